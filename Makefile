@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Wherry. `make help` lists the targets.
+SHELL := /bin/bash
+PY := .venv/bin/python
+JOBS ?= $(shell nproc)
+
+.PHONY: help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench report lock clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup:  ## install what is missing (Debian packages, .venv)
+	@tools/setup.sh
+
+build/%/build.ninja: CMakeLists.txt CMakePresets.json | setup
+	cmake --preset $* >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
+
+build-%: setup
+	@mkdir -p build
+	@[ -f build/$*/build.ninja ] || cmake --preset $* >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
+	cmake --build --preset $* -j $(JOBS)
+
+build: build-release  ## the optimised build, with the Python module
+
+run: build  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
+	$(PY) -m wherry.jobs.lammps_lj
+
+test: test-cpp test-asan test-tsan test-python lint fuzz-short  ## everything that CI runs
+
+test-cpp: build
+	ctest --preset release
+
+test-asan: build-asan
+	ctest --preset asan
+
+test-tsan: build-tsan
+	ctest --preset tsan
+
+test-python: build
+	$(PY) -m pytest -q python/tests
+
+fuzz-short: build-fuzz
+	tools/fuzz.sh 10
+
+fuzz: build-fuzz  ## every fuzz target for five minutes
+	tools/fuzz.sh 300
+
+lint: build  ## clang-format, clang-tidy, ruff, mypy, the include rule
+	tools/lint.sh
+
+format:  ## put every file into the house format
+	git ls-files '*.cpp' '*.hpp' '*.h' | xargs .venv/bin/clang-format -i
+	.venv/bin/ruff format python examples bench
+	.venv/bin/ruff check --fix python examples bench
+
+bench: build  ## reproduce the paper's evaluation as ratios, into build/bench-move.json
+	.venv/bin/wherry bench move --json build/bench-move.json
+
+report: ## one HTML page from the benchmark's JSON: build/report.html
+	.venv/bin/wherry report build/bench-move.json --out build/report.html
+
+lock:  ## resolve requirements.in into requirements.lock
+	rm -rf build/lock-venv && /usr/bin/python3 -m venv build/lock-venv
+	build/lock-venv/bin/pip install -q -r requirements.in && build/lock-venv/bin/pip freeze > requirements.lock
+
+clean:
+	rm -rf build python/wherry/_core*.so

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# wherry_test(NAME SOURCES... LIBS...): one GoogleTest program that ctest runs as a whole, with a time limit.
+function(wherry_test name)
+  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(WHERRY_FUZZ)
+    return()
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS} GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none")
+  if(WHERRY_SANITIZE)
+    # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
+    list(APPEND _env "UCX_MEM_EVENTS=n" "UCX_MEM_MMAP_HOOK_MODE=none"
+         "ASAN_OPTIONS=detect_leaks=1:detect_container_overflow=0"
+         "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0"
+         "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+         "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp:halt_on_error=1:second_deadlock_stack=1")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${_env}")
+endfunction()
+
+# wherry_fuzz(NAME SOURCES... LIBS...): one libFuzzer target; tools/fuzz.sh runs all of them.
+add_custom_target(fuzzers)
+function(wherry_fuzz name)
+  cmake_parse_arguments(T "" "" "SOURCES;LIBS" ${ARGN})
+  if(NOT WHERRY_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzzers")
+  add_dependencies(fuzzers ${name})
+endfunction()

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session: one application process and one agent. Everything else (streams, memory, regions) belongs to a session.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+enum class Transport : std::uint8_t {
+  kAuto,  ///< whatever UCX finds best
+  kShm,   ///< shared memory and CMA: agent on the same machine
+  kTcp,   ///< gets are emulated: the client runs a progress thread
+  kRdma,  ///< InfiniBand or RoCE verbs (a system UCX; the wheel has none)
+};
+WHERRY_API std::string_view to_string(Transport transport) noexcept;
+WHERRY_API Result<Transport> parse_transport(std::string_view name);
+
+/// Whether the agent reads host memory without the host's help. Measured when the session opens: the client sleeps in a system
+/// call, makes no progress call, and the agent gets from its memory.
+enum class Verdict : std::uint8_t { kEmulated = 0, kOneSided = 1 };
+WHERRY_API std::string_view to_string(Verdict verdict) noexcept;
+
+struct EmbeddedAgent {
+  std::size_t budget_bytes = std::size_t{1} << 30;
+  int core = -1;                       ///< -1: the highest core that the caller may use other than the one it runs on
+  bool flight = true;                  ///< serve Arrow Flight on a free loopback port
+  std::string program;                 ///< wherryd; empty: beside the library, then PATH
+  std::vector<std::string> arguments;  ///< further command line arguments of wherryd
+};
+
+struct SessionOptions {
+  /// "auto": WHERRY_AGENT if set, else the running agent of the default session file, else "embedded".
+  /// "embedded": start an agent of one's own, which ends with this process. A path: the session file that an agent wrote.
+  /// "host:port": that agent, with `token`.
+  std::string agent = "auto";
+  std::string token;
+  std::string name;  ///< shown in the agent's status and logs; empty: the program's name
+  Transport transport = Transport::kAuto;
+  std::chrono::milliseconds connect_timeout{10'000};
+  /// Offloads that may be in flight; the next one would block. A power of two, 1 to 4096.
+  std::uint32_t max_tickets = 256;
+  EmbeddedAgent embedded;
+};
+
+struct SessionInfo {
+  std::string agent_version;
+  std::string transports;     ///< as UCX names them, of the agent's side: "posix/memory cma/memory"
+  Verdict heap = Verdict::kEmulated;      ///< get from ordinary heap memory
+  Verdict allocated = Verdict::kEmulated; ///< get from memory that Wherry allocated
+  bool mapped = false;        ///< the agent maps memory that Wherry allocated: plain loads instead of gets
+  int agent_pid = 0;
+  std::string session_file;   ///< of the agent, if it was found through one; readers can use it
+  std::string flight_uri;     ///< "grpc://127.0.0.1:12345", or empty
+  /// One line: "wherry 0.1.0, agent 0.1.0 (pid 12), posix cma, one_sided, mapped"
+  [[nodiscard]] WHERRY_API std::string to_string() const;
+};
+
+namespace detail {
+class SessionCore;
+}
+
+/// Memory that Wherry allocated: registered, page-aligned, mapped by an agent on the same machine. Freed on destruction, which
+/// waits for transfers that still read it. Move-only; must not outlive its session.
+class WHERRY_API Memory {
+ public:
+  Memory() noexcept = default;
+  Memory(Memory&&) noexcept;
+  Memory& operator=(Memory&&) noexcept;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+  template <typename T>
+  [[nodiscard]] std::span<T> as() const noexcept {
+    return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
+  }
+
+ private:
+  friend class Session;
+  detail::SessionCore* core_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint32_t region_ = 0;
+};
+
+/// Ordinary memory that the application owns, registered for transfers. Unregistered on destruction, which waits for transfers that
+/// still read it (use unregister() to be told instead). Move-only; must not outlive its session.
+class WHERRY_API Region {
+ public:
+  Region() noexcept = default;
+  Region(Region&&) noexcept;
+  Region& operator=(Region&&) noexcept;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+
+  /// kFailedPrecondition while tickets that read the region are in flight; the region stays registered then.
+  Status unregister();
+  [[nodiscard]] std::uint32_t id() const noexcept { return region_; }
+
+ private:
+  friend class Session;
+  detail::SessionCore* core_ = nullptr;
+  std::uint32_t region_ = 0;
+};
+
+class Stream;
+struct StreamOptions;
+
+/// One thread at a time may use a session and what belongs to it; Ticket::ready() may be called from any thread.
+class WHERRY_API Session {
+ public:
+  /// Blocks until the agent answered and the one-sidedness self-test is done (milliseconds), at most options.connect_timeout.
+  static Result<Session> open(const SessionOptions& options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  /// Closes: waits briefly for tickets in flight, then leaves. An embedded agent drains and exits.
+  ~Session();
+
+  [[nodiscard]] const SessionInfo& info() const noexcept;
+
+  /// Page-aligned, zeroed, registered memory for `bytes`. Touches every page, so that no offload meets a page fault.
+  Result<Memory> allocate(std::size_t bytes);
+  /// Registers [data, data + bytes): offloads of anything inside need no registration of their own. The memory must stay mapped until
+  /// the region is unregistered.
+  Result<Region> register_memory(const void* data, std::size_t bytes);
+
+  /// Opens a stream for writing (move.hpp). Blocks for one round trip to the agent.
+  Result<Stream> open_stream(const StreamOptions& options, const std::vector<struct Field>& schema);
+
+  /// Tickets posted and not completed.
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+  /// Waits until nothing is in flight. The first error among all tickets that nobody waited for, if any; kDeadlineExceeded.
+  Status drain(std::chrono::nanoseconds timeout);
+
+  [[nodiscard]] detail::SessionCore* core() const noexcept { return core_.get(); }
+
+ private:
+  explicit Session(std::unique_ptr<detail::SessionCore> core) noexcept;
+  std::unique_ptr<detail::SessionCore> core_;
+};
+
+}  // namespace wherry

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Status and Result: how every Wherry call says what became of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#define WHERRY_API [[gnu::visibility("default")]]
+
+namespace wherry {
+
+/// Grouped by what is broken: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument .. kUnsupported), this one
+/// operation (kDeadlineExceeded .. kSourceFault), the session (kUnavailable .. kVersionMismatch), Wherry itself (kInternal).
+/// The numbers are part of the wire format and of the C ABI: append, never renumber.
+enum class StatusCode : std::uint8_t {
+  kOk = 0,
+  kWouldBlock = 1,         ///< back-pressure: nothing happened, call again later; never logged, never an error
+  kInvalidArgument = 2,    ///< the call is wrong; the message says what and how to mend it
+  kNotFound = 3,           ///< no stream, frame, file or region of that name
+  kAlreadyExists = 4,
+  kUnsupported = 5,        ///< a type, transport or option that Wherry does not offer, by name
+  kFailedPrecondition = 6, ///< right call, wrong moment (a region with transfers in flight is unregistered, say)
+  kDeadlineExceeded = 7,
+  kResourceExhausted = 8,  ///< larger than the budget can ever hold
+  kSourceFault = 9,        ///< the agent could not read the host's memory
+  kCancelled = 10,         ///< the stream or session was closed first
+  kUnavailable = 11,       ///< no agent, or it died
+  kPermissionDenied = 12,  ///< wrong token
+  kVersionMismatch = 13,
+  kProtocol = 14,          ///< bytes that are not Wherry's
+  kInternal = 15,
+};
+
+WHERRY_API std::string_view to_string(StatusCode code) noexcept;
+
+/// Success, would-block, or an error with a message built once, where the cause is known. Cheap to return: a success owns no memory.
+class [[nodiscard]] WHERRY_API Status {
+ public:
+  Status() noexcept = default;
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  static Status ok() noexcept { return {}; }
+  static Status would_block() { return {StatusCode::kWouldBlock, {}}; }
+
+  [[nodiscard]] bool is_ok() const noexcept { return code_ == StatusCode::kOk; }
+  [[nodiscard]] bool is_would_block() const noexcept { return code_ == StatusCode::kWouldBlock; }
+  explicit operator bool() const noexcept { return is_ok(); }
+
+  [[nodiscard]] StatusCode code() const noexcept { return code_; }
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  /// "source fault: buffer 3 could not be read ..."
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+/// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {         // NOLINT(google-explicit-constructor)
+    if (status_.is_ok()) status_ = Status(StatusCode::kInternal, "a Result was made from an ok Status without a value");
+  }
+
+  [[nodiscard]] bool is_ok() const noexcept { return value_.has_value(); }
+  explicit operator bool() const noexcept { return is_ok(); }
+  [[nodiscard]] const Status& status() const& noexcept { return status_; }
+  [[nodiscard]] Status status() && noexcept { return std::move(status_); }
+
+  /// Precondition: is_ok().
+  T& operator*() & noexcept { return *value_; }
+  const T& operator*() const& noexcept { return *value_; }
+  T&& operator*() && noexcept { return *std::move(value_); }
+  T* operator->() noexcept { return &*value_; }
+  const T* operator->() const noexcept { return &*value_; }
+
+ private:
+  Status status_;
+  std::optional<T> value_;
+};
+
+}  // namespace wherry

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent as a process: start it, stop it, read its metrics. For the command line and for tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from wherry import _paths, sessionfile
+from wherry.sessionfile import SessionFile
+
+START_TIMEOUT_S = 20.0
+
+
+class AgentError(RuntimeError):
+    """The agent did not do what was asked; the message says why."""
+
+
+def command(session_file: Path, arguments: Sequence[str]) -> list[str]:
+    """wherryd's command line. Raises FileNotFoundError when it was not built."""
+    return [str(_paths.wherryd()), "--session-file", str(session_file), *arguments]
+
+
+def check_free(session_file: Path) -> None:
+    """Raises AgentError when a living agent owns the session file. A stale file is the agent's to replace."""
+    try:
+        session = sessionfile.load(session_file)
+    except sessionfile.NoAgent:
+        return
+    raise AgentError(
+        f"an agent runs already: pid {session.pid}, session file {session.path}; `wherry agent stop` ends it"
+    )
+
+
+def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
+    """Becomes the agent: signals and the exit status are its own from here on."""
+    check_free(session_file)
+    _make_directory(session_file)
+    line = command(session_file, arguments)
+    os.execv(line[0], line)
+
+
+def start(session_file: Path, arguments: Sequence[str], log_file: Path | None = None) -> SessionFile:
+    """Starts the agent in the background, in a session of its own; returns when it is ready.
+
+    Without `log_file` (which `arguments` then name) it logs to <session file>.log. Raises AgentError with the end of
+    the log when it does not come up within START_TIMEOUT_S.
+    """
+    check_free(session_file)
+    _make_directory(session_file)
+    line = command(session_file, arguments)
+    log = session_file.with_suffix(".log")
+    with log.open("wb") as output:
+        os.fchmod(output.fileno(), 0o600)
+        process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd="/"
+        )
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        status = process.poll()
+        if status is not None:
+            raise AgentError(f"the agent ended at once (exit status {status}): {_last_line(log_file or log, log)}")
+        try:
+            session = sessionfile.load(session_file)
+            if session.pid == process.pid:
+                return session
+        except sessionfile.SessionFileError:
+            pass  # not there yet, of the agent before, or half way
+        time.sleep(0.01)
+    process.terminate()
+    process.wait(timeout=5)
+    raise AgentError(f"the agent was not ready within {START_TIMEOUT_S:g} s: {_last_line(log_file or log, log)}")
+
+
+def stop(session: SessionFile, timeout: float) -> None:
+    """SIGTERM, and waits until the process is gone. Raises AgentError when it is not within `timeout` seconds."""
+    if not session.local:
+        raise AgentError(f"the agent of {session.path} runs on {session.host}: stop it there")
+    name = _process_name(session.pid)
+    if name is not None and not name.startswith("wherryd"):
+        raise AgentError(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
+    try:
+        os.kill(session.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise AgentError(f"the agent (pid {session.pid}) belongs to another user") from None
+    deadline = time.monotonic() + timeout
+    while sessionfile.process_exists(session.pid):
+        if time.monotonic() > deadline:
+            raise AgentError(
+                f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout"
+            )
+        time.sleep(0.01)
+
+
+def read_metrics(session: SessionFile) -> dict[str, float]:
+    """The agent's metrics by name, labels included as in Prometheus' text format; empty when it serves none.
+
+    Raises AgentError when it does not answer.
+    """
+    if session.metrics is None:
+        return {}
+    request = urllib.request.Request(session.metrics, headers={"Authorization": f"Bearer {session.token}"})
+    try:
+        # The URL comes from the session file, which is ours alone (sessionfile.load), and may be HTTP only.
+        if not session.metrics.startswith("http://"):
+            raise AgentError(f"{session.path}: metrics are at {session.metrics!r}, which is not http://")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            text = answer.read().decode()
+    except (urllib.error.URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise AgentError(f"no metrics from {session.metrics}: {reason}") from None
+    return parse_metrics(text)
+
+
+_SAMPLE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*(?:\{.*\})?)\s+([^\s]+)(?:\s+-?\d+)?$")
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    """Prometheus' text format (version 0.0.4) as {"name{labels}": value}, in order. Lines of another form are left out.
+
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
+    samples: dict[str, float] = {}
+    for line in text.splitlines():
+        match = None if line.startswith("#") else _SAMPLE.match(line.strip())
+        if match is None:
+            continue
+        try:
+            samples[match[1]] = float(match[2])
+        except ValueError:
+            continue
+    return samples
+
+
+def _make_directory(session_file: Path) -> None:
+    session_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _process_name(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
+
+
+def _last_line(*logs: Path) -> str:
+    for log in logs:
+        try:
+            lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            continue
+        if lines:
+            return f"{lines[-1]} ({log})"
+    return f"it wrote nothing to {logs[-1]}"

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Wherry's programs and files are: the one place that knows the layout of a checkout and of a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def repository() -> Path | None:
+    """The checkout that this package is part of, or None when it was installed from a wheel."""
+    root = PACKAGE.parent.parent
+    return root if (root / "CMakeLists.txt").is_file() and (root / "include" / "wherry").is_dir() else None
+
+
+def _find(name: str, variable: str, candidates: Iterable[Path], remedy: str, environment: Mapping[str, str]) -> Path:
+    named = environment.get(variable)
+    if named:
+        path = Path(named).expanduser()
+        if not _runnable(path):
+            raise FileNotFoundError(f"${variable} names {path}, which is not an executable file")
+        return path.resolve()
+    tried = list(candidates)
+    for path in tried:
+        if _runnable(path):
+            return path.resolve()
+    on_path = shutil.which(name, path=environment.get("PATH"))
+    if on_path:
+        return Path(on_path).resolve()
+    places = ", ".join(str(path) for path in tried)
+    raise FileNotFoundError(f"no {name}: looked at {places} and in PATH; {remedy}, or set ${variable}")
+
+
+def _runnable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def wherryd(environment: Mapping[str, str] | None = None) -> Path:
+    """The agent's program: $WHERRY_WHERRYD, the wheel's own, the checkout's release build, PATH, in this order.
+
+    Raises FileNotFoundError, which lists the places that were tried.
+    """
+    environment = os.environ if environment is None else environment
+    candidates = [PACKAGE / "_bin" / "wherryd"]
+    root = repository()
+    if root is not None:
+        candidates.append(root / "build" / "release" / "src" / "wherryd")
+    return _find("wherryd", "WHERRY_WHERRYD", candidates, "build it with `make build`", environment)
+
+
+def bench_move(environment: Mapping[str, str] | None = None) -> Path:
+    """The benchmark program of the data movement service: $WHERRY_BENCH_MOVE, the checkout's release build, PATH.
+
+    Raises FileNotFoundError, which lists the places that were tried.
+    """
+    environment = os.environ if environment is None else environment
+    root = repository()
+    candidates = [] if root is None else [root / "build" / "release" / "bench" / "bench_move"]
+    return _find("bench_move", "WHERRY_BENCH_MOVE", candidates, "build it with `make build`", environment)
+
+
+def session_file(environment: Mapping[str, str] | None = None) -> Path:
+    """The default session file: $WHERRY_SESSION, $XDG_RUNTIME_DIR/wherry/agent.json, /tmp/wherry-<uid>/agent.json.
+
+    wherryd and the C++ client follow the same rule (include/wherry/session.hpp). The file need not exist.
+    """
+    environment = os.environ if environment is None else environment
+    if environment.get("WHERRY_SESSION"):
+        return Path(environment["WHERRY_SESSION"]).expanduser()
+    if environment.get("XDG_RUNTIME_DIR"):
+        return Path(environment["XDG_RUNTIME_DIR"]) / "wherry" / "agent.json"
+    return Path(f"/tmp/wherry-{os.getuid()}") / "agent.json"

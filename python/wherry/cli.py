@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: `wherry agent`, `streams`, `cat`, `bench`, `report`, `version`.
+
+Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
+130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import enum
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from wherry import _agent, _paths, bench_schema, reader, sessionfile
+
+app = typer.Typer(
+    name="wherry",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Takes data off the host CPU: an agent pulls it out of the application's memory, straight into Apache Arrow."
+    "\n\n[bold]A first look[/bold]\n\n"
+    "  wherry agent start          an agent of this machine, in the background\n\n"
+    "  wherry agent status         what it does\n\n"
+    "  wherry streams              what it holds\n\n"
+    "  wherry cat particles        read a stream, here, without a copy\n\n"
+    "  wherry agent stop\n\n"
+    "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
+)
+agent_app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
+bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios of things measured in the same run.")
+app.add_typer(agent_app, name="agent")
+app.add_typer(bench_app, name="bench")
+
+EXPECTED = (
+    sessionfile.SessionFileError,
+    reader.ReaderError,
+    bench_schema.BenchError,
+    _agent.AgentError,
+    FileNotFoundError,
+    PermissionError,
+)
+"""Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
+
+AgentOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--agent", metavar="FILE", help="The agent's session file. Default: $WHERRY_AGENT, or the running agent."
+    ),
+]
+
+
+class Format(enum.StrEnum):
+    """How `wherry cat` writes."""
+
+    table = "table"
+    csv = "csv"
+    arrow = "arrow"
+
+
+def out() -> Console:
+    """The console for results. Made when it is needed: tests and pipes replace sys.stdout."""
+    return Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@agent_app.command(
+    "start",
+    help="Start the agent in the background (or, with --foreground, here) and wait until it is ready.\n\n"
+    "Examples:\n\n  wherry agent start\n\n  wherry agent start --budget 4GiB --core 7 --flight 0.0.0.0:8815\n\n"
+    "  wherry agent start --foreground --config /etc/wherry.toml",
+)
+def agent_start(
+    budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
+    core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where clients connect; port 0: a free one.")
+    ] = None,
+    flight: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Arrow Flight, or off.")] = None,
+    metrics: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Metrics over HTTP, or off.")] = None,
+    transport: Annotated[str | None, typer.Option(help="auto, shm, tcp or rdma.")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file; options here go before it.")] = None,
+    log_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Log. Default: beside the session file.")
+    ] = None,
+    session_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Default: $WHERRY_SESSION, or the user's.")
+    ] = None,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay attached; Ctrl-C ends the agent.")] = False,
+) -> None:
+    where = session_file or _paths.session_file()
+    flags: dict[str, object] = {
+        "--budget": budget,
+        "--core": core,
+        "--listen": listen,
+        "--flight": flight,
+        "--metrics": metrics,
+        "--transport": transport,
+        "--config": config,
+        "--log-file": log_file,
+    }
+    arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
+    if foreground:
+        _agent.replace_process(where, arguments)
+    session = _agent.start(where, arguments, log_file)
+    note(f"agent started: pid {session.pid}, {session.host}:{session.port}, session file {session.path}")
+
+
+@agent_app.command(
+    "stop",
+    help="End the agent: it finishes the transfers in flight, tells its clients, and goes.\n\nExample:\n\n  wherry agent stop",
+)
+def agent_stop(
+    agent: AgentOption = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
+) -> None:
+    session = reader.locate(agent)
+    _agent.stop(session, timeout)
+    note(f"agent stopped: pid {session.pid}")
+
+
+@agent_app.command(
+    "status",
+    help="Addresses, streams and metrics of the running agent.\n\nExamples:\n\n  wherry agent status\n\n"
+    "  wherry agent status --json | jq .streams",
+)
+def agent_status(
+    agent: AgentOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+) -> None:
+    session = reader.locate(agent)
+    found = reader.streams(session)
+    metrics = _agent.read_metrics(session)
+    if as_json:
+        document = {
+            "pid": session.pid,
+            "wherry": session.wherry,
+            "address": f"{session.host}:{session.port}",
+            "session_file": str(session.path),
+            "flight": session.flight,
+            "metrics_url": session.metrics,
+            "streams": [dataclasses.asdict(stream) for stream in found],
+            "metrics": metrics,
+        }
+        print(json.dumps(document, indent=1))
+        return
+    console = out()
+    console.print(f"agent {session.wherry}, pid {session.pid}, {session.host}:{session.port}")
+    console.print(f"session file  {session.path}")
+    console.print(f"flight        {session.flight or 'off'}")
+    console.print(f"metrics       {session.metrics or 'off'}")
+    console.print()
+    console.print(_streams_table(found))
+    if metrics:
+        table = Table("metric", title="Metrics", title_justify="left", box=None)
+        table.add_column("value", justify="right")
+        for name, value in metrics.items():
+            table.add_row(name, f"{value:g}")
+        console.print()
+        console.print(table)
+
+
+@app.command(
+    help="List the streams that the agent holds.\n\nExamples:\n\n  wherry streams\n\n  wherry streams --json | jq '.[].name'",
+)
+def streams(
+    agent: AgentOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON array, for programs.")] = False,
+) -> None:
+    found = reader.streams(agent)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
+    else:
+        out().print(_streams_table(found))
+
+
+def _streams_table(found: list[reader.StreamStatus]) -> Table | str:
+    if not found:
+        return "no streams yet"
+    table = Table("stream", "strategy", "state", box=None)
+    for name in ("frames held", "of", "bytes held", "bytes moved"):
+        table.add_column(name, justify="right")
+    for stream in found:
+        state = "open" if stream.open else "ended"
+        counts = (
+            str(stream.held_frames),
+            str(stream.total_frames),
+            _bytes(stream.held_bytes),
+            _bytes(stream.total_bytes),
+        )
+        table.add_row(stream.name, stream.strategy, state, *counts)
+    return table
+
+
+def _bytes(number: int) -> str:
+    value = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+@app.command(
+    help="Read a stream on this machine, without a copy, and write it to standard output.\n\n"
+    "Examples:\n\n  wherry cat particles --limit 5                       the first rows, as a table\n\n"
+    "  wherry cat particles --format csv > particles.csv\n\n"
+    "  wherry cat particles --format arrow --out p.arrow    an Arrow IPC stream, all frames\n\n"
+    "  wherry cat particles --follow                        wait for more until the stream ends",
+)
+def cat(
+    stream: Annotated[str, typer.Argument(help="Name, as `wherry streams` lists it.")],
+    limit: Annotated[int | None, typer.Option(min=0, help="Rows to write. Default: 20 for a table, else all.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for frames to come until the stream ends.")] = False,
+    format_: Annotated[
+        Format, typer.Option("--format", help="table, csv, or arrow (an Arrow IPC stream).")
+    ] = Format.table,
+    output: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: standard output.")] = None,
+    agent: AgentOption = None,
+) -> None:
+    if limit is None and format_ is Format.table and not follow:
+        limit = 20
+    if format_ is Format.arrow and output is None and sys.stdout.isatty():
+        raise typer.BadParameter("Arrow is no text: give --out FILE, or redirect the output", param_hint="--format")
+    with reader.open(stream, agent, follow=follow) as source:
+        batches = _limited(source, limit)
+        if format_ is Format.arrow:
+            _write_arrow(batches, output)
+        elif format_ is Format.csv:
+            _write_csv(batches, output)
+        else:
+            _write_table(batches, output)
+
+
+def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[reader.Frame, Any]]:
+    """(frame, batch) with `limit` rows in all."""
+    left = limit
+    for frame in source:
+        if frame.skipped:
+            note(f"wherry: {frame.skipped} frames before frame {frame.sequence} were gone before they could be read")
+        if left is None:
+            yield frame, frame.batch
+            continue
+        yield frame, frame.batch.slice(0, left)
+        left -= min(left, frame.batch.num_rows)
+        if left == 0:
+            return
+
+
+def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    import pyarrow as pa
+
+    sink = pa.OSFile(str(output), "wb") if output else pa.PythonFile(sys.stdout.buffer, "w")
+    writer = None
+    for _, batch in batches:
+        if writer is None:
+            writer = pa.ipc.new_stream(sink, batch.schema)
+        writer.write_batch(batch)
+    if writer is None:
+        raise reader.ReaderError("the stream holds no frame yet: nothing was written")
+    writer.close()
+    sink.close() if output else sink.flush()
+
+
+def _write_csv(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    # csv of the standard library: pyarrow's cannot write lists, and a fixed-size list of 3 is what particles are made
+    # of.
+    file = output.open("w", newline="", encoding="utf-8") if output else sys.stdout
+    try:
+        writer = csv.writer(file, lineterminator="\n")
+        header = False
+        for frame, batch in batches:
+            if not header:
+                writer.writerow(["frame", "tag", *batch.schema.names])
+                header = True
+            columns = [column.to_pylist() for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                writer.writerow([frame.sequence, frame.tag, *(_cell(value) for value in row)])
+            file.flush()
+    finally:
+        if output:
+            file.close()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=str)
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    file = output.open("w", encoding="utf-8") if output else sys.stdout
+    console = Console(file=file, highlight=False)
+    try:
+        for frame, batch in batches:
+            table = Table(
+                title=f"frame {frame.sequence}, tag {frame.tag}: {frame.rows} rows", title_justify="left", box=None
+            )
+            for field in batch.schema:
+                table.add_column(f"{field.name}\n[dim]{str(field.type).replace('[', '(').replace(']', ')')}[/dim]")
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                table.add_row(*(_shown(value) for value in row))
+            console.print(table)
+    finally:
+        if output:
+            file.close()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return "(" + ", ".join(_shown(item) for item in value) + ")"
+    text = str(_cell(value))
+    return (text if len(text) <= 60 else text[:57] + "...").replace("[", r"\[")
+
+
+@bench_app.command(
+    "move",
+    help="The evaluation of paper 004 on this machine, as ratios: writes JSON, and prints tables and the bars. A bar that is "
+    "missed is a result: the exit status is 0.\n\nExamples:\n\n  wherry bench move --json build/bench-move.json\n\n"
+    "  wherry bench move --json /tmp/quick.json --quick --only initiate --only bandwidth\n\n"
+    "  wherry report build/bench-move.json",
+)
+def bench_move(
+    json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer sizes and repetitions: a look, not a measurement.")
+    ] = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")] = None,
+) -> None:
+    from wherry import _bench
+
+    names = [field.name for field in dataclasses.fields(bench_schema.Results)]
+    for name in only or []:
+        if name not in names:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(names)}", param_hint="--only")
+    result = _bench.run_move(json_file, quick=quick, only=only or [])
+    _bench.print_move(result, out())
+    note(f"results: {json_file}; `wherry report {json_file}` draws them")
+
+
+@app.command(
+    help="Turn the JSON of benchmarks and jobs into one HTML page: plots, published figures beside ours.\n\nExamples:\n\n"
+    "  wherry report build/bench-move.json\n\n"
+    "  wherry report build/bench-move.json build/lammps-lj.json --out build/report.html",
+)
+def report(
+    files: Annotated[list[Path], typer.Argument(metavar="JSON...", help="What `wherry bench` and the jobs wrote.")],
+    output: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page.")] = Path("build/report.html"),
+) -> None:
+    from wherry import report as html_report
+
+    note(f"report: {html_report.write(files, output)}")
+
+
+@app.command(help="Versions of Wherry and of the parts that it stands on.\n\nExample:\n\n  wherry version")
+def version() -> None:
+    console = out()
+    console.print(f"wherry    {bench_schema.wherry_version()}")
+    try:
+        console.print(f"wherryd   {_paths.wherryd()}")
+    except FileNotFoundError:
+        console.print("wherryd   not built")
+    import pyarrow as pa
+
+    console.print(f"pyarrow   {pa.__version__}")
+    console.print(f"python    {sys.version.split()[0]}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line; returns the exit status. Expected errors are one red line on standard error."""
+    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    try:
+        # standalone_mode=False: usage errors, aborts and exit codes come here instead of ending the process.
+        code = app(args=arguments, prog_name="wherry", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `wherry cat x | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except EXPECTED as error:
+        errors.print(f"wherry: {_message(error)}", style="red", markup=False)
+        return 1
+    except Exception as error:
+        return _usage(error, errors)
+    return code if isinstance(code, int) else 0
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, TimeoutError):
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _usage(error: Exception, errors: Console) -> int:
+    """Exit status for what typer raises; anything else is raised again."""
+    exit_code = getattr(error, "exit_code", None)
+    if exit_code is None:
+        if type(error).__name__ == "Abort":
+            return 130
+        raise error
+    show = getattr(error, "format_message", None)
+    if show is not None and str(show()):
+        errors.print(f"wherry: {show()}", style="red", markup=False)
+    context = getattr(error, "ctx", None)
+    if context is not None and show is not None:
+        errors.print(f"try `{context.command_path} --help`")
+    return int(exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

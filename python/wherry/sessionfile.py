@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session file: what a running agent tells its clients about itself, and the token that lets them in."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry import _paths
+
+VERSION = 1
+"""The version of the session file that this package reads."""
+
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+class SessionFileError(RuntimeError):
+    """There is no agent to be found through a session file; the message says why and what to do."""
+
+
+class NoAgent(SessionFileError):
+    """The session file does not exist, or the agent that wrote it is gone."""
+
+
+class BadSessionFile(SessionFileError):
+    """The file exists, but it is not a session file, not safe to use, or of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """One agent's addresses. `token` is a secret: whoever has it may write to and read from the agent."""
+
+    path: Path
+    pid: int
+    host: str
+    port: int
+    token: str
+    local_socket: Path | None
+    """Unix socket of the local reader's protocol; None when the agent offers none."""
+    flight: str | None
+    """Arrow Flight location, "grpc://127.0.0.1:1234"; None when it is off."""
+    metrics: str | None
+    """URL of the metrics in Prometheus' text format; None when they are off."""
+    wherry: str
+    """The agent's version."""
+
+    @property
+    def local(self) -> bool:
+        """Whether the agent is reached over loopback, that is, runs on this machine."""
+        return self.host.startswith(_LOOPBACK)
+
+    def alive(self) -> bool:
+        """Whether the agent's process exists. Agents of other machines count as alive: only a connection can tell."""
+        return not self.local or process_exists(self.pid)
+
+    def __repr__(self) -> str:
+        return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.host}:{self.port})"  # never the token
+
+
+def process_exists(pid: int) -> bool:
+    """Whether a process `pid` runs (a zombie, which nobody has waited for yet, does not)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return True
+    return fields[:1] != ["Z"]
+
+
+def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
+    """Reads and checks the session file at `path` (default: _paths.session_file()).
+
+    Raises NoAgent when the file is missing or, with `require_alive`, its agent has gone; BadSessionFile when the file
+    belongs to another user, can be read by others, or is not a session file of this version. Messages say what to do.
+    """
+    where = Path(path).expanduser() if path is not None else _paths.session_file()
+    try:
+        with where.open("rb") as file:
+            status = os.fstat(file.fileno())
+            text = file.read(1 << 16)
+    except FileNotFoundError:
+        raise NoAgent(f"no agent: {where} does not exist; start one with `wherry agent start`") from None
+    except IsADirectoryError:
+        raise BadSessionFile(f"{where} is a directory, not a session file") from None
+    except OSError as error:
+        raise BadSessionFile(f"cannot read the session file {where}: {error.strerror}") from None
+    if status.st_uid not in (os.getuid(), 0):
+        raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
+    session = parse(text, where)
+    if require_alive and not session.alive():
+        raise NoAgent(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
+    return session
+
+
+def parse(text: bytes | str, path: Path) -> SessionFile:
+    """A session file's text as a SessionFile. Raises BadSessionFile, which names the field that is wrong."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise BadSessionFile(f"{path} is not JSON ({error})") from None
+    if not isinstance(fields, dict):
+        raise BadSessionFile(f"{path} is not a session file: a JSON object is expected")
+    version = fields.get("version")
+    if version != VERSION or isinstance(version, bool):
+        raise BadSessionFile(f"{path} is a session file of version {version!r}; this Wherry reads version {VERSION}")
+    token = _field(fields, "token", str, path)
+    if not token:
+        raise BadSessionFile(f"{path}: token is empty")
+    port = _field(fields, "port", int, path)
+    if not 0 < port < 1 << 16:
+        raise BadSessionFile(f"{path}: port is {port}; 1 to 65535 is expected")
+    pid = _field(fields, "pid", int, path)
+    if pid <= 0:
+        raise BadSessionFile(f"{path}: pid is {pid}; a positive number is expected")
+    local_socket = _optional(fields, "local_socket", path)
+    return SessionFile(
+        path=path,
+        pid=pid,
+        host=_field(fields, "host", str, path),
+        port=port,
+        token=token,
+        local_socket=Path(local_socket) if local_socket else None,
+        flight=_optional(fields, "flight", path),
+        metrics=_optional(fields, "metrics", path),
+        wherry=_field(fields, "wherry", str, path),
+    )
+
+
+def _field(fields: dict[str, Any], name: str, kind: type, path: Path) -> Any:
+    if name not in fields:
+        raise BadSessionFile(f"{path}: {name} is missing")
+    value = fields[name]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        shown = "of another type" if name == "token" else repr(value)
+        raise BadSessionFile(f"{path}: {name} is {shown}; {kind.__name__} is expected")
+    return value
+
+
+def _optional(fields: dict[str, Any], name: str, path: Path) -> str | None:
+    """A string that an agent leaves out, empty, null or "off" when it does not offer the thing."""
+    if fields.get(name) in (None, "", "off"):
+        return None
+    value: str = _field(fields, name, str, path)
+    return value

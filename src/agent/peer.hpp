@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client as the agent knows it: its control connection, the steps of the handshake, its endpoint and completion records.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "base/socket.hpp"
+#include "fabric/service.hpp"
+
+namespace wherry {
+
+/// A transport that clients use: context, worker and the arena registered with it. Made when the first client asks for it.
+struct Plane {
+  std::shared_ptr<fabric::Context> context;
+  std::unique_ptr<fabric::Worker> worker;
+  fabric::Region arena;
+};
+
+class AgentPeer final : public fabric::Peer {
+ public:
+  enum class State { kConnected, kGreeted, kAttached, kProbing, kReady };
+
+  AgentPeer(Fd socket, std::string from) : channel(std::move(socket)), from_(std::move(from)) {}
+  ~AgentPeer() override;
+  AgentPeer(const AgentPeer&) = delete;
+  AgentPeer& operator=(const AgentPeer&) = delete;
+
+  [[nodiscard]] std::uint64_t id() const noexcept override { return session; }
+  [[nodiscard]] const std::string& name() const noexcept override { return hello.name.empty() ? from_ : hello.name; }
+  [[nodiscard]] std::uint32_t pid() const noexcept override { return hello.pid; }
+  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
+  [[nodiscard]] fabric::Worker& worker() noexcept override { return *plane->worker; }
+  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return plane->arena; }
+  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return max_tickets_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
+  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) override;
+  bool reconnect() override;
+
+  /// Connects to the client's worker and finds its completion records.
+  Status attach(fabric::Attach message);
+  /// Puts one word, so that the client's side of the connection is up before anything is timed.
+  Status post_wireup();
+  [[nodiscard]] bool wired() const noexcept { return wireup_posted_ && wireup_.pending() == 0; }
+  [[nodiscard]] bool pinged() const noexcept { return pinged_; }
+  void on_ping() noexcept { pinged_ = true; }
+  Status post_probe(std::byte* scratch);
+  /// The verdict, once both gets are done or `late`.
+  bool probe_done(bool late, const std::byte* scratch, fabric::VerdictMessage& verdict);
+  [[nodiscard]] bool probe_pending() const noexcept { return heap_done_.pending() + alloc_done_.pending() != 0; }
+  /// Forgets puts that have completed.
+  void reap();
+
+  FrameChannel channel;
+  State state = State::kConnected;
+  std::uint64_t state_since = 0;  ///< now_ns()
+  fabric::Hello hello;
+  std::uint64_t session = 0;
+  Plane* plane = nullptr;
+  bool probe_posted = false;
+  bool verdict_sent = false;
+
+ private:
+  struct PutOp {
+    fabric::CompletionRecord record;
+    fabric::Completion done;
+  };
+  std::string from_;
+  fabric::Endpoint endpoint_;
+  fabric::Attach attach_;
+  fabric::RemoteRegion completions_, heap_probe_, alloc_probe_;
+  fabric::Completion wireup_, heap_done_, alloc_done_;
+  std::uint64_t wireup_word_ = 0;
+  bool wireup_posted_ = false;
+  bool pinged_ = false;
+  std::uint32_t max_tickets_ = 0;
+  std::uint32_t epoch_ = 1;
+  std::deque<std::unique_ptr<PutOp>> puts_;
+};
+
+}  // namespace wherry

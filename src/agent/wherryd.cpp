@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherryd: the agent as a program.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <map>
+
+#include "agent/agent.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+
+namespace {
+
+std::atomic<bool> stop_requested{false};
+void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
+
+int fail(const wherry::Status& status) {
+  fmt::print(stderr, "wherryd: {}\n", status.message());
+  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "wherryd, the Wherry agent: pulls data out of the memory of applications, places it as Apache Arrow and serves it.\n"
+      "Runs on a SmartNIC's cores, or on a spare core of the host.\n\n"
+      "  wherryd --budget 4GiB --core 3                     an agent for the clients of this user on this machine\n"
+      "  wherryd --listen 192.0.2.7:4100 --transport rdma   on a DPU, for its host\n"
+      "  wherryd --config wherryd.toml --dump-config        what the settings resolve to\n\n"
+      "Settings come from, each overriding the one before: defaults, --config, WHERRY_* variables, flags.",
+      "wherryd"};
+  std::string config_file;
+  bool dump = false;
+  bool embedded = false;
+  bool version = false;
+  app.add_option("--config", config_file, "TOML file");
+  app.add_flag("--dump-config", dump, "print the resolved settings as TOML and exit");
+  app.add_flag("--embedded", embedded, "end when standard input closes (used by the client library)");
+  app.add_flag("--version", version, "print the version and exit");
+  std::map<std::string, std::string> flags;
+  for (const auto& setting : wherry::settings()) {
+    app.add_option(setting.flag(), flags[setting.key],
+                   fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get({})))
+        ->allow_extra_args(false);
+  }
+  CLI11_PARSE(app, argc, argv);
+  if (version) {
+    fmt::print("wherry {}\n", wherry::kVersion);
+    return 0;
+  }
+
+  wherry::AgentConfig config;
+  if (!config_file.empty()) {
+    if (auto s = wherry::load_toml(config_file, config); !s) return fail(s);
+  }
+  if (auto s = wherry::load_environment(environ, config); !s) return fail(s);
+  for (const auto& setting : wherry::settings()) {
+    if (app.count(setting.flag()) == 0) continue;
+    if (auto s = setting.set(config, flags[setting.key]); !s) return fail(s);
+  }
+  if (auto s = wherry::check(config); !s) return fail(s);
+  if (dump) {
+    fmt::print("{}", wherry::dump_toml(config));
+    return 0;
+  }
+  if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
+
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto agent = wherry::Agent::create(config);
+  if (!agent) return fail(agent.status());
+  if (auto s = (*agent)->run(stop_requested, embedded); !s) return fail(s);
+  return 0;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cores: which ones this process may use, where a thread runs, and how a poller waits politely.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+/// Cores that the calling thread may run on, ascending.
+std::vector<int> allowed_cores();
+int current_core() noexcept;
+/// Pins the calling thread. kInvalidArgument names the core if the machine or the container does not have it.
+Status pin_thread(const std::vector<int>& cores);
+/// "boot id / pid namespace / user namespace" of this process: equal strings mean that shared memory and CMA can work.
+std::string host_identity();
+void name_thread(const char* name) noexcept;
+
+/// One spin of a busy loop.
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+}  // namespace wherry

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/socket.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+namespace wherry {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 6;  // u32 length, u16 type
+
+struct AddrInfoDeleter {
+  void operator()(addrinfo* info) const noexcept { freeaddrinfo(info); }
+};
+using AddrInfo = std::unique_ptr<addrinfo, AddrInfoDeleter>;
+
+Result<AddrInfo> resolve(const HostPort& at, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
+  if (error != 0) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("cannot resolve '{}': {}", at.to_string(), gai_strerror(error)));
+  }
+  return AddrInfo(found);
+}
+
+void tune(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A peer machine that vanished without a word is noticed within about half a minute.
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  const int idle = 10;
+  const int interval = 5;
+  const int count = 4;
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+Status gone() { return {StatusCode::kUnavailable, "the peer closed the control connection"}; }
+
+}  // namespace
+
+void Fd::reset() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+std::string HostPort::to_string() const {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+Result<HostPort> parse_host_port(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  HostPort result;
+  if (colon == std::string::npos || colon == 0) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("'{}' is not host:port", text));
+  }
+  result.host = text.substr(0, colon);
+  if (result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']') {
+    result.host = result.host.substr(1, result.host.size() - 2);
+  }
+  const char* first = text.data() + colon + 1;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, result.port);
+  if (error != std::errc() || end != last || first == last) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("'{}' has no port number (0 to 65535) after the colon", text));
+  }
+  return result;
+}
+
+Result<Fd> listen_tcp(const HostPort& at) {
+  auto info = resolve(at, AI_PASSIVE);
+  if (!info) return info.status();
+  Fd fd(::socket((*info)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (!fd || ::bind(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0 || ::listen(fd.get(), 64) != 0) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("cannot listen on {}: {}", at.to_string(), std::strerror(errno)));
+  }
+  return fd;
+}
+
+Result<std::uint16_t> local_port(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return Status(StatusCode::kInternal, fmt::format("getsockname: {}", std::strerror(errno)));
+  }
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                             : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {
+  auto info = resolve(to, 0);
+  if (!info) return info.status();
+  Fd fd(::socket((*info)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return Status(StatusCode::kInternal, fmt::format("socket: {}", std::strerror(errno)));
+  if (::connect(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0) {
+    int error = errno;
+    if (error == EINPROGRESS) {
+      pollfd p{fd.get(), POLLOUT, 0};
+      if (::poll(&p, 1, deadline.left_ms(1'000'000)) == 0) {
+        return Status(StatusCode::kUnavailable, fmt::format("no answer from an agent at {} in time", to.to_string()));
+      }
+      socklen_t length = sizeof error;
+      getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    if (error != 0) {
+      return Status(StatusCode::kUnavailable, fmt::format("no agent at {}: {}", to.to_string(), std::strerror(error)));
+    }
+  }
+  tune(fd.get());
+  return fd;
+}
+
+FrameChannel::FrameChannel(Fd socket) noexcept : socket_(std::move(socket)) {
+  if (socket_) {
+    fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+    tune(socket_.get());
+  }
+}
+
+Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& deadline) {
+  if (!socket_) return gone();
+  if (payload.size() + 2 > kMaxFrameBytes) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("a control message of {} bytes is over the limit of {}", payload.size(), kMaxFrameBytes - 2)};
+  }
+  Bytes out(kHeaderBytes + payload.size());
+  const auto length = static_cast<std::uint32_t>(payload.size() + 2);
+  std::memcpy(out.data(), &length, sizeof length);
+  std::memcpy(out.data() + 4, &type, sizeof type);
+  if (!payload.empty()) std::memcpy(out.data() + kHeaderBytes, payload.data(), payload.size());
+  for (std::size_t sent = 0; sent < out.size();) {
+    const ssize_t n = ::send(socket_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+    if (n > 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+      if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "the peer does not read its control connection"};
+      pollfd p{socket_.get(), POLLOUT, 0};
+      ::poll(&p, 1, deadline.left_ms(100));
+    } else {
+      return gone();
+    }
+  }
+  return Status::ok();
+}
+
+Result<std::optional<ControlFrame>> FrameChannel::parse() {
+  if (in_.size() < kHeaderBytes) return std::optional<ControlFrame>();
+  std::uint32_t length = 0;
+  std::memcpy(&length, in_.data(), sizeof length);
+  if (length < 2 || length > kMaxFrameBytes) {
+    return Status(StatusCode::kProtocol, fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
+  }
+  if (in_.size() < 4 + length) return std::optional<ControlFrame>();
+  ControlFrame frame;
+  std::memcpy(&frame.type, in_.data() + 4, sizeof frame.type);
+  frame.payload.assign(in_.begin() + kHeaderBytes, in_.begin() + 4 + length);
+  in_.erase(in_.begin(), in_.begin() + 4 + length);
+  return std::optional<ControlFrame>(std::move(frame));
+}
+
+Result<std::optional<ControlFrame>> FrameChannel::try_receive() {
+  for (;;) {
+    auto frame = parse();
+    if (!frame || frame->has_value()) return frame;
+    if (!socket_) return gone();
+    std::array<std::byte, 16384> chunk;
+    const ssize_t n = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
+    if (n > 0) {
+      in_.insert(in_.end(), chunk.begin(), chunk.begin() + n);
+    } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return std::optional<ControlFrame>();
+    } else {
+      return gone();
+    }
+  }
+}
+
+Result<ControlFrame> FrameChannel::receive(const Deadline& deadline) {
+  for (;;) {
+    auto frame = try_receive();
+    if (!frame) return frame.status();
+    if (frame->has_value()) return *std::move(*frame);
+    if (deadline.passed()) return Status(StatusCode::kDeadlineExceeded, "no answer on the control connection in time");
+    pollfd p{socket_.get(), POLLIN, 0};
+    ::poll(&p, 1, deadline.left_ms(1000));
+  }
+}
+
+bool FrameChannel::peer_gone() const noexcept {
+  if (!socket_) return true;
+  pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
+  if (::poll(&p, 1, 0) <= 0) return false;
+  if ((p.revents & (POLLHUP | POLLERR | POLLRDHUP | POLLNVAL)) != 0) return true;
+  std::byte b;
+  const ssize_t n = ::recv(socket_.get(), &b, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+}  // namespace wherry

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// File descriptors that close themselves, and length-prefixed frames over a stream socket: the control channel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+class Fd {
+ public:
+  Fd() noexcept = default;
+  explicit Fd(int fd) noexcept : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+  void reset() noexcept;
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// host:port with a numeric or resolvable host; "[::1]:80" for IPv6.
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+  [[nodiscard]] std::string to_string() const;
+};
+Result<HostPort> parse_host_port(const std::string& text);
+
+Result<Fd> listen_tcp(const HostPort& at);
+Result<std::uint16_t> local_port(const Fd& socket);
+Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
+
+/// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
+inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
+
+/// Frames of {u32 length of what follows, u16 type, payload}. One thread at a time.
+struct ControlFrame {
+  std::uint16_t type = 0;
+  Bytes payload;
+};
+
+class FrameChannel {
+ public:
+  FrameChannel() noexcept = default;
+  explicit FrameChannel(Fd socket) noexcept;
+
+  /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable when the peer is gone.
+  Status send(std::uint16_t type, ByteView payload, const Deadline& deadline);
+  /// Blocks until a whole frame is there. kUnavailable: peer gone; kProtocol: not frames; kDeadlineExceeded.
+  Result<ControlFrame> receive(const Deadline& deadline);
+  /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
+  Result<std::optional<ControlFrame>> try_receive();
+  /// Whether the peer has closed its side or the connection is broken. Never blocks.
+  [[nodiscard]] bool peer_gone() const noexcept;
+  void close() noexcept { socket_.reset(); }
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+
+ private:
+  Result<std::optional<ControlFrame>> parse();
+
+  Fd socket_;
+  Bytes in_;
+};
+
+}  // namespace wherry

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/fabric.hpp"
+
+#include <fmt/core.h>
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "base/clock.hpp"
+
+namespace wherry::fabric {
+namespace {
+
+/// Which UCX transports serve a Wherry transport. `self` lets one process talk to itself (tests).
+const char* ucx_transports(Transport transport) {
+  switch (transport) {
+    case Transport::kAuto: return "all";
+    case Transport::kShm: return "posix,cma,self";
+    case Transport::kTcp: return "tcp,self";
+    case Transport::kRdma: return "rc,dc,ud,self";
+  }
+  return "all";
+}
+
+/// A UCX transport that must be among the context's resources for the Wherry transport to be had.
+bool has_resource(ucp_context_h context, Transport transport) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  FILE* stream = open_memstream(&text, &size);
+  if (stream == nullptr) return false;
+  ucp_context_print_info(context, stream);
+  std::fclose(stream);
+  const std::string info(text, size);
+  std::free(text);
+  // Lines read "#   resource 0  :  md 0  dev 0  flags -- posix/memory".
+  const auto any = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      if (info.find(fmt::format(" {}", name)) != std::string::npos) return true;
+    }
+    return false;
+  };
+  switch (transport) {
+    case Transport::kAuto: return true;
+    case Transport::kShm: return any({"cma/"});
+    case Transport::kTcp: return any({"tcp/"});
+    case Transport::kRdma: return any({"rc_", "dc_", "ud_"});
+  }
+  return false;
+}
+
+Status failed(const char* what, ucs_status_t status) {
+  return {StatusCode::kInternal, fmt::format("{}: {}", what, ucs_status_string(status))};
+}
+
+void on_done(void* request, ucs_status_t status, void* user) {
+  static_cast<Completion*>(user)->op_done(status == UCS_OK ? nullptr : ucs_status_string(status));
+  ucp_request_free(request);
+}
+
+ucp_request_param_t params_for(Completion& done) {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = on_done;
+  params.user_data = &done;
+  return params;
+}
+
+/// Turns what a UCX operation returned into a Status; counts it if it goes on.
+Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
+  if (result == nullptr) return Status::ok();
+  if (UCS_PTR_IS_ERR(result)) return failed(what, UCS_PTR_STATUS(result));
+  done.op_started();
+  return Status::ok();
+}
+
+ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data, std::size_t length,
+                               const ucp_am_recv_param_t* param) {
+  // Senders force the eager protocol; a rendezvous descriptor is nothing of ours.
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
+  const auto* handler = static_cast<const Worker::Handler*>(arg);
+  handler->function(handler->context, ByteView(static_cast<const std::byte*>(data), length));
+  return UCS_OK;
+}
+
+/// The endpoint's own error handler: operations report failures, the control connection reports deaths.
+void on_endpoint_error(void* /*arg*/, ucp_ep_h /*ep*/, ucs_status_t /*status*/) {}
+
+}  // namespace
+
+std::string ucx_version() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+// ---------------------------------------------------------------- Region
+
+Region::~Region() {
+  if (memory_ != nullptr) ucp_mem_unmap(context_->handle(), memory_);
+}
+
+void Region::swap(Region& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(memory_, other.memory_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+}
+
+Status Region::pack_key(Bytes& out) const {
+  void* key = nullptr;
+  std::size_t bytes = 0;
+  const ucs_status_t status = ucp_rkey_pack(context_->handle(), memory_, &key, &bytes);
+  if (status != UCS_OK) return failed("cannot export registered memory", status);
+  const auto* first = static_cast<const std::byte*>(key);
+  out.insert(out.end(), first, first + bytes);
+  ucp_rkey_buffer_release(key);
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- Context
+
+Result<std::shared_ptr<Context>> Context::create(Transport transport) {
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);
+  if (status != UCS_OK) return failed("UCX configuration", status);
+  ucp_config_modify(config, "TLS", ucx_transports(transport));
+  // A transport that is named must be used or be an error: no silent fallback, so no warning about it either.
+  ucp_config_modify(config, "WARN_UNUSED_ENV_VARS", "n");
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
+  params.name = "wherry";
+  auto context = std::shared_ptr<Context>(new Context);
+  status = ucp_init(&params, config, &context->context_);
+  ucp_config_release(config);
+  if (status != UCS_OK || !has_resource(context->context_, transport)) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("transport '{}' cannot be had here with UCX {} ({}); `ucx_info -d` lists what there is",
+                              to_string(transport), ucx_version(),
+                              status == UCS_OK ? "no such device" : ucs_status_string(status)));
+  }
+  context->transport_ = transport;
+  return context;
+}
+
+Context::~Context() {
+  if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+Result<Region> Context::register_memory(void* data, std::size_t bytes) {
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = data;
+  params.length = bytes;
+  Region region;
+  const ucs_status_t status = ucp_mem_map(context_, &params, &region.memory_);
+  if (status != UCS_OK) {
+    region.memory_ = nullptr;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("cannot register {} bytes at {}: {}", bytes, data, ucs_status_string(status)));
+  }
+  region.context_ = shared_from_this();
+  region.data_ = static_cast<std::byte*>(data);
+  region.size_ = bytes;
+  return region;
+}
+
+Result<Region> Context::allocate(std::size_t bytes) {
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+  params.address = nullptr;
+  params.length = bytes;
+  params.flags = UCP_MEM_MAP_ALLOCATE;
+  Region region;
+  ucs_status_t status = ucp_mem_map(context_, &params, &region.memory_);
+  if (status != UCS_OK) {
+    region.memory_ = nullptr;
+    return Status(StatusCode::kResourceExhausted, fmt::format("cannot allocate {} bytes of shared memory: {}", bytes, ucs_status_string(status)));
+  }
+  region.context_ = shared_from_this();
+  ucp_mem_attr_t attributes{};
+  attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
+  status = ucp_mem_query(region.memory_, &attributes);
+  if (status != UCS_OK) return failed("allocated memory", status);
+  region.data_ = static_cast<std::byte*>(attributes.address);
+  region.size_ = bytes;
+  std::memset(region.data_, 0, bytes);
+  return region;
+}
+
+// ---------------------------------------------------------------- Worker
+
+Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context) {
+  auto worker = std::unique_ptr<Worker>(new Worker);
+  worker->context_ = std::move(context);
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  // "One thread at a time", not "always the same thread": a progress thread takes turns under a lock.
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucs_status_t status = ucp_worker_create(worker->context_->handle(), &params, &worker->worker_);
+  if (status != UCS_OK) return failed("UCX worker", status);
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  status = ucp_worker_get_address(worker->worker_, &address, &bytes);
+  if (status != UCS_OK) return failed("UCX worker address", status);
+  const auto* first = reinterpret_cast<const std::byte*>(address);
+  worker->address_.assign(first, first + bytes);
+  ucp_worker_release_address(worker->worker_, address);
+  return worker;
+}
+
+Worker::~Worker() {
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+}
+
+unsigned Worker::progress() noexcept { return ucp_worker_progress(worker_); }
+
+Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
+  handlers_.push_back(std::make_unique<Handler>(Handler{handler, context}));
+  ucp_am_handler_param_t params{};
+  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                      UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.id = id;
+  params.flags = UCP_AM_FLAG_WHOLE_MSG;
+  params.cb = on_active_message;
+  params.arg = handlers_.back().get();
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &params);
+  return status == UCS_OK ? Status::ok() : failed("message handler", status);
+}
+
+Status Worker::fence() noexcept {
+  const ucs_status_t status = ucp_worker_fence(worker_);
+  return status == UCS_OK ? Status::ok() : failed("fence", status);
+}
+
+// ---------------------------------------------------------------- RemoteRegion
+
+RemoteRegion& RemoteRegion::operator=(RemoteRegion&& other) noexcept {
+  std::swap(key_, other.key_);
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+RemoteRegion::~RemoteRegion() {
+  if (key_ != nullptr) ucp_rkey_destroy(key_);
+}
+
+// ---------------------------------------------------------------- Endpoint
+
+Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
+  if (peer_address.empty()) return Status(StatusCode::kProtocol, "the peer sent no worker address");
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(peer_address.data());
+  // UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
+  const Transport transport = worker.context()->transport();
+  params.err_mode = transport == Transport::kTcp || transport == Transport::kRdma ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+  params.err_handler.cb = on_endpoint_error;
+  params.err_handler.arg = nullptr;
+  Endpoint endpoint;
+  endpoint.worker_ = &worker;
+  const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
+  if (status != UCS_OK) {
+    endpoint.ep_ = nullptr;
+    return Status(StatusCode::kUnavailable, fmt::format("cannot connect over transport '{}': {}", to_string(transport), ucs_status_string(status)));
+  }
+  return endpoint;
+}
+
+Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
+  std::swap(worker_, other.worker_);
+  std::swap(ep_, other.ep_);
+  return *this;
+}
+
+Endpoint::~Endpoint() {
+  if (ep_ == nullptr) return;
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  ucs_status_ptr_t request = ucp_ep_close_nbx(ep_, &params);
+  if (UCS_PTR_IS_PTR(request)) {
+    // A forced close asks nothing of the peer; it ends within a few progress calls.
+    const Deadline deadline(std::chrono::seconds(2));
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed()) ucp_worker_progress(worker_->handle());
+    ucp_request_free(request);
+  }
+}
+
+Status Endpoint::send(unsigned id, ByteView data, Completion& done) {
+  ucp_request_param_t params = params_for(done);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  return started("send", ucp_am_send_nbx(ep_, id, nullptr, 0, data.data(), data.size(), &params), done);
+}
+
+Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes, Completion& done) {
+  ucp_request_param_t params = params_for(done);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+  params.memh = local.handle();
+  return started("get", ucp_get_nbx(ep_, to, bytes, address, from.handle(), &params), done);
+}
+
+Status Endpoint::put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes, Completion& done) {
+  ucp_request_param_t params = params_for(done);
+  return started("put", ucp_put_nbx(ep_, from, bytes, address, to.handle(), &params), done);
+}
+
+Status Endpoint::flush(Completion& done) {
+  ucp_request_param_t params = params_for(done);
+  return started("flush", ucp_ep_flush_nbx(ep_, &params), done);
+}
+
+Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size) const {
+  RemoteRegion region;
+  const ucs_status_t status = ucp_ep_rkey_unpack(ep_, key.data(), &region.key_);
+  if (status != UCS_OK) {
+    region.key_ = nullptr;
+    return Status(StatusCode::kProtocol, fmt::format("remote key: {}", ucs_status_string(status)));
+  }
+  region.base_ = base;
+  region.size_ = size;
+  void* local = nullptr;
+  if (ucp_rkey_ptr(region.key_, base, &local) == UCS_OK) region.mapped_ = static_cast<std::byte*>(local);
+  return region;
+}
+
+std::string Endpoint::transports() const {
+  std::array<ucp_transport_entry_t, 16> entries{};
+  ucp_ep_attr_t attributes{};
+  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+  attributes.transports.entries = entries.data();
+  attributes.transports.num_entries = entries.size();
+  attributes.transports.entry_size = sizeof entries[0];
+  if (ucp_ep_query(ep_, &attributes) != UCS_OK) return "unknown";
+  std::set<std::string> names;
+  for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
+    names.insert(fmt::format("{}/{}", entries[i].transport_name, entries[i].device_name));
+  }
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+}  // namespace wherry::fabric

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// UCX behind a few verbs: register, connect, send, get, put, progress. fabric.cpp is the only file that includes <ucp/...>.
+//
+// Threads: a Context may be shared; a Worker and everything made from it belong to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "wherry/session.hpp"
+#include "wherry/status.hpp"
+
+struct ucp_context;
+struct ucp_worker;
+struct ucp_ep;
+struct ucp_mem;
+struct ucp_rkey;
+
+namespace wherry::fabric {
+
+/// "1.22.0"
+std::string ucx_version();
+
+/// Registered local memory. Move-only; deregisters (and frees, if Wherry allocated it) on destruction.
+class Region {
+ public:
+  Region() noexcept = default;
+  Region(Region&& other) noexcept { swap(other); }
+  Region& operator=(Region&& other) noexcept {
+    Region(std::move(other)).swap(*this);
+    return *this;
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] ucp_mem* handle() const noexcept { return memory_; }
+  explicit operator bool() const noexcept { return memory_ != nullptr; }
+  /// Appends what a peer needs to reach this memory. Empty on failure (no transport of the context can).
+  Status pack_key(Bytes& out) const;
+
+ private:
+  friend class Context;
+  void swap(Region& other) noexcept;
+  std::shared_ptr<class Context> context_;
+  ucp_mem* memory_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class Context : public std::enable_shared_from_this<Context> {
+ public:
+  /// kUnsupported, with what there is, when the transport cannot be had on this machine or with this UCX.
+  /// `shared`: a progress thread and another thread will use the workers (under a lock of their own).
+  static Result<std::shared_ptr<Context>> create(Transport transport);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// Registers memory that the caller owns and keeps mapped until the Region is gone.
+  Result<Region> register_memory(void* data, std::size_t bytes);
+  /// Allocates page-aligned shared memory that a peer on the same machine can map; every page is touched.
+  Result<Region> allocate(std::size_t bytes);
+
+  [[nodiscard]] Transport transport() const noexcept { return transport_; }
+  [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
+
+ private:
+  Context() = default;
+  ucp_context* context_ = nullptr;
+  Transport transport_ = Transport::kAuto;
+};
+
+/// Counts a group of operations down. Must outlive them and must not move while pending() > 0.
+class Completion {
+ public:
+  [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
+  /// The first failure's UCX text; null if none failed.
+  [[nodiscard]] const char* error() const noexcept { return error_; }
+  void reset() noexcept { pending_ = 0, error_ = nullptr; }
+
+  void op_started() noexcept { ++pending_; }
+  void op_done(const char* error) noexcept {
+    --pending_;
+    if (error != nullptr && error_ == nullptr) error_ = error;
+  }
+
+ private:
+  std::uint32_t pending_ = 0;
+  const char* error_ = nullptr;
+};
+
+/// A message handler: `from` is nothing that can be trusted; `data` is valid during the call only.
+using MessageHandler = void (*)(void* context, ByteView data);
+
+class Worker {
+ public:
+  static Result<std::unique_ptr<Worker>> create(std::shared_ptr<Context> context);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// What a peer needs to connect to this worker.
+  [[nodiscard]] const Bytes& address() const noexcept { return address_; }
+  /// Number of events handled; handlers and completions run inside.
+  unsigned progress() noexcept;
+  /// One handler per id, for the life of the worker.
+  Status on_message(unsigned id, MessageHandler handler, void* context);
+  [[nodiscard]] const std::shared_ptr<Context>& context() const noexcept { return context_; }
+  [[nodiscard]] ucp_worker* handle() const noexcept { return worker_; }
+  /// Every put and get posted after it takes effect after those posted before it, on every endpoint.
+  Status fence() noexcept;
+
+  struct Handler {
+    MessageHandler function;
+    void* context;
+  };
+
+ private:
+  Worker() = default;
+  std::shared_ptr<Context> context_;
+  ucp_worker* worker_ = nullptr;
+  Bytes address_;
+  std::vector<std::unique_ptr<Handler>> handlers_;
+};
+
+class Endpoint;
+
+/// A peer's region as seen through one endpoint. Move-only; must not outlive the endpoint.
+class RemoteRegion {
+ public:
+  RemoteRegion() noexcept = default;
+  RemoteRegion(RemoteRegion&& other) noexcept : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_) {}
+  RemoteRegion& operator=(RemoteRegion&& other) noexcept;
+  RemoteRegion(const RemoteRegion&) = delete;
+  RemoteRegion& operator=(const RemoteRegion&) = delete;
+  ~RemoteRegion();
+
+  [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    return address >= base_ && bytes <= size_ && address - base_ <= size_ - bytes;
+  }
+  /// Where the peer's `address` is in this process; null if the region cannot be mapped (then get and put it).
+  [[nodiscard]] std::byte* mapped(std::uint64_t address) const noexcept {
+    return mapped_ == nullptr ? nullptr : mapped_ + (address - base_);
+  }
+  [[nodiscard]] std::uint64_t base() const noexcept { return base_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] ucp_rkey* handle() const noexcept { return key_; }
+
+ private:
+  friend class Endpoint;
+  ucp_rkey* key_ = nullptr;
+  std::uint64_t base_ = 0;
+  std::uint64_t size_ = 0;
+  std::byte* mapped_ = nullptr;
+};
+
+/// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer.
+class Endpoint {
+ public:
+  static Result<Endpoint> connect(Worker& worker, ByteView peer_address);
+  Endpoint() noexcept = default;
+  Endpoint(Endpoint&& other) noexcept : worker_(other.worker_), ep_(std::exchange(other.ep_, nullptr)) {}
+  Endpoint& operator=(Endpoint&& other) noexcept;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+  ~Endpoint();
+
+  /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation; in the usual
+  /// case they are copied out before the call returns and `done` is not touched.
+  Status send(unsigned id, ByteView data, Completion& done);
+  /// Gets remote bytes into registered local memory.
+  Status get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes, Completion& done);
+  /// Puts local bytes (which must stay unchanged until done) into remote memory.
+  Status put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes, Completion& done);
+  /// Completes once all puts posted before it are visible to the peer.
+  Status flush(Completion& done);
+
+  /// `bytes` of packed key as the peer's Region::pack_key made it. They must come from a peer that was authenticated: UCX trusts them.
+  Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size) const;
+  /// Transports in use, as UCX names them: "posix/memory cma/memory".
+  [[nodiscard]] std::string transports() const;
+  explicit operator bool() const noexcept { return ep_ != nullptr; }
+
+ private:
+  Worker* worker_ = nullptr;
+  ucp_ep* ep_ = nullptr;
+};
+
+}  // namespace wherry::fabric

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file by which clients and readers find an agent and prove that they may talk to it: JSON, readable by its owner only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+struct SessionFile {
+  int pid = 0;
+  std::string host;
+  std::uint16_t port = 0;
+  std::string token;
+  std::string local_socket;
+  std::string flight;   ///< "grpc://host:port", or empty
+  std::string metrics;  ///< "http://host:port/metrics", or empty
+};
+
+/// Makes the directory (mode 0700) and refuses to take over the file of an agent that is still alive (kAlreadyExists).
+Status prepare_session_file(const std::string& path);
+/// Appears complete or not at all, mode 0600.
+Status write_session_file(const std::string& path, const SessionFile& file);
+/// kNotFound: no such file; kProtocol: not a session file; kUnavailable: its agent is dead.
+Result<SessionFile> read_session_file(const std::string& path);
+/// Only if it is still that of `pid`.
+void remove_session_file(const std::string& path, int pid) noexcept;
+/// Path of the Unix socket for local readers; short enough for sun_path.
+std::string local_socket_for(const std::string& session_file);
+/// $WHERRY_SESSION, else $XDG_RUNTIME_DIR/wherry/agent.json, else /tmp/wherry-<uid>/agent.json.
+std::string default_session_file();
+
+}  // namespace wherry

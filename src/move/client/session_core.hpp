@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client half: what Session, Memory, Region, Stream and Ticket share. One thread at a time, but for ready().
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/socket.hpp"
+#include "fabric/control.hpp"
+#include "fabric/embedded.hpp"
+#include "fabric/fabric.hpp"
+#include "move/message.hpp"
+#include "wherry/move.hpp"
+
+namespace wherry::detail {
+
+inline constexpr std::uint32_t kNoRegion = ~0U;
+
+class SessionCore {
+ public:
+  static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
+  ~SessionCore();
+
+  // ---- memory
+  struct RegionEntry {
+    std::uint64_t base = 0, size = 0;
+    std::uint32_t id = 0;         ///< on the wire; never reused
+    std::uint32_t in_flight = 0;  ///< tickets that read it
+    bool used = false;            ///< this entry of the table is taken
+    bool announced = false;       ///< the agent has its key
+    bool automatic = false;       ///< made for memory that nobody registered: valid only while an offload holds a registration
+    std::uint64_t last_use = 0;   ///< automatic: ticket, for replacement
+    Bytes key;
+    fabric::Region handle;        ///< automatic entries: none, tickets hold theirs
+    [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
+      return used && address >= base && bytes <= size && address - base <= size - bytes;
+    }
+  };
+  Result<std::uint32_t> add_region(fabric::Region handle);
+  Status remove_region(std::uint32_t index);
+  void remove_region_waiting(std::uint32_t index);
+  [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
+  [[nodiscard]] std::uint32_t region_id(std::uint32_t index) const noexcept { return regions_[index].id; }
+
+  // ---- offloads
+  Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat, std::vector<std::uint32_t>& hints,
+                             const OffloadOptions& options);
+  [[nodiscard]] bool ready(std::uint64_t ticket) const noexcept {
+    return std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket;
+  }
+  Status wait(std::uint64_t ticket, std::chrono::nanoseconds timeout);
+  [[nodiscard]] const fabric::CompletionRecord* outcome(std::uint64_t ticket) const noexcept;
+  std::size_t in_flight();
+  Status drain(std::chrono::nanoseconds timeout);
+
+  // ---- requests
+  Result<Bytes> request(std::string_view method, ByteView payload);
+  [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
+
+ private:
+  struct Slot {
+    std::uint64_t ticket = 0;            ///< 0: free
+    fabric::Completion sent;
+    Bytes message;
+    std::vector<std::uint32_t> regions;  ///< indices, each counted in in_flight
+    std::vector<fabric::Region> temporary;
+  };
+
+  SessionCore() = default;
+  Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
+  Status handshake(const SessionOptions& options, const std::string& token, const Deadline& deadline);
+  Status expect(ControlFrame& frame, fabric::ControlType type);
+  [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept { return records_[ticket & mask_]; }
+  Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
+  Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
+  std::uint32_t free_entry();
+  void drop_automatic();
+  void release(Slot& slot);
+  void undo(Slot& slot);
+  void reap();
+  Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
+  bool agent_gone();
+  Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
+  void progress();
+  void start_progress_thread();
+
+  // Order matters: what is declared first is destroyed last.
+  fabric::EmbeddedProcess embedded_;
+  FrameChannel channel_;
+  std::shared_ptr<fabric::Context> context_;
+  std::unique_ptr<fabric::Worker> worker_;
+  fabric::Endpoint endpoint_;
+  fabric::Region completions_;
+  fabric::CompletionRecord* records_ = nullptr;
+  std::uint64_t mask_ = 0;
+
+  SessionInfo info_;
+  std::uint64_t session_ = 0;
+  Status broken_;  ///< why the session is over, once it is
+  std::uint64_t next_request_ = 1;
+
+  std::vector<RegionEntry> regions_;
+  std::uint32_t next_region_id_ = 1;
+  std::size_t automatic_count_ = 0;
+  std::vector<std::uint32_t> dropped_;        ///< ids that the agent may forget: told with the next offload
+  std::vector<move::NewRegion> announcements_;
+
+  std::vector<Slot> slots_;
+  std::uint64_t next_ticket_ = 1;
+  std::uint64_t oldest_ = 1;  ///< every ticket before it is released
+  std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest few
+  Status first_unseen_;
+
+  std::mutex fabric_mutex_;  ///< taken only when there is a progress thread
+  bool threaded_ = false;
+  std::atomic<bool> stop_{false};
+  std::thread progress_thread_;
+};
+
+/// Takes the fabric lock if a progress thread competes for it.
+class FabricLock {
+ public:
+  FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
+    if (needed) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+class StreamCore {
+ public:
+  SessionCore* session = nullptr;
+  std::uint32_t id = 0;
+  StreamOptions options;
+  Schema schema;
+  move::Plan plan;
+  move::FlatOffload flat;              ///< reused
+  std::vector<std::uint32_t> hints;    ///< per buffer: the region that held it last time
+  std::uint64_t posted = 0;
+  bool open = true;
+};
+
+}  // namespace wherry::detail

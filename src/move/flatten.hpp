@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Client side: a tree of Columns becomes the node and buffer list of one offload. Reads at most two offsets per variable-length
+// node from the application's memory and no values, so its cost does not depend on the number of rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "move/plan.hpp"
+#include "wherry/column.hpp"
+
+namespace wherry::move {
+
+/// As sent: 16 bytes.
+struct NodeRef {
+  std::int64_t length;      ///< rows
+  std::int64_t null_count;  ///< 0: no validity buffer follows; > 0: exact; -1: unknown, the agent counts
+  friend bool operator==(const NodeRef&, const NodeRef&) = default;
+};
+
+/// As sent: 32 bytes. One per buffer of the plan, in plan order, except the validity of nodes whose null_count is 0.
+struct BufferRef {
+  std::uint64_t address;  ///< in the client's address space; byte that holds the first row
+  std::uint64_t bytes;    ///< from address; exactly what the agent gets
+  std::uint32_t region;   ///< region id; filled in by the session, 0 here
+  std::uint32_t reserved;
+  std::int64_t rebase;    ///< validity, bits: index (0..7) of the first row's bit in the first byte; offsets: value of the first offset
+  friend bool operator==(const BufferRef&, const BufferRef&) = default;
+};
+
+struct FlatOffload {
+  std::vector<NodeRef> nodes;
+  std::vector<BufferRef> buffers;
+  std::uint64_t bytes = 0;  ///< sum of buffer bytes
+  std::vector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
+  void clear() noexcept {
+    nodes.clear();
+    buffers.clear();
+    bytes = 0;
+  }
+};
+
+/// Fills `out` (cleared first; its capacity is reused, so a warm call does not allocate). Slices (Column::offset, of parents too)
+/// become adjusted addresses. A node without validity whose null_count is -1 is sent as 0. Dictionaries are sent with every offload.
+/// kInvalidArgument, naming the field by path ("x.item"), when columns do not match the schema: count, negative length or offset,
+/// children shorter than their parent needs, a null pointer where bytes are needed, lengths that overflow, columns of
+/// unequal rows, falling offsets, a missing dictionary. `schema` is what `plan` was made from (used for names only).
+Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out);
+
+}  // namespace wherry::move

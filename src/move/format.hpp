@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Arrow C data interface format string, understood
+// (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "move/plan.hpp"
+
+namespace wherry::move {
+
+struct Format {
+  enum class Verdict : std::uint8_t { kKnown, kUnsupported, kUnknown } verdict = Verdict::kUnknown;
+  Kind kind = Kind::kNull;
+  std::uint32_t width = 0;
+  std::uint32_t list_size = 0;
+  const char* type = "";  ///< kUnsupported: what it is, in words
+};
+
+/// Allocates nothing.
+Format parse_format(std::string_view format) noexcept;
+
+/// How many buffers an ArrowArray of that kind has, and how many of them a message may carry: they are the same number.
+constexpr std::uint32_t buffer_count(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::kNull: return 0;
+    case Kind::kFixedSizeList:
+    case Kind::kStruct: return 1;
+    case Kind::kFixed:
+    case Kind::kBool:
+    case Kind::kList: return 2;
+    case Kind::kBinary: return 3;
+  }
+  return 0;
+}
+
+/// Whether `format` may be that of dictionary indices.
+constexpr bool is_index_format(std::string_view format) noexcept {
+  return format.size() == 1 && std::string_view("cCsSiIlL").find(format.front()) != std::string_view::npos;
+}
+
+/// Without embedded zeros: the C data interface ends strings at the first one.
+bool is_utf8_text(std::string_view text) noexcept;
+
+/// Length in bytes of the C data interface's binary key/value encoding at the start of `bytes`; -1 if it does not end in time. Readers of
+/// an ArrowSchema trust that encoding blindly, so ours must be right before it reaches one.
+std::int64_t metadata_bytes(std::string_view bytes) noexcept;
+
+}  // namespace wherry::move

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/message.hpp"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace wherry::move {
+namespace {
+
+constexpr std::size_t kMaxAnnounced = 64;
+
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) & ~std::size_t{7}; }
+
+template <typename T>
+std::span<const T> view_of(ByteView bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+void append(Bytes& out, const void* data, std::size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(data);
+  out.insert(out.end(), first, first + bytes);
+}
+
+}  // namespace
+
+Status parse_offload(ByteView message, OffloadView& out) {
+  out.regions.clear();
+  Reader in(message);
+  const ByteView header = in.take(sizeof(OffloadHeader));
+  if (!in.ok()) return {StatusCode::kProtocol, "an offload message is shorter than its header"};
+  std::memcpy(&out.header, header.data(), sizeof(OffloadHeader));
+  const OffloadHeader& h = out.header;
+  if (h.node_count > kMaxOffloadNodes || h.buffer_count > kMaxOffloadBuffers || h.ticket == 0) {
+    return {StatusCode::kProtocol, "an offload message has absurd counts"};
+  }
+  out.nodes = view_of<NodeRef>(in.take(std::size_t{h.node_count} * sizeof(NodeRef)));
+  out.buffers = view_of<BufferRef>(in.take(std::size_t{h.buffer_count} * sizeof(BufferRef)));
+  out.dropped = view_of<std::uint32_t>(in.take(padded(std::size_t{h.dropped_count} * sizeof(std::uint32_t))));
+  if (in.ok()) out.dropped = out.dropped.first(h.dropped_count);
+  for (unsigned i = 0; i < h.region_count && in.ok(); ++i) {
+    const ByteView raw = in.take(sizeof(RegionHeader));
+    if (!in.ok()) break;
+    RegionHeader r;
+    std::memcpy(&r, raw.data(), sizeof r);
+    const ByteView key = in.take(padded(r.key_bytes));
+    if (!in.ok() || r.key_bytes == 0 || r.base + r.size < r.base) {
+      return {StatusCode::kProtocol, "an offload message has a malformed region"};
+    }
+    out.regions.push_back({r.id, r.base, r.size, key.first(r.key_bytes)});
+  }
+  if (!in.at_end()) return {StatusCode::kProtocol, "an offload message's length does not match its counts"};
+  return Status::ok();
+}
+
+void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions, Bytes& out) {
+  static constexpr std::uint64_t kZero = 0;
+  out.clear();
+  append(out, &header, sizeof header);
+  append(out, flat.nodes.data(), flat.nodes.size() * sizeof(NodeRef));
+  append(out, flat.buffers.data(), flat.buffers.size() * sizeof(BufferRef));
+  append(out, dropped.data(), dropped.size_bytes());
+  append(out, &kZero, padded(dropped.size_bytes()) - dropped.size_bytes());
+  for (const NewRegion& region : regions) {
+    const RegionHeader r{region.id, static_cast<std::uint32_t>(region.key.size()), region.base, region.size};
+    append(out, &r, sizeof r);
+    append(out, region.key.data(), region.key.size());
+    append(out, &kZero, padded(region.key.size()) - region.key.size());
+  }
+}
+
+bool valid_stream_name(std::string_view name) noexcept {
+  if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
+  for (const char c : name) {
+    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    if (!ok) return false;
+  }
+  return true;
+}
+
+Bytes encode(const OpenRequest& m) {
+  Writer out;
+  out.put_string(m.options.name);
+  out.put(m.options.strategy);
+  out.put(m.options.retention.frames);
+  out.put(m.options.retention.bytes);
+  out.put(m.options.retention.when_full);
+  out.put(m.options.sink.format);
+  out.put_string(m.options.sink.directory);
+  out.put(static_cast<std::uint32_t>(m.options.announced_bytes.size()));
+  for (const std::uint64_t bytes : m.options.announced_bytes) out.put(bytes);
+  encode_schema(m.schema, out);
+  return std::move(out).take();
+}
+
+Result<OpenRequest> decode_open(ByteView bytes) {
+  Reader in(bytes);
+  OpenRequest m;
+  m.options.name = in.get_string();
+  m.options.strategy = in.get<Strategy>();
+  m.options.retention.frames = in.get<std::uint64_t>();
+  m.options.retention.bytes = in.get<std::uint64_t>();
+  m.options.retention.when_full = in.get<Retention::WhenFull>();
+  m.options.sink.format = in.get<Sink::Format>();
+  m.options.sink.directory = in.get_string();
+  const auto announced = in.get<std::uint32_t>();
+  if (!in.ok() || m.options.strategy > Strategy::kCAbi || m.options.retention.when_full > Retention::WhenFull::kWait ||
+      m.options.sink.format > Sink::Format::kParquet) {
+    return Status(StatusCode::kProtocol, "malformed open request");
+  }
+  if (announced > kMaxAnnounced) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{} announced sizes are over the limit of {}", announced, kMaxAnnounced));
+  }
+  for (unsigned i = 0; i < announced; ++i) m.options.announced_bytes.push_back(in.get<std::uint64_t>());
+  if (!valid_stream_name(m.options.name)) {
+    return Status(StatusCode::kInvalidArgument, "a stream name is 1 to 255 of A-Z a-z 0-9 . _ -, and not . or ..");
+  }
+  auto schema = decode_schema(in);
+  if (!schema) return schema.status();
+  if (!in.at_end()) return Status(StatusCode::kProtocol, "malformed open request");
+  m.schema = *std::move(schema);
+  return m;
+}
+
+}  // namespace wherry::move

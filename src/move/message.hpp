@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// move's messages: the offload (on the fabric, the one hot message) and the requests on the control connection.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "move/flatten.hpp"
+#include "wherry/move.hpp"
+
+namespace wherry::move {
+
+inline constexpr unsigned kOffloadMessage = 1;  ///< active message id of the move service
+inline constexpr std::string_view kServiceName = "move";
+
+/// On the wire: this header, then nodes, buffers, dropped region ids (u32 each, padded to 8 bytes), new regions.
+struct OffloadHeader {
+  std::uint64_t session = 0;  ///< first in every fabric message: says and proves whose it is
+  std::uint64_t ticket = 0;   ///< 1, 2, 3, ...
+  std::uint64_t tag = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t deadline_ns = 0;  ///< from its arrival; 0: none
+  std::uint32_t stream = 0;
+  std::uint32_t node_count = 0;
+  std::uint32_t buffer_count = 0;
+  std::uint16_t dropped_count = 0;
+  std::uint16_t region_count = 0;
+};
+static_assert(sizeof(OffloadHeader) == 56);
+
+/// A region that the agent has not seen yet: this, then key_bytes bytes of packed key, padded to 8.
+struct RegionHeader {
+  std::uint32_t id = 0;
+  std::uint32_t key_bytes = 0;
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;
+};
+static_assert(sizeof(RegionHeader) == 24 && sizeof(NodeRef) == 16 && sizeof(BufferRef) == 32);
+
+struct NewRegion {
+  std::uint32_t id = 0;
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;
+  ByteView key;
+};
+
+/// A parsed offload; the spans point into the message.
+struct OffloadView {
+  OffloadHeader header;
+  std::span<const NodeRef> nodes;
+  std::span<const BufferRef> buffers;
+  std::span<const std::uint32_t> dropped;
+  std::vector<NewRegion> regions;  ///< usually empty
+};
+
+inline constexpr std::uint32_t kMaxOffloadNodes = 1U << 16;
+inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
+
+/// Takes anything; kProtocol for what is not exactly one offload. `message` must be aligned to 8 bytes (UCX does; the caller copies
+/// otherwise). Leaves `out.regions` with its capacity.
+Status parse_offload(ByteView message, OffloadView& out);
+
+/// Appends to `out` (cleared first, capacity kept).
+void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions, Bytes& out);
+
+/// Request "open": answered with the stream's id (u32).
+struct OpenRequest {
+  StreamOptions options;
+  Schema schema;
+};
+Bytes encode(const OpenRequest& m);
+/// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
+Result<OpenRequest> decode_open(ByteView in);
+
+/// Whether `name` is 1 to 255 of [A-Za-z0-9._-] and not "." or "..".
+bool valid_stream_name(std::string_view name) noexcept;
+
+}  // namespace wherry::move

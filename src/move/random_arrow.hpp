@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: Arrow arrays of any supported type, valid in full but awkward on purpose (children longer than needed, slices of slices,
+// first offsets that are not 0, unknown null counts), and one trip of a batch from C structs to a frame.
+#pragma once
+
+#include <arrow/api.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "move/flatten.hpp"
+#include "move/layout.hpp"
+#include "move/plan.hpp"
+
+namespace wherry::move::test {
+
+class RandomArrow {
+ public:
+  explicit RandomArrow(std::uint32_t seed) : engine_(seed) {}
+
+  /// 0 to `below` - 1
+  std::int64_t below(std::int64_t bound) { return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(engine_); }
+  bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(engine_) < probability; }
+
+  /// `rows` rows, sliced out of something longer now and then.
+  std::shared_ptr<arrow::ArrayData> array(const arrow::Field& field, std::int64_t rows);
+  std::shared_ptr<arrow::RecordBatch> batch(const std::shared_ptr<arrow::Schema>& schema, std::int64_t rows);
+
+  /// A type at most `depth` levels deep.
+  std::shared_ptr<arrow::DataType> type(int depth);
+  std::shared_ptr<arrow::Schema> schema(int most_columns, int depth);
+
+  double null_share = 0.3;
+
+ private:
+  std::shared_ptr<arrow::ArrayData> whole(const arrow::Field& field, std::int64_t rows);
+  std::shared_ptr<arrow::Buffer> bytes(std::int64_t size);
+  std::shared_ptr<arrow::Buffer> values(const arrow::DataType& type, std::int64_t rows);
+  std::shared_ptr<arrow::Buffer> offsets(std::int64_t rows, int width, std::int64_t& end);
+
+  std::mt19937 engine_;
+};
+
+/// Every type without children that Wherry moves.
+std::vector<std::shared_ptr<arrow::DataType>> plain_types();
+/// And one or more of each way to nest.
+std::vector<std::shared_ptr<arrow::DataType>> nested_types();
+
+/// A delivered frame. `memory` is page-aligned and was filled with 0xA5 before.
+struct Delivered {
+  Schema schema;
+  Plan plan;
+  FlatOffload offload;
+  FrameLayout layout;
+  std::vector<NodeRef> nodes;
+  std::shared_ptr<const IpcTemplate> ipc;
+  std::shared_ptr<std::byte> memory;
+
+  [[nodiscard]] std::span<std::byte> frame() const { return {memory.get(), layout.total_bytes}; }
+};
+
+/// Export to C structs, columns_from_c_array, flatten, check_offload, place, copy (the gets), finish_buffers, write_metadata.
+/// forget_nulls: null counts of the C structs are made unknown first.
+Result<Delivered> deliver(const arrow::RecordBatch& batch, std::uint32_t alignment, bool forget_nulls = false);
+/// The same for a struct array, which may be sliced as a whole.
+Result<Delivered> deliver(const arrow::StructArray& batch, std::uint32_t alignment, bool forget_nulls = false);
+
+/// The simulated gets of an offload whose sources are in this process.
+void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, const FrameLayout& layout,
+             std::span<std::byte> frame);
+std::shared_ptr<std::byte> page_aligned(std::size_t bytes);
+
+/// Reads the frame with Arrow's own reader, validates in full, and compares; checks alignment, zero-copy and clean padding, too.
+void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& wanted);
+
+}  // namespace wherry::move::test

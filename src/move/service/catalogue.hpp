@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames that the agent holds, by stream: published by the data thread, read by Flight, by processes on the same
+// machine and by the file sink. Thread-safe. One mutex, taken once per frame and by readers; nobody holds it while
+// bytes move.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "move/service/frame.hpp"
+
+namespace wherry::move {
+
+struct StreamStatus {
+  std::shared_ptr<const StreamInfo> info;
+  bool open = true;         ///< more may come
+  std::uint64_t first = 0;  ///< sequence of the oldest frame held
+  std::uint64_t next = 0;   ///< sequence of the next frame to come
+  std::uint64_t generation =
+      0;  ///< which opening this is, of all that the catalogue saw (from 1): a name may be opened again
+  /// Bytes are those of the frames' IPC streams, here and in Retention::bytes.
+  std::uint64_t held_frames = 0, held_rows = 0, held_bytes = 0, total_frames = 0, total_bytes = 0, evicted_unread = 0;
+};
+
+class Catalogue {
+ public:
+  Catalogue();
+
+  /// kAlreadyExists while a stream of that name is open; a closed one (and its frames) is replaced, and who follows it
+  /// sees its end. kUnavailable after shut_down().
+  Status open(std::shared_ptr<const StreamInfo> info);
+  /// Readers that follow the stream see its end. Frames stay. No-op for an unknown name.
+  void close(const std::string& name);
+  /// As close, for all of them; readers that wait are woken. Nothing can be opened afterwards.
+  void shut_down();
+
+  /// Whether the retention rule lets another frame in now. False only for WhenFull::kWait streams that are full of
+  /// unread frames. Evicts what may go. Reserves nothing: with n offloads in flight a kWait stream can hold up to n - 1
+  /// frames more than its limit.
+  bool make_room(const StreamInfo& stream);
+  /// The oldest frame of that stream that may go, goes: for a full budget. False if there is none.
+  bool evict_one(const StreamInfo& stream);
+  /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always stays. Wakes
+  /// followers; calls the sink hook. A frame of a stream that has been replaced in the meantime is dropped.
+  void publish(FramePtr frame);
+
+  [[nodiscard]] std::vector<StreamStatus> list() const;
+  [[nodiscard]] std::optional<StreamStatus> find(const std::string& name) const;
+
+  struct Next {
+    enum class What { kFrame, kEnd, kTimeout, kNoStream } what;
+    FramePtr frame;  ///< kFrame
+    std::uint64_t skipped =
+        0;  ///< frames between `sequence` and this one (or the end) that were evicted before they were read
+    std::uint64_t generation = 0;  ///< of the stream that was asked; to be handed to the following call
+  };
+  /// The first held frame whose sequence is >= `sequence`; waits for it up to `timeout` while the stream is open. With
+  /// a generation other than 0: kEnd if the stream of that name is another one by now. The frame's memory is lent until
+  /// the last copy of `frame` goes, which calls the room hook.
+  Next next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
+            std::uint64_t generation = 0);
+  /// The frame has been read in full by somebody: under WhenFull::kWait it may go now.
+  void mark_read(const Frame& frame);
+
+  /// Called (without the lock) after each publish of a stream with a sink.
+  void set_sink_hook(std::function<void(FramePtr)> hook);
+  /// Called (without the lock, from any thread, readers' too) whenever frames went or may go, so that the service
+  /// retries waiting offloads: should only wake it. A call that had begun before the hook was replaced may still be
+  /// running afterwards.
+  void set_room_hook(std::function<void()> hook);
+
+ private:
+  struct Held {
+    FramePtr frame;
+    bool read = false;
+  };
+  struct RoomHook;
+  struct Entry {
+    std::shared_ptr<const StreamInfo> info;
+    bool open = true;
+    std::deque<Held> frames;  ///< sequences rise; gaps only where WhenFull::kWait let a frame go before an older one
+    std::uint64_t generation = 0, next = 0, rows = 0, bytes = 0, total_bytes = 0, evicted_unread = 0;
+  };
+  Entry* entry_of(const StreamInfo& stream);
+  static bool evict(Entry& entry, std::vector<FramePtr>& gone);
+  static StreamStatus status_of(const Entry& entry);
+  FramePtr lend(FramePtr frame) const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Entry> streams_;
+  std::shared_ptr<const std::function<void(FramePtr)>> sink_hook_;
+  std::shared_ptr<RoomHook> room_hook_;  ///< shared with frames that are lent, which may outlive the catalogue
+  std::uint64_t generations_ = 0;
+  bool down_ = false;
+};
+
+}  // namespace wherry::move

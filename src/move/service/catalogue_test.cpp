@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/catalogue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+namespace wherry::move {
+namespace {
+
+using namespace std::chrono_literals;
+using What = Catalogue::Next::What;
+using WhenFull = Retention::WhenFull;
+
+std::shared_ptr<const StreamInfo> stream(std::string name, Retention retention = {}, Sink sink = {}) {
+  auto info = std::make_shared<StreamInfo>();
+  info->name = std::move(name);
+  info->retention = retention;
+  info->sink = std::move(sink);
+  return info;
+}
+
+/// A frame of `bytes` that says its own sequence number in every word.
+FramePtr frame(const std::shared_ptr<Arena>& arena, std::shared_ptr<const StreamInfo> info, std::uint64_t sequence,
+               std::size_t bytes = 64) {
+  auto extent = arena->try_allocate(bytes);
+  if (!extent) return nullptr;
+  auto made = std::make_shared<Frame>();
+  made->stream = std::move(info);
+  made->sequence = sequence;
+  made->rows = 10;
+  made->extent = *std::move(extent);
+  made->layout.total_bytes = bytes;
+  for (std::size_t at = 0; at + 8 <= bytes; at += 8) std::memcpy(made->extent.bytes().data() + at, &sequence, 8);
+  made->set_ipc_written();
+  return made;
+}
+
+class CatalogueTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Arena> arena = *Arena::create(16 << 20);
+  Catalogue catalogue;
+
+  std::shared_ptr<const StreamInfo> opened(std::string name, Retention retention = {}, Sink sink = {}) {
+    auto info = stream(std::move(name), retention, std::move(sink));
+    EXPECT_TRUE(catalogue.open(info));
+    return info;
+  }
+  void publish(const std::shared_ptr<const StreamInfo>& info, std::uint64_t from, std::uint64_t to,
+               std::size_t bytes = 64) {
+    for (; from < to; ++from) catalogue.publish(frame(arena, info, from, bytes));
+  }
+};
+
+TEST_F(CatalogueTest, FramesComeBackInOrder) {
+  const auto info = opened("s");
+  publish(info, 0, 5);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const auto next = catalogue.next("s", i, 0ms);
+    ASSERT_EQ(next.what, What::kFrame);
+    EXPECT_EQ(next.frame->sequence, i);
+    EXPECT_EQ(next.skipped, 0u);
+  }
+  EXPECT_EQ(catalogue.next("s", 5, 1ms).what, What::kTimeout);
+  const auto status = catalogue.find("s");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->first, 0u);
+  EXPECT_EQ(status->next, 5u);
+  EXPECT_EQ(status->held_frames, 5u);
+  EXPECT_EQ(status->held_rows, 50u);
+  EXPECT_EQ(status->held_bytes, 5u * 64);
+  EXPECT_EQ(status->total_bytes, 5u * 64);
+  EXPECT_TRUE(status->open);
+}
+
+TEST_F(CatalogueTest, EvictionKeepsTheNewestAndCountsWhatWasSkipped) {
+  const auto info = opened("s", {.frames = 3});
+  publish(info, 0, 2);
+  catalogue.mark_read(*catalogue.next("s", 0, 0ms).frame);
+  publish(info, 2, 10);
+  const auto next = catalogue.next("s", 4, 0ms);
+  ASSERT_EQ(next.what, What::kFrame);
+  EXPECT_EQ(next.frame->sequence, 7u);
+  EXPECT_EQ(next.skipped, 3u);
+  EXPECT_EQ(catalogue.find("s")->evicted_unread, 6u);  // of seven that went, one had been read
+  EXPECT_EQ(catalogue.find("s")->first, 7u);
+  EXPECT_TRUE(catalogue.make_room(*info));
+  EXPECT_EQ(catalogue.find("s")->held_frames, 3u);  // readers keep them until the next one is there
+}
+
+TEST_F(CatalogueTest, ABytesLimitNeverTakesTheNewest) {
+  const auto info = opened("s", {.frames = 0, .bytes = 1000});
+  publish(info, 0, 4, 400);
+  EXPECT_EQ(catalogue.find("s")->held_frames, 2u);
+  publish(info, 4, 5, 2000);
+  EXPECT_EQ(catalogue.find("s")->held_frames, 1u);
+  EXPECT_EQ(catalogue.find("s")->held_bytes, 2000u);
+}
+
+TEST_F(CatalogueTest, AFrameThatIsReadIsNotTakenAway) {
+  const auto info = opened("s", {.frames = 1});
+  publish(info, 0, 1, 4096);
+  const auto held = catalogue.next("s", 0, 0ms).frame;
+  publish(info, 1, 100, 4096);
+  std::uint64_t word = 1;
+  std::memcpy(&word, held->ipc().data(), 8);
+  EXPECT_EQ(word, 0u);
+  EXPECT_EQ(arena->in_use(), 2u * 4096);
+}
+
+TEST_F(CatalogueTest, AWaitingStreamLetsOnlyReadFramesGo) {
+  const auto info = opened("s", {.frames = 2, .when_full = WhenFull::kWait});
+  EXPECT_TRUE(catalogue.make_room(*info));
+  publish(info, 0, 2);
+  EXPECT_FALSE(catalogue.make_room(*info));
+  EXPECT_FALSE(catalogue.evict_one(*info));
+  catalogue.mark_read(*catalogue.next("s", 1, 0ms).frame);
+  EXPECT_TRUE(catalogue.make_room(*info));  // 1 has gone, though 0 is older
+  publish(info, 2, 3);
+  EXPECT_FALSE(catalogue.make_room(*info));
+  const auto first = catalogue.next("s", 0, 0ms), second = catalogue.next("s", 1, 0ms);
+  EXPECT_EQ(first.frame->sequence, 0u);
+  EXPECT_EQ(second.frame->sequence, 2u);
+  EXPECT_EQ(second.skipped, 1u);
+  EXPECT_EQ(catalogue.find("s")->evicted_unread, 0u);
+  // Offloads that were in flight already are kept all the same: nothing is lost.
+  publish(info, 3, 5);
+  EXPECT_EQ(catalogue.find("s")->held_frames, 4u);
+  catalogue.mark_read(*first.frame);
+  EXPECT_FALSE(catalogue.make_room(*info));
+  EXPECT_TRUE(catalogue.find("s")->held_frames == 3u);
+}
+
+TEST_F(CatalogueTest, EvictOneTakesTheOldestOfThatStream) {
+  const auto info = opened("s"), other = opened("t");
+  publish(info, 0, 2);
+  publish(other, 0, 1);
+  EXPECT_TRUE(catalogue.evict_one(*info));
+  EXPECT_EQ(catalogue.find("s")->first, 1u);
+  EXPECT_TRUE(catalogue.evict_one(*info));
+  EXPECT_FALSE(catalogue.evict_one(*info));
+  EXPECT_EQ(catalogue.find("t")->held_frames, 1u);
+  EXPECT_FALSE(catalogue.evict_one(*stream("nobody")));
+}
+
+TEST_F(CatalogueTest, ANameIsOpenOnceAndReplacedWhenClosed) {
+  const auto info = opened("s");
+  publish(info, 0, 3);
+  EXPECT_EQ(catalogue.open(stream("s")).code(), StatusCode::kAlreadyExists);
+  const std::uint64_t generation = catalogue.next("s", 0, 0ms).generation;
+  catalogue.close("s");
+  catalogue.close("nobody");
+  EXPECT_EQ(catalogue.next("s", 2, 0ms).what, What::kFrame);  // kept frames stay readable
+  EXPECT_EQ(catalogue.next("s", 3, 10s).what, What::kEnd);
+  EXPECT_FALSE(catalogue.find("s")->open);
+
+  const auto again = opened("s");
+  EXPECT_EQ(arena->in_use(), 0u);
+  EXPECT_EQ(catalogue.find("s")->next, 0u);
+  publish(info, 3, 4);  // one that was in flight for the old stream
+  EXPECT_EQ(catalogue.find("s")->next, 0u);
+  publish(again, 0, 1);
+  EXPECT_EQ(catalogue.next("s", 0, 0ms, generation).what, What::kEnd);
+  EXPECT_EQ(catalogue.next("s", 0, 0ms).frame->stream, again);
+}
+
+TEST_F(CatalogueTest, WaitersWakeForFramesEndsReplacementsAndShutDown) {
+  const auto info = opened("s");
+  const auto wait = [&](std::uint64_t sequence, auto&& act) {
+    Catalogue::Next got{};
+    std::thread reader([&] { got = catalogue.next("s", sequence, 20s); });
+    std::this_thread::sleep_for(20ms);
+    act();
+    reader.join();
+    return got.what;
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(wait(0, [&] { publish(info, 0, 1); }), What::kFrame);
+  EXPECT_EQ(wait(1, [&] { catalogue.close("s"); }), What::kEnd);
+  (void)opened("s");
+  EXPECT_EQ(wait(7,
+                 [&] {
+                   catalogue.close("s");
+                   (void)opened("s");
+                 }),
+            What::kEnd);
+  EXPECT_EQ(wait(0, [&] { catalogue.shut_down(); }), What::kEnd);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_EQ(catalogue.open(stream("t")).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(catalogue.next("t", 0, 20s).what, What::kNoStream);
+}
+
+TEST_F(CatalogueTest, TimeoutsOfAnyLengthAreTaken) {
+  const auto info = opened("s");
+  EXPECT_EQ(catalogue.next("s", 0, -5ms).what, What::kTimeout);
+  publish(info, 0, 1);
+  EXPECT_EQ(catalogue.next("s", 0, std::chrono::milliseconds::max()).what, What::kFrame);
+}
+
+TEST_F(CatalogueTest, HooksAreCalledWithoutTheLock) {
+  std::atomic<int> rooms = 0, sunk = 0;
+  catalogue.set_room_hook([&] {
+    (void)catalogue.list();
+    ++rooms;
+  });
+  catalogue.set_sink_hook([&](const FramePtr& one) {
+    EXPECT_TRUE(catalogue.find(one->stream->name));
+    ++sunk;
+  });
+  const auto info = opened("s", {.frames = 1});
+  const auto kept = opened("k", {.frames = 1, .when_full = WhenFull::kWait}, {Sink::Format::kArrow, "/tmp"});
+  publish(info, 0, 1);
+  EXPECT_EQ(rooms, 0);
+  publish(info, 1, 2);
+  EXPECT_EQ(rooms, 1);
+  EXPECT_EQ(sunk, 0);
+  publish(kept, 0, 1);
+  EXPECT_EQ(sunk, 1);
+  const int before = rooms;
+  auto lent = catalogue.next("k", 0, 0ms).frame;
+  catalogue.mark_read(*lent);
+  EXPECT_EQ(rooms, before + 1);
+  EXPECT_TRUE(catalogue.make_room(*kept));
+  EXPECT_EQ(rooms, before + 2);
+  // The memory of a lent frame comes back with its reader: whoever waits for it is told then.
+  EXPECT_EQ(arena->in_use(), 2u * 4096);
+  lent.reset();
+  EXPECT_EQ(rooms, before + 3);
+  EXPECT_EQ(arena->in_use(), 4096u);
+  catalogue.set_room_hook({});
+  catalogue.set_sink_hook({});
+  publish(kept, 1, 2);
+  publish(info, 2, 4);
+  EXPECT_EQ(rooms, before + 3);
+}
+
+TEST_F(CatalogueTest, FollowersSeeEveryFrameOrKnowThatItWasSkipped) {
+  constexpr std::uint64_t kFrames = 4000;
+  constexpr int kStreams = 2, kFollowers = 3;
+  std::vector<std::shared_ptr<const StreamInfo>> infos;
+  for (int s = 0; s < kStreams; ++s) infos.push_back(opened("s" + std::to_string(s), {.frames = 8}));
+  std::vector<std::thread> threads;
+  std::atomic<bool> done = false;
+  for (const auto& info : infos) {
+    threads.emplace_back([&, info] {
+      for (std::uint64_t i = 0; i < kFrames; ++i) {
+        FramePtr made;
+        while ((made = frame(arena, info, i, 256)) == nullptr) std::this_thread::yield();
+        ASSERT_TRUE(catalogue.make_room(*info));
+        catalogue.publish(std::move(made));
+        if (i % 64 == 0) std::this_thread::yield();
+      }
+      catalogue.close(info->name);
+    });
+    for (int f = 0; f < kFollowers; ++f) {
+      threads.emplace_back([&, name = info->name] {
+        std::uint64_t at = 0, seen = 0, skipped = 0;
+        for (;;) {
+          const auto next = catalogue.next(name, at, 50ms);
+          if (next.what == What::kTimeout) continue;
+          skipped += next.skipped;
+          if (next.what == What::kEnd) break;
+          ASSERT_EQ(next.what, What::kFrame);
+          ASSERT_EQ(next.frame->sequence, at + next.skipped);
+          for (std::size_t word = 0; word < 256; word += 8) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, next.frame->ipc().data() + word, 8);
+            ASSERT_EQ(value, next.frame->sequence);
+          }
+          catalogue.mark_read(*next.frame);
+          ++seen;
+          at = next.frame->sequence + 1;
+        }
+        EXPECT_EQ(seen + skipped, kFrames);
+      });
+    }
+  }
+  std::thread evictor([&] {
+    std::mt19937 random(7);
+    while (!done) {
+      (void)catalogue.evict_one(*infos[random() % kStreams]);
+      (void)catalogue.list();
+      std::this_thread::sleep_for(100us);
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  done = true;
+  evictor.join();
+  for (const auto& info : infos) {
+    while (catalogue.evict_one(*info)) {
+    }
+  }
+  EXPECT_EQ(arena->in_use(), 0u);
+}
+
+TEST_F(CatalogueTest, AWaitingStreamLosesNothingAcrossThreads) {
+  constexpr std::uint64_t kFrames = 4000;
+  const auto info = opened("s", {.frames = 4, .when_full = WhenFull::kWait});
+  std::mutex mutex;
+  std::condition_variable room;
+  std::uint64_t rooms = 0;
+  catalogue.set_room_hook([&] {
+    {
+      const std::lock_guard lock(mutex);
+      ++rooms;
+    }
+    room.notify_one();
+  });
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; i < kFrames; ++i) {
+      for (;;) {
+        std::unique_lock lock(mutex);
+        const std::uint64_t seen = rooms;
+        lock.unlock();
+        if (catalogue.make_room(*info)) break;
+        lock.lock();
+        ASSERT_TRUE(room.wait_for(lock, 20s, [&] { return rooms != seen; })) << "nobody said that there is room";
+      }
+      catalogue.publish(frame(arena, info, i));
+    }
+    catalogue.close("s");
+  });
+  std::uint64_t at = 0;
+  for (;;) {
+    const auto next = catalogue.next("s", at, 20s);
+    if (next.what == What::kEnd) break;
+    ASSERT_EQ(next.what, What::kFrame);
+    ASSERT_EQ(next.frame->sequence, at);
+    ASSERT_EQ(next.skipped, 0u);
+    catalogue.mark_read(*next.frame);
+    ++at;
+  }
+  writer.join();
+  catalogue.set_room_hook({});
+  EXPECT_EQ(at, kFrames);
+}
+
+}  // namespace
+}  // namespace wherry::move

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/flight_server.hpp"
+
+#include <arrow/buffer.h>
+#include <arrow/flight/server.h>
+#include <arrow/flight/server_middleware.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/cpu.hpp"
+#include "move/arrow_schema.hpp"
+#include "move/message.hpp"
+#include "move/service/flight_stream.hpp"
+#include "move/service/frame_arrow.hpp"
+#include "move/service/stream_json.hpp"
+#include "move/service/token.hpp"
+
+namespace wherry::move {
+namespace {
+
+namespace flight = arrow::flight;
+
+arrow::Status not_found(const std::string& name) {
+  return arrow::Status::KeyError("no stream \"", name, "\" on this agent: list the flights to see what there is");
+}
+
+class TokenCheck final : public flight::ServerMiddlewareFactory {
+ public:
+  explicit TokenCheck(const std::string& token) : expected_("Bearer " + token) {}
+
+  arrow::Status StartCall(const flight::CallInfo& /*info*/, const flight::ServerCallContext& context,
+                          std::shared_ptr<flight::ServerMiddleware>* /*middleware*/) override {
+    const auto [first, last] = context.incoming_headers().equal_range("authorization");
+    if (first == last) {
+      return flight::MakeFlightError(flight::FlightStatusCode::Unauthenticated,
+                                     "no token: send the header \"authorization: Bearer <token of the session file>\"");
+    }
+    if (std::next(first) != last || !same_token(first->second, expected_)) {
+      return flight::MakeFlightError(
+          flight::FlightStatusCode::Unauthenticated,
+          "wrong token: it is the one in the agent's session file, sent as \"authorization: Bearer <token>\"");
+    }
+    return arrow::Status::OK();
+  }
+
+ private:
+  const std::string expected_;
+};
+
+class Server final : public flight::FlightServerBase {
+ public:
+  Server(Catalogue& catalogue, std::uint64_t max_message_bytes)
+      : catalogue_(catalogue), max_message_bytes_(max_message_bytes) {}
+
+  void end_followers() { stopping_ = true; }
+
+  arrow::Status ListFlights(const flight::ServerCallContext& /*context*/, const flight::Criteria* criteria,
+                            std::unique_ptr<flight::FlightListing>* listings) override {
+    std::vector<flight::FlightInfo> infos;
+    for (const StreamStatus& stream : catalogue_.list()) {
+      if (criteria != nullptr && !stream.info->name.starts_with(criteria->expression)) continue;
+      ARROW_ASSIGN_OR_RAISE(auto info, info_of(stream));
+      infos.push_back(std::move(info));
+    }
+    *listings = std::make_unique<flight::SimpleFlightListing>(std::move(infos));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status GetFlightInfo(const flight::ServerCallContext& /*context*/, const flight::FlightDescriptor& request,
+                              std::unique_ptr<flight::FlightInfo>* info) override {
+    ARROW_ASSIGN_OR_RAISE(const StreamStatus stream, find(request));
+    ARROW_ASSIGN_OR_RAISE(auto made, info_of(stream));
+    *info = std::make_unique<flight::FlightInfo>(std::move(made));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status GetSchema(const flight::ServerCallContext& /*context*/, const flight::FlightDescriptor& request,
+                          std::unique_ptr<flight::SchemaResult>* schema) override {
+    ARROW_ASSIGN_OR_RAISE(const StreamStatus stream, find(request));
+    ARROW_ASSIGN_OR_RAISE(const auto made, schema_of(stream));
+    return flight::SchemaResult::Make(*made).Value(schema);
+  }
+
+  arrow::Status DoGet(const flight::ServerCallContext& context, const flight::Ticket& request,
+                      std::unique_ptr<flight::FlightDataStream>* stream) override {
+    auto ticket = parse_ticket(request.ticket);
+    if (!ticket) return arrow::Status::Invalid(ticket.status().message());
+    const std::optional<StreamStatus> status = catalogue_.find(ticket->stream);
+    if (!status) return not_found(ticket->stream);
+    ARROW_ASSIGN_OR_RAISE(auto schema, schema_of(*status));
+    *stream = std::make_unique<FrameStream>(catalogue_, context, stopping_, *std::move(ticket), *status,
+                                            std::move(schema), max_message_bytes_);
+    return arrow::Status::OK();
+  }
+
+  arrow::Status ListActions(const flight::ServerCallContext& /*context*/,
+                            std::vector<flight::ActionType>* actions) override {
+    *actions = {{"streams", "the status of all streams as a JSON array; takes no body"}};
+    return arrow::Status::OK();
+  }
+
+  arrow::Status DoAction(const flight::ServerCallContext& /*context*/, const flight::Action& action,
+                         std::unique_ptr<flight::ResultStream>* result) override {
+    if (action.type != "streams") {
+      return arrow::Status::NotImplemented("no action \"", action.type, "\": there is only \"streams\"");
+    }
+    std::vector<flight::Result> results(1);
+    results[0].body = arrow::Buffer::FromString(streams_json(catalogue_.list()));
+    *result = std::make_unique<flight::SimpleResultStream>(std::move(results));
+    return arrow::Status::OK();
+  }
+
+ private:
+  arrow::Result<StreamStatus> find(const flight::FlightDescriptor& request) const {
+    if (request.type != flight::FlightDescriptor::PATH || request.path.size() != 1) {
+      return arrow::Status::Invalid("a descriptor is a path of one element, the name of a stream, not ",
+                                    request.ToString());
+    }
+    std::optional<StreamStatus> stream = catalogue_.find(request.path[0]);
+    if (!stream) return not_found(request.path[0]);
+    return *std::move(stream);
+  }
+
+  static arrow::Result<std::shared_ptr<arrow::Schema>> schema_of(const StreamStatus& stream) {
+    auto schema = to_arrow(stream.info->schema);
+    if (!schema)
+      return arrow::Status::UnknownError("schema of \"", stream.info->name, "\": ", schema.status().message());
+    return *std::move(schema);
+  }
+
+  static arrow::Result<flight::FlightInfo> info_of(const StreamStatus& stream) {
+    ARROW_ASSIGN_OR_RAISE(const auto schema, schema_of(stream));
+    flight::FlightEndpoint endpoint;
+    endpoint.ticket.ticket = nlohmann::json{{"stream", stream.info->name}}.dump();
+    return flight::FlightInfo::Make(*schema, flight::FlightDescriptor::Path({stream.info->name}), {std::move(endpoint)},
+                                    static_cast<std::int64_t>(stream.held_rows),
+                                    static_cast<std::int64_t>(stream.held_bytes),
+                                    /*ordered=*/true);
+  }
+
+  Catalogue& catalogue_;
+  const std::uint64_t max_message_bytes_;
+  std::atomic<bool> stopping_{false};
+};
+
+/// Threads inherit the affinity of the one that starts them.
+class OnCores {
+ public:
+  explicit OnCores(const std::vector<int>& cores) {
+    if (cores.empty()) return;
+    before_ = allowed_cores();
+    moved_ = pin_thread(cores).is_ok();
+  }
+  ~OnCores() {
+    if (moved_) (void)pin_thread(before_);
+  }
+  OnCores(const OnCores&) = delete;
+  OnCores& operator=(const OnCores&) = delete;
+
+ private:
+  std::vector<int> before_;
+  bool moved_ = false;
+};
+
+}  // namespace
+
+Result<FlightTicket> parse_ticket(std::string_view bytes) {
+  const auto wrong = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ticket: " + what +
+                      R"(; a ticket is a stream's name or {"stream": name, "from": 0, "count": n, "follow": false})");
+  };
+  if (bytes.empty() || bytes.size() > 4096) return wrong(bytes.empty() ? "no bytes" : "more than 4096 bytes");
+  FlightTicket ticket;
+  if (bytes.front() != '{') {
+    if (!valid_stream_name(bytes)) return wrong("neither a JSON object nor a stream's name");
+    ticket.stream = bytes;
+    return ticket;
+  }
+  const nlohmann::json json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return wrong("not JSON");
+  for (const auto& [key, value] : json.items()) {
+    if (key == "stream") {
+      if (!value.is_string()) return wrong(R"("stream" must be a string)");
+      ticket.stream = value.get<std::string>();
+    } else if (key == "from" || key == "count") {
+      if (!value.is_number_unsigned()) return wrong("\"" + key + "\" must be a number from 0 on, without a fraction");
+      if (key == "from")
+        ticket.from = value.get<std::uint64_t>();
+      else
+        ticket.count = value.get<std::uint64_t>();
+    } else if (key == "follow") {
+      if (!value.is_boolean()) return wrong(R"("follow" must be true or false)");
+      ticket.follow = value.get<bool>();
+    } else {
+      return wrong("unknown key " + nlohmann::json(key).dump());
+    }
+  }
+  if (ticket.stream.empty()) return wrong(R"("stream" is missing)");
+  return ticket;
+}
+
+struct FlightService::Impl {
+  Impl(Catalogue& catalogue, std::uint64_t max_message_bytes) : server(catalogue, max_message_bytes) {}
+  Server server;
+  std::once_flag stopped;
+};
+
+FlightService::FlightService(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+FlightService::~FlightService() { stop(); }
+
+Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue, const std::string& host, int port,
+                                                            const std::string& token, std::vector<int> cores,
+                                                            std::uint64_t max_message_bytes) {
+  const std::string where = "Arrow Flight on " + host + ":" + std::to_string(port);
+  if (token.empty()) return Status(StatusCode::kInvalidArgument, where + ": the token must not be empty");
+  auto location = flight::Location::ForGrpcTcp(host, port);
+  if (!location.ok()) return from_arrow(location.status(), where);
+  flight::FlightServerOptions options(*location);
+  options.middleware.emplace_back("wherry-token", std::make_shared<TokenCheck>(token));
+  auto impl = std::make_unique<Impl>(catalogue, max_message_bytes);
+  {
+    const OnCores pinned(cores);
+    if (const arrow::Status status = impl->server.Init(options); !status.ok()) {
+      return Status(StatusCode::kUnavailable, where + ": " + status.message() + " (is the port in use?)");
+    }
+  }
+  return std::unique_ptr<FlightService>(new FlightService(std::move(impl)));
+}
+
+int FlightService::port() const noexcept { return impl_->server.port(); }
+
+void FlightService::stop() {
+  std::call_once(impl_->stopped, [this] {
+    impl_->server.end_followers();
+    const auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(500);
+    (void)impl_->server.Shutdown(&deadline);  // calls that are still running then are cancelled
+    (void)impl_->server.Wait();
+  });
+}
+
+}  // namespace wherry::move

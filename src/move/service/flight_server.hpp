@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrow Flight over the catalogue: any stock Flight client lists and reads streams. Columns go from the frames to gRPC
+// uncopied.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "move/service/catalogue.hpp"
+
+namespace wherry::move {
+
+/// The bytes of a Flight ticket, as JSON: {"stream": name, "from": sequence, "count": n, "follow": bool}; all but
+/// "stream" may be absent. A plain stream name stands for {"stream": name}.
+struct FlightTicket {
+  std::string stream;
+  std::uint64_t from = 0;              ///< 0: the oldest frame held
+  std::optional<std::uint64_t> count;  ///< frames at most; absent: no limit
+  bool follow = false;  ///< false: only what is held now; true: also what is still to come, until the stream closes
+};
+/// Takes anything; kInvalidArgument, naming the key, for what is not a ticket.
+Result<FlightTicket> parse_ticket(std::string_view bytes);
+
+/// Methods: ListFlights (criteria: a prefix of the name), GetFlightInfo and GetSchema (descriptor: path [stream name]),
+/// DoGet, ListActions, DoAction "streams" (stream_json.hpp). Every call must carry the header "authorization: Bearer
+/// <token>".
+///
+/// DoGet sends a batch a frame with app_metadata {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes"}.
+/// gRPC carries no message of 2 GiB: a frame of more than max_message_bytes goes out as several batches, each with a
+/// further key "first_row", the batch's first row in its frame. A frame that went out in full is marked as read.
+class FlightService {
+ public:
+  /// Serves until stop(). `cores`: where gRPC's threads may run (best effort); empty: anywhere. Port 0: any that is
+  /// free. The catalogue must outlive the service. kInvalidArgument for an empty token or a host that cannot be parsed,
+  /// kUnavailable when the port cannot be had.
+  static Result<std::unique_ptr<FlightService>> start(Catalogue& catalogue, const std::string& host, int port,
+                                                      const std::string& token, std::vector<int> cores = {},
+                                                      std::uint64_t max_message_bytes = std::uint64_t{1} << 30);
+  ~FlightService();
+  FlightService(const FlightService&) = delete;
+  FlightService& operator=(const FlightService&) = delete;
+
+  [[nodiscard]] int port() const noexcept;
+  /// Ends all calls, those of waiting followers too, within about a second. Idempotent.
+  void stop();
+
+ private:
+  struct Impl;
+  explicit FlightService(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::move

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/flight_stream.hpp"
+
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+
+#include <chrono>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "move/service/frame_arrow.hpp"
+
+namespace wherry::move {
+namespace {
+
+namespace flight = arrow::flight;
+
+/// How long a follower whose client went away, or whose server stops, may stay unaware of it.
+constexpr std::chrono::milliseconds kSlice{100};
+
+}  // namespace
+
+FrameStream::FrameStream(Catalogue& catalogue, const flight::ServerCallContext& context,
+                         const std::atomic<bool>& stopping, FlightTicket ticket, const StreamStatus& status,
+                         std::shared_ptr<arrow::Schema> schema, std::uint64_t max_message_bytes)
+    : catalogue_(catalogue),
+      context_(context),
+      stopping_(stopping),
+      ticket_(std::move(ticket)),
+      generation_(status.generation),
+      end_(ticket_.follow ? std::numeric_limits<std::uint64_t>::max() : status.next),
+      schema_(std::move(schema)),
+      mapper_(*schema_),
+      options_(arrow::ipc::IpcWriteOptions::Defaults()),
+      max_message_bytes_(max_message_bytes),
+      at_(ticket_.from) {}
+
+arrow::Result<flight::FlightPayload> FrameStream::GetSchemaPayload() {
+  flight::FlightPayload payload;
+  ARROW_RETURN_NOT_OK(arrow::ipc::GetSchemaPayload(*schema_, options_, mapper_, &payload.ipc_message));
+  return payload;
+}
+
+arrow::Result<flight::FlightPayload> FrameStream::Next() {
+  if (payloads_.empty()) {
+    // Asking for more means that everything before has been written.
+    if (current_ != nullptr) {
+      catalogue_.mark_read(*current_);
+      current_.reset();
+    }
+    ARROW_RETURN_NOT_OK(fetch());
+    if (payloads_.empty()) return flight::FlightPayload();
+  }
+  flight::FlightPayload payload = std::move(payloads_.front());
+  payloads_.pop_front();
+  return payload;
+}
+
+/// Leaves payloads_ empty at the end.
+arrow::Status FrameStream::fetch() {
+  using What = Catalogue::Next::What;
+  while (at_ < end_ && (!ticket_.count || sent_ < *ticket_.count)) {
+    if (stopping_.load())
+      return flight::MakeFlightError(flight::FlightStatusCode::Unavailable, "the agent is shutting down");
+    if (context_.is_cancelled()) return arrow::Status::Cancelled("the client went away");
+    Catalogue::Next next =
+        catalogue_.next(ticket_.stream, at_, ticket_.follow ? kSlice : std::chrono::milliseconds(0), generation_);
+    if (next.what == What::kTimeout && ticket_.follow) continue;
+    if (next.what != What::kFrame || next.frame->sequence >= end_) break;
+    ARROW_RETURN_NOT_OK(prepare(next));
+    at_ = next.frame->sequence + 1;
+    ++sent_;
+    current_ = std::move(next.frame);
+    break;
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status FrameStream::prepare(const Catalogue::Next& next) {
+  const auto batch = read_frame(next.frame);
+  if (!batch) return arrow::Status::UnknownError(batch.status().message());
+  ARROW_ASSIGN_OR_RAISE(const auto dictionaries, arrow::ipc::CollectDictionaries(**batch, mapper_));
+  for (const auto& [id, values] : dictionaries) {
+    flight::FlightPayload payload;
+    ARROW_RETURN_NOT_OK(arrow::ipc::GetDictionaryPayload(id, values, options_, &payload.ipc_message));
+    payloads_.push_back(std::move(payload));
+  }
+  if (next.frame->layout.total_bytes > max_message_bytes_) {
+    ARROW_RETURN_NOT_OK((*batch)->ValidateFull());  // cutting follows offsets inside the columns
+  }
+  return add_batch(next, **batch, 0);
+}
+
+/// In halves, as long as it is too large for a message.
+arrow::Status FrameStream::add_batch(const Catalogue::Next& next, const arrow::RecordBatch& part,
+                                     std::int64_t first_row) {
+  const Frame& frame = *next.frame;
+  flight::FlightPayload payload;
+  ARROW_RETURN_NOT_OK(arrow::ipc::GetRecordBatchPayload(part, options_, &payload.ipc_message));
+  if (payload.ipc_message.body_length > static_cast<std::int64_t>(max_message_bytes_) && part.num_rows() > 1) {
+    std::int64_t half = part.num_rows() / 2;
+    if (half > 64) half -= half % 64;  // so that bitmaps are cut between bytes and need not be shifted
+    ARROW_RETURN_NOT_OK(add_batch(next, *part.Slice(0, half), first_row));
+    return add_batch(next, *part.Slice(half), first_row + half);
+  }
+  nlohmann::json about = {{"sequence", frame.sequence},
+                          {"tag", frame.tag},
+                          {"rows", frame.rows},
+                          {"skipped", next.skipped},
+                          {"transfer_ns", frame.transfer_ns},
+                          {"source_bytes", frame.source_bytes}};
+  if (part.num_rows() != static_cast<std::int64_t>(frame.rows)) about["first_row"] = first_row;
+  payload.app_metadata = arrow::Buffer::FromString(about.dump());
+  payloads_.push_back(std::move(payload));
+  return arrow::Status::OK();
+}
+
+}  // namespace wherry::move

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to flight_server.cpp: the payloads of one DoGet.
+#pragma once
+
+#include <arrow/flight/server.h>
+#include <arrow/ipc/dictionary.h>
+#include <arrow/ipc/options.h>
+
+#include <atomic>
+#include <deque>
+
+#include "move/service/catalogue.hpp"
+#include "move/service/flight_server.hpp"
+
+namespace wherry::move {
+
+class FrameStream final : public arrow::flight::FlightDataStream {
+ public:
+  /// `context` lives as long as the call, and so as this; `stopping` as long as the server.
+  FrameStream(Catalogue& catalogue, const arrow::flight::ServerCallContext& context, const std::atomic<bool>& stopping,
+              FlightTicket ticket, const StreamStatus& status, std::shared_ptr<arrow::Schema> schema,
+              std::uint64_t max_message_bytes);
+
+  std::shared_ptr<arrow::Schema> schema() override { return schema_; }
+  arrow::Result<arrow::flight::FlightPayload> GetSchemaPayload() override;
+  /// Blocks while a follower waits, until the client goes or the server stops.
+  arrow::Result<arrow::flight::FlightPayload> Next() override;
+
+ private:
+  arrow::Status fetch();
+  arrow::Status prepare(const Catalogue::Next& next);
+  arrow::Status add_batch(const Catalogue::Next& next, const arrow::RecordBatch& part, std::int64_t first_row);
+
+  Catalogue& catalogue_;
+  const arrow::flight::ServerCallContext& context_;
+  const std::atomic<bool>& stopping_;
+  const FlightTicket ticket_;
+  const std::uint64_t generation_;
+  const std::uint64_t end_;  ///< first sequence that is not wanted
+  const std::shared_ptr<arrow::Schema> schema_;
+  const arrow::ipc::DictionaryFieldMapper mapper_;
+  const arrow::ipc::IpcWriteOptions options_;
+  const std::uint64_t max_message_bytes_;
+  std::uint64_t at_;
+  std::uint64_t sent_ = 0;
+  FramePtr current_;  ///< its payloads are in payloads_ or were asked for
+  std::deque<arrow::flight::FlightPayload> payloads_;
+};
+
+}  // namespace wherry::move

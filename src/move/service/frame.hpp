@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// One delivered offload in the agent's memory, and the stream that it belongs to.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "fabric/arena.hpp"
+#include "move/layout.hpp"
+#include "wherry/move.hpp"
+
+namespace wherry::move {
+
+/// What every frame of a stream shares. Immutable after the stream was opened.
+struct StreamInfo {
+  std::uint32_t id = 0;
+  std::string name;
+  Strategy strategy = Strategy::kIpc;
+  Schema schema;  ///< of a raw stream: one field "buffer" of large_binary
+  Plan plan;
+  std::shared_ptr<const IpcTemplate> ipc;
+  Retention retention;
+  Sink sink;
+};
+
+/// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last
+/// reference.
+class Frame {
+ public:
+  std::shared_ptr<const StreamInfo> stream;
+  std::uint64_t sequence = 0;  ///< 0, 1, ... within its stream
+  std::uint64_t tag = 0;       ///< the application's own number (a time step, say)
+  std::uint64_t rows = 0;
+  std::uint64_t source_bytes = 0;  ///< moved from the host
+  std::uint64_t transfer_ns = 0;   ///< first get issued to last byte placed
+  Extent extent;                   ///< page-aligned; layout.total_bytes of it are used
+  FrameLayout layout;
+  std::vector<NodeRef> nodes;
+
+  /// The frame as a complete Arrow IPC stream, valid while the frame lives. Streams whose strategy does not write the
+  /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call; thread-safe.
+  [[nodiscard]] std::span<const std::byte> ipc() const;
+  /// For the service: the metadata is in place already.
+  void set_ipc_written() noexcept { ipc_written_.store(true, std::memory_order_release); }
+
+ private:
+  mutable std::atomic<bool> ipc_written_{false};
+  mutable std::mutex write_mutex_;
+};
+
+using FramePtr = std::shared_ptr<const Frame>;
+
+}  // namespace wherry::move

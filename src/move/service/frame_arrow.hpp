@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames as Arrow C++ objects, without a copy.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "move/service/frame.hpp"
+
+namespace arrow {
+class Buffer;
+class RecordBatch;
+class Status;
+}  // namespace arrow
+
+namespace wherry::move {
+
+/// The frame's IPC stream. The buffer, and everything that Arrow slices from it, keeps the frame (and so its memory)
+/// alive.
+std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame);
+
+/// The frame's batch: columns point into the frame's memory and keep it alive. Offsets and indices between the first
+/// and the last come from the host unchecked: call ValidateFull() before anything that follows them. kInternal when
+/// Arrow cannot read the frame.
+Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame);
+
+/// "what: <Arrow's message>" with the nearest of Wherry's codes.
+Status from_arrow(const arrow::Status& status, std::string_view what);
+
+}  // namespace wherry::move

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to local_reader.cpp: one reader's connection, served by one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/socket.hpp"
+#include "fabric/arena.hpp"
+#include "move/service/catalogue.hpp"
+#include "move/service/local_request.hpp"
+
+namespace wherry::move {
+
+class LocalConnection {
+ public:
+  /// `stop_fd` becomes readable, and stays so, when everything has to end.
+  LocalConnection(Catalogue& catalogue, const Arena& arena, const std::string& token, Fd socket, int stop_fd)
+      : catalogue_(catalogue), arena_(arena), token_(token), socket_(std::move(socket)), stop_fd_(stop_fd) {}
+
+  /// Returns when the connection is over; the frames that it held are free then.
+  void serve();
+
+ private:
+  enum class Event { kReady, kTimeout, kOver };
+  Event wait_for(short events, std::chrono::milliseconds timeout) const;
+  std::optional<std::string> read_line(std::chrono::milliseconds timeout);
+  bool send(const std::string& line, int with_fd = -1);
+  bool send_error(const std::string& what);
+  bool greet();
+  bool answer(const LocalRequest& request);
+  bool answer_next(const LocalRequest& request);
+
+  Catalogue& catalogue_;
+  const Arena& arena_;
+  const std::string& token_;
+  Fd socket_;
+  const int stop_fd_;
+  std::string in_;
+  std::map<std::uint64_t, FramePtr> leases_;
+  std::uint64_t last_lease_ = 0;
+};
+
+}  // namespace wherry::move

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames for processes on the same machine, without a copy: they map the arena read-only and are told where each frame
+// lies.
+//
+// A Unix stream socket (mode 0600); newline-delimited JSON both ways, a reply per request, in order; a request is at
+// most 64 KiB.
+//   {"token": "...", "version": 1}                  first, within 5 s -> {"ok":true,"arena_bytes":N}, with the arena's
+//   read-only
+//                                                   descriptor in an SCM_RIGHTS message
+//   {"op":"list"}                                   -> {"ok":true,"streams":[...]} (stream_json.hpp)
+//   {"op":"next","stream":s,"sequence":n,"timeout_ms":t}
+//       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),"bytes" (of the IPC
+//       stream),"skipped",
+//           "transfer_ns","source_bytes","generation"}, or "what": "end" | "timeout" | "no_stream". With "generation"
+//           from an earlier frame in the request, "end" if the name belongs to another stream by now.
+//   {"op":"release","lease":id}                     -> {"ok":true}; the frame counts as read
+// The connection keeps a frame in place from its reply until the release, or until it ends (which marks nothing as
+// read). Errors: {"ok":false,"error":"..."}. A wrong token or version, an over-long line or an idle stranger ends the
+// connection; others do not.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/arena.hpp"
+#include "move/service/catalogue.hpp"
+
+namespace wherry::move {
+
+inline constexpr std::size_t kMaxLocalReaders = 64;  ///< connections; one thread each
+inline constexpr std::size_t kMaxLeases = 1024;      ///< frames that one connection may hold at once
+
+class LocalReaderService {
+ public:
+  /// Serves until stop(). Replaces a socket file that nobody listens on. The catalogue must outlive the service.
+  /// kInvalidArgument: empty token, path too long for a socket (107 bytes); kAlreadyExists: the path is a live socket
+  /// or no socket at all; kUnavailable.
+  static Result<std::unique_ptr<LocalReaderService>> start(Catalogue& catalogue, std::shared_ptr<Arena> arena,
+                                                           const std::string& socket_path, const std::string& token);
+  ~LocalReaderService();
+  LocalReaderService(const LocalReaderService&) = delete;
+  LocalReaderService& operator=(const LocalReaderService&) = delete;
+
+  /// Ends all connections within about 100 ms, joins their threads and removes the socket file. Idempotent; not from
+  /// two threads at once.
+  void stop();
+  [[nodiscard]] std::size_t connections() const;
+
+ private:
+  struct Impl;
+  explicit LocalReaderService(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::move

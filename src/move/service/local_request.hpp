@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line of what a process on the same machine asks of the agent (local_reader.hpp has the protocol).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wherry/status.hpp"
+
+namespace wherry::move {
+
+inline constexpr std::size_t kMaxLocalLine = 64 * 1024;  ///< bytes, without the newline
+inline constexpr std::uint64_t kLocalVersion = 1;
+inline constexpr std::chrono::milliseconds kMaxLocalWait = std::chrono::hours(24);
+
+struct LocalRequest {
+  enum class Op : std::uint8_t { kHello, kList, kNext, kRelease } op = Op::kList;
+  std::string token;                     ///< kHello
+  std::uint64_t version = 0;             ///< kHello
+  std::string stream;                    ///< kNext
+  std::uint64_t sequence = 0;            ///< kNext; absent: 0
+  std::uint64_t generation = 0;          ///< kNext; absent: 0, whichever stream has the name now
+  std::chrono::milliseconds timeout{0};  ///< kNext, at most kMaxLocalWait; absent: 0
+  std::uint64_t lease = 0;               ///< kRelease
+};
+
+/// Takes anything. kInvalidArgument, naming the key, for what is not a request. Keys that an operation does not know
+/// are ignored, so that newer clients can talk to older agents.
+Result<LocalRequest> parse_request(std::string_view line);
+
+}  // namespace wherry::move

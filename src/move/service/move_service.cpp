@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions, streams and requests; the path of an offload is in transfer.cpp.
+#include "move/service/move_service.hpp"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "move/service/state.hpp"
+
+namespace wherry::move {
+namespace {
+
+constexpr std::uint32_t kPageAlignment = 4096;
+constexpr std::uint32_t kIpcAlignment = 64;
+constexpr std::size_t kMaxStreamsPerSession = 1024;
+
+/// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
+std::uint32_t alignment_of(Strategy strategy) {
+  return strategy == Strategy::kIpc || strategy == Strategy::kRaw ? kIpcAlignment : kPageAlignment;
+}
+
+}  // namespace
+
+MoveService::MoveService(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue)
+    : options_(options), arena_(std::move(arena)), catalogue_(catalogue) {}
+
+MoveService::~MoveService() = default;
+
+void MoveService::on_session_start(fabric::Peer& peer) {
+  auto session = std::make_unique<SessionState>();
+  session->peer = &peer;
+  sessions_.emplace(peer.id(), std::move(session));
+}
+
+void MoveService::on_session_end(fabric::Peer& peer) {
+  const auto it = sessions_.find(peer.id());
+  if (it == sessions_.end()) return;
+  SessionState& session = *it->second;
+  // Closing the endpoint cancels what is in flight, so that nothing writes into memory that is given back below.
+  peer.endpoint() = fabric::Endpoint();
+  for (auto& [id, stream] : session.streams) {
+    std::erase(active_, stream.get());
+    counters_.failed += stream->queue.size();
+    catalogue_.close(stream->info->name);
+  }
+  sessions_.erase(it);
+}
+
+Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+  SessionState& session = *sessions_.at(peer.id());
+  if (method == "open") return open_stream(session, payload);
+  if (method == "status") return Bytes();
+  if (method == "close") return close_stream(session, payload);
+  return Status(StatusCode::kProtocol,
+                fmt::format("the move service has no method '{}'", std::string(method.substr(0, 32))));
+}
+
+Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) {
+  auto request = decode_open(payload);
+  if (!request) return request.status();
+  if (session.streams.size() >= kMaxStreamsPerSession) {
+    return Status(StatusCode::kResourceExhausted, fmt::format("a session may have {} streams", kMaxStreamsPerSession));
+  }
+  auto info = std::make_shared<StreamInfo>();
+  info->id = next_stream_;
+  info->name = request->options.name;
+  info->strategy = request->options.strategy;
+  info->retention = request->options.retention;
+  info->sink = request->options.sink;
+  if (info->strategy == Strategy::kRaw) {
+    if (!request->schema.empty())
+      return Status(StatusCode::kInvalidArgument, "a raw stream has no schema: leave it empty");
+    info->schema = {field("buffer", "Z")};
+  } else {
+    info->schema = std::move(request->schema);
+  }
+  auto plan = make_plan(info->schema);
+  if (!plan) return plan.status();
+  info->plan = *std::move(plan);
+  auto ipc = IpcTemplate::make(info->schema, info->plan, alignment_of(info->strategy));
+  if (!ipc) return ipc.status();
+  info->ipc = *std::move(ipc);
+  for (const std::uint64_t bytes : request->options.announced_bytes) {
+    // The frame is the columns and a little more: alignment gaps and metadata.
+    const std::size_t overhead =
+        info->ipc->schema_message().size() + (info->plan.buffers.size() + 4) * (info->ipc->alignment() + 64);
+    if (bytes > arena_->capacity()) {
+      return Status(StatusCode::kResourceExhausted,
+                    fmt::format("offloads of {} bytes were announced; the agent's budget is {} bytes", bytes,
+                                arena_->capacity()));
+    }
+    if (Status s = arena_->preallocate(bytes + overhead, 2); !s && s.code() != StatusCode::kWouldBlock) return s;
+  }
+  if (Status s = catalogue_.open(info); !s) return s;
+  ++next_stream_;
+  auto stream = std::make_unique<StreamState>();
+  stream->info = info;
+  stream->session = &session;
+  session.streams.emplace(info->id, std::move(stream));
+  spdlog::info("stream '{}' opened by {} (pid {}): {}, {} columns", info->name, session.peer->name(),
+               session.peer->pid(), to_string(info->strategy), info->schema.size());
+  Writer out;
+  out.put(info->id);
+  return std::move(out).take();
+}
+
+Result<Bytes> MoveService::close_stream(SessionState& session, ByteView payload) {
+  Reader in(payload);
+  const auto it = session.streams.find(in.get<std::uint32_t>());
+  const auto posted = in.get<std::uint64_t>();
+  if (!in.at_end() || it == session.streams.end()) return Status(StatusCode::kNotFound, "no such stream");
+  StreamState& stream = *it->second;
+  stream.closing = true;
+  stream.close_after = posted;
+  retire(stream);
+  return Bytes();
+}
+
+/// Ends a stream whose last offload is done.
+void MoveService::retire(StreamState& stream) {
+  if (!stream.finished()) return;
+  catalogue_.close(stream.info->name);
+  stream.session->streams.erase(stream.info->id);
+}
+
+const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::uint32_t id) {
+  const auto it = session.regions.find(id);
+  if (it == session.regions.end()) return nullptr;
+  SessionState::RegionState& region = it->second;
+  if (region.remote.handle() == nullptr || region.epoch != session.peer->epoch()) {
+    auto remote = session.peer->endpoint().unpack(region.key, region.base, region.size);
+    if (!remote) return nullptr;
+    region.remote = *std::move(remote);
+    region.epoch = session.peer->epoch();
+  }
+  return &region.remote;
+}
+
+bool MoveService::drained() {
+  for (const auto& [id, session] : sessions_) {
+    if (session->offloads != 0) return false;
+  }
+  return true;
+}
+
+void MoveService::metrics(fabric::MetricsWriter& out) const {
+  std::uint64_t queued = 0;
+  std::uint64_t streams = 0;
+  for (const auto& [id, session] : sessions_) {
+    queued += session->offloads;
+    streams += session->streams.size();
+  }
+  out.counter("wherry_move_offloads_total", "Offloads delivered as frames.", counters_.offloads);
+  out.counter("wherry_move_failed_total", "Offloads that failed after they were accepted.", counters_.failed);
+  out.counter("wherry_move_refused_total", "Offload messages that were malformed or did not match their stream.",
+              counters_.refused);
+  out.counter("wherry_move_bytes_total", "Bytes moved from host memory.", counters_.bytes);
+  out.counter("wherry_move_gets_total", "One-sided gets issued.", counters_.gets);
+  out.counter("wherry_move_mapped_copies_total", "Transfers served by plain loads from mapped memory.",
+              counters_.mapped_copies);
+  out.counter("wherry_move_busy_total", "Times that an offload had to wait for memory.", counters_.busy);
+  out.counter("wherry_move_transfer_nanoseconds_total", "Time from first get to last byte placed, summed.",
+              counters_.transfer_ns);
+  out.gauge("wherry_move_queued", "Offloads accepted and not yet delivered.", static_cast<double>(queued));
+  out.gauge("wherry_move_streams", "Streams open for writing.", static_cast<double>(streams));
+}
+
+}  // namespace wherry::move

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service half of move: takes offload messages, gets the columns, places them, publishes frames.
+// One thread (the agent's data thread) calls everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/arena.hpp"
+#include "fabric/service.hpp"
+#include "move/message.hpp"
+#include "move/service/catalogue.hpp"
+
+namespace wherry::move {
+
+struct MoveOptions {
+  /// Bytes of one get: larger buffers are cut, so that transfers of several clients take turns and a NIC can pipeline.
+  std::size_t transfer_unit = std::size_t{4} << 20;
+  /// Bytes of gets in flight per offload.
+  std::size_t window = std::size_t{16} << 20;
+  /// Buffers from this size on are copied with non-temporal stores when the source is mapped.
+  std::size_t streaming_copy_from = std::size_t{8} << 20;
+  /// What one client may have queued or in flight, in offloads, whatever it asks for.
+  std::uint32_t max_offloads_per_session = 4096;
+};
+
+class MoveService final : public fabric::Service {
+ public:
+  MoveService(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue);
+  ~MoveService() override;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return kServiceName; }
+  [[nodiscard]] unsigned message_id() const noexcept override { return kOffloadMessage; }
+  void on_session_start(fabric::Peer& peer) override;
+  void on_session_end(fabric::Peer& peer) override;
+  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
+  void on_message(fabric::Peer& peer, ByteView message) override;
+  bool poll() override;
+  bool drained() override;
+  void metrics(fabric::MetricsWriter& out) const override;
+
+ private:
+  struct Offload;
+  struct StreamState;
+  struct SessionState;
+
+  Result<Bytes> open_stream(SessionState& session, ByteView payload);
+  Result<Bytes> close_stream(SessionState& session, ByteView payload);
+  void retire(StreamState& stream);
+  const fabric::RemoteRegion* region_of(SessionState& session, std::uint32_t id);
+
+  // The path of an offload, in this order (transfer.cpp).
+  void learn_regions(SessionState& session);
+  Status admit(SessionState& session, StreamState& stream, Offload& offload);
+  bool try_start(StreamState& stream, Offload& offload);
+  bool advance(StreamState& stream, Offload& offload);
+  Status issue(SessionState& session, Offload& offload, std::size_t bytes);
+  void place(StreamState& stream, Offload& offload);
+  void settle(StreamState& stream);
+  void recover(SessionState& session);
+  bool poll_stream(StreamState& stream);
+
+  MoveOptions options_;
+  std::shared_ptr<Arena> arena_;
+  Catalogue& catalogue_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<SessionState>> sessions_;
+  std::vector<StreamState*> active_;             ///< streams whose queue is not empty
+  std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
+  OffloadView view_;                             ///< reused by on_message
+  Bytes aligned_;
+  std::uint32_t next_stream_ = 1;
+
+  struct Counters {
+    std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
+                  transfer_ns = 0;
+  } counters_;
+};
+
+}  // namespace wherry::move

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the move service remembers about sessions, streams and offloads. Private to the service.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "move/service/move_service.hpp"
+
+namespace wherry::move {
+
+/// One accepted offload, from its message to its frame.
+struct MoveService::Offload {
+  enum class State : std::uint8_t {
+    kWaiting,  ///< for destination memory
+    kMoving,   ///< gets in flight or still to be issued
+    kPlaced,   ///< everything is where it belongs; published when those before it are
+    kFailed,
+  };
+  State state = State::kWaiting;
+  std::uint64_t ticket = 0, tag = 0, rows = 0;
+  std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
+  std::uint64_t source_bytes = 0;
+
+  std::vector<NodeRef> nodes;
+  std::vector<BufferRef> buffers;          ///< as the client sent them
+  std::vector<std::uint64_t> destination;  ///< one a buffer: offset in the frame
+  std::vector<BufferRef> plan_buffers;     ///< raw streams: the two buffers of the frame's plan; others: unused
+  std::shared_ptr<Frame> frame;
+
+  fabric::Completion done;
+  std::uint32_t at_buffer = 0;  ///< next get: this buffer ...
+  std::uint64_t at_offset = 0;  ///< ... from this byte on
+  std::uint64_t started_ns = 0;
+
+  StatusCode code = StatusCode::kOk;
+  std::uint64_t detail = 0;
+
+  [[nodiscard]] bool all_issued() const noexcept { return at_buffer == buffers.size(); }
+  void rewind() noexcept {
+    at_buffer = 0;
+    at_offset = 0;
+    done.reset();
+  }
+};
+
+struct MoveService::StreamState {
+  std::shared_ptr<const StreamInfo> info;
+  SessionState* session = nullptr;
+  std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
+  std::uint64_t next_sequence = 0;
+  std::uint32_t moving = 0;
+  std::uint64_t received = 0;  ///< offload messages seen
+  bool closing = false;
+  std::uint64_t close_after =
+      0;  ///< closing: messages that the client sent before it closed; they may come after the request
+  [[nodiscard]] bool finished() const noexcept { return closing && queue.empty() && received >= close_after; }
+};
+
+struct MoveService::SessionState {
+  struct RegionState {
+    std::uint64_t base = 0, size = 0;
+    Bytes key;
+    std::uint32_t epoch = 0;  ///< of the connection that `remote` belongs to
+    fabric::RemoteRegion remote;
+  };
+  fabric::Peer* peer = nullptr;
+  std::unordered_map<std::uint32_t, RegionState> regions;
+  std::vector<RegionState> dropped;  ///< not needed by the client any more; freed when nothing moves
+  std::unordered_map<std::uint32_t, std::unique_ptr<StreamState>> streams;
+  std::uint32_t offloads = 0;  ///< in all queues
+  std::uint32_t moving = 0;
+  Offload* fault = nullptr;  ///< its get failed: the connection must be made anew once nothing is in flight
+  bool reconnect = false;
+};
+
+}  // namespace wherry::move

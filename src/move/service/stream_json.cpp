@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/stream_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace wherry::move {
+
+std::string streams_json(const std::vector<StreamStatus>& streams) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const StreamStatus& stream : streams) {
+    all.push_back({{"name", stream.info->name},
+                   {"strategy", to_string(stream.info->strategy)},
+                   {"open", stream.open},
+                   {"generation", stream.generation},
+                   {"first", stream.first},
+                   {"next", stream.next},
+                   {"held_frames", stream.held_frames},
+                   {"held_rows", stream.held_rows},
+                   {"held_bytes", stream.held_bytes},
+                   {"total_frames", stream.total_frames},
+                   {"total_bytes", stream.total_bytes},
+                   {"evicted_unread", stream.evicted_unread}});
+  }
+  return all.dump();
+}
+
+}  // namespace wherry::move

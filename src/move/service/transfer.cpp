@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// The path of one offload through the agent: message -> admitted -> memory -> gets -> placed -> published -> completed.
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/copy.hpp"
+#include "base/log.hpp"
+#include "move/service/state.hpp"
+
+namespace wherry::move {
+namespace {
+
+constexpr std::uint32_t kMovingPerStream = 16;  // offloads whose gets may be in flight at once
+constexpr std::size_t kSpareOffloads = 64;
+
+std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
+  std::uint64_t sum = 0;
+  for (const BufferRef& buffer : buffers) sum += buffer.bytes;
+  return sum;
+}
+
+}  // namespace
+
+void MoveService::on_message(fabric::Peer& peer, ByteView message) {
+  SessionState& session = *sessions_.at(peer.id());
+  if (reinterpret_cast<std::uintptr_t>(message.data()) % alignof(std::uint64_t) != 0) {
+    aligned_.assign(message.begin(), message.end());
+    message = aligned_;
+  }
+  if (Status s = parse_offload(message, view_); !s) {
+    ++counters_.refused;
+    spdlog::warn("{} (pid {}): {}", peer.name(), peer.pid(), s.message());
+    return;
+  }
+  learn_regions(session);
+  const OffloadHeader& header = view_.header;
+  const auto refuse = [&](StatusCode code, std::uint64_t detail) {
+    ++counters_.refused;
+    peer.complete(header.ticket, code, {.detail = detail});
+  };
+  const auto it = session.streams.find(header.stream);
+  if (it == session.streams.end()) return refuse(StatusCode::kNotFound, 0);
+  StreamState& stream = *it->second;
+  ++stream.received;
+  if (session.offloads >= options_.max_offloads_per_session) {
+    refuse(StatusCode::kResourceExhausted, 0);
+    return retire(stream);
+  }
+
+  std::unique_ptr<Offload> offload;
+  if (spare_.empty()) {
+    offload = std::make_unique<Offload>();
+  } else {
+    offload = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (Status s = admit(session, stream, *offload); !s) {
+    spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, header.ticket, s.message());
+    refuse(s.code(), offload->detail);
+    return retire(stream);
+  }
+  if (stream.queue.empty()) active_.push_back(&stream);
+  stream.queue.push_back(std::move(offload));
+  ++session.offloads;
+  poll_stream(stream);
+}
+
+void MoveService::learn_regions(SessionState& session) {
+  for (const std::uint32_t id : view_.dropped) {
+    const auto it = session.regions.find(id);
+    if (it == session.regions.end()) continue;
+    if (session.moving != 0) session.dropped.push_back(std::move(it->second));
+    session.regions.erase(it);
+  }
+  for (const NewRegion& region : view_.regions) {
+    session.regions[region.id] = {region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
+  }
+}
+
+/// Checks the message against its stream and copies what must outlive it.
+Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o) {
+  const StreamInfo& info = *stream.info;
+  const OffloadHeader& header = view_.header;
+  o.state = Offload::State::kWaiting;
+  o.ticket = header.ticket;
+  o.tag = header.tag;
+  o.rows = header.rows;
+  o.deadline_at = header.deadline_ns == 0 ? 0 : now_ns() + header.deadline_ns;
+  o.code = StatusCode::kOk;
+  o.detail = 0;
+  o.nodes.assign(view_.nodes.begin(), view_.nodes.end());
+  o.buffers.assign(view_.buffers.begin(), view_.buffers.end());
+  o.rewind();
+  if (info.strategy == Strategy::kRaw) {
+    // The message lists any number of buffers; the frame holds them as the rows of one large_binary column.
+    for (const BufferRef& buffer : o.buffers) {
+      if (buffer.bytes > arena_->capacity())
+        return {StatusCode::kResourceExhausted, "a raw buffer is larger than the budget"};
+    }
+    const std::uint64_t count = o.buffers.size();
+    o.rows = count;
+    o.nodes = {{static_cast<std::int64_t>(count), 0}};
+    o.plan_buffers = {{0, (count + 1) * sizeof(std::int64_t), 0, 0, 0}, {0, sum_bytes(o.buffers), 0, 0, 0}};
+  } else if (Status s = check_offload(info.plan, o.rows, o.nodes, o.buffers); !s) {
+    return s;
+  }
+  o.source_bytes = sum_bytes(o.buffers);
+  for (std::size_t i = 0; i < o.buffers.size(); ++i) {
+    const BufferRef& buffer = o.buffers[i];
+    if (buffer.bytes == 0) continue;
+    const fabric::RemoteRegion* region = region_of(session, buffer.region);
+    if (region == nullptr || !region->contains(buffer.address, buffer.bytes)) {
+      o.detail = i;
+      return {StatusCode::kInvalidArgument, "a buffer lies outside the region that it names"};
+    }
+  }
+
+  if (!o.frame) o.frame = std::make_shared<Frame>();
+  FrameLayout& layout = o.frame->layout;
+  info.ipc->place(o.nodes, info.strategy == Strategy::kRaw ? o.plan_buffers : o.buffers, layout);
+  o.destination.clear();
+  if (info.strategy == Strategy::kRaw) {
+    std::uint64_t at = layout.buffers[2].offset;  // validity, offsets, data
+    for (const BufferRef& buffer : o.buffers) {
+      o.destination.push_back(at);
+      at += buffer.bytes;
+    }
+  } else {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < info.plan.buffers.size(); ++i) {
+      const BufferSpec& spec = info.plan.buffers[i];
+      if (spec.kind == BufferKind::kValidity && o.nodes[spec.node].null_count == 0) continue;
+      o.destination.push_back(layout.buffers[i].offset);
+      ++next;
+    }
+    if (next != o.buffers.size()) return {StatusCode::kInternal, "the plan and the message disagree on buffers"};
+  }
+  return Status::ok();
+}
+
+/// Finds destination memory. False: not now.
+bool MoveService::try_start(StreamState& stream, Offload& o) {
+  // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
+  const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
+  if (stream.moving >= (lossless ? 1 : kMovingPerStream) || stream.session->reconnect) return false;
+  if (lossless && !catalogue_.make_room(*stream.info)) return false;
+  for (;;) {
+    auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
+    if (extent) {
+      o.frame->extent = *std::move(extent);
+      break;
+    }
+    if (extent.status().code() == StatusCode::kResourceExhausted) {
+      o.state = Offload::State::kFailed;
+      o.code = StatusCode::kResourceExhausted;
+      o.detail = arena_->capacity();
+      return true;
+    }
+    if (!catalogue_.evict_one(*stream.info)) {
+      ++counters_.busy;
+      return false;
+    }
+  }
+  o.state = Offload::State::kMoving;
+  ++stream.moving;
+  ++stream.session->moving;
+  o.started_ns = now_ns();
+  return true;
+}
+
+/// Issues gets (or copies) for about `bytes` more bytes.
+Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) {
+  std::byte* frame = o.frame->extent.bytes().data();
+  while (!o.all_issued() && bytes > 0) {
+    const BufferRef& buffer = o.buffers[o.at_buffer];
+    const std::size_t n =
+        std::min({static_cast<std::size_t>(buffer.bytes - o.at_offset), options_.transfer_unit, bytes});
+    if (n > 0) {
+      const fabric::RemoteRegion* region = region_of(session, buffer.region);
+      if (region == nullptr) return {StatusCode::kSourceFault, "the region is gone"};
+      std::byte* to = frame + o.destination[o.at_buffer] + o.at_offset;
+      const std::uint64_t from = buffer.address + o.at_offset;
+      if (const std::byte* mapped = region->mapped(from)) {
+        if (o.source_bytes >= options_.streaming_copy_from) {
+          copy_streaming(to, mapped, n);
+        } else {
+          std::memcpy(to, mapped, n);
+        }
+        ++counters_.mapped_copies;
+      } else {
+        ++counters_.gets;
+        if (Status s = session.peer->endpoint().get(to, session.peer->arena_region(), *region, from, n, o.done); !s)
+          return s;
+      }
+    }
+    bytes -= n;
+    o.at_offset += n;
+    if (o.at_offset == buffer.bytes) {
+      ++o.at_buffer;
+      o.at_offset = 0;
+    }
+  }
+  return Status::ok();
+}
+
+/// One step of a moving offload; true if it got anywhere.
+bool MoveService::advance(StreamState& stream, Offload& o) {
+  SessionState& session = *stream.session;
+  if (session.reconnect) return false;  // recover() decides when nothing is in flight
+  const auto fault = [&] {
+    session.reconnect = true;
+    if (session.fault == nullptr) session.fault = &o;
+    o.detail = o.all_issued() ? o.buffers.size() - 1 : o.at_buffer;
+  };
+  if (o.done.error() != nullptr) {
+    fault();
+    return true;
+  }
+  bool worked = false;
+  const std::uint32_t in_flight_limit =
+      static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
+  if (!o.all_issued() && (o.done.pending() < in_flight_limit)) {
+    worked = true;
+    if (Status s = issue(session, o, options_.window); !s) {
+      fault();
+      return true;
+    }
+  }
+  if (o.all_issued() && o.done.pending() == 0) {
+    if (o.done.error() != nullptr) {
+      fault();
+    } else {
+      place(stream, o);
+    }
+    worked = true;
+  }
+  return worked;
+}
+
+/// All bytes have arrived: what remains is metadata, and slices' bit offsets.
+void MoveService::place(StreamState& stream, Offload& o) {
+  const StreamInfo& info = *stream.info;
+  Frame& frame = *o.frame;
+  --stream.moving;
+  --stream.session->moving;
+  if (o.deadline_at != 0 && now_ns() > o.deadline_at) {
+    o.state = Offload::State::kFailed;
+    o.code = StatusCode::kDeadlineExceeded;
+    return;
+  }
+  const std::span<std::byte> bytes = frame.extent.bytes().first(frame.layout.total_bytes);
+  if (info.strategy == Strategy::kRaw) {
+    auto* offsets = reinterpret_cast<std::int64_t*>(bytes.data() + frame.layout.buffers[1].offset);
+    std::int64_t at = 0;
+    *offsets++ = 0;
+    for (const BufferRef& buffer : o.buffers) *offsets++ = at += static_cast<std::int64_t>(buffer.bytes);
+  } else if (Status s = finish_buffers(info.plan, o.nodes, o.buffers, frame.layout, bytes); !s) {
+    spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
+    o.state = Offload::State::kFailed;
+    o.code = s.code();
+    return;
+  }
+  if (info.strategy == Strategy::kIpc || info.strategy == Strategy::kIpcPageAligned) {
+    info.ipc->write_metadata(frame.layout, o.nodes, bytes);
+    frame.set_ipc_written();
+  }
+  frame.transfer_ns = now_ns() - o.started_ns;
+  o.state = Offload::State::kPlaced;
+}
+
+/// Publishes and completes, in order, what is at the head of the queue and done.
+void MoveService::settle(StreamState& stream) {
+  SessionState& session = *stream.session;
+  while (!stream.queue.empty()) {
+    Offload& o = *stream.queue.front();
+    if (o.state == Offload::State::kPlaced) {
+      Frame& frame = *o.frame;
+      frame.stream = stream.info;
+      frame.sequence = stream.next_sequence++;
+      frame.tag = o.tag;
+      frame.rows = o.rows;
+      frame.source_bytes = o.source_bytes;
+      std::swap(frame.nodes, o.nodes);
+      const fabric::CompletionRecord record{.transfer_ns = frame.transfer_ns, .sequence = frame.sequence};
+      ++counters_.offloads;
+      counters_.bytes += o.source_bytes;
+      counters_.transfer_ns += frame.transfer_ns;
+      // The host first: its buffers are free, whoever reads the frame.
+      session.peer->complete(o.ticket, StatusCode::kOk, record);
+      catalogue_.publish(std::move(o.frame));
+    } else if (o.state == Offload::State::kFailed) {
+      ++counters_.failed;
+      session.peer->complete(o.ticket, o.code, {.detail = o.detail});
+    } else {
+      break;
+    }
+    o.frame.reset();
+    if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(stream.queue.front()));
+    stream.queue.pop_front();
+    --session.offloads;
+  }
+  if (session.moving == 0 && !session.dropped.empty()) session.dropped.clear();
+}
+
+/// A get failed, and UCX closed the endpoint with it. The offload at fault fails; the others start again on a new
+/// connection.
+void MoveService::recover(SessionState& session) {
+  for (const auto& [id, stream] : session.streams) {
+    for (const auto& o : stream->queue) {
+      if (o->done.pending() != 0) return;  // cancelled operations report first
+    }
+  }
+  Offload* const culprit = std::exchange(session.fault, nullptr);
+  const bool alive = session.peer->reconnect();
+  for (const auto& [id, stream] : session.streams) {
+    for (const auto& o : stream->queue) {
+      if (o->state != Offload::State::kMoving) continue;
+      if (o.get() == culprit || !alive) {
+        o->state = Offload::State::kFailed;
+        o->code = alive ? StatusCode::kSourceFault : StatusCode::kUnavailable;
+        --stream->moving;
+        --session.moving;
+      } else {
+        o->rewind();
+      }
+    }
+  }
+  session.reconnect = false;
+}
+
+bool MoveService::poll_stream(StreamState& stream) {
+  SessionState& session = *stream.session;
+  bool worked = false;
+  std::size_t i = 0;
+  for (; i < stream.queue.size() && !session.reconnect; ++i) {
+    Offload& o = *stream.queue[i];
+    if (o.state == Offload::State::kWaiting) {
+      const bool late = o.deadline_at != 0 && now_ns() > o.deadline_at;
+      if (late) {
+        o.state = Offload::State::kFailed;
+        o.code = StatusCode::kDeadlineExceeded;
+      } else if (!try_start(stream, o)) {
+        break;
+      }
+      worked = true;
+    }
+    if (o.state == Offload::State::kMoving) worked |= advance(stream, o);
+  }
+  // Those behind one that waits for memory can still run out of time.
+  for (; i < stream.queue.size(); ++i) {
+    Offload& o = *stream.queue[i];
+    if (o.state == Offload::State::kWaiting && o.deadline_at != 0 && now_ns() > o.deadline_at) {
+      o.state = Offload::State::kFailed;
+      o.code = StatusCode::kDeadlineExceeded;
+      worked = true;
+    }
+  }
+  if (session.reconnect) recover(session);
+  settle(stream);
+  return worked;
+}
+
+bool MoveService::poll() {
+  bool worked = false;
+  for (std::size_t i = 0; i < active_.size();) {
+    StreamState& stream = *active_[i];
+    worked |= poll_stream(stream);
+    if (!stream.queue.empty()) {
+      ++i;
+      continue;
+    }
+    active_[i] = active_.back();
+    active_.pop_back();
+    retire(stream);
+  }
+  return worked;
+}
+
+}  // namespace wherry::move
