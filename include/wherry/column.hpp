@@ -18,27 +18,29 @@ template <typename Range>
 concept PlainNumbers =
     std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
     (std::is_lvalue_reference_v<Range> || std::ranges::borrowed_range<Range>) &&
-    std::is_arithmetic_v<std::ranges::range_value_t<Range>> && !std::is_same_v<std::ranges::range_value_t<Range>, bool> &&
-    !std::is_convertible_v<Range, std::string_view>;
+    std::is_arithmetic_v<std::ranges::range_value_t<Range>> &&
+    !std::is_same_v<std::ranges::range_value_t<Range>, bool> && !std::is_convertible_v<Range, std::string_view>;
 
-/// Owns nothing: every pointer, the children included, must stay valid and unchanged until the offload's ticket completes
-/// (children and dictionary Column objects themselves: only until the offload call returns).
+/// Owns nothing: every pointer, the children included, must stay valid and unchanged until the offload's ticket
+/// completes (children and dictionary Column objects themselves: only until the offload call returns).
 struct WHERRY_API Column {
-  std::int64_t length = 0;                   ///< rows, of this node
-  std::int64_t offset = 0;                   ///< first row, in rows, as in ArrowArray.offset
-  std::int64_t null_count = 0;               ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them
-  const std::uint8_t* validity = nullptr;    ///< bitmap, 1 = valid, least significant bit first; may be null when null_count <= 0
-  const void* values = nullptr;              ///< fixed-width values, packed bits (bool), or dictionary indices
-  const void* offsets = nullptr;             ///< int32 or int64, offset + length + 1 of them (utf8, binary, list; 64-bit: large)
-  const void* data = nullptr;                ///< bytes that the offsets index (utf8, binary)
-  std::span<const Column> children = {};     ///< list: one; struct: one a member
-  const Column* dictionary = nullptr;        ///< the dictionary's values, for a dictionary field
-  std::uint32_t value_bytes = 0;             ///< size of one of `values` where its C++ type was known, checked against the field; 0: unknown
+  std::int64_t length = 0;      ///< rows, of this node
+  std::int64_t offset = 0;      ///< first row, in rows, as in ArrowArray.offset
+  std::int64_t null_count = 0;  ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them
+  /// Bitmap, 1 = valid, least significant bit first; may be null when null_count <= 0.
+  const std::uint8_t* validity = nullptr;
+  const void* values = nullptr;   ///< fixed-width values, packed bits (bool), or dictionary indices
+  const void* offsets = nullptr;  ///< int32 or int64, offset + length + 1 of them (utf8, binary, list; 64-bit: large)
+  const void* data = nullptr;     ///< bytes that the offsets index (utf8, binary)
+  std::span<const Column> children = {};  ///< list: one; struct: one a member
+  const Column* dictionary = nullptr;     ///< the dictionary's values, for a dictionary field
+  /// Size of one of `values` where its C++ type was known, checked against the field's; 0: unknown.
+  std::uint32_t value_bytes = 0;
 
   Column() = default;
-  /// Rows of plain numbers: a std::vector, std::array, C array or span. For a fixed-size list field of k use `fixed_list`.
-  /// A temporary that owns its numbers is refused at compile time: it would be gone before the agent reads it. So is text, which
-  /// needs offsets: see `utf8`.
+  /// Rows of plain numbers: a std::vector, std::array, C array or span. For a fixed-size list field of k use
+  /// `fixed_list`. A temporary that owns its numbers is refused at compile time: it would be gone before the agent
+  /// reads it. So is text, which needs offsets: see `utf8`.
   template <typename Range>
     requires(!std::is_same_v<std::remove_cvref_t<Range>, Column> && PlainNumbers<Range>)
   Column(Range&& rows) noexcept  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
@@ -62,7 +64,9 @@ struct WHERRY_API Column {
   static Column list(std::span<const std::int32_t> offsets, std::span<const Column, 1> item);
   static Column large_list(std::span<const std::int64_t> offsets, std::span<const Column, 1> item);
   /// The same with the item itself, which must be a variable: a temporary would be gone too early.
-  static Column fixed_list(std::int64_t rows, const Column& item) { return fixed_list(rows, std::span<const Column, 1>(&item, 1)); }
+  static Column fixed_list(std::int64_t rows, const Column& item) {
+    return fixed_list(rows, std::span<const Column, 1>(&item, 1));
+  }
   static Column list(std::span<const std::int32_t> offsets, const Column& item) {
     return list(offsets, std::span<const Column, 1>(&item, 1));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stream carries: named, typed fields in Arrow's terms, without Arrow. A Field is the Arrow C data interface's
-// ArrowSchema as a value (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
+// ArrowSchema as a value
+// (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace wherry {
 
 struct WHERRY_API Field {
   std::string name;
-  std::string format;             ///< Arrow C data interface format string: "g" is float64, "+w:3" a fixed-size list of 3
+  std::string format;  ///< Arrow C data interface format string: "g" is float64, "+w:3" a fixed-size list of 3
   bool nullable = true;
   bool dictionary_ordered = false;
   bool map_keys_sorted = false;
@@ -31,15 +32,22 @@ using Schema = std::vector<Field>;
 namespace detail {
 template <typename T>
 constexpr std::string_view format_of() {
-  if constexpr (std::is_same_v<T, bool>) return "b";
-  else if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? "f" : "g";
+  if constexpr (std::is_same_v<T, bool>)
+    return "b";
+  else if constexpr (std::is_floating_point_v<T>)
+    return sizeof(T) == 4 ? "f" : "g";
   else if constexpr (std::is_integral_v<T>) {
     constexpr bool s = std::is_signed_v<T>;
-    if constexpr (sizeof(T) == 1) return s ? "c" : "C";
-    else if constexpr (sizeof(T) == 2) return s ? "s" : "S";
-    else if constexpr (sizeof(T) == 4) return s ? "i" : "I";
-    else return s ? "l" : "L";
-  } else static_assert(!sizeof(T), "no Arrow type for T: give the format string");
+    if constexpr (sizeof(T) == 1)
+      return s ? "c" : "C";
+    else if constexpr (sizeof(T) == 2)
+      return s ? "s" : "S";
+    else if constexpr (sizeof(T) == 4)
+      return s ? "i" : "I";
+    else
+      return s ? "l" : "L";
+  } else
+    static_assert(!sizeof(T), "no Arrow type for T: give the format string");
 }
 }  // namespace detail
 
@@ -55,8 +63,8 @@ Field field(std::string name, bool nullable = false) {
 }
 /// Any type by its format string: field("t", "tsn:UTC") is a timestamp in nanoseconds.
 WHERRY_API Field field(std::string name, std::string format, bool nullable = false);
-WHERRY_API Field utf8(std::string name, bool nullable = false);          ///< 32-bit offsets; large_utf8: format "U"
-WHERRY_API Field binary(std::string name, bool nullable = false);        ///< 32-bit offsets; large_binary: format "Z"
+WHERRY_API Field utf8(std::string name, bool nullable = false);    ///< 32-bit offsets; large_utf8: format "U"
+WHERRY_API Field binary(std::string name, bool nullable = false);  ///< 32-bit offsets; large_binary: format "Z"
 WHERRY_API Field fixed_size_binary(std::string name, int width_bytes, bool nullable = false);
 WHERRY_API Field fixed_size_list(std::string name, int size, Field item, bool nullable = false);
 WHERRY_API Field list(std::string name, Field item, bool nullable = false);

@@ -15,27 +15,24 @@ from pathlib import Path
 from typing import NoReturn
 
 from wherry import _paths, sessionfile
+from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
 from wherry.sessionfile import SessionFile
 
 START_TIMEOUT_S = 20.0
 
 
-class AgentError(RuntimeError):
-    """The agent did not do what was asked; the message says why."""
-
-
 def command(session_file: Path, arguments: Sequence[str]) -> list[str]:
-    """wherryd's command line. Raises FileNotFoundError when it was not built."""
+    """wherryd's command line. Raises NotFound when it was not built."""
     return [str(_paths.wherryd()), "--session-file", str(session_file), *arguments]
 
 
 def check_free(session_file: Path) -> None:
-    """Raises AgentError when a living agent owns the session file. A stale file is the agent's to replace."""
+    """Raises AlreadyExists when a living agent owns the session file. A stale file is the agent's to replace."""
     try:
         session = sessionfile.load(session_file)
-    except sessionfile.NoAgent:
+    except (NotFound, Unavailable):
         return
-    raise AgentError(
+    raise AlreadyExists(
         f"an agent runs already: pid {session.pid}, session file {session.path}; `wherry agent stop` ends it"
     )
 
@@ -51,7 +48,7 @@ def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
 def start(session_file: Path, arguments: Sequence[str], log_file: Path | None = None) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
-    Without `log_file` (which `arguments` then name) it logs to <session file>.log. Raises AgentError with the end of
+    Without `log_file` (which `arguments` then name) it logs to <session file>.log. Raises Error with the end of
     the log when it does not come up within START_TIMEOUT_S.
     """
     check_free(session_file)
@@ -67,58 +64,56 @@ def start(session_file: Path, arguments: Sequence[str], log_file: Path | None = 
     while time.monotonic() < deadline:
         status = process.poll()
         if status is not None:
-            raise AgentError(f"the agent ended at once (exit status {status}): {_last_line(log_file or log, log)}")
+            raise Unavailable(f"the agent ended at once (exit status {status}): {_last_line(log_file or log, log)}")
         try:
             session = sessionfile.load(session_file)
             if session.pid == process.pid:
                 return session
-        except sessionfile.SessionFileError:
+        except Error:
             pass  # not there yet, of the agent before, or half way
         time.sleep(0.01)
     process.terminate()
     process.wait(timeout=5)
-    raise AgentError(f"the agent was not ready within {START_TIMEOUT_S:g} s: {_last_line(log_file or log, log)}")
+    raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {_last_line(log_file or log, log)}")
 
 
 def stop(session: SessionFile, timeout: float) -> None:
-    """SIGTERM, and waits until the process is gone. Raises AgentError when it is not within `timeout` seconds."""
+    """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
     if not session.local:
-        raise AgentError(f"the agent of {session.path} runs on {session.host}: stop it there")
+        raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")
     name = _process_name(session.pid)
     if name is not None and not name.startswith("wherryd"):
-        raise AgentError(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
+        raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
     try:
         os.kill(session.pid, signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError:
-        raise AgentError(f"the agent (pid {session.pid}) belongs to another user") from None
+        raise PermissionDenied(f"the agent (pid {session.pid}) belongs to another user") from None
     deadline = time.monotonic() + timeout
     while sessionfile.process_exists(session.pid):
         if time.monotonic() > deadline:
-            raise AgentError(
-                f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout"
-            )
+            raise Error(f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout")
         time.sleep(0.01)
 
 
 def read_metrics(session: SessionFile) -> dict[str, float]:
     """The agent's metrics by name, labels included as in Prometheus' text format; empty when it serves none.
 
-    Raises AgentError when it does not answer.
+    Raises Error when it does not answer.
     """
     if session.metrics is None:
         return {}
+    if not session.metrics.startswith("http://"):
+        raise Error(f"{session.path}: metrics are at {session.metrics!r}, which is not http://")
     request = urllib.request.Request(session.metrics, headers={"Authorization": f"Bearer {session.token}"})
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the token is for the agent, not for a proxy
     try:
-        # The URL comes from the session file, which is ours alone (sessionfile.load), and may be HTTP only.
-        if not session.metrics.startswith("http://"):
-            raise AgentError(f"{session.path}: metrics are at {session.metrics!r}, which is not http://")
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with direct.open(request, timeout=5) as answer:
             text = answer.read().decode()
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
-        raise AgentError(f"no metrics from {session.metrics}: {reason}") from None
+        raise Unavailable(f"no metrics from {session.metrics}: {reason}") from None
     return parse_metrics(text)
 
 

@@ -29,7 +29,7 @@ TITLES = {
 def run_move(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
     """Runs bench_move, whose progress goes to standard error, and returns the validated results.
 
-    Raises FileNotFoundError when it was not built; BenchError when it fails or writes what it should not.
+    Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
     """
     program = _paths.bench_move()
     json_file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from wherry.errors import NotFound
+
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -17,12 +19,14 @@ def repository() -> Path | None:
     return root if (root / "CMakeLists.txt").is_file() and (root / "include" / "wherry").is_dir() else None
 
 
-def _find(name: str, variable: str, candidates: Iterable[Path], remedy: str, environment: Mapping[str, str]) -> Path:
-    named = environment.get(variable)
+def _find(
+    name: str, variable: str | None, candidates: Iterable[Path], remedy: str, environment: Mapping[str, str]
+) -> Path:
+    named = environment.get(variable) if variable else None
     if named:
         path = Path(named).expanduser()
         if not _runnable(path):
-            raise FileNotFoundError(f"${variable} names {path}, which is not an executable file")
+            raise NotFound(f"${variable} names {path}, which is not an executable file")
         return path.resolve()
     tried = list(candidates)
     for path in tried:
@@ -32,7 +36,9 @@ def _find(name: str, variable: str, candidates: Iterable[Path], remedy: str, env
     if on_path:
         return Path(on_path).resolve()
     places = ", ".join(str(path) for path in tried)
-    raise FileNotFoundError(f"no {name}: looked at {places} and in PATH; {remedy}, or set ${variable}")
+    raise NotFound(
+        f"no {name}: looked at {places} and in PATH; {remedy}" + (f", or set ${variable}" if variable else "")
+    )
 
 
 def _runnable(path: Path) -> bool:
@@ -42,7 +48,7 @@ def _runnable(path: Path) -> bool:
 def wherryd(environment: Mapping[str, str] | None = None) -> Path:
     """The agent's program: $WHERRY_WHERRYD, the wheel's own, the checkout's release build, PATH, in this order.
 
-    Raises FileNotFoundError, which lists the places that were tried.
+    Raises NotFound, which lists the places that were tried.
     """
     environment = os.environ if environment is None else environment
     candidates = [PACKAGE / "_bin" / "wherryd"]
@@ -53,14 +59,14 @@ def wherryd(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def bench_move(environment: Mapping[str, str] | None = None) -> Path:
-    """The benchmark program of the data movement service: $WHERRY_BENCH_MOVE, the checkout's release build, PATH.
+    """The benchmark program of the data movement service: the checkout's release build, PATH.
 
-    Raises FileNotFoundError, which lists the places that were tried.
+    Raises NotFound, which lists the places that were tried.
     """
     environment = os.environ if environment is None else environment
     root = repository()
     candidates = [] if root is None else [root / "build" / "release" / "bench" / "bench_move"]
-    return _find("bench_move", "WHERRY_BENCH_MOVE", candidates, "build it with `make build`", environment)
+    return _find("bench_move", None, candidates, "build it with `make build`", environment)
 
 
 def session_file(environment: Mapping[str, str] | None = None) -> Path:

@@ -19,6 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from wherry.errors import Error
+
 SCHEMA = 1
 """The version of the JSON that this module reads."""
 
@@ -28,7 +30,7 @@ Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "i
 """The five approaches of paper 004, section V-G."""
 
 
-class BenchError(ValueError):
+class BenchError(Error, ValueError):
     """The JSON is not what a benchmark writes; the message names the file, the place in it, and what was expected."""
 
 

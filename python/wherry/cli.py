@@ -21,7 +21,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from wherry import _agent, _paths, bench_schema, reader, sessionfile
+from wherry import _agent, _paths, bench_schema, reader
+from wherry.errors import Error, NotFound
 
 app = typer.Typer(
     name="wherry",
@@ -43,14 +44,7 @@ bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios o
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 
-EXPECTED = (
-    sessionfile.SessionFileError,
-    reader.ReaderError,
-    bench_schema.BenchError,
-    _agent.AgentError,
-    FileNotFoundError,
-    PermissionError,
-)
+EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
 
 AgentOption = Annotated[
@@ -71,7 +65,8 @@ class Format(enum.StrEnum):
 
 def out() -> Console:
     """The console for results. Made when it is needed: tests and pipes replace sys.stdout."""
-    return Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty(), highlight=False)
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if terminal else 160, soft_wrap=not terminal, highlight=False)
 
 
 def note(text: str) -> None:
@@ -79,12 +74,7 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-@agent_app.command(
-    "start",
-    help="Start the agent in the background (or, with --foreground, here) and wait until it is ready.\n\n"
-    "Examples:\n\n  wherry agent start\n\n  wherry agent start --budget 4GiB --core 7 --flight 0.0.0.0:8815\n\n"
-    "  wherry agent start --foreground --config /etc/wherry.toml",
-)
+@agent_app.command("start")
 def agent_start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
     core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others.")] = None,
@@ -103,6 +93,16 @@ def agent_start(
     ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay attached; Ctrl-C ends the agent.")] = False,
 ) -> None:
+    """Start the agent in the background (or, with --foreground, here) and wait until it is ready.
+
+    Examples:
+
+      wherry agent start
+
+      wherry agent start --budget 4GiB --core 7 --flight 0.0.0.0:8815
+
+      wherry agent start --foreground --config /etc/wherry.toml
+    """
     where = session_file or _paths.session_file()
     flags: dict[str, object] = {
         "--budget": budget,
@@ -121,28 +121,35 @@ def agent_start(
     note(f"agent started: pid {session.pid}, {session.host}:{session.port}, session file {session.path}")
 
 
-@agent_app.command(
-    "stop",
-    help="End the agent: it finishes the transfers in flight, tells its clients, and goes.\n\nExample:\n\n  wherry agent stop",
-)
+@agent_app.command("stop")
 def agent_stop(
     agent: AgentOption = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
 ) -> None:
+    """End the agent: it finishes the transfers in flight, tells its clients, and goes.
+
+    Example:
+
+      wherry agent stop
+    """
     session = reader.locate(agent)
     _agent.stop(session, timeout)
     note(f"agent stopped: pid {session.pid}")
 
 
-@agent_app.command(
-    "status",
-    help="Addresses, streams and metrics of the running agent.\n\nExamples:\n\n  wherry agent status\n\n"
-    "  wherry agent status --json | jq .streams",
-)
+@agent_app.command("status")
 def agent_status(
     agent: AgentOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
 ) -> None:
+    """Addresses, streams and metrics of the running agent.
+
+    Examples:
+
+      wherry agent status
+
+      wherry agent status --json | jq .streams
+    """
     session = reader.locate(agent)
     found = reader.streams(session)
     metrics = _agent.read_metrics(session)
@@ -175,13 +182,19 @@ def agent_status(
         console.print(table)
 
 
-@app.command(
-    help="List the streams that the agent holds.\n\nExamples:\n\n  wherry streams\n\n  wherry streams --json | jq '.[].name'",
-)
+@app.command()
 def streams(
     agent: AgentOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON array, for programs.")] = False,
 ) -> None:
+    """List the streams that the agent holds.
+
+    Examples:
+
+      wherry streams
+
+      wherry streams --json | jq '.[].name'
+    """
     found = reader.streams(agent)
     if as_json:
         print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
@@ -216,13 +229,7 @@ def _bytes(number: int) -> str:
     raise AssertionError("unreachable")
 
 
-@app.command(
-    help="Read a stream on this machine, without a copy, and write it to standard output.\n\n"
-    "Examples:\n\n  wherry cat particles --limit 5                       the first rows, as a table\n\n"
-    "  wherry cat particles --format csv > particles.csv\n\n"
-    "  wherry cat particles --format arrow --out p.arrow    an Arrow IPC stream, all frames\n\n"
-    "  wherry cat particles --follow                        wait for more until the stream ends",
-)
+@app.command()
 def cat(
     stream: Annotated[str, typer.Argument(help="Name, as `wherry streams` lists it.")],
     limit: Annotated[int | None, typer.Option(min=0, help="Rows to write. Default: 20 for a table, else all.")] = None,
@@ -233,6 +240,18 @@ def cat(
     output: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: standard output.")] = None,
     agent: AgentOption = None,
 ) -> None:
+    """Read a stream on this machine, without a copy, and write it to standard output.
+
+    Examples:
+
+      wherry cat particles --limit 5                     # the first rows
+
+      wherry cat particles --format csv > particles.csv
+
+      wherry cat particles --format arrow --out p.arrow  # all frames
+
+      wherry cat particles --follow                      # until the stream ends
+    """
     if limit is None and format_ is Format.table and not follow:
         limit = 20
     if format_ is Format.arrow and output is None and sys.stdout.isatty():
@@ -272,7 +291,7 @@ def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
             writer = pa.ipc.new_stream(sink, batch.schema)
         writer.write_batch(batch)
     if writer is None:
-        raise reader.ReaderError("the stream holds no frame yet: nothing was written")
+        raise Error("the stream holds no frame yet: nothing was written")
     writer.close()
     sink.close() if output else sink.flush()
 
@@ -330,13 +349,7 @@ def _shown(value: object) -> str:
     return (text if len(text) <= 60 else text[:57] + "...").replace("[", r"\[")
 
 
-@bench_app.command(
-    "move",
-    help="The evaluation of paper 004 on this machine, as ratios: writes JSON, and prints tables and the bars. A bar that is "
-    "missed is a result: the exit status is 0.\n\nExamples:\n\n  wherry bench move --json build/bench-move.json\n\n"
-    "  wherry bench move --json /tmp/quick.json --quick --only initiate --only bandwidth\n\n"
-    "  wherry report build/bench-move.json",
-)
+@bench_app.command("move")
 def bench_move(
     json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],
     quick: Annotated[
@@ -344,6 +357,17 @@ def bench_move(
     ] = False,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")] = None,
 ) -> None:
+    """The evaluation of paper 004 on this machine, as ratios: writes JSON, and prints tables and the bars. A bar
+    that is missed is a result: the exit status is 0.
+
+    Examples:
+
+      wherry bench move --json build/bench-move.json
+
+      wherry bench move --json /tmp/quick.json --quick --only initiate --only bandwidth
+
+      wherry report build/bench-move.json
+    """
     from wherry import _bench
 
     names = [field.name for field in dataclasses.fields(bench_schema.Results)]
@@ -355,27 +379,37 @@ def bench_move(
     note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
 
-@app.command(
-    help="Turn the JSON of benchmarks and jobs into one HTML page: plots, published figures beside ours.\n\nExamples:\n\n"
-    "  wherry report build/bench-move.json\n\n"
-    "  wherry report build/bench-move.json build/lammps-lj.json --out build/report.html",
-)
+@app.command()
 def report(
     files: Annotated[list[Path], typer.Argument(metavar="JSON...", help="What `wherry bench` and the jobs wrote.")],
     output: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page.")] = Path("build/report.html"),
 ) -> None:
+    """Turn the JSON of benchmarks and jobs into one HTML page: plots, published figures beside ours.
+
+    Examples:
+
+      wherry report build/bench-move.json
+
+      wherry report build/bench-move.json build/lammps-lj.json --out build/report.html
+    """
     from wherry import report as html_report
 
     note(f"report: {html_report.write(files, output)}")
 
 
-@app.command(help="Versions of Wherry and of the parts that it stands on.\n\nExample:\n\n  wherry version")
+@app.command()
 def version() -> None:
+    """Versions of Wherry and of the parts that it stands on.
+
+    Example:
+
+      wherry version
+    """
     console = out()
     console.print(f"wherry    {bench_schema.wherry_version()}")
     try:
         console.print(f"wherryd   {_paths.wherryd()}")
-    except FileNotFoundError:
+    except NotFound:
         console.print("wherryd   not built")
     import pyarrow as pa
 
@@ -398,7 +432,7 @@ def main(arguments: list[str] | None = None) -> int:
     except EXPECTED as error:
         errors.print(f"wherry: {_message(error)}", style="red", markup=False)
         return 1
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - what is not expected is raised again
         return _usage(error, errors)
     return code if isinstance(code, int) else 0
 

@@ -32,7 +32,8 @@ import numpy as np
 import pyarrow as pa
 
 from wherry import sessionfile
-from wherry.sessionfile import NoAgent, SessionFile
+from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable, VersionMismatch
+from wherry.sessionfile import SessionFile
 
 if TYPE_CHECKING:
     import pyarrow.flight as flight
@@ -41,22 +42,6 @@ _VERSION = 1  # of the local reader's protocol
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
 _REPLY_TIMEOUT_S = 10.0  # beyond the wait that the request itself asks for
 _MAX_REPLY = 1 << 24
-
-
-class ReaderError(RuntimeError):
-    """Reading failed; the message says why."""
-
-
-class AccessDenied(ReaderError):
-    """The agent does not accept the token of the session file."""
-
-
-class NoStream(ReaderError):
-    """The agent has no stream of that name."""
-
-
-class ReadTimeout(ReaderError, TimeoutError):
-    """No frame came in time. The stream is still open: reading can go on."""
 
 
 class Located(Protocol):
@@ -84,9 +69,12 @@ class StreamStatus:
     next: int
     """Sequence number of the next frame to come."""
     held_frames: int
+    held_rows: int
     held_bytes: int
     total_frames: int
     total_bytes: int
+    evicted_unread: int
+    """Frames that went before anybody had read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +97,8 @@ class Frame:
 
 
 def locate(agent: Agent = None) -> SessionFile:
-    """The session file of `agent`, loaded and checked. Raises NoAgent or sessionfile.BadSessionFile."""
+    """The session file of `agent`, loaded and checked. Raises NotFound, Unavailable, sessionfile.BadSessionFile,
+    VersionMismatch."""
     if isinstance(agent, SessionFile):
         return agent
     if agent is None:
@@ -121,11 +110,11 @@ def locate(agent: Agent = None) -> SessionFile:
         text = os.fspath(agent)
         host, _, port = text.rpartition(":")
         if host and port.isdigit() and not Path(text).exists():
-            raise NoAgent(f"{text} is an address: readers need the path of the agent's session file")
+            raise Unavailable(f"{text} is an address: readers need the path of the agent's session file")
         return sessionfile.load(text)
     path = str(getattr(agent.info, "session_file", ""))
     if not path:
-        raise NoAgent("the session was opened by address: readers need the path of its agent's session file")
+        raise Unavailable("the session was opened by address: readers need the path of its agent's session file")
     return sessionfile.load(path)
 
 
@@ -148,14 +137,14 @@ class _Connection:
         self._pid = os.getpid()
         self.session = session
         if session.local_socket is None:
-            raise ReaderError(f"{session!r} offers no local socket: read it through wherry.flight_client()")
+            raise Error(f"{session!r} offers no local socket: read it through wherry.flight_client()")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.settimeout(timeout)
             try:
                 self._socket.connect(os.fspath(session.local_socket))
             except OSError as error:
-                raise NoAgent(
+                raise Unavailable(
                     f"no agent at {session.local_socket} ({error.strerror or error}), which {session.path} names; "
                     f"`wherry agent status` tells more"
                 ) from None
@@ -176,36 +165,40 @@ class _Connection:
                 data, received, _, _ = socket.recv_fds(self._socket, 4096, 4, socket.MSG_CMSG_CLOEXEC)
                 descriptors.extend(received)
                 if not data:
-                    raise ReaderError(f"the agent of {where} closed the connection before it answered")
+                    raise Error(f"the agent of {where} closed the connection before it answered")
                 self._input += data
             reply = self._take_line()
             if not reply.get("ok"):
-                raise AccessDenied(f"the agent of {where} refused this reader: {_reason(reply)}")
+                reason = _reason(reply)
+                kind = (
+                    PermissionDenied if "token" in reason else VersionMismatch if "version" in reason else Unavailable
+                )
+                raise kind(f"the agent of {where} refused this reader: {reason}")
             size = reply.get("arena_bytes")
             if not isinstance(size, int) or size <= 0 or len(descriptors) != 1:
-                raise ReaderError(f"the agent sent no arena ({len(descriptors)} descriptors, arena_bytes {size!r})")
+                raise Error(f"the agent sent no arena ({len(descriptors)} descriptors, arena_bytes {size!r})")
             if os.fstat(descriptors[0]).st_size < size:
-                raise ReaderError(f"the agent's arena is smaller than the {size} bytes that it names")
+                raise Error(f"the agent's arena is smaller than the {size} bytes that it names")
             mapping = mmap.mmap(descriptors[0], size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
         except TimeoutError:
-            raise ReaderError(f"the agent of {where} did not answer") from None
+            raise Error(f"the agent of {where} did not answer") from None
         except ConnectionError as error:
-            raise ReaderError(f"the agent of {where} broke the connection: {error.strerror}") from None
+            raise Error(f"the agent of {where} broke the connection: {error.strerror}") from None
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         return np.frombuffer(mapping, dtype=np.uint8)
 
     def request(self, message: dict[str, Any], wait_s: float = 0.0) -> dict[str, Any]:
-        """Sends one request and returns its reply. Raises ReaderError if the agent refuses, breaks off or is silent."""
+        """Sends one request and returns its reply. Raises Error if the agent refuses, breaks off or is silent."""
         with self._lock:
             if self._closing or self._closed:
-                raise ReaderError("the reader was closed, or has lost its agent")
+                raise Error("the reader was closed, or has lost its agent")
             self._give_back_locked()
             reply = self._exchange(message, wait_s)
         self._give_back()
         if not reply.get("ok"):
-            raise ReaderError(f"the agent refused {message.get('op')!r}: {_reason(reply)}")
+            raise Error(f"the agent refused {message.get('op')!r}: {_reason(reply)}")
         return reply
 
     def give_back(self, lease: int) -> None:
@@ -236,7 +229,7 @@ class _Connection:
                 continue
             try:
                 self._exchange({"op": "release", "lease": lease}, 0.0)
-            except ReaderError:
+            except Error:
                 pass  # the agent has gone, and its leases with it
         if self._closing and self._leases == 0:
             self._shut()
@@ -252,11 +245,11 @@ class _Connection:
                     data = self._socket.recv(1 << 16)
                     if not data:
                         self._shut()
-                        raise ReaderError(f"{agent} has gone")
+                        raise Error(f"{agent} has gone")
                     self._input += data
                     if len(self._input) > _MAX_REPLY:
                         self._shut()
-                        raise ReaderError("the agent's reply does not end: this is not the local reader's protocol")
+                        raise Error("the agent's reply does not end: this is not the local reader's protocol")
                 reply = self._take_line()
                 self._unread -= 1
                 if isinstance(reply.get("lease"), int):
@@ -266,10 +259,10 @@ class _Connection:
                 if isinstance(reply.get("lease"), int):  # the answer to a request that was interrupted
                     self._returned.append(reply["lease"])
         except TimeoutError:
-            raise ReaderError(f"{agent} does not answer") from None
+            raise Error(f"{agent} does not answer") from None
         except OSError as error:
             self._shut()
-            raise ReaderError(f"{agent} has gone: {error.strerror}") from None
+            raise Error(f"{agent} has gone: {error.strerror}") from None
 
     def _send(self, message: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps(message).encode() + b"\n")
@@ -280,9 +273,9 @@ class _Connection:
         try:
             reply = json.loads(line)
         except ValueError:
-            raise ReaderError(f"the agent's reply is not JSON: {line[:80]!r}") from None
+            raise Error(f"the agent's reply is not JSON: {line[:80]!r}") from None
         if not isinstance(reply, dict):
-            raise ReaderError(f"the agent's reply is not a JSON object: {line[:80]!r}")
+            raise Error(f"the agent's reply is not a JSON object: {line[:80]!r}")
         return reply
 
     def _shut(self) -> None:
@@ -335,6 +328,7 @@ class StreamReader:
         self.follow = follow
         self.timeout = timeout
         self.next_sequence = from_sequence
+        self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
         session = locate(agent)
         self._connection = _Connection(session, _REPLY_TIMEOUT_S)
@@ -342,7 +336,7 @@ class StreamReader:
         if not any(stream.name == name for stream in known):
             self._connection.close()
             names = ", ".join(sorted(stream.name for stream in known)) or "none yet"
-            raise NoStream(f"no stream {name!r} at {session!r}; streams: {names}")
+            raise NotFound(f"no stream {name!r} at {session!r}; streams: {names}")
 
     def __iter__(self) -> Iterator[Frame]:
         return self
@@ -357,8 +351,8 @@ class StreamReader:
     def read(self, timeout: float | None = None) -> Frame | None:
         """The next frame; None at the stream's end (follow=False: or when all held frames were read).
 
-        Blocks up to `timeout` seconds (None: for ever) when the reader follows. Raises ReadTimeout; NoStream when the
-        stream was dropped meanwhile; ReaderError when the agent has gone.
+        Blocks up to `timeout` seconds (None: for ever) when the reader follows. Raises DeadlineExceeded; NotFound
+        when the stream was dropped meanwhile; Error when the agent has gone.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -368,6 +362,8 @@ class StreamReader:
                 if deadline is not None:
                     wait_ms = max(0, min(wait_ms, round((deadline - time.monotonic()) * 1000)))
             question = {"op": "next", "stream": self.name, "sequence": self.next_sequence, "timeout_ms": wait_ms}
+            if self._generation is not None:
+                question["generation"] = self._generation
             reply = self._connection.request(question, wait_ms / 1000)
             what = reply.get("what")
             if what == "frame":
@@ -375,13 +371,13 @@ class StreamReader:
             if what == "end":
                 return None
             if what == "no_stream":
-                raise NoStream(f"the agent has no stream {self.name!r} any more")
+                raise NotFound(f"the agent has no stream {self.name!r} any more")
             if what != "timeout":
-                raise ReaderError(f"the agent answered {what!r} to a request for the next frame of {self.name!r}")
+                raise Error(f"the agent answered {what!r} to a request for the next frame of {self.name!r}")
             if not self.follow:
                 return None
             if deadline is not None and time.monotonic() >= deadline:
-                raise ReadTimeout(f"no frame of {self.name!r} after {self.next_sequence - 1} within {timeout} s")
+                raise DeadlineExceeded(f"no frame of {self.name!r} after {self.next_sequence - 1} within {timeout} s")
 
     def _frame(self, reply: dict[str, Any]) -> Frame:
         connection = self._connection
@@ -389,9 +385,7 @@ class StreamReader:
             lease = _Lease(connection, int(reply["lease"]))  # from here on, given back whatever happens
             offset, size = int(reply["offset"]), int(reply["bytes"])
             if offset < 0 or size < 0 or offset + size > connection.arena_bytes:
-                raise ReaderError(
-                    f"a frame at {offset}, {size} bytes, is outside of the {connection.arena_bytes} mapped"
-                )
+                raise Error(f"a frame at {offset}, {size} bytes, is outside of the {connection.arena_bytes} mapped")
             memory = pa.foreign_buffer(connection.address + offset, size, base=lease)
             with pa.ipc.open_stream(pa.BufferReader(memory)) as stream:
                 batch = stream.read_next_batch()
@@ -405,11 +399,12 @@ class StreamReader:
                 source_bytes=int(reply["source_bytes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ReaderError(f"the agent's answer for {self.name!r} cannot be used: {error!r}") from None
+            raise Error(f"the agent's answer for {self.name!r} cannot be used: {error!r}") from None
         except (pa.ArrowInvalid, StopIteration) as error:
             where = f"frame {reply.get('sequence')} of {self.name!r}"
-            raise ReaderError(f"{where} is not an Arrow IPC stream: {error}") from None
+            raise Error(f"{where} is not an Arrow IPC stream: {error}") from None
         self.next_sequence = frame.sequence + 1
+        self._generation = reply.get("generation")
         return frame
 
     def close(self) -> None:
@@ -438,9 +433,9 @@ def open(
 
     follow: wait for frames to come until the stream ends; False: stop after those that the agent holds now.
     from_sequence: the first frame wanted; older ones are not read, and evicted ones are counted in Frame.skipped.
-    timeout: seconds that the iteration waits for one frame, None for ever; then ReadTimeout.
+    timeout: seconds that the iteration waits for one frame, None for ever; then DeadlineExceeded.
 
-    Raises NoAgent, sessionfile.BadSessionFile, AccessDenied, NoStream, ReaderError.
+    Raises NotFound (no agent, no such stream), Unavailable, PermissionDenied, VersionMismatch, Error.
     """
     return StreamReader(name, agent, follow=follow, from_sequence=from_sequence, timeout=timeout)
 
@@ -460,22 +455,23 @@ def _list(connection: _Connection) -> list[StreamStatus]:
     try:
         found = [StreamStatus(**{name: entry[name] for name in names}) for entry in reply["streams"]]
     except (KeyError, TypeError) as error:
-        raise ReaderError(f"the agent's list of streams cannot be used: {error!r}") from None
+        raise Error(f"the agent's list of streams cannot be used: {error!r}") from None
     return sorted(found, key=lambda stream: stream.name)
 
 
 def flight_client(agent: Agent = None) -> tuple[flight.FlightClient, flight.FlightCallOptions]:
     """A Flight client of the agent, and the call options that present its token: `client.list_flights(b"", options)`.
 
-    Connects on the first call. Raises NoAgent, sessionfile.BadSessionFile; ReaderError when the agent serves no Flight.
+    Connects on the first call. Raises as locate() does; Error when the agent serves no Flight.
     """
     import pyarrow.flight as flight
 
     session = locate(agent)
     if session.flight is None:
-        raise ReaderError(f"{session!r} serves no Arrow Flight: start the agent with --flight 127.0.0.1:0")
+        raise Error(f"{session!r} serves no Arrow Flight: start the agent with --flight 127.0.0.1:0")
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + session.token.encode())])
-    return flight.FlightClient(session.flight), options
+    # The token is for the agent, not for a proxy that the environment may name.
+    return flight.FlightClient(session.flight, generic_options=[("grpc.enable_http_proxy", 0)]), options
 
 
 def flight_frames(
@@ -484,16 +480,19 @@ def flight_frames(
     name: str,
     follow: bool = True,
     from_sequence: int = 0,
-    count: int = 0,
+    count: int | None = None,
 ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
-    """Yields (metadata, batch) for each frame of stream `name`, in order; `count` of them at most when it is not 0.
+    """Yields (metadata, batch) for each frame of stream `name`, in order; at most `count` of them.
 
     metadata: {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes"}. The batch is the client's own copy.
-    Raises AccessDenied, NoStream; NoAgent when it cannot be reached; ReaderError when it breaks off.
+    A frame of more than 1 GiB comes as several batches, whose metadata have a further key "first_row".
+    Raises PermissionDenied, NotFound; Unavailable when it cannot be reached; Error when it breaks off.
     """
     import pyarrow.flight as flight
 
-    wanted = {"stream": name, "from": from_sequence, "count": count, "follow": follow}
+    wanted: dict[str, Any] = {"stream": name, "from": from_sequence, "follow": follow}
+    if count is not None:
+        wanted["count"] = count
     ticket = flight.Ticket(json.dumps(wanted).encode())
     try:
         stream = client.do_get(ticket, options)
@@ -506,24 +505,24 @@ def flight_frames(
                 if chunk.data is None:
                     continue
                 if chunk.app_metadata is None:
-                    raise ReaderError(f"a batch of {name!r} came without its metadata: this is not a Wherry agent")
+                    raise Error(f"a batch of {name!r} came without its metadata: this is not a Wherry agent")
                 yield json.loads(chunk.app_metadata.to_pybytes()), chunk.data
         finally:
             with suppress(pa.ArrowException):
                 stream.cancel()
     except (flight.FlightUnauthenticatedError, flight.FlightUnauthorizedError) as error:
-        raise AccessDenied(f"the agent refused the token: {_first_line(error)}") from None
+        raise PermissionDenied(f"the agent refused the token: {_first_line(error)}") from None
     except flight.FlightUnavailableError as error:
-        raise NoAgent(f"no agent answers, or it has gone: {_first_line(error)}") from None
+        raise Unavailable(f"no agent answers, or it has gone: {_first_line(error)}") from None
     except flight.FlightCancelledError as error:
-        raise ReaderError(f"reading {name!r} was cancelled: {_first_line(error)}") from None
+        raise Error(f"reading {name!r} was cancelled: {_first_line(error)}") from None
     except (pa.ArrowKeyError, pa.ArrowInvalid, flight.FlightServerError) as error:
         text = _first_line(error)
         if isinstance(error, KeyError) or "not found" in text.lower() or "no stream" in text.lower():
-            raise NoStream(f"the agent has no stream {name!r}: {text}") from None
-        raise ReaderError(f"reading {name!r} failed: {text}") from None
+            raise NotFound(f"the agent has no stream {name!r}: {text}") from None
+        raise Error(f"reading {name!r} failed: {text}") from None
     except flight.FlightError as error:
-        raise ReaderError(f"reading {name!r} failed: {_first_line(error)}") from None
+        raise Error(f"reading {name!r} failed: {_first_line(error)}") from None
 
 
 def _first_line(error: BaseException) -> str:

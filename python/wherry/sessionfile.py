@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry import _paths
+from wherry.errors import Error, NotFound, Unavailable, VersionMismatch
 
 VERSION = 1
 """The version of the session file that this package reads."""
@@ -18,16 +19,8 @@ VERSION = 1
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
-class SessionFileError(RuntimeError):
-    """There is no agent to be found through a session file; the message says why and what to do."""
-
-
-class NoAgent(SessionFileError):
-    """The session file does not exist, or the agent that wrote it is gone."""
-
-
-class BadSessionFile(SessionFileError):
-    """The file exists, but it is not a session file, not safe to use, or of another version."""
+class BadSessionFile(Error):
+    """The file exists, but it is not a session file, or not safe to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +72,8 @@ def process_exists(pid: int) -> bool:
 def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
     """Reads and checks the session file at `path` (default: _paths.session_file()).
 
-    Raises NoAgent when the file is missing or, with `require_alive`, its agent has gone; BadSessionFile when the file
-    belongs to another user, can be read by others, or is not a session file of this version. Messages say what to do.
+    Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
+    when the file belongs to another user, can be read by others, or is no session file; VersionMismatch.
     """
     where = Path(path).expanduser() if path is not None else _paths.session_file()
     try:
@@ -88,7 +81,7 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
             status = os.fstat(file.fileno())
             text = file.read(1 << 16)
     except FileNotFoundError:
-        raise NoAgent(f"no agent: {where} does not exist; start one with `wherry agent start`") from None
+        raise NotFound(f"no agent: {where} does not exist; start one with `wherry agent start`") from None
     except IsADirectoryError:
         raise BadSessionFile(f"{where} is a directory, not a session file") from None
     except OSError as error:
@@ -99,12 +92,13 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
         raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
     session = parse(text, where)
     if require_alive and not session.alive():
-        raise NoAgent(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
+        raise Unavailable(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
     return session
 
 
 def parse(text: bytes | str, path: Path) -> SessionFile:
-    """A session file's text as a SessionFile. Raises BadSessionFile, which names the field that is wrong."""
+    """A session file's text as a SessionFile. Raises BadSessionFile, which names the field that is wrong,
+    VersionMismatch."""
     try:
         fields = json.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
@@ -113,7 +107,7 @@ def parse(text: bytes | str, path: Path) -> SessionFile:
         raise BadSessionFile(f"{path} is not a session file: a JSON object is expected")
     version = fields.get("version")
     if version != VERSION or isinstance(version, bool):
-        raise BadSessionFile(f"{path} is a session file of version {version!r}; this Wherry reads version {VERSION}")
+        raise VersionMismatch(f"{path} is a session file of version {version!r}; this Wherry reads version {VERSION}")
     token = _field(fields, "token", str, path)
     if not token:
         raise BadSessionFile(f"{path}: token is empty")

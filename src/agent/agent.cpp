@@ -101,6 +101,7 @@ Agent::~Agent() {
   if (a.http) a.http->stop();
   if (a.local) a.local->stop();
   if (a.flight) a.flight->stop();
+  if (a.sink) a.sink->stop();
 }
 
 Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
@@ -140,8 +141,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (Status s = pin_thread(cores); !s) return s;
   }
   if (Status s = prepare_session_file(a.config.session_file); !s) return s;
-  a.sink = std::make_unique<move::FileSink>();
-  a.catalogue.set_sink_hook([sink = a.sink.get()](move::FramePtr frame) { sink->write(std::move(frame)); });
+  a.sink = std::make_unique<move::FileSink>(a.catalogue);
   if (config.flight != "off") {
     auto where = parse_host_port(config.flight);
     if (!where) return where.status();
@@ -480,6 +480,9 @@ void Agent::Impl::render_metrics() {
   out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.", static_cast<double>(arena->high_water()));
   for (const auto& service : services) service->metrics(out);
+  const move::FileSinkStatus files = sink->status();
+  out.counter("wherry_sink_files_total", "Files written.", files.files);
+  out.counter("wherry_sink_errors_total", "Frames that did not become a file.", files.errors);
   for (const move::StreamStatus& s : catalogue.list()) {
     const std::string label = fmt::format("stream=\"{}\"", s.info->name);
     out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label);
@@ -505,7 +508,7 @@ void Agent::Impl::drain() {
   };
   while (!drained() && !deadline.passed()) step();
   if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
-  if (!sink->drain(deadline)) spdlog::warn("not every file was written within agent.drain_ms = {}", config.drain_ms);
+  if (Status s = sink->drain(std::chrono::milliseconds(deadline.left_ms(1'000'000))); !s) spdlog::warn("{}", s.message());
   const Status bye(StatusCode::kUnavailable, "the agent was shut down");
   while (!peers.empty()) {
     tell(*peers.front(), bye);

@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   for (const auto& setting : wherry::settings()) {
     app.add_option(setting.flag(), flags[setting.key],
                    fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get({})))
-        ->allow_extra_args(false);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   CLI11_PARSE(app, argc, argv);
   if (version) {

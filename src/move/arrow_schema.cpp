@@ -15,7 +15,8 @@
 namespace wherry::move {
 namespace {
 
-/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call; nothing is left to release.
+/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call; nothing is left to
+/// release.
 class BorrowedTree {
  public:
   explicit BorrowedTree(const Schema& schema) {
@@ -66,7 +67,8 @@ Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema) {
   if (Result<Plan> plan = make_plan(schema); !plan) return plan.status();
   BorrowedTree tree(schema);
   arrow::Result<std::shared_ptr<arrow::Schema>> imported = arrow::ImportSchema(tree.root());
-  if (!imported.ok()) return Status(StatusCode::kInvalidArgument, "Arrow refuses the schema: " + imported.status().message());
+  if (!imported.ok())
+    return Status(StatusCode::kInvalidArgument, "Arrow refuses the schema: " + imported.status().message());
   return *std::move(imported);
 }
 

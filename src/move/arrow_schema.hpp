@@ -13,7 +13,8 @@ class Schema;
 
 namespace wherry::move {
 
-/// kInvalidArgument or kUnsupported as make_plan, or when Arrow refuses the types (malformed metadata of an extension type, say).
+/// kInvalidArgument or kUnsupported as make_plan, or when Arrow refuses the types (malformed metadata of an extension
+/// type, say).
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema);
 
 }  // namespace wherry::move

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Arrow C data interface: two structs that every Arrow implementation agrees on, copied into each on purpose
-// (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions). The guard is the specification's own.
+// (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions). The guard is the specification's
+// own.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,8 @@ bool copy_metadata(const char* from, std::string& to) {
 Status read_field(const ArrowSchema& schema, std::size_t depth, Field& out) {
   if (schema.release == nullptr) return invalid("the ArrowSchema was released already");
   if (schema.format == nullptr) return invalid("an ArrowSchema has no format");
-  if (depth > kMaxDepth) return invalid("the ArrowSchema is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (depth > kMaxDepth)
+    return invalid("the ArrowSchema is nested deeper than " + std::to_string(kMaxDepth) + " levels");
   if (schema.n_children < 0 || schema.n_children > static_cast<std::int64_t>(kMaxNodes) ||
       (schema.n_children > 0 && schema.children == nullptr)) {
     return invalid("the ArrowSchema of format '" + std::string(schema.format) + "' has a bad number of children");
@@ -53,7 +54,8 @@ Status read_field(const ArrowSchema& schema, std::size_t depth, Field& out) {
   }
   out.children.resize(static_cast<std::size_t>(schema.n_children));
   for (std::size_t i = 0; i < out.children.size(); ++i) {
-    if (schema.children[i] == nullptr) return invalid("child " + std::to_string(i) + " of field '" + out.name + "' is a null pointer");
+    if (schema.children[i] == nullptr)
+      return invalid("child " + std::to_string(i) + " of field '" + out.name + "' is a null pointer");
     if (Status s = read_field(*schema.children[i], depth + 1, out.children[i]); !s) return s;
   }
   if (schema.dictionary != nullptr) {
@@ -71,7 +73,8 @@ std::size_t count_fields(const std::vector<Field>& fields) {
 
 /// Null rows of a record batch; its bitmap is almost always absent.
 bool has_null_rows(const ArrowArray& batch) {
-  if (batch.null_count == 0 || batch.n_buffers == 0 || batch.buffers == nullptr || batch.buffers[0] == nullptr) return batch.null_count > 0;
+  if (batch.null_count == 0 || batch.n_buffers == 0 || batch.buffers == nullptr || batch.buffers[0] == nullptr)
+    return batch.null_count > 0;
   if (batch.null_count > 0) return true;
   const auto* bits = static_cast<const std::uint8_t*>(batch.buffers[0]);
   for (std::int64_t row = batch.offset; row < batch.offset + batch.length; ++row) {
@@ -96,8 +99,8 @@ class TreeBuilder {
       Status s = fill(schema_[i], batch.children[i], i);
       const Column& column = nodes_[i];
       if (s && batch.length > column.length - batch.offset) {
-        s = invalid("has " + std::to_string(column.length) + " rows where the batch selects " + std::to_string(batch.length) + " from " +
-                    std::to_string(batch.offset));
+        s = invalid("has " + std::to_string(column.length) + " rows where the batch selects " +
+                    std::to_string(batch.length) + " from " + std::to_string(batch.offset));
       }
       if (!s) {
         nodes_.clear();
@@ -113,11 +116,14 @@ class TreeBuilder {
   Status check_batch(const ArrowArray& batch) const {
     if (batch.release == nullptr) return invalid("the ArrowArray was released already");
     if (batch.length < 0 || batch.offset < 0 || batch.length > kMost || batch.offset > kMost) {
-      return invalid("the ArrowArray has a bad length (" + std::to_string(batch.length) + ") or offset (" + std::to_string(batch.offset) + ")");
+      return invalid("the ArrowArray has a bad length (" + std::to_string(batch.length) + ") or offset (" +
+                     std::to_string(batch.offset) + ")");
     }
-    if (batch.n_children != static_cast<std::int64_t>(schema_.size()) || batch.children == nullptr || batch.n_buffers != 1) {
+    if (batch.n_children != static_cast<std::int64_t>(schema_.size()) || batch.children == nullptr ||
+        batch.n_buffers != 1) {
       return invalid("the ArrowArray is not a struct array of " + std::to_string(schema_.size()) + " columns: it has " +
-                     std::to_string(batch.n_children) + " children and " + std::to_string(batch.n_buffers) + " buffers");
+                     std::to_string(batch.n_children) + " children and " + std::to_string(batch.n_buffers) +
+                     " buffers");
     }
     if (has_null_rows(batch)) return invalid("the ArrowArray has null rows, which a record batch cannot have");
     return {};
@@ -133,19 +139,24 @@ class TreeBuilder {
   Status fill(const Field& field, const ArrowArray* array, std::size_t at) {
     if (array == nullptr) return invalid("is a null pointer");
     const Format format = parse_format(field.format);
-    if (format.verdict != Format::Verdict::kKnown) return invalid("format '" + field.format + "' is not one that Wherry moves");
+    if (format.verdict != Format::Verdict::kKnown)
+      return invalid("format '" + field.format + "' is not one that Wherry moves");
     if (array->n_buffers != buffer_count(format.kind) || (array->n_buffers > 0 && array->buffers == nullptr)) {
       return invalid("has " + std::to_string(array->n_buffers) + " buffers where format '" + field.format + "' has " +
                      std::to_string(buffer_count(format.kind)));
     }
-    if (array->n_children != static_cast<std::int64_t>(field.children.size()) || (array->n_children > 0 && array->children == nullptr)) {
-      return invalid("has " + std::to_string(array->n_children) + " children where its field has " + std::to_string(field.children.size()));
+    if (array->n_children != static_cast<std::int64_t>(field.children.size()) ||
+        (array->n_children > 0 && array->children == nullptr)) {
+      return invalid("has " + std::to_string(array->n_children) + " children where its field has " +
+                     std::to_string(field.children.size()));
     }
     if ((array->dictionary != nullptr) == field.dictionary.empty()) {
-      return invalid(array->dictionary == nullptr ? "has no dictionary, its field has" : "has a dictionary, its field has not");
+      return invalid(array->dictionary == nullptr ? "has no dictionary, its field has"
+                                                  : "has a dictionary, its field has not");
     }
     if (array->length < 0 || array->offset < 0 || array->length > kMost || array->offset > kMost) {
-      return invalid("has a bad length (" + std::to_string(array->length) + ") or offset (" + std::to_string(array->offset) + ")");
+      return invalid("has a bad length (" + std::to_string(array->length) + ") or offset (" +
+                     std::to_string(array->offset) + ")");
     }
 
     Column& column = nodes_[at];
@@ -161,7 +172,8 @@ class TreeBuilder {
     nodes_.resize(first + field.children.size());
     column.children = std::span<const Column>(nodes_).subspan(first);
     for (std::size_t i = 0; i < field.children.size(); ++i) {
-      if (Status s = fill(field.children[i], array->children[i], first + i); !s) return within(field.children[i].name, s);
+      if (Status s = fill(field.children[i], array->children[i], first + i); !s)
+        return within(field.children[i].name, s);
     }
     if (!field.dictionary.empty()) {
       const std::size_t dictionary = nodes_.size();
@@ -172,7 +184,9 @@ class TreeBuilder {
     return {};
   }
 
-  static Status within(std::string_view name, const Status& inner) { return invalid("in '" + std::string(name) + "': " + inner.message()); }
+  static Status within(std::string_view name, const Status& inner) {
+    return invalid("in '" + std::string(name) + "': " + inner.message());
+  }
 
   const Schema& schema_;
   std::vector<Column>& nodes_;
@@ -194,6 +208,8 @@ Result<Schema> from_c_schema(const ArrowSchema& schema) {
   return std::move(root->children);
 }
 
-Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out) { return TreeBuilder(schema, out).run(array); }
+Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out) {
+  return TreeBuilder(schema, out).run(array);
+}
 
 }  // namespace wherry::move

@@ -61,7 +61,8 @@ void finish_bits(std::span<std::byte> bits, std::int64_t rebase, std::int64_t ro
   clear_beyond(bits, static_cast<std::uint64_t>(rows));
 }
 
-/// False if the first or the last offset is not what the offload said. `Unsigned`: inner offsets that lie must not overflow here.
+/// False if the first or the last offset is not what the offload said. `Unsigned`: inner offsets that lie must not
+/// overflow here.
 template <typename Signed, typename Unsigned>
 bool finish_offsets(std::span<std::byte> offsets, std::int64_t rebase, std::int64_t selected) {
   const std::int64_t first = load<Signed>(offsets.data());
@@ -77,8 +78,8 @@ bool finish_offsets(std::span<std::byte> offsets, std::int64_t rebase, std::int6
 
 }  // namespace
 
-Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers, const FrameLayout& layout,
-                      std::span<std::byte> frame) {
+Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
+                      const FrameLayout& layout, std::span<std::byte> frame) {
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferSpec& buffer = plan.buffers[i];
@@ -90,8 +91,11 @@ Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<cons
 
     switch (buffer.kind) {
       case BufferKind::kFixed:
-      case BufferKind::kData: break;
-      case BufferKind::kBits: finish_bits(bytes, rebase, node.length); break;
+      case BufferKind::kData:
+        break;
+      case BufferKind::kBits:
+        finish_bits(bytes, rebase, node.length);
+        break;
       case BufferKind::kValidity:
         finish_bits(bytes, rebase, node.length);
         // The buffers of a node follow one another and its validity is the first: nobody needs the -1 any more.
@@ -99,13 +103,16 @@ Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<cons
         break;
       case BufferKind::kOffsets: {
         if (bytes.empty()) break;  // of no rows
-        const auto selected = spec.kind == Kind::kBinary ? static_cast<std::int64_t>(layout.buffers[i + 1].bytes) : nodes[buffer.node + 1].length;
-        const bool honest = spec.width == sizeof(std::int32_t) ? finish_offsets<std::int32_t, std::uint32_t>(bytes, rebase, selected)
-                                                               : finish_offsets<std::int64_t, std::uint64_t>(bytes, rebase, selected);
+        const auto selected = spec.kind == Kind::kBinary ? static_cast<std::int64_t>(layout.buffers[i + 1].bytes)
+                                                         : nodes[buffer.node + 1].length;
+        const bool honest = spec.width == sizeof(std::int32_t)
+                                ? finish_offsets<std::int32_t, std::uint32_t>(bytes, rebase, selected)
+                                : finish_offsets<std::int64_t, std::uint64_t>(bytes, rebase, selected);
         if (!honest) {
-          return {StatusCode::kSourceFault, "node " + std::to_string(buffer.node) + ": its first offset is not " + std::to_string(rebase) +
-                                                " or its last not " + std::to_string(selected) +
-                                                " more, as the offload said; did the application change it before the ticket was ready?"};
+          return {StatusCode::kSourceFault,
+                  "node " + std::to_string(buffer.node) + ": its first offset is not " + std::to_string(rebase) +
+                      " or its last not " + std::to_string(selected) +
+                      " more, as the offload said; did the application change it before the ticket was ready?"};
         }
         break;
       }

@@ -7,7 +7,8 @@
 namespace wherry::move {
 namespace {
 
-/// Rows of one node and bytes up to the end of one buffer: more than any address space, little enough that sums of them never overflow.
+/// Rows of one node and bytes up to the end of one buffer: more than any address space, little enough that sums of them
+/// never overflow.
 constexpr std::int64_t kMost = std::int64_t{1} << 48;
 
 enum class Fault : std::uint8_t {
@@ -67,7 +68,8 @@ class Flattener {
     return false;
   }
 
-  /// `rows` rows of the column from its row `start` on: what a sliced or nested parent leaves of it. Those two are within [0, kMost].
+  /// `rows` rows of the column from its row `start` on: what a sliced or nested parent leaves of it. Those two are
+  /// within [0, kMost].
   bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
     const std::uint32_t node = node_++;
     const NodeSpec& spec = plan_.nodes[node];
@@ -77,7 +79,8 @@ class Flattener {
     const std::int64_t first = column.offset + start;
 
     std::int64_t nulls = 0;
-    if (column.null_count < -1 || column.null_count > column.length) return fail(node, Fault::kNullCount, column.null_count, column.length);
+    if (column.null_count < -1 || column.null_count > column.length)
+      return fail(node, Fault::kNullCount, column.null_count, column.length);
     if (spec.kind == Kind::kNull) {
       nulls = rows;
     } else if (column.null_count != 0 && rows != 0) {
@@ -91,8 +94,10 @@ class Flattener {
     out_.nodes[node] = {rows, nulls};
 
     switch (spec.kind) {
-      case Kind::kNull: return true;
-      case Kind::kFixed: return fixed(node, spec, column, first, rows);
+      case Kind::kNull:
+        return true;
+      case Kind::kFixed:
+        return fixed(node, spec, column, first, rows);
       case Kind::kBool:
         if (column.value_bytes != 0) return fail(node, Fault::kPackedBits);
         if (column.values == nullptr && rows != 0) return fail(node, Fault::kNoValues);
@@ -109,12 +114,14 @@ class Flattener {
       case Kind::kList: {
         Range range;
         if (!offsets(node, spec, column, first, rows, range)) return false;
-        if (column.children.size() != 1) return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
+        if (column.children.size() != 1)
+          return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
         if (range.count > kMost || range.start > kMost) return fail(node, Fault::kTooLong);
         return visit(column.children.front(), range.start, range.count);
       }
       case Kind::kFixedSizeList: {
-        if (column.children.size() != 1) return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
+        if (column.children.size() != 1)
+          return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
         Range range;
         if (__builtin_mul_overflow(first, std::int64_t{spec.list_size}, &range.start) || range.start > kMost ||
             __builtin_mul_overflow(rows, std::int64_t{spec.list_size}, &range.count) || range.count > kMost) {
@@ -122,15 +129,18 @@ class Flattener {
         }
         return visit(column.children.front(), range.start, range.count);
       }
-      case Kind::kStruct: return members(node, column, first, rows);
+      case Kind::kStruct:
+        return members(node, column, first, rows);
     }
     return true;
   }
 
   bool fixed(std::uint32_t node, const NodeSpec& spec, const Column& column, std::int64_t first, std::int64_t rows) {
-    if (column.value_bytes != 0 && column.value_bytes != spec.width) return fail(node, Fault::kValueSize, column.value_bytes, spec.width);
+    if (column.value_bytes != 0 && column.value_bytes != spec.width)
+      return fail(node, Fault::kValueSize, column.value_bytes, spec.width);
     std::int64_t end = 0;
-    if (__builtin_mul_overflow(first + rows, std::int64_t{spec.width}, &end) || end > kMost) return fail(node, Fault::kTooLong);
+    if (__builtin_mul_overflow(first + rows, std::int64_t{spec.width}, &end) || end > kMost)
+      return fail(node, Fault::kTooLong);
     const std::int64_t bytes = rows * spec.width;
     if (column.values == nullptr && bytes != 0) return fail(node, Fault::kNoValues);
     put(column.values, end - bytes, bytes, 0);
@@ -159,8 +169,10 @@ class Flattener {
     std::int64_t count = 0;
   };
 
-  /// Sends the offsets and says what they select. Without rows there is nothing to read: Arrow then allows a null pointer, too.
-  bool offsets(std::uint32_t node, const NodeSpec& spec, const Column& column, std::int64_t first, std::int64_t rows, Range& range) {
+  /// Sends the offsets and says what they select. Without rows there is nothing to read: Arrow then allows a null
+  /// pointer, too.
+  bool offsets(std::uint32_t node, const NodeSpec& spec, const Column& column, std::int64_t first, std::int64_t rows,
+               Range& range) {
     if (rows == 0) {
       put(nullptr, 0, 0, 0);
       return true;
@@ -195,7 +207,8 @@ class Flattener {
       *buffer_++ = {};
       return;
     }
-    *buffer_++ = {reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(bytes), 0, 0, rebase};
+    *buffer_++ = {reinterpret_cast<std::uintptr_t>(base) + static_cast<std::uint64_t>(at),
+                  static_cast<std::uint64_t>(bytes), 0, 0, rebase};
     bytes_ += static_cast<std::uint64_t>(bytes);
   }
 
@@ -216,21 +229,50 @@ Status Flattener::status(const Schema& schema) const {
   const std::string wanted = std::to_string(wanted_);
   std::string what;
   switch (fault_) {
-    case Fault::kNone: return {};
-    case Fault::kNegative: what = "negative length (" + got + ") or offset (" + wanted + ")"; break;
-    case Fault::kTooLong: what = "lengths overflow: more than 2^48 rows or bytes"; break;
-    case Fault::kUnequalRows: what = "has " + got + " rows where the first column has " + wanted; break;
-    case Fault::kTooShort: what = "has " + got + " rows where its parent needs " + wanted; break;
-    case Fault::kNullCount: what = "null_count is " + got + ", not -1 (unknown) or 0 to its length of " + wanted; break;
-    case Fault::kNoValidity: what = "has a null_count of " + got + " and no validity bitmap"; break;
-    case Fault::kNoValues: what = "values is a null pointer"; break;
-    case Fault::kNoOffsets: what = "offsets is a null pointer"; break;
-    case Fault::kNoData: what = "data is a null pointer where the offsets select " + got + " bytes"; break;
-    case Fault::kValueSize: what = "values of " + got + " bytes each were given where the field's type has " + wanted; break;
-    case Fault::kPackedBits: what = "numbers were given where the field is packed bits: use Column::bits"; break;
-    case Fault::kFallingOffsets: what = "offsets are negative or fall: first " + wanted + ", last " + got; break;
-    case Fault::kChildCount: what = "has " + got + " children, " + (wanted_ < 0 ? "not one for each member of its field" : "not one"); break;
-    case Fault::kNoDictionary: what = "dictionary is a null pointer where the field is dictionary-encoded"; break;
+    case Fault::kNone:
+      return {};
+    case Fault::kNegative:
+      what = "negative length (" + got + ") or offset (" + wanted + ")";
+      break;
+    case Fault::kTooLong:
+      what = "lengths overflow: more than 2^48 rows or bytes";
+      break;
+    case Fault::kUnequalRows:
+      what = "has " + got + " rows where the first column has " + wanted;
+      break;
+    case Fault::kTooShort:
+      what = "has " + got + " rows where its parent needs " + wanted;
+      break;
+    case Fault::kNullCount:
+      what = "null_count is " + got + ", not -1 (unknown) or 0 to its length of " + wanted;
+      break;
+    case Fault::kNoValidity:
+      what = "has a null_count of " + got + " and no validity bitmap";
+      break;
+    case Fault::kNoValues:
+      what = "values is a null pointer";
+      break;
+    case Fault::kNoOffsets:
+      what = "offsets is a null pointer";
+      break;
+    case Fault::kNoData:
+      what = "data is a null pointer where the offsets select " + got + " bytes";
+      break;
+    case Fault::kValueSize:
+      what = "values of " + got + " bytes each were given where the field's type has " + wanted;
+      break;
+    case Fault::kPackedBits:
+      what = "numbers were given where the field is packed bits: use Column::bits";
+      break;
+    case Fault::kFallingOffsets:
+      what = "offsets are negative or fall: first " + wanted + ", last " + got;
+      break;
+    case Fault::kChildCount:
+      what = "has " + got + " children, " + (wanted_ < 0 ? "not one for each member of its field" : "not one");
+      break;
+    case Fault::kNoDictionary:
+      what = "dictionary is a null pointer where the field is dictionary-encoded";
+      break;
   }
   return {StatusCode::kInvalidArgument, "column '" + node_path(schema, plan_, fault_node_) + "': " + what};
 }

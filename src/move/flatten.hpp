@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client side: a tree of Columns becomes the node and buffer list of one offload. Reads at most two offsets per variable-length
-// node from the application's memory and no values, so its cost does not depend on the number of rows.
+// Client side: a tree of Columns becomes the node and buffer list of one offload. Reads at most two offsets per
+// variable-length node from the application's memory and no values, so its cost does not depend on the number of rows.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ struct BufferRef {
   std::uint64_t bytes;    ///< from address; exactly what the agent gets
   std::uint32_t region;   ///< region id; filled in by the session, 0 here
   std::uint32_t reserved;
-  std::int64_t rebase;    ///< validity, bits: index (0..7) of the first row's bit in the first byte; offsets: value of the first offset
+  std::int64_t rebase;  ///< validity, bits: index (0..7) of the first row's bit in the first byte; offsets: value of
+                        ///< the first offset
   friend bool operator==(const BufferRef&, const BufferRef&) = default;
 };
 
 struct FlatOffload {
   std::vector<NodeRef> nodes;
   std::vector<BufferRef> buffers;
-  std::uint64_t bytes = 0;  ///< sum of buffer bytes
+  std::uint64_t bytes = 0;           ///< sum of buffer bytes
   std::vector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
   void clear() noexcept {
     nodes.clear();
@@ -41,11 +42,12 @@ struct FlatOffload {
   }
 };
 
-/// Fills `out` (cleared first; its capacity is reused, so a warm call does not allocate). Slices (Column::offset, of parents too)
-/// become adjusted addresses. A node without validity whose null_count is -1 is sent as 0. Dictionaries are sent with every offload.
-/// kInvalidArgument, naming the field by path ("x.item"), when columns do not match the schema: count, negative length or offset,
-/// children shorter than their parent needs, a null pointer where bytes are needed, lengths that overflow, columns of
-/// unequal rows, falling offsets, a missing dictionary. `schema` is what `plan` was made from (used for names only).
+/// Fills `out` (cleared first; its capacity is reused, so a warm call does not allocate). Slices (Column::offset, of
+/// parents too) become adjusted addresses. A node without validity whose null_count is -1 is sent as 0. Dictionaries
+/// are sent with every offload. kInvalidArgument, naming the field by path ("x.item"), when columns do not match the
+/// schema: count, negative length or offset, children shorter than their parent needs, a null pointer where bytes are
+/// needed, lengths that overflow, columns of unequal rows, falling offsets, a missing dictionary. `schema` is what
+/// `plan` was made from (used for names only).
 Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out);
 
 }  // namespace wherry::move

@@ -91,7 +91,8 @@ TEST(Flatten, PassesTheSlicesOfParentsOn) {
   rows.offset = 5;
   FlatOffload out;
   ASSERT_TRUE(flatten_one(struct_("s", {fixed_size_list("l", 3, field<std::int32_t>("", true))}), rows, out));
-  EXPECT_EQ(out.nodes, (std::vector<NodeRef>{{10, 0}, {10, 0}, {30, -1}})) << "of a part of the item nobody knows the nulls";
+  EXPECT_EQ(out.nodes, (std::vector<NodeRef>{{10, 0}, {10, 0}, {30, -1}}))
+      << "of a part of the item nobody knows the nulls";
   EXPECT_EQ(out.buffers[0], (BufferRef{address(bitmap + 2), 4, 0, 0, 1}));  // row 2 + 5 * 3 = 17
   EXPECT_EQ(out.buffers[1], (BufferRef{address(&values[17]), 120, 0, 0, 0}));
 }
@@ -104,7 +105,8 @@ TEST(Flatten, ReadsOnlyTheEndsOfOffsets) {
   column.length = 2;
   FlatOffload out;
   ASSERT_TRUE(flatten_one(field("s", "U"), column, out));
-  EXPECT_EQ(out.buffers, (std::vector<BufferRef>{{address(&offsets[1]), 24, 0, 0, 10}, {address(text) + 10, 12, 0, 0, 0}}));
+  EXPECT_EQ(out.buffers,
+            (std::vector<BufferRef>{{address(&offsets[1]), 24, 0, 0, 10}, {address(text) + 10, 12, 0, 0, 0}}));
 }
 
 TEST(Flatten, SendsNothingForNoRows) {
@@ -184,7 +186,8 @@ TEST(Flatten, RefusesLengthsThatLie) {
     c.offset = bad;
     expect_refused(field<double>("x"), c, "negative");
   }
-  for (const std::int64_t bad : {std::int64_t{1} << 62, (std::int64_t{1} << 48) + 1, std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t bad :
+       {std::int64_t{1} << 62, (std::int64_t{1} << 48) + 1, std::numeric_limits<std::int64_t>::max()}) {
     Column c = x;
     c.length = bad;
     expect_refused(field<double>("x"), c, "overflow");
@@ -197,7 +200,8 @@ TEST(Flatten, RefusesLengthsThatLie) {
   c.length = std::int64_t{1} << 40;
   expect_refused(fixed_size_binary("x", 268435455), c, "overflow");
   const Column item = x;
-  expect_refused(fixed_size_list("l", 2147483647, field<double>("")), Column::fixed_list(std::int64_t{1} << 40, item), "overflow");
+  expect_refused(fixed_size_list("l", 2147483647, field<double>("")), Column::fixed_list(std::int64_t{1} << 40, item),
+                 "overflow");
   const std::int64_t huge[] = {0, std::numeric_limits<std::int64_t>::max()};
   expect_refused(field("s", "U"), Column::large_utf8(huge, "x"), "overflow");
 }
@@ -205,8 +209,10 @@ TEST(Flatten, RefusesLengthsThatLie) {
 TEST(Flatten, RefusesChildrenShorterThanTheirParentNeeds) {
   const std::vector<double> x(5);
   const Column item = x;
-  expect_refused(fixed_size_list("l", 3, field<double>("")), Column::fixed_list(2, item), "'l.item': has 5 rows where its parent needs 6");
-  expect_refused(struct_("s", {field<double>("m")}), Column::struct_(6, std::span(&item, 1)), "'s.m': has 5 rows where its parent needs 6");
+  expect_refused(fixed_size_list("l", 3, field<double>("")), Column::fixed_list(2, item),
+                 "'l.item': has 5 rows where its parent needs 6");
+  expect_refused(struct_("s", {field<double>("m")}), Column::struct_(6, std::span(&item, 1)),
+                 "'s.m': has 5 rows where its parent needs 6");
   const std::int32_t offsets[] = {0, 6};
   expect_refused(list("l", field<double>("")), Column::list(offsets, item), "'l.item': has 5 rows");
   Column sliced = Column::struct_(5, std::span(&item, 1));

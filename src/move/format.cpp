@@ -8,7 +8,9 @@
 namespace wherry::move {
 namespace {
 
-constexpr Format fixed(std::uint32_t width) { return {.verdict = Format::Verdict::kKnown, .kind = Kind::kFixed, .width = width}; }
+constexpr Format fixed(std::uint32_t width) {
+  return {.verdict = Format::Verdict::kKnown, .kind = Kind::kFixed, .width = width};
+}
 constexpr Format known(Kind kind, std::uint32_t width = 0, std::uint32_t list_size = 0) {
   return {.verdict = Format::Verdict::kKnown, .kind = kind, .width = width, .list_size = list_size};
 }
@@ -45,11 +47,20 @@ Format decimal(std::string_view text) noexcept {
   if (!text.empty()) return {};
   std::int32_t most_digits = 0;
   switch (bits) {
-    case 32: most_digits = 9; break;
-    case 64: most_digits = 18; break;
-    case 128: most_digits = 38; break;
-    case 256: most_digits = 76; break;
-    default: return {};
+    case 32:
+      most_digits = 9;
+      break;
+    case 64:
+      most_digits = 18;
+      break;
+    case 128:
+      most_digits = 38;
+      break;
+    case 256:
+      most_digits = 76;
+      break;
+    default:
+      return {};
   }
   if (precision < 1 || precision > most_digits) return {};
   return fixed(static_cast<std::uint32_t>(bits / 8));
@@ -57,7 +68,8 @@ Format decimal(std::string_view text) noexcept {
 
 Format temporal(std::string_view format) noexcept {
   if (format.size() >= 4 && format[1] == 's' && format[3] == ':') {  // "tsu:Europe/Berlin"
-    return std::string_view("smun").find(format[2]) == std::string_view::npos || !is_utf8_text(format) ? Format{} : fixed(8);
+    return std::string_view("smun").find(format[2]) == std::string_view::npos || !is_utf8_text(format) ? Format{}
+                                                                                                       : fixed(8);
   }
   if (format.size() != 3) return {};
   const std::string_view rest = format.substr(1);
@@ -73,7 +85,8 @@ Format nested(std::string_view format) noexcept {
   if (format == "+L") return known(Kind::kList, 8);
   if (format == "+s") return known(Kind::kStruct);
   std::uint32_t size = 0;
-  if (format.starts_with("+w:")) return parse_size(format.substr(3), size) ? known(Kind::kFixedSizeList, 0, size) : Format{};
+  if (format.starts_with("+w:"))
+    return parse_size(format.substr(3), size) ? known(Kind::kFixedSizeList, 0, size) : Format{};
   if (format.starts_with("+ud:")) return unsupported("a dense union");
   if (format.starts_with("+us:")) return unsupported("a sparse union");
   if (format == "+vl") return unsupported("a list view");
@@ -88,32 +101,45 @@ Format parse_format(std::string_view format) noexcept {
   if (format.empty()) return {};
   if (format.size() == 1) {
     switch (format.front()) {
-      case 'n': return known(Kind::kNull);
-      case 'b': return known(Kind::kBool);
+      case 'n':
+        return known(Kind::kNull);
+      case 'b':
+        return known(Kind::kBool);
       case 'c':
-      case 'C': return fixed(1);
+      case 'C':
+        return fixed(1);
       case 's':
       case 'S':
-      case 'e': return fixed(2);
+      case 'e':
+        return fixed(2);
       case 'i':
       case 'I':
-      case 'f': return fixed(4);
+      case 'f':
+        return fixed(4);
       case 'l':
       case 'L':
-      case 'g': return fixed(8);
+      case 'g':
+        return fixed(8);
       case 'u':
-      case 'z': return known(Kind::kBinary, 4);
+      case 'z':
+        return known(Kind::kBinary, 4);
       case 'U':
-      case 'Z': return known(Kind::kBinary, 8);
-      default: return {};
+      case 'Z':
+        return known(Kind::kBinary, 8);
+      default:
+        return {};
     }
   }
   switch (format.front()) {
-    case 't': return temporal(format);
-    case '+': return nested(format);
-    case 'd': return format[1] == ':' ? decimal(format.substr(2)) : Format{};
+    case 't':
+      return temporal(format);
+    case '+':
+      return nested(format);
+    case 'd':
+      return format[1] == ':' ? decimal(format.substr(2)) : Format{};
     case 'w': {
-      constexpr std::uint32_t kWidest = std::numeric_limits<std::int32_t>::max() / 8;  // Arrow C++ counts the bits in an int32
+      constexpr std::uint32_t kWidest =
+          std::numeric_limits<std::int32_t>::max() / 8;  // Arrow C++ counts the bits in an int32
       std::uint32_t size = 0;
       return format[1] == ':' && parse_size(format.substr(2), size) && size <= kWidest ? fixed(size) : Format{};
     }
@@ -121,7 +147,8 @@ Format parse_format(std::string_view format) noexcept {
       if (format == "vu") return unsupported("a utf8 view");
       if (format == "vz") return unsupported("a binary view");
       return {};
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -130,7 +157,11 @@ bool is_utf8_text(std::string_view text) noexcept {
   while (at < text.size()) {
     const auto lead = static_cast<unsigned char>(text[at]);
     if (lead == 0) return false;
-    const std::size_t length = lead < 0x80 ? 1 : (lead >> 5) == 0x6 ? 2 : (lead >> 4) == 0xE ? 3 : (lead >> 3) == 0x1E ? 4 : 0;
+    const std::size_t length = lead < 0x80           ? 1
+                               : (lead >> 5) == 0x6  ? 2
+                               : (lead >> 4) == 0xE  ? 3
+                               : (lead >> 3) == 0x1E ? 4
+                                                     : 0;
     if (length == 0 || length > text.size() - at) return false;
     std::uint32_t point = length == 1 ? lead : lead & (0x7Fu >> length);
     for (std::size_t i = 1; i < length; ++i) {

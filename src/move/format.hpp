@@ -24,13 +24,17 @@ Format parse_format(std::string_view format) noexcept;
 /// How many buffers an ArrowArray of that kind has, and how many of them a message may carry: they are the same number.
 constexpr std::uint32_t buffer_count(Kind kind) noexcept {
   switch (kind) {
-    case Kind::kNull: return 0;
+    case Kind::kNull:
+      return 0;
     case Kind::kFixedSizeList:
-    case Kind::kStruct: return 1;
+    case Kind::kStruct:
+      return 1;
     case Kind::kFixed:
     case Kind::kBool:
-    case Kind::kList: return 2;
-    case Kind::kBinary: return 3;
+    case Kind::kList:
+      return 2;
+    case Kind::kBinary:
+      return 3;
   }
   return 0;
 }
@@ -43,8 +47,8 @@ constexpr bool is_index_format(std::string_view format) noexcept {
 /// Without embedded zeros: the C data interface ends strings at the first one.
 bool is_utf8_text(std::string_view text) noexcept;
 
-/// Length in bytes of the C data interface's binary key/value encoding at the start of `bytes`; -1 if it does not end in time. Readers of
-/// an ArrowSchema trust that encoding blindly, so ours must be right before it reaches one.
+/// Length in bytes of the C data interface's binary key/value encoding at the start of `bytes`; -1 if it does not end
+/// in time. Readers of an ArrowSchema trust that encoding blindly, so ours must be right before it reaches one.
 std::int64_t metadata_bytes(std::string_view bytes) noexcept;
 
 }  // namespace wherry::move

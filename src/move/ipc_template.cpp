@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of an IPC stream is known before its first frame. The metadata of a record batch or dictionary batch is a flatbuffer of
-// fixed shape (Arrow format/Message.fbs), so it is laid out here once, by hand, and the places of the few numbers in it are kept.
+// What of an IPC stream is known before its first frame. The metadata of a record batch or dictionary batch is a
+// flatbuffer of fixed shape (Arrow format/Message.fbs), so it is laid out here once, by hand, and the places of the few
+// numbers in it are kept.
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/dictionary.h>
@@ -26,8 +27,8 @@ enum : std::uint8_t { kHeaderDictionaryBatch = 2, kHeaderRecordBatch = 3 };
 
 constexpr std::uint32_t kEntryBytes = 16;  ///< of a FieldNode, and of a Buffer
 
-/// A flatbuffer written front to back: an offset is patched once its target is known. All positions are from the start of the
-/// encapsulated message, whose prefix of 8 bytes keeps the flatbuffer's own alignment.
+/// A flatbuffer written front to back: an offset is patched once its target is known. All positions are from the start
+/// of the encapsulated message, whose prefix of 8 bytes keeps the flatbuffer's own alignment.
 class FlatWriter {
  public:
   FlatWriter() {
@@ -43,8 +44,8 @@ class FlatWriter {
     return at;
   }
 
-  /// Starts a table whose field i lies `fields[i]` bytes from its start (0: absent, the default holds), `size` bytes in all; its
-  /// first int64 starts at byte `aligned`. Returns the position of the table; the caller puts the fields.
+  /// Starts a table whose field i lies `fields[i]` bytes from its start (0: absent, the default holds), `size` bytes in
+  /// all; its first int64 starts at byte `aligned`. Returns the position of the table; the caller puts the fields.
   std::uint32_t table(std::initializer_list<std::uint16_t> fields, std::uint16_t size, std::uint32_t aligned) {
     align(2, 0);
     const std::uint32_t vtable = put(static_cast<std::uint16_t>(2 * (fields.size() + 2)));
@@ -123,7 +124,8 @@ Status refused(const arrow::Status& status) {
   return {StatusCode::kInvalidArgument, "Arrow cannot write the schema: " + status.message()};
 }
 
-/// The schema as an encapsulated message that a stock reader was seen to accept, with dictionaries numbered as in the plan.
+/// The schema as an encapsulated message that a stock reader was seen to accept, with dictionaries numbered as in the
+/// plan.
 Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan) {
   Result<std::shared_ptr<arrow::Schema>> types = to_arrow(schema);
   if (!types) return types.status();
@@ -134,7 +136,8 @@ Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& pl
   arrow::io::BufferReader reader(*message);
   if (const auto read = arrow::ipc::ReadSchema(&reader, &memo); !read.ok()) return refused(read.status());
   if (memo.fields().num_dicts() != static_cast<int>(plan.sections.size()) - 1) {
-    return Status(StatusCode::kUnsupported, "a dictionary inside an extension type that is itself a dictionary's values cannot be moved");
+    return Status(StatusCode::kUnsupported,
+                  "a dictionary inside an extension type that is itself a dictionary's values cannot be moved");
   }
   const auto* data = reinterpret_cast<const std::byte*>((*message)->data());
   return std::vector<std::byte>(data, data + (*message)->size());
@@ -142,10 +145,12 @@ Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& pl
 
 }  // namespace
 
-Result<std::shared_ptr<const IpcTemplate>> IpcTemplate::make(const Schema& schema, const Plan& plan, std::uint32_t alignment) {
+Result<std::shared_ptr<const IpcTemplate>> IpcTemplate::make(const Schema& schema, const Plan& plan,
+                                                             std::uint32_t alignment) {
   constexpr std::uint32_t kMostAlignment = 1u << 30;  // the metadata's length, padding included, is an int32
   if (!std::has_single_bit(alignment) || alignment < 8 || alignment > kMostAlignment) {
-    return Status(StatusCode::kInvalidArgument, "an alignment of " + std::to_string(alignment) + " is not a power of two from 8 to 2^30");
+    return Status(StatusCode::kInvalidArgument,
+                  "an alignment of " + std::to_string(alignment) + " is not a power of two from 8 to 2^30");
   }
   Result<std::vector<std::byte>> message = write_schema(schema, plan);
   if (!message) return message.status();

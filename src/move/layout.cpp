@@ -12,9 +12,13 @@ constexpr std::uint64_t kEndOfStreamBytes = 8;
 constexpr std::uint64_t kPrefixBytes = 8;  ///< of an encapsulated message: continuation marker, metadata length
 constexpr std::int64_t kMost = std::int64_t{1} << 48;
 
-constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
-void zero(std::span<std::byte> frame, std::uint64_t from, std::uint64_t to) { std::memset(frame.data() + from, 0, to - from); }
+void zero(std::span<std::byte> frame, std::uint64_t from, std::uint64_t to) {
+  std::memset(frame.data() + from, 0, to - from);
+}
 
 template <typename T>
 void store(std::span<std::byte> frame, std::uint64_t at, T value) {
@@ -31,7 +35,8 @@ class OffloadCheck {
 
   Status run() {
     if (nodes_.size() != plan_.nodes.size()) {
-      return invalid("has " + std::to_string(nodes_.size()) + " nodes, the schema " + std::to_string(plan_.nodes.size()));
+      return invalid("has " + std::to_string(nodes_.size()) + " nodes, the schema " +
+                     std::to_string(plan_.nodes.size()));
     }
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       if (const char* fault = node(i)) {
@@ -63,11 +68,14 @@ class OffloadCheck {
     switch (spec.kind) {
       case Kind::kFixed: {
         std::uint64_t bytes = 0;
-        if (__builtin_mul_overflow(static_cast<std::uint64_t>(ref.length), spec.width, &bytes)) return "length times width overflows";
+        if (__builtin_mul_overflow(static_cast<std::uint64_t>(ref.length), spec.width, &bytes))
+          return "length times width overflows";
         return exactly(bytes);
       }
-      case Kind::kBool: return bits(ref.length);
-      case Kind::kList: return offsets(spec, ref, static_cast<std::uint64_t>(nodes_[i + 1].length));
+      case Kind::kBool:
+        return bits(ref.length);
+      case Kind::kList:
+        return offsets(spec, ref, static_cast<std::uint64_t>(nodes_[i + 1].length));
       case Kind::kBinary: {
         const std::uint64_t data = next_ + 1 < buffers_.size() ? buffers_[next_ + 1].bytes : 0;
         if (const char* fault = offsets(spec, ref, data)) return fault;
@@ -75,7 +83,8 @@ class OffloadCheck {
       }
       case Kind::kNull:
       case Kind::kFixedSizeList:
-      case Kind::kStruct: return nullptr;
+      case Kind::kStruct:
+        return nullptr;
     }
     return nullptr;
   }
@@ -83,28 +92,34 @@ class OffloadCheck {
   const char* length(const NodeSpec& spec, const NodeRef& ref) const {
     if (spec.parent < 0) {
       const bool column = spec.section + 1 == plan_.sections.size();
-      return column && static_cast<std::uint64_t>(ref.length) != rows_ ? "length is not the number of rows of the offload" : nullptr;
+      return column && static_cast<std::uint64_t>(ref.length) != rows_
+                 ? "length is not the number of rows of the offload"
+                 : nullptr;
     }
     const NodeSpec& parent_spec = plan_.nodes[static_cast<std::size_t>(spec.parent)];
     const NodeRef& parent = nodes_[static_cast<std::size_t>(spec.parent)];
     switch (parent_spec.kind) {
-      case Kind::kStruct: return ref.length == parent.length ? nullptr : "length is not that of its struct";
+      case Kind::kStruct:
+        return ref.length == parent.length ? nullptr : "length is not that of its struct";
       case Kind::kFixedSizeList: {
         std::int64_t wanted = 0;
         const bool overflow = __builtin_mul_overflow(parent.length, std::int64_t{parent_spec.list_size}, &wanted);
         return overflow || ref.length != wanted ? "length is not that of its list times the list size" : nullptr;
       }
-      default: return nullptr;  // a list: offsets() of the parent looked at it
+      default:
+        return nullptr;  // a list: offsets() of the parent looked at it
     }
   }
 
-  /// The next buffer, of exactly that many bytes: fewer would be read past, more would publish memory that no column names.
+  /// The next buffer, of exactly that many bytes: fewer would be read past, more would publish memory that no column
+  /// names.
   const char* exactly(std::uint64_t bytes, std::int64_t rebase = 0) {
     if (next_ >= buffers_.size()) return "a buffer is missing";
     const BufferRef& buffer = buffers_[next_];
     if (bytes > static_cast<std::uint64_t>(kMost)) return "a buffer of more than 2^48 bytes";
     if (buffer.bytes != bytes) return "a buffer has not exactly the bytes that its rows need";
-    if (buffer.address > std::numeric_limits<std::uint64_t>::max() - bytes) return "a buffer ends beyond the last address";
+    if (buffer.address > std::numeric_limits<std::uint64_t>::max() - bytes)
+      return "a buffer ends beyond the last address";
     if (buffer.rebase != rebase) return "a rebase where there is nothing to rebase";
     ++next_;
     return nullptr;
@@ -127,9 +142,10 @@ class OffloadCheck {
       // Nothing at all, or the lone offset of an array without rows.
       if (buffer.bytes == 0) return exactly(0);
     }
-    const std::int64_t most =
-        spec.width == sizeof(std::int32_t) ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::int64_t>::max();
-    if (buffer.rebase < 0 || buffer.rebase > most - static_cast<std::int64_t>(selected)) return "the rebase of offsets is out of range";
+    const std::int64_t most = spec.width == sizeof(std::int32_t) ? std::numeric_limits<std::int32_t>::max()
+                                                                 : std::numeric_limits<std::int64_t>::max();
+    if (buffer.rebase < 0 || buffer.rebase > most - static_cast<std::int64_t>(selected))
+      return "the rebase of offsets is out of range";
     return exactly((static_cast<std::uint64_t>(ref.length) + 1) * spec.width, buffer.rebase);
   }
 
@@ -166,7 +182,8 @@ void IpcTemplate::place(std::span<const NodeRef> nodes, std::span<const BufferRe
   out.total_bytes = at + kEndOfStreamBytes;
 }
 
-void IpcTemplate::write_metadata(const FrameLayout& layout, std::span<const NodeRef> nodes, std::span<std::byte> frame) const {
+void IpcTemplate::write_metadata(const FrameLayout& layout, std::span<const NodeRef> nodes,
+                                 std::span<std::byte> frame) const {
   std::memcpy(frame.data(), schema_message_.data(), schema_message_.size());
   std::uint64_t at = schema_message_.size();
   for (std::size_t s = 0; s < plan_.sections.size(); ++s) {
@@ -176,7 +193,8 @@ void IpcTemplate::write_metadata(const FrameLayout& layout, std::span<const Node
 
     std::memcpy(frame.data() + at, message.metadata.data(), message.metadata.size());
     zero(frame, at + message.metadata.size(), body);
-    store(frame, at + sizeof(std::uint32_t), static_cast<std::int32_t>(body - at - kPrefixBytes));  // the padding counts
+    store(frame, at + sizeof(std::uint32_t),
+          static_cast<std::int32_t>(body - at - kPrefixBytes));  // the padding counts
     store(frame, at + message.body_length_at, layout.body_bytes[s]);
     store(frame, at + message.rows_at, nodes[section.first_node].length);
     std::memcpy(frame.data() + at + message.nodes_at, &nodes[section.first_node], section.node_count * sizeof(NodeRef));
@@ -195,7 +213,8 @@ void IpcTemplate::write_metadata(const FrameLayout& layout, std::span<const Node
   store(frame, at + 4, std::uint32_t{0});
 }
 
-Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
+Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes,
+                     std::span<const BufferRef> buffers) {
   return OffloadCheck(plan, rows, nodes, buffers).run();
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agent side: where every byte of a frame will lie, known before the first one arrives (in-transit data placement, paper 004
-// sections II-C and V-F), and the Arrow IPC metadata around it.
+// Agent side: where every byte of a frame will lie, known before the first one arrives (in-transit data placement,
+// paper 004 sections II-C and V-F), and the Arrow IPC metadata around it.
 //
 // A frame is one self-contained Arrow IPC stream:
 //   schema message | per dictionary: metadata, body | record batch: metadata, body | end-of-stream marker (8 bytes)
-// Every body starts, and every buffer in it starts, at a multiple of `alignment` from the start of the frame (frames are page-aligned
-// in memory). The gap before a body is made by padding the message's metadata, which Arrow allows (its length prefix counts it).
+// Every body starts, and every buffer in it starts, at a multiple of `alignment` from the start of the frame (frames
+// are page-aligned in memory). The gap before a body is made by padding the message's metadata, which Arrow allows (its
+// length prefix counts it).
 #pragma once
 
 #include <cstdint>
@@ -30,19 +31,22 @@ struct FrameLayout {
   std::uint64_t total_bytes = 0;           ///< of the whole IPC stream, the end-of-stream marker included
 };
 
-/// Everything about a stream's IPC encoding that does not change from frame to frame. Immutable, shared between threads.
+/// Everything about a stream's IPC encoding that does not change from frame to frame. Immutable, shared between
+/// threads.
 class IpcTemplate {
  public:
-  /// Encodes the schema message once (with Arrow C++) and builds one metadata template per section (record batch and dictionary
-  /// batch flatbuffers, Arrow format/Message.fbs) in which only fixed-position scalars change from frame to frame.
-  /// alignment: 64 or 4096 (any power of two from 8 on is accepted).
-  static Result<std::shared_ptr<const IpcTemplate>> make(const Schema& schema, const Plan& plan, std::uint32_t alignment);
+  /// Encodes the schema message once (with Arrow C++) and builds one metadata template per section (record batch and
+  /// dictionary batch flatbuffers, Arrow format/Message.fbs) in which only fixed-position scalars change from frame to
+  /// frame. alignment: 64 or 4096 (any power of two from 8 on is accepted).
+  static Result<std::shared_ptr<const IpcTemplate>> make(const Schema& schema, const Plan& plan,
+                                                         std::uint32_t alignment);
 
   /// Places a checked offload. Precondition: check_offload said ok. Reuses the vectors in `out`.
   void place(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, FrameLayout& out) const;
 
-  /// Writes schema message, metadata and end-of-stream marker around the bodies into `frame` (total_bytes long). Also zeroes the padding after each
-  /// buffer (so that no old bytes leak). `nodes` carries the final null counts (none is -1). A memcpy and a few stores per section.
+  /// Writes schema message, metadata and end-of-stream marker around the bodies into `frame` (total_bytes long). Also
+  /// zeroes the padding after each buffer (so that no old bytes leak). `nodes` carries the final null counts (none is
+  /// -1). A memcpy and a few stores per section.
   void write_metadata(const FrameLayout& layout, std::span<const NodeRef> nodes, std::span<std::byte> frame) const;
 
   [[nodiscard]] std::span<const std::byte> schema_message() const noexcept { return schema_message_; }
@@ -51,7 +55,8 @@ class IpcTemplate {
  private:
   struct SectionTemplate {
     std::vector<std::byte> metadata;  ///< encapsulated: continuation, length, flatbuffer; unpadded
-    std::uint32_t rows_at = 0, nodes_at = 0, buffers_at = 0, body_length_at = 0;  ///< positions of the scalars that change
+    std::uint32_t rows_at = 0, nodes_at = 0, buffers_at = 0,
+                  body_length_at = 0;  ///< positions of the scalars that change
   };
   Plan plan_;
   std::uint32_t alignment_ = 64;
@@ -59,14 +64,17 @@ class IpcTemplate {
   std::vector<SectionTemplate> sections_;
 };
 
-/// Believes nothing: counts match the plan, lengths are >= 0 and agree between parents and children, every buffer holds what its
-/// node needs and no more than 2^48 bytes, nothing overflows, rebase is in range, null counts <= lengths. kInvalidArgument says which.
-Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers);
+/// Believes nothing: counts match the plan, lengths are >= 0 and agree between parents and children, every buffer holds
+/// what its node needs and no more than 2^48 bytes, nothing overflows, rebase is in range, null counts <= lengths.
+/// kInvalidArgument says which.
+Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes,
+                     std::span<const BufferRef> buffers);
 
-/// After all gets of a frame completed: shifts bitmaps whose rebase is not 0 and subtracts the first offset where it is not 0
-/// (in place; nothing is touched for unsliced columns), counts unknown nulls into `nodes`, clears bits beyond the last row, and checks
-/// first and last offset of every variable-length node against the bytes of its data or the rows of its child (kSourceFault if they lie).
-Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers, const FrameLayout& layout,
-                      std::span<std::byte> frame);
+/// After all gets of a frame completed: shifts bitmaps whose rebase is not 0 and subtracts the first offset where it is
+/// not 0 (in place; nothing is touched for unsliced columns), counts unknown nulls into `nodes`, clears bits beyond the
+/// last row, and checks first and last offset of every variable-length node against the bytes of its data or the rows
+/// of its child (kSourceFault if they lie).
+Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
+                      const FrameLayout& layout, std::span<std::byte> frame);
 
 }  // namespace wherry::move

@@ -3,6 +3,8 @@
 #include "move/layout.hpp"
 
 #include <arrow/api.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/message.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -32,7 +34,8 @@ TEST_P(EachType, ArrivesWholeAndSliced) {
       const auto batch = random.batch(schema, 90);
       expect_trip(batch, alignment);
       for (const std::int64_t offset : {1, 7, 8, 13}) {
-        for (const std::int64_t rows : {0, 1, 8, 77}) expect_trip(batch->Slice(offset, rows), alignment, repeat % 2 == 1);
+        for (const std::int64_t rows : {0, 1, 8, 77})
+          expect_trip(batch->Slice(offset, rows), alignment, repeat % 2 == 1);
       }
     }
     expect_trip(random.batch(schema, 0), alignment);
@@ -45,7 +48,8 @@ TEST_P(EachType, ArrivesWithoutAnyAndWithOnlyNulls) {
   const auto schema = arrow::schema({arrow::field("x", GetParam())});
   for (const double share : {0.0, 1.0}) {
     random.null_share = share;
-    for (int repeat = 0; repeat < 8; ++repeat) expect_trip(random.batch(schema, 33)->Slice(repeat), 64, repeat % 2 == 1);
+    for (int repeat = 0; repeat < 8; ++repeat)
+      expect_trip(random.batch(schema, 33)->Slice(repeat), 64, repeat % 2 == 1);
   }
 }
 
@@ -63,8 +67,33 @@ TEST(Frame, SurvivesRandomSchemasAndSlices) {
     const auto schema = random.schema(6, 5);
     const auto batch = random.batch(schema, random.below(60));
     const std::int64_t offset = random.below(batch->num_rows() + 1);
-    expect_trip(batch->Slice(offset, random.below(batch->num_rows() - offset + 1)), kAlignments[seed % 2], seed % 3 == 0);
+    expect_trip(batch->Slice(offset, random.below(batch->num_rows() - offset + 1)), kAlignments[seed % 2],
+                seed % 3 == 0);
   }
+}
+
+TEST(Frame, IsAStreamOfMessagesAsTheSpecificationHasThem) {
+  const auto words = arrow::dictionary(arrow::int8(), arrow::utf8());
+  const auto schema = arrow::schema(
+      {arrow::field("d", arrow::dictionary(arrow::int16(), arrow::list(words))), arrow::field("w", words)});
+  RandomArrow random(5);
+  Result<Delivered> delivered = deliver(*random.batch(schema, 20), 4096);
+  ASSERT_TRUE(delivered) << delivered.status().to_string();
+  const std::span<std::byte> frame = delivered->frame();
+  arrow::io::BufferReader input(std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(frame.data()),
+                                                                static_cast<std::int64_t>(frame.size())));
+  using enum arrow::ipc::MessageType;
+  std::size_t section = 0;
+  for (const auto type : {SCHEMA, DICTIONARY_BATCH, DICTIONARY_BATCH, DICTIONARY_BATCH, RECORD_BATCH}) {
+    auto message = arrow::ipc::ReadMessage(&input);
+    ASSERT_TRUE(message.ok()) << message.status().ToString();
+    EXPECT_EQ((*message)->type(), type);
+    EXPECT_EQ((*message)->metadata_version(), arrow::ipc::MetadataVersion::V5);
+    EXPECT_TRUE((*message)->Verify());
+    if (type == SCHEMA) continue;
+    EXPECT_EQ(static_cast<std::uint64_t>((*message)->body_length()), delivered->layout.body_bytes[section++]);
+  }
+  EXPECT_EQ(input.Tell().ValueOrDie(), static_cast<std::int64_t>(frame.size()) - 8);
 }
 
 TEST(Frame, TakesAStructArrayThatIsSlicedAsAWhole) {
@@ -82,8 +111,9 @@ TEST(Frame, TakesAStructArrayThatIsSlicedAsAWhole) {
 
 TEST(Frame, KeepsFieldMetadataAndExtensionTypes) {
   const auto metadata = arrow::key_value_metadata({"unit", "", "größe"}, {"m/s", "empty key", ""});
-  const auto schema = arrow::schema({arrow::field("v", arrow::float64(), false)->WithMetadata(metadata),
-                                     arrow::field("flag", arrow::list(arrow::field("entry", arrow::int8(), true, metadata)))});
+  const auto schema =
+      arrow::schema({arrow::field("v", arrow::float64(), false)->WithMetadata(metadata),
+                     arrow::field("flag", arrow::list(arrow::field("entry", arrow::int8(), true, metadata)))});
   RandomArrow random(1);
   expect_trip(random.batch(schema, 20), 64);
   Schema fields = {field("id", "w:16")};
@@ -123,9 +153,14 @@ TEST(Frame, CarriesTheLargestFormatsThatAPlanTakes) {
     EXPECT_TRUE(IpcTemplate::make(schema, *plan, 64)) << format;
   }
   Field deep = field<int>("leaf");
-  for (std::size_t i = 1; i < kMaxDepth; ++i) deep = i % 2 == 0 ? dictionary("d", "c", list("l", deep)) : struct_("s", {deep});
-  while (!make_plan({deep})) deep = deep.dictionary.empty() ? deep.children[0] : deep.dictionary[0];
-  EXPECT_TRUE(IpcTemplate::make({deep}, *make_plan({deep}), 64)) << IpcTemplate::make({deep}, *make_plan({deep}), 64).status().to_string();
+  for (std::size_t i = 1; i < kMaxDepth; ++i)
+    deep = i % 2 == 0 ? dictionary("d", "c", list("l", deep)) : struct_("s", {deep});
+  while (!make_plan({deep})) {
+    Field inner = deep.dictionary.empty() ? deep.children[0] : deep.dictionary[0];
+    deep = std::move(inner);
+  }
+  EXPECT_TRUE(IpcTemplate::make({deep}, *make_plan({deep}), 64))
+      << IpcTemplate::make({deep}, *make_plan({deep}), 64).status().to_string();
   const Schema wide(kMaxNodes, utf8("x"));
   EXPECT_TRUE(IpcTemplate::make(wide, *make_plan(wide), 64));
 }
@@ -179,7 +214,8 @@ class Check : public testing::Test {
   FlatOffload good_;
 };
 
-// nodes: 0 words, 1 word, 2 both, 3 flag, 4 xyz, 5 float; buffers: 0 list offsets, 1 word validity, 2 word offsets, 3 text, 4 flag, 5 floats
+// nodes: 0 words, 1 word, 2 both, 3 flag, 4 xyz, 5 float; buffers: 0 list offsets, 1 word validity, 2 word offsets, 3
+// text, 4 flag, 5 floats
 TEST_F(Check, TakesWhatFlattenMakes) {
   ASSERT_EQ(good_.nodes.size(), 6u);
   ASSERT_EQ(good_.buffers.size(), 6u);
@@ -205,8 +241,8 @@ TEST_F(Check, RefusesWrongCounts) {
 
 TEST_F(Check, RefusesWrongLengths) {
   for (std::size_t node = 0; node < 6; ++node) {
-    for (const std::int64_t length : {std::int64_t{-1}, std::int64_t{3}, std::int64_t{5}, std::int64_t{1} << 48, std::int64_t{1} << 62,
-                                      std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
+    for (const std::int64_t length : {std::int64_t{-1}, std::int64_t{3}, std::int64_t{5}, std::int64_t{1} << 48,
+                                      std::int64_t{1} << 62, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
       if (good_.nodes[node].length == length) continue;
       if (node == 0 && length == 3) continue;
       expect_refused([&](FlatOffload& o) { o.nodes[node].length = length; });
@@ -218,13 +254,15 @@ TEST_F(Check, RefusesWrongLengths) {
 }
 
 TEST_F(Check, RefusesHugeRowsEvenWhenTheyNeedNoBytes) {
-  const Schema schema = {field("n", "n", true), fixed_size_list("l", 2147483647, field("n", "n", true)), fixed_size_binary("e", 0)};
+  const Schema schema = {field("n", "n", true), fixed_size_list("l", 2147483647, field("n", "n", true)),
+                         fixed_size_binary("e", 0)};
   const Plan plan = *make_plan(schema);
   const std::int64_t rows = std::int64_t{1} << 62;
   const std::vector<BufferRef> buffers(1);
   const std::vector<NodeRef> huge = {{rows, rows}, {rows, 0}, {rows, 0}, {rows, 0}};
   EXPECT_EQ(check_offload(plan, std::uint64_t{1} << 62, huge, buffers).code(), StatusCode::kInvalidArgument);
-  const std::vector<NodeRef> wraps = {{1 << 30, 0}, {1 << 30, 0}, {(std::int64_t{1} << 30) * 2147483647, 0}, {1 << 30, 0}};
+  const std::vector<NodeRef> wraps = {
+      {1 << 30, 0}, {1 << 30, 0}, {(std::int64_t{1} << 30) * 2147483647, 0}, {1 << 30, 0}};
   EXPECT_EQ(check_offload(plan, std::uint64_t{1} << 30, wraps, buffers).code(), StatusCode::kInvalidArgument);
 }
 
@@ -241,8 +279,8 @@ TEST_F(Check, RefusesBuffersOfTheWrongSize) {
   for (std::size_t buffer = 0; buffer < 6; ++buffer) {
     expect_refused([&](FlatOffload& o) { o.buffers[buffer].address = UINT64_MAX; });
     if (buffer == 3) continue;  // the text's size is whatever the offsets turn out to say: finish_buffers knows
-    for (const std::uint64_t bytes : {good_.buffers[buffer].bytes - 1, good_.buffers[buffer].bytes + 1, std::uint64_t{0},
-                                      (std::uint64_t{1} << 48) + 1, UINT64_MAX}) {
+    for (const std::uint64_t bytes : {good_.buffers[buffer].bytes - 1, good_.buffers[buffer].bytes + 1,
+                                      std::uint64_t{0}, (std::uint64_t{1} << 48) + 1, UINT64_MAX}) {
       expect_refused([&](FlatOffload& o) { o.buffers[buffer].bytes = bytes; });
     }
   }
@@ -252,12 +290,14 @@ TEST_F(Check, RefusesBuffersOfTheWrongSize) {
 
 TEST_F(Check, RefusesRebasesOutOfRange) {
   for (const std::size_t bits : {std::size_t{1}, std::size_t{4}}) {
-    for (const std::int64_t rebase : {std::int64_t{-1}, std::int64_t{8}, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
+    for (const std::int64_t rebase :
+         {std::int64_t{-1}, std::int64_t{8}, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
       expect_refused([&](FlatOffload& o) { o.buffers[bits].rebase = rebase; });
     }
   }
   for (const std::size_t offsets : {std::size_t{0}, std::size_t{2}}) {
-    for (const std::int64_t rebase : {std::int64_t{-1}, std::int64_t{INT32_MAX}, std::int64_t{INT32_MAX} - 3, std::int64_t{INT64_MAX}}) {
+    for (const std::int64_t rebase :
+         {std::int64_t{-1}, std::int64_t{INT32_MAX}, std::int64_t{INT32_MAX} - 3, std::int64_t{INT64_MAX}}) {
       expect_refused([&](FlatOffload& o) { o.buffers[offsets].rebase = rebase; });
     }
   }
@@ -267,7 +307,8 @@ TEST_F(Check, RefusesRebasesOutOfRange) {
 }
 
 TEST_F(Check, RefusesWrongNullCounts) {
-  for (const std::int64_t nulls : {std::int64_t{-2}, std::int64_t{5}, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
+  for (const std::int64_t nulls :
+       {std::int64_t{-2}, std::int64_t{5}, std::int64_t{INT64_MAX}, std::int64_t{INT64_MIN}}) {
     expect_refused([&](FlatOffload& o) { o.nodes[1].null_count = nulls; });
   }
 }

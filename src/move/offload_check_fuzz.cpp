@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any offload against any schema: check_offload refuses it, or its frame has a place for everything and nothing twice; small frames
-// then go all the way, with whatever bytes they bring.
+// Any offload against any schema: check_offload refuses it, or its frame has a place for everything and nothing twice;
+// small frames then go all the way, with whatever bytes they bring.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>
@@ -23,9 +23,13 @@ Field any_field(FuzzedDataProvider& fuzz, int depth) {
   static const char* const plain[] = {"n", "b", "c", "g", "d:60,2,256", "w:7", "w:268435455", "u", "Z", "tsn:UTC"};
   const int choice = fuzz.ConsumeIntegralInRange(0, depth > 0 ? 15 : 9);
   switch (choice) {
-    case 10: return list("l", any_field(fuzz, depth - 1), true);
-    case 11: return large_list("L", any_field(fuzz, depth - 1), true);
-    case 12: return fixed_size_list("w", fuzz.ConsumeBool() ? fuzz.ConsumeIntegralInRange(0, 4) : 2147483647, any_field(fuzz, depth - 1), true);
+    case 10:
+      return list("l", any_field(fuzz, depth - 1), true);
+    case 11:
+      return large_list("L", any_field(fuzz, depth - 1), true);
+    case 12:
+      return fixed_size_list("w", fuzz.ConsumeBool() ? fuzz.ConsumeIntegralInRange(0, 4) : 2147483647,
+                             any_field(fuzz, depth - 1), true);
     case 13:
     case 14: {
       std::vector<Field> members;
@@ -36,7 +40,8 @@ Field any_field(FuzzedDataProvider& fuzz, int depth) {
       Field values = any_field(fuzz, depth - 1);
       return values.dictionary.empty() ? dictionary("d", "s", std::move(values), true) : values;
     }
-    default: return field("p", plain[choice], true);
+    default:
+      return field("p", plain[choice], true);
   }
 }
 
@@ -44,7 +49,9 @@ Field any_field(FuzzedDataProvider& fuzz, int depth) {
 template <typename T>
 T bend(FuzzedDataProvider& fuzz, T right, std::uint8_t sanity) {
   if (fuzz.ConsumeIntegral<std::uint8_t>() <= sanity) return right;
-  if (fuzz.ConsumeBool()) return static_cast<T>(static_cast<std::uint64_t>(right) + static_cast<std::uint64_t>(fuzz.ConsumeIntegralInRange<int>(-2, 2)));
+  if (fuzz.ConsumeBool())
+    return static_cast<T>(static_cast<std::uint64_t>(right) +
+                          static_cast<std::uint64_t>(fuzz.ConsumeIntegralInRange<int>(-2, 2)));
   return fuzz.ConsumeIntegral<T>();
 }
 
@@ -81,13 +88,17 @@ void make_offload(FuzzedDataProvider& fuzz, const Plan& plan, std::uint64_t rows
         buffer.rebase = length == 0 ? 0 : fuzz.ConsumeIntegralInRange(0, 7);
         buffer.bytes = length == 0 ? 0 : (static_cast<std::uint64_t>(buffer.rebase) + length + 7) / 8;
         break;
-      case BufferKind::kFixed: buffer.bytes = length * width; break;
+      case BufferKind::kFixed:
+        buffer.bytes = length * width;
+        break;
       case BufferKind::kOffsets:
         buffer.bytes = length == 0 && fuzz.ConsumeBool() ? 0 : (length + 1) * width;
         buffer.rebase = fuzz.ConsumeIntegralInRange(0, 3);
         if (buffer.bytes == 0) buffer.rebase = 0;
         break;
-      case BufferKind::kData: buffer.bytes = length == 0 ? 0 : fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40); break;
+      case BufferKind::kData:
+        buffer.bytes = length == 0 ? 0 : fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40);
+        break;
     }
     buffer.address = bend(fuzz, buffer.address, sanity);
     buffer.bytes = bend(fuzz, buffer.bytes, sanity);
@@ -105,11 +116,13 @@ void check_layout(const Plan& plan, const FlatOffload& offload, const FrameLayou
   std::size_t next = 0;
   for (std::size_t s = 0; s < plan.sections.size(); ++s) {
     const Section& section = plan.sections[s];
-    require(layout.body_offset[s] > end && layout.body_offset[s] % alignment == 0 && layout.body_bytes[s] % alignment == 0);
+    require(layout.body_offset[s] > end && layout.body_offset[s] % alignment == 0 &&
+            layout.body_bytes[s] % alignment == 0);
     end = layout.body_offset[s];
     for (std::uint32_t i = section.first_buffer; i < section.first_buffer + section.buffer_count; ++i) {
       const Placement& at = layout.buffers[i];
-      const bool absent = plan.buffers[i].kind == BufferKind::kValidity && offload.nodes[plan.buffers[i].node].null_count == 0;
+      const bool absent =
+          plan.buffers[i].kind == BufferKind::kValidity && offload.nodes[plan.buffers[i].node].null_count == 0;
       require(at.bytes == (absent ? 0 : offload.buffers[next++].bytes));
       require(at.offset % alignment == 0 && at.offset >= end && at.bytes <= (std::uint64_t{1} << 48));
       end = at.offset + at.bytes;
@@ -130,7 +143,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Result<Plan> plan = make_plan(schema);
   require(plan.is_ok());
 
-  const auto rows = fuzz.ConsumeBool() ? fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40) : fuzz.ConsumeIntegral<std::uint64_t>();
+  const auto rows =
+      fuzz.ConsumeBool() ? fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40) : fuzz.ConsumeIntegral<std::uint64_t>();
   const std::uint32_t alignment = fuzz.ConsumeBool() ? 64 : 4096;
   FlatOffload offload;
   make_offload(fuzz, *plan, rows, offload);
@@ -145,7 +159,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_layout(*plan, offload, layout, alignment);
   if (layout.total_bytes > (1u << 20)) return 0;
 
-  std::vector<std::byte> frame(layout.total_bytes, std::byte{static_cast<unsigned char>(fuzz.ConsumeBool() ? 0xFF : 0)});
+  std::vector<std::byte> frame(layout.total_bytes,
+                               std::byte{static_cast<unsigned char>(fuzz.ConsumeBool() ? 0xFF : 0)});
   const std::vector<std::uint8_t> bytes = fuzz.ConsumeRemainingBytes<std::uint8_t>();
   for (std::size_t i = 0, from = 0; i < layout.buffers.size() && from < bytes.size(); ++i) {
     const std::size_t count = std::min<std::size_t>(layout.buffers[i].bytes, bytes.size() - from);

@@ -15,7 +15,9 @@ struct Path {
   const Path* up = nullptr;
   std::string_view name;
 
-  [[nodiscard]] std::string text() const { return up == nullptr ? std::string(name) : up->text() + "." + std::string(name); }
+  [[nodiscard]] std::string text() const {
+    return up == nullptr ? std::string(name) : up->text() + "." + std::string(name);
+  }
 };
 
 Status invalid(const Path& path, const std::string& what) {
@@ -47,7 +49,8 @@ class Planner {
       return invalid(path, "nested deeper than " + std::to_string(kMaxDepth) + " levels");
     }
     if (++nodes_seen_ > kMaxNodes) {
-      return {StatusCode::kInvalidArgument, "the schema has more than " + std::to_string(kMaxNodes) + " fields, nested ones included"};
+      return {StatusCode::kInvalidArgument,
+              "the schema has more than " + std::to_string(kMaxNodes) + " fields, nested ones included"};
     }
     if (Status s = check_texts(field, path); !s) return s;
 
@@ -57,7 +60,8 @@ class Planner {
                                             "'), which Wherry does not move; cast it to a plain layout first"};
     }
     if (format.verdict == Format::Verdict::kUnknown) {
-      return invalid(path, "unknown format '" + field.format + "': give one of the Arrow C data interface, such as 'g' for float64");
+      return invalid(path, "unknown format '" + field.format +
+                               "': give one of the Arrow C data interface, such as 'g' for float64");
     }
     if (Status s = check_children(field, format, path); !s) return s;
 
@@ -92,9 +96,10 @@ class Planner {
     const Field& values = field.dictionary.front();
     const Path values_path{&path, "dictionary"};
     if (!values.dictionary.empty()) {
-      return Status(StatusCode::kUnsupported, "field '" + path.text() +
-                                                  "' is a dictionary whose values are themselves indices of a dictionary, which an "
-                                                  "Arrow IPC stream cannot say; decode one of the two");
+      return Status(StatusCode::kUnsupported,
+                    "field '" + path.text() +
+                        "' is a dictionary whose values are themselves indices of a dictionary, which an "
+                        "Arrow IPC stream cannot say; decode one of the two");
     }
     const std::int64_t id = next_dictionary_id_++;  // before the inner ones: ids are in pre-order, sections are not
     Draft draft;
@@ -104,7 +109,8 @@ class Planner {
 
   static Status check_texts(const Field& field, const Path& path) {
     // A name that is not text cannot even be printed as it is.
-    if (!is_utf8_text(field.name)) return {StatusCode::kInvalidArgument, "a field's name is not UTF-8 text without zero bytes"};
+    if (!is_utf8_text(field.name))
+      return {StatusCode::kInvalidArgument, "a field's name is not UTF-8 text without zero bytes"};
     if (!field.metadata.empty() && metadata_bytes(field.metadata) != static_cast<std::int64_t>(field.metadata.size())) {
       return invalid(path, "its metadata is not in the C data interface's binary encoding");
     }
@@ -119,7 +125,8 @@ class Planner {
       if (count != 1) return invalid(path, "a list has exactly one child, not " + std::to_string(count));
       return field.format == "+m" ? check_map(field, path) : Status{};
     }
-    return count == 0 ? Status{} : invalid(path, "format '" + field.format + "' takes no children, not " + std::to_string(count));
+    return count == 0 ? Status{}
+                      : invalid(path, "format '" + field.format + "' takes no children, not " + std::to_string(count));
   }
 
   static Status check_map(const Field& field, const Path& path) {
@@ -137,16 +144,23 @@ class Planner {
     if (kind == Kind::kNull) return;
     draft.buffers.push_back({BufferKind::kValidity, node});
     switch (kind) {
-      case Kind::kFixed: draft.buffers.push_back({BufferKind::kFixed, node}); break;
-      case Kind::kBool: draft.buffers.push_back({BufferKind::kBits, node}); break;
-      case Kind::kList: draft.buffers.push_back({BufferKind::kOffsets, node}); break;
+      case Kind::kFixed:
+        draft.buffers.push_back({BufferKind::kFixed, node});
+        break;
+      case Kind::kBool:
+        draft.buffers.push_back({BufferKind::kBits, node});
+        break;
+      case Kind::kList:
+        draft.buffers.push_back({BufferKind::kOffsets, node});
+        break;
       case Kind::kBinary:
         draft.buffers.push_back({BufferKind::kOffsets, node});
         draft.buffers.push_back({BufferKind::kData, node});
         break;
       case Kind::kNull:
       case Kind::kFixedSizeList:
-      case Kind::kStruct: break;
+      case Kind::kStruct:
+        break;
     }
   }
 
@@ -179,14 +193,16 @@ class Planner {
 std::size_t ordinal(const Plan& plan, std::uint32_t node) {
   const std::int32_t parent = plan.nodes[node].parent;
   std::size_t count = 0;
-  for (std::uint32_t i = plan.sections[plan.nodes[node].section].first_node; i < node; ++i) count += plan.nodes[i].parent == parent;
+  for (std::uint32_t i = plan.sections[plan.nodes[node].section].first_node; i < node; ++i)
+    count += plan.nodes[i].parent == parent;
   return count;
 }
 
 const Field& find_field(const Schema& schema, const Plan& plan, std::uint32_t node, std::string& path) {
   const NodeSpec& spec = plan.nodes[node];
   if (spec.parent >= 0) {
-    const Field& child = find_field(schema, plan, static_cast<std::uint32_t>(spec.parent), path).children[ordinal(plan, node)];
+    const Field& child =
+        find_field(schema, plan, static_cast<std::uint32_t>(spec.parent), path).children[ordinal(plan, node)];
     path += "." + child.name;
     return child;
   }
@@ -202,7 +218,13 @@ const Field& find_field(const Schema& schema, const Plan& plan, std::uint32_t no
   return owner.dictionary.front();
 }
 
-enum FieldFlags : std::uint8_t { kNullable = 1, kDictionaryOrdered = 2, kMapKeysSorted = 4, kHasDictionary = 8, kAllFlags = 15 };
+enum FieldFlags : std::uint8_t {
+  kNullable = 1,
+  kDictionaryOrdered = 2,
+  kMapKeysSorted = 4,
+  kHasDictionary = 8,
+  kAllFlags = 15
+};
 
 /// Empty name, format and metadata, flags, no children.
 constexpr std::size_t kSmallestField = 3 * sizeof(std::uint32_t) + sizeof(std::uint8_t) + sizeof(std::uint32_t);
@@ -275,8 +297,9 @@ void encode_schema(const Schema& schema, Writer& out) {
 Result<Schema> decode_schema(Reader& in) {
   Schema schema;
   if (!SchemaDecoder(in).fields(1, schema)) {
-    return Status(StatusCode::kProtocol, "these bytes are not a schema, or one over the limits of " + std::to_string(kMaxNodes) +
-                                             " fields and " + std::to_string(kMaxDepth) + " levels");
+    return Status(StatusCode::kProtocol, "these bytes are not a schema, or one over the limits of " +
+                                             std::to_string(kMaxNodes) + " fields and " + std::to_string(kMaxDepth) +
+                                             " levels");
   }
   return schema;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schema turned into the flat list of nodes and buffers that an offload fills in. Client and agent build the same plan from
-// the same schema, so that an offload message needs to carry only lengths and addresses.
+// A schema turned into the flat list of nodes and buffers that an offload fills in. Client and agent build the same
+// plan from the same schema, so that an offload message needs to carry only lengths and addresses.
 //
-// Order (Arrow columnar format, "Recordbatch message", and C data interface): sections first to last; in a section the nodes in
-// pre-order, depth first; in a node validity, then offsets, then values/data. The last section is the record batch; those before
-// it are dictionaries, an inner dictionary before the one that refers to it, in the order in which an IPC stream must hold them.
+// Order (Arrow columnar format, "Recordbatch message", and C data interface): sections first to last; in a section the
+// nodes in pre-order, depth first; in a node validity, then offsets, then values/data. The last section is the record
+// batch; those before it are dictionaries, an inner dictionary before the one that refers to it, in the order in which
+// an IPC stream must hold them.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +33,14 @@ enum class BufferKind : std::uint8_t { kValidity, kBits, kFixed, kOffsets, kData
 
 struct NodeSpec {
   Kind kind = Kind::kNull;
-  std::uint32_t width = 0;        ///< bytes: of a value (kFixed), of an offset (kBinary, kList)
-  std::uint32_t list_size = 0;    ///< kFixedSizeList
-  std::int32_t parent = -1;       ///< index into Plan::nodes; -1: a column, or the root of a dictionary
-  std::uint32_t first_buffer = 0; ///< index into Plan::buffers
+  std::uint32_t width = 0;         ///< bytes: of a value (kFixed), of an offset (kBinary, kList)
+  std::uint32_t list_size = 0;     ///< kFixedSizeList
+  std::int32_t parent = -1;        ///< index into Plan::nodes; -1: a column, or the root of a dictionary
+  std::uint32_t first_buffer = 0;  ///< index into Plan::buffers
   std::uint32_t buffer_count = 0;
   std::uint32_t section = 0;
-  std::int32_t dictionary_section = -1;  ///< index into Plan::sections: where the values of these indices are; -1: not indices
+  /// Index into Plan::sections: where the values of these indices are; -1: not indices.
+  std::int32_t dictionary_section = -1;
 };
 
 struct BufferSpec {
@@ -49,7 +51,8 @@ struct BufferSpec {
 struct Section {
   std::uint32_t first_node = 0, node_count = 0;
   std::uint32_t first_buffer = 0, buffer_count = 0;
-  std::int64_t dictionary_id = -1;  ///< -1: the record batch. Ids as Arrow C++ gives them on ImportSchema (pre-order, from 0)
+  /// -1: the record batch. Ids as Arrow C++ gives them on ImportSchema (pre-order, from 0).
+  std::int64_t dictionary_id = -1;
 };
 
 struct Plan {

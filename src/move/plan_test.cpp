@@ -18,7 +18,8 @@ Field nested(std::string format, std::vector<Field> children) {
 }
 
 TEST(MakePlan, ListsNodesAndBuffersInArrowsOrder) {
-  const Schema schema = {field<double>("x"), utf8("name"), list("l", struct_("s", {field<bool>("b"), field("n", "n")}))};
+  const Schema schema = {field<double>("x"), utf8("name"),
+                         list("l", struct_("s", {field<bool>("b"), field("n", "n")}))};
   Result<Plan> made = make_plan(schema);
   ASSERT_TRUE(made) << made.status().to_string();
   const Plan& plan = *made;
@@ -34,7 +35,8 @@ TEST(MakePlan, ListsNodesAndBuffersInArrowsOrder) {
     EXPECT_EQ(plan.nodes[i].buffer_count, counts[i]) << i;
   }
   using enum BufferKind;
-  const BufferKind buffers[] = {kValidity, kFixed, kValidity, kOffsets, kData, kValidity, kOffsets, kValidity, kValidity, kBits};
+  const BufferKind buffers[] = {kValidity, kFixed,   kValidity, kOffsets,  kData,
+                                kValidity, kOffsets, kValidity, kValidity, kBits};
   ASSERT_EQ(plan.buffers.size(), std::size(buffers));
   for (std::size_t i = 0; i < std::size(buffers); ++i) EXPECT_EQ(plan.buffers[i].kind, buffers[i]) << i;
   ASSERT_EQ(plan.sections.size(), 1u);
@@ -46,7 +48,8 @@ TEST(MakePlan, ListsNodesAndBuffersInArrowsOrder) {
 
 TEST(MakePlan, PutsInnerDictionariesBeforeTheirUsersAndNumbersThemOuterFirst) {
   const Field inner = dictionary("word", "c", utf8(""));
-  const Schema schema = {field<int>("i"), dictionary("d", "s", struct_("", {field<float>("f"), inner})), dictionary("e", "i", field<long>(""))};
+  const Schema schema = {field<int>("i"), dictionary("d", "s", struct_("", {field<float>("f"), inner})),
+                         dictionary("e", "i", field<long>(""))};
   const Plan plan = *make_plan(schema);
   ASSERT_EQ(plan.sections.size(), 4u);
   EXPECT_EQ(plan.sections[0].dictionary_id, 1);  // word
@@ -70,10 +73,41 @@ TEST(MakePlan, KnowsEveryFormat) {
     const char* format;
     std::uint32_t width;
   };
-  const Case cases[] = {{"c", 1}, {"C", 1}, {"s", 2}, {"S", 2}, {"i", 4}, {"I", 4}, {"l", 8}, {"L", 8}, {"e", 2}, {"f", 4}, {"g", 8},
-                        {"d:9,2,32", 4}, {"d:18,-2,64", 8}, {"d:38,10", 16}, {"d:38,10,128", 16}, {"d:76,0,256", 32}, {"w:42", 42}, {"w:0", 0},
-                        {"tdD", 4}, {"tdm", 8}, {"tts", 4}, {"ttm", 4}, {"ttu", 8}, {"ttn", 8}, {"tss:", 8}, {"tsm:", 8}, {"tsu:UTC", 8},
-                        {"tsn:Europe/Berlin", 8}, {"tDs", 8}, {"tDm", 8}, {"tDu", 8}, {"tDn", 8}, {"tiM", 4}, {"tiD", 8}, {"tin", 16}};
+  const Case cases[] = {{"c", 1},
+                        {"C", 1},
+                        {"s", 2},
+                        {"S", 2},
+                        {"i", 4},
+                        {"I", 4},
+                        {"l", 8},
+                        {"L", 8},
+                        {"e", 2},
+                        {"f", 4},
+                        {"g", 8},
+                        {"d:9,2,32", 4},
+                        {"d:18,-2,64", 8},
+                        {"d:38,10", 16},
+                        {"d:38,10,128", 16},
+                        {"d:76,0,256", 32},
+                        {"w:42", 42},
+                        {"w:0", 0},
+                        {"tdD", 4},
+                        {"tdm", 8},
+                        {"tts", 4},
+                        {"ttm", 4},
+                        {"ttu", 8},
+                        {"ttn", 8},
+                        {"tss:", 8},
+                        {"tsm:", 8},
+                        {"tsu:UTC", 8},
+                        {"tsn:Europe/Berlin", 8},
+                        {"tDs", 8},
+                        {"tDm", 8},
+                        {"tDu", 8},
+                        {"tDn", 8},
+                        {"tiM", 4},
+                        {"tiD", 8},
+                        {"tin", 16}};
   for (const Case& c : cases) {
     Result<Plan> plan = make_plan({field("x", c.format)});
     ASSERT_TRUE(plan) << plan.status().to_string();
@@ -108,8 +142,37 @@ TEST(MakePlan, RefusesByNameWhatItDoesNotMove) {
 
 TEST(MakePlan, RefusesWhatIsNoSchema) {
   EXPECT_EQ(code_of({}), StatusCode::kInvalidArgument);
-  for (const char* format : {"", "q", "gg", "w", "w:", "w:-1", "w:3x", "w:99999999999", "w:268435456", "d", "d:", "d:5", "d:0,1", "d:39,1", "d:10,1,32", "d:5,1,48",
-                             "d:5,1,128,", "t", "td", "tdX", "ts", "tsx:", "tss", "+", "+x", "vv", "n ", "tsn:\xFF", "+w", "tDx", "tix"}) {
+  for (const char* format : {"",
+                             "q",
+                             "gg",
+                             "w",
+                             "w:",
+                             "w:-1",
+                             "w:3x",
+                             "w:99999999999",
+                             "w:268435456",
+                             "d",
+                             "d:",
+                             "d:5",
+                             "d:0,1",
+                             "d:39,1",
+                             "d:10,1,32",
+                             "d:5,1,48",
+                             "d:5,1,128,",
+                             "t",
+                             "td",
+                             "tdX",
+                             "ts",
+                             "tsx:",
+                             "tss",
+                             "+",
+                             "+x",
+                             "vv",
+                             "n ",
+                             "tsn:\xFF",
+                             "+w",
+                             "tDx",
+                             "tix"}) {
     EXPECT_EQ(code_of({field("x", format)}), StatusCode::kInvalidArgument) << format;
   }
   const Field item = field<int>("item");
@@ -164,8 +227,10 @@ TEST(MakePlan, KeepsItsLimits) {
 }
 
 Schema everything() {
-  Schema schema = {field<double>("x"), utf8("größe", true), dictionary("d", "s", struct_("", {dictionary("w", "c", utf8(""))})),
-                   list("l", fixed_size_list("", 3, field("t", "tsn:UTC"))), nested("+m", {struct_("e", {utf8("k"), field<int>("v")})})};
+  Schema schema = {field<double>("x"), utf8("größe", true),
+                   dictionary("d", "s", struct_("", {dictionary("w", "c", utf8(""))})),
+                   list("l", fixed_size_list("", 3, field("t", "tsn:UTC"))),
+                   nested("+m", {struct_("e", {utf8("k"), field<int>("v")})})};
   schema[0].metadata = std::string("\x01\0\0\0\x01\0\0\0k\x01\0\0\0v", 14);
   schema[2].dictionary_ordered = true;
   schema[4].map_keys_sorted = true;

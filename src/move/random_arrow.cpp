@@ -20,7 +20,8 @@ using DataTypePtr = std::shared_ptr<arrow::DataType>;
 
 std::shared_ptr<arrow::Buffer> allocate(std::int64_t size) {
   std::shared_ptr<arrow::Buffer> buffer = arrow::AllocateBuffer(size).ValueOrDie();
-  std::memset(buffer->mutable_data(), 0xEE, static_cast<std::size_t>(buffer->capacity()));  // stray bits beyond the rows
+  std::memset(buffer->mutable_data(), 0xEE,
+              static_cast<std::size_t>(buffer->capacity()));  // stray bits beyond the rows
   return buffer;
 }
 
@@ -51,7 +52,9 @@ Result<Delivered> deliver_c(ArrowSchema& c_schema, ArrowArray& c_array, std::uin
   ColumnTree tree;
   if (Status s = columns_from_c_array(d.schema, c_array, tree); !s) return s;
   if (Status s = flatten(d.schema, d.plan, tree.columns(), d.offload); !s) return s;
-  if (Status s = check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers); !s) return s;
+  if (Status s = check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers);
+      !s)
+    return s;
   d.nodes = d.offload.nodes;
   d.ipc->place(d.nodes, d.offload.buffers, d.layout);
   d.memory = page_aligned(d.layout.total_bytes);
@@ -93,12 +96,24 @@ std::shared_ptr<arrow::Buffer> RandomArrow::values(const arrow::DataType& type, 
   auto buffer = allocate(rows * width);
   // Some types do not take any bits: ValidateFull knows which.
   switch (type.id()) {
-    case Type::HALF_FLOAT: fill<std::uint16_t>(*buffer, [&] { return below(0x7C00); }); break;
-    case Type::FLOAT: fill<float>(*buffer, [&] { return below(2'000'000) - 1'000'000; }); break;
-    case Type::DOUBLE: fill<double>(*buffer, [&] { return below(2'000'000) - 1'000'000; }); break;
-    case Type::DATE64: fill<std::int64_t>(*buffer, [&] { return (below(40000) - 20000) * 86'400'000; }); break;
-    case Type::TIME32: fill<std::int32_t>(*buffer, [&] { return below(86'400); }); break;
-    case Type::TIME64: fill<std::int64_t>(*buffer, [&] { return below(86'400'000'000); }); break;
+    case Type::HALF_FLOAT:
+      fill<std::uint16_t>(*buffer, [&] { return below(0x7C00); });
+      break;
+    case Type::FLOAT:
+      fill<float>(*buffer, [&] { return below(2'000'000) - 1'000'000; });
+      break;
+    case Type::DOUBLE:
+      fill<double>(*buffer, [&] { return below(2'000'000) - 1'000'000; });
+      break;
+    case Type::DATE64:
+      fill<std::int64_t>(*buffer, [&] { return (below(40000) - 20000) * 86'400'000; });
+      break;
+    case Type::TIME32:
+      fill<std::int32_t>(*buffer, [&] { return below(86'400); });
+      break;
+    case Type::TIME64:
+      fill<std::int64_t>(*buffer, [&] { return below(86'400'000'000); });
+      break;
     case Type::DECIMAL32:
     case Type::DECIMAL64:
     case Type::DECIMAL128:
@@ -111,7 +126,8 @@ std::shared_ptr<arrow::Buffer> RandomArrow::values(const arrow::DataType& type, 
       }
       break;
     }
-    default: return bytes(rows * width);
+    default:
+      return bytes(rows * width);
   }
   return buffer;
 }
@@ -147,14 +163,16 @@ std::shared_ptr<ArrayData> RandomArrow::whole(const arrow::Field& field, std::in
     }
     if (chance(0.5)) nulls = arrow::kUnknownNullCount;
   }
-  const auto made = [&](std::vector<std::shared_ptr<arrow::Buffer>> buffers, std::vector<std::shared_ptr<ArrayData>> children = {}) {
+  const auto made = [&](std::vector<std::shared_ptr<arrow::Buffer>> buffers,
+                        std::vector<std::shared_ptr<ArrayData>> children = {}) {
     buffers.insert(buffers.begin(), validity);
     return ArrayData::Make(type, rows, std::move(buffers), std::move(children), nulls);
   };
 
   std::int64_t end = 0;
   switch (type->id()) {
-    case Type::BOOL: return made({bytes((rows + 7) / 8)});
+    case Type::BOOL:
+      return made({bytes((rows + 7) / 8)});
     case Type::STRING:
     case Type::BINARY:
     case Type::LARGE_STRING:
@@ -194,11 +212,13 @@ std::shared_ptr<ArrayData> RandomArrow::whole(const arrow::Field& field, std::in
       data->dictionary = array(arrow::Field("", dictionary.value_type()), size);
       return data;
     }
-    default: return made({values(*type, rows)});
+    default:
+      return made({values(*type, rows)});
   }
 }
 
-std::shared_ptr<arrow::RecordBatch> RandomArrow::batch(const std::shared_ptr<arrow::Schema>& schema, std::int64_t rows) {
+std::shared_ptr<arrow::RecordBatch> RandomArrow::batch(const std::shared_ptr<arrow::Schema>& schema,
+                                                       std::int64_t rows) {
   std::vector<std::shared_ptr<ArrayData>> columns;
   for (const auto& field : schema->fields()) columns.push_back(array(*field, rows));
   return arrow::RecordBatch::Make(schema, rows, std::move(columns));
@@ -208,19 +228,25 @@ DataTypePtr RandomArrow::type(int depth) {
   static const auto plain = plain_types();
   if (depth <= 1 || chance(0.3)) return plain[static_cast<std::size_t>(below(static_cast<std::int64_t>(plain.size())))];
   switch (below(7)) {
-    case 0: return arrow::list(type(depth - 1));
-    case 1: return arrow::large_list(arrow::field("element", type(depth - 1), chance(0.5)));
-    case 2: return arrow::fixed_size_list(type(depth - 1), static_cast<std::int32_t>(below(4)));
-    case 3: return arrow::map(plain[static_cast<std::size_t>(below(10))], type(depth - 1), chance(0.5));
+    case 0:
+      return arrow::list(type(depth - 1));
+    case 1:
+      return arrow::large_list(arrow::field("element", type(depth - 1), chance(0.5)));
+    case 2:
+      return arrow::fixed_size_list(type(depth - 1), static_cast<std::int32_t>(below(4)));
+    case 3:
+      return arrow::map(plain[static_cast<std::size_t>(below(10))], type(depth - 1), chance(0.5));
     case 4: {
-      const DataTypePtr indices[] = {arrow::int8(), arrow::uint8(), arrow::int16(), arrow::uint16(), arrow::int32(), arrow::int64()};
+      const DataTypePtr indices[] = {arrow::int8(),   arrow::uint8(), arrow::int16(),
+                                     arrow::uint16(), arrow::int32(), arrow::int64()};
       DataTypePtr values = type(depth - 1);
       if (values->id() == Type::DICTIONARY) values = arrow::utf8();
       return arrow::dictionary(indices[below(6)], values, chance(0.5));
     }
     default: {
       arrow::FieldVector members;
-      for (std::int64_t i = below(4); i > 0; --i) members.push_back(arrow::field("m" + std::to_string(i), type(depth - 1), chance(0.7)));
+      for (std::int64_t i = below(4); i > 0; --i)
+        members.push_back(arrow::field("m" + std::to_string(i), type(depth - 1), chance(0.7)));
       return arrow::struct_(members);
     }
   }
@@ -235,34 +261,85 @@ std::shared_ptr<arrow::Schema> RandomArrow::schema(int most_columns, int depth) 
 }
 
 std::vector<DataTypePtr> plain_types() {
-  using namespace arrow;                                 // NOLINT(google-build-using-namespace)
+  using namespace arrow;                                       // NOLINT(google-build-using-namespace)
   using arrow::binary, arrow::fixed_size_binary, arrow::utf8;  // not Wherry's fields of those names
-  return {int8(), int16(), int32(), int64(), uint8(), uint16(), uint32(), uint64(), utf8(), binary(), float16(), float32(), float64(),
-          boolean(), null(), date32(), date64(), time32(TimeUnit::SECOND), time32(TimeUnit::MILLI), time64(TimeUnit::MICRO),
-          time64(TimeUnit::NANO), timestamp(TimeUnit::SECOND), timestamp(TimeUnit::MILLI, "UTC"), timestamp(TimeUnit::MICRO, "Europe/Zürich"),
-          timestamp(TimeUnit::NANO, "+02:00"), duration(TimeUnit::SECOND), duration(TimeUnit::MILLI), duration(TimeUnit::MICRO),
-          duration(TimeUnit::NANO), month_interval(), day_time_interval(), month_day_nano_interval(), decimal32(7, 2), decimal64(15, -3),
-          decimal128(30, 4), decimal256(60, 10), fixed_size_binary(7), fixed_size_binary(0), large_utf8(), large_binary()};
+  return {int8(),
+          int16(),
+          int32(),
+          int64(),
+          uint8(),
+          uint16(),
+          uint32(),
+          uint64(),
+          utf8(),
+          binary(),
+          float16(),
+          float32(),
+          float64(),
+          boolean(),
+          null(),
+          date32(),
+          date64(),
+          time32(TimeUnit::SECOND),
+          time32(TimeUnit::MILLI),
+          time64(TimeUnit::MICRO),
+          time64(TimeUnit::NANO),
+          timestamp(TimeUnit::SECOND),
+          timestamp(TimeUnit::MILLI, "UTC"),
+          timestamp(TimeUnit::MICRO, "Europe/Zürich"),
+          timestamp(TimeUnit::NANO, "+02:00"),
+          duration(TimeUnit::SECOND),
+          duration(TimeUnit::MILLI),
+          duration(TimeUnit::MICRO),
+          duration(TimeUnit::NANO),
+          month_interval(),
+          day_time_interval(),
+          month_day_nano_interval(),
+          decimal32(7, 2),
+          decimal64(15, -3),
+          decimal128(30, 4),
+          decimal256(60, 10),
+          fixed_size_binary(7),
+          fixed_size_binary(0),
+          large_utf8(),
+          large_binary()};
 }
 
 std::vector<DataTypePtr> nested_types() {
   using namespace arrow;  // NOLINT(google-build-using-namespace)
-  using arrow::dictionary, arrow::field, arrow::fixed_size_list, arrow::large_list, arrow::list, arrow::struct_, arrow::utf8;
+  using arrow::dictionary, arrow::field, arrow::fixed_size_list, arrow::large_list, arrow::list, arrow::struct_,
+      arrow::utf8;
   const auto words = dictionary(int8(), utf8());
-  return {list(int32()), large_list(utf8()), list(list(boolean())), fixed_size_list(float64(), 3), fixed_size_list(boolean(), 5),
-          fixed_size_list(utf8(), 0), list(fixed_size_list(list(int16()), 2)), fixed_size_list(fixed_size_list(float32(), 2), 3),
-          map(utf8(), float64()), map(int32(), map(utf8(), boolean())), struct_({}),
+  return {list(int32()),
+          large_list(utf8()),
+          list(list(boolean())),
+          fixed_size_list(float64(), 3),
+          fixed_size_list(boolean(), 5),
+          fixed_size_list(utf8(), 0),
+          list(fixed_size_list(list(int16()), 2)),
+          fixed_size_list(fixed_size_list(float32(), 2), 3),
+          map(utf8(), float64()),
+          map(int32(), map(utf8(), boolean())),
+          struct_({}),
           struct_({field("a", int8()), field("b", boolean()), field("c", utf8(), false)}),
-          struct_({field("a", struct_({field("b", list(struct_({field("c", float64())})))}))}), list(null()), struct_({field("n", null())}), words,
-          dictionary(uint32(), float64()), dictionary(int64(), large_binary(), true), list(words), struct_({field("w", words), field("x", words)}),
+          struct_({field("a", struct_({field("b", list(struct_({field("c", float64())})))}))}),
+          list(null()),
+          struct_({field("n", null())}),
+          words,
+          dictionary(uint32(), float64()),
+          dictionary(int64(), large_binary(), true),
+          list(words),
+          struct_({field("w", words), field("x", words)}),
           dictionary(int16(), struct_({field("w", words), field("d", decimal128(10, 2))})),
           dictionary(int32(), list(dictionary(int8(), struct_({field("w", words)})))),
-          struct_({field("a", dictionary(uint8(), list(words))), field("b", list(words)), field("c", int32())}), dictionary(int8(), null()),
-          dictionary(int8(), boolean()), map(words, words)};
+          struct_({field("a", dictionary(uint8(), list(words))), field("b", list(words)), field("c", int32())}),
+          dictionary(int8(), null()),
+          dictionary(int8(), boolean()),
+          map(words, words)};
 }
 
-void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, const FrameLayout& layout,
-             std::span<std::byte> frame) {
+void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers,
+             const FrameLayout& layout, std::span<std::byte> frame) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     if (plan.buffers[i].kind == BufferKind::kValidity && nodes[plan.buffers[i].node].null_count == 0) continue;
@@ -304,8 +381,18 @@ void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& want
       ASSERT_EQ(frame[at], std::byte{0}) << "old bytes at " << at;
     }
   }
+  for (std::size_t i = 0; i < delivered.plan.buffers.size(); ++i) {
+    const BufferSpec& spec = delivered.plan.buffers[i];
+    if (spec.kind != BufferKind::kValidity && spec.kind != BufferKind::kBits) continue;
+    const Placement& bits = delivered.layout.buffers[i];
+    for (auto bit = static_cast<std::uint64_t>(delivered.nodes[spec.node].length); bit < bits.bytes * 8; ++bit) {
+      ASSERT_EQ(frame[bits.offset + bit / 8] >> (bit % 8) & std::byte{1}, std::byte{0})
+          << "stray bit " << bit << " of buffer " << i;
+    }
+  }
 
-  auto buffer = std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(frame.data()), static_cast<std::int64_t>(frame.size()));
+  auto buffer = std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(frame.data()),
+                                                static_cast<std::int64_t>(frame.size()));
   auto input = std::make_shared<arrow::io::BufferReader>(buffer);
   auto reader = arrow::ipc::RecordBatchStreamReader::Open(input);
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();
@@ -315,7 +402,8 @@ void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& want
   const arrow::RecordBatch& got = **read;
   const arrow::Status valid = got.ValidateFull();
   ASSERT_TRUE(valid.ok()) << valid.ToString() << "\n" << wanted.schema()->ToString();
-  EXPECT_TRUE(got.schema()->Equals(*wanted.schema(), true)) << got.schema()->ToString() << "\nwanted\n" << wanted.schema()->ToString();
+  EXPECT_TRUE(got.schema()->Equals(*wanted.schema(), true)) << got.schema()->ToString() << "\nwanted\n"
+                                                            << wanted.schema()->ToString();
   EXPECT_TRUE(got.Equals(wanted)) << got.ToString() << "\nwanted\n" << wanted.ToString();
   for (const auto& column : got.columns()) expect_inside(*column->data(), frame, alignment);
 

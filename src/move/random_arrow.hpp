@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: Arrow arrays of any supported type, valid in full but awkward on purpose (children longer than needed, slices of slices,
-// first offsets that are not 0, unknown null counts), and one trip of a batch from C structs to a frame.
+// For tests: Arrow arrays of any supported type, valid in full but awkward on purpose (children longer than needed,
+// slices of slices, first offsets that are not 0, unknown null counts), and one trip of a batch from C structs to a
+// frame.
 #pragma once
 
 #include <arrow/api.h>
@@ -61,18 +62,19 @@ struct Delivered {
   [[nodiscard]] std::span<std::byte> frame() const { return {memory.get(), layout.total_bytes}; }
 };
 
-/// Export to C structs, columns_from_c_array, flatten, check_offload, place, copy (the gets), finish_buffers, write_metadata.
-/// forget_nulls: null counts of the C structs are made unknown first.
+/// Export to C structs, columns_from_c_array, flatten, check_offload, place, copy (the gets), finish_buffers,
+/// write_metadata. forget_nulls: null counts of the C structs are made unknown first.
 Result<Delivered> deliver(const arrow::RecordBatch& batch, std::uint32_t alignment, bool forget_nulls = false);
 /// The same for a struct array, which may be sliced as a whole.
 Result<Delivered> deliver(const arrow::StructArray& batch, std::uint32_t alignment, bool forget_nulls = false);
 
 /// The simulated gets of an offload whose sources are in this process.
-void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, const FrameLayout& layout,
-             std::span<std::byte> frame);
+void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers,
+             const FrameLayout& layout, std::span<std::byte> frame);
 std::shared_ptr<std::byte> page_aligned(std::size_t bytes);
 
-/// Reads the frame with Arrow's own reader, validates in full, and compares; checks alignment, zero-copy and clean padding, too.
+/// Reads the frame with Arrow's own reader, validates in full, and compares; checks alignment, zero-copy and clean
+/// padding, too.
 void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& wanted);
 
 }  // namespace wherry::move::test

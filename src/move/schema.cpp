@@ -44,9 +44,13 @@ Field fixed_size_list(std::string name, int size, Field item, bool nullable) {
   return nested(std::move(name), "+w:" + std::to_string(size), std::move(item), nullable);
 }
 
-Field list(std::string name, Field item, bool nullable) { return nested(std::move(name), "+l", std::move(item), nullable); }
+Field list(std::string name, Field item, bool nullable) {
+  return nested(std::move(name), "+l", std::move(item), nullable);
+}
 
-Field large_list(std::string name, Field item, bool nullable) { return nested(std::move(name), "+L", std::move(item), nullable); }
+Field large_list(std::string name, Field item, bool nullable) {
+  return nested(std::move(name), "+L", std::move(item), nullable);
+}
 
 Field struct_(std::string name, std::vector<Field> members, bool nullable) {
   Field f = field(std::move(name), "+s", nullable);

@@ -23,7 +23,8 @@ void check_plan(const wherry::Schema& schema, const wherry::move::Plan& plan) {
     for (std::uint32_t i = nodes; i < nodes + section.node_count; ++i) {
       const NodeSpec& node = plan.nodes[i];
       require(node.section == s && node.first_buffer == buffers);
-      require(node.parent < static_cast<std::int32_t>(i) && (node.parent == -1 || node.parent >= static_cast<std::int32_t>(nodes)));
+      require(node.parent < static_cast<std::int32_t>(i) &&
+              (node.parent == -1 || node.parent >= static_cast<std::int32_t>(nodes)));
       require(node.dictionary_section < static_cast<std::int32_t>(s));
       for (std::uint32_t b = 0; b < node.buffer_count; ++b) require(plan.buffers[buffers + b].node == i);
       buffers += node.buffer_count;

@@ -17,6 +17,7 @@ run, after each hold, it measures what serialising the same frame would have cos
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -184,7 +185,7 @@ class ReaderProcess:
             time.sleep(0.01)
             self.poll()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Ends the process if it still runs, and waits for it."""
         if self._process.poll() is None:
             self._process.terminate()
@@ -250,32 +251,41 @@ def simulate(
 ) -> tuple[Report, list[Figures]]:
     """Runs the job; returns what LAMMPS and the clock said, and what the reader read."""
     application, agent = cores
-    report = Report()
-    reader: ReaderProcess | None = None
-    melt: Melt | None = None
     available = os.sched_getaffinity(0)
-    session = wherry.Session(agent=options.agent, name="lammps_lj", embedded_budget=options.budget, embedded_core=agent)
-    try:
-        console.print(str(session.info), highlight=False, markup=False)
-        # After the agent was started, which chooses its own core; before LAMMPS touches its memory.
-        os.sched_setaffinity(0, {application})
-        melt = Melt(cells)
-        columns = melt.columns()
-        schema = schema_of(columns)
-        nbytes = sum(values.nbytes for values in columns.values())
-        # "wait": the agent drops no frame that was not read; if the reader falls 16 frames behind, the application
-        # waits.
-        stream = session.stream(
-            STREAM, schema, strategy="ipc_page_aligned", keep_frames=16, when_full="wait", announce=[nbytes]
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(
+            wherry.Session(agent=options.agent, name="lammps_lj", embedded_budget=options.budget, embedded_core=agent)
         )
-        reader = ReaderProcess(session.info.session_file, available - {application} or available)
-        reader.wait_until(lambda: reader is not None and reader.ready, 30.0, "start")
+        console.print(str(session.info), highlight=False, markup=False)
+        # After the agent was started, which takes its own core; before LAMMPS touches its memory.
+        os.sched_setaffinity(0, {application})
+        stack.callback(os.sched_setaffinity, 0, available)
+        melt = stack.enter_context(contextlib.closing(Melt(cells)))
+        return offload_frames(session, melt, options, available - {application} or available, console)
+
+
+def offload_frames(
+    session: wherry.Session, melt: Melt, options: argparse.Namespace, reader_cores: set[int], console: Console
+) -> tuple[Report, list[Figures]]:
+    """Simulates, offloads and waits for the reader. The stream and its tickets are gone when it returns: an embedded
+    agent ends with the last thing that belongs to its session."""
+    columns = melt.columns()
+    schema = schema_of(columns)
+    nbytes = sum(values.nbytes for values in columns.values())
+    # "wait": the agent drops no frame that was not read. If the reader falls 16 frames behind, the application waits.
+    stream = session.stream(
+        STREAM, schema, strategy="ipc_page_aligned", keep_frames=16, when_full="wait", announce=[nbytes]
+    )
+    with contextlib.closing(ReaderProcess(session.info.session_file, reader_cores)) as reader:
+        reader.wait_until(lambda: reader.ready, 30.0, "start")
         baseline = HostSerialisation(schema)
         baseline.convert_and_write(columns)  # the first serialisation of a process sets Arrow up
         baseline.wrap_and_write(columns)
         del columns
-        report.session = {"transports": session.info.transports, "one_sided": str(session.info.heap)}
-        report.versions = {"lammps": melt.version, "agent": session.info.agent_version, "pyarrow": pa.__version__}
+        report = Report(
+            session={"transports": session.info.transports, "one_sided": str(session.info.heap)},
+            versions={"lammps": melt.version, "agent": session.info.agent_version, "pyarrow": pa.__version__},
+        )
         start = time.perf_counter()
         with frames_shown(console, options.steps // options.every) as show:
             for _ in range(options.steps // options.every):
@@ -284,15 +294,8 @@ def simulate(
                 show(report.times[-1], report.expected[-1], len(reader.figures))
         stream.close()
         report.seconds = time.perf_counter() - start
-        reader.wait_until(lambda: reader is not None and reader.ended, 60.0, "come to the end of the stream")
+        reader.wait_until(lambda: reader.ended, 60.0, "come to the end of the stream")
         return report, reader.figures
-    finally:
-        if reader is not None:
-            reader.stop()
-        session.close()
-        if melt is not None:
-            melt.close()
-        os.sched_setaffinity(0, available)
 
 
 def one_frame(

@@ -21,7 +21,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from wherry import reader, sessionfile
+from wherry import reader
+from wherry.errors import Error
 
 SQL = """
 SELECT
@@ -111,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
         for metadata, batch in reader.flight_frames(client, call, options.stream, follow=True):
             print(json.dumps(asdict(analyse(connection, metadata, batch))), flush=True)
             frames += 1
-    except (reader.ReaderError, sessionfile.SessionFileError, duckdb.Error) as error:
+    except (Error, duckdb.Error) as error:
         print(f"lammps_reader: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -429,7 +429,10 @@ TEST_F(LocalReaderTest, ManyReadersWhileFramesComeAndGo) {
       }
     });
   }
-  for (std::uint64_t i = 0; i < kFrames; ++i) publish(info, i, 20);
+  for (std::uint64_t i = 0; i < kFrames; ++i) {
+    publish(info, i, 20);
+    std::this_thread::sleep_for(300us);
+  }
   catalogue.close("s");
   for (auto& thread : threads) thread.join();
   EXPECT_TRUE(soon([&] { return service->connections() == 0; }));

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests share: session files, benchmark documents, and a real agent where it was built."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wherry import _paths, sessionfile
+from wherry.errors import Error, NotFound
+from wherry.sessionfile import SessionFile
+
+TOKEN = "6f6e6520746f6b656e"
+
+
+def wherryd_or_skip() -> Path:
+    try:
+        program = _paths.wherryd()
+    except NotFound as error:
+        pytest.skip(str(error))
+    if importlib.util.find_spec("wherry._core") is None:
+        pytest.skip("the compiled module wherry._core was not built: `make build`")
+    return program
+
+
+@pytest.fixture
+def wherryd() -> Path:
+    """The agent's program; skips where it was not built."""
+    return wherryd_or_skip()
+
+
+class Agent:
+    """A running wherryd of a test's own."""
+
+    def __init__(self, directory: Path, program: Path, *arguments: str) -> None:
+        self.session_file = directory / "agent.json"
+        self.log = directory / "agent.out"
+        line = [str(program), "--session-file", str(self.session_file), "--budget", "256MiB", *arguments]
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(line, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            if self.process.poll() is not None:
+                raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")
+            try:
+                self.session = sessionfile.load(self.session_file)
+                break
+            except Error:
+                if time.monotonic() > deadline:
+                    self.stop()
+                    raise AssertionError(f"wherryd was not ready: {self.log.read_text()}") from None
+                time.sleep(0.01)
+
+    def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(with_signal)
+            try:
+                self.process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
+@pytest.fixture
+def agent(tmp_path: Path, wherryd: Path) -> Iterator[Agent]:
+    """A real agent, on a session file of its own, with a free port for everything."""
+    running = Agent(tmp_path, wherryd)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def make_agent(tmp_path: Path, wherryd: Path) -> Iterator[Callable[..., Agent]]:
+    """As `agent`, with more arguments: make_agent("--flight", "off")."""
+    running: list[Agent] = []
+
+    def make(*arguments: str) -> Agent:
+        directory = tmp_path / f"agent{len(running)}"
+        directory.mkdir()
+        running.append(Agent(directory, wherryd, *arguments))
+        return running[-1]
+
+    yield make
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
+def write_session(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a session file, private to its user, of a process that lives (this one); keywords replace fields, None
+    removes."""
+
+    def write(*, name: str = "agent.json", mode: int = 0o600, text: str | None = None, **fields: Any) -> Path:
+        document: dict[str, Any] = {
+            "version": 1,
+            "pid": os.getpid(),
+            "host": "127.0.0.1",
+            "port": 4242,
+            "token": TOKEN,
+            "local_socket": str(tmp_path / "local.sock"),
+            "flight": "grpc://127.0.0.1:4243",
+            "metrics": "http://127.0.0.1:4244/metrics",
+            "wherry": "0.1.0",
+        }
+        document = {key: value for key, value in (document | fields).items() if value is not None}
+        path = tmp_path / name
+        path.write_text(json.dumps(document) if text is None else text)
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFile]:
+    """The loaded form of what `write_session` writes."""
+    return lambda **fields: sessionfile.load(write_session(**fields))
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test meets the agent, or the configuration, of the user who runs it."""
+    for variable in ("WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+
+def move_document() -> dict[str, Any]:
+    """A complete, valid benchmark document with a few rows in every experiment."""
+    sizes = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 24]
+    document: dict[str, Any] = {
+        "schema": 1,
+        "name": "move",
+        "when": "2026-11-20T20:00:00+00:00",
+        "wherry": "0.1.0",
+        "machine": {"cpu": "A <CPU> & more", "cores": 2, "kernel": "6.1", "memory_bytes": 8 << 30},
+        "versions": {"ucx": "1.22.0", "arrow": "26.0.1", "compiler": "gcc 12.2"},
+        "pinning": {"application": 0, "agent": 1},
+        "transports": "posix/memory cma/memory",
+        "one_sided": "one_sided",
+        "repetitions": 5,
+        "bars": {
+            "page_aligned_over_host": {
+                "value": 0.97, "min": 0.93, "max": 1.02, "target": ">= 0.95", "pass": True, "unit": "",
+                "published": "more than 95 % from 1 MiB",
+            },
+            "call_us": {
+                "value": 7.5, "min": 6.0, "max": 9.0, "target": "<= 5", "pass": False, "unit": "us", "published": None,
+            },
+        },
+        "results": {
+            "initiate": [
+                {"columns": c, "size": s, "p50_us": 1.0 + c / 10, "min_us": 0.8, "max_us": 40.0, "p99_us": 3.0}
+                for c in (1, 16) for s in sizes
+            ],
+            "bandwidth": [
+                {"size": s, "move_gbps": 60.0, "raw_gbps": 64.0, "ratio": 0.94, "ratio_min": 0.9, "ratio_max": 0.97}
+                for s in sizes
+            ],
+            "mapped": [{"size": s, "move_gbps": 90.0, "memcpy_gbps": 100.0, "ratio": 0.9} for s in sizes],
+            "buffers": [
+                {"size": s, "client_alloc": c, "server_alloc": d, "cache": k, "gbps": gbps}
+                for s in sizes
+                for c in ("malloc", "memalign")
+                for d, k, gbps in (
+                    ("memalign", True, 50.0), ("memalign", False, 40.0), ("malloc", True, 40.0), ("malloc", False, 20.0)
+                )
+            ],
+            "conversion": [
+                {"api": a, "columns": c, "size": s, "arrays_us": 4.0, "schema_us": 1.0, "batch_us": 1.0, "ipc_us": 4.0,
+                 "total_us": 10.0}
+                for a in ("cpp", "c_abi") for c in (1, 4, 16) for s in sizes
+            ],
+            "approaches": [
+                {"approach": a, "columns": c, "size": s, "host_us": 1.5, "gbps": 30.0}
+                for a in ("host_serialization", "smartnic_serialization", "idp_ipc",
+                          "idp_page_aligned_ipc", "idp_c_abi")
+                for c in (1, 4, 16) for s in sizes
+            ],
+            "flight": [
+                {"size": s, "move_gbps": 60.0, "flight_gbps": 10.0, "throughput_ratio": 6.0, "move_cpu_us": 1.0,
+                 "flight_cpu_us": 250.0, "cpu_ratio": 250.0}
+                for s in sizes
+            ],
+        },
+    }  # fmt: skip
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def move() -> dict[str, Any]:
+    """A benchmark document that a test may change."""
+    return move_document()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wherry import _paths, bench_schema
+from wherry.bench_schema import BenchError
+
+Document = dict[str, Any]
+
+
+def test_complete_document(move: Document) -> None:
+    bench = bench_schema.parse(move)
+    assert bench.machine.memory_bytes == 8 << 30
+    assert bench.bars["page_aligned_over_host"].passed
+    assert not bench.bars["call_us"].passed
+    assert bench.bars["call_us"].published is None
+    for section in dataclasses.fields(bench_schema.Results):
+        rows = getattr(bench.results, section.name)
+        assert [dataclasses.asdict(row) for row in rows] == move["results"][section.name]
+
+
+def test_experiments_that_were_not_run_are_empty(move: Document) -> None:
+    move["results"] = {"bandwidth": move["results"]["bandwidth"]}
+    move["bars"] = {}
+    results = bench_schema.parse(move).results
+    assert results.initiate == []
+    assert len(results.bandwidth) == 5
+
+
+def test_whole_numbers_are_numbers(move: Document) -> None:
+    move["results"]["flight"][0]["cpu_ratio"] = 250
+    row = bench_schema.parse(move).results.flight[0]
+    assert row.cpu_ratio == 250.0
+    assert isinstance(row.cpu_ratio, float)
+
+
+def test_unknown_keys_are_ignored(move: Document) -> None:
+    move["colour"] = "blue"
+    move["results"]["initiate"][0]["mood"] = 3
+    bench_schema.parse(move)
+
+
+def change(path: str, value: Any) -> Callable[[Document], None]:
+    """Sets, or with `...` removes, what `path` names: "results.flight.0.size"."""
+
+    def apply(document: Document) -> None:
+        *parents, last = path.split(".")
+        place: Any = document
+        for key in parents:
+            place = place[int(key)] if isinstance(place, list) else place[key]
+        if value is ...:
+            del place[last]
+        else:
+            place[int(last) if isinstance(place, list) else last] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("schema", 2, "schema is 2; this Wherry reads schema 1"),
+        ("schema", ..., "schema is None"),
+        ("name", "route", r"doc.name: 'route'; one of 'move' is expected"),
+        ("when", "yesterday", "is not an ISO 8601 time"),
+        ("repetitions", 0, "doc.repetitions: 0; at least 1"),
+        ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),
+        ("repetitions", True, "doc.repetitions: True; a whole number is expected"),
+        ("one_sided", "perhaps", "'one_sided', 'emulated' is expected"),
+        ("machine", ..., "doc: machine is missing"),
+        ("machine.cores", "two", "doc.machine.cores: 'two'; a whole number is expected"),
+        ("machine", [], r"doc.machine: \[\]; an object is expected"),
+        ("pinning.agent", "1", "doc.pinning.agent: '1'; a whole number"),
+        ("versions.ucx", 1.22, "doc.versions.ucx: 1.22; a string is expected"),
+        ("results", [], r"doc.results: \[\]; an object is expected"),
+        ("results.initiate", {}, r"doc.results.initiate: \{\}; an array is expected"),
+        ("results.initiate.3.p50_us", ..., r"doc.results.initiate\[3\]: p50_us is missing"),
+        ("results.initiate.3.p50_us", "1", r"doc.results.initiate\[3\].p50_us: '1'; a number is expected"),
+        ("results.initiate.3.p50_us", -1.0, r"results.initiate\[3\].p50_us: -1.0 is negative"),
+        ("results.initiate.3.p50_us", float("inf"), "a finite number is expected"),
+        ("results.initiate.3.p50_us", float("nan"), "a finite number is expected"),
+        ("results.buffers.0.client_alloc", "new", "one of 'malloc', 'memalign' is expected"),
+        ("results.buffers.0.cache", 1, "true or false is expected"),
+        ("results.conversion.0.api", "rust", "one of 'cpp', 'c_abi' is expected"),
+        ("results.approaches.0.approach", "magic", "'idp_c_abi' is expected"),
+        ("bars.call_us.pass", ..., "bars.call_us: pass is missing"),
+        ("bars.call_us.pass", True, r"pass is True, but 7.5 <= 5 says otherwise"),
+        ("bars.call_us.min", 8.0, "value 7.5 is not between min 8 and max 9"),
+        ("bars.call_us.target", "about 5", "'about 5' is no target"),
+        ("bars.call_us.published", 5, "a string is expected"),
+    ],
+)
+def test_each_fault_is_named_with_its_place(move: Document, path: str, value: Any, message: str) -> None:
+    change(path, value)(move)
+    with pytest.raises(BenchError, match=message):
+        bench_schema.parse(move, "doc")
+
+
+@pytest.mark.parametrize("document", [None, [], 3, "move"])
+def test_not_an_object(document: Any) -> None:
+    with pytest.raises(BenchError):
+        bench_schema.parse(document)
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "expected"),
+    [
+        (0.95, ">= 0.95", True), (0.9499, ">=0.95", False), (5.0, "<= 5", True), (5.1, "<= 5", False),
+        (1.0, "> 1", False),
+        (1.1, "> 1.0e0", True), (-1.0, "< -0.5", True), (0.0, "< 0", False),
+    ],
+)  # fmt: skip
+def test_meets(value: float, target: str, expected: bool) -> None:
+    assert bench_schema.meets(value, target) is expected
+
+
+@pytest.mark.parametrize("target", ["", "0.95", "== 1", ">= ", ">= 1 or so", ">= 1.2.3", "≥ 1"])
+def test_meets_refuses_other_targets(target: str) -> None:
+    with pytest.raises(BenchError, match="is no target"):
+        bench_schema.meets(1.0, target)
+
+
+def test_load_names_the_file(tmp_path: Path, move: Document) -> None:
+    path = tmp_path / "bench.json"
+    with pytest.raises(BenchError, match=r"cannot read .*bench.json: No such file"):
+        bench_schema.load(path)
+    path.write_text("{")
+    with pytest.raises(BenchError, match=r"bench.json is not JSON"):
+        bench_schema.load(path)
+    path.write_text('{"schema": NaN}')
+    with pytest.raises(BenchError, match=r"NaN is not JSON"):
+        bench_schema.load(path)
+    path.write_text(json.dumps(move))
+    assert bench_schema.load(path).repetitions == 5
+
+
+def test_documentation_names_every_key() -> None:
+    root = _paths.repository()
+    if root is None:
+        pytest.skip("docs/ is part of a checkout only")
+    named = set(re.findall(r'`"?([a-z0-9_]+)"?`', (root / "docs" / "bench-json.md").read_text()))
+    kinds = [bench_schema.MoveBench, bench_schema.Machine, bench_schema.Bar, bench_schema.Results]
+    kinds += [bench_schema.Initiate, bench_schema.Bandwidth, bench_schema.Mapped, bench_schema.Buffers]
+    kinds += [bench_schema.Conversion, bench_schema.ApproachRow, bench_schema.FlightRow]
+    for kind in kinds:
+        missing = set(bench_schema.keys(kind)) - named
+        assert not missing, f"docs/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"
+
+
+def test_this_machine() -> None:
+    machine = bench_schema.this_machine()
+    assert machine.cores >= 1
+    assert machine.memory_bytes > 1 << 28
+    assert machine.cpu
+
+
+def test_version_is_that_of_the_build() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", bench_schema.wherry_version())

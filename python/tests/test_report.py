@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import csv
+import html.parser
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wherry import _paths, _plots, bench_schema, report
+from wherry.bench_schema import BenchError
+
+Document = dict[str, Any]
+VOID = {"meta", "br", "path", "use", "rect", "line", "image"}
+
+
+class Page(html.parser.HTMLParser):
+    """Checks nesting; collects ids, links, and the text outside of <style>."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id" and value:
+                self.ids.append(value)
+            if name in ("href", "src", "xlink:href") and value:
+                self.references.append(value)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open, f"</{tag}> closes nothing"
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text.append(data)
+
+
+def parsed(text: str) -> Page:
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.fixture
+def file(tmp_path: Path, move: Document) -> Path:
+    path = tmp_path / "bench-move.json"
+    path.write_text(json.dumps(move))
+    return path
+
+
+def lammps_document(passed: bool = True) -> Document:
+    one = {"median": 2.0, "min": 1.0, "max": 3.0}
+    names = ["call_us", "hold_ms", "stall_ms", "agent_ms", "agent_gb_s", "host_convert_write_ms", "host_wrap_write_ms"]
+    frame = dict.fromkeys(names, 2.0) | {"rows": 4000, "bytes": 224000, "covered": False, "simulate_s": 0.1}
+    return {
+        "schema": 1,
+        "name": "lammps_lj",
+        "when": "2026-11-20T20:00:00+00:00",
+        "wherry": "0.1.0",
+        "machine": {"cpu": "A CPU", "cores": 2, "kernel": "6.1", "memory_bytes": 8 << 30},
+        "versions": {"lammps": "20250722"},
+        "pinning": {"application": 0, "agent": 1},
+        "transports": "cma",
+        "one_sided": "one_sided",
+        "parameters": {"atoms": 4000, "steps": 30, "every": 10},
+        "verdict": {
+            "pass": passed, "problems": [], "frames_offloaded": 3, "frames_read": 3, "tolerance": 1e-9,
+            "largest_relative_difference": 2e-16 if passed else None,
+        },
+        "seconds": 1.0,
+        "totals": dict.fromkeys([*names, "simulate_s"], one),
+        "frames": [{"step": step, **frame} for step in (10, 20, 30)],
+    }  # fmt: skip
+
+
+def test_page_stands_alone_and_is_well_formed(file: Path) -> None:
+    page = parsed(report.build([file]))
+    for reference in page.references:
+        assert reference.startswith("#"), f"the page needs {reference}"
+        assert reference[1:] in page.ids
+    anchors = [name for name in page.ids if name.startswith("r0-")]
+    assert len(anchors) == len(set(anchors)) == 10  # bars, eight figures, machine
+
+
+def test_no_ink_is_left_and_no_plot_is_empty(file: Path) -> None:
+    text = report.build([file])
+    assert _plots.INK not in text
+    assert text.count("<svg role=") == 8
+    assert "currentColor" in text
+    assert _plots.PUBLISHED in text
+
+
+def test_svg_ids_do_not_clash_between_figures(file: Path) -> None:
+    clips = re.findall(r'<clipPath id="([^"]+)"', report.build([file, file]))
+    assert len(clips) > 16
+    assert len(clips) == len(set(clips))
+
+
+def test_bars_show_value_target_verdict_and_publication(file: Path) -> None:
+    text = " ".join(parsed(report.build([file])).text)
+    assert "1 of 2 bars met" in text
+    for part in (
+        "page_aligned_over_host",
+        "0.97",
+        "0.93 to 1.02",
+        ">= 0.95",
+        "met",
+        "more than 95 % from 1 MiB",
+        "missed",
+    ):
+        assert part in text
+
+
+def test_text_of_the_file_is_escaped(tmp_path: Path, move: Document) -> None:
+    move["transports"] = "<script>alert(1)</script>"
+    move["bars"]["call_us"]["published"] = "<b>bold</b> & more"
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(move))
+    text = report.build([path])
+    assert "<script" not in text
+    assert "<b>bold" not in text
+    assert "A &lt;CPU&gt; &amp; more" in text
+
+
+def test_part_of_a_benchmark(tmp_path: Path, move: Document) -> None:
+    move["results"] = {"mapped": move["results"]["mapped"][:1]}
+    move["bars"] = {}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(move))
+    text = report.build([path])
+    parsed(text)
+    assert text.count("<svg role=") == 1
+    assert "This run has no bars" in text
+
+
+def test_single_size_everywhere_still_draws(tmp_path: Path, move: Document) -> None:
+    for name, rows in move["results"].items():
+        move["results"][name] = [row for row in rows if row["size"] == 1 << 20]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(move))
+    assert report.build([path]).count("<svg role=") == 8
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_lammps_job(tmp_path: Path, passed: bool) -> None:
+    path = tmp_path / "lammps.json"
+    path.write_text(json.dumps(lammps_document(passed)))
+    text = " ".join(parsed(report.build([path])).text)
+    assert "3 of 3 frames read and checked" in text
+    assert ("met" if passed else "missed") in text
+
+
+def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
+    document = lammps_document()
+    del document["totals"]["hold_ms"]
+    path = tmp_path / "lammps.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(BenchError, match=r"lammps.json is no summary of the job lammps_lj: .*hold_ms"):
+        report.build([path])
+
+
+def test_other_documents_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"name": "route"}')
+    with pytest.raises(BenchError, match=r"name is 'route'; 'move' or 'lammps_lj' is expected"):
+        report.build([path])
+    path.write_text("[]")
+    with pytest.raises(BenchError, match="name is None"):
+        report.build([path])
+    with pytest.raises(BenchError, match="no file to report on"):
+        report.build([])
+
+
+def test_write_leaves_the_old_page_when_it_fails(tmp_path: Path, file: Path) -> None:
+    out = tmp_path / "deep" / "report.html"
+    assert report.write([file], out) == out
+    before = out.read_text()
+    file.write_text("{}")
+    with pytest.raises(BenchError):
+        report.write([file], out)
+    assert out.read_text() == before
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_buffer_gains_against_numbers_done_by_hand(move: Document) -> None:
+    gains = report.buffer_gains(bench_schema.parse(move).results.buffers)
+    assert gains == pytest.approx({"alignment": 25.0, "cache_aligned": 25.0, "cache_unaligned": 100.0})
+    assert report.buffer_gains([]) == {}
+
+
+def test_pearson_is_numpys() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=50), rng.normal(size=50)
+    assert report.pearson(list(x), list(y)) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert report.pearson([1.0], [1.0]) is None
+    assert report.pearson([1.0, 2.0], [3.0, 3.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (131072, "128 KiB"), (1 << 20, "1 MiB"), (1 << 30, "1 GiB")],
+)
+def test_size_text(size: int, text: str) -> None:
+    assert _plots.size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("identifier", "text"),
+    [
+        ("sdms_idp_vs_host_128k", "at least 87 %"),
+        ("sdms_init_host_avg", "250 to 350 us"),
+        ("sdms_c_struct_share", "at most 2 %"),
+        ("sdms_c_import_share_small", "about 30 %"),
+        ("sdms_idp_size_threshold_87", "128 KiB"),
+    ],
+)
+def test_published_values_in_words(identifier: str, text: str) -> None:
+    assert report.published_text(report.published_values()[identifier]) == text
+
+
+def test_published_values_are_those_of_the_table() -> None:
+    root = _paths.repository()
+    tables = [path / "shared" / "published" / "sdms.csv" for path in ([root, root.parent] if root else [])]
+    table = next((path for path in tables if path.is_file()), None)
+    if table is None:
+        pytest.skip("shared/published/sdms.csv is not beside this checkout")
+    with table.open(newline="") as source:
+        rows = {row["id"]: row for row in csv.DictReader(source)}
+    for identifier, entry in report.published_values().items():
+        row = rows[identifier]
+        for key in ("value", "low", "high"):
+            assert (float(row[key]) if row[key] else None) == entry.get(key), identifier
+        for key in ("quantity", "unit", "source", "kind"):
+            assert row[key] == entry[key], identifier
+        assert row["conditions"] == entry.get("conditions", "")

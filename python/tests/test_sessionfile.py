@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wherry import _paths, sessionfile
+from wherry.errors import NotFound, Unavailable, VersionMismatch
+from wherry.sessionfile import BadSessionFile
+
+Write = Callable[..., Path]
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_load_reads_every_field(write_session: Write, tmp_path: Path) -> None:
+    session = sessionfile.load(write_session())
+    assert (session.pid, session.host, session.port) == (os.getpid(), "127.0.0.1", 4242)
+    assert session.token == "6f6e6520746f6b656e"
+    assert session.local_socket == tmp_path / "local.sock"
+    assert session.flight == "grpc://127.0.0.1:4243"
+    assert session.metrics == "http://127.0.0.1:4244/metrics"
+    assert session.wherry == "0.1.0"
+    assert session.local
+    assert session.alive()
+
+
+@pytest.mark.parametrize("absent", ["", "off", None])
+def test_services_that_are_off_are_none(write_session: Write, absent: str | None) -> None:
+    session = sessionfile.load(write_session(flight=absent, metrics=absent, local_socket=absent))
+    assert session.flight is None
+    assert session.metrics is None
+    assert session.local_socket is None
+
+
+def test_unknown_fields_are_ignored(write_session: Write) -> None:
+    assert sessionfile.load(write_session(colour="blue")).port == 4242
+
+
+def test_token_is_in_no_text_of_the_session(write_session: Write) -> None:
+    session = sessionfile.load(write_session())
+    assert session.token not in repr(session)
+    assert session.token not in f"{session}"
+
+
+def test_missing_file_says_how_to_start_an_agent(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"nothing\.json does not exist; start one with `wherry agent start`"):
+        sessionfile.load(tmp_path / "nothing.json")
+
+
+def test_dead_agent(write_session: Write) -> None:
+    pid = dead_pid()
+    path = write_session(pid=pid)
+    with pytest.raises(Unavailable, match=rf"pid {pid}\) has gone"):
+        sessionfile.load(path)
+    assert sessionfile.load(path, require_alive=False).pid == pid
+
+
+def test_zombie_counts_as_dead(write_session: Write) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and not waited for
+    try:
+        with pytest.raises(Unavailable, match="has gone"):
+            sessionfile.load(write_session(pid=process.pid))
+    finally:
+        process.wait()
+
+
+def test_agent_of_another_machine_counts_as_alive(write_session: Write) -> None:
+    session = sessionfile.load(write_session(host="10.0.0.7", pid=dead_pid()))
+    assert not session.local
+    assert session.alive()
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o620])
+def test_file_that_others_may_open_is_refused(write_session: Write, mode: int) -> None:
+    with pytest.raises(BadSessionFile, match="others may read it: chmod 600"):
+        sessionfile.load(write_session(mode=mode))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_file_of_another_user_is_refused(write_session: Write) -> None:
+    path = write_session()
+    os.chown(path, 12345, -1)
+    with pytest.raises(BadSessionFile, match="belongs to user 12345"):
+        sessionfile.load(path)
+
+
+def test_directory(tmp_path: Path) -> None:
+    with pytest.raises(BadSessionFile, match="is a directory"):
+        sessionfile.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "\x00\xff", "[1, 2", '{"version": 1,}'])
+def test_not_json(write_session: Write, text: str) -> None:
+    with pytest.raises(BadSessionFile, match="is not JSON"):
+        sessionfile.load(write_session(text=text))
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "null", '"token"'])
+def test_json_that_is_no_object(write_session: Write, text: str) -> None:
+    with pytest.raises(BadSessionFile, match="a JSON object is expected"):
+        sessionfile.load(write_session(text=text))
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+def test_other_versions(write_session: Write, version: object) -> None:
+    with pytest.raises(VersionMismatch, match="reads version 1"):
+        sessionfile.load(write_session(version=version))
+
+
+@pytest.mark.parametrize("field", ["pid", "host", "port", "token", "wherry"])
+def test_each_missing_field_is_named(write_session: Write, field: str) -> None:
+    with pytest.raises(BadSessionFile, match=f"{field} is missing"):
+        sessionfile.load(write_session(**{field: None}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("pid", "12"), ("pid", 0), ("pid", -1), ("pid", True), ("pid", 1.5), ("port", 0), ("port", 65536),
+        ("port", "80"),
+        ("host", 1), ("token", ""), ("token", 5), ("flight", 7), ("local_socket", ["x"]), ("wherry", {}),
+    ],
+)  # fmt: skip
+def test_each_wrong_field_is_named(write_session: Write, field: str, value: object) -> None:
+    with pytest.raises(BadSessionFile, match=field):
+        sessionfile.load(write_session(**{field: value}))
+
+
+def test_wrong_token_is_not_shown(write_session: Write) -> None:
+    with pytest.raises(BadSessionFile) as caught:
+        sessionfile.load(write_session(token=987654321))
+    assert "987654321" not in str(caught.value)
+
+
+def test_parse_takes_bytes() -> None:
+    fields = {"version": 1, "pid": 1, "host": "127.0.0.1", "port": 1, "token": "t", "wherry": "0.1.0"}
+    assert sessionfile.parse(json.dumps(fields).encode(), Path("x")).port == 1
+
+
+def test_default_path_follows_the_environment() -> None:
+    assert _paths.session_file({"WHERRY_SESSION": "/a/b.json", "XDG_RUNTIME_DIR": "/run/1"}) == Path("/a/b.json")
+    assert _paths.session_file({"XDG_RUNTIME_DIR": "/run/1"}) == Path("/run/1/wherry/agent.json")
+    assert _paths.session_file({}) == Path(f"/tmp/wherry-{os.getuid()}/agent.json")
+
+
+def test_programs_are_found_where_the_environment_says(tmp_path: Path) -> None:
+    program = tmp_path / "wherryd"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(NotFound, match=r"\$WHERRY_WHERRYD names .*, which is not an executable file"):
+        _paths.wherryd({"WHERRY_WHERRYD": str(program)})
+    program.chmod(0o755)
+    assert _paths.wherryd({"WHERRY_WHERRYD": str(program)}) == program
+
+
+def test_program_on_the_path_is_found_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_paths, "PACKAGE", tmp_path / "python" / "wherry")
+    with pytest.raises(NotFound, match=r"no wherryd: looked at .*; build it with `make build`"):
+        _paths.wherryd({"PATH": ""})
+    program = tmp_path / "wherryd"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert _paths.wherryd({"PATH": str(tmp_path)}) == program

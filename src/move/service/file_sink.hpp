@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of streams with a Sink as files: <directory>/<stream>-<sequence, 8 digits>.<arrow|parquet>, complete or not at
+// all.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "move/service/catalogue.hpp"
+
+namespace wherry::move {
+
+inline constexpr std::size_t kSinkQueue = 64;  ///< frames that may wait for the disk
+
+struct FileSinkStatus {
+  std::uint64_t files = 0;   ///< written
+  std::uint64_t bytes = 0;   ///< of those files
+  std::uint64_t errors = 0;  ///< frames that did not become a file
+  std::uint64_t queued = 0;  ///< still to be written, the one being written included
+  std::string last_error;    ///< names the file and the cause
+};
+
+/// One thread writes all files, in the order of publication: a temporary name in the same directory (made if it is
+/// missing), fsync, rename, fsync of the directory. A file that was written counts its frame as read; a frame whose
+/// file failed stays unread, so that a WhenFull::kWait stream holds it until somebody else reads it.
+///
+/// Nothing is dropped: when kSinkQueue frames wait already, Catalogue::publish() (so the data thread, and in the end
+/// the host) waits until one of them is written. "arrow" is the Arrow IPC file format, written from the frame's memory
+/// without a copy. "parquet" (Snappy) is encoded and compressed here; its frames are checked in full first, since
+/// encoding follows every offset and index that the host sent.
+class FileSink {
+ public:
+  /// Takes the catalogue's sink hook. The catalogue must outlive the sink.
+  explicit FileSink(Catalogue& catalogue);
+  ~FileSink();
+  FileSink(const FileSink&) = delete;
+  FileSink& operator=(const FileSink&) = delete;
+
+  /// Waits until nothing is queued. kDeadlineExceeded says how many frames are left.
+  Status drain(std::chrono::milliseconds timeout);
+  /// Gives the hook back and ends after the file in hand; frames still queued become errors (drain first). Idempotent;
+  /// not from two threads at once. The status stays readable.
+  void stop();
+  [[nodiscard]] FileSinkStatus status() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  ///< shared with the hook, which a publish may still be in
+  Catalogue& catalogue_;
+};
+
+}  // namespace wherry::move

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/file_sink.hpp"
+
+#include <arrow/io/file.h>
+#include <arrow/ipc/reader.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <parquet/arrow/reader.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/socket.hpp"
+#include "move/service/frame_file.hpp"
+#include "move/service/testing.hpp"
+
+namespace wherry::move {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::particles;
+namespace fs = std::filesystem;
+
+class FileSinkTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Arena> arena = *Arena::create(64 << 20);
+  Catalogue catalogue;
+  fs::path directory = fs::temp_directory_path() / ("wherry-sink-test-" + std::to_string(::getpid())) / "out";
+
+  void TearDown() override { fs::remove_all(directory.parent_path()); }
+
+  std::shared_ptr<const StreamInfo> opened(Sink::Format format, Retention retention = {},
+                                           const std::string& name = "s") {
+    auto info = testing::stream(name, retention, {format, directory.string()});
+    EXPECT_TRUE(catalogue.open(info));
+    return info;
+  }
+  void publish(const std::shared_ptr<const StreamInfo>& info, std::uint64_t sequence, std::int64_t rows = 100) {
+    catalogue.publish(testing::frame(arena, info, sequence, *particles(rows, static_cast<std::int64_t>(sequence))));
+  }
+  [[nodiscard]] std::set<std::string> files() const {
+    std::set<std::string> names;
+    if (fs::exists(directory)) {
+      for (const auto& entry : fs::directory_iterator(directory)) names.insert(entry.path().filename());
+    }
+    return names;
+  }
+};
+
+std::shared_ptr<arrow::Table> read_arrow(const fs::path& path) {
+  const auto file = arrow::io::MemoryMappedFile::Open(path.string(), arrow::io::FileMode::READ).ValueOrDie();
+  return arrow::ipc::RecordBatchFileReader::Open(file).ValueOrDie()->ToTable().ValueOrDie();
+}
+
+std::shared_ptr<arrow::Table> read_parquet(const fs::path& path) {
+  const auto file = arrow::io::ReadableFile::Open(path.string()).ValueOrDie();
+  return parquet::arrow::OpenFile(file, arrow::default_memory_pool()).ValueOrDie()->ReadTable().ValueOrDie();
+}
+
+TEST_F(FileSinkTest, ArrowFilesHoldTheFrames) {
+  const auto info = opened(Sink::Format::kArrow);
+  FileSink sink(catalogue);
+  for (std::uint64_t i = 0; i < 3; ++i) publish(info, i);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_EQ(files(), (std::set<std::string>{"s-00000000.arrow", "s-00000001.arrow", "s-00000002.arrow"}));
+  std::uint64_t bytes = 0;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const fs::path path = directory / ("s-0000000" + std::to_string(i) + ".arrow");
+    EXPECT_TRUE(read_arrow(path)->Equals(*arrow::Table::FromRecordBatches({particles(100, i)}).ValueOrDie()));
+    bytes += fs::file_size(path);
+  }
+  EXPECT_EQ(sink.status().files, 3u);
+  EXPECT_EQ(sink.status().bytes, bytes);
+  EXPECT_EQ(sink.status().errors, 0u) << sink.status().last_error;
+}
+
+TEST_F(FileSinkTest, ParquetFilesHoldTheFrames) {
+  const auto info = opened(Sink::Format::kParquet);
+  FileSink sink(catalogue);
+  publish(info, 0, 1000);
+  publish(info, 1, 0);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_EQ(sink.status().errors, 0u) << sink.status().last_error;
+  const auto table = read_parquet(directory / "s-00000000.parquet");
+  const auto wanted = arrow::Table::FromRecordBatches({particles(1000, 0)}).ValueOrDie();
+  ASSERT_EQ(table->num_rows(), 1000);
+  for (int column = 0; column < 4; ++column)
+    EXPECT_TRUE(table->column(column)->Equals(*wanted->column(column))) << column;
+  const auto& kinds = static_cast<const arrow::DictionaryArray&>(*table->column(4)->chunk(0));
+  const auto& names = static_cast<const arrow::StringArray&>(*kinds.dictionary());
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(names.GetView(kinds.GetValueIndex(i)), i % 2 == 0 ? "electron0" : "ion0");
+  }
+  EXPECT_EQ(read_parquet(directory / "s-00000001.parquet")->num_rows(), 0);
+}
+
+TEST_F(FileSinkTest, StreamsWithoutASinkLeaveNoFiles) {
+  FileSink sink(catalogue);
+  publish(opened(Sink::Format::kNone), 0);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_TRUE(files().empty());
+  EXPECT_EQ(sink.status().files, 0u);
+}
+
+TEST_F(FileSinkTest, AnEvictedFrameIsWrittenAllTheSame) {
+  const auto info = opened(Sink::Format::kArrow, {.frames = 1});
+  FileSink sink(catalogue);
+  for (std::uint64_t i = 0; i < 200; ++i) publish(info, i, 10);  // more than the queue holds: publish waits
+  ASSERT_TRUE(sink.drain(60s));
+  EXPECT_EQ(files().size(), 200u);
+  EXPECT_EQ(sink.status().files, 200u);
+  for (const std::int64_t i : {0, 77, 199}) {
+    EXPECT_TRUE(read_arrow(directory / fmt::format("s-{:08}.arrow", i))
+                    ->Equals(*arrow::Table::FromRecordBatches({particles(10, i)}).ValueOrDie()));
+  }
+}
+
+TEST_F(FileSinkTest, AWrittenFrameCountsAsRead) {
+  const auto info = opened(Sink::Format::kArrow, {.frames = 1, .when_full = Retention::WhenFull::kWait});
+  FileSink sink(catalogue);
+  publish(info, 0);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_TRUE(catalogue.make_room(*info));
+  EXPECT_EQ(arena->in_use(), 0u);
+}
+
+TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
+  fs::create_directories(directory.parent_path());
+  std::FILE* const in_the_way = std::fopen(directory.c_str(), "w");
+  ASSERT_NE(in_the_way, nullptr);
+  std::fclose(in_the_way);
+  const auto info = opened(Sink::Format::kArrow, {.frames = 1, .when_full = Retention::WhenFull::kWait});
+  FileSink sink(catalogue);
+  publish(info, 0);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_EQ(sink.status().errors, 1u);
+  EXPECT_NE(sink.status().last_error.find("s-00000000.arrow"), std::string::npos) << sink.status().last_error;
+  EXPECT_FALSE(catalogue.make_room(*info));  // not read: it is not lost
+  fs::remove(directory);
+  const auto other = opened(Sink::Format::kArrow, {}, "t");
+  publish(other, 0);
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_EQ(files(), (std::set<std::string>{"t-00000000.arrow"}));
+}
+
+TEST_F(FileSinkTest, ATargetThatCannotBeReplacedLeavesNoTemporaryFile) {
+  fs::create_directories(directory / "s-00000000.arrow");  // a directory of that name
+  const FramePtr made = testing::frame(arena, opened(Sink::Format::kArrow), 0, *particles(10, 0));
+  const auto written = write_frame_file(made);
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.status().message().find("s-00000000.arrow"), std::string::npos);
+  EXPECT_EQ(files(), (std::set<std::string>{"s-00000000.arrow"}));
+}
+
+TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
+  const auto info = opened(Sink::Format::kParquet);
+  const FramePtr made = testing::frame(arena, info, 0, *particles(100, 0));
+  // As a host can make them: inner offsets of "label" far outside of its data.
+  auto bytes = made->extent.bytes();
+  const auto labels = particles(100, 0)->column_data(2)->buffers[1];
+  std::size_t at = 0;
+  while (std::memcmp(bytes.data() + at, labels->data(), 404) != 0) ++at;
+  const std::int32_t lie = 0x7fff'0000;
+  std::memcpy(bytes.data() + at + 40, &lie, 4);
+  const auto written = write_frame_file(made);
+  ASSERT_FALSE(written);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(FileSinkTest, StopUnblocksAPublisherAndSaysWhatWasNotWritten) {
+  const auto info = opened(Sink::Format::kArrow, {.frames = 1});
+  fs::create_directories(directory);
+  FileSink sink(catalogue);
+  constexpr std::uint64_t kFrames = 300;
+  std::thread publisher([&] {
+    for (std::uint64_t i = 0; i < kFrames; ++i) publish(info, i, 10);
+  });
+  std::this_thread::sleep_for(5ms);
+  sink.stop();
+  publisher.join();
+  const FileSinkStatus status = sink.status();
+  EXPECT_EQ(status.queued, 0u);
+  EXPECT_EQ(files().size(), status.files);
+  EXPECT_LE(status.files + status.errors, kFrames);  // what came after the hook was given back was not for the sink
+  for (const auto& name : files()) EXPECT_EQ(read_arrow(directory / name)->num_rows(), 10);
+  EXPECT_TRUE(sink.drain(0ms));
+}
+
+TEST_F(FileSinkTest, DrainHasADeadline) {
+  const auto info = opened(Sink::Format::kArrow);
+  fs::create_directories(directory);
+  // Opening a fifo for writing blocks until somebody reads it: a disk that hangs.
+  const fs::path fifo = directory / fmt::format(".s-00000000.arrow.{}.part", ::getpid());
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  FileSink sink(catalogue);
+  publish(info, 0);
+  const Status late = sink.drain(50ms);
+  EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(sink.status().queued, 1u);
+  const Fd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
+  std::vector<char> sink_hole(1 << 20);
+  for (int i = 0; i < 2000 && sink.status().queued != 0; ++i) {
+    (void)!::read(reader.get(), sink_hole.data(), sink_hole.size());
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(sink.drain(20s));
+  EXPECT_EQ(sink.status().errors, 1u);  // a fifo cannot be synced
+}
+
+}  // namespace
+}  // namespace wherry::move
