@@ -6,20 +6,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import TOKEN, Agent, LocalAgent
 
 from wherry import _paths, sessionfile
-from wherry.errors import Error, NotFound
+from wherry.errors import NotFound
 from wherry.sessionfile import SessionFile
-
-TOKEN = "6f6e6520746f6b656e"
 
 
 def wherryd_or_skip() -> Path:
@@ -36,39 +32,6 @@ def wherryd_or_skip() -> Path:
 def wherryd() -> Path:
     """The agent's program; skips where it was not built."""
     return wherryd_or_skip()
-
-
-class Agent:
-    """A running wherryd of a test's own."""
-
-    def __init__(self, directory: Path, program: Path, *arguments: str) -> None:
-        self.session_file = directory / "agent.json"
-        self.log = directory / "agent.out"
-        line = [str(program), "--session-file", str(self.session_file), "--budget", "256MiB", *arguments]
-        with self.log.open("wb") as output:
-            self.process = subprocess.Popen(line, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while True:
-            if self.process.poll() is not None:
-                raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")
-            try:
-                self.session = sessionfile.load(self.session_file)
-                break
-            except Error:
-                if time.monotonic() > deadline:
-                    self.stop()
-                    raise AssertionError(f"wherryd was not ready: {self.log.read_text()}") from None
-                time.sleep(0.01)
-
-    def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(with_signal)
-            try:
-                self.process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        return self.process.returncode
 
 
 @pytest.fixture
@@ -125,6 +88,14 @@ def write_session(tmp_path: Path) -> Callable[..., Path]:
 def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFile]:
     """The loaded form of what `write_session` writes."""
     return lambda **fields: sessionfile.load(write_session(**fields))
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
+    """An agent for local readers that does as it is told, at the address of `write_session`."""
+    agent = LocalAgent(tmp_path / "local.sock", TOKEN)
+    yield agent
+    agent.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading: against a scripted agent (leases, faults), a Flight server of pyarrow's, and a real agent where it was built."""
+"""Reading: against a scripted agent (leases, faults), a Flight server of pyarrow's, and a real agent where it was
+built."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
+import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +19,616 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
+from agents import TOKEN, Agent, LocalAgent
 
-from tests_support import TOKEN, Agent, LocalAgent
 from wherry import reader, sessionfile
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable, VersionMismatch
+
+Write = Callable[..., Path]
+
+
+def batch(seed: int = 0, rows: int = 100) -> pa.RecordBatch:
+    """Plain numbers, fixed-size lists, strings with nulls, and a dictionary."""
+    rng = np.random.default_rng(seed)
+    points = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * 3)), 3)
+    words = pa.array([None if i % 7 == 0 else f"word {i * seed}" for i in range(rows)], pa.string())
+    kinds = pa.array([f"kind {i % 3}" for i in range(rows)]).dictionary_encode()
+    columns = [pa.array(rng.integers(0, 1 << 40, rows)), points, words, kinds]
+    return pa.record_batch(columns, names=["id", "x", "word", "kind"])
+
+
+# --- A scripted agent -------------------------------------------------------------------------------------------------
+
+
+def test_frames_come_in_order_with_their_data_and_figures(scripted: LocalAgent, write_session: Write) -> None:
+    for i in range(3):
+        scripted.add(batch(i), tag=10 * i)
+    with reader.open("s", write_session(), follow=False) as frames:
+        seen = list(frames)
+    assert [(f.sequence, f.tag, f.rows, f.skipped, f.transfer_ns) for f in seen] == [
+        (0, 0, 100, 0, 1000), (1, 10, 100, 0, 1001), (2, 20, 100, 0, 1002)
+    ]  # fmt: skip
+    for i, frame in enumerate(seen):
+        frame.batch.validate(full=True)
+        assert frame.batch.equals(batch(i))
+        assert frame.source_bytes == batch(i).nbytes
+
+
+def test_batches_lie_in_the_arena_and_cannot_be_written(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    with reader.open("s", write_session(), follow=False) as frames:
+        frame = next(frames)
+        first, size = frames._connection.address, frames._connection.arena_bytes
+        buffers = [b for column in frame.batch.columns[:3] for b in column.buffers() if b is not None]
+        assert len(buffers) >= 4
+        for buffer in buffers:
+            assert first <= buffer.address < first + size
+            assert not buffer.is_mutable
+        values = frame.batch.column("id").to_numpy(zero_copy_only=True)
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 1
+
+
+@pytest.mark.parametrize("keep", ["frame", "batch", "column", "slice", "numpy", "child", "table"])
+def test_the_lease_lives_as_long_as_the_last_array(scripted: LocalAgent, write_session: Write, keep: str) -> None:
+    scripted.add(batch())
+    with reader.open("s", write_session(), follow=False) as frames:
+        frame = next(frames)
+        keepers: dict[str, Callable[[reader.Frame], Any]] = {
+            "frame": lambda frame: frame,
+            "batch": lambda frame: frame.batch,
+            "column": lambda frame: frame.batch.column("word"),
+            "slice": lambda frame: frame.batch.column("id").slice(3, 5),
+            "numpy": lambda frame: frame.batch.column("id").to_numpy(zero_copy_only=True)[::2],
+            "child": lambda frame: frame.batch.column("x").flatten(),
+            "table": lambda frame: pa.Table.from_batches([frame.batch]).select(["x"]),
+        }
+        kept = keepers[keep](frame)
+        del frame
+        gc.collect()
+        assert scripted.leases == {1}, "something still reads the frame"
+        del kept
+        assert scripted.wait_for_leases(0)
+        assert scripted.released == [1]
+
+
+def test_iterating_holds_no_more_than_two_frames(scripted: LocalAgent, write_session: Write) -> None:
+    for i in range(20):
+        scripted.add(batch(i, 10))
+    scripted.end()
+    most = 0
+    with reader.open("s", write_session()) as frames:
+        for frame in frames:
+            assert frame.rows == 10
+            most = max(most, len(scripted.leases))
+        del frame
+    assert most <= 2
+    assert scripted.wait_for_leases(0)
+    assert scripted.released == list(range(1, 21))
+
+
+def test_frames_outlive_a_closed_reader(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch(5))
+    with reader.open("s", write_session(), follow=False) as frames:
+        kept = next(frames).batch
+    with pytest.raises(Error, match="closed"):
+        frames.read()
+    gc.collect()
+    assert scripted.leases == {1}, "the agent must not reuse memory that is still read"
+    assert kept.equals(batch(5))
+    del kept
+    assert scripted.wait_for_leases(0)
+
+
+def test_frames_outlive_the_agent(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch(5))
+    frames = reader.open("s", write_session(), follow=False)
+    kept = next(frames).batch
+    scripted.break_connections()
+    with pytest.raises(Error, match="has gone"):
+        frames.read()
+    assert kept.equals(batch(5))
+    del kept  # gives back to nobody, quietly
+    frames.close()
+
+
+def test_abandoned_reader_closes_its_connection(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    for frame in reader.open("s", write_session()):
+        assert frame.sequence == 0
+        break
+    del frame
+    gc.collect()
+    assert scripted.wait_for_leases(0)
+
+
+def test_leases_are_given_back_by_other_threads_while_one_waits(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    with reader.open("s", write_session(), timeout=30) as frames:
+        held = [next(frames)]
+        waiting = threading.Thread(target=lambda: next(frames, None))
+        waiting.start()
+        time.sleep(0.1)  # it waits for a frame that does not come
+        start = time.monotonic()
+        held.clear()
+        assert scripted.wait_for_leases(0)
+        assert time.monotonic() - start < 2
+        scripted.end()
+        waiting.join(timeout=5)
+        assert not waiting.is_alive()
+
+
+def test_many_threads_give_back(scripted: LocalAgent, write_session: Write) -> None:
+    for i in range(200):
+        scripted.add(batch(i, 4))
+    with reader.open("s", write_session(), follow=False) as frames:
+        shares: list[list[reader.Frame]] = [[] for _ in range(8)]
+        for i, frame in enumerate(frames):
+            shares[i % 8].append(frame)
+        del frame
+        threads = [threading.Thread(target=share.clear) for share in shares]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert scripted.wait_for_leases(0)
+    assert sorted(scripted.released) == list(range(1, 201))
+
+
+def test_follow_waits_for_frames_to_come_and_sees_the_end(scripted: LocalAgent, write_session: Write) -> None:
+    def later() -> None:
+        for i in range(3):
+            time.sleep(0.08)
+            scripted.add(batch(i))
+        scripted.end()
+
+    writer = threading.Thread(target=later)
+    with reader.open("s", write_session(), timeout=10) as frames:
+        writer.start()
+        assert [frame.sequence for frame in frames] == [0, 1, 2]
+        assert list(frames) == [], "an ended reader stays at its end"
+    writer.join()
+
+
+def test_timeout_is_an_error_that_reading_survives(scripted: LocalAgent, write_session: Write) -> None:
+    with reader.open("s", write_session()) as frames:
+        start = time.monotonic()
+        with pytest.raises(TimeoutError) as caught:
+            frames.read(timeout=0.2)
+        assert isinstance(caught.value, DeadlineExceeded)
+        assert 0.19 < time.monotonic() - start < 5
+        scripted.add(batch())
+        frame = frames.read(timeout=5)
+        assert frame is not None
+        assert frame.sequence == 0
+
+
+def test_from_sequence_and_skipped(scripted: LocalAgent, write_session: Write) -> None:
+    for sequence in (4, 5, 9):
+        scripted.add(batch(), sequence=sequence)
+    with reader.open("s", write_session(), follow=False) as frames:
+        assert [(f.sequence, f.skipped) for f in frames] == [(4, 4), (5, 0), (9, 3)]
+    with reader.open("s", write_session(), follow=False, from_sequence=5) as frames:
+        assert [(f.sequence, f.skipped) for f in frames] == [(5, 0), (9, 3)]
+
+
+def test_the_stream_that_was_begun_is_the_stream_that_is_read(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    scripted.add(batch())
+    with reader.open("s", write_session(), follow=False) as frames:
+        assert len(list(frames)) == 2
+    asked = [request.get("generation") for request in scripted.log if request["op"] == "next"]
+    assert asked == [None, 3, 3]
+
+
+def test_no_such_stream_names_those_that_there_are(scripted: LocalAgent, write_session: Write) -> None:
+    with pytest.raises(NotFound, match=r"no stream 'particels' .* streams: s$"):
+        reader.open("particels", write_session())
+
+
+def test_stream_that_vanishes(scripted: LocalAgent, write_session: Write) -> None:
+    with reader.open("s", write_session()) as frames:
+        scripted.answer = lambda request: {"ok": True, "what": "no_stream"} if request["op"] == "next" else None
+        with pytest.raises(NotFound, match="has no stream 's' any more"):
+            frames.read()
+
+
+def test_wrong_token(scripted: LocalAgent, write_session: Write) -> None:
+    with pytest.raises(PermissionDenied, match="refused this reader: wrong token") as caught:
+        reader.open("s", write_session(token="0000"))
+    assert "0000" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("greeting", "kind", "message"),
+    [
+        ({"ok": False, "error": "this agent speaks version 2"}, VersionMismatch, "speaks version 2"),
+        ({"ok": False, "error": "the agent serves 64 local readers already"}, Unavailable, "64 local readers"),
+        ({"ok": False}, Unavailable, "no reason given"),
+        ({"ok": True, "arena_bytes": 1 << 20}, Error, r"sent no arena \(0 descriptors"),
+        (b"hello\n", Error, "is not JSON"),
+        (b"[1]\n", Error, "is not a JSON object"),
+        (b"", Error, "closed the connection before it answered"),
+    ],
+)
+def test_greetings_that_go_wrong(
+    scripted: LocalAgent, write_session: Write, greeting: Any, kind: type[Error], message: str
+) -> None:
+    scripted.answer = lambda request: greeting if request["op"] == "hello" else None
+    with pytest.raises(kind, match=message):
+        reader.streams(write_session())
+
+
+def test_arena_that_is_smaller_than_it_says(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.arena_bytes *= 2
+    with pytest.raises(Error, match="smaller than the"):
+        reader.streams(write_session())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"offset": 1 << 20}, "outside of the"),
+        ({"offset": -64}, "outside of the"),
+        ({"bytes": 1 << 40}, "outside of the"),
+        ({"offset": 8}, "is not an Arrow IPC stream"),
+        ({"bytes": 0}, "is not an Arrow IPC stream"),
+        ({"sequence": "first"}, "cannot be used"),
+        ({"tag": None}, "cannot be used"),
+    ],
+)
+def test_frames_that_go_wrong_raise_and_are_given_back(
+    scripted: LocalAgent, write_session: Write, change: dict[str, Any], message: str
+) -> None:
+    scripted.add(batch())
+    scripted.frames[0] |= change
+    if "sequence" in change:
+        good = {**scripted.frames[0], "ok": True, "what": "frame", "lease": 1, "skipped": 0}
+        scripted.leases.add(1)
+        scripted.answer = lambda request: good if request["op"] == "next" else None
+    with reader.open("s", write_session(), follow=False) as frames:
+        with pytest.raises(Error, match=message):
+            frames.read()
+        gc.collect()
+        assert scripted.wait_for_leases(0)
+
+
+def test_answers_of_another_kind(scripted: LocalAgent, write_session: Write) -> None:
+    with reader.open("s", write_session()) as frames:
+        scripted.answer = lambda _: {"ok": False, "error": "this connection holds 1024 frames"}
+        with pytest.raises(Error, match=r"refused 'next': this connection holds 1024 frames"):
+            frames.read()
+        scripted.answer = lambda _: {"ok": True, "what": "magic"}
+        with pytest.raises(Error, match="answered 'magic'"):
+            frames.read()
+        scripted.answer = lambda _: b"]\n"
+        with pytest.raises(Error, match="is not JSON"):
+            frames.read()
+
+
+def test_interrupted_request_leaves_the_connection_in_step(
+    scripted: LocalAgent, write_session: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted.add(batch(0), tag=7)
+    scripted.add(batch(1), tag=8)
+    with reader.open("s", write_session(), follow=False) as frames:
+        connection = frames._connection
+
+        class Interrupted:
+            """The socket, whose next recv() is hit by Ctrl-C: the reply stays unread."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(original, name)
+
+            def recv(self, *_: object) -> bytes:
+                raise KeyboardInterrupt
+
+        original: socket.socket = connection._socket
+        monkeypatch.setattr(connection, "_socket", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            frames.read()
+        monkeypatch.setattr(connection, "_socket", original)
+        frame = frames.read()
+        assert frame is not None
+        assert (frame.sequence, frame.tag) == (0, 7)
+        assert frame.batch.equals(batch(0))
+        del frame
+        assert scripted.wait_for_leases(0)
+    assert sorted(scripted.released) == [1, 2], "the frame whose reply was thrown away, and the one that was read"
+
+
+def test_forked_child_gives_nothing_back(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    with reader.open("s", write_session(), follow=False) as frames:
+        frame = next(frames)
+        connection = frames._connection
+        connection._pid += 1  # as after os.fork()
+        lease_count = len(scripted.released)
+        del frame
+        gc.collect()
+        assert len(scripted.released) == lease_count
+        connection._pid = os.getpid()
+
+
+def test_streams(scripted: LocalAgent, write_session: Write) -> None:
+    scripted.add(batch())
+    (found,) = reader.streams(write_session())
+    assert (found.name, found.strategy, found.open, found.next, found.held_frames) == ("s", "ipc", True, 1, 1)
+
+
+@pytest.mark.parametrize("value", [{"from_sequence": -1}, {"timeout": -0.5}])
+def test_wrong_arguments(value: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        reader.open("s", **value)
+
+
+def test_agents_can_be_named_in_four_ways(
+    scripted: LocalAgent, write_session: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_session()
+
+    class Session:
+        info = type("Info", (), {"session_file": str(path)})()
+
+    for agent in (path, str(path), sessionfile.load(path), Session()):
+        assert len(reader.streams(agent)) == 1
+    with pytest.raises(NotFound, match="wherry agent start"):
+        reader.streams()
+    monkeypatch.setenv("WHERRY_AGENT", str(path))
+    assert len(reader.streams()) == 1
+    Session.info.session_file = ""
+    with pytest.raises(Unavailable, match="opened by address"):
+        reader.streams(Session())
+
+
+def test_socket_that_is_not_there(write_session: Write) -> None:
+    with pytest.raises(Unavailable, match=r"no agent at .*local\.sock"):
+        reader.streams(write_session())
+    with pytest.raises(Error, match="offers no local socket"):
+        reader.streams(write_session(local_socket=""))
+
+
+# --- Flight -----------------------------------------------------------------------------------------------------------
+
+
+def sent(seed: int = 0) -> pa.RecordBatch:
+    """As batch(), without the dictionary: pyarrow's GeneratorStream sends none."""
+    return batch(seed).select(["id", "x", "word"])
+
+
+class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    def start_call(self, _info: Any, headers: dict[str, list[str]]) -> None:
+        if headers.get("authorization") != [f"Bearer {TOKEN}"]:
+            raise flight.FlightUnauthenticatedError("wrong token")
+
+
+class FlightAgent(flight.FlightServerBase):  # type: ignore[misc]
+    """Serves three frames of stream "s" as wherryd does."""
+
+    def __init__(self) -> None:
+        super().__init__("grpc://127.0.0.1:0", middleware={"token": TokenCheck()})
+        self.tickets: list[dict[str, Any]] = []
+        self.broken: str | None = None
+
+    def do_get(self, _context: Any, ticket: flight.Ticket) -> flight.GeneratorStream:
+        wanted = json.loads(ticket.ticket)
+        self.tickets.append(wanted)
+        if wanted["stream"] != "s":
+            raise KeyError(f'no stream "{wanted["stream"]}" on this agent')
+        if self.broken == "unavailable":
+            raise flight.FlightUnavailableError("the agent is shutting down")
+
+        def frames() -> Iterator[Any]:
+            for i in range(wanted["from"], min(3, wanted["from"] + wanted.get("count", 3))):
+                about = {"sequence": i, "tag": 10 * i, "rows": 100, "skipped": 0, "transfer_ns": 5, "source_bytes": 6}
+                yield (sent(i), json.dumps(about).encode()) if self.broken != "metadata" else sent(i)
+                if self.broken == "middle":
+                    raise flight.FlightInternalError("the frame is gone")
+
+        return flight.GeneratorStream(sent().schema, frames())
+
+
+@pytest.fixture
+def flights() -> Iterator[FlightAgent]:
+    with FlightAgent() as server:
+        yield server
+
+
+def at(server: FlightAgent) -> dict[str, str]:
+    return {"flight": f"grpc://127.0.0.1:{server.port}"}
+
+
+def test_flight_frames(flights: FlightAgent, write_session: Write) -> None:
+    client, options = reader.flight_client(write_session(**at(flights)))
+    with client:
+        seen = list(reader.flight_frames(client, options, "s", follow=False))
+        assert [about["tag"] for about, _ in seen] == [0, 10, 20]
+        for i, (_, data) in enumerate(seen):
+            assert data.equals(sent(i))
+        assert len(list(reader.flight_frames(client, options, "s", from_sequence=1, count=1))) == 1
+    assert flights.tickets == [
+        {"stream": "s", "from": 0, "follow": False},
+        {"stream": "s", "from": 1, "follow": True, "count": 1},
+    ]
+
+
+def test_flight_reader_that_leaves_early(flights: FlightAgent, write_session: Write) -> None:
+    client, options = reader.flight_client(write_session(**at(flights)))
+    with client:
+        for about, _ in reader.flight_frames(client, options, "s"):
+            assert about["sequence"] == 0
+            break
+        assert len(list(reader.flight_frames(client, options, "s"))) == 3
+
+
+def test_flight_errors_are_wherrys(flights: FlightAgent, write_session: Write) -> None:
+    client, options = reader.flight_client(write_session(**at(flights)))
+    with client:
+        with pytest.raises(NotFound, match="has no stream 'x'"):
+            list(reader.flight_frames(client, options, "x"))
+        for broken, kind, message in [
+            ("metadata", Error, "without its metadata"),
+            ("middle", Error, "reading 's' failed: .*the frame is gone"),
+            ("unavailable", Unavailable, "the agent is shutting down"),
+        ]:
+            flights.broken = broken
+            with pytest.raises(kind, match=message) as caught:
+                list(reader.flight_frames(client, options, "s"))
+            assert "\n" not in str(caught.value)
+
+
+def test_flight_wrong_token(flights: FlightAgent, write_session: Write) -> None:
+    client, options = reader.flight_client(write_session(token="0000", **at(flights)))
+    with client, pytest.raises(PermissionDenied, match="refused the token"):
+        list(reader.flight_frames(client, options, "s"))
+
+
+def test_flight_without_a_server(write_session: Write) -> None:
+    with pytest.raises(Error, match="serves no Arrow Flight: start the agent with --flight"):
+        reader.flight_client(write_session(flight="off"))
+    client, options = reader.flight_client(write_session(flight="grpc://127.0.0.1:9"))
+    with client, pytest.raises(Unavailable, match="no agent answers"):
+        list(reader.flight_frames(client, options, "s"))
+
+
+# --- A real agent -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(agent: Agent) -> Iterator[Any]:
+    import wherry
+
+    with wherry.Session(agent=str(agent.session_file), name="test_reader") as opened:
+        yield opened
+
+
+STRATEGIES = ["arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"]
+
+
+@pytest.mark.agent
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_real_agent_delivers_what_was_offloaded(agent: Agent, session: Any, strategy: str) -> None:
+    data = [batch(i, rows) for i, rows in enumerate((1, 100, 4097))]
+    stream = session.stream("s", data[0].schema, strategy=strategy)
+    for i, one in enumerate(data):
+        stream.offload(one, tag=100 + i).wait(timeout=10)
+    stream.close()
+    with reader.open("s", agent.session_file, timeout=10) as frames:
+        local = list(frames)
+    client, options = reader.flight_client(agent.session_file)
+    with client:
+        remote = list(reader.flight_frames(client, options, "s"))
+    assert [(f.sequence, f.tag, f.rows, f.skipped) for f in local] == [
+        (0, 100, 1, 0),
+        (1, 101, 100, 0),
+        (2, 102, 4097, 0),
+    ]
+    assert [about["tag"] for about, _ in remote] == [100, 101, 102]
+    for want, frame, (_, got) in zip(data, local, remote, strict=True):
+        frame.batch.validate(full=True)
+        assert frame.batch.equals(want)
+        assert got.equals(want)
+
+
+@pytest.mark.agent
+def test_real_agent_numpy_columns_round_trip(agent: Agent, session: Any) -> None:
+    rng = np.random.default_rng(8)
+    data = {"id": np.arange(5000, dtype=np.int32), "x": rng.random((5000, 3)), "f": rng.random(5000).astype(np.float32)}
+    stream = session.stream("p", data, strategy="ipc_page_aligned")
+    stream.offload(data, tag=1).wait(timeout=10)
+    with reader.open("p", agent.session_file, follow=False) as frames:
+        got = next(frames).batch
+    np.testing.assert_array_equal(got.column("id").to_numpy(), data["id"])
+    np.testing.assert_array_equal(got.column("f").to_numpy(), data["f"])
+    np.testing.assert_array_equal(got.column("x").flatten().to_numpy().reshape(-1, 3), data["x"])
+
+
+@pytest.mark.agent
+def test_real_agent_keeps_frames_in_place_while_they_are_read(agent: Agent, session: Any) -> None:
+    stream = session.stream("s", batch().schema, keep_frames=1)
+    stream.offload(batch(1)).wait(timeout=10)
+    with reader.open("s", agent.session_file, follow=False) as frames:
+        kept = next(frames)
+        for i in range(2, 30):
+            stream.offload(batch(i)).wait(timeout=10)
+        assert kept.batch.equals(batch(1)), "evicted from the stream, but not from under its reader"
+        latest = next(frames)
+        assert latest.sequence == 28
+        assert latest.skipped == 27
+
+
+@pytest.mark.agent
+def test_real_agent_back_pressure_ends_when_a_frame_was_read(agent: Agent, session: Any) -> None:
+    stream = session.stream("s", batch().schema, keep_frames=2, when_full="wait")
+    tickets = [stream.offload(batch(i)) for i in range(4)]
+    tickets[1].wait(timeout=10)
+    time.sleep(0.2)
+    assert not tickets[2].ready(), "two frames are kept, and nobody has read them"
+    with reader.open("s", agent.session_file, timeout=10) as frames:
+        for i in range(4):
+            assert next(frames).batch.equals(batch(i))
+    for ticket in tickets:
+        ticket.wait(timeout=10)
+
+
+@pytest.mark.agent
+def test_real_agent_lists_streams_everywhere_alike(agent: Agent, session: Any) -> None:
+    stream = session.stream("a", batch().schema)
+    stream.offload(batch()).wait(timeout=10)
+    session.stream("b", batch().schema, strategy="arrays").close()
+    found = {stream.name: stream for stream in reader.streams(agent.session_file)}
+    assert (found["a"].open, found["a"].held_frames, found["a"].held_rows) == (True, 1, 100)
+    assert (found["b"].open, found["b"].strategy, found["b"].total_frames) == (False, "arrays", 0)
+    client, options = reader.flight_client(agent.session_file)
+    with client:
+        (answer,) = client.do_action(flight.Action("streams", b""), options)
+        listed = {entry["name"]: entry for entry in json.loads(answer.body.to_pybytes())}
+    assert listed["a"]["total_bytes"] == found["a"].total_bytes
+
+
+@pytest.mark.agent
+def test_real_agent_refuses_a_wrong_token(agent: Agent, tmp_path: Path) -> None:
+    document = json.loads(agent.session_file.read_text()) | {"token": "00" * 16}
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(document))
+    other.chmod(0o600)
+    with pytest.raises(PermissionDenied):
+        reader.streams(other)
+    client, options = reader.flight_client(other)
+    with client, pytest.raises(PermissionDenied):
+        list(reader.flight_frames(client, options, "s"))
+
+
+@pytest.mark.agent
+def test_real_agent_unknown_stream(agent: Agent) -> None:
+    with pytest.raises(NotFound, match="streams: none yet"):
+        reader.open("s", agent.session_file)
+    client, options = reader.flight_client(agent.session_file)
+    with client, pytest.raises(NotFound, match="has no stream 's'"):
+        list(reader.flight_frames(client, options, "s"))
+
+
+@pytest.mark.agent
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how: signal.Signals) -> None:
+    stream = session.stream("s", batch().schema)
+    stream.offload(batch()).wait(timeout=10)
+    results: list[Any] = []
+
+    def follow() -> None:
+        try:
+            with reader.open("s", agent.session_file, timeout=20) as frames:
+                results.extend(frame.batch.num_rows for frame in frames)
+        except Error as error:
+            results.append(error)
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    deadline = time.monotonic() + 10
+    while not results and time.monotonic() < deadline:
+        time.sleep(0.01)
+    agent.stop(how)
+    follower.join(timeout=10)
+    assert not follower.is_alive()
+    assert results[0] == 100
+    assert all(isinstance(error, Error) for error in results[1:])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -55,25 +54,29 @@ def start(session_file: Path, arguments: Sequence[str], log_file: Path | None = 
     _make_directory(session_file)
     line = command(session_file, arguments)
     log = session_file.with_suffix(".log")
-    with log.open("wb") as output:
-        os.fchmod(output.fileno(), 0o600)
-        process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd="/"
-        )
+    log.touch(mode=0o600)
+    # Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_TRUNC, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    pid = os.posix_spawn(line[0], line, os.environ, file_actions=actions, setsid=True)
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
-        status = process.poll()
-        if status is not None:
-            raise Unavailable(f"the agent ended at once (exit status {status}): {_last_line(log_file or log, log)}")
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            raise Unavailable(f"the agent ended at once (exit status {code}): {_last_line(log_file or log, log)}")
         try:
             session = sessionfile.load(session_file)
-            if session.pid == process.pid:
+            if session.pid == pid:
                 return session
         except Error:
             pass  # not there yet, of the agent before, or half way
         time.sleep(0.01)
-    process.terminate()
-    process.wait(timeout=5)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
     raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {_last_line(log_file or log, log)}")
 
 
@@ -81,7 +84,7 @@ def stop(session: SessionFile, timeout: float) -> None:
     """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
     if not session.local:
         raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")
-    name = _process_name(session.pid)
+    name = _program_of(session.pid)
     if name is not None and not name.startswith("wherryd"):
         raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
     try:
@@ -141,9 +144,10 @@ def _make_directory(session_file: Path) -> None:
     session_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _process_name(pid: int) -> str | None:
+def _program_of(pid: int) -> str | None:
+    """Name of the program that `pid` runs; None when it is gone or another user's."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(os.readlink(f"/proc/{pid}/exe")).name.removesuffix(" (deleted)")
     except OSError:
         return None
 

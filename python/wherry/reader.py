@@ -398,11 +398,11 @@ class StreamReader:
                 transfer_ns=int(reply["transfer_ns"]),
                 source_bytes=int(reply["source_bytes"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise Error(f"the agent's answer for {self.name!r} cannot be used: {error!r}") from None
-        except (pa.ArrowInvalid, StopIteration) as error:
+        except (pa.ArrowException, OSError, StopIteration) as error:  # before ValueError, which ArrowInvalid is
             where = f"frame {reply.get('sequence')} of {self.name!r}"
             raise Error(f"{where} is not an Arrow IPC stream: {error}") from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise Error(f"the agent's answer for {self.name!r} cannot be used: {error!r}") from None
         self.next_sequence = frame.sequence + 1
         self._generation = reply.get("generation")
         return frame

@@ -344,12 +344,12 @@ Status SessionCore::drain(std::chrono::nanoseconds timeout) {
 
 // ---------------------------------------------------------------- requests
 
-Result<Bytes> SessionCore::request(std::string_view method, ByteView payload) {
+Result<Bytes> SessionCore::call(std::string_view service, std::string_view method, ByteView payload) {
   if (!broken_.is_ok()) return broken_;
   const Deadline deadline(std::chrono::seconds(30));
   fabric::Request request;
   request.id = next_request_++;
-  request.service = move::kServiceName;
+  request.service = service;
   request.method = method;
   request.payload.assign(payload.begin(), payload.end());
   Status s = channel_.send(static_cast<std::uint16_t>(fabric::ControlType::kRequest), encode(request), deadline);

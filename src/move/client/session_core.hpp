@@ -61,7 +61,9 @@ class SessionCore {
   Status drain(std::chrono::nanoseconds timeout);
 
   // ---- requests
-  Result<Bytes> request(std::string_view method, ByteView payload);
+  Result<Bytes> request(std::string_view method, ByteView payload) { return call(move::kServiceName, method, payload); }
+  /// A request to any service of the agent; blocks for the answer, 30 s at most.
+  Result<Bytes> call(std::string_view service, std::string_view method, ByteView payload);
   [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
 
  private:

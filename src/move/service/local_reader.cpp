@@ -98,9 +98,8 @@ void LocalReaderService::Impl::accept_one(Fd socket) {
   }
   Served& one = served.emplace_back();
   try {
-    one.thread = std::thread([this, &one,
-                              connection = std::make_unique<LocalConnection>(
-                                  catalogue, *arena, token, std::move(socket), stop_event.get())]() mutable {
+    one.thread = std::thread([&one, connection = std::make_unique<LocalConnection>(
+                                        catalogue, *arena, token, std::move(socket), stop_event.get())]() mutable {
       name_thread("wherry-reader");
       try {
         connection->serve();

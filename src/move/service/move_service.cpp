@@ -18,9 +18,7 @@ constexpr std::uint32_t kIpcAlignment = 64;
 constexpr std::size_t kMaxStreamsPerSession = 1024;
 
 /// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
-std::uint32_t alignment_of(Strategy strategy) {
-  return strategy == Strategy::kIpc || strategy == Strategy::kRaw ? kIpcAlignment : kPageAlignment;
-}
+std::uint32_t alignment_of(Strategy strategy) { return strategy == Strategy::kIpc ? kIpcAlignment : kPageAlignment; }
 
 }  // namespace
 

@@ -1,27 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's side of the local reader's protocol, for tests that need it to count, to misbehave or to die at a given moment.
-
-Protocol: src/move/service/local_reader.hpp.
-"""
+"""Agents for tests: wherryd itself, and one for local readers that counts, misbehaves and dies on demand."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import signal
 import socket
+import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from wherry import sessionfile
+from wherry.errors import Error
+
+TOKEN = "6f6e6520746f6b656e"
+
 Reply = dict[str, Any]
 
 
+class Agent:
+    """A running wherryd of a test's own."""
+
+    def __init__(self, directory: Path, program: Path, *arguments: str) -> None:
+        self.session_file = directory / "agent.json"
+        self.log = directory / "agent.out"
+        line = [str(program), "--session-file", str(self.session_file), "--budget", "256MiB", *arguments]
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(line, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            if self.process.poll() is not None:
+                raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")
+            try:
+                self.session = sessionfile.load(self.session_file)
+                break
+            except Error:
+                if time.monotonic() > deadline:
+                    self.stop()
+                    raise AssertionError(f"wherryd was not ready: {self.log.read_text()}") from None
+                time.sleep(0.01)
+
+    def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(with_signal)
+            try:
+                self.process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
 class LocalAgent:
-    """Serves frames out of a memfd. `leases` are those that readers hold; `log` is every request after the greeting."""
+    """The agent's side of the local reader's protocol (src/move/service/local_reader.hpp), frames in a memfd.
+
+    `leases` are those that readers hold; `log` is every request after the greeting.
+    """
 
     def __init__(self, path: Path, token: str, arena_bytes: int = 1 << 20) -> None:
         self.token = token
@@ -130,8 +171,20 @@ class LocalAgent:
 
     def _usual(self, request: Reply, held: set[int]) -> Reply:
         if request["op"] == "list":
-            stream = {"name": "s", "strategy": "ipc", "open": self.open, "generation": 3, "first": 0, "evicted_unread": 0}
-            stream |= {"next": len(self.frames), "held_frames": len(self.frames), "held_rows": 0, "held_bytes": self._used}
+            stream = {
+                "name": "s",
+                "strategy": "ipc",
+                "open": self.open,
+                "generation": 3,
+                "first": 0,
+                "evicted_unread": 0,
+            }
+            stream |= {
+                "next": len(self.frames),
+                "held_frames": len(self.frames),
+                "held_rows": 0,
+                "held_bytes": self._used,
+            }
             return {"ok": True, "streams": [stream | {"total_frames": len(self.frames), "total_bytes": self._used}]}
         with self.changed:
             if request["op"] == "release":
@@ -155,4 +208,11 @@ class LocalAgent:
             self.leases.add(self._next_lease)
             self.changed.notify_all()
             skipped = found[0]["sequence"] - wanted
-            return {"ok": True, "what": "frame", "lease": self._next_lease, "skipped": skipped, "generation": 3, **found[0]}
+            return {
+                "ok": True,
+                "what": "frame",
+                "lease": self._next_lease,
+                "skipped": skipped,
+                "generation": 3,
+                **found[0],
+            }

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line with a real agent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from agents import Agent
+
+from wherry import _agent, _paths, cli, sessionfile
+from wherry.errors import NotFound
+
+pytestmark = pytest.mark.agent
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capfd.readouterr()
+    status = cli.main(list(arguments))
+    out, err = capfd.readouterr()
+    return status, out, err
+
+
+def particles(rows: int = 50, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    return {"id": np.arange(rows, dtype=np.int64) + seed, "x": np.random.default_rng(seed).random((rows, 3))}
+
+
+@pytest.fixture
+def at(agent: Agent) -> list[str]:
+    return ["--agent", str(agent.session_file)]
+
+
+@pytest.fixture
+def stream(agent: Agent) -> Iterator[Any]:
+    """Stream "particles" with three frames of 50 rows, tags 0, 10, 20; open."""
+    import wherry
+
+    with wherry.Session(agent=str(agent.session_file)) as session:
+        opened = session.stream("particles", particles())
+        for i in range(3):
+            opened.offload(particles(seed=i), tag=10 * i).wait(timeout=10)
+        yield opened
+
+
+def test_start_status_stop(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    where = tmp_path / "private" / "agent.json"
+    monkeypatch.setenv("WHERRY_SESSION", str(where))
+    status, out, err = run(capfd, "agent", "start", "--budget", "64MiB", "--metrics", "127.0.0.1:0")
+    assert (status, out) == (0, "")
+    session = sessionfile.load()
+    try:
+        assert f"agent started: pid {session.pid}" in err
+        assert where.stat().st_mode & 0o777 == 0o600
+        assert where.parent.stat().st_mode & 0o777 == 0o700
+        assert session.token not in err
+
+        status, _, err = run(capfd, "agent", "start")
+        assert status == 1
+        assert f"an agent runs already: pid {session.pid}" in err
+
+        status, out, _ = run(capfd, "agent", "status")
+        assert status == 0
+        assert f"pid {session.pid}" in out
+        assert "no streams yet" in out
+        assert session.token not in out
+        status, _, err = run(capfd, "agent", "stop")
+        assert status == 0
+        assert "agent stopped" in err
+        assert not where.exists()
+        assert not sessionfile.process_exists(session.pid)
+        with pytest.raises(NotFound):
+            sessionfile.load()
+    finally:
+        if sessionfile.process_exists(session.pid):
+            os.kill(session.pid, signal.SIGKILL)
+        os.waitpid(session.pid, 0)
+
+
+def test_wrong_setting_is_reported_in_the_agents_own_words(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path
+) -> None:
+    status, _, err = run(capfd, "agent", "start", "--budget", "plenty", "--session-file", str(tmp_path / "a.json"))
+    assert status == 1
+    assert "plenty" in err
+    assert "Traceback" not in err
+
+
+def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
+    where = tmp_path / "agent.json"
+    line = [sys.executable, "-m", "wherry.cli", "agent", "start", "--foreground", "--session-file", str(where)]
+    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    process = subprocess.Popen(
+        [*line, "--budget", "64MiB"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while not where.exists() and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.02)
+        assert sessionfile.load(where).pid == process.pid
+        process.terminate()
+        assert process.wait(timeout=15) == 0
+        assert not where.exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_status_as_json(capfd: pytest.CaptureFixture[str], agent: Agent, at: list[str], stream: Any) -> None:
+    status, out, _ = run(capfd, "agent", "status", "--json", *at)
+    assert status == 0
+    document = json.loads(out)
+    assert document["pid"] == agent.process.pid
+    (only,) = document["streams"]
+    assert (only["name"], only["total_frames"], only["open"]) == ("particles", 3, True)
+    assert document["flight"].startswith("grpc://127.0.0.1:")
+    assert "token" not in out
+
+
+def test_metrics_are_read(make_agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    agent = make_agent("--metrics", "127.0.0.1:0")
+    metrics = _agent.read_metrics(agent.session)
+    assert metrics
+    assert all(name.startswith("wherry") for name in metrics)
+    status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))
+    assert status == 0
+    assert next(iter(metrics)).split("{")[0] in out
+
+
+def test_streams(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any) -> None:
+    status, out, _ = run(capfd, "streams", *at)
+    assert status == 0
+    assert "particles" in out
+    assert "open" in out
+    status, out, _ = run(capfd, "streams", "--json", *at)
+    assert [entry["name"] for entry in json.loads(out)] == ["particles"]
+
+
+def test_cat_csv(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any) -> None:
+    status, out, _ = run(capfd, "cat", "particles", "--format", "csv", *at)
+    assert status == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == 150
+    assert [row["tag"] for row in rows[::50]] == ["0", "10", "20"]
+    want = particles(seed=2)
+    assert [int(row["id"]) for row in rows[100:]] == want["id"].tolist()
+    assert [json.loads(row["x"]) for row in rows[100:]] == want["x"].tolist()
+
+
+def test_cat_limit_counts_rows_over_frames(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any) -> None:
+    _, out, _ = run(capfd, "cat", "particles", "--format", "csv", "--limit", "60", *at)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["frame"] for row in rows] == ["0"] * 50 + ["1"] * 10
+
+
+def test_cat_arrow_file(capfd: pytest.CaptureFixture[str], tmp_path: Path, at: list[str], stream: Any) -> None:
+    target = tmp_path / "p.arrow"
+    status, out, _ = run(capfd, "cat", "particles", "--format", "arrow", "--out", str(target), *at)
+    assert (status, out) == (0, "")
+    with pa.ipc.open_stream(target) as source:
+        batches = list(source)
+    assert len(batches) == 3
+    for i, batch in enumerate(batches):
+        want = particles(seed=i)
+        np.testing.assert_array_equal(batch.column("id").to_numpy(), want["id"])
+        np.testing.assert_array_equal(batch.column("x").flatten().to_numpy().reshape(-1, 3), want["x"])
+
+
+def test_cat_table(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any) -> None:
+    status, out, _ = run(capfd, "cat", "particles", *at)
+    assert status == 0
+    assert "frame 0, tag 0: 50 rows" in out
+    assert "frame 1" not in out, "twenty rows, unless asked for more"
+
+
+def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
+    line = [sys.executable, "-m", "wherry.cli", "cat", "particles", "--follow", "--format", "csv", *at]
+    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(0.5)
+        stream.offload(particles(seed=3), tag=30).wait(timeout=10)
+        stream.close()
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (0, "")
+    assert len(list(csv.DictReader(io.StringIO(out)))) == 200
+
+
+def test_cat_of_a_stream_that_is_not_there(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any) -> None:
+    status, out, err = run(capfd, "cat", "waves", *at)
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "no stream 'waves'" in err
+    assert "streams: particles" in err
+
+
+def test_agent_that_was_killed(capfd: pytest.CaptureFixture[str], agent: Agent, at: list[str]) -> None:
+    agent.process.kill()
+    agent.process.wait()
+    for command in (["streams"], ["agent", "status"], ["agent", "stop"]):
+        status, _, err = run(capfd, *command, *at)
+        assert status == 1
+        assert "has gone; start one with" in err

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole path in one process: a session's offloads, the agent's frames, and Arrow's own Flight client reading them.
+#include <arrow/api.h>
+#include <arrow/flight/api.h>
+
+#include <numeric>
+
+#include "agent/testing.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::eventually;
+using testing_support::TemporaryDirectory;
+using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
+
+/// All frames that a stream holds, through a stock Flight client.
+std::vector<std::shared_ptr<arrow::RecordBatch>> read_all(Agent& agent, const std::string& stream) {
+  auto location = arrow::flight::Location::Parse(agent.flight_uri()).ValueOrDie();
+  auto client = arrow::flight::FlightClient::Connect(location).ValueOrDie();
+  arrow::flight::FlightCallOptions options;
+  options.headers.emplace_back("authorization", "Bearer " + agent.token());
+  auto reader = client->DoGet(options, arrow::flight::Ticket{stream});
+  if (!reader.ok()) return {};
+  std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
+  for (;;) {
+    auto chunk = (*reader)->Next();
+    if (!chunk.ok() || chunk->data == nullptr) break;
+    EXPECT_TRUE(chunk->data->ValidateFull().ok());
+    batches.push_back(chunk->data);
+  }
+  return batches;
+}
+
+std::vector<double> ramp(std::size_t n, double from) {
+  std::vector<double> v(n);
+  std::iota(v.begin(), v.end(), from);
+  return v;
+}
+
+std::shared_ptr<arrow::Array> as_arrow(const std::vector<double>& v) {
+  arrow::DoubleBuilder builder;
+  EXPECT_TRUE(builder.AppendValues(v).ok());
+  return builder.Finish().ValueOrDie();
+}
+
+class Strategies : public testing::TestWithParam<Strategy> {};
+
+TEST_P(Strategies, HeapRegisteredAndAllocatedMemoryArriveAlike) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  EXPECT_EQ(session.info().heap, Verdict::kOneSided);
+  EXPECT_EQ(session.info().allocated, Verdict::kOneSided);
+  EXPECT_TRUE(session.info().mapped);
+  auto stream = session.open_stream({.name = "s", .strategy = GetParam()}, {field<double>("x"), field<double>("y")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  // Odd sizes, and one that takes several transfer units.
+  for (const std::size_t rows : {1UL, 1001UL, (9UL << 20) / 8 + 3}) {
+    const auto heap = ramp(rows, 0.5);
+    auto memory = session.allocate(rows * sizeof(double));
+    ASSERT_TRUE(memory);
+    const auto y = ramp(rows, -7);
+    std::copy(y.begin(), y.end(), memory->as<double>().begin());
+    auto ticket = stream->post({Column(heap), Column(memory->as<double>().first(rows))}, {.tag = rows});
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    Status s = ticket->wait(20s);
+    ASSERT_TRUE(s) << s.message();
+    EXPECT_GT(ticket->transfer_ns(), 0U);
+    auto region = session.register_memory(heap.data(), heap.size() * sizeof(double));
+    ASSERT_TRUE(region);
+    ticket = stream->post({Column(heap), Column(memory->as<double>().first(rows))});
+    ASSERT_TRUE(ticket);
+    ASSERT_TRUE(ticket->wait(20s));
+    const auto batches = read_all(agent.agent(), "s");
+    ASSERT_GE(batches.size(), 2U);
+    for (std::size_t i = batches.size() - 2; i < batches.size(); ++i) {
+      EXPECT_TRUE(batches[i]->column(0)->Equals(as_arrow(heap)));
+      EXPECT_TRUE(batches[i]->column(1)->Equals(as_arrow(y)));
+    }
+  }
+  EXPECT_TRUE(stream->close());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Strategies,
+                         testing::Values(Strategy::kArrays, Strategy::kRecordBatch, Strategy::kIpc, Strategy::kIpcPageAligned, Strategy::kCAbi),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST(Raw, BuffersOfAnySizeBecomeRows) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "raw", .strategy = Strategy::kRaw}, {});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::string a = "hello";
+  const std::string b;
+  const std::string c(100'000, 'x');
+  const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), std::as_bytes(std::span(c))};
+  auto ticket = stream->post_raw(buffers);
+  ASSERT_TRUE(ticket) << ticket.status().message();
+  ASSERT_TRUE(ticket->wait(10s));
+  const auto batches = read_all(agent.agent(), "raw");
+  ASSERT_EQ(batches.size(), 1U);
+  const auto& column = static_cast<const arrow::LargeBinaryArray&>(*batches[0]->column(0));
+  ASSERT_EQ(column.length(), 3);
+  EXPECT_EQ(column.GetView(0), a);
+  EXPECT_EQ(column.GetView(1), b);
+  EXPECT_EQ(column.GetView(2), c);
+  auto wrong = stream->post({Column(std::span<const double>())});
+  EXPECT_EQ(wrong.status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Tickets, ManyInFlightKeepTheirOrder) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "many", .retention = {.frames = 0}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  std::vector<std::vector<double>> data;
+  for (int i = 0; i < 200; ++i) data.push_back(ramp(static_cast<std::size_t>(1 + (i * 7919) % 50'000), i));
+  std::vector<Ticket> tickets;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    auto ticket = stream->post({Column(data[i])}, {.tag = i, .wait_for_ticket = 10s});
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    tickets.push_back(*ticket);
+  }
+  ASSERT_TRUE(session.drain(20s));
+  EXPECT_EQ(session.in_flight(), 0U);
+  const auto batches = read_all(agent.agent(), "many");
+  ASSERT_EQ(batches.size(), data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    EXPECT_TRUE(tickets[i].ready());
+    EXPECT_EQ(batches[i]->num_rows(), static_cast<std::int64_t>(data[i].size()));
+    EXPECT_TRUE(batches[i]->column(0)->Equals(as_arrow(data[i]))) << i;
+  }
+}
+
+TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
+  ThreadAgent agent;
+  SessionOptions options = agent.options();
+  options.max_tickets = 4;
+  auto session = Session::open(options);
+  ASSERT_TRUE(session);
+  // Nobody reads, and nothing may be lost: two frames, then offloads wait.
+  auto stream = session->open_stream({.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const auto x = ramp(1000, 0);
+  int posted = 0;
+  Result<Ticket> ticket = Status(StatusCode::kInternal, "");
+  const Deadline deadline(5s);
+  while (!deadline.passed()) {
+    ticket = stream->post({Column(x)});
+    if (ticket) ++posted;
+    else if (posted == 6) break;
+  }
+  EXPECT_EQ(posted, 6);
+  EXPECT_TRUE(ticket.status().is_would_block());
+  EXPECT_EQ(session->in_flight(), 4U);
+  std::size_t read = 0;
+  const Deadline reading(10s);
+  while (session->in_flight() != 0 && !reading.passed()) read += read_all(agent.agent(), "full").size();
+  EXPECT_EQ(session->in_flight(), 0U);
+  EXPECT_GE(read, 4U);
+}
+
+TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
+  AgentConfig config;
+  config.budget = 8 << 20;
+  ThreadAgent agent(config);
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "b", .retention = {.frames = 0, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const auto huge = ramp((16 << 20) / 8, 0);
+  auto ticket = stream->post({Column(huge)});
+  ASSERT_TRUE(ticket);
+  EXPECT_EQ(ticket->wait(10s).code(), StatusCode::kResourceExhausted);
+  const auto half = ramp((5 << 20) / 8, 0);
+  ASSERT_TRUE(stream->post({Column(half)})->wait(10s));
+  ticket = stream->post({Column(half)}, {.deadline = 100ms});
+  ASSERT_TRUE(ticket);
+  EXPECT_EQ(ticket->wait(10s).code(), StatusCode::kDeadlineExceeded);
+  // With the rule that lets old frames go, the same sequence never waits.
+  auto evicting = session.open_stream({.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
+  ASSERT_TRUE(evicting);
+  read_all(agent.agent(), "b");
+  const auto quarter = ramp((2 << 20) / 8, 0);
+  for (int i = 0; i < 20; ++i) {
+    const Status s = evicting->post({Column(quarter)})->wait(10s);
+    ASSERT_TRUE(s) << i << s.message();
+  }
+  EXPECT_EQ(session.open_stream({.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Streams, OneWriterANameUntilItCloses) {
+  ThreadAgent agent;
+  Session first = agent.open();
+  Session second = agent.open();
+  auto stream = first.open_stream({.name = "n"}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  EXPECT_EQ(second.open_stream({.name = "n"}, {field<double>("x")}).status().code(), StatusCode::kAlreadyExists);
+  ASSERT_TRUE(stream->close());
+  EXPECT_EQ(stream->post({Column(std::span<const double>())}).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(second.open_stream({.name = "n"}, {field<double>("x")}));
+  EXPECT_EQ(second.open_stream({.name = "u"}, {field("u", "+ud:0")}).status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(second.open_stream({.name = "a/b"}, {field<double>("x")}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Streams, CloseWaitsForWhatWasPosted) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  for (int round = 0; round < 50; ++round) {
+    auto stream = session.open_stream({.name = "c" + std::to_string(round)}, {field<double>("x")});
+    ASSERT_TRUE(stream);
+    const auto x = ramp(1000, round);
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({Column(x)}));
+    ASSERT_TRUE(stream->close());
+    for (const Ticket& t : tickets) {
+      const Status s = t.wait(5s);
+      ASSERT_TRUE(s) << s.message();
+    }
+    ASSERT_EQ(read_all(agent.agent(), stream->name()).size(), 3U);
+  }
+}
+
+TEST(Columns, WrongOnesAreRefusedAtTheCall) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "w"}, {field<double>("x"), field<double>("y")});
+  ASSERT_TRUE(stream);
+  const auto x = ramp(10, 0);
+  const auto y = ramp(11, 0);
+  EXPECT_EQ(stream->post({Column(x)}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(stream->post({Column(x), Column(y)}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(stream->post({Column(x), Column(x), Column(x)}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(stream->post({Column(x), Column(x)})->wait(5s));
+}
+
+TEST(Regions, UnregisterTooEarlyIsRefused) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "r", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const auto x = ramp(1000, 0);
+  auto region = session.register_memory(x.data(), x.size() * 8);
+  ASSERT_TRUE(region);
+  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  auto waiting = stream->post({Column(x)});  // the stream is full
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting->wait(20ms).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(region->unregister().code(), StatusCode::kFailedPrecondition);
+  read_all(agent.agent(), "r");
+  ASSERT_TRUE(waiting->wait(5s));
+  EXPECT_TRUE(region->unregister());
+  EXPECT_EQ(region->unregister().code(), StatusCode::kFailedPrecondition);
+  // The memory is ordinary again: offloading it registers it for the time of the offload.
+  read_all(agent.agent(), "r");
+  EXPECT_TRUE(stream->post({Column(x)})->wait(5s));
+}
+
+TEST(Sinks, FilesAppearComplete) {
+  ThreadAgent agent;
+  TemporaryDirectory directory;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const auto x = ramp(100, 0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("f-00000002.arrow")); }));
+}
+
+TEST(Load, TenThousandOffloadsFromFourClientsLeaveMemoryFlat) {
+  AgentConfig config;
+  config.budget = 64 << 20;
+  config.flight = "off";
+  ThreadAgent agent(config);
+  constexpr int kClients = 4;
+  constexpr int kEach = 2500;
+  std::atomic<int> done{0};
+  const auto resident = [] {
+    std::FILE* file = std::fopen("/proc/self/statm", "r");
+    long total = 0;
+    long pages = 0;
+    if (file == nullptr || std::fscanf(file, "%ld %ld", &total, &pages) != 2) pages = -1;
+    if (file != nullptr) std::fclose(file);
+    return pages * 4096 / 1024;
+  };
+  std::atomic<long> early{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.emplace_back([&, c] {
+      Session session = agent.open();
+      auto stream = session.open_stream({.name = "client" + std::to_string(c), .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
+      ASSERT_TRUE(stream);
+      const auto x = ramp(4096, c);
+      const std::vector<float> y(4096, 1.0F);
+      for (int i = 0; i < kEach; ++i) {
+        const std::size_t rows = 1 + static_cast<std::size_t>(i * 31 + c) % 4096;
+        auto ticket = stream->post({Column(std::span(x).first(rows)), Column(std::span(y).first(rows))}, {.wait_for_ticket = 20s});
+        ASSERT_TRUE(ticket) << ticket.status().message();
+        if (++done == kClients * kEach / 5) early = resident();
+      }
+      const Status s = session.drain(20s);
+      ASSERT_TRUE(s) << s.message();
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(done.load(), kClients * kEach);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(resident() - early.load(), 8 * 1024) << "KiB more after 10,000 offloads than after 2,000";
+#endif
+}
+
+TEST(Shutdown, ClientsAreToldAndTheSessionFileGoes) {
+  auto agent = std::make_unique<ThreadAgent>();
+  Session session = agent->open();
+  auto stream = session.open_stream({.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  const auto x = ramp(10, 0);
+  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  auto waiting = stream->post({Column(x)});
+  const std::string file = agent->session_file();
+  std::thread stopper([&] { agent->stop(); });
+  const Status s = waiting->wait(20s);
+  stopper.join();
+  EXPECT_EQ(s.code(), StatusCode::kUnavailable) << s.message();
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_EQ(stream->post({Column(x)}).status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace wherry

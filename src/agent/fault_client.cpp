@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client that misbehaves, for fault_test: fault_client SESSION_FILE SCENARIO
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "wherry/move.hpp"
+
+using namespace wherry;
+using namespace std::chrono_literals;
+
+namespace {
+
+int fail(const char* where, const Status& s) {
+  std::fprintf(stderr, "fault_client: %s: %s\n", where, s.to_string().c_str());
+  return 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string_view scenario = argv[2];
+  SessionOptions options;
+  options.agent = argv[1];
+  auto session = Session::open(options);
+  if (!session) return fail("open", session.status());
+  const Retention lossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
+  auto stream = session->open_stream({.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
+  if (!stream) return fail("open_stream", stream.status());
+
+  if (scenario == "die") {
+    // Large enough that a kill arrives while gets are under way; posts for ever.
+    const std::vector<double> x((64 << 20) / 8, 1.0);
+    std::puts("posting");
+    std::fflush(stdout);
+    for (;;) (void)stream->post({Column(x)}, {.wait_for_ticket = 10s});
+  }
+  if (scenario == "wait") {
+    // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within seconds.
+    const std::vector<double> x(1000, 1.0);
+    auto first = stream->post({Column(x)});
+    if (!first || !first->wait(10s)) return 3;
+    auto second = stream->post({Column(x)});
+    if (!second) return fail("post", second.status());
+    std::puts("waiting");
+    std::fflush(stdout);
+    const Status s = second->wait(30s);
+    return s.code() == StatusCode::kUnavailable ? 0 : fail("wait", s);
+  }
+  if (scenario == "unmap") {
+    // Memory that goes while an offload reads it: that ticket fails, the next one works.
+    const std::size_t bytes = 8 << 20;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    std::memset(memory, 1, bytes);
+    auto region = session->register_memory(memory, bytes);
+    if (!region) return fail("register", region.status());
+    munmap(memory, bytes);
+    const std::span<const double> gone(static_cast<const double*>(memory), bytes / 8);
+    const std::vector<double> fine(1000, 2.0);
+    auto bad = stream->post({Column(gone)});
+    auto good = stream->post({Column(fine)});
+    if (!bad || !good) return 3;
+    const Status s = bad->wait(10s);
+    if (s.code() != StatusCode::kSourceFault) return fail("the unmapped one", s);
+    if (Status g = good->wait(10s); !g) return fail("the good one posted with it", g);
+    auto later = stream->post({Column(fine)});
+    if (Status l = later->wait(10s); !l) return fail("the good one posted later", l);
+    return good->sequence() == 0 && later->sequence() == 1 ? 0 : 4;
+  }
+  return 2;
+}

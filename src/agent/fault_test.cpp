@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong, with real processes: each ends in a clear error or a clean state, and the agent serves on.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "agent/testing.hpp"
+#include "base/socket.hpp"
+#include "fabric/control.hpp"
+#include "move/client/session_core.hpp"
+#include "move/message.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::Child;
+using testing_support::eventually;
+using testing_support::TemporaryDirectory;
+using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
+using fabric::ControlType;
+
+class AgentProcess {
+ public:
+  explicit AgentProcess(std::vector<std::string> more = {}) : file_(directory_.file("agent.json")) {
+    std::vector<std::string> arguments{"--session-file", file_, "--budget", "512MiB", "--log-level", "error", "--flight", "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments);
+    EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
+  }
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] Child& child() { return *child_; }
+  [[nodiscard]] SessionOptions options() const {
+    SessionOptions o;
+    o.agent = file_;
+    return o;
+  }
+  [[nodiscard]] std::string metrics() const {
+    auto file = read_session_file(file_);
+    if (!file) return {};
+    const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
+    auto socket = connect_tcp(*parse_host_port(at), Deadline(5s));
+    if (!socket) return {};
+    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
+    std::string text;
+    char chunk[4096];
+    const Deadline deadline(5s);
+    while (!deadline.passed()) {
+      const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
+      if (n == 0) break;
+      if (n > 0) text.append(chunk, static_cast<std::size_t>(n));
+      else std::this_thread::sleep_for(1ms);
+    }
+    return text;
+  }
+  [[nodiscard]] double metric(const std::string& name) const {
+    std::istringstream lines(metrics());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(name + " ")) return std::stod(line.substr(name.size() + 1));
+    }
+    return -1;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string file_;
+  std::unique_ptr<Child> child_;
+};
+
+/// The agent still does its work.
+void expect_alive(const SessionOptions& options, const char* stream_name = "alive") {
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = stream_name}, {field<double>("x")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::vector<double> x(1000, 1.0);
+  const Status s = stream->post({Column(x)})->wait(10s);
+  EXPECT_TRUE(s) << s.message();
+}
+
+TEST(Faults, ClientKilledMidTransfer_ExpectItsMemoryBackAndNoHalfFrame) {
+  AgentProcess agent;
+  for (int round = 0; round < 3; ++round) {
+    {
+      Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die"});
+      ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_offloads_total") > round * 3; })) << agent.metrics();
+      std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
+      client.kill(SIGKILL);
+      client.wait();
+    }
+    ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
+    EXPECT_EQ(agent.metric("wherry_move_queued"), 0);
+    // Two kept frames of 64 MiB and the probe's page, no more.
+    EXPECT_LT(agent.metric("wherry_agent_used_bytes"), 200 << 20);
+  }
+  expect_alive(agent.options());
+  EXPECT_FALSE(agent.child().ended());
+}
+
+TEST(Faults, AgentKilledWithTicketsWaiting_ExpectUnavailableWithinSeconds) {
+  AgentProcess agent;
+  Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "wait"});
+  ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
+  agent.child().kill(SIGKILL);
+  const Deadline deadline(5s);
+  while (!client.ended() && !deadline.passed()) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(client.ended()) << "the client hangs on a dead agent";
+  EXPECT_EQ(client.wait(), 0);
+}
+
+TEST(Faults, SourceMemoryGone_ExpectSourceFaultAndTheSessionGoesOn) {
+  AgentProcess agent;
+  Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "unmap"});
+  EXPECT_EQ(client.wait(), 0);
+  expect_alive(agent.options());
+}
+
+TEST(Faults, SigtermDrainsAndExitsCleanly) {
+  AgentProcess agent;
+  expect_alive(agent.options());
+  agent.child().kill(SIGTERM);
+  EXPECT_EQ(agent.child().wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(agent.file()));
+}
+
+TEST(Faults, WrongToken_ExpectPermissionDenied) {
+  ThreadAgent agent;
+  SessionOptions options;
+  options.agent = agent.agent().address();
+  options.token = "0123456789abcdef";
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kPermissionDenied);
+  options.token = "";
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kPermissionDenied);
+  options.token = agent.agent().token();
+  auto session = Session::open(options);
+  EXPECT_TRUE(session) << session.status().message();
+}
+
+TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
+  ThreadAgent agent;
+  auto socket = connect_tcp(*parse_host_port(agent.agent().address()), Deadline(5s));
+  ASSERT_TRUE(socket);
+  FrameChannel channel(*std::move(socket));
+  fabric::Hello hello;
+  hello.version = 77;
+  hello.token = agent.agent().token();
+  ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(5s)));
+  auto frame = channel.receive(Deadline(5s));
+  ASSERT_TRUE(frame);
+  auto failure = fabric::decode_failure(frame->payload);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, StatusCode::kVersionMismatch);
+  EXPECT_NE(failure->message.find("77"), std::string::npos);
+}
+
+TEST(Faults, TransportByName_ExpectItOrAnError) {
+  ThreadAgent agent;
+  SessionOptions options = agent.options();
+  options.transport = Transport::kRdma;
+  const auto rdma = Session::open(options);
+  if (!rdma) {
+    EXPECT_EQ(rdma.status().code(), StatusCode::kUnsupported) << rdma.status().message();
+  }
+  options.transport = Transport::kTcp;
+  auto tcp = Session::open(options);
+  ASSERT_TRUE(tcp) << tcp.status().message();
+  EXPECT_NE(tcp->info().transports.find("tcp"), std::string::npos);
+  EXPECT_EQ(tcp->info().heap, Verdict::kEmulated);
+  // Emulated gets need the client's progress thread; the result is the same.
+  auto stream = tcp->open_stream({.name = "tcp"}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const std::vector<double> x(1 << 20, 3.0);
+  for (int i = 0; i < 3; ++i) {
+    const Status s = stream->post({Column(x)})->wait(20s);
+    ASSERT_TRUE(s) << s.message();
+  }
+  AgentConfig only;
+  only.transport = Transport::kTcp;
+  ThreadAgent tcp_agent(only);
+  options = tcp_agent.options();
+  options.transport = Transport::kShm;
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
+  ThreadAgent agent;
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    auto socket = connect_tcp(*parse_host_port(agent.agent().address()), Deadline(5s));
+    ASSERT_TRUE(socket);
+    std::string bytes(1 + random() % 3000, 0);
+    for (char& b : bytes) b = static_cast<char>(random());
+    if (round % 2 == 0) {
+      // A plausible frame around nonsense gets past the first check.
+      const auto length = static_cast<std::uint32_t>(bytes.size() - 4 < 2 || bytes.size() < 8 ? 2 : bytes.size() - 4);
+      std::memcpy(bytes.data(), &length, std::min<std::size_t>(4, bytes.size()));
+      if (bytes.size() > 5) bytes[4] = static_cast<char>(1 + random() % 8), bytes[5] = 0;
+    }
+    (void)::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  expect_alive(agent.options());
+}
+
+TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
+  ThreadAgent agent;
+  auto session = Session::open(agent.options());
+  ASSERT_TRUE(session);
+  auto stream = session->open_stream({.name = "lies"}, {field<double>("x"), utf8("s")});
+  ASSERT_TRUE(stream);
+  const std::vector<double> x(100, 1.0);
+  std::vector<std::int32_t> offsets(101);
+  for (int i = 0; i <= 100; ++i) offsets[static_cast<std::size_t>(i)] = i;
+  const std::string text(100, 't');
+  ASSERT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(5s));
+
+  // The client half refuses what is wrong; a hostile one would not. SessionCore sends any list of nodes and buffers.
+  struct Lie {
+    const char* what;
+    std::uint64_t rows;
+    std::vector<move::NodeRef> nodes;
+    std::vector<move::BufferRef> buffers;
+  };
+  const auto at = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
+  const move::BufferRef xs{at(x.data()), 800, 0, 0, 0};
+  const move::BufferRef os{at(offsets.data()), 404, 0, 0, 0};
+  const move::BufferRef ts{at(text.data()), 100, 0, 0, 0};
+  const std::vector<Lie> lies{
+      {"too few buffers", 100, {{100, 0}, {100, 0}}, {xs}},
+      {"too many nodes", 100, {{100, 0}, {100, 0}, {100, 0}}, {xs, os, ts}},
+      {"rows beyond reason", 1ULL << 62, {{1LL << 62, 0}, {1LL << 62, 0}}, {xs, os, ts}},
+      {"negative rows", 100, {{-1, 0}, {-1, 0}}, {xs, os, ts}},
+      {"more rows than bytes", 200, {{200, 0}, {200, 0}}, {xs, os, ts}},
+      {"nulls beyond rows", 100, {{100, 500}, {100, 0}}, {{at(x.data()), 13, 0, 0, 0}, xs, os, ts}},
+      {"data shorter than its offsets say", 100, {{100, 0}, {100, 0}}, {xs, os, {at(text.data()), 50, 0, 0, 0}}},
+  };
+  for (const Lie& lie : lies) {
+    move::FlatOffload flat;
+    flat.nodes = lie.nodes;
+    flat.buffers = lie.buffers;
+    std::vector<std::uint32_t> hints;
+    auto ticket = session->core()->post(1, lie.rows, flat, hints, {});
+    ASSERT_TRUE(ticket) << lie.what;
+    const Status s = session->core()->wait(*ticket, 5s);
+    EXPECT_TRUE(s.code() == StatusCode::kInvalidArgument || s.code() == StatusCode::kSourceFault) << lie.what << ": " << s.to_string();
+  }
+  move::FlatOffload none;
+  std::vector<std::uint32_t> hints;
+  auto ticket = session->core()->post(999, 0, none, hints, {});
+  EXPECT_EQ(session->core()->wait(*ticket, 5s).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(5s));
+}
+
+TEST(Faults, NoAgent_ExpectAClearError) {
+  SessionOptions options;
+  options.agent = "/no/such/agent.json";
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kNotFound);
+  options.agent = "127.0.0.1:1";
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnavailable);
+  options.agent = "embedded";
+  options.embedded.program = "/no/such/wherryd";
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kNotFound);
+  options.max_tickets = 3;
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Faults, EmbeddedAgentStartsServesAndEndsWithItsSession) {
+  SessionOptions options;
+  options.agent = "embedded";
+  options.embedded.program = WHERRYD_PROGRAM;
+  options.embedded.budget_bytes = 64 << 20;
+  int pid = 0;
+  {
+    auto session = Session::open(options);
+    ASSERT_TRUE(session) << session.status().message();
+    pid = session->info().agent_pid;
+    EXPECT_EQ(::kill(pid, 0), 0);
+    auto stream = session->open_stream({.name = "e"}, {field<double>("x")});
+    const std::vector<double> x(1000, 1.0);
+    EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
+  }
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(Faults, SessionsBeyondTheLimitAreTurnedAway) {
+  AgentConfig config;
+  config.max_sessions = 2;
+  ThreadAgent agent(config);
+  auto a = Session::open(agent.options());
+  auto b = Session::open(agent.options());
+  ASSERT_TRUE(a);
+  ASSERT_TRUE(b);
+  EXPECT_EQ(Session::open(agent.options()).status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "base/bytes.hpp"
+#include "base/copy.hpp"
+#include "base/cpu.hpp"
+#include "base/log.hpp"
+#include "base/socket.hpp"
+
+namespace wherry {
+namespace {
+
+TEST(Reader, StaysFailedAfterAShortRead) {
+  Writer out;
+  out.put(std::uint32_t{7});
+  out.put_string("abc");
+  Reader in(out.bytes());
+  EXPECT_EQ(in.get<std::uint32_t>(), 7U);
+  EXPECT_EQ(in.get_string(), "abc");
+  EXPECT_TRUE(in.at_end());
+  EXPECT_EQ(in.get<std::uint64_t>(), 0U);
+  EXPECT_FALSE(in.ok());
+  EXPECT_EQ(in.get_string(), "");
+}
+
+TEST(Reader, ALengthBeyondTheEndIsAFailureNotARead) {
+  Writer out;
+  out.put(std::uint32_t{0xffffffff});
+  Reader in(out.bytes());
+  EXPECT_TRUE(in.get_bytes().empty());
+  EXPECT_FALSE(in.ok());
+}
+
+TEST(CopyStreaming, EqualsMemcpyAtEveryAlignmentAndSize) {
+  std::vector<std::byte> from(5000);
+  std::mt19937 random(1);
+  for (auto& b : from) b = static_cast<std::byte>(random());
+  for (const std::size_t bytes : {0UL, 1UL, 63UL, 64UL, 65UL, 127UL, 128UL, 1000UL, 4096UL}) {
+    for (std::size_t shift_to = 0; shift_to < 64; shift_to += 7) {
+      for (std::size_t shift_from = 0; shift_from < 64; shift_from += 13) {
+        std::vector<std::byte> to(5000, std::byte{0xAA});
+        copy_streaming(to.data() + shift_to, from.data() + shift_from, bytes);
+        ASSERT_EQ(std::memcmp(to.data() + shift_to, from.data() + shift_from, bytes), 0) << bytes;
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          if (i < shift_to || i >= shift_to + bytes) {
+            ASSERT_EQ(to[i], std::byte{0xAA}) << i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(HostPort, TakesNamesAndBothFamilies) {
+  EXPECT_EQ(parse_host_port("127.0.0.1:80")->port, 80);
+  EXPECT_EQ(parse_host_port("[::1]:81")->host, "::1");
+  EXPECT_EQ(parse_host_port("[::1]:81")->to_string(), "[::1]:81");
+  for (const char* wrong : {"", ":", "host", "host:", "host:x", "host:70000", ":80", "host:-1", "host:80x"}) {
+    EXPECT_FALSE(parse_host_port(wrong)) << wrong;
+  }
+}
+
+struct Pair {
+  FrameChannel a, b;
+  int raw = -1;
+};
+Pair make_pair() {
+  int fds[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  return {FrameChannel(Fd(fds[0])), FrameChannel(Fd(fds[1])), fds[0]};
+}
+
+TEST(FrameChannel, CarriesFramesOfAnySizeUpToTheLimit) {
+  Pair p = make_pair();
+  Bytes large(kMaxFrameBytes - 2, std::byte{5});
+  std::thread sender([&] {
+    EXPECT_TRUE(p.a.send(1, {}, Deadline(std::chrono::seconds(5))));
+    EXPECT_TRUE(p.a.send(2, large, Deadline(std::chrono::seconds(5))));
+  });
+  auto first = p.b.receive(Deadline(std::chrono::seconds(5)));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->type, 1);
+  auto second = p.b.receive(Deadline(std::chrono::seconds(5)));
+  sender.join();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->payload, large);
+  large.push_back({});
+  EXPECT_EQ(p.a.send(3, large, Deadline(std::chrono::seconds(1))).code(), StatusCode::kInvalidArgument);
+}
+
+TEST(FrameChannel, ReceiveAbsurdLength_ExpectProtocolError) {
+  Pair p = make_pair();
+  const std::uint32_t absurd = 0xfffffff0;
+  ASSERT_EQ(::send(p.raw, &absurd, 4, 0), 4);
+  ASSERT_EQ(::send(p.raw, &absurd, 4, 0), 4);
+  EXPECT_EQ(p.b.receive(Deadline(std::chrono::seconds(1))).status().code(), StatusCode::kProtocol);
+}
+
+TEST(FrameChannel, PeerLeaves_ExpectUnavailable) {
+  Pair p = make_pair();
+  EXPECT_FALSE(p.b.peer_gone());
+  EXPECT_EQ(p.b.receive(Deadline(std::chrono::milliseconds(5))).status().code(), StatusCode::kDeadlineExceeded);
+  p.a.close();
+  EXPECT_TRUE(p.b.peer_gone());
+  EXPECT_EQ(p.b.receive(Deadline(std::chrono::seconds(1))).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(p.b.send(1, {}, Deadline(std::chrono::seconds(1))).code(), StatusCode::kUnavailable);
+}
+
+TEST(Cpu, RefusesACoreThatIsNotThere) {
+  EXPECT_FALSE(pin_thread({-1}));
+  EXPECT_FALSE(pin_thread({1000}));
+  const auto cores = allowed_cores();
+  ASSERT_FALSE(cores.empty());
+  EXPECT_TRUE(pin_thread({cores.front()}));
+  EXPECT_EQ(current_core(), cores.front());
+  EXPECT_TRUE(pin_thread(cores));
+}
+
+TEST(Log, NamesTheLevelsItKnows) {
+  const Status s = init_log("loud", "");
+  EXPECT_EQ(s.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(s.message().find("debug"), std::string::npos);
+  EXPECT_EQ(init_log("info", "/no/such/directory/x").code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Status, SaysWhatAndWhy) {
+  EXPECT_EQ(Status(StatusCode::kSourceFault, "buffer 3").to_string(), "source fault: buffer 3");
+  EXPECT_TRUE(Status::would_block().is_would_block());
+  for (int c = 0; c <= static_cast<int>(StatusCode::kInternal); ++c) {
+    EXPECT_NE(to_string(static_cast<StatusCode>(c)), "unknown status");
+  }
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace wherry::move {
+namespace {
+
+Bytes some_offload(const FlatOffload& flat, std::span<const std::uint32_t> dropped, std::span<const NewRegion> regions) {
+  OffloadHeader header;
+  header.session = 1;
+  header.ticket = 2;
+  header.rows = 3;
+  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+  header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
+  header.dropped_count = static_cast<std::uint16_t>(dropped.size());
+  header.region_count = static_cast<std::uint16_t>(regions.size());
+  Bytes out;
+  build_offload(header, flat, dropped, regions, out);
+  return out;
+}
+
+TEST(Offload, RoundTripsWithRegionsAndDrops) {
+  FlatOffload flat;
+  flat.nodes = {{10, 0}, {10, -1}};
+  flat.buffers = {{4096, 80, 7, 0, 0}, {8192, 2, 7, 0, 3}};
+  const std::vector<std::uint32_t> dropped{5, 6, 8};
+  const Bytes key(11, std::byte{9});
+  const std::vector<NewRegion> regions{{7, 4096, 10000, key}, {12, 0, 1, ByteView(key).first(1)}};
+  const Bytes message = some_offload(flat, dropped, regions);
+  OffloadView view;
+  ASSERT_TRUE(parse_offload(message, view));
+  EXPECT_EQ(view.header.ticket, 2U);
+  ASSERT_EQ(view.buffers.size(), 2U);
+  EXPECT_EQ(view.buffers[1], flat.buffers[1]);
+  EXPECT_EQ(view.nodes[1], flat.nodes[1]);
+  EXPECT_EQ(std::vector(view.dropped.begin(), view.dropped.end()), dropped);
+  ASSERT_EQ(view.regions.size(), 2U);
+  EXPECT_EQ(view.regions[0].key.size(), 11U);
+  for (std::size_t n = 0; n < message.size(); ++n) EXPECT_FALSE(parse_offload(ByteView(message).first(n), view)) << n;
+}
+
+TEST(Offload, ReceiveAbsurdCounts_ExpectProtocolError) {
+  Bytes message = some_offload({}, {}, {});
+  OffloadView view;
+  ASSERT_TRUE(parse_offload(message, view));
+  OffloadHeader header;
+  std::memcpy(&header, message.data(), sizeof header);
+  for (auto spoil : {+[](OffloadHeader& h) { h.node_count = 0xffffffff; }, +[](OffloadHeader& h) { h.buffer_count = 0xffffffff; },
+                     +[](OffloadHeader& h) { h.region_count = 1; }, +[](OffloadHeader& h) { h.dropped_count = 1; },
+                     +[](OffloadHeader& h) { h.ticket = 0; }}) {
+    OffloadHeader bad = header;
+    spoil(bad);
+    std::memcpy(message.data(), &bad, sizeof bad);
+    EXPECT_EQ(parse_offload(message, view).code(), StatusCode::kProtocol);
+  }
+}
+
+TEST(Open, RoundTripsAndChecksNames) {
+  OpenRequest request;
+  request.options.name = "particles-0.x_Y";
+  request.options.strategy = Strategy::kCAbi;
+  request.options.announced_bytes = {1, 2};
+  request.schema = {field<double>("x"), fixed_size_list("v", 3, field<float>("item"))};
+  auto decoded = decode_open(encode(request));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->schema, request.schema);
+  EXPECT_EQ(decoded->options.announced_bytes, request.options.announced_bytes);
+  for (const char* name : {"", ".", "..", "a/b", "a b", "\xff"}) {
+    request.options.name = name;
+    EXPECT_EQ(decode_open(encode(request)).status().code(), StatusCode::kInvalidArgument) << name;
+  }
+  request.options.name = std::string(256, 'a');
+  EXPECT_FALSE(decode_open(encode(request)));
+  request.options.name = "a";
+  request.options.announced_bytes.assign(100, 1);
+  EXPECT_EQ(decode_open(encode(request)).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Strategy, NamesRoundTrip) {
+  for (int i = 0; i <= static_cast<int>(Strategy::kCAbi); ++i) {
+    const auto s = static_cast<Strategy>(i);
+    EXPECT_EQ(*parse_strategy(to_string(s)), s);
+  }
+  EXPECT_EQ(parse_strategy("zip").status().code(), StatusCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace wherry::move
