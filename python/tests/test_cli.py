@@ -262,7 +262,7 @@ def test_ctrl_c_is_quiet(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.reader, "streams", interrupt)
+    monkeypatch.setattr("wherry.reader.streams", interrupt)
     assert run(capfd, "streams") == (130, "", "")
 
 
@@ -270,7 +270,7 @@ def test_a_fault_of_wherry_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
     def fault(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(cli.reader, "streams", fault)
+    monkeypatch.setattr("wherry.reader.streams", fault)
     with pytest.raises(ZeroDivisionError):
         cli.main(["streams"])
 

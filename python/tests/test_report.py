@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wherry import _paths, _plots, bench_schema, report
+from wherry import _bench, _paths, _plots, bench_schema, report
 from wherry.bench_schema import BenchError
 
 Document = dict[str, Any]
@@ -215,7 +215,7 @@ def test_pearson_is_numpys() -> None:
     [(1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (131072, "128 KiB"), (1 << 20, "1 MiB"), (1 << 30, "1 GiB")],
 )
 def test_size_text(size: int, text: str) -> None:
-    assert _plots.size_text(size) == text
+    assert _bench.size_text(size) == text
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   auto ticket = stream->post({Column(huge)});
   ASSERT_TRUE(ticket);
   EXPECT_EQ(ticket->wait(10s).code(), StatusCode::kResourceExhausted);
-  const auto half = ramp((5 << 20) / 8, 0);
+  const auto half = ramp((4 << 20) / 8, 0);
   ASSERT_TRUE(stream->post({Column(half)})->wait(10s));
   ticket = stream->post({Column(half)}, {.deadline = 100ms});
   ASSERT_TRUE(ticket);
@@ -181,7 +181,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   auto evicting = session.open_stream({.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(evicting);
   read_all(agent.agent(), "b");
-  const auto quarter = ramp((2 << 20) / 8, 0);
+  const auto quarter = ramp((1 << 20) / 8, 0);
   for (int i = 0; i < 20; ++i) {
     const Status s = evicting->post({Column(quarter)})->wait(10s);
     ASSERT_TRUE(s) << i << s.message();

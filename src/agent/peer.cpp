@@ -28,6 +28,7 @@ Status AgentPeer::attach(fabric::Attach message) {
     return Status::ok();
   };
   if (Status s = unpack(attach_.completions, completions_); !s) return s;
+  if (state == State::kReady) return Status::ok();  // a new connection: the probes are history, their memory is gone
   if (Status s = unpack(attach_.heap_probe, heap_probe_); !s) return s;
   return unpack(attach_.alloc_probe, alloc_probe_);
 }
@@ -79,7 +80,7 @@ void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const Completion
     std::atomic_ref(record->word).store(word, std::memory_order_release);
     return;
   }
-  if (!endpoint_) return;
+  if (!endpoint_ || completions_.handle() == nullptr) return;  // the client is gone
   puts_.push_back(std::make_unique<PutOp>());
   PutOp& put = *puts_.back();
   put.record = fields;

@@ -56,6 +56,7 @@ class MoveService final : public fabric::Service {
   // The path of an offload, in this order (transfer.cpp).
   void learn_regions(SessionState& session);
   Status admit(SessionState& session, StreamState& stream, Offload& offload);
+  bool evict_from_closed();
   bool try_start(StreamState& stream, Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
   Status issue(SessionState& session, Offload& offload, std::size_t bytes);

@@ -76,6 +76,7 @@ struct MoveService::SessionState {
   std::uint32_t moving = 0;
   Offload* fault = nullptr;  ///< its get failed: the connection must be made anew once nothing is in flight
   bool reconnect = false;
+  bool lost = false;                 ///< it cannot be reached any more; the control connection will say so soon
 };
 
 }  // namespace wherry::move

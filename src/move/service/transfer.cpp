@@ -139,6 +139,14 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   return Status::ok();
 }
 
+/// What closed streams left behind gives way to the living, by their own retention rule.
+bool MoveService::evict_from_closed() {
+  for (const StreamStatus& status : catalogue_.list()) {
+    if (!status.open && status.held_frames != 0 && catalogue_.evict_one(*status.info)) return true;
+  }
+  return false;
+}
+
 /// Finds destination memory. False: not now.
 bool MoveService::try_start(StreamState& stream, Offload& o) {
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
@@ -157,7 +165,7 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
       o.detail = arena_->capacity();
       return true;
     }
-    if (!catalogue_.evict_one(*stream.info)) {
+    if (!catalogue_.evict_one(*stream.info) && !evict_from_closed()) {
       ++counters_.busy;
       return false;
     }
@@ -313,6 +321,7 @@ void MoveService::recover(SessionState& session) {
   }
   Offload* const culprit = std::exchange(session.fault, nullptr);
   const bool alive = session.peer->reconnect();
+  session.lost = !alive;
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->state != Offload::State::kMoving) continue;
@@ -337,7 +346,10 @@ bool MoveService::poll_stream(StreamState& stream) {
     Offload& o = *stream.queue[i];
     if (o.state == Offload::State::kWaiting) {
       const bool late = o.deadline_at != 0 && now_ns() > o.deadline_at;
-      if (late) {
+      if (session.lost) {
+        o.state = Offload::State::kFailed;
+        o.code = StatusCode::kUnavailable;
+      } else if (late) {
         o.state = Offload::State::kFailed;
         o.code = StatusCode::kDeadlineExceeded;
       } else if (!try_start(stream, o)) {

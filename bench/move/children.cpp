@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "children.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "agent/agent.hpp"
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/log.hpp"
+#include "flight_server.hpp"
+#include "harness.hpp"
+#include "service.hpp"
+
+namespace wherry::bench {
+
+namespace {
+
+// Frames of five streams, two of 256 MiB each, in their size classes. Only what is used becomes resident.
+constexpr std::uint64_t kBudget = std::uint64_t{4} << 30;
+constexpr int kReadyTimeoutMs = 20'000;
+
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// The terminal's Ctrl-C reaches the whole process group: the parent decides, the children wait for its SIGTERM.
+void become_child(int core) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, [](int) { stop_requested.store(true, std::memory_order_relaxed); });
+  require(pin_thread({core}), "--agent-core");
+}
+
+int agent_main(const Options& options, const std::string& session_file) {
+  become_child(options.agent_core);
+  require(init_log("warn", ""), "log");
+  AgentConfig config;
+  config.session_file = session_file;
+  config.budget = kBudget;
+  config.core = options.agent_core;
+  config.flight = "off";
+  config.metrics = "off";
+  auto agent = require(Agent::create(config), "agent");
+  agent->add_service(std::make_unique<BenchService>());
+  require(agent->run(stop_requested, false), "agent");
+  return 0;
+}
+
+template <typename Main>
+pid_t start(Main main) {
+  const pid_t pid = fork();
+  if (pid < 0) throw std::runtime_error("cannot fork");
+  if (pid != 0) return pid;
+  int status = 1;
+  try {
+    status = main();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_move, child {}: {}\n", getpid(), error.what());
+  }
+  std::fflush(nullptr);
+  _exit(status);
+}
+
+}  // namespace
+
+Children::Children(const Options& options) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "wherry-bench-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + pattern);
+  directory_ = pattern;
+  session_file_ = directory_ + "/agent.json";
+  agent_ = start([&] { return agent_main(options, session_file_); });
+  if (!options.wants("flight")) return;
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
+  flight_port_pipe_ = ends[0];
+  flight_ = start([&] {
+    become_child(options.agent_core);
+    return serve_flight(ends[1]);
+  });
+  close(ends[1]);
+}
+
+Children::~Children() {
+  end(agent_);
+  end(flight_);
+  if (flight_port_pipe_ >= 0) close(flight_port_pipe_);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void Children::end(pid_t child) const {
+  if (child <= 0) return;
+  kill(child, SIGCONT);
+  kill(child, SIGTERM);
+  const Deadline patience(std::chrono::seconds(8));
+  while (waitpid(child, nullptr, WNOHANG) == 0) {
+    if (patience.passed()) kill(child, SIGKILL);
+    usleep(5000);
+  }
+}
+
+std::string Children::wait_for_agent() const {
+  const Deadline patience{std::chrono::milliseconds(kReadyTimeoutMs)};
+  while (!std::filesystem::exists(session_file_)) {
+    check_interrupted();
+    if (waitpid(agent_, nullptr, WNOHANG) != 0) throw std::runtime_error("the agent ended at once; it said why above");
+    if (patience.passed()) throw std::runtime_error("the agent did not come up");
+    usleep(2000);
+  }
+  return session_file_;
+}
+
+int Children::wait_for_flight() const {
+  pollfd ready{flight_port_pipe_, POLLIN, 0};
+  int port = 0;
+  if (poll(&ready, 1, kReadyTimeoutMs) <= 0 || read(flight_port_pipe_, &port, sizeof port) != sizeof port) {
+    check_interrupted();
+    throw std::runtime_error("the Flight server did not come up");
+  }
+  return port;
+}
+
+void Children::stop_agent() const { kill(agent_, SIGSTOP); }
+void Children::resume_agent() const { kill(agent_, SIGCONT); }
+
+}  // namespace wherry::bench

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes beside the application: the agent and the Flight server.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "options.hpp"
+
+namespace wherry::bench {
+
+/// Forks them; ends them, in any case, on destruction. They end with this process even when it is killed.
+class Children {
+ public:
+  /// Call it before any thread exists and before any call into UCX or gRPC. Throws std::runtime_error.
+  explicit Children(const Options& options);
+  ~Children();
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  /// Blocks until the agent listens. Throws if it died instead.
+  std::string wait_for_agent() const;
+  /// Blocks until the Flight server listens; its port.
+  [[nodiscard]] int wait_for_flight() const;
+
+  /// The agent polls its core; while somebody else is measured there it must not.
+  void stop_agent() const;
+  void resume_agent() const;
+
+ private:
+  void end(pid_t child) const;
+
+  std::string directory_;
+  std::string session_file_;
+  pid_t agent_ = -1;
+  pid_t flight_ = -1;
+  int flight_port_pipe_ = -1;
+};
+
+}  // namespace wherry::bench

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every experiment shares: the session, the service in the agent, statistics, errors, Ctrl-C.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "children.hpp"
+#include "options.hpp"
+#include "remote.hpp"
+#include "report.hpp"
+#include "wherry/move.hpp"
+
+namespace wherry::bench {
+
+inline constexpr std::size_t kKiB = 1024;
+inline constexpr std::size_t kMiB = 1024 * kKiB;
+
+/// Ctrl-C or SIGTERM: unwinds to main, which ends the children.
+class Interrupted : public std::exception {};
+
+void catch_signals();
+/// Throws Interrupted. Every loop that runs longer than a moment calls it once a turn.
+void check_interrupted();
+
+/// Throws std::runtime_error "what: why".
+void require(const Status& status, std::string_view what);
+template <typename T>
+T require(Result<T> result, std::string_view what) {
+  if (!result) require(result.status(), what);
+  return *std::move(result);
+}
+
+struct Summary {
+  double median = 0, min = 0, max = 0, p99 = 0;
+};
+/// Precondition: not empty.
+Summary summarize(std::vector<double> values);
+double median(std::vector<double> values);
+
+inline double gbps(std::size_t bytes, double ns) { return static_cast<double>(bytes) * 8 / ns; }
+std::string size_text(std::size_t bytes);
+
+struct Bench {
+  const Options& options;
+  Session& session;
+  Remote& remote;
+  Children& children;
+  Report& report;
+
+  [[nodiscard]] int rounds() const noexcept { return options.quick ? 5 : 11; }
+  /// Of `all`, those that this run and this machine's memory allow; with --quick only `quick`.
+  [[nodiscard]] std::vector<std::size_t> sizes(std::vector<std::size_t> all, std::vector<std::size_t> quick) const;
+  /// A line on stderr.
+  void progress(const std::string& text) const;
+  /// A stream that keeps one frame, so that its frames take turns in two pieces of memory. Reopening a name frees the
+  /// frame that was left.
+  Stream open(const std::string& name, Strategy strategy, const Schema& schema, std::size_t bytes) const;
+};
+
+/// Until the ticket is ready, without a system call: the application computes meanwhile, and its caches stay warm.
+void spin(const Ticket& ticket);
+/// The agent's time from the first get to the last byte in place. Throws if the offload failed.
+double transfer_ns(const Ticket& ticket);
+
+void run_initiate(Bench& bench);
+void run_bandwidth(Bench& bench);
+void run_mapped(Bench& bench);
+void run_buffers(Bench& bench);
+void run_conversion(Bench& bench);
+void run_approaches(Bench& bench);
+void run_flight(Bench& bench);
+
+}  // namespace wherry::bench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The baselines that run where the agent runs: raw gets, memcpy, conversion after the transfer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "fabric/service.hpp"
+#include "messages.hpp"
+
+namespace wherry::bench {
+
+/// Memory of BenchService, registered with the peer's transport. Touched once, then kept until a larger one is needed.
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  Status reserve(fabric::Context& context, std::size_t bytes);
+  void release();
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] const fabric::Region& region() const noexcept { return region_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  fabric::Region region_;
+};
+
+/// One client, the benchmark itself. Every request runs to its end on the data thread, as move's transfers do.
+class BenchService final : public fabric::Service {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return kBenchService; }
+  [[nodiscard]] unsigned message_id() const noexcept override { return kBenchMessage; }
+  void on_session_start(fabric::Peer& /*peer*/) override {}
+  void on_session_end(fabric::Peer& peer) override;
+  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
+  void on_message(fabric::Peer& /*peer*/, ByteView /*message*/) override {}
+  bool poll() override { return false; }
+  bool drained() override { return true; }
+  void metrics(fabric::MetricsWriter& /*out*/) const override {}
+
+ private:
+  Status attach(fabric::Peer& peer, ByteView payload);
+  Status run(fabric::Peer& peer, const WorkRequest& request, Writer& out);
+  Status get(fabric::Peer& peer, const Segment& from, std::byte* to, const fabric::Region& local);
+  Status get_uncached(fabric::Peer& peer, const WorkRequest& request);
+  Status get_columns(fabric::Peer& peer, const WorkRequest& request, std::vector<std::span<const double>>& columns);
+  void release();
+
+  std::map<std::uint32_t, fabric::RemoteRegion> regions_;
+  Buffer kept_[2];     ///< destinations
+  Buffer serialized_;  ///< finished Arrow IPC
+  unsigned turn_ = 0;
+};
+
+}  // namespace wherry::bench
