@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# wherry_test(NAME SOURCES... LIBS...): one GoogleTest program that ctest runs as a whole, with a time limit.
+# wherry_test(NAME SOURCES... LIBS... [THREADS]): one GoogleTest program that ctest runs as a whole, with a time limit.
+# THREADS: it has some, so ThreadSanitizer runs it too.
 function(wherry_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
-  if(WHERRY_FUZZ)
+  cmake_parse_arguments(T "THREADS" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
     return()
   endif()
   if(NOT T_TIMEOUT)

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <list>
 #include <map>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -40,7 +42,20 @@ namespace {
 constexpr std::uint64_t kControlEveryNs = 50'000;                  // looks at the control connections while busy
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
+constexpr int kBackgroundNice = 10;  // of threads that must not keep the data thread from its core
 constexpr std::size_t kProbeScratch = 2 * fabric::kProbeWords * sizeof(std::uint64_t);
+
+/// Runs `start` on a thread of lower priority: the threads that it starts inherit that (nice is per thread on Linux).
+template <typename Start>
+auto in_background(Start start) {
+  decltype(start()) result = Status(StatusCode::kInternal, "not started");
+  std::thread thread([&] {
+    (void)setpriority(PRIO_PROCESS, 0, kBackgroundNice);
+    result = start();
+  });
+  thread.join();
+  return result;
+}
 
 }  // namespace
 
@@ -141,11 +156,13 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (Status s = pin_thread(cores); !s) return s;
   }
   if (Status s = prepare_session_file(a.config.session_file); !s) return s;
-  a.sink = std::make_unique<move::FileSink>(a.catalogue);
+  auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
+  if (!sink) return sink.status();
+  a.sink = *std::move(sink);
   if (config.flight != "off") {
     auto where = parse_host_port(config.flight);
     if (!where) return where.status();
-    auto flight = move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores);
+    auto flight = in_background([&] { return move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores); });
     if (!flight) return flight.status();
     a.flight = *std::move(flight);
   }
@@ -518,7 +535,6 @@ void Agent::Impl::drain() {
 
 Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   Impl& a = *impl_;
-  name_thread("wherry-data");
   SessionFile file;
   file.pid = getpid();
   file.host = a.at.host;

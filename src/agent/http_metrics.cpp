@@ -55,6 +55,8 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(const HostPort& at) {
     name_thread("wherry-metrics");
     h.server.listen_after_bind();
   });
+  // httplib's stop() before its accept loop runs is forgotten: wait until it runs.
+  while (!h.server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<HttpMetrics>(new HttpMetrics(std::move(impl)));
 }
 

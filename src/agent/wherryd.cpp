@@ -11,6 +11,7 @@
 #include "agent/agent.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "fabric/session_file.hpp"
 
 namespace {
 
@@ -78,5 +79,8 @@ int main(int argc, char** argv) {
   auto agent = wherry::Agent::create(config);
   if (!agent) return fail(agent.status());
   if (auto s = (*agent)->run(stop_requested, embedded); !s) return fail(s);
+  const std::string session_file = (*agent)->session_file();
+  agent->reset();
+  if (embedded) wherry::remove_embedded_directory(session_file);
   return 0;
 }

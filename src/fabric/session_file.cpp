@@ -89,6 +89,12 @@ Result<SessionFile> read_session_file(const std::string& path) {
   return file;
 }
 
+void remove_embedded_directory(const std::string& session_file) noexcept {
+  const std::filesystem::path directory = std::filesystem::path(session_file).parent_path();
+  std::error_code ignored;
+  if (directory.filename().string().starts_with("wherry-embedded-")) std::filesystem::remove(directory, ignored);  // only when empty
+}
+
 void remove_session_file(const std::string& path, int pid) noexcept {
   if (auto file = read_session_file(path); file && file->pid == pid) ::unlink(path.c_str());
 }

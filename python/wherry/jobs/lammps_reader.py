@@ -102,6 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.cores:
         os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
+    os.nice(10)  # on few cores it shares one with the agent, whose gets the simulation waits for
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1")

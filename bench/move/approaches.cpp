@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figure 11: five ways from the application's columns to Arrow IPC in the agent's memory.
+#include <fmt/core.h>
+
+#include "arrow_steps.hpp"
+#include "base/clock.hpp"
+#include "sources.hpp"
+
+namespace wherry::bench {
+
+namespace {
+
+enum Approach : std::size_t { kHost, kSmartNic, kIdpIpc, kIdpPaged, kIdpCAbi, kApproaches };
+constexpr const char* kNames[] = {"host_serialization", "smartnic_serialization", "idp_ipc", "idp_page_aligned_ipc",
+                                  "idp_c_abi"};
+
+struct Sample {
+  double host_us = 0;  ///< the host is busy
+  double gbps = 0;     ///< the agent: first get to finished IPC
+};
+
+/// One size and number of columns.
+class Contest {
+ public:
+  Contest(Bench& bench, int columns, std::size_t size)
+      : bench_(bench),
+        size_(size),
+        names_(random_names(columns)),
+        source_(bench, columns, size),
+        serialized_(bench, (ipc_bound(size, names_.size()) + 7) / 8 * 8, Memory::kMemalign),
+        host_(bench.open("approach-host", Strategy::kRaw, {}, serialized_.bytes().size())),
+        raw_(bench.open("approach-raw", Strategy::kRaw, {}, size)),
+        ipc_(bench.open("approach-ipc", Strategy::kIpc, schema_of(names_), size)),
+        paged_(bench.open("approach-paged", Strategy::kIpcPageAligned, schema_of(names_), size)),
+        c_abi_(bench.open("approach-c-abi", Strategy::kCAbi, schema_of(names_), size)) {
+    work_.segments = source_.segments();
+    work_.names = names_;
+  }
+
+  /// The application computes first, every time, so that all approaches find their source in the same caches.
+  Sample run(Approach approach) {
+    source_.compute();
+    switch (approach) {
+      case kHost:
+        return host_serialization();
+      case kSmartNic:
+        return on_agent(Work::kSmartNic, [&] { return raw_.post_raw(source_.raw()); });
+      case kIdpIpc:
+        return transfer([&] { return ipc_.post(source_.columns()); });
+      case kIdpPaged:
+        return transfer([&] { return paged_.post(source_.columns()); });
+      default:
+        return on_agent(Work::kCAbi, [&] { return c_abi_.post(source_.columns()); });
+    }
+  }
+
+ private:
+  template <typename Post>
+  Sample transfer(Post post) {
+    const std::uint64_t start = now_ns();
+    Result<Ticket> posted = post();
+    const std::uint64_t stop = now_ns();
+    const Ticket ticket = require(std::move(posted), "post");
+    spin(ticket);
+    return {static_cast<double>(stop - start) * 1e-3, gbps(size_, transfer_ns(ticket))};
+  }
+
+  /// Arrays are built with their size known, and serialised once, straight into registered memory that is used again.
+  Sample host_serialization() {
+    const std::uint64_t start = now_ns();
+    const std::size_t bytes = serialize_into(*build(source_.values(), names_), serialized_.bytes());
+    const std::span<const std::byte> whole = serialized_.bytes().first(bytes);
+    Result<Ticket> posted = host_.post_raw({&whole, 1});
+    const std::uint64_t stop = now_ns();
+    const Ticket ticket = require(std::move(posted), "post_raw");
+    spin(ticket);
+    return {static_cast<double>(stop - start) * 1e-3, gbps(size_, transfer_ns(ticket))};
+  }
+
+  /// The host's part is an offload like the others; gets and conversion are timed by BenchService as one piece.
+  template <typename Post>
+  Sample on_agent(Work work, Post post) {
+    Sample sample = transfer(post);
+    source_.compute();
+    work_.work = work;
+    sample.gbps = gbps(size_, bench_.remote.run(work_).front());
+    return sample;
+  }
+
+  Bench& bench_;
+  std::size_t size_;
+  std::vector<std::string> names_;
+  Source source_;
+  SourceBlock serialized_;
+  Stream host_, raw_, ipc_, paged_, c_abi_;
+  WorkRequest work_;
+};
+
+struct Samples {
+  std::vector<double> host_us[kApproaches], gbps[kApproaches];
+};
+
+Report::Bar ratio_of(const std::vector<double>& above, const std::vector<double>& below) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i] / below[i]);
+  const Summary s = summarize(std::move(ratios));
+  return {s.median, s.min, s.max};
+}
+
+void report_bars(Bench& bench, int columns, std::size_t size, const Samples& samples) {
+  const Report::Bar throughput = ratio_of(samples.gbps[kIdpPaged], samples.gbps[kHost]);
+  const Report::Bar saved = ratio_of(samples.host_us[kHost], samples.host_us[kIdpPaged]);
+  const auto at = [&](int c, std::size_t s) { return columns == c && size == s; };
+  if (at(1, 128 * kKiB)) bench.report.bar("idp_paged_vs_host_1col_128k", throughput, ">=", 0.95, "", "0.87");
+  if (at(1, kMiB)) bench.report.bar("idp_paged_vs_host_1col_1m", throughput, ">=", 0.98, "", "0.95");
+  if (at(16, kMiB)) {
+    bench.report.bar("idp_paged_vs_host_16col_1m", throughput, ">=", 0.90);
+    bench.report.bar("host_time_saved_1m", saved, ">=", 20, "", "nearly two orders of magnitude in some cases");
+  }
+  if (at(16, 16 * kMiB)) {
+    bench.report.bar("idp_paged_vs_host_16col_16m", throughput, ">=", 0.97);
+    bench.report.bar("host_time_saved_16m", saved, ">=", 700);
+  }
+}
+
+}  // namespace
+
+void run_approaches(Bench& bench) {
+  const auto sizes = bench.sizes(
+      {64 * kKiB, 128 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB},
+      {128 * kKiB, kMiB, 16 * kMiB});
+  for (const int columns : {1, 4, 16}) {
+    for (const std::size_t size : sizes) {
+      bench.progress(fmt::format("approaches: {} columns, {}", columns, size_text(size)));
+      Contest contest(bench, columns, size);
+      Samples samples;
+      const int rounds = size <= kMiB ? 5 * bench.rounds() : bench.rounds();
+      const int warm = 3;
+      for (int round = -warm; round < rounds; ++round) {
+        check_interrupted();
+        // Neighbours: what the bars compare comes one after the other, first this way round, then that.
+        const bool forward = round % 2 == 0;
+        const Approach order[] = {kSmartNic, kIdpIpc, forward ? kHost : kIdpPaged, forward ? kIdpPaged : kHost, kIdpCAbi};
+        for (const Approach approach : order) {
+          const Sample sample = contest.run(approach);
+          if (round < 0) continue;
+          samples.host_us[approach].push_back(sample.host_us);
+          samples.gbps[approach].push_back(sample.gbps);
+        }
+      }
+      for (std::size_t approach = 0; approach < kApproaches; ++approach) {
+        bench.report.row("approaches", {{"approach", kNames[approach]},
+                                        {"columns", columns},
+                                        {"size", size},
+                                        {"host_us", median(samples.host_us[approach])},
+                                        {"gbps", median(samples.gbps[approach])}});
+      }
+      report_bars(bench, columns, size, samples);
+    }
+  }
+}
+
+}  // namespace wherry::bench

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figure 2: what the host pays for one offload, whatever its size.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "arrow_steps.hpp"
+#include "base/clock.hpp"
+#include "sources.hpp"
+
+namespace wherry::bench {
+
+namespace {
+
+struct Case {
+  std::size_t size = 0;
+  Source source;
+  Stream stream;
+  std::vector<double> us;            ///< of every call
+  std::vector<double> round_median;  ///< of one round's calls
+};
+
+std::size_t calls_a_round(std::size_t size, bool quick) {
+  if (size >= 64 * kMiB) return quick ? 2 : 4;
+  if (size >= 4 * kMiB) return quick ? 4 : 20;
+  return quick ? 20 : 60;
+}
+
+/// One ticket in flight at a time; the wait between is not timed. ready() alone says that it is done, so that every call
+/// pays for what earlier tickets left to clean up.
+void measure(Case& c, std::size_t calls) {
+  std::vector<double> us;
+  us.reserve(calls);
+  for (std::size_t i = 0; i < calls; ++i) {
+    const std::uint64_t start = now_ns();
+    auto ticket = c.stream.post(c.source.columns());
+    const std::uint64_t stop = now_ns();
+    spin(require(std::move(ticket), "post"));
+    us.push_back(static_cast<double>(stop - start) * 1e-3);
+  }
+  c.round_median.push_back(median(us));
+  c.us.insert(c.us.end(), us.begin(), us.end());
+}
+
+}  // namespace
+
+void run_initiate(Bench& bench) {
+  const auto sizes = bench.sizes({64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB},
+                                 {64 * kKiB, kMiB, 16 * kMiB, 64 * kMiB});
+  for (const int columns : {1, 4, 16}) {
+    bench.progress(fmt::format("initiate: {} columns", columns));
+    const auto names = random_names(columns);
+    std::vector<Case> cases;
+    cases.reserve(sizes.size());
+    for (const std::size_t size : sizes) {
+      cases.push_back({size, Source(bench, columns, size),
+                       bench.open(fmt::format("initiate-{}", size),
+                                  Strategy::kIpcPageAligned, schema_of(names), size),
+                       {},
+                       {}});
+      measure(cases.back(), 4);  // warm: page faults of the destination, the region's key
+      cases.back().us.clear();
+      cases.back().round_median.clear();
+    }
+    // Sizes take turns, so that a phase of the machine is not mistaken for a size.
+    for (int round = 0; round < bench.rounds(); ++round) {
+      for (Case& c : cases) {
+        check_interrupted();
+        measure(c, calls_a_round(c.size, bench.options.quick));
+      }
+    }
+    require(bench.session.drain(std::chrono::seconds(10)), "drain");
+
+    Report::Bar worst;
+    for (const Case& c : cases) {
+      const Summary s = summarize(c.us);
+      bench.report.row("initiate", {{"columns", columns},
+                                    {"size", c.size},
+                                    {"p50_us", s.median},
+                                    {"min_us", s.min},
+                                    {"max_us", s.max},
+                                    {"p99_us", s.p99}});
+      const Summary rounds = summarize(c.round_median);
+      if (s.median > worst.value) worst = {s.median, rounds.min, rounds.max};
+    }
+    if (columns == 4) continue;
+    bench.report.bar(fmt::format("host_us_p50_{}col", columns), worst, "<=", columns == 1 ? 2 : 5, "us",
+                     "250 to 350 us");
+    if (columns != 1) continue;
+    const auto spread_of = [&](auto figure) {
+      double least = figure(cases.front()), most = least;
+      for (const Case& c : cases) least = std::min(least, figure(c)), most = std::max(most, figure(c));
+      return most / least;
+    };
+    std::vector<double> spreads;
+    for (int round = 0; round < bench.rounds(); ++round) {
+      spreads.push_back(spread_of([&](const Case& c) { return c.round_median[static_cast<std::size_t>(round)]; }));
+    }
+    const Summary rounds = summarize(spreads);
+    bench.report.bar("host_us_size_spread", {spread_of([](const Case& c) { return median(c.us); }), rounds.min, rounds.max},
+                     "<=", 1.5);
+  }
+}
+
+}  // namespace wherry::bench

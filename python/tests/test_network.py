@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts: an agent and a client in two network namespaces, joined by a veth pair, over TCP."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wherry import _paths
+
+AGENT, CLIENT = "10.77.0.1", "10.77.0.2"
+
+CLIENT_PROGRAM = textwrap.dedent(
+    """
+    import json, sys, threading
+    import numpy as np
+    import wherry
+
+    address, token, transport = sys.argv[1:4]
+    try:
+        session = wherry.Session(agent=address, token=token, transport=transport)
+    except wherry.Error as error:
+        print(json.dumps({"error": type(error).__name__, "message": str(error)}))
+        raise SystemExit(0)
+    x = np.arange(3_000_000, dtype=np.float64)
+    kept = session.empty(1000, np.int32)
+    kept[:] = 7
+    stream = session.stream("net", {"x": x})
+    tickets = [stream.offload({"x": x[: 1 + 700_000 * i]}, tag=i, timeout=20.0) for i in range(4)]
+    other = session.stream("kept", {"k": kept})
+    other.offload({"k": kept}).wait(20)
+    for ticket in tickets:
+        ticket.wait(20)
+    info = session.info
+    threads = [open(f"/proc/self/task/{t}/comm").read().strip() for t in __import__("os").listdir("/proc/self/task")]
+    print(json.dumps({"transports": info.transports, "heap": info.heap, "mapped": info.mapped, "progress": "wherry-progress" in threads,
+                      "sequences": [t.sequence for t in tickets]}), flush=True)
+    sys.stdin.readline()
+    """
+)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[tuple[str, str]]:
+    """Names of two network namespaces that can reach each other; removed afterwards."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    names = (f"wherry-a-{os.getpid()}", f"wherry-c-{os.getpid()}")
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            _ip("netns", "add", name)
+            stack.callback(_ip, "netns", "del", name)
+        _ip("link", "add", "veth0", "netns", names[0], "type", "veth", "peer", "name", "veth0", "netns", names[1])
+        for name, address in zip(names, (AGENT, CLIENT), strict=True):
+            _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
+            _ip("-n", name, "link", "set", "veth0", "up")
+            _ip("-n", name, "link", "set", "lo", "up")
+        yield names
+
+
+@pytest.fixture
+def remote_agent(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[dict[str, object]]:
+    """An agent in the first namespace that listens for the second; its session file's content."""
+    file = tmp_path / "agent.json"
+    command = ["ip", "netns", "exec", namespaces[0], str(_paths.wherryd()), "--session-file", str(file), "--listen", f"{AGENT}:0",
+               "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]  # fmt: skip
+    process = subprocess.Popen(command)
+    try:
+        deadline = time.monotonic() + 10
+        while not file.exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        yield json.loads(file.read_text())
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def _client(namespace: str, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
+    # A PID namespace of its own, as on another machine: shared memory and CMA cannot be the way.
+    command = ["ip", "netns", "exec", namespace, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", CLIENT_PROGRAM,
+               f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]  # fmt: skip
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.timeout(90)
+def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_agent: dict[str, object]) -> None:
+    with _client(namespaces[1], remote_agent, "auto") as client:
+        assert client.stdout and client.stdin
+        said = json.loads(client.stdout.readline())
+        assert "tcp" in said["transports"]
+        assert said["heap"] == "emulated", "a get over TCP is emulated: the docs say so"
+        assert said["progress"], "emulated gets need the client's progress thread"
+        assert not said["mapped"]
+        assert said["sequences"] == [0, 1, 2, 3]
+
+        # A stock Flight client on the client's host reads what arrived.
+        reader = textwrap.dedent(
+            """
+            import sys
+            import numpy as np
+            import pyarrow.flight as flight
+
+            client = flight.connect(sys.argv[1])
+            options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + sys.argv[2].encode())])
+            rows = [len(chunk.data) for chunk in client.do_get(flight.Ticket(b"net"), options)]
+            assert rows == [1, 700_001, 1_400_001, 2_100_001], rows
+            batch = client.do_get(flight.Ticket(b"net"), options).read_all()
+            assert np.array_equal(batch["x"].to_numpy()[-2_100_001:], np.arange(2_100_001, dtype=np.float64))
+            print("read")
+            """
+        )
+        done = subprocess.run(
+            ["ip", "netns", "exec", namespaces[1], sys.executable, "-c", reader, str(remote_agent["flight"]), str(remote_agent["token"])],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.stdout.strip() == "read", done.stderr
+        client.stdin.write("\n")
+        client.stdin.close()
+        assert client.wait(20) == 0
+
+
+@pytest.mark.timeout(60)
+def test_shared_memory_by_name_between_hosts_is_an_error(namespaces: tuple[str, str], remote_agent: dict[str, object]) -> None:
+    with _client(namespaces[1], remote_agent, "shm") as client:
+        said, _ = client.communicate(timeout=40)
+    answer = json.loads(said)
+    assert answer["error"] == "Unsupported"
+    assert "shm" in answer["message"]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
+
+base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric; no Arrow,
+UCX or MPI in the public headers; no Arrow in the client half.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SERVICES = {"move", "route", "kv", "probe"}
+MAY_INCLUDE = {"base": {"base"}, "fabric": {"base", "fabric"}, "agent": {"base", "fabric", "agent", *SERVICES}}
+MAY_INCLUDE |= {service: {"base", "fabric", service} for service in SERVICES}
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def violations() -> list[str]:
+    """One line for every include that breaks the rule."""
+    found = []
+    for path in sorted([*ROOT.glob("src/**/*.[ch]pp"), *ROOT.glob("include/**/*.h*")]):
+        relative = path.relative_to(ROOT)
+        layer = relative.parts[1] if relative.parts[0] == "src" else "public"
+        test = path.stem.endswith(("_test", "_fuzz")) or path.stem in {"testing", "random_arrow", "fault_client"}
+        for kind, name in INCLUDE.findall(path.read_text()):
+            top = name.split("/")[0]
+            foreign = {"ucp": "ucx", "uct": "ucx", "ucs": "ucx", "arrow": "arrow", "parquet": "arrow", "mpi.h": "mpi"}.get(top)
+            if foreign == "ucx" and relative != Path("src/fabric/fabric.cpp"):
+                found.append(f"{relative}: <{name}>: only src/fabric/fabric.cpp talks to UCX")
+            if foreign and layer == "public":
+                found.append(f"{relative}: <{name}>: no foreign type in the public headers")
+            if foreign == "arrow" and not test and "client" in relative.parts:
+                found.append(f"{relative}: <{name}>: the client half does not need Arrow")
+            if kind == '"' and layer in MAY_INCLUDE and top in {*MAY_INCLUDE} and top not in MAY_INCLUDE[layer]:
+                found.append(f'{relative}: "{name}": {layer} must not include {top}')
+    return found
+
+
+if __name__ == "__main__":
+    lines = violations()
+    print("\n".join(lines) or "includes: the layers hold")
+    sys.exit(1 if lines else 0)
