@@ -1,4 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+# Programs that AddressSanitizer checks and that use UCX: see tools/sanitizer_shim.cpp.
+function(wherry_sanitizer_shim target)
+  if(WHERRY_SANITIZE MATCHES "address")
+    target_sources(${target} PRIVATE "${CMAKE_SOURCE_DIR}/tools/sanitizer_shim.cpp")
+    target_link_options(${target} PRIVATE -Wl,--export-dynamic-symbol=process_vm_readv,--export-dynamic-symbol=process_vm_writev)
+  endif()
+endfunction()
+
 # wherry_test(NAME SOURCES... LIBS... [THREADS]): one GoogleTest program that ctest runs as a whole, with a time limit.
 # THREADS: it has some, so ThreadSanitizer runs it too.
 function(wherry_test name)
@@ -11,6 +19,7 @@ function(wherry_test name)
   endif()
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS} GTest::gtest GTest::gtest_main)
+  wherry_sanitizer_shim(${name})
   add_test(NAME ${name} COMMAND ${name})
   set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none")
   if(WHERRY_SANITIZE)

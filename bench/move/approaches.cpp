@@ -100,6 +100,21 @@ struct Samples {
   std::vector<double> host_us[kApproaches], gbps[kApproaches];
 };
 
+/// What the bars compare are neighbours: each as often after itself as after the other, first as often as last. Where
+/// there is no bar, once each, one way round and then the other.
+std::vector<Approach> order_of(int round, std::size_t size) {
+  std::vector<Approach> order = {kSmartNic, kIdpIpc};
+  if (size <= 16 * kMiB) {
+    order.insert(order.end(), {kHost, kIdpPaged, kIdpPaged, kHost, kIdpPaged, kHost, kHost, kIdpPaged});
+  } else if (round % 2 == 0) {
+    order.insert(order.end(), {kHost, kIdpPaged});
+  } else {
+    order.insert(order.end(), {kIdpPaged, kHost});
+  }
+  order.push_back(kIdpCAbi);
+  return order;
+}
+
 Report::Bar ratio_of(const std::vector<double>& above, const std::vector<double>& below) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i] / below[i]);
@@ -134,18 +149,21 @@ void run_approaches(Bench& bench) {
       bench.progress(fmt::format("approaches: {} columns, {}", columns, size_text(size)));
       Contest contest(bench, columns, size);
       Samples samples;
-      const int rounds = size <= kMiB ? 5 * bench.rounds() : bench.rounds();
+      const int rounds = size <= kMiB ? 2 * bench.rounds() : bench.rounds();
       const int warm = 3;
       for (int round = -warm; round < rounds; ++round) {
         check_interrupted();
-        // Neighbours: what the bars compare comes one after the other, first this way round, then that.
-        const bool forward = round % 2 == 0;
-        const Approach order[] = {kSmartNic, kIdpIpc, forward ? kHost : kIdpPaged, forward ? kIdpPaged : kHost, kIdpCAbi};
-        for (const Approach approach : order) {
-          const Sample sample = contest.run(approach);
-          if (round < 0) continue;
-          samples.host_us[approach].push_back(sample.host_us);
-          samples.gbps[approach].push_back(sample.gbps);
+        std::vector<Sample> taken[kApproaches];
+        for (const Approach approach : order_of(round, size)) taken[approach].push_back(contest.run(approach));
+        if (round < 0) continue;
+        for (std::size_t approach = 0; approach < kApproaches; ++approach) {
+          std::vector<double> host_us, throughput;
+          for (const Sample& sample : taken[approach]) {
+            host_us.push_back(sample.host_us);
+            throughput.push_back(sample.gbps);
+          }
+          samples.host_us[approach].push_back(median(host_us));
+          samples.gbps[approach].push_back(median(throughput));
         }
       }
       for (std::size_t approach = 0; approach < kApproaches; ++approach) {

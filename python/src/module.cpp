@@ -5,9 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/version.hpp"
@@ -54,9 +57,68 @@ void ok_or_raise(const Status& status) {
   if (!status) raise(status);
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// Not-a-number and everything beyond thirty years: thirty years.
 std::chrono::nanoseconds from_seconds(double seconds) {
-  constexpr double kForever = 1e9;  // thirty years
+  constexpr double kForever = 1e9;
+  if (seconds < -kForever) seconds = -kForever;
   return std::chrono::nanoseconds(static_cast<std::int64_t>((seconds < kForever ? seconds : kForever) * 1e9));
+}
+
+/// A look at something that may be over.
+struct Look {
+  bool over;
+  Status status;
+};
+
+/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, but Python drops arrays and
+/// regions on any thread that holds the GIL: so whatever changes the session (`look`, given the time that it may take) runs with the
+/// GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
+template <typename LookFor, typename Ready>
+Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
+  // The client notices an agent's death only in a wait of more than a millisecond.
+  constexpr std::chrono::microseconds kLongLook{1200};
+  constexpr std::chrono::milliseconds kBetweenLongLooks{20};
+  const auto start = Clock::now();
+  const auto end = start + from_seconds(seconds);
+  auto long_look = start + kBetweenLongLooks;
+  Look seen = look(std::chrono::nanoseconds(0));
+  while (!seen.over && Clock::now() < end) {
+    {
+      const nb::gil_scoped_release release;
+      const auto until = std::min(end, Clock::now() + slice);
+      // Spin while an answer may come any moment, then let others run, then sleep.
+      for (auto now = Clock::now(); now < until && !ready(); now = Clock::now()) {
+        if (now - start > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(100));
+        else if (now - start > std::chrono::microseconds(50)) std::this_thread::yield();
+      }
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    const bool is_long = Clock::now() >= long_look;
+    seen = look(is_long ? std::chrono::nanoseconds(kLongLook) : std::chrono::nanoseconds(0));
+    if (is_long) long_look = Clock::now() + kBetweenLongLooks;
+  }
+  return std::move(seen.status);
+}
+constexpr std::chrono::microseconds kShortSlice{50};   ///< where `ready` cannot tell
+constexpr std::chrono::microseconds kLongSlice{1000};  ///< where it can
+
+Look look_at(const Ticket& ticket, std::chrono::nanoseconds time) {
+  if (!ticket.ready()) {
+    Status s = ticket.wait(time);
+    // Still in flight, or the session is over. An offload that missed its own deadline has the same code, but is ready.
+    if (!ticket.ready()) return {s.code() != StatusCode::kDeadlineExceeded, std::move(s)};
+  }
+  return {true, ticket.wait(std::chrono::nanoseconds(0))};
+}
+
+Look look_at(Session& session, std::chrono::nanoseconds time) {
+  if (session.in_flight() == 0) time = std::chrono::nanoseconds(0);
+  Status s = session.drain(time);
+  // An offload that missed its own deadline is told from a drain that did by how its message begins.
+  const bool late = s.code() == StatusCode::kDeadlineExceeded && !s.message().starts_with("offload ");
+  return {!late, std::move(s)};
 }
 
 /// Objects of Python that belong to a session keep it alive through `session`.
@@ -165,7 +227,7 @@ class PyStream {
       const auto array = nb::cast<AnyArray>(buffer);
       spans.emplace_back(static_cast<const std::byte*>(array.data()), array.nbytes());
     }
-    return {owner_, value_or_raise(stream_.post_raw(spans, options(tag, deadline, timeout)))};
+    return admitted(timeout, [&] { return stream_.post_raw(spans, options(tag, deadline)); });
   }
 
   void close() {
@@ -179,8 +241,27 @@ class PyStream {
   [[nodiscard]] std::string name() const { return stream_.name(); }
 
  private:
-  static OffloadOptions options(std::uint64_t tag, double deadline, double timeout) {
-    return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = from_seconds(timeout)};
+  static OffloadOptions options(std::uint64_t tag, double deadline) {
+    return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = std::chrono::nanoseconds(0)};
+  }
+
+  /// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other threads run and Ctrl-C
+  /// works meanwhile.
+  template <typename Post>
+  PyTicket admitted(double timeout, const Post& post) {
+    Result<Ticket> ticket = post();
+    if (!ticket && ticket.status().is_would_block()) {
+      const auto again = [&](std::chrono::nanoseconds) {
+        ticket = post();
+        return Look{ticket.is_ok() || !ticket.status().is_would_block(), ticket.status()};
+      };
+      const Status s = wait_in_slices(timeout, kShortSlice, again, [] { return false; });
+      if (s.is_would_block()) {
+        raise({StatusCode::kWouldBlock, "stream '" + stream_.name() +
+                                            "': as many offloads are in flight as the session allows (max_tickets): wait for one, or give offload() a timeout"});
+      }
+    }
+    return {owner_, value_or_raise(std::move(ticket))};
   }
 
   static ArrowArray* from_numpy(nb::handle object, const Field& field, NumpyColumn& out) {
@@ -217,7 +298,7 @@ class PyStream {
 
   PyTicket post_struct(const ArrowArray& batch, std::uint64_t tag, double deadline, double timeout) {
     ok_or_raise(move::columns_from_c_array(stream_.schema(), batch, tree_));
-    return {owner_, value_or_raise(stream_.post(tree_.columns(), options(tag, deadline, timeout)))};
+    return admitted(timeout, [&] { return stream_.post(tree_.columns(), options(tag, deadline)); });
   }
 
   nb::object owner_;
@@ -229,7 +310,7 @@ class PyStream {
 
 PySession* open_session(const std::string& agent, const std::string& token, const std::string& name, const std::string& transport,
                         double connect_timeout, std::uint32_t max_tickets, std::size_t embedded_budget, int embedded_core,
-                        bool embedded_flight, std::vector<std::string> embedded_args) {
+                        bool embedded_flight, const std::string& embedded_program, std::vector<std::string> embedded_args) {
   SessionOptions options;
   options.agent = agent;
   options.token = token;
@@ -240,6 +321,7 @@ PySession* open_session(const std::string& agent, const std::string& token, cons
   options.embedded.budget_bytes = embedded_budget;
   options.embedded.core = embedded_core;
   options.embedded.flight = embedded_flight;
+  options.embedded.program = embedded_program;
   options.embedded.arguments = std::move(embedded_args);
   Result<Session> session = Status(StatusCode::kInternal, "");
   {
@@ -279,12 +361,8 @@ NB_MODULE(_core, m) {
   nb::class_<PyTicket>(m, "Ticket", "A posted offload.")
       .def("ready", [](const PyTicket& t) { return t.ticket.ready(); }, "True once the source memory may be reused, or the offload failed.")
       .def("wait", [](const PyTicket& t, double timeout) {
-        Status s;
-        {
-          const nb::gil_scoped_release release;
-          s = t.ticket.wait(from_seconds(timeout));
-        }
-        ok_or_raise(s);
+        const auto look = [&](std::chrono::nanoseconds time) { return look_at(t.ticket, time); };
+        ok_or_raise(wait_in_slices(timeout, kLongSlice, look, [&] { return t.ticket.ready(); }));
       }, "timeout"_a)
       .def_prop_ro("id", [](const PyTicket& t) { return t.ticket.id(); })
       .def_prop_ro("transfer_ns", [](const PyTicket& t) { return t.ticket.transfer_ns(); })
@@ -331,14 +409,10 @@ NB_MODULE(_core, m) {
       }, "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a, "sink_format"_a, "announce"_a)
       .def("in_flight", [](const PySession& s) { return s.session.in_flight(); })
       .def("drain", [](PySession& s, double timeout) {
-        Status status;
-        {
-          const nb::gil_scoped_release release;
-          status = s.session.drain(from_seconds(timeout));
-        }
-        ok_or_raise(status);
+        const auto look = [&](std::chrono::nanoseconds time) { return look_at(s.session, time); };
+        ok_or_raise(wait_in_slices(timeout, kShortSlice, look, [] { return false; }));
       }, "timeout"_a);
 
   m.def("open_session", &open_session, "agent"_a, "token"_a, "name"_a, "transport"_a, "connect_timeout"_a, "max_tickets"_a,
-        "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_args"_a);
+        "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_program"_a, "embedded_args"_a);
 }

@@ -9,13 +9,18 @@
         ticket = stream.offload({"x": x}, tag=0)         # returns in microseconds; do not change x yet
         ...                                              # compute on
         ticket.wait()                                    # x is free again
+
+One thread at a time may use a session and what belongs to it. Waiting lets other threads run, and ends on Ctrl-C.
 """
 
 from __future__ import annotations
 
-import itertools
+import collections
 import math
+import operator
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -23,10 +28,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wherry import _core
-from wherry.errors import InvalidArgument
+import wherry._core as _core
+from wherry import _paths
+from wherry.errors import FailedPrecondition, InvalidArgument, NotFound, Unsupported
 
 _FOREVER = math.inf
+_BUFFERS = bytes | bytearray | memoryview
 
 
 class Ticket:
@@ -34,13 +41,14 @@ class Ticket:
 
     __slots__ = ("_core", "_sources")
 
-    def __init__(self, core: Any, sources: Any) -> None:
+    def __init__(self, core: _core.Ticket, sources: Any) -> None:
         self._core = core
         self._sources = sources
 
     def ready(self) -> bool:
-        """Whether the sources may be changed (or the offload failed). No system call."""
-        done: bool = self._core.ready()
+        """Whether the sources may be changed (or the offload failed). No system call. Does not notice that the agent
+        died: wait() does."""
+        done = self._core.ready()
         if done:
             self._sources = None
         return done
@@ -49,80 +57,193 @@ class Ticket:
         """Blocks until the sources may be changed, `timeout` seconds at most (None: for as long as the agent lives).
 
         Raises what became of the offload: SourceFault, ResourceExhausted, DeadlineExceeded, Unavailable, ...
+        DeadlineExceeded with ready() still False: it is in flight, and may be waited for again.
         """
-        self._core.wait(_FOREVER if timeout is None else timeout)
-        self._sources = None
+        try:
+            self._core.wait(_FOREVER if timeout is None else timeout)
+        finally:
+            self.ready()
 
     @property
     def transfer_ns(self) -> int:
         """Nanoseconds from the first get to the last byte in place, on the agent's clock. After success."""
-        return int(self._core.transfer_ns)
+        return self._core.transfer_ns
 
     @property
     def sequence(self) -> int:
         """The frame's number in its stream. After success."""
-        return int(self._core.sequence)
+        return self._core.sequence
 
 
-def _as_arrow_or_numpy(name: str, value: Any) -> Any:
-    """What the C++ side takes without a copy where that is possible: a C-contiguous numpy array or Arrow capsules."""
-    if isinstance(value, pa.ChunkedArray):
-        value = value.combine_chunks() if value.num_chunks != 1 else value.chunk(0)
+class _InFlight:
+    """Keeps the sources of offloads that the agent may still read, whoever else drops them: tickets, streams or the
+    session. Every stream of a session holds it; when the last of them goes, the session ends before the sources do."""
+
+    __slots__ = ("_core", "_tickets")
+
+    def __init__(self, core: _core.Session) -> None:
+        self._core: _core.Session | None = core
+        self._tickets: collections.deque[Ticket] = collections.deque()
+
+    def add(self, ticket: Ticket) -> None:
+        self._tickets.append(ticket)
+
+    def forget_finished(self) -> None:
+        """Drops the references to sources that are free, oldest first."""
+        while self._tickets and self._tickets[0].ready():
+            self._tickets.popleft()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # interpreter shutdown
+            sources = [ticket._sources for ticket in self._tickets]
+            self._tickets.clear()  # tickets hold the session, too
+            self._core = None  # waits for what is in flight, 2 s at most, then cuts the agent off
+            del sources
+
+
+def _numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
+    """The Arrow type with the same bytes, or the one that the host converts to: see _converted()."""
+    if dtype.kind == "S":
+        return pa.binary()
+    if dtype.kind in "UT":
+        return pa.string()
+    try:
+        if dtype.kind in "biufmM":
+            return pa.from_numpy_dtype(dtype)
+    except pa.ArrowNotImplementedError:
+        pass
+    raise Unsupported(f"column '{name}': no Arrow type for numpy's {dtype}")
+
+
+def _converted(value: np.ndarray[Any, Any]) -> bool:
+    """Whether Arrow stores these values in another way, so that the host has to make an Arrow array of them.
+
+    Booleans are packed into bits, strings into one buffer, days take 32 bits, masks are bitmaps.
+    """
+    return value.dtype.kind in "bOSUT" or value.dtype == np.dtype("M8[D]") or isinstance(value, np.ma.MaskedArray)
+
+
+def _check_shape(name: str, value: np.ndarray[Any, Any]) -> None:
+    if value.ndim not in (1, 2):
+        raise InvalidArgument(f"column '{name}': {value.ndim} dimensions; want (rows,) or (rows, values per row)")
+
+
+def _from_numpy(name: str, value: np.ndarray[Any, Any], wanted: pa.DataType | None) -> pa.Array:
+    """An Arrow array of values that Arrow stores in another way. `wanted`: the column's type, for kinds of strings."""
+    items = wanted.value_type if wanted is not None and pa.types.is_fixed_size_list(wanted) else wanted
+    texts = value.dtype.kind in "OSUT"
+    if not texts:
+        _numpy_type(name, value.dtype)
+    try:
+        # Fixed-width texts as objects: pyarrow takes such an array only up to each value's first zero byte.
+        flat = value.reshape(-1).astype(object) if value.dtype.kind in "SU" else value.reshape(-1)
+        flat = pa.array(flat, type=items if texts else None)
+        if value.ndim == 1:
+            return flat
+        if texts and wanted is not None and pa.types.is_fixed_size_list(wanted) and wanted.list_size == value.shape[1]:
+            return pa.FixedSizeListArray.from_arrays(flat, type=wanted)
+        return pa.FixedSizeListArray.from_arrays(flat, value.shape[1])
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"column '{name}': no Arrow array can be made of this {value.dtype} array: {error}"
+        ) from None
+
+
+def _as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.ndarray[Any, Any] | pa.Array:
+    """What the C++ side takes, without a copy where that is possible: a numpy array or an Arrow array."""
     if isinstance(value, np.ndarray):
-        if value.dtype.kind in "mM":
-            return np.ascontiguousarray(value).view(np.int64)
-        if value.dtype == np.bool_ or value.dtype.kind in "OSU":
-            # Arrow packs booleans into bits and strings into one buffer: the host has to convert these.
-            return pa.array(value)
-        if value.dtype.kind not in "iuf":
-            raise InvalidArgument(f"column '{name}': no Arrow type for numpy's {value.dtype}")
+        _check_shape(name, value)
+        if _converted(value):
+            return _from_numpy(name, value, wanted)
+        _numpy_type(name, value.dtype)
+        if not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         return np.ascontiguousarray(value)
-    if hasattr(value, "__arrow_c_array__"):
+    if isinstance(value, pa.Array):
         return value
-    if isinstance(value, list | tuple):
-        return pa.array(value)
+    try:
+        if isinstance(value, pa.ChunkedArray):
+            return _one_chunk(name, value)
+        if hasattr(value, "__arrow_c_array__"):
+            return pa.array(value)
+        if hasattr(value, "__arrow_c_stream__"):
+            return _one_chunk(name, pa.chunked_array(value))
+        if isinstance(value, list | tuple):
+            return pa.array(value, type=wanted)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(f"column '{name}': {error}") from None
     raise InvalidArgument(f"column '{name}': a {type(value).__name__} is neither a numpy array nor an Arrow array")
 
 
-def _arrow_type(name: str, value: Any) -> pa.DataType:
-    value = value if isinstance(value, np.ndarray) else _as_arrow_or_numpy(name, value)
-    if not isinstance(value, np.ndarray):
-        return value.type if isinstance(value, pa.Array) else pa.array(value).type
-    if value.ndim not in (1, 2):
-        raise InvalidArgument(f"column '{name}': {value.ndim} dimensions; want (rows,) or (rows, values per row)")
-    kind = pa.string() if value.dtype.kind in "OSU" else pa.from_numpy_dtype(value.dtype)
-    return kind if value.ndim == 1 else pa.list_(kind, value.shape[1])
+def _one_chunk(name: str, value: pa.ChunkedArray) -> pa.Array:
+    if value.num_chunks == 1:
+        return value.chunk(0)
+    whole = value.combine_chunks()
+    if not isinstance(whole, pa.Array):
+        raise InvalidArgument(f"column '{name}': its chunks do not fit into one array: offload them one by one")
+    return whole
+
+
+def _field(name: str, value: Any) -> pa.Field:
+    if isinstance(value, np.ndarray):
+        _check_shape(name, value)
+        if value.dtype.kind == "O":
+            return pa.field(name, _from_numpy(name, value, None).type)
+        kind = _numpy_type(name, value.dtype)
+        # Missing strings, days (NaT) and masked values become nulls.
+        nullable = isinstance(value, np.ma.MaskedArray) or (_converted(value) and value.dtype.kind not in "bSU")
+        if value.ndim == 2:
+            kind = pa.list_(kind, value.shape[1])
+        return pa.field(name, kind, nullable=nullable)
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return pa.field(name, value.type)
+    column: Any = _as_column(name, value)
+    return pa.field(name, column.type)
 
 
 def schema_of(data: Any) -> pa.Schema:
     """The Arrow schema of anything that `Stream.offload` takes, or that is a schema itself.
 
-    numpy (n,) becomes a plain column, (n, k) a fixed-size list of k.
+    numpy (n,) becomes a plain column, (n, k) a fixed-size list of k. Raises InvalidArgument, Unsupported.
     """
     if isinstance(data, pa.Schema):
         return data
     if isinstance(data, Mapping):
-        return pa.schema([pa.field(name, _arrow_type(name, value), nullable=not isinstance(value, np.ndarray)) for name, value in data.items()])
-    if hasattr(data, "schema") and isinstance(data.schema, pa.Schema):
+        return pa.schema([_field(name, value) for name, value in data.items()])
+    if isinstance(getattr(data, "schema", None), pa.Schema):
         return data.schema
-    if hasattr(data, "__arrow_c_schema__"):
-        return pa.schema(data)
-    raise InvalidArgument(f"a {type(data).__name__} is no schema: want a pyarrow.Schema, a dict of arrays, a batch or a table")
+    try:
+        if hasattr(data, "__arrow_c_schema__"):
+            return pa.schema(data)
+        if hasattr(data, "__arrow_c_array__"):
+            return pa.record_batch(data).schema
+        if hasattr(data, "__arrow_c_stream__"):
+            with pa.RecordBatchReader.from_stream(data) as reader:
+                return reader.schema
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidArgument(f"a {type(data).__name__} has no schema of a batch: {error}") from None
+    wanted = "want a pyarrow.Schema, a dict of arrays, a batch or a table"
+    raise InvalidArgument(f"a {type(data).__name__} is no schema: {wanted}")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
 
 
 class Stream:
     """A stream open for writing. One thread at a time."""
 
-    def __init__(self, core: Any, schema: pa.Schema | None) -> None:
+    def __init__(self, core: _core.Stream, schema: pa.Schema | None, in_flight: _InFlight) -> None:
         self._core = core
         self._schema = schema
-        self._held: dict[int, Ticket] = {}
-        self._counter = itertools.count()
+        self._in_flight = in_flight
 
     @property
     def name(self) -> str:
         """Its name on the agent."""
-        return str(self._core.name)
+        return self._core.name
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -132,51 +253,39 @@ class Stream:
     def offload(self, data: Any, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
         """Hands one batch of rows to the agent and returns at once.
 
-        data: a dict of numpy arrays (n,) or (n, k) and Arrow arrays, a RecordBatch, a Table, or anything with
-            __arrow_c_array__; for a raw stream a list of numpy arrays or buffers.
-        tag: the application's own number for this frame (a time step); readers see it.
-        deadline: seconds after which the agent gives up.
+        data: a dict of numpy arrays (n,) or (n, k) and Arrow arrays, in the order of the schema; a RecordBatch, a
+            Table, or anything with __arrow_c_array__ or __arrow_c_stream__; for a raw stream a list of numpy arrays or
+            buffers.
+        tag: the application's own number for this frame (a time step), 0 to 2**64 - 1; readers see it.
+        deadline: seconds after which the agent gives up, more than 0.
         timeout: seconds to wait when as many offloads are in flight as the session allows.
 
-        C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides, booleans and
-        strings of numpy (Arrow stores them differently), tables and chunked arrays of several chunks.
-        Raises WouldBlock, InvalidArgument, Unavailable.
+        C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides or of the
+        other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
+        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as it is.
+        Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
-        self._forget_finished()
-        limit = 0.0 if deadline is None else deadline
+        self._in_flight.forget_finished()
+        if deadline is not None and not deadline > 0:
+            raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
+        if not 0 <= operator.index(tag) < 1 << 64:
+            raise InvalidArgument(f"tag is {tag}: want 0 to 2**64 - 1")
+        options = (operator.index(tag), 0.0 if deadline is None else float(deadline), float(timeout))
         sources: Any
         if self._schema is None:
-            sources = [np.ascontiguousarray(np.frombuffer(b, np.uint8) if not isinstance(b, np.ndarray) else b) for b in data]
-            core = self._core.post_raw([b.reshape(-1).view(np.uint8) for b in sources], tag, limit, timeout)
+            sources = self._raw_buffers(data)
+            core = self._core.post_raw(sources, *options)
         elif isinstance(data, Mapping):
-            if list(data) != self._schema.names:
-                raise InvalidArgument(f"stream '{self.name}' has columns {self._schema.names}, not {list(data)}")
-            values = [_as_arrow_or_numpy(name, value) for name, value in data.items()]
-            columns = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in values]
-            sources = (values, columns)
-            core = self._core.post(columns, tag, limit, timeout)
+            self._check_names(list(data))
+            sources = [self._column(field, data[field.name]) for field in self._schema]
+            columns = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
+            core = self._core.post(columns, *options)
         else:
-            if isinstance(data, pa.Table):
-                batches = data.combine_chunks().to_batches()
-                data = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=data.schema)
-            if not hasattr(data, "__arrow_c_array__"):
-                raise InvalidArgument(f"cannot offload a {type(data).__name__}: want a dict of arrays, a batch or a table")
-            capsules = data.__arrow_c_array__()
-            if hasattr(data, "schema") and data.schema != self._schema:
-                raise InvalidArgument(f"stream '{self.name}' has schema\n{self._schema}\nnot\n{data.schema}")
-            sources = (data, capsules)
-            core = self._core.post_batch(capsules[1], tag, limit, timeout)
+            sources = self._one_batch(data)
+            core = self._core.post_batch(sources.__arrow_c_array__()[1], *options)
         ticket = Ticket(core, sources)
-        self._held[next(self._counter)] = ticket
+        self._in_flight.add(ticket)
         return ticket
-
-    def _forget_finished(self) -> None:
-        """Drops the references to sources that are free, oldest first."""
-        while self._held:
-            first = next(iter(self._held))
-            if not self._held[first].ready():
-                return
-            del self._held[first]
 
     def close(self) -> None:
         """Ends the stream once its offloads are done; readers that follow it see the end."""
@@ -185,8 +294,107 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
+
+    def _raw_buffers(self, data: Any) -> list[np.ndarray[Any, Any]]:
+        if isinstance(data, _BUFFERS | str | np.ndarray | Mapping):
+            raise InvalidArgument(f"stream '{self.name}' is raw: want a list of buffers, not one {type(data).__name__}")
+        buffers = []
+        for buffer in data:
+            try:
+                array = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
+                buffers.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            except (TypeError, ValueError, BufferError) as error:
+                what = f"buffer {len(buffers)}, a {type(buffer).__name__}, has no bytes to move: {error}"
+                raise InvalidArgument(f"stream '{self.name}': {what}") from None
+        return buffers
+
+    def _check_names(self, given: list[str]) -> None:
+        names = self._schema.names if self._schema is not None else []
+        if given == names:
+            return
+        missing = [name for name in names if name not in given]
+        extra = [name for name in given if name not in names]
+        if missing or extra:
+            what = [f"missing {_named(missing)}"] * bool(missing) + [f"not in the schema {_named(extra)}"] * bool(extra)
+            raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}: {'; '.join(what)}")
+        raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}, in this order, not {_named(given)}")
+
+    def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
+        """`value` as what belongs into `field`, or InvalidArgument."""
+        column = _as_column(field.name, value, field.type)
+        if not isinstance(column, np.ndarray):
+            self._check_type(field, column.type)
+            if not field.nullable and column.null_count != 0:
+                raise InvalidArgument(
+                    f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
+                )
+            return column
+        given = _numpy_type(field.name, column.dtype)
+        wanted = field.type
+        if column.ndim == 2 and pa.types.is_fixed_size_list(wanted) and wanted.list_size == column.shape[1]:
+            wanted = wanted.value_type
+        elif column.ndim == 2:
+            self._check_type(field, pa.list_(given, column.shape[1]))
+        if given != wanted and not _same_bytes(column.dtype, wanted):
+            self._check_type(field, given if column.ndim == 1 else pa.list_(given, column.shape[1]))
+        return column.view(np.int64) if column.dtype.kind in "mM" else column
+
+    def _check_type(self, field: pa.Field, given: pa.DataType) -> None:
+        if given != field.type:
+            raise InvalidArgument(f"column '{field.name}' of stream '{self.name}' is {field.type}, not {given}")
+
+    def _one_batch(self, data: Any) -> pa.RecordBatch:
+        """The rows of a batch, a table or a foreign object, which must be those of the stream."""
+        wanted = self._schema
+        assert wanted is not None
+        try:
+            if not isinstance(data, pa.RecordBatch | pa.Table):
+                if hasattr(data, "__arrow_c_array__"):
+                    data = pa.record_batch(data)
+                elif hasattr(data, "__arrow_c_stream__"):
+                    data = pa.table(data)
+                else:
+                    kind = type(data).__name__
+                    raise InvalidArgument(f"cannot offload a {kind}: want a dict of arrays, a batch or a table")
+            if data.schema != wanted:
+                self._check_schema(data)
+            if isinstance(data, pa.Table):
+                batches = data.combine_chunks().to_batches()
+                if len(batches) > 1:
+                    raise InvalidArgument("the table's chunks do not fit into one batch: offload them one by one")
+                data = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=wanted)
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidArgument(f"stream '{self.name}': {error}") from None
+        return data
+
+    def _check_schema(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Names and types are the stream's; what is nullable may differ as long as there are no nulls."""
+        wanted = self._schema
+        assert wanted is not None
+        self._check_names(data.schema.names)
+        for field, column in zip(wanted, data.columns, strict=True):
+            self._check_type(field, column.type)
+            if not field.nullable and column.null_count != 0:
+                raise InvalidArgument(
+                    f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
+                )
+
+
+def _same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:
+    """Whether numpy values of that dtype, as they are, are values of the Arrow type.
+
+    datetime64 for timestamps of the same unit and any zone; plain integers for Arrow's times, which numpy has no
+    names for.
+    """
+    if dtype.kind == "M":
+        return bool(pa.types.is_timestamp(wanted) and wanted.unit == np.datetime_data(dtype)[0])
+    if dtype.kind == "i" and pa.types.is_temporal(wanted) and not pa.types.is_interval(wanted):
+        return bool(wanted.bit_width == dtype.itemsize * 8)
+    return False
 
 
 class Session:
@@ -201,7 +409,7 @@ class Session:
 
     def __init__(
         self,
-        agent: str = "auto",
+        agent: str | os.PathLike[str] = "auto",
         token: str = "",
         name: str = "",
         transport: str = "auto",
@@ -212,18 +420,36 @@ class Session:
         embedded_flight: bool = True,
         embedded_args: Sequence[str] = (),
     ) -> None:
-        from wherry import _paths
-
-        if not any("WHERRY_WHERRYD" == key for key in __import__("os").environ):
-            __import__("os").environ["WHERRY_WHERRYD"] = str(_paths.wherryd())
-        self._core: Any = _core.open_session(
-            str(agent), token, name, transport, connect_timeout, max_tickets, embedded_budget, embedded_core, embedded_flight, list(embedded_args)
+        where = os.fspath(agent)
+        program = ""
+        if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
+            with suppress(NotFound):  # if one is needed after all, the C++ side says what is missing
+                program = str(_paths.wherryd())
+        core = _core.open_session(
+            where,
+            token,
+            name,
+            transport,
+            connect_timeout,
+            max_tickets,
+            embedded_budget,
+            embedded_core,
+            embedded_flight,
+            program,
+            list(embedded_args),
         )
+        self._open: tuple[_core.Session, _InFlight] | None = (core, _InFlight(core))
 
     @property
-    def info(self) -> Any:
+    def _live(self) -> _core.Session:
+        if self._open is None:
+            raise FailedPrecondition("the session was closed")
+        return self._open[0]
+
+    @property
+    def info(self) -> _core.SessionInfo:
         """What the agent is and what the one-sidedness self-test found; str(info) is one line."""
-        return self._core.info
+        return self._live.info
 
     def stream(
         self,
@@ -233,7 +459,7 @@ class Session:
         keep_frames: int = 16,
         keep_bytes: int = 0,
         when_full: str = "evict",
-        sink_dir: str | None = None,
+        sink_dir: str | os.PathLike[str] | None = None,
         sink_format: str | None = None,
         announce: Sequence[int] = (),
     ) -> Stream:
@@ -245,45 +471,78 @@ class Session:
             frame, "wait" only frames that somebody has read: nothing is lost, and offloads wait instead.
         sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory of the agent's.
         announce: sizes, in bytes, of the offloads to come; memory for them is prepared now.
+
+        Raises AlreadyExists, InvalidArgument, Unsupported (a type that Wherry does not move, by name), Unavailable.
         """
+        core = self._live
+        if (sink_dir is None) != (sink_format is None):
+            raise InvalidArgument("sink_dir and sink_format go together: give both or none")
+        arrow: pa.Schema | None = None
         if strategy == "raw":
-            return Stream(self._core.open_stream(name, None, strategy, keep_frames, keep_bytes, when_full, sink_dir or "", sink_format or "", list(announce)), None)
-        if schema is None:
+            if schema is not None:
+                raise InvalidArgument("a raw stream has no schema: its buffers are moved as they are")
+        elif schema is None:
             raise InvalidArgument("a stream needs a schema, or the data of a first frame to take it from")
-        arrow = schema_of(schema)
-        capsule = arrow.__arrow_c_schema__()
-        core = self._core.open_stream(name, capsule, strategy, keep_frames, keep_bytes, when_full, sink_dir or "", sink_format or "", list(announce))
-        return Stream(core, arrow)
+        else:
+            arrow = schema_of(schema)
+        opened = core.open_stream(
+            name,
+            None if arrow is None else arrow.__arrow_c_schema__(),
+            strategy,
+            keep_frames,
+            keep_bytes,
+            when_full,
+            "" if sink_dir is None else os.fspath(sink_dir),
+            sink_format or "",
+            list(announce),
+        )
+        assert self._open is not None
+        return Stream(opened, arrow, self._open[1])
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> np.ndarray[Any, Any]:
-        """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this machine."""
+        """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this
+        machine."""
         kind = np.dtype(dtype)
-        dims = (shape,) if isinstance(shape, int) else tuple(shape)
+        if kind.hasobject or kind.itemsize == 0:
+            raise InvalidArgument(f"numpy's {kind} has no fixed size in memory")
+        dims = tuple(map(operator.index, shape)) if isinstance(shape, tuple | list) else (operator.index(shape),)
+        if any(n < 0 for n in dims):
+            raise InvalidArgument(f"shape {dims}: no dimension may be negative")
         count = math.prod(dims)
-        memory = self._core.allocate(max(1, count * kind.itemsize))
+        memory = self._live.allocate(max(1, count * kind.itemsize))
         array: np.ndarray[Any, Any] = memory.array()[: count * kind.itemsize].view(kind).reshape(dims)
         return array
 
-    def register(self, array: np.ndarray[Any, Any]) -> Any:
-        """Registers an array's memory once, for all offloads of it or of parts of it; the region keeps the array alive."""
+    def register(self, array: np.ndarray[Any, Any]) -> _core.Region:
+        """Registers an array's memory once, for all offloads of it or of parts of it; the region keeps the array alive.
+
+        Its unregister() raises FailedPrecondition while offloads that read it are in flight.
+        """
         if not array.flags.c_contiguous:
             raise InvalidArgument("only C-contiguous arrays can be registered")
-        return self._core.register(array.reshape(-1).view(np.uint8))
+        if array.dtype.hasobject:
+            raise InvalidArgument("arrays of Python objects have no bytes to move")
+        return self._live.register(array.reshape(-1).view(np.uint8))
 
     def in_flight(self) -> int:
         """Offloads posted and not complete."""
-        return int(self._core.in_flight())
+        return self._live.in_flight()
 
     def drain(self, timeout: float | None = None) -> None:
         """Waits until nothing is in flight; raises the first failure that no ticket's wait() has shown."""
-        self._core.drain(_FOREVER if timeout is None else timeout)
+        self._live.drain(_FOREVER if timeout is None else timeout)
 
     def close(self) -> None:
-        """Leaves the agent; an embedded one drains and ends once streams, tickets and arrays of this session are gone."""
-        self._core = None
+        """Leaves the agent; an embedded one drains and ends once streams, tickets and arrays of this session are gone.
+
+        Idempotent. Streams that are open stay so until they are closed or dropped.
+        """
+        self._open = None
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

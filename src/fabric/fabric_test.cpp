@@ -3,7 +3,9 @@
 #include "fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +50,7 @@ class Owner {
     EXPECT_EQ(pipe(from_), 0);
     pid_ = fork();
     if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody behind
     run(transport, progress);
     _exit(0);
   }

@@ -16,6 +16,9 @@
 
 namespace wherry::move {
 
+class Products;         // products.hpp
+class ProductTemplate;  //
+
 /// What every frame of a stream shares. Immutable after the stream was opened.
 struct StreamInfo {
   std::uint32_t id = 0;
@@ -26,6 +29,8 @@ struct StreamInfo {
   std::shared_ptr<const IpcTemplate> ipc;
   Retention retention;
   Sink sink;
+  /// What its products have in common. Only make_products (products.hpp), on the data thread, looks here.
+  mutable std::shared_ptr<ProductTemplate> products;
 };
 
 /// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last
@@ -41,6 +46,7 @@ class Frame {
   Extent extent;                   ///< page-aligned; layout.total_bytes of it are used
   FrameLayout layout;
   std::vector<NodeRef> nodes;
+  std::shared_ptr<const Products> products;  ///< null unless the strategy is arrays, record_batch or c_abi
 
   /// The frame as a complete Arrow IPC stream, valid while the frame lives. Streams whose strategy does not write the
   /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call; thread-safe.

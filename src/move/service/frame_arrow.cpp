@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "move/service/products.hpp"
+
 namespace wherry::move {
 namespace {
 
@@ -36,6 +38,7 @@ std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame) {
 }
 
 Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame) {
+  if (auto batch = record_batch_of(frame)) return batch;  // made in transit: there is nothing to parse
   arrow::ipc::IpcReadOptions options;
   options.use_threads = false;
   arrow::io::BufferReader bytes(frame_buffer(frame));

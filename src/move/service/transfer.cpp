@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "base/copy.hpp"
 #include "base/log.hpp"
+#include "move/service/products.hpp"
 #include "move/service/state.hpp"
 
 namespace wherry::move {
@@ -272,6 +273,11 @@ void MoveService::place(StreamState& stream, Offload& o) {
   if (info.strategy == Strategy::kIpc || info.strategy == Strategy::kIpcPageAligned) {
     info.ipc->write_metadata(frame.layout, o.nodes, bytes);
     frame.set_ipc_written();
+  } else if (Status s = make_products(info, o.nodes, frame); !s) {
+    spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
+    o.state = Offload::State::kFailed;
+    o.code = s.code();
+    return;
   }
   frame.transfer_ns = now_ns() - o.started_ns;
   o.state = Offload::State::kPlaced;

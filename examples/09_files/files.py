@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Teaches: letting the agent write files. It encodes and compresses; the application only posts."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import wherry
+
+
+def main() -> None:
+    """Three frames become three Parquet files, and pyarrow reads them."""
+    with tempfile.TemporaryDirectory(prefix="wherry-files-") as directory:
+        batch = pa.record_batch({"city": ["Aix", "Bonn", None], "size": np.array([1.5, 2.5, 3.5])})
+        with wherry.Session() as session:
+            # A file counts as read: with when_full="wait" no frame goes before it was written.
+            stream = session.stream("cities", batch, sink_dir=directory, sink_format="parquet", when_full="wait")
+            for step in range(3):
+                stream.offload(batch, tag=step)
+            session.drain(10)
+            stream.close()
+            del stream
+        # The session is over: its own agent has written everything and ended. Files appear complete or not at all.
+        files = sorted(Path(directory).iterdir())
+        print(*(f"{file.name}: {file.stat().st_size} bytes" for file in files), sep="\n")
+        assert [file.name for file in files] == [f"cities-{step:08d}.parquet" for step in range(3)]
+        for file in files:
+            assert pq.read_table(file).equals(pa.Table.from_batches([batch]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# `cmake --install`: a prefix with headers, libwherry.so, wherryd, and what find_package and pkg-config need. For a Python wheel
+# (scikit-build-core sets SKBUILD) only what belongs into the package: wherry/_core*.so and wherry/_bin/wherryd.
+
+if(SKBUILD)
+  # In a wheel everything lies side by side in site-packages; paths of this machine have no business there.
+  set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
+                        INSTALL_RPATH "$ORIGIN/../libucx/lib;$ORIGIN/../pyarrow")
+  set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
+  install(TARGETS _core LIBRARY DESTINATION wherry)
+  install(TARGETS wherryd RUNTIME DESTINATION wherry/_bin)
+  return()
+endif()
+if(WHERRY_FUZZ)
+  return()
+endif()
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(_package "${CMAKE_INSTALL_LIBDIR}/cmake/wherry")
+set(_build "${CMAKE_CURRENT_BINARY_DIR}/package")
+
+# CMAKE_INSTALL_RPATH (cmake/Dependencies.cmake) names the wheels that this build used, if it used them.
+install(TARGETS wherry LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS wherryd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/wherry" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# Written by hand instead of install(EXPORT): that would make fmt, spdlog and UCX, which libwherry.so uses inside, known to every
+# program that uses it.
+file(WRITE "${_build}/wherry-config.cmake.in" [=[
+# wherry::wherry: headers and libwherry.so, for C99 and C++20.
+@PACKAGE_INIT@
+if(NOT TARGET wherry::wherry)
+  add_library(wherry::wherry SHARED IMPORTED)
+  set_target_properties(wherry::wherry PROPERTIES
+    IMPORTED_LOCATION "@PACKAGE_CMAKE_INSTALL_LIBDIR@/libwherry.so.@PROJECT_VERSION@"
+    IMPORTED_SONAME "libwherry.so.@WHERRY_ABI_VERSION@"
+    INTERFACE_INCLUDE_DIRECTORIES "@PACKAGE_CMAKE_INSTALL_INCLUDEDIR@")
+  get_property(_wherry_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if("CXX" IN_LIST _wherry_languages)
+    set_property(TARGET wherry::wherry PROPERTY INTERFACE_COMPILE_FEATURES cxx_std_20)
+  endif()
+  unset(_wherry_languages)
+endif()
+set(wherry_WHERRYD "@PACKAGE_CMAKE_INSTALL_BINDIR@/wherryd")
+check_required_components(wherry)
+]=])
+configure_package_config_file("${_build}/wherry-config.cmake.in" "${_build}/wherry-config.cmake" INSTALL_DESTINATION "${_package}"
+                              PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file("${_build}/wherry-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${_build}/wherry-config.cmake" "${_build}/wherry-config-version.cmake" DESTINATION "${_package}")
+
+# Relative to the file itself, so that the prefix can be moved.
+file(RELATIVE_PATH _up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" _up "${_up}")
+file(CONFIGURE OUTPUT "${_build}/wherry.pc" @ONLY CONTENT [=[
+prefix=${pcfiledir}/@_up@
+libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+
+Name: wherry
+Description: SmartNIC offload of data movement, straight into Apache Arrow
+Version: @PROJECT_VERSION@
+Libs: -L${libdir} -lwherry
+Cflags: -I${includedir}
+]=])
+install(FILES "${_build}/wherry.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

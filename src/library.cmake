@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# libwherry.so: the client with its C and C++ interfaces, for programs that are not built with Wherry; and its test.
+
+target_sources(wherry_move_client PRIVATE move/client/c_api.cpp)
+
+if(NOT WHERRY_FUZZ)
+  file(STRINGS "${CMAKE_SOURCE_DIR}/include/wherry/wherry.h" _abi REGEX "^#define WHERRY_ABI_VERSION [0-9]+$")
+  string(REGEX MATCH "[0-9]+$" WHERRY_ABI_VERSION "${_abi}")
+
+  # What is not WHERRY_API is hidden already; the script also holds back what templates of fmt, spdlog and the standard library
+  # bring along, which other copies in the same process would otherwise be mixed up with.
+  set(_script "${CMAKE_CURRENT_BINARY_DIR}/wherry.map")
+  file(CONFIGURE OUTPUT "${_script}" CONTENT
+"WHERRY_${WHERRY_ABI_VERSION} {
+  global:
+    wherry_*;
+    extern \"C++\" { wherry::*; };
+  local: *;
+};
+")
+
+  # From the objects, not the archives: those would only give what something in here already refers to.
+  add_library(wherry SHARED $<TARGET_OBJECTS:wherry_base> $<TARGET_OBJECTS:wherry_fabric> $<TARGET_OBJECTS:wherry_move_client>)
+  add_library(wherry::wherry ALIAS wherry)
+  set_target_properties(wherry PROPERTIES OUTPUT_NAME wherry VERSION ${PROJECT_VERSION} SOVERSION ${WHERRY_ABI_VERSION}
+                        LINKER_LANGUAGE CXX LINK_DEPENDS "${_script}")
+  target_link_options(wherry PRIVATE "LINKER:--version-script=${_script}")
+  if(NOT WHERRY_SANITIZE)
+    target_link_options(wherry PRIVATE "LINKER:--no-undefined")
+  endif()
+  target_include_directories(wherry INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:include>")
+  target_link_libraries(wherry PRIVATE wherry_options fmt::fmt spdlog::spdlog Threads::Threads wherry_ucx
+                        nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+
+  # The C half of the test is C99 with warnings of its own: those of the house are for C++.
+  add_library(c_api_test_c OBJECT move/client/c_api_test.c)
+  set_target_properties(c_api_test_c PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(c_api_test_c PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_include_directories(c_api_test_c PRIVATE "${CMAKE_SOURCE_DIR}/include" "${CMAKE_SOURCE_DIR}/src")
+  if(WHERRY_SANITIZE)
+    target_compile_options(c_api_test_c PRIVATE -fsanitize=${WHERRY_SANITIZE} -fno-omit-frame-pointer)
+  endif()
+  wherry_test(c_api_test SOURCES agent/c_api_test.cpp $<TARGET_OBJECTS:c_api_test_c>
+              LIBS wherry_agent wherry_arrow_flight)
+  add_dependencies(c_api_test wherry)
+  target_compile_definitions(c_api_test PRIVATE WHERRY_LIBRARY="$<TARGET_FILE:wherry>"
+                             WHERRY_HEADER="${CMAKE_SOURCE_DIR}/include/wherry/wherry.h")
+endif()
