@@ -4,6 +4,9 @@
 
 if(SKBUILD)
   # In a wheel everything lies side by side in site-packages; paths of this machine have no business there.
+  if(NOT TARGET _core)
+    message(FATAL_ERROR "a wheel needs the Python module: set WHERRY_PYTHON to ON")
+  endif()
   set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
                         INSTALL_RPATH "$ORIGIN/../libucx/lib;$ORIGIN/../pyarrow")
   set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")

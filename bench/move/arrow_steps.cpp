@@ -70,8 +70,8 @@ void serialize_as_published(const arrow::RecordBatch& batch) {
   write(batch, &out);
 }
 
-/// One record batch as C structs. Arrow reaches the children through the parent until the imported batch goes, so all of
-/// them belong to the parent array and are freed by its release.
+/// One record batch as C structs. Arrow reaches the children through the parent until the imported batch goes, so all
+/// of them belong to the parent array and are freed by its release.
 struct CStructs {
   std::deque<ArrowArray> arrays;
   std::deque<ArrowSchema> schemas;
@@ -179,7 +179,8 @@ std::shared_ptr<arrow::RecordBatch> wrap(ColumnValues columns, Names names) {
   data.reserve(columns.size());
   for (const auto& column : columns) {
     const auto rows = static_cast<std::int64_t>(column.size());
-    data.push_back(arrow::ArrayData::Make(arrow::float64(), rows, {nullptr, arrow::Buffer::Wrap(column.data(), column.size())}, 0));
+    data.push_back(arrow::ArrayData::Make(arrow::float64(), rows,
+                                          {nullptr, arrow::Buffer::Wrap(column.data(), column.size())}, 0));
   }
   return arrow::RecordBatch::Make(make_schema(names), rows_of(columns), std::move(data));
 }

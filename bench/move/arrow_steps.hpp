@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four steps from columns to Arrow IPC as an application would write them (paper 004, table I), timed one by one, and
-// the same as one piece. float64 columns. All throw std::runtime_error when Arrow refuses.
+// The four steps from columns to Arrow IPC as an application would write them (paper 004, table I), timed one by one,
+// and the same as one piece. float64 columns. All throw std::runtime_error when Arrow refuses.
 #pragma once
 
 #include <cstddef>

@@ -123,12 +123,12 @@ void run_case(Bench& bench, flight::FlightClient& client, int columns, std::size
   require(bench.session.drain(std::chrono::seconds(10)), "drain");
   const Summary t = summarize(throughput), c = summarize(cpu);
   bench.report.row(columns == 1 ? "flight" : "flight_16_columns", {{"size", size},
-                                                                  {"move_gbps", gbps(size, median(move_ns))},
-                                                                  {"flight_gbps", gbps(size, median(flight_ns))},
-                                                                  {"throughput_ratio", t.median},
-                                                                  {"move_cpu_us", median(move_cpu) * 1e-3},
-                                                                  {"flight_cpu_us", median(flight_cpu) * 1e-3},
-                                                                  {"cpu_ratio", c.median}});
+                                                                   {"move_gbps", gbps(size, median(move_ns))},
+                                                                   {"flight_gbps", gbps(size, median(flight_ns))},
+                                                                   {"throughput_ratio", t.median},
+                                                                   {"move_cpu_us", median(move_cpu) * 1e-3},
+                                                                   {"flight_cpu_us", median(flight_cpu) * 1e-3},
+                                                                   {"cpu_ratio", c.median}});
   if (columns != 1 || (size != kMiB && size != 64 * kMiB)) return;
   const bool small = size == kMiB;
   const std::string suffix = small ? "_1m" : "_64m";

@@ -40,9 +40,9 @@ double offload(std::span<const Column> columns, Stream& stream) {
 }
 
 /// One ticket in flight at a time. A core that only waits loses its caches within milliseconds (a virtual machine's
-/// neighbours share them), whatever was posted before: the price of a call right after a long wait is kept apart. What is
-/// timed is the steady state: small offloads of the same columns go ahead, once around the ring of tickets, so that all
-/// sizes find the same caches.
+/// neighbours share them), whatever was posted before: the price of a call right after a long wait is kept apart. What
+/// is timed is the steady state: small offloads of the same columns go ahead, once around the ring of tickets, so that
+/// all sizes find the same caches.
 void measure(Case& c, std::size_t calls) {
   const std::size_t ring = SessionOptions{}.max_tickets;
   std::vector<double> us;
@@ -121,8 +121,9 @@ void run_initiate(Bench& bench) {
       spreads.push_back(spread_of([&](const Case& c) { return c.round_median[static_cast<std::size_t>(round)]; }));
     }
     const Summary rounds = summarize(spreads);
-    bench.report.bar("host_us_size_spread", {spread_of([](const Case& c) { return median(c.us); }), rounds.min, rounds.max},
-                     "<=", 1.5, "", "no correlation with size");
+    bench.report.bar("host_us_size_spread",
+                     {spread_of([](const Case& c) { return median(c.us); }), rounds.min, rounds.max}, "<=", 1.5, "",
+                     "no correlation with size");
   }
 }
 

@@ -22,11 +22,11 @@ struct Segment {
 };
 
 enum class Work : std::uint8_t {
-  kGet,           ///< one get at a time into memory that is kept, two buffers in turn as move's frames
-  kGetUncached,   ///< allocate, register, get, unregister, free: each time
-  kCopy,          ///< memcpy from the mapped source into the two buffers
-  kSmartNic,      ///< gets, then build arrays and serialise (paper 004 V-G, "SmartNIC serialization")
-  kCAbi,          ///< gets into the buffers of ArrowArray structs, then import and serialise
+  kGet,          ///< one get at a time into memory that is kept, two buffers in turn as move's frames
+  kGetUncached,  ///< allocate, register, get, unregister, free: each time
+  kCopy,         ///< memcpy from the mapped source into the two buffers
+  kSmartNic,     ///< gets, then build arrays and serialise (paper 004 V-G, "SmartNIC serialization")
+  kCAbi,         ///< gets into the buffers of ArrowArray structs, then import and serialise
 };
 
 enum class Alignment : std::uint8_t {

@@ -52,9 +52,8 @@ Report::Report(const Options& options, std::size_t cores, int repetitions) {
                       {"cores", cores},
                       {"kernel", kernel()},
                       {"memory_bytes", sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE)}};
-  head_["versions"] = {{"ucx", fabric::ucx_version()},
-                       {"arrow", arrow::GetBuildInfo().version_string},
-                       {"compiler", __VERSION__}};
+  head_["versions"] = {
+      {"ucx", fabric::ucx_version()}, {"arrow", arrow::GetBuildInfo().version_string}, {"compiler", __VERSION__}};
   head_["pinning"] = {{"application", options.app_core}, {"agent", options.agent_core}};
   head_["repetitions"] = repetitions;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in wherry/session.py.
+// wherry._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in
+// wherry/session.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -27,20 +28,47 @@ namespace {
 [[noreturn]] void raise(const Status& status) {
   const char* name = "Error";
   switch (status.code()) {
-    case StatusCode::kWouldBlock: name = "WouldBlock"; break;
-    case StatusCode::kInvalidArgument: name = "InvalidArgument"; break;
-    case StatusCode::kNotFound: name = "NotFound"; break;
-    case StatusCode::kAlreadyExists: name = "AlreadyExists"; break;
-    case StatusCode::kUnsupported: name = "Unsupported"; break;
-    case StatusCode::kFailedPrecondition: name = "FailedPrecondition"; break;
-    case StatusCode::kDeadlineExceeded: name = "DeadlineExceeded"; break;
-    case StatusCode::kResourceExhausted: name = "ResourceExhausted"; break;
-    case StatusCode::kSourceFault: name = "SourceFault"; break;
-    case StatusCode::kCancelled: name = "Cancelled"; break;
-    case StatusCode::kUnavailable: name = "Unavailable"; break;
-    case StatusCode::kPermissionDenied: name = "PermissionDenied"; break;
-    case StatusCode::kVersionMismatch: name = "VersionMismatch"; break;
-    default: break;
+    case StatusCode::kWouldBlock:
+      name = "WouldBlock";
+      break;
+    case StatusCode::kInvalidArgument:
+      name = "InvalidArgument";
+      break;
+    case StatusCode::kNotFound:
+      name = "NotFound";
+      break;
+    case StatusCode::kAlreadyExists:
+      name = "AlreadyExists";
+      break;
+    case StatusCode::kUnsupported:
+      name = "Unsupported";
+      break;
+    case StatusCode::kFailedPrecondition:
+      name = "FailedPrecondition";
+      break;
+    case StatusCode::kDeadlineExceeded:
+      name = "DeadlineExceeded";
+      break;
+    case StatusCode::kResourceExhausted:
+      name = "ResourceExhausted";
+      break;
+    case StatusCode::kSourceFault:
+      name = "SourceFault";
+      break;
+    case StatusCode::kCancelled:
+      name = "Cancelled";
+      break;
+    case StatusCode::kUnavailable:
+      name = "Unavailable";
+      break;
+    case StatusCode::kPermissionDenied:
+      name = "PermissionDenied";
+      break;
+    case StatusCode::kVersionMismatch:
+      name = "VersionMismatch";
+      break;
+    default:
+      break;
   }
   const nb::object type = nb::module_::import_("wherry.errors").attr(name);
   const std::string text = status.message().empty() ? std::string(to_string(status.code())) : status.message();
@@ -72,9 +100,9 @@ struct Look {
   Status status;
 };
 
-/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, but Python drops arrays and
-/// regions on any thread that holds the GIL: so whatever changes the session (`look`, given the time that it may take) runs with the
-/// GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
+/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, but Python drops
+/// arrays and regions on any thread that holds the GIL: so whatever changes the session (`look`, given the time that it
+/// may take) runs with the GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
 template <typename LookFor, typename Ready>
 Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
   // The client notices an agent's death only in a wait of more than a millisecond.
@@ -90,8 +118,10 @@ Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const Look
       const auto until = std::min(end, Clock::now() + slice);
       // Spin while an answer may come any moment, then let others run, then sleep.
       for (auto now = Clock::now(); now < until && !ready(); now = Clock::now()) {
-        if (now - start > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(100));
-        else if (now - start > std::chrono::microseconds(50)) std::this_thread::yield();
+        if (now - start > std::chrono::milliseconds(2))
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        else if (now - start > std::chrono::microseconds(50))
+          std::this_thread::yield();
       }
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -159,22 +189,36 @@ using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 bool same_type(const nb::dlpack::dtype& type, std::string_view format) {
   using Code = nb::dlpack::dtype_code;
   if (type.lanes != 1) return false;
-  const auto is = [&](Code code, int bits) { return type.code == static_cast<std::uint8_t>(code) && type.bits == bits; };
+  const auto is = [&](Code code, int bits) {
+    return type.code == static_cast<std::uint8_t>(code) && type.bits == bits;
+  };
   switch (format.empty() ? '?' : format.front()) {
-    case 'c': return is(Code::Int, 8);
-    case 'C': return is(Code::UInt, 8);
-    case 's': return is(Code::Int, 16);
-    case 'S': return is(Code::UInt, 16);
-    case 'i': return is(Code::Int, 32);
-    case 'I': return is(Code::UInt, 32);
-    case 'l': return is(Code::Int, 64);
-    case 'L': return is(Code::UInt, 64);
-    case 'e': return is(Code::Float, 16);
-    case 'f': return is(Code::Float, 32);
-    case 'g': return is(Code::Float, 64);
+    case 'c':
+      return is(Code::Int, 8);
+    case 'C':
+      return is(Code::UInt, 8);
+    case 's':
+      return is(Code::Int, 16);
+    case 'S':
+      return is(Code::UInt, 16);
+    case 'i':
+      return is(Code::Int, 32);
+    case 'I':
+      return is(Code::UInt, 32);
+    case 'l':
+      return is(Code::Int, 64);
+    case 'L':
+      return is(Code::UInt, 64);
+    case 'e':
+      return is(Code::Float, 16);
+    case 'f':
+      return is(Code::Float, 32);
+    case 'g':
+      return is(Code::Float, 64);
     case 't':  // numpy's datetime64 and timedelta64, viewed as integers; dates in days and times of day in 32 bits
       return is(Code::Int, format == "tdD" || format == "tts" || format == "ttm" || format == "tiM" ? 32 : 64);
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -182,12 +226,14 @@ class PyStream {
  public:
   PyStream(nb::object owner, Stream stream) : owner_(std::move(owner)), stream_(std::move(stream)) {}
 
-  /// Each column: a C-contiguous numpy array, or the pair of capsules that __arrow_c_array__ returns. The caller keeps them alive.
+  /// Each column: a C-contiguous numpy array, or the pair of capsules that __arrow_c_array__ returns. The caller keeps
+  /// them alive.
   PyTicket post(const nb::list& columns, std::uint64_t tag, double deadline, double timeout) {
     const Schema& schema = stream_.schema();
     const std::size_t n = columns.size();
     if (n != schema.size()) {
-      raise({StatusCode::kInvalidArgument, "stream '" + stream_.name() + "' has " + std::to_string(schema.size()) + " columns, " + std::to_string(n) + " were given"});
+      raise({StatusCode::kInvalidArgument, "stream '" + stream_.name() + "' has " + std::to_string(schema.size()) +
+                                               " columns, " + std::to_string(n) + " were given"});
     }
     numpy_.assign(n, {});
     children_.resize(n);
@@ -196,13 +242,20 @@ class PyStream {
       const nb::handle column = columns[i];
       if (nb::isinstance<nb::tuple>(column)) {
         const nb::tuple pair = nb::cast<nb::tuple>(column);
-        auto* array = pair.size() == 2 ? static_cast<ArrowArray*>(PyCapsule_GetPointer(nb::object(pair[1]).ptr(), "arrow_array")) : nullptr;
+        auto* array = pair.size() == 2
+                          ? static_cast<ArrowArray*>(PyCapsule_GetPointer(nb::object(pair[1]).ptr(), "arrow_array"))
+                          : nullptr;
         if (array == nullptr) throw nb::python_error();
         children_[i] = array;
       } else {
         children_[i] = from_numpy(column, schema[i], numpy_[i]);
       }
       if (rows < 0) rows = children_[i]->length;
+      if (children_[i]->length != rows) {
+        raise({StatusCode::kInvalidArgument, "column '" + schema[i].name + "' has " +
+                                                 std::to_string(children_[i]->length) +
+                                                 " rows where the first column has " + std::to_string(rows)});
+      }
     }
     const void* no_validity = nullptr;
     ArrowArray parent{};
@@ -245,8 +298,8 @@ class PyStream {
     return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = std::chrono::nanoseconds(0)};
   }
 
-  /// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other threads run and Ctrl-C
-  /// works meanwhile.
+  /// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other
+  /// threads run and Ctrl-C works meanwhile.
   template <typename Post>
   PyTicket admitted(double timeout, const Post& post) {
     Result<Ticket> ticket = post();
@@ -258,14 +311,17 @@ class PyStream {
       const Status s = wait_in_slices(timeout, kShortSlice, again, [] { return false; });
       if (s.is_would_block()) {
         raise({StatusCode::kWouldBlock, "stream '" + stream_.name() +
-                                            "': as many offloads are in flight as the session allows (max_tickets): wait for one, or give offload() a timeout"});
+                                            "': as many offloads are in flight as the session allows (max_tickets): "
+                                            "wait for one, or give offload() a timeout"});
       }
     }
     return {owner_, value_or_raise(std::move(ticket))};
   }
 
   static ArrowArray* from_numpy(nb::handle object, const Field& field, NumpyColumn& out) {
-    const auto refuse = [&](const std::string& why) { raise({StatusCode::kInvalidArgument, "column '" + field.name + "': " + why}); };
+    const auto refuse = [&](const std::string& why) {
+      raise({StatusCode::kInvalidArgument, "column '" + field.name + "': " + why});
+    };
     AnyArray array;
     if (!nb::try_cast(object, array)) refuse("neither a C-contiguous numpy array nor an Arrow array");
     const bool two = field.format.starts_with("+w:");
@@ -273,7 +329,8 @@ class PyStream {
       refuse("an array of " + std::to_string(array.ndim()) + " dimensions for type '" + field.format + "'");
     }
     const Field& values = two ? field.children.front() : field;
-    if (!same_type(array.dtype(), values.format)) refuse("the array's dtype is not the stream's type '" + values.format + "'");
+    if (!same_type(array.dtype(), values.format))
+      refuse("the array's dtype is not the stream's type '" + values.format + "'");
     const auto rows = static_cast<std::int64_t>(array.shape(0));
     out.buffers[1] = array.data();
     out.array.length = rows;
@@ -282,7 +339,8 @@ class PyStream {
     out.array.buffers = out.buffers;
     if (two) {
       const std::string want = "+w:" + std::to_string(array.shape(1));
-      if (field.format != want) refuse("rows of " + std::to_string(array.shape(1)) + " values for type '" + field.format + "'");
+      if (field.format != want)
+        refuse("rows of " + std::to_string(array.shape(1)) + " values for type '" + field.format + "'");
       out.child = out.array;
       out.child.length = rows * static_cast<std::int64_t>(array.shape(1));
       out.child_buffers[1] = array.data();
@@ -308,9 +366,10 @@ class PyStream {
   std::vector<ArrowArray*> children_;
 };
 
-PySession* open_session(const std::string& agent, const std::string& token, const std::string& name, const std::string& transport,
-                        double connect_timeout, std::uint32_t max_tickets, std::size_t embedded_budget, int embedded_core,
-                        bool embedded_flight, const std::string& embedded_program, std::vector<std::string> embedded_args) {
+PySession* open_session(const std::string& agent, const std::string& token, const std::string& name,
+                        const std::string& transport, double connect_timeout, std::uint32_t max_tickets,
+                        std::size_t embedded_budget, int embedded_core, bool embedded_flight,
+                        const std::string& embedded_program, std::vector<std::string> embedded_args) {
   SessionOptions options;
   options.agent = agent;
   options.token = token;
@@ -348,22 +407,31 @@ NB_MODULE(_core, m) {
       .def("__str__", &SessionInfo::to_string);
 
   nb::class_<PyMemory>(m, "Memory")
-      .def("array", [](nb::handle_t<PyMemory> self) {
-        auto& memory = nb::cast<PyMemory&>(self);
-        const auto bytes = memory.memory.bytes();
-        return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(bytes.data(), {bytes.size()}, self);
-      }, "The memory as a numpy array of bytes that keeps it alive.");
+      .def(
+          "array",
+          [](nb::handle_t<PyMemory> self) {
+            auto& memory = nb::cast<PyMemory&>(self);
+            const auto bytes = memory.memory.bytes();
+            return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(bytes.data(), {bytes.size()}, self);
+          },
+          "The memory as a numpy array of bytes that keeps it alive.");
 
   nb::class_<PyRegion>(m, "Region", "Registered memory of a numpy array, which it keeps alive.")
-      .def("unregister", [](PyRegion& r) { ok_or_raise(r.region.unregister()); },
-           "Raises FailedPrecondition while offloads that read it are in flight.");
+      .def(
+          "unregister", [](PyRegion& r) { ok_or_raise(r.region.unregister()); },
+          "Raises FailedPrecondition while offloads that read it are in flight.");
 
   nb::class_<PyTicket>(m, "Ticket", "A posted offload.")
-      .def("ready", [](const PyTicket& t) { return t.ticket.ready(); }, "True once the source memory may be reused, or the offload failed.")
-      .def("wait", [](const PyTicket& t, double timeout) {
-        const auto look = [&](std::chrono::nanoseconds time) { return look_at(t.ticket, time); };
-        ok_or_raise(wait_in_slices(timeout, kLongSlice, look, [&] { return t.ticket.ready(); }));
-      }, "timeout"_a)
+      .def(
+          "ready", [](const PyTicket& t) { return t.ticket.ready(); },
+          "True once the source memory may be reused, or the offload failed.")
+      .def(
+          "wait",
+          [](const PyTicket& t, double timeout) {
+            const auto look = [&](std::chrono::nanoseconds time) { return look_at(t.ticket, time); };
+            ok_or_raise(wait_in_slices(timeout, kLongSlice, look, [&] { return t.ticket.ready(); }));
+          },
+          "timeout"_a)
       .def_prop_ro("id", [](const PyTicket& t) { return t.ticket.id(); })
       .def_prop_ro("transfer_ns", [](const PyTicket& t) { return t.ticket.transfer_ns(); })
       .def_prop_ro("sequence", [](const PyTicket& t) { return t.ticket.sequence(); });
@@ -377,42 +445,66 @@ NB_MODULE(_core, m) {
 
   nb::class_<PySession>(m, "Session")
       .def_prop_ro("info", [](const PySession& s) { return s.session.info(); })
-      .def("allocate", [](nb::handle_t<PySession> self, std::size_t bytes) {
-        return new PyMemory{nb::borrow(self), value_or_raise(nb::cast<PySession&>(self).session.allocate(bytes))};
-      }, "bytes"_a)
-      .def("register", [](nb::handle_t<PySession> self, nb::object array) {
-        const auto view = nb::cast<AnyArray>(array);
-        return new PyRegion{nb::borrow(self), array, value_or_raise(nb::cast<PySession&>(self).session.register_memory(view.data(), view.nbytes()))};
-      }, "array"_a)
-      .def("open_stream", [](nb::handle_t<PySession> self, const std::string& name, const nb::object& schema, const std::string& strategy,
-                             std::uint64_t keep_frames, std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
-                             const std::string& sink_format, const std::vector<std::uint64_t>& announce) {
-        StreamOptions options;
-        options.name = name;
-        options.strategy = value_or_raise(parse_strategy(strategy));
-        options.retention.frames = keep_frames;
-        options.retention.bytes = keep_bytes;
-        if (when_full != "evict" && when_full != "wait") raise({StatusCode::kInvalidArgument, "when_full: want 'evict' or 'wait', not '" + when_full + "'"});
-        options.retention.when_full = when_full == "wait" ? Retention::WhenFull::kWait : Retention::WhenFull::kEvict;
-        options.sink.directory = sink_dir;
-        if (sink_format == "arrow") options.sink.format = Sink::Format::kArrow;
-        else if (sink_format == "parquet") options.sink.format = Sink::Format::kParquet;
-        else if (!sink_format.empty()) raise({StatusCode::kInvalidArgument, "sink_format: want 'arrow' or 'parquet', not '" + sink_format + "'"});
-        options.announced_bytes = announce;
-        Schema fields;
-        if (!schema.is_none()) {
-          auto* c_schema = static_cast<ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
-          if (c_schema == nullptr) throw nb::python_error();
-          fields = value_or_raise(move::from_c_schema(*c_schema));
-        }
-        return new PyStream(nb::borrow(self), value_or_raise(nb::cast<PySession&>(self).session.open_stream(options, fields)));
-      }, "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a, "sink_format"_a, "announce"_a)
+      .def(
+          "allocate",
+          [](nb::handle_t<PySession> self, std::size_t bytes) {
+            return new PyMemory{nb::borrow(self), value_or_raise(nb::cast<PySession&>(self).session.allocate(bytes))};
+          },
+          "bytes"_a)
+      .def(
+          "register",
+          [](nb::handle_t<PySession> self, nb::object array) {
+            const auto view = nb::cast<AnyArray>(array);
+            return new PyRegion{
+                nb::borrow(self), array,
+                value_or_raise(nb::cast<PySession&>(self).session.register_memory(view.data(), view.nbytes()))};
+          },
+          "array"_a)
+      .def(
+          "open_stream",
+          [](nb::handle_t<PySession> self, const std::string& name, const nb::object& schema,
+             const std::string& strategy, std::uint64_t keep_frames, std::uint64_t keep_bytes,
+             const std::string& when_full, const std::string& sink_dir, const std::string& sink_format,
+             const std::vector<std::uint64_t>& announce) {
+            StreamOptions options;
+            options.name = name;
+            options.strategy = value_or_raise(parse_strategy(strategy));
+            options.retention.frames = keep_frames;
+            options.retention.bytes = keep_bytes;
+            if (when_full != "evict" && when_full != "wait")
+              raise({StatusCode::kInvalidArgument, "when_full: want 'evict' or 'wait', not '" + when_full + "'"});
+            options.retention.when_full =
+                when_full == "wait" ? Retention::WhenFull::kWait : Retention::WhenFull::kEvict;
+            options.sink.directory = sink_dir;
+            if (sink_format == "arrow")
+              options.sink.format = Sink::Format::kArrow;
+            else if (sink_format == "parquet")
+              options.sink.format = Sink::Format::kParquet;
+            else if (!sink_format.empty())
+              raise(
+                  {StatusCode::kInvalidArgument, "sink_format: want 'arrow' or 'parquet', not '" + sink_format + "'"});
+            options.announced_bytes = announce;
+            Schema fields;
+            if (!schema.is_none()) {
+              auto* c_schema = static_cast<ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
+              if (c_schema == nullptr) throw nb::python_error();
+              fields = value_or_raise(move::from_c_schema(*c_schema));
+            }
+            return new PyStream(nb::borrow(self),
+                                value_or_raise(nb::cast<PySession&>(self).session.open_stream(options, fields)));
+          },
+          "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a,
+          "sink_format"_a, "announce"_a)
       .def("in_flight", [](const PySession& s) { return s.session.in_flight(); })
-      .def("drain", [](PySession& s, double timeout) {
-        const auto look = [&](std::chrono::nanoseconds time) { return look_at(s.session, time); };
-        ok_or_raise(wait_in_slices(timeout, kShortSlice, look, [] { return false; }));
-      }, "timeout"_a);
+      .def(
+          "drain",
+          [](PySession& s, double timeout) {
+            const auto look = [&](std::chrono::nanoseconds time) { return look_at(s.session, time); };
+            ok_or_raise(wait_in_slices(timeout, kShortSlice, look, [] { return false; }));
+          },
+          "timeout"_a);
 
-  m.def("open_session", &open_session, "agent"_a, "token"_a, "name"_a, "transport"_a, "connect_timeout"_a, "max_tickets"_a,
-        "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_program"_a, "embedded_args"_a);
+  m.def("open_session", &open_session, "agent"_a, "token"_a, "name"_a, "transport"_a, "connect_timeout"_a,
+        "max_tickets"_a, "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_program"_a,
+        "embedded_args"_a);
 }

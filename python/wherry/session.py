@@ -218,11 +218,11 @@ def schema_of(data: Any) -> pa.Schema:
         if hasattr(data, "__arrow_c_schema__"):
             return pa.schema(data)
         if hasattr(data, "__arrow_c_array__"):
-            return pa.record_batch(data).schema
+            return _batch_of_structs(pa.array(data)).schema
         if hasattr(data, "__arrow_c_stream__"):
             with pa.RecordBatchReader.from_stream(data) as reader:
                 return reader.schema
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError) as error:
         raise InvalidArgument(f"a {type(data).__name__} has no schema of a batch: {error}") from None
     wanted = "want a pyarrow.Schema, a dict of arrays, a batch or a table"
     raise InvalidArgument(f"a {type(data).__name__} is no schema: {wanted}")
@@ -354,7 +354,7 @@ class Stream:
         try:
             if not isinstance(data, pa.RecordBatch | pa.Table):
                 if hasattr(data, "__arrow_c_array__"):
-                    data = pa.record_batch(data)
+                    data = _batch_of_structs(pa.array(data))
                 elif hasattr(data, "__arrow_c_stream__"):
                     data = pa.table(data)
                 else:
@@ -382,6 +382,15 @@ class Stream:
                 raise InvalidArgument(
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
+
+
+def _batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
+    """The members of a struct array, which may be sliced, as columns."""
+    if not pa.types.is_struct(rows.type):
+        raise InvalidArgument(f"cannot offload an array of {rows.type} as a batch: want one of structs")
+    if rows.null_count != 0:
+        raise InvalidArgument(f"the struct array has {rows.null_count} null rows, which a batch cannot have")
+    return pa.RecordBatch.from_struct_array(rows)
 
 
 def _same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:

@@ -4,6 +4,7 @@
 #include <arrow/flight/api.h>
 
 #include <numeric>
+#include <random>
 
 #include "agent/testing.hpp"
 
@@ -130,6 +131,46 @@ TEST(Tickets, ManyInFlightKeepTheirOrder) {
     EXPECT_TRUE(tickets[i].ready());
     EXPECT_EQ(batches[i]->num_rows(), static_cast<std::int64_t>(data[i].size()));
     EXPECT_TRUE(batches[i]->column(0)->Equals(as_arrow(data[i]))) << i;
+  }
+}
+
+TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
+  // One frame a stream, so that the few extents of this size class go round between frames of equal and different shapes.
+  ThreadAgent agent;
+  Session session = agent.open();
+  const Retention one{.frames = 1};
+  auto ipc = session.open_stream({.name = "ipc", .strategy = Strategy::kIpcPageAligned, .retention = one}, {field<double>("x", true)});
+  auto raw = session.open_stream({.name = "raw", .strategy = Strategy::kRaw, .retention = one}, {});
+  auto pair = session.open_stream({.name = "pair", .strategy = Strategy::kIpcPageAligned, .retention = one}, {field<float>("a"), field<float>("b")});
+  ASSERT_TRUE(ipc && raw && pair);
+  const std::string junk(16384, '\xff');
+  const std::vector<std::span<const std::byte>> junk_buffers{std::as_bytes(std::span(junk))};
+  const std::vector<std::uint8_t> validity(512, 0x55);
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t rows = 2000 + random() % 3;
+    const auto x = ramp(rows, round);
+    switch (random() % 4) {
+      case 0: ASSERT_TRUE(raw->post_raw(junk_buffers)->wait(10s)); break;
+      case 1: {
+        const std::vector<float> a(rows, 1.5F);
+        ASSERT_TRUE(pair->post({Column(a), Column(a)})->wait(10s));
+        break;
+      }
+      case 2: {
+        ASSERT_TRUE(ipc->post({Column(x).with_validity(validity.data())})->wait(10s));
+        const auto batches = read_all(agent.agent(), "ipc");
+        ASSERT_EQ(batches.size(), 1U);
+        ASSERT_EQ(batches[0]->column(0)->null_count(), static_cast<std::int64_t>(rows / 2)) << round;
+        break;
+      }
+      default: {
+        ASSERT_TRUE(ipc->post({Column(x)})->wait(10s));
+        const auto batches = read_all(agent.agent(), "ipc");
+        ASSERT_EQ(batches.size(), 1U);
+        ASSERT_TRUE(batches[0]->column(0)->Equals(as_arrow(x))) << round;
+      }
+    }
   }
 }
 

@@ -142,7 +142,7 @@ const std::vector<Setting>& settings() {
       ADDRESS("metrics.listen", metrics, true, "Prometheus metrics over HTTP, host:port or off"),
       BYTES("move.transfer_unit", transfer_unit, "bytes of one get; larger buffers are cut"),
       BYTES("move.window", window, "bytes of gets in flight per offload"),
-      BYTES("move.streaming_copy_from", streaming_copy_from, "offloads from this size on are copied past the caches when mapped"),
+      BYTES("move.streaming_copy_from", streaming_copy_from, "mapped offloads from this size on use the better of two copies, found by trying"),
   };
   return table;
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/clock.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -46,5 +48,22 @@ void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noe
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }
 
 #endif
+
+void CopyChooser::copy(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t whole) noexcept {
+  SizeClass& c = classes_[static_cast<std::size_t>(std::bit_width(whole)) % classes_.size()];
+  const bool trying = c.trials < 2 * kTrials;
+  const bool streaming = trying ? c.trials % 2 == 1 : c.best_ps_per_byte[1] < c.best_ps_per_byte[0];
+  const std::uint64_t start = trying ? now_ns() : 0;
+  if (streaming) {
+    copy_streaming(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+  if (!trying || bytes == 0) return;
+  // The first trial of each kind may meet cold pages: the best counts.
+  const std::uint64_t cost = (now_ns() - start) * 1000 / bytes;
+  if (cost < c.best_ps_per_byte[streaming ? 1 : 0]) c.best_ps_per_byte[streaming ? 1 : 0] = cost;
+  ++c.trials;
+}
 
 }  // namespace wherry

@@ -43,7 +43,8 @@ Extent::Extent(Extent&& other) noexcept
     : arena_(std::move(other.arena_)),
       data_(std::exchange(other.data_, nullptr)),
       offset_(std::exchange(other.offset_, 0)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      stamp_(std::exchange(other.stamp_, 0)) {}
 
 Extent& Extent::operator=(Extent&& other) noexcept {
   Extent(std::move(other)).swap(*this);
@@ -55,10 +56,11 @@ void Extent::swap(Extent& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(offset_, other.offset_);
   std::swap(size_, other.size_);
+  std::swap(stamp_, other.stamp_);
 }
 
 Extent::~Extent() {
-  if (data_ != nullptr) arena_->release(offset_, size_);
+  if (data_ != nullptr) arena_->release({offset_, stamp_}, size_);
 }
 
 Result<std::shared_ptr<Arena>> Arena::create(std::size_t budget_bytes) {
@@ -110,29 +112,34 @@ Result<Extent> Arena::try_allocate(std::size_t bytes) {
   const std::size_t size = std::min(class_size(bytes), capacity_);
   Extent extent;
   const std::lock_guard lock(mutex_);
-  const std::optional<std::uint64_t> offset = take(size);
-  if (!offset) return Status::would_block();
+  const std::optional<Free> found = take(size);
+  if (!found) return Status::would_block();
   in_use_ += size;
   high_water_ = std::max(high_water_, in_use_);
   extent.arena_ = shared_from_this();
-  extent.data_ = base_ + *offset;
-  extent.offset_ = *offset;
+  extent.data_ = base_ + found->offset;
+  extent.offset_ = found->offset;
+  extent.stamp_ = found->stamp;
   extent.size_ = size;
   return extent;
 }
 
-std::optional<std::uint64_t> Arena::take(std::size_t size) {
+std::optional<Arena::Free> Arena::take(std::size_t size) {
   if (size > capacity_ - in_use_) return std::nullopt;  // so that a full arena is not coalesced again and again
-  std::vector<std::uint64_t>& same = free_by_class_[size];
+  std::vector<Free>& same = free_by_class_[size];
   if (!same.empty()) {
-    const std::uint64_t offset = same.back();
+    const Free found = same.back();
     same.pop_back();
-    return offset;
+    return found;
   }
-  if (size <= capacity_ - fresh_) return std::exchange(fresh_, fresh_ + size);
-  if (const auto offset = take_best_fit(size)) return offset;
-  coalesce();
-  return take_best_fit(size);
+  if (size <= capacity_ - fresh_) return Free{std::exchange(fresh_, fresh_ + size), 0};
+  auto offset = take_best_fit(size);
+  if (!offset) {
+    coalesce();
+    offset = take_best_fit(size);
+  }
+  if (!offset) return std::nullopt;
+  return Free{*offset, 0};
 }
 
 std::optional<std::uint64_t> Arena::take_best_fit(std::size_t size) {
@@ -158,7 +165,7 @@ std::optional<std::uint64_t> Arena::take_best_fit(std::size_t size) {
 
 void Arena::coalesce() {
   for (auto& [size, offsets] : free_by_class_) {
-    for (const std::uint64_t offset : offsets) free_extents_.emplace(offset, size);
+    for (const Free& free : offsets) free_extents_.emplace(free.offset, size);
     offsets.clear();
   }
   for (auto it = free_extents_.begin(); it != free_extents_.end();) {
@@ -172,9 +179,9 @@ void Arena::coalesce() {
   }
 }
 
-void Arena::release(std::uint64_t offset, std::size_t size) noexcept {
+void Arena::release(const Free& extent, std::size_t size) noexcept {
   const std::lock_guard lock(mutex_);
-  free_by_class_[size].push_back(offset);
+  free_by_class_[size].push_back(extent);
   in_use_ -= size;
 }
 
@@ -184,6 +191,7 @@ Status Arena::preallocate(std::size_t bytes, std::size_t count) {
     Result<Extent> extent = try_allocate(bytes);
     if (!extent) return extent.status();
     touch(extent->bytes());
+    extent->set_stamp(0);
     extents.push_back(*std::move(extent));
   }
   return Status::ok();

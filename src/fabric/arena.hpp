@@ -30,6 +30,9 @@ class Extent {
   ~Extent();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+  /// A note that the last owner of exactly this memory left for the next one, who may know what still stands there; 0: none.
+  [[nodiscard]] std::uint64_t stamp() const noexcept { return stamp_; }
+  void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp; }
   [[nodiscard]] std::uint64_t offset() const noexcept {
     return offset_;
   }  ///< from the start of the arena (of its file descriptor)
@@ -42,6 +45,7 @@ class Extent {
   std::byte* data_ = nullptr;
   std::uint64_t offset_ = 0;
   std::size_t size_ = 0;
+  std::uint64_t stamp_ = 0;
 };
 
 /// Thread-safe. Memory is a memfd, so that a process on the same machine can map it read-only through read_only_fd().
@@ -73,8 +77,12 @@ class Arena : public std::enable_shared_from_this<Arena> {
  private:
   friend class Extent;
   Arena() = default;
-  void release(std::uint64_t offset, std::size_t size) noexcept;
-  std::optional<std::uint64_t> take(std::size_t size);
+  struct Free {
+    std::uint64_t offset;
+    std::uint64_t stamp;
+  };
+  void release(const Free& extent, std::size_t size) noexcept;
+  std::optional<Free> take(std::size_t size);
   std::optional<std::uint64_t> take_best_fit(std::size_t size);
   void coalesce();
 
@@ -84,7 +92,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   int read_only_fd_ = -1;
 
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::uint64_t>> free_by_class_;
+  std::map<std::size_t, std::vector<Free>> free_by_class_;
   std::map<std::uint64_t, std::size_t> free_extents_;  ///< offset to size, coalesced; used when a class is empty
   std::uint64_t fresh_ = 0;                            ///< [fresh_, capacity_) was never handed out
   std::size_t in_use_ = 0;

@@ -80,11 +80,11 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   const std::size_t drops = std::min<std::size_t>(dropped_.size(), 0xffff);
   header.dropped_count = static_cast<std::uint16_t>(drops);
   header.region_count = static_cast<std::uint16_t>(announcements_.size());
-  move::build_offload(header, flat, std::span(dropped_).first(drops), announcements_, slot.message);
+  move::build_offload(header, flat, std::span(dropped_).first(drops), announcements_, message_);
   {
     const FabricLock lock(fabric_mutex_, threaded_);
     slot.sent.reset();
-    if (Status s = endpoint_.send(move::kOffloadMessage, slot.message, slot.sent); !s) {
+    if (Status s = endpoint_.send(move::kOffloadMessage, message_, slot.sent); !s) {
       for (const auto& announced : announcements_) {
         for (RegionEntry& region : regions_) {
           if (region.used && region.id == announced.id) region.announced = false;
@@ -93,8 +93,11 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
       undo(slot);
       return agent_gone() ? broken_ : s;
     }
-    // A message that could not leave at once needs progress calls; otherwise there is nothing to do here.
-    if (slot.sent.pending() != 0) worker_->progress();
+    // A message that could not leave at once needs its bytes, and progress calls; otherwise there is nothing to do here.
+    if (slot.sent.pending() != 0) {
+      std::swap(slot.message, message_);
+      worker_->progress();
+    }
   }
   dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(drops));
   ++next_ticket_;

@@ -70,7 +70,7 @@ class SessionCore {
   struct Slot {
     std::uint64_t ticket = 0;            ///< 0: free
     fabric::Completion sent;
-    Bytes message;
+    Bytes message;                       ///< only while `sent` is pending: the bytes that UCX still reads
     std::vector<std::uint32_t> regions;  ///< indices, each counted in in_flight
     std::vector<fabric::Region> temporary;
   };
@@ -113,6 +113,7 @@ class SessionCore {
   std::size_t automatic_count_ = 0;
   std::vector<std::uint32_t> dropped_;        ///< ids that the agent may forget: told with the next offload
   std::vector<move::NewRegion> announcements_;
+  Bytes message_;                             ///< of the offload being posted; one buffer for all keeps it in the cache
 
   std::vector<Slot> slots_;
   std::uint64_t next_ticket_ = 1;

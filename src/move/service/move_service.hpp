@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/copy.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/service.hpp"
 #include "move/message.hpp"
@@ -22,7 +23,7 @@ struct MoveOptions {
   std::size_t transfer_unit = std::size_t{4} << 20;
   /// Bytes of gets in flight per offload.
   std::size_t window = std::size_t{16} << 20;
-  /// Buffers from this size on are copied with non-temporal stores when the source is mapped.
+  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
   /// What one client may have queued or in flight, in offloads, whatever it asks for.
   std::uint32_t max_offloads_per_session = 4096;
@@ -72,6 +73,7 @@ class MoveService final : public fabric::Service {
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   OffloadView view_;                             ///< reused by on_message
+  CopyChooser copier_;
   Bytes aligned_;
   std::uint32_t next_stream_ = 1;
 

@@ -79,6 +79,21 @@ void MoveService::learn_regions(SessionState& session) {
   }
 }
 
+std::uint64_t MoveService::StreamState::shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
+  bool same = std::equal(nodes.begin(), nodes.end(), shape_nodes.begin(), shape_nodes.end()) && buffers.size() == shape_bytes.size();
+  for (std::size_t i = 0; same && i < buffers.size(); ++i) same = buffers[i].bytes == shape_bytes[i];
+  if (!same) {
+    ++shape;
+    shape_nodes.assign(nodes.begin(), nodes.end());
+    shape_bytes.clear();
+    for (const BufferRef& buffer : buffers) shape_bytes.push_back(buffer.bytes);
+  }
+  for (const NodeRef& node : nodes) {
+    if (node.null_count < 0) return 0;  // the metadata will hold what is counted later
+  }
+  return std::uint64_t{info->id} << 32 | shape;
+}
+
 /// Checks the message against its stream and copies what must outlive it.
 Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
@@ -117,6 +132,7 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
     }
   }
 
+  o.shape = stream.shape_of(o.nodes, o.buffers);
   if (!o.frame) o.frame = std::make_shared<Frame>();
   FrameLayout& layout = o.frame->layout;
   info.ipc->place(o.nodes, info.strategy == Strategy::kRaw ? o.plan_buffers : o.buffers, layout);
@@ -158,6 +174,9 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
     auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
     if (extent) {
       o.frame->extent = *std::move(extent);
+      // From here on the memory is this offload's: what stood there stands no more, unless it is the same.
+      const bool ipc = stream.info->strategy == Strategy::kIpc || stream.info->strategy == Strategy::kIpcPageAligned;
+      if (!ipc || o.shape != o.frame->extent.stamp()) o.frame->extent.set_stamp(0);
       break;
     }
     if (extent.status().code() == StatusCode::kResourceExhausted) {
@@ -192,7 +211,7 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) 
       const std::uint64_t from = buffer.address + o.at_offset;
       if (const std::byte* mapped = region->mapped(from)) {
         if (o.source_bytes >= options_.streaming_copy_from) {
-          copy_streaming(to, mapped, n);
+          copier_.copy(to, mapped, n, o.source_bytes);
         } else {
           std::memcpy(to, mapped, n);
         }
@@ -271,7 +290,10 @@ void MoveService::place(StreamState& stream, Offload& o) {
     return;
   }
   if (info.strategy == Strategy::kIpc || info.strategy == Strategy::kIpcPageAligned) {
-    info.ipc->write_metadata(frame.layout, o.nodes, bytes);
+    if (frame.extent.stamp() == 0) {
+      info.ipc->write_metadata(frame.layout, o.nodes, bytes);
+      frame.extent.set_stamp(o.shape);
+    }
     frame.set_ipc_written();
   } else if (Status s = make_products(info, o.nodes, frame); !s) {
     spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
