@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
 
-base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric; no Arrow,
-UCX or MPI in the public headers; no Arrow in the client half.
+base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric; no
+Arrow, UCX or MPI in the public headers; no Arrow in the client half.
 """
 
 import re
@@ -25,7 +25,14 @@ def violations() -> list[str]:
         test = path.stem.endswith(("_test", "_fuzz")) or path.stem in {"testing", "random_arrow", "fault_client"}
         for kind, name in INCLUDE.findall(path.read_text()):
             top = name.split("/")[0]
-            foreign = {"ucp": "ucx", "uct": "ucx", "ucs": "ucx", "arrow": "arrow", "parquet": "arrow", "mpi.h": "mpi"}.get(top)
+            foreign = {
+                "ucp": "ucx",
+                "uct": "ucx",
+                "ucs": "ucx",
+                "arrow": "arrow",
+                "parquet": "arrow",
+                "mpi.h": "mpi",
+            }.get(top)
             if foreign == "ucx" and relative != Path("src/fabric/fabric.cpp"):
                 found.append(f"{relative}: <{name}>: only src/fabric/fabric.cpp talks to UCX")
             if foreign and layer == "public":

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked into programs that AddressSanitizer checks: its interceptor of process_vm_readv takes UCX's probe of another process (an
-// iovec that is meant to fail) for a write of ours. The plain system calls, without the interceptor.
+// Linked into programs that AddressSanitizer checks: its interceptor of process_vm_readv takes UCX's probe of another
+// process (an iovec that is meant to fail) for a write of ours. The plain system calls, without the interceptor.
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-extern "C" __attribute__((visibility("default"))) ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long local_count,
-                                                                           const iovec* remote, unsigned long remote_count,
+extern "C" __attribute__((visibility("default"))) ssize_t process_vm_readv(pid_t pid, const iovec* local,
+                                                                           unsigned long local_count,
+                                                                           const iovec* remote,
+                                                                           unsigned long remote_count,
                                                                            unsigned long flags) {
   return syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
 }
-extern "C" __attribute__((visibility("default"))) ssize_t process_vm_writev(pid_t pid, const iovec* local, unsigned long local_count,
-                                                                            const iovec* remote, unsigned long remote_count,
+extern "C" __attribute__((visibility("default"))) ssize_t process_vm_writev(pid_t pid, const iovec* local,
+                                                                            unsigned long local_count,
+                                                                            const iovec* remote,
+                                                                            unsigned long remote_count,
                                                                             unsigned long flags) {
   return syscall(SYS_process_vm_writev, pid, local, local_count, remote, remote_count, flags);
 }

@@ -24,7 +24,7 @@ std::size_t machine_memory() {
 }  // namespace
 
 void catch_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { interrupted = 1; };
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// move: the agent pulls columns out of host memory by one-sided gets and places them, in transit, as Apache Arrow (paper 004).
+// move: the agent pulls columns out of host memory by one-sided gets and places them, in transit, as Apache Arrow
+// (paper 004).
 //
 //   auto session = wherry::Session::open();
-//   auto stream  = session->open_stream({.name = "particles"}, {wherry::field<double>("x"), wherry::field<double>("y")});
-//   auto ticket  = stream->post({{x, y}});           // returns at once: about a microsecond, whatever the size
+//   auto stream  = session->open_stream({.name = "particles"}, {wherry::field<double>("x"),
+//   wherry::field<double>("y")}); auto ticket  = stream->post({{x, y}});           // returns at once: about a
+//   microsecond, whatever the size
 //   ...                                              // compute on; do not change x and y yet
 //   ticket->wait(std::chrono::seconds(1));           // x and y may be changed again
 //
@@ -34,7 +36,8 @@ enum class Strategy : std::uint8_t {
   kCAbi = 5,            ///< "direct-to-structs": an Arrow C data interface ArrowArray / ArrowSchema pair
 };
 WHERRY_API std::string_view to_string(Strategy strategy) noexcept;
-WHERRY_API Result<Strategy> parse_strategy(std::string_view name);  ///< "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"
+WHERRY_API Result<Strategy> parse_strategy(
+    std::string_view name);  ///< "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"
 
 /// Which delivered frames the agent keeps. A frame that is being read is never taken away from its reader.
 struct Retention {
@@ -42,22 +45,26 @@ struct Retention {
   std::uint64_t bytes = 0;    ///< 0: no limit by bytes (the agent's budget always holds)
   enum class WhenFull : std::uint8_t {
     kEvict = 0,  ///< the oldest frame goes
-    kWait = 1,   ///< only frames that somebody has read may go; the next offload waits (nothing is lost, back-pressure reaches the host)
+    kWait = 1,   ///< only frames that somebody has read may go; the next offload waits (nothing is lost, back-pressure
+                 ///< reaches the host)
   } when_full = WhenFull::kEvict;
 };
 
-/// Files that the agent writes, one a frame: <directory>/<stream>-<sequence, 8 digits>.<arrow|parquet>, complete or not at all.
+/// Files that the agent writes, one a frame: <directory>/<stream>-<sequence, 8 digits>.<arrow|parquet>, complete or not
+/// at all.
 struct Sink {
   enum class Format : std::uint8_t { kNone = 0, kArrow = 1, kParquet = 2 } format = Format::kNone;
   std::string directory;  ///< of the agent's file system
 };
 
 struct StreamOptions {
-  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-]; unique on the agent. A closed stream's name can be opened again: its frames go then
+  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-]; unique on the agent. A closed stream's name can be opened again:
+                     ///< its frames go then
   Strategy strategy = Strategy::kIpc;
   Retention retention;
   Sink sink;
-  /// Sizes, in bytes, of the offloads to come: the agent prepares destination memory for each before the first one (paper 004 II-B).
+  /// Sizes, in bytes, of the offloads to come: the agent prepares destination memory for each before the first one
+  /// (paper 004 II-B).
   std::vector<std::uint64_t> announced_bytes;
 };
 
@@ -65,13 +72,15 @@ struct StreamOptions {
 class WHERRY_API Ticket {
  public:
   Ticket() noexcept = default;
-  /// True once the source memory may be reused (or the offload failed). Reads one word that the agent writes; no system call, no
-  /// call into the fabric. Does not notice an agent's death: wait() does.
+  /// True once the source memory may be reused (or the offload failed). Reads one word that the agent writes; no system
+  /// call, no call into the fabric. Does not notice an agent's death: wait() does.
   [[nodiscard]] bool ready() const noexcept;
-  /// Blocks until ready() or the deadline. Ok, the reason why the offload failed, kDeadlineExceeded, or kUnavailable if the agent died.
+  /// Blocks until ready() or the deadline. Ok, the reason why the offload failed, kDeadlineExceeded, or kUnavailable if
+  /// the agent died.
   Status wait(std::chrono::nanoseconds timeout) const;
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
-  /// After success: nanoseconds from the first get to the last byte in place on the agent's clock, and the frame's sequence number.
+  /// After success: nanoseconds from the first get to the last byte in place on the agent's clock, and the frame's
+  /// sequence number.
   [[nodiscard]] std::uint64_t transfer_ns() const noexcept;
   [[nodiscard]] std::uint64_t sequence() const noexcept;
 
@@ -84,7 +93,8 @@ class WHERRY_API Ticket {
 
 struct OffloadOptions {
   std::uint64_t tag = 0;  ///< the application's own number for this frame; readers see it
-  /// The agent gives up (the ticket fails with kDeadlineExceeded) when the data is not in place this long after it saw the request. 0: never.
+  /// The agent gives up (the ticket fails with kDeadlineExceeded) when the data is not in place this long after it saw
+  /// the request. 0: never.
   std::chrono::nanoseconds deadline{0};
   /// post() only: how long it may wait for a free ticket. 0: not at all, kWouldBlock.
   std::chrono::nanoseconds wait_for_ticket{0};
@@ -94,7 +104,8 @@ namespace detail {
 class StreamCore;
 }
 
-/// Move-only; must not outlive its session. Closing (or destruction) ends the stream for its readers; kept frames stay readable.
+/// Move-only; must not outlive its session. Closing (or destruction) ends the stream for its readers; kept frames stay
+/// readable.
 class WHERRY_API Stream {
  public:
   Stream(Stream&&) noexcept;
@@ -103,9 +114,9 @@ class WHERRY_API Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
 
-  /// Hands one batch of rows to the agent and returns at once. The memory behind the columns must stay unchanged until the ticket
-  /// is ready. Memory outside every region is registered for the time of the offload.
-  /// Errors at once: kWouldBlock (as many tickets in flight as the session allows), kInvalidArgument (columns that do not match the
+  /// Hands one batch of rows to the agent and returns at once. The memory behind the columns must stay unchanged until
+  /// the ticket is ready. Memory outside every region is registered for the time of the offload. Errors at once:
+  /// kWouldBlock (as many tickets in flight as the session allows), kInvalidArgument (columns that do not match the
   /// schema), kUnavailable. Later, through the ticket: kSourceFault, kResourceExhausted, kDeadlineExceeded, kCancelled.
   Result<Ticket> post(std::span<const Column> columns, const OffloadOptions& options = {});
   Result<Ticket> post(std::initializer_list<Column> columns, const OffloadOptions& options = {}) {

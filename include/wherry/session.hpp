@@ -24,8 +24,8 @@ enum class Transport : std::uint8_t {
 WHERRY_API std::string_view to_string(Transport transport) noexcept;
 WHERRY_API Result<Transport> parse_transport(std::string_view name);
 
-/// Whether the agent reads host memory without the host's help. Measured when the session opens: the client sleeps in a system
-/// call, makes no progress call, and the agent gets from its memory.
+/// Whether the agent reads host memory without the host's help. Measured when the session opens: the client sleeps in a
+/// system call, makes no progress call, and the agent gets from its memory.
 enum class Verdict : std::uint8_t { kEmulated = 0, kOneSided = 1 };
 WHERRY_API std::string_view to_string(Verdict verdict) noexcept;
 
@@ -39,8 +39,8 @@ struct EmbeddedAgent {
 
 struct SessionOptions {
   /// "auto": WHERRY_AGENT if set, else the running agent of the default session file, else "embedded".
-  /// "embedded": start an agent of one's own, which ends with this process. A path: the session file that an agent wrote.
-  /// "host:port": that agent, with `token`.
+  /// "embedded": start an agent of one's own, which ends with this process. A path: the session file that an agent
+  /// wrote. "host:port": that agent, with `token`.
   std::string agent = "auto";
   std::string token;
   std::string name;  ///< shown in the agent's status and logs; empty: the program's name
@@ -53,13 +53,13 @@ struct SessionOptions {
 
 struct SessionInfo {
   std::string agent_version;
-  std::string transports;     ///< as UCX names them, of the agent's side: "posix/memory cma/memory"
-  Verdict heap = Verdict::kEmulated;      ///< get from ordinary heap memory
-  Verdict allocated = Verdict::kEmulated; ///< get from memory that Wherry allocated
-  bool mapped = false;        ///< the agent maps memory that Wherry allocated: plain loads instead of gets
+  std::string transports;                  ///< as UCX names them, of the agent's side: "posix/memory cma/memory"
+  Verdict heap = Verdict::kEmulated;       ///< get from ordinary heap memory
+  Verdict allocated = Verdict::kEmulated;  ///< get from memory that Wherry allocated
+  bool mapped = false;                     ///< the agent maps memory that Wherry allocated: plain loads instead of gets
   int agent_pid = 0;
-  std::string session_file;   ///< of the agent, if it was found through one; readers can use it
-  std::string flight_uri;     ///< "grpc://127.0.0.1:12345", or empty
+  std::string session_file;  ///< of the agent, if it was found through one; readers can use it
+  std::string flight_uri;    ///< "grpc://127.0.0.1:12345", or empty
   /// One line: "wherry 0.1.0, agent 0.1.0 (pid 12), posix cma, one_sided, mapped"
   [[nodiscard]] WHERRY_API std::string to_string() const;
 };
@@ -68,8 +68,8 @@ namespace detail {
 class SessionCore;
 }
 
-/// Memory that Wherry allocated: registered, page-aligned, mapped by an agent on the same machine. Freed on destruction, which
-/// waits for transfers that still read it. Move-only; must not outlive its session.
+/// Memory that Wherry allocated: registered, page-aligned, mapped by an agent on the same machine. Freed on
+/// destruction, which waits for transfers that still read it. Move-only; must not outlive its session.
 class WHERRY_API Memory {
  public:
   Memory() noexcept = default;
@@ -93,8 +93,8 @@ class WHERRY_API Memory {
   std::uint32_t region_ = 0;
 };
 
-/// Ordinary memory that the application owns, registered for transfers. Unregistered on destruction, which waits for transfers that
-/// still read it (use unregister() to be told instead). Move-only; must not outlive its session.
+/// Ordinary memory that the application owns, registered for transfers. Unregistered on destruction, which waits for
+/// transfers that still read it (use unregister() to be told instead). Move-only; must not outlive its session.
 class WHERRY_API Region {
  public:
   Region() noexcept = default;
@@ -120,7 +120,8 @@ struct StreamOptions;
 /// One thread at a time may use a session and what belongs to it; Ticket::ready() may be called from any thread.
 class WHERRY_API Session {
  public:
-  /// Blocks until the agent answered and the one-sidedness self-test is done (milliseconds), at most options.connect_timeout.
+  /// Blocks until the agent answered and the one-sidedness self-test is done (milliseconds), at most
+  /// options.connect_timeout.
   static Result<Session> open(const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -133,8 +134,8 @@ class WHERRY_API Session {
 
   /// Page-aligned, zeroed, registered memory for `bytes`. Touches every page, so that no offload meets a page fault.
   Result<Memory> allocate(std::size_t bytes);
-  /// Registers [data, data + bytes): offloads of anything inside need no registration of their own. The memory must stay mapped until
-  /// the region is unregistered.
+  /// Registers [data, data + bytes): offloads of anything inside need no registration of their own. The memory must
+  /// stay mapped until the region is unregistered.
   Result<Region> register_memory(const void* data, std::size_t bytes);
 
   /// Opens a stream for writing (move.hpp). Blocks for one round trip to the agent.
@@ -142,7 +143,8 @@ class WHERRY_API Session {
 
   /// Tickets posted and not completed.
   [[nodiscard]] std::size_t in_flight() const noexcept;
-  /// Waits until nothing is in flight. The first error among all tickets that nobody waited for, if any; kDeadlineExceeded.
+  /// Waits until nothing is in flight. The first error among all tickets that nobody waited for, if any;
+  /// kDeadlineExceeded.
   Status drain(std::chrono::nanoseconds timeout);
 
   [[nodiscard]] detail::SessionCore* core() const noexcept { return core_.get(); }

@@ -12,17 +12,17 @@
 
 namespace wherry {
 
-/// Grouped by what is broken: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument .. kUnsupported), this one
-/// operation (kDeadlineExceeded .. kSourceFault), the session (kUnavailable .. kVersionMismatch), Wherry itself (kInternal).
-/// The numbers are part of the wire format and of the C ABI: append, never renumber.
+/// Grouped by what is broken: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument .. kUnsupported),
+/// this one operation (kDeadlineExceeded .. kSourceFault), the session (kUnavailable .. kVersionMismatch), Wherry
+/// itself (kInternal). The numbers are part of the wire format and of the C ABI: append, never renumber.
 enum class StatusCode : std::uint8_t {
   kOk = 0,
-  kWouldBlock = 1,         ///< back-pressure: nothing happened, call again later; never logged, never an error
-  kInvalidArgument = 2,    ///< the call is wrong; the message says what and how to mend it
-  kNotFound = 3,           ///< no stream, frame, file or region of that name
+  kWouldBlock = 1,       ///< back-pressure: nothing happened, call again later; never logged, never an error
+  kInvalidArgument = 2,  ///< the call is wrong; the message says what and how to mend it
+  kNotFound = 3,         ///< no stream, frame, file or region of that name
   kAlreadyExists = 4,
-  kUnsupported = 5,        ///< a type, transport or option that Wherry does not offer, by name
-  kFailedPrecondition = 6, ///< right call, wrong moment (a region with transfers in flight is unregistered, say)
+  kUnsupported = 5,         ///< a type, transport or option that Wherry does not offer, by name
+  kFailedPrecondition = 6,  ///< right call, wrong moment (a region with transfers in flight is unregistered, say)
   kDeadlineExceeded = 7,
   kResourceExhausted = 8,  ///< larger than the budget can ever hold
   kSourceFault = 9,        ///< the agent could not read the host's memory
@@ -30,13 +30,14 @@ enum class StatusCode : std::uint8_t {
   kUnavailable = 11,       ///< no agent, or it died
   kPermissionDenied = 12,  ///< wrong token
   kVersionMismatch = 13,
-  kProtocol = 14,          ///< bytes that are not Wherry's
+  kProtocol = 14,  ///< bytes that are not Wherry's
   kInternal = 15,
 };
 
 WHERRY_API std::string_view to_string(StatusCode code) noexcept;
 
-/// Success, would-block, or an error with a message built once, where the cause is known. Cheap to return: a success owns no memory.
+/// Success, would-block, or an error with a message built once, where the cause is known. Cheap to return: a success
+/// owns no memory.
 class [[nodiscard]] WHERRY_API Status {
  public:
   Status() noexcept = default;
@@ -63,8 +64,8 @@ class [[nodiscard]] WHERRY_API Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {         // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     if (status_.is_ok()) status_ = Status(StatusCode::kInternal, "a Result was made from an ok Status without a value");
   }
 

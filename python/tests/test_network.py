@@ -40,8 +40,10 @@ CLIENT_PROGRAM = textwrap.dedent(
         ticket.wait(20)
     info = session.info
     threads = [open(f"/proc/self/task/{t}/comm").read().strip() for t in __import__("os").listdir("/proc/self/task")]
-    print(json.dumps({"transports": info.transports, "heap": info.heap, "mapped": info.mapped, "progress": "wherry-progress" in threads,
-                      "sequences": [t.sequence for t in tickets]}), flush=True)
+    said = {"transports": info.transports, "heap": info.heap, "mapped": info.mapped}
+    said["progress"] = "wherry-progress" in threads
+    said["sequences"] = [t.sequence for t in tickets]
+    print(json.dumps(said), flush=True)
     sys.stdin.readline()
     """
 )
@@ -73,13 +75,14 @@ def namespaces() -> Iterator[tuple[str, str]]:
 def remote_agent(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[dict[str, object]]:
     """An agent in the first namespace that listens for the second; its session file's content."""
     file = tmp_path / "agent.json"
-    command = ["ip", "netns", "exec", namespaces[0], str(_paths.wherryd()), "--session-file", str(file), "--listen", f"{AGENT}:0",
-               "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]  # fmt: skip
+    command = ["ip", "netns", "exec", namespaces[0], str(_paths.wherryd()), "--session-file", str(file)]
+    command += ["--listen", f"{AGENT}:0", "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]
     process = subprocess.Popen(command)
     try:
         deadline = time.monotonic() + 10
         while not file.exists():
-            assert process.poll() is None and time.monotonic() < deadline
+            assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         yield json.loads(file.read_text())
     finally:
@@ -89,15 +92,16 @@ def remote_agent(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[dict[s
 
 def _client(namespace: str, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
     # A PID namespace of its own, as on another machine: shared memory and CMA cannot be the way.
-    command = ["ip", "netns", "exec", namespace, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", CLIENT_PROGRAM,
-               f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]  # fmt: skip
+    command = ["ip", "netns", "exec", namespace, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
+    command += [CLIENT_PROGRAM, f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.timeout(90)
 def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_agent: dict[str, object]) -> None:
     with _client(namespaces[1], remote_agent, "auto") as client:
-        assert client.stdout and client.stdin
+        assert client.stdout
+        assert client.stdin
         said = json.loads(client.stdout.readline())
         assert "tcp" in said["transports"]
         assert said["heap"] == "emulated", "a get over TCP is emulated: the docs say so"
@@ -121,10 +125,9 @@ def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_
             print("read")
             """
         )
-        done = subprocess.run(
-            ["ip", "netns", "exec", namespaces[1], sys.executable, "-c", reader, str(remote_agent["flight"]), str(remote_agent["token"])],
-            capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+        command = ["ip", "netns", "exec", namespaces[1], sys.executable, "-c", reader]
+        command += [str(remote_agent["flight"]), str(remote_agent["token"])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.stdout.strip() == "read", done.stderr
         client.stdin.write("\n")
         client.stdin.close()
@@ -132,7 +135,9 @@ def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_
 
 
 @pytest.mark.timeout(60)
-def test_shared_memory_by_name_between_hosts_is_an_error(namespaces: tuple[str, str], remote_agent: dict[str, object]) -> None:
+def test_shared_memory_by_name_between_hosts_is_an_error(
+    namespaces: tuple[str, str], remote_agent: dict[str, object]
+) -> None:
     with _client(namespaces[1], remote_agent, "shm") as client:
         said, _ = client.communicate(timeout=40)
     answer = json.loads(said)

@@ -44,7 +44,27 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AlreadyExists", "Cancelled", "DeadlineExceeded", "Error", "FailedPrecondition", "InvalidArgument", "NotFound", "PermissionDenied",
-    "ResourceExhausted", "Session", "SourceFault", "Stream", "Ticket", "Unavailable", "Unsupported", "VersionMismatch", "WouldBlock",
-    "errors", "flight_client", "flight_frames", "open", "schema_of", "streams",
-]  # fmt: skip
+    "AlreadyExists",
+    "Cancelled",
+    "DeadlineExceeded",
+    "Error",
+    "FailedPrecondition",
+    "InvalidArgument",
+    "NotFound",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "Session",
+    "SourceFault",
+    "Stream",
+    "Ticket",
+    "Unavailable",
+    "Unsupported",
+    "VersionMismatch",
+    "WouldBlock",
+    "errors",
+    "flight_client",
+    "flight_frames",
+    "open",
+    "schema_of",
+    "streams",
+]

@@ -20,13 +20,13 @@
 
 #include "agent/http_metrics.hpp"
 #include "agent/peer.hpp"
-#include "fabric/session_file.hpp"
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
 #include "base/version.hpp"
 #include "fabric/arena.hpp"
+#include "fabric/session_file.hpp"
 #include "move/service/catalogue.hpp"
 #include "move/service/file_sink.hpp"
 #include "move/service/flight_server.hpp"
@@ -162,7 +162,8 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (config.flight != "off") {
     auto where = parse_host_port(config.flight);
     if (!where) return where.status();
-    auto flight = in_background([&] { return move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores); });
+    auto flight = in_background(
+        [&] { return move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores); });
     if (!flight) return flight.status();
     a.flight = *std::move(flight);
   }
@@ -249,9 +250,12 @@ void Agent::Impl::accept_all() {
     if (!socket) return;
     if (peers.size() >= config.max_sessions || draining) {
       FrameChannel channel(std::move(socket));
-      const fabric::Failure failure{StatusCode::kUnavailable, draining ? "the agent is shutting down"
-                                                                       : fmt::format("the agent serves {} sessions already", config.max_sessions)};
-      (void)channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(std::chrono::milliseconds(0)));
+      const fabric::Failure failure{StatusCode::kUnavailable,
+                                    draining
+                                        ? "the agent is shutting down"
+                                        : fmt::format("the agent serves {} sessions already", config.max_sessions)};
+      (void)channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
+                         Deadline(std::chrono::milliseconds(0)));
       ++refused_total;
       continue;
     }
@@ -312,12 +316,18 @@ Status Agent::Impl::handle(AgentPeer& peer, ControlFrame& frame) {
     auto attach = fabric::decode_attach(frame.payload);
     if (!attach) return attach.status();
     if (attach->completions.size / sizeof(fabric::CompletionRecord) > config.max_tickets) {
-      return {StatusCode::kInvalidArgument, fmt::format("{} tickets asked for; the agent allows {}",
-                                                        attach->completions.size / sizeof(fabric::CompletionRecord), config.max_tickets)};
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{} tickets asked for; the agent allows {}",
+                          attach->completions.size / sizeof(fabric::CompletionRecord), config.max_tickets)};
     }
     peer.state = AgentPeer::State::kAttached;
     peer.state_since = now_ns();
     return peer.attach(*std::move(attach));
+  }
+  if (peer.state == AgentPeer::State::kWired && type == ControlType::kAsleep) {
+    peer.state = AgentPeer::State::kProbing;
+    peer.state_since = now_ns();
+    return peer.post_probe(probe_scratch.bytes().data());
   }
   if (peer.state == AgentPeer::State::kReady && type == ControlType::kRequest) return respond(peer, frame);
   return {StatusCode::kProtocol, "a control message out of turn"};
@@ -327,8 +337,11 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   auto hello = fabric::decode_hello(frame.payload);
   if (!hello) return hello.status();
   if (hello->version != fabric::kProtocolVersion) {
-    return {StatusCode::kVersionMismatch, fmt::format("the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
-                                                      hello->version, kVersion, fabric::kProtocolVersion)};
+    return {
+        StatusCode::kVersionMismatch,
+        fmt::format(
+            "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
+            hello->version, kVersion, fabric::kProtocolVersion)};
   }
   if (!fabric::equal_secrets(hello->token, token)) {
     return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
@@ -344,10 +357,12 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
                                                   to_string(config.transport), to_string(transport))};
   }
   if (transport == Transport::kShm && !same_host) {
-    return {StatusCode::kUnsupported, "transport 'shm' needs client and agent on one machine and in one PID namespace; they are not"};
+    return {StatusCode::kUnsupported,
+            "transport 'shm' needs client and agent on one machine and in one PID namespace; they are not"};
   }
   auto plane = plane_for(transport);
-  if (!plane && peer.hello.transport == Transport::kAuto && config.transport == Transport::kAuto && transport == Transport::kRdma) {
+  if (!plane && peer.hello.transport == Transport::kAuto && config.transport == Transport::kAuto &&
+      transport == Transport::kRdma) {
     transport = Transport::kTcp;  // nobody asked for RDMA by name
     plane = plane_for(transport);
   }
@@ -370,7 +385,8 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   greeting.worker_address = peer.plane->worker->address();
   peer.state = AgentPeer::State::kGreeted;
   peer.state_since = now_ns();
-  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kGreeting), encode(greeting), Deadline(std::chrono::seconds(1)));
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kGreeting), encode(greeting),
+                           Deadline(std::chrono::seconds(1)));
 }
 
 Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
@@ -378,7 +394,8 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
   if (!request) return request.status();
   fabric::Response response;
   response.id = request->id;
-  Result<Bytes> result = Status(StatusCode::kUnsupported, fmt::format("this agent has no service '{}'", request->service));
+  Result<Bytes> result =
+      Status(StatusCode::kUnsupported, fmt::format("this agent has no service '{}'", request->service));
   for (const auto& service : services) {
     if (service->name() == request->service) result = service->on_request(peer, request->method, request->payload);
   }
@@ -388,7 +405,8 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
     response.code = result.status().code();
     response.message = result.status().message();
   }
-  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kResponse), encode(response), Deadline(std::chrono::seconds(1)));
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kResponse), encode(response),
+                           Deadline(std::chrono::seconds(1)));
 }
 
 /// Moves half-made sessions on: wire-up, then the probe, one at a time.
@@ -405,29 +423,26 @@ bool Agent::Impl::handshakes() {
     if (peer.state == AgentPeer::State::kAttached && probing == nullptr) {
       if (peer.pinged()) s = peer.post_wireup();
       if (s && peer.pinged() && peer.wired()) {
-        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kAttached), {}, Deadline(std::chrono::seconds(1)));
-        // The client is on its way to sleep in recv; give it time to get there.
+        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kAttached), {},
+                              Deadline(std::chrono::seconds(1)));
         if (s) {
-          peer.state = AgentPeer::State::kProbing;
+          peer.state = AgentPeer::State::kWired;
           peer.state_since = now_ns();
           probing = &peer;
         }
         worked = true;
       }
     } else if (peer.state == AgentPeer::State::kProbing) {
-      constexpr std::uint64_t kAsleepNs = 1'000'000;
-      if (waited > kAsleepNs && !peer.probe_posted) {
-        peer.probe_posted = true;
-        s = peer.post_probe(probe_scratch.bytes().data());
-      }
       fabric::VerdictMessage verdict;
-      if (s && peer.probe_posted && !peer.verdict_sent && peer.probe_done(waited > kProbePatienceNs, probe_scratch.bytes().data(), verdict)) {
+      if (!peer.verdict_sent && peer.probe_done(waited > kProbePatienceNs, probe_scratch.bytes().data(), verdict)) {
         peer.verdict_sent = true;
-        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(verdict), Deadline(std::chrono::seconds(1)));
-        spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), verdict.transports, to_string(verdict.heap),
-                     to_string(verdict.allocated), verdict.mapped ? ", mapped" : "");
+        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(verdict),
+                              Deadline(std::chrono::seconds(1)));
+        spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), verdict.transports,
+                     to_string(verdict.heap), to_string(verdict.allocated), verdict.mapped ? ", mapped" : "");
       }
-      // An emulated get still writes into the scratch page; the session is ready when it has ended (the client makes progress now).
+      // An emulated get still writes into the scratch page; the session is ready when it has ended (the client makes
+      // progress now).
       if (s && peer.verdict_sent && !peer.probe_pending()) {
         peer.state = AgentPeer::State::kReady;
         probing = nullptr;
@@ -449,7 +464,8 @@ bool Agent::Impl::handshakes() {
 
 void Agent::Impl::tell(AgentPeer& peer, const Status& why) {
   const fabric::Failure failure{why.code(), why.message()};
-  (void)peer.channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(std::chrono::milliseconds(100)));
+  (void)peer.channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
+                          Deadline(std::chrono::milliseconds(100)));
 }
 
 void Agent::Impl::end(AgentPeer& peer, const Status& why) {
@@ -481,7 +497,8 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
   } else if (config.nap_us == 0) {
     sched_yield();
   } else {
-    // The nap watches the control connections, so that a request does not wait for its end. Data messages do: that is its price.
+    // The nap watches the control connections, so that a request does not wait for its end. Data messages do: that is
+    // its price.
     timespec nap{0, static_cast<long>(config.nap_us) * 1000};
     epoll_event event{};
     epoll_pwait2(epoll.get(), &event, 1, &nap, nullptr);
@@ -495,7 +512,8 @@ void Agent::Impl::render_metrics() {
   out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);
   out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(arena->capacity()));
   out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
-  out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.", static_cast<double>(arena->high_water()));
+  out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
+            static_cast<double>(arena->high_water()));
   for (const auto& service : services) service->metrics(out);
   const move::FileSinkStatus files = sink->status();
   out.counter("wherry_sink_files_total", "Files written.", files.files);
@@ -505,7 +523,8 @@ void Agent::Impl::render_metrics() {
     out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label);
   }
   for (const move::StreamStatus& s : catalogue.list()) {
-    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames, fmt::format("stream=\"{}\"", s.info->name));
+    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames,
+                fmt::format("stream=\"{}\"", s.info->name));
   }
   for (const move::StreamStatus& s : catalogue.list()) {
     out.counter("wherry_stream_evicted_unread_total", "Frames that went before anybody read them.", s.evicted_unread,
@@ -525,7 +544,8 @@ void Agent::Impl::drain() {
   };
   while (!drained() && !deadline.passed()) step();
   if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
-  if (Status s = sink->drain(std::chrono::milliseconds(deadline.left_ms(1'000'000))); !s) spdlog::warn("{}", s.message());
+  if (Status s = sink->drain(std::chrono::milliseconds(deadline.left_ms(1'000'000))); !s)
+    spdlog::warn("{}", s.message());
   const Status bye(StatusCode::kUnavailable, "the agent was shut down");
   while (!peers.empty()) {
     tell(*peers.front(), bye);
@@ -544,8 +564,8 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   file.flight = flight_uri();
   file.metrics = a.http ? a.http->url() : "";
   if (Status s = write_session_file(a.config.session_file, file); !s) return s;
-  spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(), a.arena->capacity() >> 20,
-               fabric::ucx_version(), a.config.session_file);
+  spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(),
+               a.arena->capacity() >> 20, fabric::ucx_version(), a.config.session_file);
 
   std::uint64_t last_work = now_ns();
   std::uint64_t last_control = 0;
@@ -562,8 +582,10 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
         if (poll(&owner, 1, 0) > 0 && (owner.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) break;
       }
     }
-    if (worked) last_work = now;
-    else a.idle(now - last_work);
+    if (worked)
+      last_work = now;
+    else
+      a.idle(now - last_work);
   }
   spdlog::info("draining");
   a.drain();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent: sessions, services, memory budget. One data thread does everything that a message needs; Flight, local readers, the
-// file sink and the metrics page have threads of their own and touch only the catalogue and the arena.
+// The agent: sessions, services, memory budget. One data thread does everything that a message needs; Flight, local
+// readers, the file sink and the metrics page have threads of their own and touch only the catalogue and the arena.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,9 @@ class Agent {
   /// Another service to host (the benchmark's, say). Before run().
   void add_service(std::unique_ptr<fabric::Service> service);
 
-  /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most agent.drain_ms), files are
-  /// written, clients are told, the session file goes. `embedded`: also stops when standard input closes (its owner ended).
+  /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most
+  /// agent.drain_ms), files are written, clients are told, the session file goes. `embedded`: also stops when standard
+  /// input closes (its owner ended).
   Status run(const std::atomic<bool>& stop, bool embedded);
 
   /// host:port that clients connect to.

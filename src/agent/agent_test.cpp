@@ -84,7 +84,8 @@ TEST_P(Strategies, HeapRegisteredAndAllocatedMemoryArriveAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Strategies,
-                         testing::Values(Strategy::kArrays, Strategy::kRecordBatch, Strategy::kIpc, Strategy::kIpcPageAligned, Strategy::kCAbi),
+                         testing::Values(Strategy::kArrays, Strategy::kRecordBatch, Strategy::kIpc,
+                                         Strategy::kIpcPageAligned, Strategy::kCAbi),
                          [](const auto& tested) { return std::string(to_string(tested.param)); });
 
 TEST(Raw, BuffersOfAnySizeBecomeRows) {
@@ -95,7 +96,8 @@ TEST(Raw, BuffersOfAnySizeBecomeRows) {
   const std::string a = "hello";
   const std::string b;
   const std::string c(100'000, 'x');
-  const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(a)), std::as_bytes(std::span(b)), std::as_bytes(std::span(c))};
+  const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(a)), std::as_bytes(std::span(b)),
+                                                        std::as_bytes(std::span(c))};
   auto ticket = stream->post_raw(buffers);
   ASSERT_TRUE(ticket) << ticket.status().message();
   ASSERT_TRUE(ticket->wait(10s));
@@ -135,13 +137,16 @@ TEST(Tickets, ManyInFlightKeepTheirOrder) {
 }
 
 TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
-  // One frame a stream, so that the few extents of this size class go round between frames of equal and different shapes.
+  // One frame a stream, so that the few extents of this size class go round between frames of equal and different
+  // shapes.
   ThreadAgent agent;
   Session session = agent.open();
   const Retention one{.frames = 1};
-  auto ipc = session.open_stream({.name = "ipc", .strategy = Strategy::kIpcPageAligned, .retention = one}, {field<double>("x", true)});
+  auto ipc = session.open_stream({.name = "ipc", .strategy = Strategy::kIpcPageAligned, .retention = one},
+                                 {field<double>("x", true)});
   auto raw = session.open_stream({.name = "raw", .strategy = Strategy::kRaw, .retention = one}, {});
-  auto pair = session.open_stream({.name = "pair", .strategy = Strategy::kIpcPageAligned, .retention = one}, {field<float>("a"), field<float>("b")});
+  auto pair = session.open_stream({.name = "pair", .strategy = Strategy::kIpcPageAligned, .retention = one},
+                                  {field<float>("a"), field<float>("b")});
   ASSERT_TRUE(ipc && raw && pair);
   const std::string junk(16384, '\xff');
   const std::vector<std::span<const std::byte>> junk_buffers{std::as_bytes(std::span(junk))};
@@ -151,7 +156,9 @@ TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
     const std::size_t rows = 2000 + random() % 3;
     const auto x = ramp(rows, round);
     switch (random() % 4) {
-      case 0: ASSERT_TRUE(raw->post_raw(junk_buffers)->wait(10s)); break;
+      case 0:
+        ASSERT_TRUE(raw->post_raw(junk_buffers)->wait(10s));
+        break;
       case 1: {
         const std::vector<float> a(rows, 1.5F);
         ASSERT_TRUE(pair->post({Column(a), Column(a)})->wait(10s));
@@ -181,7 +188,8 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   auto session = Session::open(options);
   ASSERT_TRUE(session);
   // Nobody reads, and nothing may be lost: two frames, then offloads wait.
-  auto stream = session->open_stream({.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  auto stream = session->open_stream(
+      {.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(1000, 0);
   int posted = 0;
@@ -189,8 +197,10 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   const Deadline deadline(5s);
   while (!deadline.passed()) {
     ticket = stream->post({Column(x)});
-    if (ticket) ++posted;
-    else if (posted == 6) break;
+    if (ticket)
+      ++posted;
+    else if (posted == 6)
+      break;
   }
   EXPECT_EQ(posted, 6);
   EXPECT_TRUE(ticket.status().is_would_block());
@@ -207,7 +217,8 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   config.budget = 8 << 20;
   ThreadAgent agent(config);
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "b", .retention = {.frames = 0, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  auto stream = session.open_stream({.name = "b", .retention = {.frames = 0, .when_full = Retention::WhenFull::kWait}},
+                                    {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto huge = ramp((16 << 20) / 8, 0);
   auto ticket = stream->post({Column(huge)});
@@ -227,7 +238,8 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
     const Status s = evicting->post({Column(quarter)})->wait(10s);
     ASSERT_TRUE(s) << i << s.message();
   }
-  EXPECT_EQ(session.open_stream({.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(session.open_stream({.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(),
+            StatusCode::kResourceExhausted);
 }
 
 TEST(Streams, OneWriterANameUntilItCloses) {
@@ -278,7 +290,8 @@ TEST(Columns, WrongOnesAreRefusedAtTheCall) {
 TEST(Regions, UnregisterTooEarlyIsRefused) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "r", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  auto stream = session.open_stream({.name = "r", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
+                                    {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(1000, 0);
   auto region = session.register_memory(x.data(), x.size() * 8);
@@ -301,7 +314,8 @@ TEST(Sinks, FilesAppearComplete) {
   ThreadAgent agent;
   TemporaryDirectory directory;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+  auto stream =
+      session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(100, 0);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
@@ -329,13 +343,15 @@ TEST(Load, TenThousandOffloadsFromFourClientsLeaveMemoryFlat) {
   for (int c = 0; c < kClients; ++c) {
     clients.emplace_back([&, c] {
       Session session = agent.open();
-      auto stream = session.open_stream({.name = "client" + std::to_string(c), .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
+      auto stream = session.open_stream({.name = "client" + std::to_string(c), .retention = {.frames = 8}},
+                                        {field<double>("x"), field<float>("y")});
       ASSERT_TRUE(stream);
       const auto x = ramp(4096, c);
       const std::vector<float> y(4096, 1.0F);
       for (int i = 0; i < kEach; ++i) {
         const std::size_t rows = 1 + static_cast<std::size_t>(i * 31 + c) % 4096;
-        auto ticket = stream->post({Column(std::span(x).first(rows)), Column(std::span(y).first(rows))}, {.wait_for_ticket = 20s});
+        auto ticket = stream->post({Column(std::span(x).first(rows)), Column(std::span(y).first(rows))},
+                                   {.wait_for_ticket = 20s});
         ASSERT_TRUE(ticket) << ticket.status().message();
         if (++done == kClients * kEach / 5) early = resident();
       }
@@ -353,7 +369,8 @@ TEST(Load, TenThousandOffloadsFromFourClientsLeaveMemoryFlat) {
 TEST(Shutdown, ClientsAreToldAndTheSessionFileGoes) {
   auto agent = std::make_unique<ThreadAgent>();
   Session session = agent->open();
-  auto stream = session.open_stream({.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  auto stream = session.open_stream({.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
+                                    {field<double>("x")});
   const auto x = ramp(10, 0);
   ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
   auto waiting = stream->post({Column(x)});

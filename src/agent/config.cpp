@@ -4,12 +4,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "base/socket.hpp"
 
@@ -45,24 +45,24 @@ Status set_address(const char* key, std::string& field, const std::string& text,
   return Status::ok();
 }
 
-#define BYTES(KEY, FIELD, HELP)                                                                     \
-  Setting {                                                                                         \
-    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                     \
-        [](AgentConfig& c, const std::string& v) { return set_bytes(KEY, c.FIELD, v); }, false      \
+#define BYTES(KEY, FIELD, HELP)                                                                \
+  Setting {                                                                                    \
+    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                \
+        [](AgentConfig& c, const std::string& v) { return set_bytes(KEY, c.FIELD, v); }, false \
   }
-#define NUMBER(KEY, FIELD, HELP)                                                                    \
-  Setting {                                                                                         \
-    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                     \
-        [](AgentConfig& c, const std::string& v) { return set_number(KEY, c.FIELD, v); }, false     \
+#define NUMBER(KEY, FIELD, HELP)                                                                \
+  Setting {                                                                                     \
+    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                 \
+        [](AgentConfig& c, const std::string& v) { return set_number(KEY, c.FIELD, v); }, false \
   }
-#define TEXT(KEY, FIELD, HELP)                                                                      \
-  Setting {                                                                                         \
-    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                        \
-        [](AgentConfig& c, const std::string& v) { return c.FIELD = v, Status::ok(); }, true        \
+#define TEXT(KEY, FIELD, HELP)                                                               \
+  Setting {                                                                                  \
+    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                 \
+        [](AgentConfig& c, const std::string& v) { return c.FIELD = v, Status::ok(); }, true \
   }
-#define ADDRESS(KEY, FIELD, OFF, HELP)                                                              \
-  Setting {                                                                                         \
-    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                        \
+#define ADDRESS(KEY, FIELD, OFF, HELP)                                                               \
+  Setting {                                                                                          \
+    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                         \
         [](AgentConfig& c, const std::string& v) { return set_address(KEY, c.FIELD, v, OFF); }, true \
   }
 
@@ -76,9 +76,16 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
     std::string_view name;
     std::uint64_t factor;
   };
-  static constexpr std::array<Unit, 10> kUnits{{{"", 1}, {"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30},
-                                               {"TiB", 1ULL << 40}, {"KB", 1000}, {"MB", 1000'000}, {"GB", 1000'000'000},
-                                               {"TB", 1000'000'000'000}}};
+  static constexpr std::array<Unit, 10> kUnits{{{"", 1},
+                                                {"B", 1},
+                                                {"KiB", 1ULL << 10},
+                                                {"MiB", 1ULL << 20},
+                                                {"GiB", 1ULL << 30},
+                                                {"TiB", 1ULL << 40},
+                                                {"KB", 1000},
+                                                {"MB", 1000'000},
+                                                {"GB", 1000'000'000},
+                                                {"TB", 1000'000'000'000}}};
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -107,24 +114,29 @@ std::string Setting::flag() const {
 
 std::string Setting::environment() const {
   std::string text = "WHERRY_" + short_name(key);
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text;
 }
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> table{
       ADDRESS("agent.listen", listen, false, "where clients connect, host:port; port 0 takes any free one"),
-      TEXT("agent.session_file", session_file, "file that tells clients address and token (mode 0600); empty: the default place"),
+      TEXT("agent.session_file", session_file,
+           "file that tells clients address and token (mode 0600); empty: the default place"),
       BYTES("agent.budget", budget, "memory for frames; the agent never grows past it"),
-      Setting{"agent.core", "core for the data thread; -1: not pinned", [](const AgentConfig& c) { return fmt::format("{}", c.core); },
+      Setting{"agent.core", "core for the data thread; -1: not pinned",
+              [](const AgentConfig& c) { return fmt::format("{}", c.core); },
               [](AgentConfig& c, const std::string& v) {
                 if (v == "-1") return c.core = -1, Status::ok();
                 std::uint64_t core = 0;
-                if (Status s = set_number("agent.core", core, v); !s || core > 4096) return bad("agent.core", v, "want a core number or -1");
+                if (Status s = set_number("agent.core", core, v); !s || core > 4096)
+                  return bad("agent.core", v, "want a core number or -1");
                 return c.core = static_cast<int>(core), Status::ok();
               },
               false},
-      Setting{"agent.transport", "auto, shm, tcp or rdma: what clients may use", [](const AgentConfig& c) { return std::string(to_string(c.transport)); },
+      Setting{"agent.transport", "auto, shm, tcp or rdma: what clients may use",
+              [](const AgentConfig& c) { return std::string(to_string(c.transport)); },
               [](AgentConfig& c, const std::string& v) {
                 auto t = parse_transport(v);
                 if (!t) return bad("agent.transport", v, t.status().message());
@@ -142,7 +154,8 @@ const std::vector<Setting>& settings() {
       ADDRESS("metrics.listen", metrics, true, "Prometheus metrics over HTTP, host:port or off"),
       BYTES("move.transfer_unit", transfer_unit, "bytes of one get; larger buffers are cut"),
       BYTES("move.window", window, "bytes of gets in flight per offload"),
-      BYTES("move.streaming_copy_from", streaming_copy_from, "mapped offloads from this size on use the better of two copies, found by trying"),
+      BYTES("move.streaming_copy_from", streaming_copy_from,
+            "mapped offloads from this size on use the better of two copies, found by trying"),
   };
   return table;
 }
@@ -153,22 +166,29 @@ Status load_toml_text(const std::string& text, const std::string& origin, AgentC
     root = toml::parse(text, origin);
   } catch (const toml::parse_error& error) {
     return {StatusCode::kInvalidArgument,
-            fmt::format("{}, line {}: {}", origin, static_cast<unsigned>(error.source().begin.line), std::string(error.description()))};
+            fmt::format("{}, line {}: {}", origin, static_cast<unsigned>(error.source().begin.line),
+                        std::string(error.description()))};
   }
   for (const auto& [section, node] : root) {
     const toml::table* table = node.as_table();
     if (table == nullptr) {
-      return {StatusCode::kInvalidArgument, fmt::format("{}: '{}' stands outside a section", origin, std::string(section.str()))};
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{}: '{}' stands outside a section", origin, std::string(section.str()))};
     }
     for (const auto& [name, value] : *table) {
       const std::string key = fmt::format("{}.{}", std::string(section.str()), std::string(name.str()));
       const auto& all = settings();
       const auto it = std::find_if(all.begin(), all.end(), [&](const Setting& s) { return key == s.key; });
-      if (it == all.end()) return {StatusCode::kInvalidArgument, fmt::format("{}: unknown setting '{}'; `wherryd --dump-config` lists all", origin, key)};
+      if (it == all.end())
+        return {StatusCode::kInvalidArgument,
+                fmt::format("{}: unknown setting '{}'; `wherryd --dump-config` lists all", origin, key)};
       std::string as_text;
-      if (const auto* s = value.as_string()) as_text = s->get();
-      else if (const auto* i = value.as_integer()) as_text = fmt::format("{}", i->get());
-      else return {StatusCode::kInvalidArgument, fmt::format("{}: '{}' wants a string or a whole number", origin, key)};
+      if (const auto* s = value.as_string())
+        as_text = s->get();
+      else if (const auto* i = value.as_integer())
+        as_text = fmt::format("{}", i->get());
+      else
+        return {StatusCode::kInvalidArgument, fmt::format("{}: '{}' wants a string or a whole number", origin, key)};
       if (Status s = it->set(config, as_text); !s) return {s.code(), origin + ": " + s.message()};
     }
   }
@@ -196,7 +216,8 @@ Status load_environment(char** environment, AgentConfig& config) {
     const auto& all = settings();
     const auto it = std::find_if(all.begin(), all.end(), [&](const Setting& s) { return name == s.environment(); });
     if (it == all.end()) {
-      return {StatusCode::kInvalidArgument, fmt::format("unknown environment variable '{}'; `wherryd --help` lists those that there are", name)};
+      return {StatusCode::kInvalidArgument,
+              fmt::format("unknown environment variable '{}'; `wherryd --help` lists those that there are", name)};
     }
     if (Status s = it->set(config, value); !s) return {s.code(), name + ": " + s.message()};
   }
@@ -212,8 +233,10 @@ std::string dump_toml(const AgentConfig& config) {
     if (!root.contains(section)) root.insert(section, toml::table{});
     const std::string value = s.get(config);
     toml::table& table = *root[section].as_table();
-    if (s.quoted) table.insert(key.substr(dot + 1), value);
-    else table.insert(key.substr(dot + 1), static_cast<std::int64_t>(std::stoll(value)));
+    if (s.quoted)
+      table.insert(key.substr(dot + 1), value);
+    else
+      table.insert(key.substr(dot + 1), static_cast<std::int64_t>(std::stoll(value)));
   }
   std::ostringstream out;
   out << root << '\n';
@@ -221,11 +244,15 @@ std::string dump_toml(const AgentConfig& config) {
 }
 
 Status check(const AgentConfig& c) {
-  if (c.budget < (1U << 20)) return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want at least 1MiB", c.budget)};
+  if (c.budget < (1U << 20))
+    return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want at least 1MiB", c.budget)};
   if (c.transfer_unit < 4096 || c.window < c.transfer_unit) {
-    return {StatusCode::kInvalidArgument, fmt::format("move.window ({}) must hold one move.transfer_unit ({}), which must be at least 4096", c.window, c.transfer_unit)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("move.window ({}) must hold one move.transfer_unit ({}), which must be at least 4096", c.window,
+                        c.transfer_unit)};
   }
-  if (c.max_tickets == 0 || c.max_sessions == 0) return {StatusCode::kInvalidArgument, "agent.max_tickets and agent.max_sessions must be at least 1"};
+  if (c.max_tickets == 0 || c.max_sessions == 0)
+    return {StatusCode::kInvalidArgument, "agent.max_tickets and agent.max_sessions must be at least 1"};
   return Status::ok();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherryd's settings: one table says each setting's TOML key, environment variable, flag, help and default; reading, dumping and
-// checking follow from it.
+// wherryd's settings: one table says each setting's TOML key, environment variable, flag, help and default; reading,
+// dumping and checking follow from it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace wherry {
 struct AgentConfig {
   // [agent]
   std::string listen = "127.0.0.1:0";
-  std::string session_file;   ///< empty: default_session_file()
+  std::string session_file;  ///< empty: default_session_file()
   std::uint64_t budget = std::uint64_t{1} << 30;
-  int core = -1;              ///< -1: not pinned
+  int core = -1;  ///< -1: not pinned
   Transport transport = Transport::kAuto;
   std::string log_level = "info";
-  std::string log_file;       ///< empty: stderr
+  std::string log_file;  ///< empty: stderr
   std::uint64_t max_sessions = 64;
   std::uint64_t max_tickets = 4096;
   std::uint64_t drain_ms = 5000;
@@ -40,11 +40,11 @@ struct AgentConfig {
 Result<std::uint64_t> parse_bytes(const std::string& text);
 
 struct Setting {
-  const char* key;   ///< "agent.budget"; flag: --budget; environment: WHERRY_BUDGET
+  const char* key;  ///< "agent.budget"; flag: --budget; environment: WHERRY_BUDGET
   const char* help;
   std::string (*get)(const AgentConfig&);
   Status (*set)(AgentConfig&, const std::string&);
-  bool quoted;       ///< a string in TOML, else a number
+  bool quoted;  ///< a string in TOML, else a number
 
   [[nodiscard]] std::string flag() const;         ///< "--transfer-unit"
   [[nodiscard]] std::string environment() const;  ///< "WHERRY_TRANSFER_UNIT"

@@ -36,7 +36,8 @@ TEST(Config, FlagsAndVariablesAreUnique) {
 
 TEST(Config, UnknownSettingNamesItselfAndItsFile) {
   AgentConfig config;
-  for (const char* text : {"[agent]\nbudgett = 1\n", "[agnet]\nbudget = 1\n", "budget = 1\n", "[agent]\nbudget = [1]\n", "[agent\n"}) {
+  for (const char* text :
+       {"[agent]\nbudgett = 1\n", "[agnet]\nbudget = 1\n", "budget = 1\n", "[agent]\nbudget = [1]\n", "[agent\n"}) {
     const Status s = load_toml_text(text, "some.toml", config);
     EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_NE(s.message().find("some.toml"), std::string::npos) << s.message();
@@ -45,8 +46,9 @@ TEST(Config, UnknownSettingNamesItselfAndItsFile) {
 
 TEST(Config, WrongValuesSayWhatIsAllowed) {
   AgentConfig config;
-  for (const char* text : {"[agent]\nbudget = 'much'\n", "[agent]\nbudget = '99999999999TiB'\n", "[agent]\ntransport = 'pigeon'\n",
-                           "[flight]\nlisten = 'nowhere'\n", "[poll]\nspin_us = -1\n", "[agent]\ncore = -2\n"}) {
+  for (const char* text :
+       {"[agent]\nbudget = 'much'\n", "[agent]\nbudget = '99999999999TiB'\n", "[agent]\ntransport = 'pigeon'\n",
+        "[flight]\nlisten = 'nowhere'\n", "[poll]\nspin_us = -1\n", "[agent]\ncore = -2\n"}) {
     EXPECT_EQ(load_toml_text(text, "t", config).code(), StatusCode::kInvalidArgument) << text;
   }
   ASSERT_TRUE(load_toml_text("[agent]\nbudget = '2GiB'\n[move]\nwindow = '1MiB'\ntransfer_unit = 8192\n", "t", config));
@@ -74,7 +76,8 @@ TEST(Config, BytesWithUnits) {
   EXPECT_EQ(*parse_bytes("4096"), 4096U);
   EXPECT_EQ(*parse_bytes("512MiB"), 512ULL << 20);
   EXPECT_EQ(*parse_bytes("10 MB"), 10'000'000U);
-  for (const char* wrong : {"", "GiB", "1 XB", "-1", "1.5GiB", "18446744073709551615GiB"}) EXPECT_FALSE(parse_bytes(wrong)) << wrong;
+  for (const char* wrong : {"", "GiB", "1 XB", "-1", "1.5GiB", "18446744073709551615GiB"})
+    EXPECT_FALSE(parse_bytes(wrong)) << wrong;
 }
 
 }  // namespace

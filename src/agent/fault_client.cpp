@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   auto session = Session::open(options);
   if (!session) return fail("open", session.status());
   const Retention lossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
-  auto stream = session->open_stream({.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
+  auto stream = session->open_stream(
+      {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
 
   if (scenario == "die") {
@@ -41,7 +42,8 @@ int main(int argc, char** argv) {
     for (;;) (void)stream->post({Column(x)}, {.wait_for_ticket = 10s});
   }
   if (scenario == "wait") {
-    // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within seconds.
+    // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within
+    // seconds.
     const std::vector<double> x(1000, 1.0);
     auto first = stream->post({Column(x)});
     if (!first || !first->wait(10s)) return 3;

@@ -27,7 +27,8 @@ using fabric::ControlType;
 class AgentProcess {
  public:
   explicit AgentProcess(std::vector<std::string> more = {}) : file_(directory_.file("agent.json")) {
-    std::vector<std::string> arguments{"--session-file", file_, "--budget", "512MiB", "--log-level", "error", "--flight", "off"};
+    std::vector<std::string> arguments{"--session-file", file_,   "--budget", "512MiB",
+                                       "--log-level",    "error", "--flight", "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments);
     EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
@@ -53,8 +54,10 @@ class AgentProcess {
     while (!deadline.passed()) {
       const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
       if (n == 0) break;
-      if (n > 0) text.append(chunk, static_cast<std::size_t>(n));
-      else std::this_thread::sleep_for(1ms);
+      if (n > 0)
+        text.append(chunk, static_cast<std::size_t>(n));
+      else
+        std::this_thread::sleep_for(1ms);
     }
     return text;
   }
@@ -88,7 +91,8 @@ TEST(Faults, ClientKilledMidTransfer_ExpectItsMemoryBackAndNoHalfFrame) {
   for (int round = 0; round < 3; ++round) {
     {
       Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die"});
-      ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_offloads_total") > round * 3; })) << agent.metrics();
+      ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_offloads_total") > round * 3; }))
+          << agent.metrics();
       std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
       client.kill(SIGKILL);
       client.wait();
@@ -246,7 +250,8 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
     auto ticket = session->core()->post(1, lie.rows, flat, hints, {});
     ASSERT_TRUE(ticket) << lie.what;
     const Status s = session->core()->wait(*ticket, 5s);
-    EXPECT_TRUE(s.code() == StatusCode::kInvalidArgument || s.code() == StatusCode::kSourceFault) << lie.what << ": " << s.to_string();
+    EXPECT_TRUE(s.code() == StatusCode::kInvalidArgument || s.code() == StatusCode::kSourceFault)
+        << lie.what << ": " << s.to_string();
   }
   move::FlatOffload none;
   std::vector<std::uint32_t> hints;

@@ -46,10 +46,12 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(const HostPort& at) {
   });
   if (at.port == 0) {
     const int port = h.server.bind_to_any_port(at.host.c_str());
-    if (port < 0) return Status(StatusCode::kInvalidArgument, fmt::format("cannot serve metrics on {}", at.to_string()));
+    if (port < 0)
+      return Status(StatusCode::kInvalidArgument, fmt::format("cannot serve metrics on {}", at.to_string()));
     h.at.port = static_cast<std::uint16_t>(port);
   } else if (!h.server.bind_to_port(at.host.c_str(), at.port)) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("cannot serve metrics on {}: is the port taken?", at.to_string()));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("cannot serve metrics on {}: is the port taken?", at.to_string()));
   }
   h.thread = std::thread([&h] {
     name_thread("wherry-metrics");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /metrics, answered by a thread of its own with text that the data thread renders when it is asked to: counters stay plain
-// integers of one thread.
+// GET /metrics, answered by a thread of its own with text that the data thread renders when it is asked to: counters
+// stay plain integers of one thread.
 #pragma once
 
 #include <memory>

@@ -40,14 +40,19 @@ Status AgentPeer::post_wireup() {
   wireup_posted_ = true;
   // The last word of the first record: reserved, read by nobody.
   const std::uint64_t at = completions_.base() + sizeof(CompletionRecord) - sizeof wireup_word_;
-  if (Status s = endpoint_.put(reinterpret_cast<const std::byte*>(&wireup_word_), completions_, at, sizeof wireup_word_, wireup_); !s) return s;
+  if (Status s = endpoint_.put(reinterpret_cast<const std::byte*>(&wireup_word_), completions_, at, sizeof wireup_word_,
+                               wireup_);
+      !s)
+    return s;
   return endpoint_.flush(wireup_);
 }
 
 Status AgentPeer::post_probe(std::byte* scratch) {
   std::memset(scratch, 0, 2 * kProbeBytes);
-  if (Status s = endpoint_.get(scratch, plane->arena, heap_probe_, heap_probe_.base(), kProbeBytes, heap_done_); !s) return s;
-  return endpoint_.get(scratch + kProbeBytes, plane->arena, alloc_probe_, alloc_probe_.base(), kProbeBytes, alloc_done_);
+  if (Status s = endpoint_.get(scratch, plane->arena, heap_probe_, heap_probe_.base(), kProbeBytes, heap_done_); !s)
+    return s;
+  return endpoint_.get(scratch + kProbeBytes, plane->arena, alloc_probe_, alloc_probe_.base(), kProbeBytes,
+                       alloc_done_);
 }
 
 bool AgentPeer::probe_done(bool late, const std::byte* scratch, fabric::VerdictMessage& verdict) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client as the agent knows it: its control connection, the steps of the handshake, its endpoint and completion records.
+// One client as the agent knows it: its control connection, the steps of the handshake, its endpoint and completion
+// records.
 #pragma once
 
 #include <deque>
@@ -11,7 +12,8 @@
 
 namespace wherry {
 
-/// A transport that clients use: context, worker and the arena registered with it. Made when the first client asks for it.
+/// A transport that clients use: context, worker and the arena registered with it. Made when the first client asks for
+/// it.
 struct Plane {
   std::shared_ptr<fabric::Context> context;
   std::unique_ptr<fabric::Worker> worker;
@@ -20,7 +22,7 @@ struct Plane {
 
 class AgentPeer final : public fabric::Peer {
  public:
-  enum class State { kConnected, kGreeted, kAttached, kProbing, kReady };
+  enum class State { kConnected, kGreeted, kAttached, kWired, kProbing, kReady };
 
   AgentPeer(Fd socket, std::string from) : channel(std::move(socket)), from_(std::move(from)) {}
   ~AgentPeer() override;
@@ -58,7 +60,6 @@ class AgentPeer final : public fabric::Peer {
   fabric::Hello hello;
   std::uint64_t session = 0;
   Plane* plane = nullptr;
-  bool probe_posted = false;
   bool verdict_sent = false;
 
  private:

@@ -126,7 +126,8 @@ class Child {
   }
   [[nodiscard]] bool ended() const {
     siginfo_t info{};
-    return pid_ <= 0 || (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_);
+    return pid_ <= 0 ||
+           (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_);
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
 

@@ -27,7 +27,8 @@ int fail(const wherry::Status& status) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "wherryd, the Wherry agent: pulls data out of the memory of applications, places it as Apache Arrow and serves it.\n"
+      "wherryd, the Wherry agent: pulls data out of the memory of applications, places it as Apache Arrow and serves "
+      "it.\n"
       "Runs on a SmartNIC's cores, or on a spare core of the host.\n\n"
       "  wherryd --budget 4GiB --core 3                     an agent for the clients of this user on this machine\n"
       "  wherryd --listen 192.0.2.7:4100 --transport rdma   on a DPU, for its host\n"
@@ -44,8 +45,9 @@ int main(int argc, char** argv) {
   app.add_flag("--version", version, "print the version and exit");
   std::map<std::string, std::string> flags;
   for (const auto& setting : wherry::settings()) {
-    app.add_option(setting.flag(), flags[setting.key],
-                   fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get({})))
+    app.add_option(
+           setting.flag(), flags[setting.key],
+           fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get({})))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   CLI11_PARSE(app, argc, argv);
@@ -70,7 +72,7 @@ int main(int argc, char** argv) {
   }
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
 
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian readers and writers for messages. A Reader never throws and never reads past its end: after the first short
-// read it stays failed and yields zeros, so that a parser checks ok() once, at the end, before it believes anything.
+// Little-endian readers and writers for messages. A Reader never throws and never reads past its end: after the first
+// short read it stays failed and yields zeros, so that a parser checks ok() once, at the end, before it believes
+// anything.
 #pragma once
 
 #include <bit>

@@ -14,8 +14,8 @@ namespace wherry {
 
 #if defined(__x86_64__)
 
-// SSE2 is part of x86-64, so no dispatch; four 16-byte streams fill one write-combining line. Two lines a turn and a prefetch
-// ahead keep the loads of one page in flight.
+// SSE2 is part of x86-64, so no dispatch; four 16-byte streams fill one write-combining line. Two lines a turn and a
+// prefetch ahead keep the loads of one page in flight.
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kAhead = 1024;

@@ -8,12 +8,14 @@
 
 namespace wherry {
 
-/// memcpy with stores that bypass the caches, for destinations that nobody reads soon and that are larger than the cache: spares the
-/// read of every destination line. Regions must not overlap. The data is globally visible when the call returns.
+/// memcpy with stores that bypass the caches, for destinations that nobody reads soon and that are larger than the
+/// cache: spares the read of every destination line. Regions must not overlap. The data is globally visible when the
+/// call returns.
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
-/// Which copy is faster for large sizes depends on the machine (a 300 MiB cache likes memcpy, a small one streaming stores, by up to
-/// 2x either way), so both are tried on the first copies of each size and the better one stays. One thread.
+/// Which copy is faster for large sizes depends on the machine (a 300 MiB cache likes memcpy, a small one streaming
+/// stores, by up to 2x either way), so both are tried on the first copies of each size and the better one stays. One
+/// thread.
 class CopyChooser {
  public:
   /// Copies; `whole` is the size of the transfer that these bytes are a part of: it decides what the caches hold.

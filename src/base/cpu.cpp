@@ -32,7 +32,8 @@ Status pin_thread(const std::vector<int>& cores) {
   CPU_ZERO(&set);
   for (const int core : cores) {
     if (core < 0 || core >= CPU_SETSIZE) {
-      return {StatusCode::kInvalidArgument, fmt::format("core {} is not a core number (0 to {})", core, CPU_SETSIZE - 1)};
+      return {StatusCode::kInvalidArgument,
+              fmt::format("core {} is not a core number (0 to {})", core, CPU_SETSIZE - 1)};
     }
     CPU_SET(core, &set);
   }

@@ -15,12 +15,15 @@ Status init_log(const std::string& level, const std::string& file) {
   bool known = false;
   for (const auto name : kLevels) known = known || name == level;
   if (!known) {
-    return {StatusCode::kInvalidArgument, fmt::format("log level '{}' is none of trace, debug, info, warn, error, off", level)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("log level '{}' is none of trace, debug, info, warn, error, off", level)};
   }
   std::shared_ptr<spdlog::logger> logger;
   try {
-    logger = file.empty() ? std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())
-                          : std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
+    logger =
+        file.empty()
+            ? std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())
+            : std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
   } catch (const spdlog::spdlog_ex& error) {
     return {StatusCode::kInvalidArgument, fmt::format("cannot log to '{}': {}", file, error.what())};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging rules: an error is logged once, where it is decided; callers pass it up silently. Nothing is logged on a path that
-// runs per offload. Would-block is never logged.
+// Logging rules: an error is logged once, where it is decided; callers pass it up silently. Nothing is logged on a path
+// that runs per offload. Would-block is never logged.
 #pragma once
 
 #include <spdlog/spdlog.h>

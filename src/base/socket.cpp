@@ -34,7 +34,8 @@ Result<AddrInfo> resolve(const HostPort& at, int flags) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
   if (error != 0) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("cannot resolve '{}': {}", at.to_string(), gai_strerror(error)));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("cannot resolve '{}': {}", at.to_string(), gai_strerror(error)));
   }
   return AddrInfo(found);
 }
@@ -78,7 +79,8 @@ Result<HostPort> parse_host_port(const std::string& text) {
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(first, last, result.port);
   if (error != std::errc() || end != last || first == last) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("'{}' has no port number (0 to 65535) after the colon", text));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("'{}' has no port number (0 to 65535) after the colon", text));
   }
   return result;
 }
@@ -90,7 +92,8 @@ Result<Fd> listen_tcp(const HostPort& at) {
   const int on = 1;
   if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (!fd || ::bind(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0 || ::listen(fd.get(), 64) != 0) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("cannot listen on {}: {}", at.to_string(), std::strerror(errno)));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("cannot listen on {}: {}", at.to_string(), std::strerror(errno)));
   }
   return fd;
 }
@@ -166,7 +169,8 @@ Result<std::optional<ControlFrame>> FrameChannel::parse() {
   std::uint32_t length = 0;
   std::memcpy(&length, in_.data(), sizeof length);
   if (length < 2 || length > kMaxFrameBytes) {
-    return Status(StatusCode::kProtocol, fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
+    return Status(StatusCode::kProtocol,
+                  fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
   }
   if (in_.size() < 4 + length) return std::optional<ControlFrame>();
   ControlFrame frame;

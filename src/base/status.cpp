@@ -5,22 +5,38 @@ namespace wherry {
 
 std::string_view to_string(StatusCode code) noexcept {
   switch (code) {
-    case StatusCode::kOk: return "ok";
-    case StatusCode::kWouldBlock: return "would block";
-    case StatusCode::kInvalidArgument: return "invalid argument";
-    case StatusCode::kNotFound: return "not found";
-    case StatusCode::kAlreadyExists: return "already exists";
-    case StatusCode::kUnsupported: return "unsupported";
-    case StatusCode::kFailedPrecondition: return "failed precondition";
-    case StatusCode::kDeadlineExceeded: return "deadline exceeded";
-    case StatusCode::kResourceExhausted: return "resource exhausted";
-    case StatusCode::kSourceFault: return "source fault";
-    case StatusCode::kCancelled: return "cancelled";
-    case StatusCode::kUnavailable: return "agent unavailable";
-    case StatusCode::kPermissionDenied: return "permission denied";
-    case StatusCode::kVersionMismatch: return "version mismatch";
-    case StatusCode::kProtocol: return "protocol error";
-    case StatusCode::kInternal: return "internal error";
+    case StatusCode::kOk:
+      return "ok";
+    case StatusCode::kWouldBlock:
+      return "would block";
+    case StatusCode::kInvalidArgument:
+      return "invalid argument";
+    case StatusCode::kNotFound:
+      return "not found";
+    case StatusCode::kAlreadyExists:
+      return "already exists";
+    case StatusCode::kUnsupported:
+      return "unsupported";
+    case StatusCode::kFailedPrecondition:
+      return "failed precondition";
+    case StatusCode::kDeadlineExceeded:
+      return "deadline exceeded";
+    case StatusCode::kResourceExhausted:
+      return "resource exhausted";
+    case StatusCode::kSourceFault:
+      return "source fault";
+    case StatusCode::kCancelled:
+      return "cancelled";
+    case StatusCode::kUnavailable:
+      return "agent unavailable";
+    case StatusCode::kPermissionDenied:
+      return "permission denied";
+    case StatusCode::kVersionMismatch:
+      return "version mismatch";
+    case StatusCode::kProtocol:
+      return "protocol error";
+    case StatusCode::kInternal:
+      return "internal error";
   }
   return "unknown status";
 }

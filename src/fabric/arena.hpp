@@ -30,7 +30,8 @@ class Extent {
   ~Extent();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// A note that the last owner of exactly this memory left for the next one, who may know what still stands there; 0: none.
+  /// A note that the last owner of exactly this memory left for the next one, who may know what still stands there; 0:
+  /// none.
   [[nodiscard]] std::uint64_t stamp() const noexcept { return stamp_; }
   void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp; }
   [[nodiscard]] std::uint64_t offset() const noexcept {

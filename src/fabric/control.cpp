@@ -9,9 +9,9 @@
 namespace wherry::fabric {
 namespace {
 
-constexpr std::size_t kMaxText = 4096;       // names, tokens, versions, errors
-constexpr std::size_t kMaxAddress = 65536;   // a UCX worker address; some hundred bytes a device
-constexpr std::size_t kMaxKey = 4096;        // a packed remote key
+constexpr std::size_t kMaxText = 4096;      // names, tokens, versions, errors
+constexpr std::size_t kMaxAddress = 65536;  // a UCX worker address; some hundred bytes a device
+constexpr std::size_t kMaxKey = 4096;       // a packed remote key
 
 Status malformed(const char* what) { return {StatusCode::kProtocol, fmt::format("malformed {} message", what)}; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control protocol: what client and agent say over TCP before and beside the fabric. Rare by design: nothing here is on the
-// path of an offload. Every decoder takes bytes from strangers: kProtocol for what does not parse, never a crash.
+// The control protocol: what client and agent say over TCP before and beside the fabric. Rare by design: nothing here
+// is on the path of an offload. Every decoder takes bytes from strangers: kProtocol for what does not parse, never a
+// crash.
 //
 //   client                                  agent
 //     Hello  (version, token, who)    ->
@@ -8,6 +9,7 @@
 //     Attach (worker address, keys)   ->
 //     message on the fabric           ->
 //                                     <-    put into the first completion record, then Attached
+//     Asleep (no payload)             ->    only now: a client still awake would help
 //     sleeps in recv, no progress           gets from the client's memory
 //                                     <-    Verdict
 //     Request (id, service, method)   ->
@@ -29,7 +31,15 @@ inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr unsigned kPingMessage = 0;  ///< active message ids: 0 is the fabric's, services take 1 and up
 
 enum class ControlType : std::uint16_t {
-  kHello = 1, kGreeting, kAttach, kAttached, kVerdict, kRequest, kResponse, kFailure,
+  kHello = 1,
+  kGreeting,
+  kAttach,
+  kAttached,
+  kAsleep,
+  kVerdict,
+  kRequest,
+  kResponse,
+  kFailure,
 };
 
 struct Hello {
@@ -61,10 +71,10 @@ struct RemoteKey {
 
 /// One ticket's outcome, in the client's memory, written by the agent: the fields first, `word` last.
 struct alignas(64) CompletionRecord {
-  std::uint64_t word = 0;         ///< ticket << 8 | StatusCode; ticket ids start at 1
+  std::uint64_t word = 0;  ///< ticket << 8 | StatusCode; ticket ids start at 1
   std::uint64_t transfer_ns = 0;
   std::uint64_t sequence = 0;
-  std::uint64_t detail = 0;       ///< index of the buffer at fault, or what the code says
+  std::uint64_t detail = 0;  ///< index of the buffer at fault, or what the code says
   std::uint64_t reserved[4] = {};
 };
 static_assert(sizeof(CompletionRecord) == 64);
@@ -77,7 +87,9 @@ struct Attach {
 };
 /// The probes hold this pattern, so that a get that brought nothing is noticed.
 inline constexpr std::uint64_t kProbeWords = 512;
-constexpr std::uint64_t probe_word(std::uint64_t session, std::uint64_t index) { return session * 0x9E3779B97F4A7C15U + index; }
+constexpr std::uint64_t probe_word(std::uint64_t session, std::uint64_t index) {
+  return session * 0x9E3779B97F4A7C15U + index;
+}
 
 struct VerdictMessage {
   Verdict heap = Verdict::kEmulated;

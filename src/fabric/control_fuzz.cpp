@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decoder of the control protocol on arbitrary bytes: the first byte picks the decoder. What is accepted must encode to what
-// decodes to the same again.
+// Every decoder of the control protocol on arbitrary bytes: the first byte picks the decoder. What is accepted must
+// encode to what decodes to the same again.
 #include <cstdlib>
 
 #include "fabric/control.hpp"
@@ -26,12 +26,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 0:
       if (auto m = decode_hello(in); m && m->version == kProtocolVersion) round_trip(in, decode_hello);
       break;
-    case 1: round_trip(in, decode_greeting); break;
-    case 2: round_trip(in, decode_attach); break;
-    case 3: round_trip(in, decode_verdict); break;
-    case 4: round_trip(in, decode_request); break;
-    case 5: round_trip(in, decode_response); break;
-    default: round_trip(in, decode_failure); break;
+    case 1:
+      round_trip(in, decode_greeting);
+      break;
+    case 2:
+      round_trip(in, decode_attach);
+      break;
+    case 3:
+      round_trip(in, decode_verdict);
+      break;
+    case 4:
+      round_trip(in, decode_request);
+      break;
+    case 5:
+      round_trip(in, decode_response);
+      break;
+    default:
+      round_trip(in, decode_failure);
+      break;
   }
   return 0;
 }

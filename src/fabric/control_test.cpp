@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "fabric/session_file.hpp"
 #include "base/cpu.hpp"
+#include "fabric/session_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,7 +120,7 @@ TEST_F(SessionFileTest, IsPrivateCompleteAndRemovedByItsOwnerOnly) {
   file.port = 4100;
   file.token = "t";
   ASSERT_TRUE(write_session_file(path, file));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600U);
   auto read = read_session_file(path);

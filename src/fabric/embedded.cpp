@@ -36,7 +36,8 @@ Result<std::string> find_program(const std::string& named) {
   if (dladdr(reinterpret_cast<const void*>(&spare_core), &info) != 0 && info.dli_fname != nullptr) {
     std::error_code error;
     const fs::path here = fs::canonical(info.dli_fname, error).parent_path();
-    for (const char* place : {"wherryd", "_bin/wherryd", "../bin/wherryd", "../src/wherryd", "src/wherryd", "../../build/release/src/wherryd"}) {
+    for (const char* place : {"wherryd", "_bin/wherryd", "../bin/wherryd", "../src/wherryd", "src/wherryd",
+                              "../../build/release/src/wherryd"}) {
       const fs::path candidate = here / place;
       if (access(candidate.c_str(), X_OK) == 0) return candidate.lexically_normal().string();
     }
@@ -48,7 +49,8 @@ Result<std::string> find_program(const std::string& named) {
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
     rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
   }
-  return Status(StatusCode::kNotFound, "cannot find wherryd beside the library or on PATH: set WHERRY_WHERRYD or EmbeddedAgent::program");
+  return Status(StatusCode::kNotFound,
+                "cannot find wherryd beside the library or on PATH: set WHERRY_WHERRYD or EmbeddedAgent::program");
 }
 
 }  // namespace
@@ -66,7 +68,8 @@ int spare_core() {
   return -1;
 }
 
-Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Transport transport, const Deadline& deadline) {
+Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Transport transport,
+                                               const Deadline& deadline) {
   auto program = find_program(options.program);
   if (!program) return program.status();
   EmbeddedProcess process;
@@ -77,9 +80,13 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   process.directory_ = directory;
   process.session_file_ = directory + "/agent.json";
 
-  std::vector<std::string> arguments{*program, "--embedded", "--session-file", process.session_file_, "--budget", std::to_string(options.budget_bytes),
-                                     "--core", std::to_string(options.core >= 0 ? options.core : spare_core()), "--log-level", "warn"};
-  if (transport != Transport::kAuto) arguments.insert(arguments.end(), {"--transport", std::string(to_string(transport))});
+  std::vector<std::string> arguments{*program,         "--embedded",
+                                     "--session-file", process.session_file_,
+                                     "--budget",       std::to_string(options.budget_bytes),
+                                     "--core",         std::to_string(options.core >= 0 ? options.core : spare_core()),
+                                     "--log-level",    "warn"};
+  if (transport != Transport::kAuto)
+    arguments.insert(arguments.end(), {"--transport", std::string(to_string(transport))});
   if (!options.flight) arguments.insert(arguments.end(), {"--flight", "off"});
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   std::vector<char*> argv;
@@ -87,7 +94,8 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   argv.push_back(nullptr);
 
   std::array<int, 2> leash{};
-  if (pipe2(leash.data(), O_CLOEXEC) != 0) return Status(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe2(leash.data(), O_CLOEXEC) != 0)
+    return Status(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
   const Fd child_end(leash[0]);
   process.leash_ = Fd(leash[1]);
   posix_spawn_file_actions_t actions;
@@ -109,9 +117,11 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
     int how = 0;
     if (waitpid(process.pid_, &how, WNOHANG) == process.pid_) {
       process.pid_ = -1;
-      return Status(StatusCode::kUnavailable, fmt::format("{} ended at once; its message is on standard error", *program));
+      return Status(StatusCode::kUnavailable,
+                    fmt::format("{} ended at once; its message is on standard error", *program));
     }
-    if (deadline.passed()) return Status(StatusCode::kDeadlineExceeded, fmt::format("{} did not become ready in time", *program));
+    if (deadline.passed())
+      return Status(StatusCode::kDeadlineExceeded, fmt::format("{} did not become ready in time", *program));
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return process;

@@ -15,8 +15,8 @@ namespace wherry::fabric {
 
 class EmbeddedProcess {
  public:
-  /// Starts wherryd and waits until it has written its session file. kNotFound: no wherryd program; kUnavailable: it ended at once
-  /// (its message is on standard error).
+  /// Starts wherryd and waits until it has written its session file. kNotFound: no wherryd program; kUnavailable: it
+  /// ended at once (its message is on standard error).
   static Result<EmbeddedProcess> start(const EmbeddedAgent& options, Transport transport, const Deadline& deadline);
   EmbeddedProcess() noexcept = default;
   EmbeddedProcess(EmbeddedProcess&& other) noexcept;
@@ -35,8 +35,8 @@ class EmbeddedProcess {
   std::string session_file_;
 };
 
-/// The core that an embedded agent should take: the highest that this process may use (or that is online, when it is confined to
-/// one) other than the calling thread's; -1 if there is no other.
+/// The core that an embedded agent should take: the highest that this process may use (or that is online, when it is
+/// confined to one) other than the calling thread's; -1 if there is no other.
 int spare_core();
 
 }  // namespace wherry::fabric

@@ -16,10 +16,14 @@ namespace {
 /// Which UCX transports serve a Wherry transport. `self` lets one process talk to itself (tests).
 const char* ucx_transports(Transport transport) {
   switch (transport) {
-    case Transport::kAuto: return "all";
-    case Transport::kShm: return "posix,cma,self";
-    case Transport::kTcp: return "tcp,self";
-    case Transport::kRdma: return "rc,dc,ud,self";
+    case Transport::kAuto:
+      return "all";
+    case Transport::kShm:
+      return "posix,cma,self";
+    case Transport::kTcp:
+      return "tcp,self";
+    case Transport::kRdma:
+      return "rc,dc,ud,self";
   }
   return "all";
 }
@@ -42,10 +46,14 @@ bool has_resource(ucp_context_h context, Transport transport) {
     return false;
   };
   switch (transport) {
-    case Transport::kAuto: return true;
-    case Transport::kShm: return any({"cma/"});
-    case Transport::kTcp: return any({"tcp/"});
-    case Transport::kRdma: return any({"rc_", "dc_", "ud_"});
+    case Transport::kAuto:
+      return true;
+    case Transport::kShm:
+      return any({"cma/"});
+    case Transport::kTcp:
+      return any({"tcp/"});
+    case Transport::kRdma:
+      return any({"rc_", "dc_", "ud_"});
   }
   return false;
 }
@@ -75,8 +83,8 @@ Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
   return Status::ok();
 }
 
-ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data, std::size_t length,
-                               const ucp_am_recv_param_t* param) {
+ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data,
+                               std::size_t length, const ucp_am_recv_param_t* param) {
   // Senders force the eager protocol; a rendezvous descriptor is nothing of ours.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto* handler = static_cast<const Worker::Handler*>(arg);
@@ -179,7 +187,8 @@ Result<Region> Context::allocate(std::size_t bytes) {
   ucs_status_t status = ucp_mem_map(context_, &params, &region.memory_);
   if (status != UCS_OK) {
     region.memory_ = nullptr;
-    return Status(StatusCode::kResourceExhausted, fmt::format("cannot allocate {} bytes of shared memory: {}", bytes, ucs_status_string(status)));
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("cannot allocate {} bytes of shared memory: {}", bytes, ucs_status_string(status)));
   }
   region.context_ = shared_from_this();
   ucp_mem_attr_t attributes{};
@@ -256,11 +265,13 @@ RemoteRegion::~RemoteRegion() {
 Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
   if (peer_address.empty()) return Status(StatusCode::kProtocol, "the peer sent no worker address");
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(peer_address.data());
   // UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
   const Transport transport = worker.context()->transport();
-  params.err_mode = transport == Transport::kTcp || transport == Transport::kRdma ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+  params.err_mode = transport == Transport::kTcp || transport == Transport::kRdma ? UCP_ERR_HANDLING_MODE_PEER
+                                                                                  : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = on_endpoint_error;
   params.err_handler.arg = nullptr;
   Endpoint endpoint;
@@ -268,7 +279,8 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
   const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
   if (status != UCS_OK) {
     endpoint.ep_ = nullptr;
-    return Status(StatusCode::kUnavailable, fmt::format("cannot connect over transport '{}': {}", to_string(transport), ucs_status_string(status)));
+    return Status(StatusCode::kUnavailable, fmt::format("cannot connect over transport '{}': {}", to_string(transport),
+                                                        ucs_status_string(status)));
   }
   return endpoint;
 }
@@ -288,7 +300,8 @@ Endpoint::~Endpoint() {
   if (UCS_PTR_IS_PTR(request)) {
     // A forced close asks nothing of the peer; it ends within a few progress calls.
     const Deadline deadline(std::chrono::seconds(2));
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed()) ucp_worker_progress(worker_->handle());
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed())
+      ucp_worker_progress(worker_->handle());
     ucp_request_free(request);
   }
 }
@@ -300,14 +313,16 @@ Status Endpoint::send(unsigned id, ByteView data, Completion& done) {
   return started("send", ucp_am_send_nbx(ep_, id, nullptr, 0, data.data(), data.size(), &params), done);
 }
 
-Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes, Completion& done) {
+Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address,
+                     std::size_t bytes, Completion& done) {
   ucp_request_param_t params = params_for(done);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
   params.memh = local.handle();
   return started("get", ucp_get_nbx(ep_, to, bytes, address, from.handle(), &params), done);
 }
 
-Status Endpoint::put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes, Completion& done) {
+Status Endpoint::put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes,
+                     Completion& done) {
   ucp_request_param_t params = params_for(done);
   return started("put", ucp_put_nbx(ep_, from, bytes, address, to.handle(), &params), done);
 }

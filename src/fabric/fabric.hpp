@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UCX behind a few verbs: register, connect, send, get, put, progress. fabric.cpp is the only file that includes <ucp/...>.
+// UCX behind a few verbs: register, connect, send, get, put, progress. fabric.cpp is the only file that includes
+// <ucp/...>.
 //
 // Threads: a Context may be shared; a Worker and everything made from it belong to one thread at a time.
 #pragma once
@@ -140,7 +141,8 @@ class Endpoint;
 class RemoteRegion {
  public:
   RemoteRegion() noexcept = default;
-  RemoteRegion(RemoteRegion&& other) noexcept : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_) {}
+  RemoteRegion(RemoteRegion&& other) noexcept
+      : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_) {}
   RemoteRegion& operator=(RemoteRegion&& other) noexcept;
   RemoteRegion(const RemoteRegion&) = delete;
   RemoteRegion& operator=(const RemoteRegion&) = delete;
@@ -176,17 +178,19 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation; in the usual
-  /// case they are copied out before the call returns and `done` is not touched.
+  /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation; in
+  /// the usual case they are copied out before the call returns and `done` is not touched.
   Status send(unsigned id, ByteView data, Completion& done);
   /// Gets remote bytes into registered local memory.
-  Status get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes, Completion& done);
+  Status get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes,
+             Completion& done);
   /// Puts local bytes (which must stay unchanged until done) into remote memory.
   Status put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes, Completion& done);
   /// Completes once all puts posted before it are visible to the peer.
   Status flush(Completion& done);
 
-  /// `bytes` of packed key as the peer's Region::pack_key made it. They must come from a peer that was authenticated: UCX trusts them.
+  /// `bytes` of packed key as the peer's Region::pack_key made it. They must come from a peer that was authenticated:
+  /// UCX trusts them.
   Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size) const;
   /// Transports in use, as UCX names them: "posix/memory cma/memory".
   [[nodiscard]] std::string transports() const;

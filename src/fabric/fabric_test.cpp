@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner of the memory is another process that sleeps in read(2) and makes no progress call: what completes is one-sided.
+// The owner of the memory is another process that sleeps in read(2) and makes no progress call: what completes is
+// one-sided.
 #include "fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -93,7 +94,8 @@ class Owner {
     const Bytes peer = read_bytes(to_[0]);
     auto endpoint = Endpoint::connect(**worker, peer);
     if (!endpoint) _exit(4);
-    auto* heap = static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* heap =
+        static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::memset(heap, 0x5a, kBytes);
     auto registered = (*context)->register_memory(heap, kBytes);
     auto allocated = (*context)->allocate(kBytes);
@@ -185,7 +187,8 @@ TEST(OneSided, GetCompletesWhileTheOwnerSleeps) {
   EXPECT_EQ(done.error(), nullptr);
   EXPECT_EQ(peer.memory, Bytes(kBytes, std::byte{0x5a}));
   ASSERT_TRUE(peer.endpoint.get(peer.memory.data(), peer.local, peer.allocated, peer.allocated.base(), kBytes, done));
-  ASSERT_TRUE(finishes(*peer.worker, done, 2000)) << "a get of memory that Wherry allocated needs the owner's help here";
+  ASSERT_TRUE(finishes(*peer.worker, done, 2000))
+      << "a get of memory that Wherry allocated needs the owner's help here";
   EXPECT_EQ(peer.memory, Bytes(kBytes, std::byte{0x7b}));
   EXPECT_NE(peer.endpoint.transports().find("cma"), std::string::npos);
 }
@@ -197,7 +200,8 @@ TEST(OneSided, PutCompletesWhileTheOwnerSleeps) {
   ASSERT_NO_FATAL_FAILURE(peer.open(owner, Transport::kShm));
   const std::uint64_t word = 0x1122334455667788;
   Completion done;
-  ASSERT_TRUE(peer.endpoint.put(reinterpret_cast<const std::byte*>(&word), peer.heap, peer.heap.base(), sizeof word, done));
+  ASSERT_TRUE(
+      peer.endpoint.put(reinterpret_cast<const std::byte*>(&word), peer.heap, peer.heap.base(), sizeof word, done));
   ASSERT_TRUE(peer.endpoint.flush(done));
   ASSERT_TRUE(finishes(*peer.worker, done, 2000));
   EXPECT_EQ(owner.word_at_base(), word);

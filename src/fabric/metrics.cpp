@@ -14,7 +14,8 @@ void MetricsWriter::line(std::string_view name, std::string_view help, std::stri
   text_ += labels.empty() ? fmt::format("{} {}\n", name, value) : fmt::format("{}{{{}}} {}\n", name, labels, value);
 }
 
-void MetricsWriter::counter(std::string_view name, std::string_view help, std::uint64_t value, std::string_view labels) {
+void MetricsWriter::counter(std::string_view name, std::string_view help, std::uint64_t value,
+                            std::string_view labels) {
   line(name, help, "counter", fmt::format("{}", value), labels);
 }
 

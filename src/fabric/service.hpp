@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a capability offers to be hosted by an agent, and what the agent offers it. All calls come from the agent's data thread.
+// What a capability offers to be hosted by an agent, and what the agent offers it. All calls come from the agent's data
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ class Peer {
   /// Writes a ticket's outcome into the client's completion record. Never blocks.
   virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;
-  /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void. False: the
-  /// session will end.
+  /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void.
+  /// False: the session will end.
   virtual bool reconnect() = 0;
   /// Raised by reconnect(): services compare it to know that their RemoteRegions are void.
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
@@ -41,7 +42,8 @@ class MetricsWriter {
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:
-  void line(std::string_view name, std::string_view help, std::string_view type, const std::string& value, std::string_view labels);
+  void line(std::string_view name, std::string_view help, std::string_view type, const std::string& value,
+            std::string_view labels);
   std::string text_;
   std::string last_name_;
 };
@@ -55,7 +57,8 @@ class Service {
   [[nodiscard]] virtual unsigned message_id() const noexcept = 0;
 
   virtual void on_session_start(Peer& peer) = 0;
-  /// The client is gone: forget it, free what it held. Operations on its endpoint are not waited for: `flush` what must be.
+  /// The client is gone: forget it, free what it held. Operations on its endpoint are not waited for: `flush` what must
+  /// be.
   virtual void on_session_end(Peer& peer) = 0;
   /// A request on the control connection; may take milliseconds.
   virtual Result<Bytes> on_request(Peer& peer, std::string_view method, ByteView payload) = 0;

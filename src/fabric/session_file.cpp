@@ -28,7 +28,8 @@ bool alive(int pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
 
 std::string default_session_file() {
   if (const char* path = std::getenv("WHERRY_SESSION"); path != nullptr && *path != 0) return path;
-  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0) return fmt::format("{}/wherry/agent.json", dir);
+  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0)
+    return fmt::format("{}/wherry/agent.json", dir);
   return fmt::format("/tmp/wherry-{}/agent.json", getuid());
 }
 
@@ -48,22 +49,26 @@ Status prepare_session_file(const std::string& path) {
     chmod(directory.c_str(), 0700);
   }
   if (auto old = read_session_file(path); old && old->pid != getpid()) {
-    return {StatusCode::kAlreadyExists, fmt::format("{} belongs to a running agent (pid {}): stop it, or choose another --session-file", path, old->pid)};
+    return {StatusCode::kAlreadyExists,
+            fmt::format("{} belongs to a running agent (pid {}): stop it, or choose another --session-file", path,
+                        old->pid)};
   }
   return Status::ok();
 }
 
 Status write_session_file(const std::string& path, const SessionFile& file) {
-  const nlohmann::json json{{"version", 1},           {"pid", file.pid},       {"host", file.host},       {"port", file.port},
-                            {"token", file.token},    {"local_socket", file.local_socket}, {"flight", file.flight},
-                            {"metrics", file.metrics}, {"wherry", kVersion}};
+  const nlohmann::json json{{"version", 1},          {"pid", file.pid},         {"host", file.host},
+                            {"port", file.port},     {"token", file.token},     {"local_socket", file.local_socket},
+                            {"flight", file.flight}, {"metrics", file.metrics}, {"wherry", kVersion}};
   const std::string temporary = fmt::format("{}.{}", path, getpid());
   const Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   const std::string text = json.dump(1) + "\n";
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
-    return {StatusCode::kInvalidArgument, fmt::format("cannot write the session file {}: {}", path, std::strerror(error))};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("cannot write the session file {}: {}", path, std::strerror(error))};
   }
   return Status::ok();
 }
@@ -74,7 +79,8 @@ Result<SessionFile> read_session_file(const std::string& path) {
   const auto json = nlohmann::json::parse(in, nullptr, false);
   SessionFile file;
   try {
-    if (json.at("version").get<int>() != 1) return Status(StatusCode::kVersionMismatch, fmt::format("{} is of another version of wherry", path));
+    if (json.at("version").get<int>() != 1)
+      return Status(StatusCode::kVersionMismatch, fmt::format("{} is of another version of wherry", path));
     file.pid = json.at("pid").get<int>();
     file.host = json.at("host").get<std::string>();
     file.port = json.at("port").get<std::uint16_t>();
@@ -85,14 +91,17 @@ Result<SessionFile> read_session_file(const std::string& path) {
   } catch (const nlohmann::json::exception&) {
     return Status(StatusCode::kProtocol, fmt::format("{} is not a session file of an agent", path));
   }
-  if (!alive(file.pid)) return Status(StatusCode::kUnavailable, fmt::format("the agent of {} (pid {}) is not running any more", path, file.pid));
+  if (!alive(file.pid))
+    return Status(StatusCode::kUnavailable,
+                  fmt::format("the agent of {} (pid {}) is not running any more", path, file.pid));
   return file;
 }
 
 void remove_embedded_directory(const std::string& session_file) noexcept {
   const std::filesystem::path directory = std::filesystem::path(session_file).parent_path();
   std::error_code ignored;
-  if (directory.filename().string().starts_with("wherry-embedded-")) std::filesystem::remove(directory, ignored);  // only when empty
+  if (directory.filename().string().starts_with("wherry-embedded-"))
+    std::filesystem::remove(directory, ignored);  // only when empty
 }
 
 void remove_session_file(const std::string& path, int pid) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file by which clients and readers find an agent and prove that they may talk to it: JSON, readable by its owner only.
+// The file by which clients and readers find an agent and prove that they may talk to it: JSON, readable by its owner
+// only.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ Status write_session_file(const std::string& path, const SessionFile& file);
 Result<SessionFile> read_session_file(const std::string& path);
 /// Only if it is still that of `pid`.
 void remove_session_file(const std::string& path, int pid) noexcept;
-/// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it. Nothing else.
+/// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it.
+/// Nothing else.
 void remove_embedded_directory(const std::string& session_file) noexcept;
 /// Path of the Unix socket for local readers; short enough for sun_path.
 std::string local_socket_for(const std::string& session_file);

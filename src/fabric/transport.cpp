@@ -9,10 +9,14 @@ namespace wherry {
 
 std::string_view to_string(Transport transport) noexcept {
   switch (transport) {
-    case Transport::kAuto: return "auto";
-    case Transport::kShm: return "shm";
-    case Transport::kTcp: return "tcp";
-    case Transport::kRdma: return "rdma";
+    case Transport::kAuto:
+      return "auto";
+    case Transport::kShm:
+      return "shm";
+    case Transport::kTcp:
+      return "tcp";
+    case Transport::kRdma:
+      return "rdma";
   }
   return "unknown";
 }
@@ -24,11 +28,13 @@ Result<Transport> parse_transport(std::string_view name) {
   return Status(StatusCode::kUnsupported, fmt::format("transport '{}' is none of auto, shm, tcp, rdma", name));
 }
 
-std::string_view to_string(Verdict verdict) noexcept { return verdict == Verdict::kOneSided ? "one_sided" : "emulated"; }
+std::string_view to_string(Verdict verdict) noexcept {
+  return verdict == Verdict::kOneSided ? "one_sided" : "emulated";
+}
 
 std::string SessionInfo::to_string() const {
-  return fmt::format("agent {} (pid {}), {}, heap {}, allocated {}{}", agent_version, agent_pid, transports, wherry::to_string(heap),
-                     wherry::to_string(allocated), mapped ? ", mapped" : "");
+  return fmt::format("agent {} (pid {}), {}, heap {}, allocated {}{}", agent_version, agent_pid, transports,
+                     wherry::to_string(heap), wherry::to_string(allocated), mapped ? ", mapped" : "");
 }
 
 }  // namespace wherry

@@ -73,7 +73,8 @@ void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::sp
 bool valid_stream_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > 255 || name == "." || name == "..") return false;
   for (const char c : name) {
-    const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    const bool ok =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
     if (!ok) return false;
   }
   return true;
@@ -110,7 +111,8 @@ Result<OpenRequest> decode_open(ByteView bytes) {
     return Status(StatusCode::kProtocol, "malformed open request");
   }
   if (announced > kMaxAnnounced) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("{} announced sizes are over the limit of {}", announced, kMaxAnnounced));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} announced sizes are over the limit of {}", announced, kMaxAnnounced));
   }
   for (unsigned i = 0; i < announced; ++i) m.options.announced_bytes.push_back(in.get<std::uint64_t>());
   if (!valid_stream_name(m.options.name)) {

@@ -59,8 +59,8 @@ struct OffloadView {
 inline constexpr std::uint32_t kMaxOffloadNodes = 1U << 16;
 inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 
-/// Takes anything; kProtocol for what is not exactly one offload. `message` must be aligned to 8 bytes (UCX does; the caller copies
-/// otherwise). Leaves `out.regions` with its capacity.
+/// Takes anything; kProtocol for what is not exactly one offload. `message` must be aligned to 8 bytes (UCX does; the
+/// caller copies otherwise). Leaves `out.regions` with its capacity.
 Status parse_offload(ByteView message, OffloadView& out);
 
 /// Appends to `out` (cleared first, capacity kept).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two messages of move on arbitrary bytes. What parses must build to the same bytes again (offload), or to what decodes to the
-// same again (open).
+// The two messages of move on arbitrary bytes. What parses must build to the same bytes again (offload), or to what
+// decodes to the same again (open).
 #include <cstdlib>
 #include <cstring>
 #include <vector>

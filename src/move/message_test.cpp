@@ -8,7 +8,8 @@
 namespace wherry::move {
 namespace {
 
-Bytes some_offload(const FlatOffload& flat, std::span<const std::uint32_t> dropped, std::span<const NewRegion> regions) {
+Bytes some_offload(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions) {
   OffloadHeader header;
   header.session = 1;
   header.ticket = 2;
@@ -48,9 +49,10 @@ TEST(Offload, ReceiveAbsurdCounts_ExpectProtocolError) {
   ASSERT_TRUE(parse_offload(message, view));
   OffloadHeader header;
   std::memcpy(&header, message.data(), sizeof header);
-  for (auto spoil : {+[](OffloadHeader& h) { h.node_count = 0xffffffff; }, +[](OffloadHeader& h) { h.buffer_count = 0xffffffff; },
-                     +[](OffloadHeader& h) { h.region_count = 1; }, +[](OffloadHeader& h) { h.dropped_count = 1; },
-                     +[](OffloadHeader& h) { h.ticket = 0; }}) {
+  for (auto spoil :
+       {+[](OffloadHeader& h) { h.node_count = 0xffffffff; }, +[](OffloadHeader& h) { h.buffer_count = 0xffffffff; },
+        +[](OffloadHeader& h) { h.region_count = 1; }, +[](OffloadHeader& h) { h.dropped_count = 1; },
+        +[](OffloadHeader& h) { h.ticket = 0; }}) {
     OffloadHeader bad = header;
     spoil(bad);
     std::memcpy(message.data(), &bad, sizeof bad);

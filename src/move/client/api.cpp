@@ -38,7 +38,8 @@ Result<Memory> Session::allocate(std::size_t bytes) {
 }
 
 Result<Region> Session::register_memory(const void* data, std::size_t bytes) {
-  if (data == nullptr || bytes == 0) return Status(StatusCode::kInvalidArgument, "register_memory: want an address and at least one byte");
+  if (data == nullptr || bytes == 0)
+    return Status(StatusCode::kInvalidArgument, "register_memory: want an address and at least one byte");
   auto handle = core_->context().register_memory(const_cast<void*>(data), bytes);
   if (!handle) return handle.status();
   auto index = core_->add_region(*std::move(handle));
@@ -51,7 +52,8 @@ Result<Region> Session::register_memory(const void* data, std::size_t bytes) {
 
 Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& schema) {
   if (!move::valid_stream_name(options.name)) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
   auto stream = std::make_unique<detail::StreamCore>();
   stream->session = core_.get();
@@ -73,7 +75,10 @@ Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& 
 // ---------------------------------------------------------------- Memory, Region
 
 Memory::Memory(Memory&& other) noexcept
-    : core_(std::exchange(other.core_, nullptr)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), region_(other.region_) {}
+    : core_(std::exchange(other.core_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      region_(other.region_) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(core_, other.core_);
@@ -121,7 +126,8 @@ Stream::~Stream() {
 Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
   if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
-  if (s.options.strategy == Strategy::kRaw) return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
+  if (s.options.strategy == Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
   if (Status flat = move::flatten(s.schema, s.plan, columns, s.flat); !flat) return flat;
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
   auto ticket = s.session->post(s.id, rows, s.flat, s.hints, options);
@@ -133,12 +139,15 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
 Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
   if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
-  if (s.options.strategy != Strategy::kRaw) return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use post");
+  if (s.options.strategy != Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use post");
   if (buffers.size() > move::kMaxOffloadBuffers) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers));
   }
   s.flat.clear();
-  for (const auto& buffer : buffers) s.flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
+  for (const auto& buffer : buffers)
+    s.flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
   auto ticket = s.session->post(s.id, buffers.size(), s.flat, s.hints, options);
   if (!ticket) return ticket.status();
   ++s.posted;

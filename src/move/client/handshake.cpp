@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a session: find an agent, prove who we are, connect, and sleep while the agent proves that its gets are one-sided.
+// Opening a session: find an agent, prove who we are, connect, and sleep while the agent proves that its gets are
+// one-sided.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -41,8 +42,10 @@ Result<fabric::RemoteKey> key_of(const fabric::Region& region) {
 }  // namespace
 
 Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& options) {
-  if (options.max_tickets == 0 || options.max_tickets > 4096 || (options.max_tickets & (options.max_tickets - 1)) != 0) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("max_tickets = {}: want a power of two from 1 to 4096", options.max_tickets));
+  if (options.max_tickets == 0 || options.max_tickets > 4096 ||
+      (options.max_tickets & (options.max_tickets - 1)) != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_tickets = {}: want a power of two from 1 to 4096", options.max_tickets));
   }
   const Deadline deadline(options.connect_timeout);
   auto core = std::unique_ptr<SessionCore>(new SessionCore);
@@ -56,13 +59,17 @@ Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& opt
   return core;
 }
 
-Status SessionCore::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token) {
+Status SessionCore::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at,
+                               std::string& token) {
   std::string where = options.agent;
   if (where == "auto") {
     const char* named = std::getenv("WHERRY_AGENT");
-    if (named != nullptr && *named != 0) where = named;
-    else if (read_session_file(default_session_file())) where = default_session_file();
-    else where = "embedded";
+    if (named != nullptr && *named != 0)
+      where = named;
+    else if (read_session_file(default_session_file()))
+      where = default_session_file();
+    else
+      where = "embedded";
   }
   token = options.token;
   if (where == "embedded") {
@@ -107,7 +114,8 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   auto greeting = fabric::decode_greeting(frame->payload);
   if (!greeting) return greeting.status();
   if (options.max_tickets > greeting->max_tickets) {
-    return {StatusCode::kInvalidArgument, fmt::format("max_tickets = {}: the agent allows {}", options.max_tickets, greeting->max_tickets)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("max_tickets = {}: the agent allows {}", options.max_tickets, greeting->max_tickets)};
   }
   session_ = greeting->session;
   info_.agent_version = greeting->agent_version;
@@ -151,7 +159,8 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   attach.completions = *std::move(completions_key);
   attach.heap_probe = *std::move(heap_key);
   attach.alloc_probe = *std::move(alloc_key);
-  if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline); !s) return s;
+  if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline); !s)
+    return s;
 
   // Both directions come up: our ping, then the agent's put. Progress on both sides until the agent says so.
   fabric::Completion pinged;
@@ -171,6 +180,7 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   while (pinged.pending() != 0 && !deadline.passed()) worker_->progress();
 
   // Now sleep in recv and make no progress: gets that complete are one-sided.
+  if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kAsleep), {}, deadline); !s) return s;
   auto verdict_frame = channel_.receive(deadline);
   if (!verdict_frame) return verdict_frame.status();
   if (Status s = expect(*verdict_frame, ControlType::kVerdict); !s) return s;

@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kRememberedFailures = 1024;
 constexpr std::uint64_t kLookAfterAgentNs = 1'000'000;
 
-/// Waiting in three steps: spin while an answer may come any moment, then let others run, then sleep (a wake-up costs some 60 us).
+/// Waiting in three steps: spin while an answer may come any moment, then let others run, then sleep (a wake-up costs
+/// some 60 us).
 class Patience {
  public:
   void pause() noexcept {
@@ -39,8 +40,8 @@ class Patience {
 
 // ---------------------------------------------------------------- posting
 
-Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat, std::vector<std::uint32_t>& hints,
-                                        const OffloadOptions& options) {
+Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
+                                        std::vector<std::uint32_t>& hints, const OffloadOptions& options) {
   const std::uint64_t ticket = next_ticket_;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket != 0) {
@@ -93,7 +94,8 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
       undo(slot);
       return agent_gone() ? broken_ : s;
     }
-    // A message that could not leave at once needs its bytes, and progress calls; otherwise there is nothing to do here.
+    // A message that could not leave at once needs its bytes, and progress calls; otherwise there is nothing to do
+    // here.
     if (slot.sent.pending() != 0) {
       std::swap(slot.message, message_);
       worker_->progress();
@@ -185,8 +187,9 @@ Status SessionCore::remove_region(std::uint32_t index) {
   RegionEntry& region = regions_[index];
   if (region.in_flight != 0) reap();
   if (region.in_flight != 0 && !agent_gone()) {
-    return {StatusCode::kFailedPrecondition,
-            fmt::format("{} offloads that read this memory are in flight: wait for their tickets first", region.in_flight)};
+    return {
+        StatusCode::kFailedPrecondition,
+        fmt::format("{} offloads that read this memory are in flight: wait for their tickets first", region.in_flight)};
   }
   if (region.announced) dropped_.push_back(region.id);
   region = {};
@@ -202,7 +205,8 @@ void SessionCore::remove_region_waiting(std::uint32_t index) {
   }
 }
 
-Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot) {
+Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,
+                                           Slot& slot) {
   if (hint < regions_.size() && !regions_[hint].automatic && regions_[hint].contains(address, bytes)) return hint;
   for (std::uint32_t i = 0; i < regions_.size(); ++i) {
     if (!regions_[i].automatic && regions_[i].contains(address, bytes)) return hint = i;
@@ -210,8 +214,9 @@ Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t 
   return register_temporarily(address, bytes, slot);
 }
 
-/// Memory that nobody registered: registered until the ticket completes. UCX's own cache makes that cheap for memory seen before, and
-/// notices memory that was released and mapped again; the agent is told only when the key differs from the last one.
+/// Memory that nobody registered: registered until the ticket completes. UCX's own cache makes that cheap for memory
+/// seen before, and notices memory that was released and mapped again; the agent is told only when the key differs from
+/// the last one.
 Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
   Result<fabric::Region> handle = Status(StatusCode::kInternal, "");
   {
@@ -286,17 +291,26 @@ const fabric::CompletionRecord* SessionCore::outcome(std::uint64_t ticket) const
 Status SessionCore::outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const {
   const auto code = static_cast<StatusCode>(word & 0xff);
   switch (code) {
-    case StatusCode::kOk: return Status::ok();
+    case StatusCode::kOk:
+      return Status::ok();
     case StatusCode::kSourceFault:
-      return {code, fmt::format("offload {}: the agent could not read buffer {} of the request: was its memory released or changed before the ticket was ready?", ticket, detail)};
+      return {code, fmt::format("offload {}: the agent could not read buffer {} of the request: was its memory "
+                                "released or changed before the ticket was ready?",
+                                ticket, detail)};
     case StatusCode::kResourceExhausted:
-      return {code, fmt::format("offload {}: it does not fit into the agent's budget of {} bytes, or too many are queued: raise the agent's budget or send fewer rows at a time", ticket, detail)};
+      return {code, fmt::format("offload {}: it does not fit into the agent's budget of {} bytes, or too many are "
+                                "queued: raise the agent's budget or send fewer rows at a time",
+                                ticket, detail)};
     case StatusCode::kDeadlineExceeded:
-      return {code, fmt::format("offload {}: the agent could not place the data before the deadline that was given", ticket)};
+      return {code,
+              fmt::format("offload {}: the agent could not place the data before the deadline that was given", ticket)};
     case StatusCode::kInvalidArgument:
-      return {code, fmt::format("offload {}: the agent refused the request at buffer {}; its log says why", ticket, detail)};
-    case StatusCode::kNotFound: return {code, fmt::format("offload {}: the stream was closed", ticket)};
-    default: return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
+      return {code,
+              fmt::format("offload {}: the agent refused the request at buffer {}; its log says why", ticket, detail)};
+    case StatusCode::kNotFound:
+      return {code, fmt::format("offload {}: the stream was closed", ticket)};
+    default:
+      return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
   }
 }
 
@@ -326,7 +340,8 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
 
 std::size_t SessionCore::in_flight() {
   reap();
-  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.ticket != 0; }));
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.ticket != 0; }));
 }
 
 Status SessionCore::drain(std::chrono::nanoseconds timeout) {
@@ -339,7 +354,8 @@ Status SessionCore::drain(std::chrono::nanoseconds timeout) {
       looked = now_ns();
       if (agent_gone()) return broken_;
     }
-    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, fmt::format("{} offloads are still in flight", in_flight())};
+    if (deadline.passed())
+      return {StatusCode::kDeadlineExceeded, fmt::format("{} offloads are still in flight", in_flight())};
     pause.pause();
   }
   return std::exchange(first_unseen_, Status());

@@ -35,10 +35,11 @@ class SessionCore {
     std::uint32_t in_flight = 0;  ///< tickets that read it
     bool used = false;            ///< this entry of the table is taken
     bool announced = false;       ///< the agent has its key
-    bool automatic = false;       ///< made for memory that nobody registered: valid only while an offload holds a registration
-    std::uint64_t last_use = 0;   ///< automatic: ticket, for replacement
+    bool automatic =
+        false;  ///< made for memory that nobody registered: valid only while an offload holds a registration
+    std::uint64_t last_use = 0;  ///< automatic: ticket, for replacement
     Bytes key;
-    fabric::Region handle;        ///< automatic entries: none, tickets hold theirs
+    fabric::Region handle;  ///< automatic entries: none, tickets hold theirs
     [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
       return used && address >= base && bytes <= size && address - base <= size - bytes;
     }
@@ -50,8 +51,8 @@ class SessionCore {
   [[nodiscard]] std::uint32_t region_id(std::uint32_t index) const noexcept { return regions_[index].id; }
 
   // ---- offloads
-  Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat, std::vector<std::uint32_t>& hints,
-                             const OffloadOptions& options);
+  Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
+                             std::vector<std::uint32_t>& hints, const OffloadOptions& options);
   [[nodiscard]] bool ready(std::uint64_t ticket) const noexcept {
     return std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket;
   }
@@ -68,7 +69,7 @@ class SessionCore {
 
  private:
   struct Slot {
-    std::uint64_t ticket = 0;            ///< 0: free
+    std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
     Bytes message;                       ///< only while `sent` is pending: the bytes that UCX still reads
     std::vector<std::uint32_t> regions;  ///< indices, each counted in in_flight
@@ -79,7 +80,9 @@ class SessionCore {
   Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
   Status handshake(const SessionOptions& options, const std::string& token, const Deadline& deadline);
   Status expect(ControlFrame& frame, fabric::ControlType type);
-  [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept { return records_[ticket & mask_]; }
+  [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept {
+    return records_[ticket & mask_];
+  }
   Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
   std::uint32_t free_entry();
@@ -111,13 +114,13 @@ class SessionCore {
   std::vector<RegionEntry> regions_;
   std::uint32_t next_region_id_ = 1;
   std::size_t automatic_count_ = 0;
-  std::vector<std::uint32_t> dropped_;        ///< ids that the agent may forget: told with the next offload
+  std::vector<std::uint32_t> dropped_;  ///< ids that the agent may forget: told with the next offload
   std::vector<move::NewRegion> announcements_;
-  Bytes message_;                             ///< of the offload being posted; one buffer for all keeps it in the cache
+  Bytes message_;  ///< of the offload being posted; one buffer for all keeps it in the cache
 
   std::vector<Slot> slots_;
   std::uint64_t next_ticket_ = 1;
-  std::uint64_t oldest_ = 1;  ///< every ticket before it is released
+  std::uint64_t oldest_ = 1;                  ///< every ticket before it is released
   std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest few
   Status first_unseen_;
 
@@ -145,8 +148,8 @@ class StreamCore {
   StreamOptions options;
   Schema schema;
   move::Plan plan;
-  move::FlatOffload flat;              ///< reused
-  std::vector<std::uint32_t> hints;    ///< per buffer: the region that held it last time
+  move::FlatOffload flat;            ///< reused
+  std::vector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
   bool open = true;
 };

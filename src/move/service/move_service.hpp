@@ -23,7 +23,8 @@ struct MoveOptions {
   std::size_t transfer_unit = std::size_t{4} << 20;
   /// Bytes of gets in flight per offload.
   std::size_t window = std::size_t{16} << 20;
-  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones memcpy.
+  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
+  /// memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
   /// What one client may have queued or in flight, in offloads, whatever it asks for.
   std::uint32_t max_offloads_per_session = 4096;

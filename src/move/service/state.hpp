@@ -25,7 +25,7 @@ struct MoveService::Offload {
   std::uint64_t ticket = 0, tag = 0, rows = 0;
   std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
   std::uint64_t source_bytes = 0;
-  std::uint64_t shape = 0;        ///< of its frame, see StreamState::shape; 0: not known beforehand
+  std::uint64_t shape = 0;  ///< of its frame, see StreamState::shape; 0: not known beforehand
 
   std::vector<NodeRef> nodes;
   std::vector<BufferRef> buffers;          ///< as the client sent them
@@ -54,9 +54,9 @@ struct MoveService::StreamState {
   SessionState* session = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
-  /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the same bytes
-  /// around their bodies: an extent that held such a frame needs no metadata written (paper 004 V-F: "a pre-existing buffer in the
-  /// Arrow IPC format").
+  /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
+  /// same bytes around their bodies: an extent that held such a frame needs no metadata written (paper 004 V-F: "a
+  /// pre-existing buffer in the Arrow IPC format").
   std::uint32_t shape = 0;
   std::vector<NodeRef> shape_nodes;
   std::vector<std::uint64_t> shape_bytes;
@@ -84,7 +84,7 @@ struct MoveService::SessionState {
   std::uint32_t moving = 0;
   Offload* fault = nullptr;  ///< its get failed: the connection must be made anew once nothing is in flight
   bool reconnect = false;
-  bool lost = false;                 ///< it cannot be reached any more; the control connection will say so soon
+  bool lost = false;  ///< it cannot be reached any more; the control connection will say so soon
 };
 
 }  // namespace wherry::move

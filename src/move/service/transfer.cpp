@@ -80,7 +80,8 @@ void MoveService::learn_regions(SessionState& session) {
 }
 
 std::uint64_t MoveService::StreamState::shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
-  bool same = std::equal(nodes.begin(), nodes.end(), shape_nodes.begin(), shape_nodes.end()) && buffers.size() == shape_bytes.size();
+  bool same = std::equal(nodes.begin(), nodes.end(), shape_nodes.begin(), shape_nodes.end()) &&
+              buffers.size() == shape_bytes.size();
   for (std::size_t i = 0; same && i < buffers.size(); ++i) same = buffers[i].bytes == shape_bytes[i];
   if (!same) {
     ++shape;
