@@ -57,7 +57,7 @@ Field field(std::string name, bool nullable = false) {
   static_assert(!std::is_same_v<T, long double>);
   Field f;
   f.name = std::move(name);
-  f.format = detail::format_of<T>();
+  f.format = std::string(detail::format_of<T>());  // (assigning the view trips GCC 12's false -Wrestrict, PR105651)
   f.nullable = nullable;
   return f;
 }

@@ -60,7 +60,7 @@ struct SessionInfo {
   int agent_pid = 0;
   std::string session_file;  ///< of the agent, if it was found through one; readers can use it
   std::string flight_uri;    ///< "grpc://127.0.0.1:12345", or empty
-  /// One line: "wherry 0.1.0, agent 0.1.0 (pid 12), posix cma, one_sided, mapped"
+  /// One line: "agent 0.1.0 (pid 12), cma/memory posix/memory, heap one_sided, allocated one_sided, mapped"
   [[nodiscard]] WHERRY_API std::string to_string() const;
 };
 

@@ -1007,9 +1007,11 @@ finally:
 def test_nothing_is_lost_when_full_means_wait(bench: Bench) -> None:
     name = bench.name()
     stream = bench.session.stream(name, {"x": np.zeros(1)}, keep_frames=2, when_full="wait")
-    tickets = [stream.offload({"x": np.full(10, float(i))}, tag=i) for i in range(12)]
-    for ticket in tickets[:2]:
-        ticket.wait(WAIT)
+    tickets = []
+    for i in range(12):
+        tickets.append(stream.offload({"x": np.full(10, float(i))}, tag=i))
+        if i < 2:
+            tickets[i].wait(WAIT)
     time.sleep(0.1)
     assert not any(ticket.ready() for ticket in tickets[2:])
     seen = []
@@ -1023,6 +1025,28 @@ def test_nothing_is_lost_when_full_means_wait(bench: Bench) -> None:
     for ticket in tickets:
         ticket.wait(WAIT)
     stream.close()
+
+
+@pytest.mark.xfail(
+    strict=False,
+    reason="BUG in MoveService::try_start (transfer.cpp): make_room does not count a frame that is placed and not yet "
+    "published, so offloads that arrive together go over the limit by one",
+)
+def test_the_limit_holds_exactly_when_offloads_arrive_together(bench: Bench) -> None:
+    name = bench.name()
+    large = np.zeros(20 << 17)  # 20 MiB: more than one window of gets, so that it takes the agent several polls
+    stream = bench.session.stream(name, {"x": large}, keep_frames=1, when_full="wait")
+    with stopped(bench.agent.process):
+        tickets = [stream.offload({"x": large}) for _ in range(3)]
+    tickets[0].wait(WAIT)
+    time.sleep(0.2)
+    (status,) = [status for status in wherry.streams(bench.file) if status.name == name]
+    with wherry.open(name, bench.file, timeout=WAIT) as reader:
+        for _ in tickets:  # lets the others through
+            next(reader)
+    bench.session.drain(WAIT)
+    stream.close()
+    assert status.held_frames == 1
 
 
 def test_frames_that_nobody_read_may_go_by_default(bench: Bench) -> None:

@@ -38,13 +38,13 @@ TEST(Reader, ALengthBeyondTheEndIsAFailureNotARead) {
 }
 
 TEST(CopyStreaming, EqualsMemcpyAtEveryAlignmentAndSize) {
-  std::vector<std::byte> from(5000);
+  std::vector<std::byte> from(41000);
   std::mt19937 random(1);
   for (auto& b : from) b = static_cast<std::byte>(random());
-  for (const std::size_t bytes : {0UL, 1UL, 63UL, 64UL, 65UL, 127UL, 128UL, 1000UL, 4096UL}) {
-    for (std::size_t shift_to = 0; shift_to < 64; shift_to += 7) {
-      for (std::size_t shift_from = 0; shift_from < 64; shift_from += 13) {
-        std::vector<std::byte> to(5000, std::byte{0xAA});
+  for (const std::size_t bytes : {0UL, 1UL, 63UL, 64UL, 65UL, 127UL, 128UL, 1000UL, 4096UL, 16384UL, 40000UL}) {
+    for (std::size_t shift_to = 0; shift_to < 64; shift_to += 21) {
+      for (std::size_t shift_from = 0; shift_from < 64; shift_from += 31) {
+        std::vector<std::byte> to(41000, std::byte{0xAA});
         copy_streaming(to.data() + shift_to, from.data() + shift_from, bytes);
         ASSERT_EQ(std::memcmp(to.data() + shift_to, from.data() + shift_from, bytes), 0) << bytes;
         for (std::size_t i = 0; i < to.size(); ++i) {

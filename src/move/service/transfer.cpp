@@ -137,6 +137,10 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   if (!o.frame) o.frame = std::make_shared<Frame>();
   FrameLayout& layout = o.frame->layout;
   info.ipc->place(o.nodes, info.strategy == Strategy::kRaw ? o.plan_buffers : o.buffers, layout);
+  if (layout.total_bytes > arena_->capacity()) {
+    o.detail = arena_->capacity();
+    return {StatusCode::kResourceExhausted, "the frame is larger than the whole budget"};
+  }
   o.destination.clear();
   if (info.strategy == Strategy::kRaw) {
     std::uint64_t at = layout.buffers[2].offset;  // validity, offsets, data
@@ -335,6 +339,17 @@ void MoveService::settle(StreamState& stream) {
     o.frame.reset();
     if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(stream.queue.front()));
     stream.queue.pop_front();
+    --session.offloads;
+  }
+  // What failed behind one that waits is told now: a deadline is a deadline.
+  for (auto it = stream.queue.begin(); it != stream.queue.end();) {
+    if ((*it)->state != Offload::State::kFailed) {
+      ++it;
+      continue;
+    }
+    ++counters_.failed;
+    session.peer->complete((*it)->ticket, (*it)->code, {.detail = (*it)->detail});
+    it = stream.queue.erase(it);
     --session.offloads;
   }
   if (session.moving == 0 && !session.dropped.empty()) session.dropped.clear();
