@@ -37,8 +37,8 @@ inline void stream_line(std::byte* to, const std::byte* from) noexcept {
 
 }  // namespace
 
-// Four pages at a time, a line of each in turn: four of the hardware's prefetch streams, which stop at page ends, run side by side.
-// Measured against one stream: 1.6x at 16 MiB, 1.15x at 64 and 256 MiB.
+// Four pages at a time, a line of each in turn: four of the hardware's prefetch streams, which stop at page ends, run
+// side by side. Measured against one stream: 1.6x at 16 MiB, 1.15x at 64 and 256 MiB.
 void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from, head);
@@ -47,7 +47,8 @@ void copy_streaming(std::byte* to, const std::byte* from, std::size_t bytes) noe
   bytes -= head;
   for (; bytes >= kPages * kPage; bytes -= kPages * kPage, to += kPages * kPage, from += kPages * kPage) {
     for (std::size_t line = 0; line < kPage; line += kLine) {
-      for (std::size_t page = 0; page < kPages * kPage; page += kPage) stream_line(to + page + line, from + page + line);
+      for (std::size_t page = 0; page < kPages * kPage; page += kPage)
+        stream_line(to + page + line, from + page + line);
     }
   }
   for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) stream_line(to, from);

@@ -138,7 +138,8 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport) {
   ucp_config_modify(config, "TLS", ucx_transports(transport));
   // A transport that is named must be used or be an error: no silent fallback, so no warning about it either.
   ucp_config_modify(config, "WARN_UNUSED_ENV_VARS", "n");
-  // Pieces of one call that CMA works off before it looks at anything else: an offload of many columns is done in one go.
+  // Pieces of one call that CMA works off before it looks at anything else: an offload of many columns is done in one
+  // go.
   (void)ucp_config_modify(config, "CMA_TX_QUOTA", "32");
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;

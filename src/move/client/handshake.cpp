@@ -177,8 +177,8 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
     if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "no connection over the fabric in time"};
     cpu_relax();
   }
-  // Until UCX has finished wiring up, a message waits for progress calls, which an application that only looks at ready() never
-  // makes: flush, so that the first offload leaves at once.
+  // Until UCX has finished wiring up, a message waits for progress calls, which an application that only looks at
+  // ready() never makes: flush, so that the first offload leaves at once.
   if (Status s = endpoint_.flush(pinged); !s) return s;
   while (pinged.pending() != 0 && !deadline.passed()) worker_->progress();
 
