@@ -99,7 +99,7 @@ std::size_t Arena::class_size(std::size_t bytes) noexcept {
   const std::size_t pages = std::max<std::size_t>(1, (bytes + kPage - 1) / kPage);
   if (pages <= 4) return pages * kPage;
   // (2^k, 2^(k+1)] is cut in four.
-  const std::size_t step = std::bit_floor(pages - 1) / 4;
+  const std::size_t step = std::max<std::size_t>(1, std::bit_floor(pages - 1) / 4);
   return (pages + step - 1) / step * step * kPage;
 }
 

@@ -121,6 +121,7 @@ Result<Bytes> MoveService::close_stream(SessionState& session, ByteView payload)
 void MoveService::retire(StreamState& stream) {
   if (!stream.finished()) return;
   catalogue_.close(stream.info->name);
+  if (stream.active) std::erase(active_, &stream);
   stream.session->streams.erase(stream.info->id);
 }
 

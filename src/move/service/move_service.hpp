@@ -56,6 +56,7 @@ class MoveService final : public fabric::Service {
   const fabric::RemoteRegion* region_of(SessionState& session, std::uint32_t id);
 
   // The path of an offload, in this order (transfer.cpp).
+  void activate(StreamState& stream);
   void learn_regions(SessionState& session);
   Status admit(SessionState& session, StreamState& stream, Offload& offload);
   bool evict_from_closed();

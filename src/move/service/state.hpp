@@ -62,6 +62,7 @@ struct MoveService::StreamState {
   std::vector<std::uint64_t> shape_bytes;
   std::uint32_t moving = 0;
   std::uint64_t received = 0;  ///< offload messages seen
+  bool active = false;         ///< it is in MoveService::active_
   bool closing = false;
   std::uint64_t shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers);
   std::uint64_t close_after =

@@ -23,6 +23,7 @@ std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
 
 }  // namespace
 
+/// Only queues: poll() does the work. UCX may run this inside any call into the fabric, also one that settle() makes.
 void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   SessionState& session = *sessions_.at(peer.id());
   if (reinterpret_cast<std::uintptr_t>(message.data()) % alignof(std::uint64_t) != 0) {
@@ -35,7 +36,7 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
     return;
   }
   learn_regions(session);
-  const OffloadHeader& header = view_.header;
+  const OffloadHeader header = view_.header;  // a copy: refusing may run another on_message, which parses into view_
   const auto refuse = [&](StatusCode code, std::uint64_t detail) {
     ++counters_.refused;
     peer.complete(header.ticket, code, {.detail = detail});
@@ -44,10 +45,8 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   if (it == session.streams.end()) return refuse(StatusCode::kNotFound, 0);
   StreamState& stream = *it->second;
   ++stream.received;
-  if (session.offloads >= options_.max_offloads_per_session) {
-    refuse(StatusCode::kResourceExhausted, 0);
-    return retire(stream);
-  }
+  activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
+  if (session.offloads >= options_.max_offloads_per_session) return refuse(StatusCode::kResourceExhausted, 0);
 
   std::unique_ptr<Offload> offload;
   if (spare_.empty()) {
@@ -58,13 +57,15 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   }
   if (Status s = admit(session, stream, *offload); !s) {
     spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, header.ticket, s.message());
-    refuse(s.code(), offload->detail);
-    return retire(stream);
+    return refuse(s.code(), offload->detail);
   }
-  if (stream.queue.empty()) active_.push_back(&stream);
   stream.queue.push_back(std::move(offload));
   ++session.offloads;
-  poll_stream(stream);
+}
+
+void MoveService::activate(StreamState& stream) {
+  if (std::exchange(stream.active, true)) return;
+  active_.push_back(&stream);
 }
 
 void MoveService::learn_regions(SessionState& session) {
@@ -173,7 +174,8 @@ bool MoveService::evict_from_closed() {
 bool MoveService::try_start(StreamState& stream, Offload& o) {
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
-  if (stream.moving >= (lossless ? 1 : kMovingPerStream) || stream.session->reconnect) return false;
+  if (lossless && &o != stream.queue.front().get()) return false;
+  if (stream.moving >= kMovingPerStream || stream.session->reconnect) return false;
   if (lossless && !catalogue_.make_room(*stream.info)) return false;
   for (;;) {
     auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
@@ -310,48 +312,44 @@ void MoveService::place(StreamState& stream, Offload& o) {
   o.state = Offload::State::kPlaced;
 }
 
-/// Publishes and completes, in order, what is at the head of the queue and done.
+/// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind one that waits.
 void MoveService::settle(StreamState& stream) {
   SessionState& session = *stream.session;
-  while (!stream.queue.empty()) {
-    Offload& o = *stream.queue.front();
-    if (o.state == Offload::State::kPlaced) {
-      Frame& frame = *o.frame;
-      frame.stream = stream.info;
-      frame.sequence = stream.next_sequence++;
-      frame.tag = o.tag;
-      frame.rows = o.rows;
-      frame.source_bytes = o.source_bytes;
-      std::swap(frame.nodes, o.nodes);
-      const fabric::CompletionRecord record{.transfer_ns = frame.transfer_ns, .sequence = frame.sequence};
-      ++counters_.offloads;
-      counters_.bytes += o.source_bytes;
-      counters_.transfer_ns += frame.transfer_ns;
-      // The host first: its buffers are free, whoever reads the frame.
-      session.peer->complete(o.ticket, StatusCode::kOk, record);
-      catalogue_.publish(std::move(o.frame));
-    } else if (o.state == Offload::State::kFailed) {
-      ++counters_.failed;
-      session.peer->complete(o.ticket, o.code, {.detail = o.detail});
-    } else {
-      break;
-    }
-    o.frame.reset();
-    if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(stream.queue.front()));
-    stream.queue.pop_front();
+  // complete() may make progress in UCX and so let on_message append to the queue: an offload leaves the queue first.
+  const auto take = [&](std::size_t index) {
+    std::unique_ptr<Offload> o = std::move(stream.queue[index]);
+    stream.queue.erase(stream.queue.begin() + static_cast<std::ptrdiff_t>(index));
     --session.offloads;
+    return o;
+  };
+  while (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) {
+    std::unique_ptr<Offload> o = take(0);
+    const std::shared_ptr<Frame> frame = std::exchange(o->frame, nullptr);
+    frame->stream = stream.info;
+    frame->sequence = stream.next_sequence++;
+    frame->tag = o->tag;
+    frame->rows = o->rows;
+    frame->source_bytes = o->source_bytes;
+    std::swap(frame->nodes, o->nodes);
+    ++counters_.offloads;
+    counters_.bytes += o->source_bytes;
+    counters_.transfer_ns += frame->transfer_ns;
+    // The host first: its buffers are free, whoever reads the frame.
+    session.peer->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
+    catalogue_.publish(frame);
+    if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(o));
   }
-  // What failed behind one that waits is told now: a deadline is a deadline.
-  for (auto it = stream.queue.begin(); it != stream.queue.end();) {
-    if ((*it)->state != Offload::State::kFailed) {
-      ++it;
+  for (std::size_t i = 0; i < stream.queue.size();) {
+    if (stream.queue[i]->state != Offload::State::kFailed) {
+      ++i;
       continue;
     }
+    const std::unique_ptr<Offload> o = take(i);
     ++counters_.failed;
-    session.peer->complete((*it)->ticket, (*it)->code, {.detail = (*it)->detail});
-    it = stream.queue.erase(it);
-    --session.offloads;
+    session.peer->complete(o->ticket, o->code, {.detail = o->detail});
   }
+  // A failure at the head may have hidden finished ones.
+  if (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) settle(stream);
   if (session.moving == 0 && !session.dropped.empty()) session.dropped.clear();
 }
 
@@ -426,6 +424,7 @@ bool MoveService::poll() {
       ++i;
       continue;
     }
+    stream.active = false;
     active_[i] = active_.back();
     active_.pop_back();
     retire(stream);
