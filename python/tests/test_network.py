@@ -49,8 +49,16 @@ CLIENT_PROGRAM = textwrap.dedent(
 )
 
 
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+def _ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+
+def _wait_until_up(namespace: str) -> None:
+    """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
+    deadline = time.monotonic() + 5
+    while " UP " not in _ip("-n", namespace, "-br", "link", "show", "veth0"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -68,6 +76,8 @@ def namespaces() -> Iterator[tuple[str, str]]:
             _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
             _ip("-n", name, "link", "set", "veth0", "up")
             _ip("-n", name, "link", "set", "lo", "up")
+        for name in names:
+            _wait_until_up(name)
         yield names
 
 

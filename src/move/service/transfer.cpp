@@ -312,7 +312,8 @@ void MoveService::place(StreamState& stream, Offload& o) {
   o.state = Offload::State::kPlaced;
 }
 
-/// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind one that waits.
+/// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind
+/// one that waits.
 void MoveService::settle(StreamState& stream) {
   SessionState& session = *stream.session;
   // complete() may make progress in UCX and so let on_message append to the queue: an offload leaves the queue first.
@@ -335,7 +336,8 @@ void MoveService::settle(StreamState& stream) {
     counters_.bytes += o->source_bytes;
     counters_.transfer_ns += frame->transfer_ns;
     // The host first: its buffers are free, whoever reads the frame.
-    session.peer->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
+    session.peer->complete(o->ticket, StatusCode::kOk,
+                           {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
     catalogue_.publish(frame);
     if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(o));
   }
