@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench report lock clean
+.PHONY: quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -26,7 +26,7 @@ build: build-release  ## the optimised build, with the Python module
 run: build  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
 	$(PY) -m wherry.jobs.lammps_lj
 
-test: test-cpp test-asan test-tsan test-python lint fuzz-short  ## everything that CI runs
+test: quick-lint test-cpp test-python test-asan test-tsan fuzz-short  ## everything that CI runs
 
 test-cpp: build
 	ctest --preset release
@@ -46,8 +46,11 @@ fuzz-short: build-fuzz
 fuzz: build-fuzz  ## every fuzz target for five minutes
 	tools/fuzz.sh 300
 
-lint: build  ## clang-format, clang-tidy, ruff, mypy, the include rule
+lint: build  ## clang-format, the include rule, ruff, mypy, and clang-tidy (minutes)
 	tools/lint.sh
+
+quick-lint: setup
+	tools/lint.sh --quick
 
 format:  ## put every file into the house format
 	git ls-files '*.cpp' '*.hpp' '*.h' | xargs .venv/bin/clang-format -i
