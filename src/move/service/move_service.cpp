@@ -37,9 +37,24 @@ void MoveService::on_session_end(fabric::Peer& peer) {
   const auto it = sessions_.find(peer.id());
   if (it == sessions_.end()) return;
   SessionState& session = *it->second;
-  // Closing the endpoint cancels what is in flight, so that nothing writes into memory that is given back below.
+  // Gets in flight write into memory that is given back below, and closing the endpoint does not cancel all of them
+  // (CMA's queue is worked off regardless): wait for them. Those of a dead client fail at once.
+  const auto in_flight = [&] {
+    for (const auto& [id, stream] : session.streams) {
+      for (const auto& o : stream->queue) {
+        if (o->done.pending() != 0) return true;
+      }
+    }
+    return false;
+  };
+  const Deadline patience(std::chrono::seconds(1));
+  while (in_flight() && !patience.passed()) peer.worker().progress();
   peer.endpoint() = fabric::Endpoint();
   for (auto& [id, stream] : session.streams) {
+    // What even that did not end keeps its memory for as long as the service lives.
+    for (auto& o : stream->queue) {
+      if (o->done.pending() != 0) lost_.push_back(std::move(o));
+    }
     std::erase(active_, stream.get());
     counters_.failed += stream->queue.size();
     catalogue_.close(stream->info->name);

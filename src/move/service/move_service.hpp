@@ -74,6 +74,7 @@ class MoveService final : public fabric::Service {
   std::unordered_map<std::uint64_t, std::unique_ptr<SessionState>> sessions_;
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
+  std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
   OffloadView view_;                             ///< reused by on_message
   CopyChooser copier_;
   Bytes aligned_;
