@@ -113,6 +113,7 @@ Agent::~Agent() {
   Impl& a = *impl_;
   a.catalogue.shut_down();
   while (!a.peers.empty()) a.end(*a.peers.front(), Status(StatusCode::kUnavailable, "the agent ended"));
+  a.planes.clear();  // before the services: what UCX still held reports now
   if (a.http) a.http->stop();
   if (a.local) a.local->stop();
   if (a.flight) a.flight->stop();

@@ -33,7 +33,18 @@ Status AgentPeer::attach(fabric::Attach message) {
   return unpack(attach_.alloc_probe, alloc_probe_);
 }
 
-AgentPeer::~AgentPeer() { endpoint_ = fabric::Endpoint(); }  // cancels what is in flight before its buffers go
+AgentPeer::~AgentPeer() {
+  // What is in flight reports before its buffers go; what does not, keeps them.
+  const Deadline patience(std::chrono::seconds(1));
+  while (plane != nullptr && (!puts_.empty() || probe_pending()) && !patience.passed()) {
+    plane->worker->progress();
+    reap();
+  }
+  endpoint_ = fabric::Endpoint();
+  for (auto& put : puts_) {
+    if (put->done.pending() != 0) (void)put.release();
+  }
+}
 
 Status AgentPeer::post_wireup() {
   if (wireup_posted_) return Status::ok();

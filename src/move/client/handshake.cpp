@@ -220,7 +220,9 @@ SessionCore::~SessionCore() {
   if (worker_) (void)drain(std::chrono::seconds(2));
   stop_.store(true);
   if (progress_thread_.joinable()) progress_thread_.join();
-  endpoint_ = fabric::Endpoint();  // cancels sends that still refer to the slots
+  // Sends that a dead agent never took report when the worker goes: that must be before the slots that they refer to.
+  endpoint_ = fabric::Endpoint();
+  worker_.reset();
 }
 
 }  // namespace wherry::detail
