@@ -18,20 +18,20 @@ from wherry.errors import NotFound
 from wherry.sessionfile import SessionFile
 
 
-def wherryd_or_skip() -> Path:
+def wherryd_or_fail() -> Path:
     try:
         program = _paths.wherryd()
     except NotFound as error:
-        pytest.skip(str(error))
+        pytest.fail(str(error))
     if importlib.util.find_spec("wherry._core") is None:
-        pytest.skip("the compiled module wherry._core was not built: `make build`")
+        pytest.fail("the compiled module wherry._core was not built: `make build`")
     return program
 
 
 @pytest.fixture
 def wherryd() -> Path:
-    """The agent's program; skips where it was not built."""
-    return wherryd_or_skip()
+    """The agent's program; a test that needs it fails where it was not built: nothing is skipped silently."""
+    return wherryd_or_fail()
 
 
 @pytest.fixture
