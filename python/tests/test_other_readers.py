@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from agents import Agent
-from conftest import wherryd_or_skip
+from conftest import wherryd_or_fail
 from test_session_inputs import NESTED, PLAIN, array_of
 
 import wherry
@@ -54,7 +54,7 @@ class Source:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
-    running = Agent(tmp_path_factory.mktemp("readers"), wherryd_or_skip())
+    running = Agent(tmp_path_factory.mktemp("readers"), wherryd_or_fail())
     try:
         one = Source(running)
         yield one

@@ -26,7 +26,7 @@ import pyarrow.flight as flight
 import pyarrow.parquet as pq
 import pytest
 from agents import Agent
-from conftest import wherryd_or_skip
+from conftest import wherryd_or_fail
 
 import wherry
 from wherry import _paths
@@ -84,7 +84,7 @@ def assert_same(got: pa.RecordBatch, wanted: pa.RecordBatch) -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    program = wherryd_or_skip()
+    program = wherryd_or_fail()
     running = Agent(tmp_path_factory.mktemp("inputs"), program)
     try:
         one = Bench(running)
