@@ -73,7 +73,8 @@ class WHERRY_API Ticket {
  public:
   Ticket() noexcept = default;
   /// True once the source memory may be reused (or the offload failed). Reads one word that the agent writes; no system
-  /// call, no call into the fabric. Does not notice an agent's death: wait() does.
+  /// call, no call into the fabric, but for messages that could not leave at once because the agent's queue was full:
+  /// those it helps along. Does not notice an agent's death: wait() does.
   [[nodiscard]] bool ready() const noexcept;
   /// Blocks until ready() or the deadline. Ok, the reason why the offload failed, kDeadlineExceeded, or kUnavailable if
   /// the agent died.

@@ -66,21 +66,35 @@ Status AgentPeer::post_probe(std::byte* scratch) {
                        alloc_done_);
 }
 
-bool AgentPeer::probe_done(bool late, const std::byte* scratch, fabric::VerdictMessage& verdict) {
+bool AgentPeer::probe_done(bool late, std::byte* scratch, fabric::VerdictMessage& verdict) {
   if (probe_pending() && !late) return false;
-  const auto judge = [&](const fabric::Completion& done, const std::byte* bytes) {
-    if (done.pending() != 0 || done.error() != nullptr) return Verdict::kEmulated;
+  const auto holds_pattern = [&](const std::byte* bytes) {
     for (std::uint64_t i = 0; i < fabric::kProbeWords; ++i) {
       std::uint64_t word = 0;
       std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-      if (word != fabric::probe_word(session, i)) return Verdict::kEmulated;
+      if (word != fabric::probe_word(session, i)) return false;
     }
-    return Verdict::kOneSided;
+    return true;
+  };
+  const auto judge = [&](const fabric::Completion& done, const std::byte* bytes) {
+    const bool arrived = done.pending() == 0 && done.error() == nullptr;
+    return arrived && holds_pattern(bytes) ? Verdict::kOneSided : Verdict::kEmulated;
   };
   verdict.heap = judge(heap_done_, scratch);
   verdict.allocated = judge(alloc_done_, scratch + kProbeBytes);
   verdict.mapped = alloc_probe_.mapped(alloc_probe_.base()) != nullptr ? 1 : 0;
   verdict.transports = endpoint_.transports();
+  if (plane->context->transport() == Transport::kShm && verdict.heap == Verdict::kOneSided) {
+    // The same memory again, without UCX: only what the pattern proves is used.
+    std::memset(scratch, 0, kProbeBytes);
+    reader_.emplace(static_cast<pid_t>(hello.pid));
+    (void)reader_->add(scratch, heap_probe_.base(), kProbeBytes);
+    if (reader_->read() && holds_pattern(scratch)) {
+      verdict.transports += " cma/vectored";
+    } else {
+      reader_.reset();
+    }
+  }
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/socket.hpp"
@@ -35,6 +36,7 @@ class AgentPeer final : public fabric::Peer {
   [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
   [[nodiscard]] fabric::Worker& worker() noexcept override { return *plane->worker; }
   [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return plane->arena; }
+  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return max_tickets_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
   void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) override;
@@ -49,7 +51,7 @@ class AgentPeer final : public fabric::Peer {
   void on_ping() noexcept { pinged_ = true; }
   Status post_probe(std::byte* scratch);
   /// The verdict, once both gets are done or `late`.
-  bool probe_done(bool late, const std::byte* scratch, fabric::VerdictMessage& verdict);
+  bool probe_done(bool late, std::byte* scratch, fabric::VerdictMessage& verdict);
   [[nodiscard]] bool probe_pending() const noexcept { return heap_done_.pending() + alloc_done_.pending() != 0; }
   /// Forgets puts that have completed.
   void reap();
@@ -77,6 +79,7 @@ class AgentPeer final : public fabric::Peer {
   bool pinged_ = false;
   std::uint32_t max_tickets_ = 0;
   std::uint32_t epoch_ = 1;
+  std::optional<fabric::ProcessReader> reader_;
   std::deque<std::unique_ptr<PutOp>> puts_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/process_reader.hpp"
 
 namespace wherry::fabric {
 
@@ -24,6 +25,9 @@ class Peer {
   [[nodiscard]] virtual Worker& worker() noexcept = 0;
   /// The agent's arena as registered with this peer's transport: destination of gets.
   [[nodiscard]] virtual const Region& arena_region() const noexcept = 0;
+  /// Gets from the client's ordinary memory, many pieces a call, when client and agent share a machine and the
+  /// self-test found that it works; null: use endpoint().
+  [[nodiscard]] virtual ProcessReader* reader() noexcept = 0;
   /// Writes a ticket's outcome into the client's completion record. Never blocks.
   virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;

@@ -210,6 +210,7 @@ void SessionCore::start_progress_thread() {
       {
         const std::lock_guard lock(fabric_mutex_);
         for (int i = 0; i < 16; ++i) events += worker_->progress();
+        if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
       }
       if (events == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }

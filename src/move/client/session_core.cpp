@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kRememberedFailures = 1024;
 constexpr std::uint64_t kLookAfterAgentNs = 1'000'000;
+constexpr std::uint64_t kSendPatienceNs = 20'000;  // of post() for a message that does not leave at once
 
 /// Waiting in three steps: spin while an answer may come any moment, then let others run, then sleep (a wake-up costs
 /// some 60 us).
@@ -48,6 +49,10 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
     if (Status s = free_slot(slot, options.wait_for_ticket); !s) return s;
   }
   if (!broken_.is_ok()) return broken_;
+  if (slot.sent.pending() != 0) {  // the last offload from here is done, and UCX has not told us that its message left
+    progress();
+    if (slot.sent.pending() != 0) return Status::would_block();
+  }
 
   slot.ticket = ticket;
   hints.resize(flat.buffers.size(), kNoRegion);
@@ -83,7 +88,7 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   header.region_count = static_cast<std::uint16_t>(announcements_.size());
   move::build_offload(header, flat, std::span(dropped_).first(drops), announcements_, message_);
   {
-    const FabricLock lock(fabric_mutex_, threaded_);
+    const FabricLock lock(fabric_mutex_, shared());
     slot.sent.reset();
     if (Status s = endpoint_.send(move::kOffloadMessage, message_, slot.sent); !s) {
       for (const auto& announced : announcements_) {
@@ -94,11 +99,15 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
       undo(slot);
       return agent_gone() ? broken_ : s;
     }
-    // A message that could not leave at once needs its bytes, and progress calls; otherwise there is nothing to do
-    // here.
+    // In the usual case the message has left. One that waits for the agent to take others needs its bytes, and progress.
     if (slot.sent.pending() != 0) {
       std::swap(slot.message, message_);
-      worker_->progress();
+      const std::uint64_t start = now_ns();
+      while (slot.sent.pending() != 0 && now_ns() - start < kSendPatienceNs) worker_->progress();
+      if (slot.sent.pending() != 0) {
+        unsent_slots_.push_back(static_cast<std::uint32_t>(ticket & mask_));
+        note_unsent();
+      }
     }
   }
   dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(drops));
@@ -220,7 +229,7 @@ Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t 
 Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
   Result<fabric::Region> handle = Status(StatusCode::kInternal, "");
   {
-    const FabricLock lock(fabric_mutex_, threaded_);
+    const FabricLock lock(fabric_mutex_, shared());
     handle = context_->register_memory(reinterpret_cast<void*>(address), bytes);
   }
   if (!handle) return handle.status();
@@ -264,8 +273,23 @@ void SessionCore::drop_automatic() {
 // ---------------------------------------------------------------- waiting
 
 void SessionCore::progress() {
-  const FabricLock lock(fabric_mutex_, threaded_);
+  const FabricLock lock(fabric_mutex_, shared());
   worker_->progress();
+  if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
+}
+
+/// From any thread: progress for messages that have not left yet, unless somebody else makes it already.
+void SessionCore::nudge() noexcept {
+  const std::unique_lock lock(fabric_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || unsent_.load(std::memory_order_relaxed) == 0) return;
+  worker_->progress();
+  note_unsent();
+}
+
+/// Under the lock, after progress.
+void SessionCore::note_unsent() {
+  std::erase_if(unsent_slots_, [this](std::uint32_t slot) { return slots_[slot].sent.pending() == 0; });
+  unsent_.store(static_cast<std::uint32_t>(unsent_slots_.size()), std::memory_order_release);
 }
 
 bool SessionCore::agent_gone() {
@@ -320,7 +344,7 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
   Patience pause;
   std::uint64_t looked = now_ns();
   while (!ready(ticket)) {
-    if (slots_[ticket & mask_].sent.pending() != 0 || threaded_) progress();
+    if (threaded_) progress();
     if (now_ns() - looked > kLookAfterAgentNs) {
       looked = now_ns();
       if (agent_gone() && !ready(ticket)) return broken_;

@@ -53,8 +53,10 @@ class SessionCore {
   // ---- offloads
   Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
                              std::vector<std::uint32_t>& hints, const OffloadOptions& options);
-  [[nodiscard]] bool ready(std::uint64_t ticket) const noexcept {
-    return std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket;
+  [[nodiscard]] bool ready(std::uint64_t ticket) noexcept {
+    if (std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket) return true;
+    if (unsent_.load(std::memory_order_relaxed) != 0) nudge();
+    return false;
   }
   Status wait(std::uint64_t ticket, std::chrono::nanoseconds timeout);
   [[nodiscard]] const fabric::CompletionRecord* outcome(std::uint64_t ticket) const noexcept;
@@ -93,7 +95,12 @@ class SessionCore {
   Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
   bool agent_gone();
   Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
+  [[nodiscard]] bool shared() const noexcept {
+    return threaded_ || unsent_.load(std::memory_order_acquire) != 0;
+  }
   void progress();
+  void nudge() noexcept;
+  void note_unsent();
   void start_progress_thread();
 
   // Order matters: what is declared first is destroyed last.
@@ -124,8 +131,13 @@ class SessionCore {
   std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest few
   Status first_unseen_;
 
-  std::mutex fabric_mutex_;  ///< taken only when there is a progress thread
+  // Who may call into the fabric: the session's thread, without a lock, as long as there is no progress thread and every
+  // message has left. While some have not (the agent's queue is full), ready() helps them along from any thread, so all
+  // take the lock. `unsent_` rises on the session's thread after its last call into the fabric, and falls under the lock.
+  std::mutex fabric_mutex_;
   bool threaded_ = false;
+  std::vector<std::uint32_t> unsent_slots_;
+  std::atomic<std::uint32_t> unsent_{0};
   std::atomic<bool> stop_{false};
   std::thread progress_thread_;
 };

@@ -63,6 +63,8 @@ class MoveService final : public fabric::Service {
   bool try_start(StreamState& stream, Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
   Status issue(SessionState& session, Offload& offload, std::size_t bytes);
+  Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
+  void fail(StreamState& stream, Offload& offload, const Status& why);
   void place(StreamState& stream, Offload& offload);
   void settle(StreamState& stream);
   void recover(SessionState& session);
@@ -77,6 +79,7 @@ class MoveService final : public fabric::Service {
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
   OffloadView view_;                             ///< reused by on_message
   CopyChooser copier_;
+  std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
   Bytes aligned_;
   std::uint32_t next_stream_ = 1;
 

@@ -204,9 +204,20 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
   return true;
 }
 
+/// Reads what issue() collected. On failure the offload stands at the buffer at fault.
+Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
+  if (piece_buffers_.empty()) return Status::ok();
+  Status s = reader.read();
+  if (!s) o.at_buffer = piece_buffers_[reader.failed()];
+  piece_buffers_.clear();
+  return s;
+}
+
 /// Issues gets (or copies) for about `bytes` more bytes.
 Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) {
   std::byte* frame = o.frame->extent.bytes().data();
+  fabric::ProcessReader* const reader = session.peer->reader();
+  piece_buffers_.clear();
   while (!o.all_issued() && bytes > 0) {
     const BufferRef& buffer = o.buffers[o.at_buffer];
     const std::size_t n =
@@ -223,6 +234,12 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) 
           std::memcpy(to, mapped, n);
         }
         ++counters_.mapped_copies;
+      } else if (reader != nullptr) {
+        ++counters_.gets;
+        piece_buffers_.push_back(o.at_buffer);
+        if (!reader->add(to, from, n)) {
+          if (Status s = read_pieces(*reader, o); !s) return s;
+        }
       } else {
         ++counters_.gets;
         if (Status s = session.peer->endpoint().get(to, session.peer->arena_region(), *region, from, n, o.done); !s)
@@ -236,7 +253,17 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) 
       o.at_offset = 0;
     }
   }
-  return Status::ok();
+  return reader == nullptr ? Status::ok() : read_pieces(*reader, o);
+}
+
+/// Ends a moving offload that has no get in flight.
+void MoveService::fail(StreamState& stream, Offload& o, const Status& why) {
+  spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+  --stream.moving;
+  --stream.session->moving;
+  o.state = Offload::State::kFailed;
+  o.code = why.code();
+  o.detail = std::min<std::size_t>(o.at_buffer, o.buffers.size() - 1);
 }
 
 /// One step of a moving offload; true if it got anywhere.
@@ -257,8 +284,14 @@ bool MoveService::advance(StreamState& stream, Offload& o) {
       static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
   if (!o.all_issued() && (o.done.pending() < in_flight_limit)) {
     worked = true;
-    if (Status s = issue(session, o, options_.window); !s) {
-      fault();
+    // What reads at once, in this thread, leaves the others their turn sooner.
+    const std::size_t turn = session.peer->reader() != nullptr ? options_.transfer_unit : options_.window;
+    if (Status s = issue(session, o, turn); !s) {
+      if (session.peer->reader() != nullptr && o.done.pending() == 0) {
+        fail(stream, o, s);  // the connection is none the worse for it
+      } else {
+        fault();
+      }
       return true;
     }
   }
