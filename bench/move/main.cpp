@@ -20,14 +20,6 @@ constexpr Experiment kExperiments[] = {
     {"initiate", run_initiate},     {"bandwidth", run_bandwidth},   {"mapped", run_mapped}, {"buffers", run_buffers},
     {"conversion", run_conversion}, {"approaches", run_approaches}, {"flight", run_flight}};
 
-/// The first message of a session may not leave before the client makes progress, which ready() does not.
-void first_offload(Bench& bench) {
-  const Source source(bench, 1, kMiB);
-  Stream stream = bench.open("first", Strategy::kIpc, {field("x", "g")}, kMiB);
-  const Ticket ticket = require(stream.post(source.columns()), "post");
-  require(ticket.wait(std::chrono::seconds(10)), "the first offload");
-}
-
 void run(const Options& options) {
   const std::size_t cores = allowed_cores().size();
   Children children(options);
@@ -46,7 +38,6 @@ void run(const Options& options) {
   if (cores < 2 || options.app_core == options.agent_core) {
     bench.progress("application and agent share a core: what follows says little about either");
   }
-  first_offload(bench);
   const std::uint64_t start = now_ns();
   for (const Experiment& experiment : kExperiments) {
     if (!options.wants(experiment.name)) continue;

@@ -98,6 +98,7 @@ struct Agent::Impl {
   bool handshakes();
   void end(AgentPeer& peer, const Status& why);
   void tell(AgentPeer& peer, const Status& why);
+  bool mailboxes();
   bool step();
   void idle(std::uint64_t since_work_ns);
   void render_metrics();
@@ -236,9 +237,33 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   AgentPeer& peer = *it->second;
   if (route.service == nullptr) {
     peer.on_ping();
-  } else if (peer.state == AgentPeer::State::kReady) {
+  } else if (peer.state != AgentPeer::State::kReady) {
+    return;
+  } else if (peer.has_mailbox()) {
+    peer.defer(data);
+  } else {
     route.service->on_message(peer, data);
   }
+}
+
+/// What clients on this machine have posted.
+bool Agent::Impl::mailboxes() {
+  bool worked = false;
+  for (auto it = peers.begin(); it != peers.end();) {
+    AgentPeer& peer = **it++;
+    if (peer.state != AgentPeer::State::kReady || !peer.has_mailbox()) continue;
+    const auto read = peer.read_mailbox([&](std::uint8_t kind, ByteView message) {
+      for (const auto& service : services) {
+        if (service->message_id() == kind) service->on_message(peer, message);
+      }
+    });
+    if (!read) {
+      tell(peer, read.status());
+      end(peer, read.status());
+    }
+    worked |= !read || *read;
+  }
+  return worked;
 }
 
 // ---------------------------------------------------------------- control connections
@@ -488,6 +513,7 @@ void Agent::Impl::end(AgentPeer& peer, const Status& why) {
 bool Agent::Impl::step() {
   bool worked = false;
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
+  worked |= mailboxes();
   for (const auto& service : services) worked |= service->poll();
   return worked;
 }

@@ -29,6 +29,9 @@ Status AgentPeer::attach(fabric::Attach message) {
   };
   if (Status s = unpack(attach_.completions, completions_); !s) return s;
   if (state == State::kReady) return Status::ok();  // a new connection: the probes are history, their memory is gone
+  if (attach_.mailbox.size != 0) {
+    if (Status s = unpack(attach_.mailbox, mailbox_region_); !s) return s;
+  }
   if (Status s = unpack(attach_.heap_probe, heap_probe_); !s) return s;
   return unpack(attach_.alloc_probe, alloc_probe_);
 }
@@ -84,6 +87,12 @@ bool AgentPeer::probe_done(bool late, std::byte* scratch, fabric::VerdictMessage
   verdict.allocated = judge(alloc_done_, scratch + kProbeBytes);
   verdict.mapped = alloc_probe_.mapped(alloc_probe_.base()) != nullptr ? 1 : 0;
   verdict.transports = endpoint_.transports();
+  std::byte* const mailbox = mailbox_region_.mapped(mailbox_region_.base());
+  if (verdict.mapped != 0 && verdict.allocated == Verdict::kOneSided && mailbox != nullptr &&
+      reinterpret_cast<std::uintptr_t>(mailbox) % 64 == 0) {
+    mailbox_ = fabric::MailboxReader({mailbox, attach_.mailbox.size});
+    verdict.mailbox = 1;
+  }
   if (plane->context->transport() == Transport::kShm && verdict.heap == Verdict::kOneSided) {
     // The same memory again, without UCX: only what the pattern proves is used.
     std::memset(scratch, 0, kProbeBytes);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/socket.hpp"
+#include "fabric/mailbox.hpp"
 #include "fabric/service.hpp"
 
 namespace wherry {
@@ -53,6 +54,13 @@ class AgentPeer final : public fabric::Peer {
   /// The verdict, once both gets are done or `late`.
   bool probe_done(bool late, std::byte* scratch, fabric::VerdictMessage& verdict);
   [[nodiscard]] bool probe_pending() const noexcept { return heap_done_.pending() + alloc_done_.pending() != 0; }
+  /// Forwards what the client has posted to `deliver(kind, message)`, a few messages at a time; true if there was one.
+  /// kProtocol: the client's memory holds no mailbox any more.
+  template <typename Deliver>
+  Result<bool> read_mailbox(Deliver deliver);
+  /// A message that came over the fabric from a client with a mailbox: its turn comes with its record there.
+  void defer(ByteView message) { deferred_.emplace_back(message.begin(), message.end()); }
+  [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
   /// Forgets puts that have completed.
   void reap();
 
@@ -80,7 +88,42 @@ class AgentPeer final : public fabric::Peer {
   std::uint32_t max_tickets_ = 0;
   std::uint32_t epoch_ = 1;
   std::optional<fabric::ProcessReader> reader_;
+  fabric::RemoteRegion mailbox_region_;
+  fabric::MailboxReader mailbox_;
+  std::deque<Bytes> deferred_;
+  bool awaiting_fabric_ = false;  ///< the record read last stands for a message that has not arrived yet
+  std::uint8_t awaited_kind_ = 0;
   std::deque<std::unique_ptr<PutOp>> puts_;
 };
+
+template <typename Deliver>
+Result<bool> AgentPeer::read_mailbox(Deliver deliver) {
+  constexpr int kMessagesAtATime = 16;
+  bool worked = false;
+  for (int i = 0; i < kMessagesAtATime; ++i) {
+    if (!awaiting_fabric_) {
+      fabric::MailboxRecord record;
+      const auto outcome = mailbox_.try_read(record);
+      if (outcome == fabric::MailboxReader::Outcome::kEmpty) break;
+      if (outcome == fabric::MailboxReader::Outcome::kMalformed) {
+        return Status(StatusCode::kProtocol, "the client's mailbox was overwritten");
+      }
+      worked = true;
+      if (!record.payload.empty()) {
+        deliver(record.kind, record.payload);
+        continue;
+      }
+      awaiting_fabric_ = true;
+      awaited_kind_ = record.kind;
+    }
+    if (deferred_.empty()) break;
+    const Bytes message = std::move(deferred_.front());
+    deferred_.pop_front();
+    awaiting_fabric_ = false;
+    worked = true;
+    deliver(awaited_kind_, message);
+  }
+  return worked;
+}
 
 }  // namespace wherry

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "fabric/mailbox.hpp"
+
 namespace wherry::fabric {
 namespace {
 
@@ -113,6 +115,7 @@ Bytes encode(const Attach& m) {
   put_key(out, m.completions);
   put_key(out, m.heap_probe);
   put_key(out, m.alloc_probe);
+  put_key(out, m.mailbox);
   return std::move(out).take();
 }
 
@@ -124,8 +127,10 @@ Result<Attach> decode_attach(ByteView bytes) {
   m.completions = get_key(in, ok);
   m.heap_probe = get_key(in, ok);
   m.alloc_probe = get_key(in, ok);
+  m.mailbox = get_key(in, ok);
   const bool sizes = m.heap_probe.size >= kProbeWords * 8 && m.alloc_probe.size >= kProbeWords * 8 &&
-                     m.completions.size % sizeof(CompletionRecord) == 0 && m.completions.size > 0;
+                     m.completions.size % sizeof(CompletionRecord) == 0 && m.completions.size > 0 &&
+                     (m.mailbox.size == 0 || Mailbox::valid_size(m.mailbox.size));
   if (!ok || !in.at_end() || !sizes) return malformed("attach");
   return m;
 }
@@ -135,6 +140,7 @@ Bytes encode(const VerdictMessage& m) {
   out.put(m.heap);
   out.put(m.allocated);
   out.put(m.mapped);
+  out.put(m.mailbox);
   out.put_string(m.transports);
   return std::move(out).take();
 }
@@ -146,6 +152,7 @@ Result<VerdictMessage> decode_verdict(ByteView bytes) {
   m.heap = bounded_enum(in, Verdict::kOneSided, ok);
   m.allocated = bounded_enum(in, Verdict::kOneSided, ok);
   m.mapped = in.get<std::uint8_t>();
+  m.mailbox = in.get<std::uint8_t>();
   m.transports = bounded_string(in, ok);
   if (!ok || !in.at_end()) return malformed("verdict");
   return m;

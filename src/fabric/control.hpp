@@ -27,7 +27,7 @@ namespace wherry::fabric {
 
 inline constexpr std::uint32_t kMagic = 0x59524857;  // "WHRY"
 /// Raised with every change of a control or data message. Client and agent must be of one version.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr unsigned kPingMessage = 0;  ///< active message ids: 0 is the fabric's, services take 1 and up
 
 enum class ControlType : std::uint16_t {
@@ -84,6 +84,7 @@ struct Attach {
   RemoteKey completions;  ///< max_tickets CompletionRecords, in memory that Wherry allocated
   RemoteKey heap_probe;   ///< ordinary heap memory
   RemoteKey alloc_probe;  ///< memory that Wherry allocated
+  RemoteKey mailbox;      ///< a Mailbox ring that the client writes, in memory that Wherry allocated; size 0: none
 };
 /// The probes hold this pattern, so that a get that brought nothing is noticed.
 inline constexpr std::uint64_t kProbeWords = 512;
@@ -95,6 +96,7 @@ struct VerdictMessage {
   Verdict heap = Verdict::kEmulated;
   Verdict allocated = Verdict::kEmulated;
   std::uint8_t mapped = 0;
+  std::uint8_t mailbox = 0;  ///< the agent reads the client's mailbox: data messages go there, not over the fabric
   std::string transports;
 };
 

@@ -73,7 +73,7 @@ TEST(Control, GreetingAttachVerdictRequestResponseFailureRoundTrip) {
   attach.heap_probe.base = ~std::uint64_t{0} - 5;  // wraps
   EXPECT_FALSE(decode_attach(encode(attach)));
 
-  VerdictMessage verdict{Verdict::kOneSided, Verdict::kEmulated, 1, "cma"};
+  VerdictMessage verdict{Verdict::kOneSided, Verdict::kEmulated, 1, 1, "cma"};
   EXPECT_EQ(decode_verdict(encode(verdict))->transports, "cma");
   expect_no_prefix_parses(encode(verdict), decode_verdict);
 

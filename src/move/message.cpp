@@ -17,9 +17,9 @@ std::span<const T> view_of(ByteView bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-void append(Bytes& out, const void* data, std::size_t bytes) {
-  const auto* first = static_cast<const std::byte*>(data);
-  out.insert(out.end(), first, first + bytes);
+void append(std::byte*& to, const void* data, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, data, bytes);
+  to += bytes;
 }
 
 }  // namespace
@@ -53,21 +53,34 @@ Status parse_offload(ByteView message, OffloadView& out) {
   return Status::ok();
 }
 
-void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
-                   std::span<const NewRegion> regions, Bytes& out) {
+std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                          std::span<const NewRegion> regions) noexcept {
+  std::size_t bytes = sizeof(OffloadHeader) + flat.nodes.size() * sizeof(NodeRef) +
+                      flat.buffers.size() * sizeof(BufferRef) + padded(dropped.size_bytes());
+  for (const NewRegion& region : regions) bytes += sizeof(RegionHeader) + padded(region.key.size());
+  return bytes;
+}
+
+void write_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions, std::byte* to) noexcept {
   static constexpr std::uint64_t kZero = 0;
-  out.clear();
-  append(out, &header, sizeof header);
-  append(out, flat.nodes.data(), flat.nodes.size() * sizeof(NodeRef));
-  append(out, flat.buffers.data(), flat.buffers.size() * sizeof(BufferRef));
-  append(out, dropped.data(), dropped.size_bytes());
-  append(out, &kZero, padded(dropped.size_bytes()) - dropped.size_bytes());
+  append(to, &header, sizeof header);
+  append(to, flat.nodes.data(), flat.nodes.size() * sizeof(NodeRef));
+  append(to, flat.buffers.data(), flat.buffers.size() * sizeof(BufferRef));
+  append(to, dropped.data(), dropped.size_bytes());
+  append(to, &kZero, padded(dropped.size_bytes()) - dropped.size_bytes());
   for (const NewRegion& region : regions) {
     const RegionHeader r{region.id, static_cast<std::uint32_t>(region.key.size()), region.base, region.size};
-    append(out, &r, sizeof r);
-    append(out, region.key.data(), region.key.size());
-    append(out, &kZero, padded(region.key.size()) - region.key.size());
+    append(to, &r, sizeof r);
+    append(to, region.key.data(), region.key.size());
+    append(to, &kZero, padded(region.key.size()) - region.key.size());
   }
+}
+
+void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions, Bytes& out) {
+  out.resize(offload_bytes(flat, dropped, regions));
+  write_offload(header, flat, dropped, regions, out.data());
 }
 
 bool valid_stream_name(std::string_view name) noexcept {

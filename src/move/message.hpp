@@ -63,7 +63,13 @@ inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 /// caller copies otherwise). Leaves `out.regions` with its capacity.
 Status parse_offload(ByteView message, OffloadView& out);
 
-/// Appends to `out` (cleared first, capacity kept).
+/// Size of the message that write_offload makes of these.
+std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                          std::span<const NewRegion> regions) noexcept;
+/// Writes offload_bytes() bytes.
+void write_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                   std::span<const NewRegion> regions, std::byte* to) noexcept;
+/// The same into `out`, whose old contents go (capacity kept).
 void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                    std::span<const NewRegion> regions, Bytes& out);
 

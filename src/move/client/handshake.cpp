@@ -18,6 +18,9 @@ using fabric::ControlType;
 
 namespace {
 
+/// Some hundred offloads of 16 columns.
+constexpr std::size_t kMailboxBytes = std::size_t{256} << 10;
+
 std::string program_name() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).filename().string();
@@ -159,6 +162,14 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   attach.completions = *std::move(completions_key);
   attach.heap_probe = *std::move(heap_key);
   attach.alloc_probe = *std::move(alloc_key);
+  if (greeting->transport == Transport::kShm) {
+    auto mailbox = context_->allocate(fabric::Mailbox::bytes_for(kMailboxBytes));
+    if (!mailbox) return mailbox.status();
+    mailbox_memory_ = *std::move(mailbox);
+    auto mailbox_key = key_of(mailbox_memory_);
+    if (!mailbox_key) return mailbox_key.status();
+    attach.mailbox = *std::move(mailbox_key);
+  }
   if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline); !s)
     return s;
 
@@ -193,6 +204,9 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   info_.heap = verdict->heap;
   info_.allocated = verdict->allocated;
   info_.mapped = verdict->mapped != 0;
+  if (verdict->mailbox != 0 && mailbox_memory_) {
+    mailbox_ = fabric::MailboxWriter({mailbox_memory_.data(), mailbox_memory_.size()});
+  }
   if (info_.heap == Verdict::kEmulated || info_.allocated == Verdict::kEmulated) {
     start_progress_thread();
   }

@@ -86,33 +86,65 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   const std::size_t drops = std::min<std::size_t>(dropped_.size(), 0xffff);
   header.dropped_count = static_cast<std::uint16_t>(drops);
   header.region_count = static_cast<std::uint16_t>(announcements_.size());
-  move::build_offload(header, flat, std::span(dropped_).first(drops), announcements_, message_);
-  {
-    const FabricLock lock(fabric_mutex_, shared());
-    slot.sent.reset();
-    if (Status s = endpoint_.send(move::kOffloadMessage, message_, slot.sent); !s) {
-      for (const auto& announced : announcements_) {
-        for (RegionEntry& region : regions_) {
-          if (region.used && region.id == announced.id) region.announced = false;
-        }
-      }
-      undo(slot);
-      return agent_gone() ? broken_ : s;
-    }
-    // In the usual case the message has left. One that waits for the agent to take others needs its bytes, and progress.
-    if (slot.sent.pending() != 0) {
-      std::swap(slot.message, message_);
-      const std::uint64_t start = now_ns();
-      while (slot.sent.pending() != 0 && now_ns() - start < kSendPatienceNs) worker_->progress();
-      if (slot.sent.pending() != 0) {
-        unsent_slots_.push_back(static_cast<std::uint32_t>(ticket & mask_));
-        note_unsent();
+  if (Status s = send(ticket, header, flat, slot, options.wait_for_ticket); !s) {
+    for (const auto& announced : announcements_) {
+      for (RegionEntry& region : regions_) {
+        if (region.used && region.id == announced.id) region.announced = false;
       }
     }
+    undo(slot);
+    return agent_gone() ? broken_ : s;
   }
   dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(drops));
   ++next_ticket_;
   return ticket;
+}
+
+/// Into the mailbox where there is one. What is too large for it goes over the fabric; an empty record in the mailbox
+/// then keeps its place among the others.
+Status SessionCore::send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat,
+                         Slot& slot, std::chrono::nanoseconds patience) {
+  const auto dropped = std::span(dropped_).first(header.dropped_count);
+  if (!mailbox_) {
+    move::build_offload(header, flat, dropped, announcements_, message_);
+    return send_over_fabric(ticket, slot);
+  }
+  const std::size_t bytes = move::offload_bytes(flat, dropped, announcements_);
+  const bool fits = bytes <= mailbox_.largest();
+  std::byte* to = mailbox_.try_reserve(fits ? bytes : 0);
+  if (to == nullptr && patience.count() > 0) {
+    const Deadline deadline(patience);
+    Patience pause;
+    while (to == nullptr && !deadline.passed() && !agent_gone()) {
+      pause.pause();
+      to = mailbox_.try_reserve(fits ? bytes : 0);
+    }
+  }
+  if (to == nullptr) return Status::would_block();
+  if (fits) {
+    move::write_offload(header, flat, dropped, announcements_, to);
+  } else {
+    move::build_offload(header, flat, dropped, announcements_, message_);
+    if (Status s = send_over_fabric(ticket, slot); !s) return s;
+  }
+  mailbox_.publish(move::kOffloadMessage);
+  return Status::ok();
+}
+
+Status SessionCore::send_over_fabric(std::uint64_t ticket, Slot& slot) {
+  const FabricLock lock(fabric_mutex_, shared());
+  slot.sent.reset();
+  if (Status s = endpoint_.send(move::kOffloadMessage, message_, slot.sent); !s) return s;
+  // In the usual case the message has left. One that waits for the agent to take others needs its bytes, and progress.
+  if (slot.sent.pending() == 0) return Status::ok();
+  std::swap(slot.message, message_);
+  const std::uint64_t start = now_ns();
+  while (slot.sent.pending() != 0 && now_ns() - start < kSendPatienceNs) worker_->progress();
+  if (slot.sent.pending() != 0) {
+    unsent_slots_.push_back(static_cast<std::uint32_t>(ticket & mask_));
+    note_unsent();
+  }
+  return Status::ok();
 }
 
 Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {

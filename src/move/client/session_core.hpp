@@ -16,6 +16,7 @@
 #include "fabric/control.hpp"
 #include "fabric/embedded.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/mailbox.hpp"
 #include "move/message.hpp"
 #include "wherry/move.hpp"
 
@@ -90,14 +91,15 @@ class SessionCore {
   std::uint32_t free_entry();
   void drop_automatic();
   void release(Slot& slot);
+  Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat, Slot& slot,
+              std::chrono::nanoseconds patience);
+  Status send_over_fabric(std::uint64_t ticket, Slot& slot);
   void undo(Slot& slot);
   void reap();
   Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
   bool agent_gone();
   Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
-  [[nodiscard]] bool shared() const noexcept {
-    return threaded_ || unsent_.load(std::memory_order_acquire) != 0;
-  }
+  [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   void progress();
   void nudge() noexcept;
   void note_unsent();
@@ -110,6 +112,8 @@ class SessionCore {
   std::unique_ptr<fabric::Worker> worker_;
   fabric::Endpoint endpoint_;
   fabric::Region completions_;
+  fabric::Region mailbox_memory_;
+  fabric::MailboxWriter mailbox_;  ///< none: messages go over the fabric
   fabric::CompletionRecord* records_ = nullptr;
   std::uint64_t mask_ = 0;
 
@@ -131,9 +135,10 @@ class SessionCore {
   std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest few
   Status first_unseen_;
 
-  // Who may call into the fabric: the session's thread, without a lock, as long as there is no progress thread and every
-  // message has left. While some have not (the agent's queue is full), ready() helps them along from any thread, so all
-  // take the lock. `unsent_` rises on the session's thread after its last call into the fabric, and falls under the lock.
+  // Who may call into the fabric: the session's thread, without a lock, as long as there is no progress thread and
+  // every message has left. While some have not (the agent's queue is full), ready() helps them along from any thread,
+  // so all take the lock. `unsent_` rises on the session's thread after its last call into the fabric, and falls under
+  // the lock.
   std::mutex fabric_mutex_;
   bool threaded_ = false;
   std::vector<std::uint32_t> unsent_slots_;
