@@ -54,10 +54,7 @@ Status Buffer::reserve(fabric::Context& context, std::size_t bytes) {
 
 // ---------------------------------------------------------------- BenchService
 
-void BenchService::release() {
-  for (Buffer& buffer : kept_) buffer.release();
-  serialized_.release();
-}
+void BenchService::release() { serialized_.release(); }
 
 void BenchService::on_session_end(fabric::Peer& /*peer*/) {
   regions_.clear();
@@ -126,7 +123,7 @@ Status BenchService::get_uncached(fabric::Peer& peer, const WorkRequest& request
 /// awaited.
 Status BenchService::get_columns(fabric::Peer& peer, const WorkRequest& request,
                                  std::vector<std::span<const double>>& columns) {
-  const Buffer& to = kept_[turn_++ % 2];
+  std::byte* const to = to_[turn_++ % 2].bytes().data();
   std::size_t at = 0;
   fabric::Completion done;
   columns.clear();
@@ -135,8 +132,8 @@ Status BenchService::get_columns(fabric::Peer& peer, const WorkRequest& request,
     const auto it = regions_.find(s.region);
     if (it == regions_.end()) failed = {StatusCode::kNotFound, "no such region"};
     if (!failed) break;
-    failed = peer.endpoint().get(to.data() + at, to.region(), it->second, s.address, s.bytes, done);
-    columns.emplace_back(reinterpret_cast<const double*>(to.data() + at), s.bytes / sizeof(double));
+    failed = peer.endpoint().get(to + at, peer.arena_region(), it->second, s.address, s.bytes, done);
+    columns.emplace_back(reinterpret_cast<const double*>(to + at), s.bytes / sizeof(double));
     at += whole_pages(s.bytes);
   }
   while (done.pending() != 0) peer.worker().progress();
@@ -145,12 +142,21 @@ Status BenchService::get_columns(fabric::Peer& peer, const WorkRequest& request,
 }
 
 Status BenchService::run(fabric::Peer& peer, const WorkRequest& request, Writer& out) {
+  Status s = run_on(peer, request, out);
+  for (Extent& extent : to_) extent = Extent();
+  return s;
+}
+
+Status BenchService::run_on(fabric::Peer& peer, const WorkRequest& request, Writer& out) {
   fabric::Context& context = *peer.worker().context();
   std::size_t total = 0;
   for (const Segment& s : request.segments) total += whole_pages(s.bytes);
   if (request.work != Work::kGetUncached) {
-    for (Buffer& buffer : kept_) {
-      if (Status s = buffer.reserve(context, total + kPage); !s) return s;
+    for (Extent& extent : to_) {
+      auto memory = arena_->try_allocate(total + kPage);
+      if (!memory) return memory.status();
+      extent = *std::move(memory);
+      extent.set_stamp(0);
     }
   }
   const bool converts = request.work == Work::kSmartNic || request.work == Work::kCAbi;
@@ -170,15 +176,14 @@ Status BenchService::run(fabric::Peer& peer, const WorkRequest& request, Writer&
     const std::uint64_t start = now_ns();
     switch (request.work) {
       case Work::kGet: {
-        const Buffer& to = kept_[turn_++ % 2];
-        s = get(peer, first, to.data() + shift, to.region());
+        s = get(peer, first, to_[turn_++ % 2].bytes().data() + shift, peer.arena_region());
         break;
       }
       case Work::kGetUncached:
         s = get_uncached(peer, request);
         break;
       case Work::kCopy:
-        std::memcpy(kept_[turn_++ % 2].data() + shift, mapped, first.bytes);
+        std::memcpy(to_[turn_++ % 2].bytes().data() + shift, mapped, first.bytes);
         break;
       case Work::kSmartNic:
       case Work::kCAbi:

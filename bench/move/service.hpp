@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "fabric/arena.hpp"
 #include "fabric/service.hpp"
 #include "messages.hpp"
 
@@ -32,6 +35,8 @@ class Buffer {
 /// One client, the benchmark itself. Every request runs to its end on the data thread, as move's transfers do.
 class BenchService final : public fabric::Service {
  public:
+  explicit BenchService(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
+
   [[nodiscard]] std::string_view name() const noexcept override { return kBenchService; }
   [[nodiscard]] unsigned message_id() const noexcept override { return kBenchMessage; }
   void on_session_start(fabric::Peer& /*peer*/) override {}
@@ -45,13 +50,17 @@ class BenchService final : public fabric::Service {
  private:
   Status attach(fabric::Peer& peer, ByteView payload);
   Status run(fabric::Peer& peer, const WorkRequest& request, Writer& out);
+  Status run_on(fabric::Peer& peer, const WorkRequest& request, Writer& out);
   Status get(fabric::Peer& peer, const Segment& from, std::byte* to, const fabric::Region& local);
   Status get_uncached(fabric::Peer& peer, const WorkRequest& request);
   Status get_columns(fabric::Peer& peer, const WorkRequest& request, std::vector<std::span<const double>>& columns);
   void release();
 
   std::map<std::uint32_t, fabric::RemoteRegion> regions_;
-  Buffer kept_[2];     ///< destinations
+  std::shared_ptr<Arena> arena_;
+  /// Destinations, during one request: memory of the same pool as move's frames, so that over the rounds both sides get
+  /// the same physical pages (some are up to 15 % faster than others).
+  Extent to_[2];
   Buffer serialized_;  ///< finished Arrow IPC
   unsigned turn_ = 0;
 };

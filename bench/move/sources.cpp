@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <numeric>
 
 #include "move/client/session_core.hpp"
 
@@ -61,22 +62,37 @@ Source::Source(Bench& bench, int columns, std::size_t bytes, Memory kind) {
   blocks_.reserve(static_cast<std::size_t>(columns));
   for (int i = 0; i < columns; ++i) {
     const SourceBlock& block = blocks_.emplace_back(bench, each, kind);
-    columns_.emplace_back(block.values());
-    values_.emplace_back(block.values());
-    raw_.emplace_back(block.bytes());
+    add(block.values(), block.segment());
   }
 }
 
-std::vector<Segment> Source::segments() const {
-  std::vector<Segment> segments;
-  for (const SourceBlock& block : blocks_) segments.push_back(block.segment());
-  return segments;
+Source::Source(const SourceBlock& block, int columns, std::size_t bytes) {
+  const std::size_t rows = bytes / static_cast<std::size_t>(columns) / sizeof(double);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i) {
+    const std::span<double> values = block.values().subspan(i * rows, rows);
+    Segment segment = block.segment();
+    segment.address = reinterpret_cast<std::uint64_t>(values.data());
+    segment.bytes = values.size_bytes();
+    add(values, segment);
+  }
+}
+
+void Source::add(std::span<double> values, Segment segment) {
+  segments_.push_back(segment);
+  own_.push_back(values);
+  columns_.emplace_back(values);
+  values_.emplace_back(values);
+  raw_.emplace_back(std::as_bytes(values));
 }
 
 void Source::compute() {
-  for (const SourceBlock& block : blocks_) {
-    for (double& value : block.values()) value += 1.0;
+  for (const std::span<double> column : own_) {
+    for (double& value : column) value += 1.0;
   }
+}
+
+void Source::reset() {
+  for (const std::span<double> column : own_) std::iota(column.begin(), column.end(), 0.0);
 }
 
 Schema schema_of(const std::vector<std::string>& names) {

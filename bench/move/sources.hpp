@@ -48,16 +48,24 @@ class SourceBlock {
 class Source {
  public:
   Source(Bench& bench, int columns, std::size_t bytes, Memory kind = Memory::kMemalign);
+  /// The columns one after the other in `block`, which must outlive the source.
+  Source(const SourceBlock& block, int columns, std::size_t bytes);
 
   [[nodiscard]] std::span<const Column> columns() const noexcept { return columns_; }
   [[nodiscard]] std::span<const std::span<const double>> values() const noexcept { return values_; }
   [[nodiscard]] std::span<const std::span<const std::byte>> raw() const noexcept { return raw_; }
-  [[nodiscard]] std::vector<Segment> segments() const;
+  [[nodiscard]] const std::vector<Segment>& segments() const noexcept { return segments_; }
   /// The application's own work: every value changes.
   void compute();
+  /// Plain numbers again, whatever stood there.
+  void reset();
 
  private:
+  void add(std::span<double> values, Segment segment);
+
   std::vector<SourceBlock> blocks_;
+  std::vector<Segment> segments_;
+  std::vector<std::span<double>> own_;
   std::vector<Column> columns_;
   std::vector<std::span<const double>> values_;
   std::vector<std::span<const std::byte>> raw_;

@@ -192,6 +192,7 @@ void Agent::add_service(std::unique_ptr<fabric::Service> service) { impl_->servi
 std::string Agent::address() const { return impl_->at.to_string(); }
 const std::string& Agent::token() const noexcept { return impl_->token; }
 const std::string& Agent::session_file() const noexcept { return impl_->config.session_file; }
+const std::shared_ptr<Arena>& Agent::arena() const noexcept { return impl_->arena; }
 std::string Agent::local_socket() const { return local_socket_for(impl_->config.session_file); }
 
 std::string Agent::flight_uri() const {

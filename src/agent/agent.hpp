@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/config.hpp"
+#include "fabric/arena.hpp"
 #include "fabric/service.hpp"
 
 namespace wherry {
@@ -34,6 +35,8 @@ class Agent {
   [[nodiscard]] const std::string& session_file() const noexcept;
   [[nodiscard]] std::string flight_uri() const;
   [[nodiscard]] std::string local_socket() const;
+  /// Destination memory; for services that are added.
+  [[nodiscard]] const std::shared_ptr<Arena>& arena() const noexcept;
 
  private:
   struct Impl;
