@@ -24,9 +24,10 @@ concept PlainNumbers =
 /// Owns nothing: every pointer, the children included, must stay valid and unchanged until the offload's ticket
 /// completes (children and dictionary Column objects themselves: only until the offload call returns).
 struct WHERRY_API Column {
-  std::int64_t length = 0;      ///< rows, of this node
-  std::int64_t offset = 0;      ///< first row, in rows, as in ArrowArray.offset
-  std::int64_t null_count = 0;  ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them
+  std::int64_t length = 0;  ///< rows, of this node
+  std::int64_t offset = 0;  ///< first row, in rows, as in ArrowArray.offset
+  /// 0: no nulls, validity is ignored; -1: unknown, the agent counts them. A field that is not nullable takes none.
+  std::int64_t null_count = 0;
   /// Bitmap, 1 = valid, least significant bit first; may be null when null_count <= 0.
   const std::uint8_t* validity = nullptr;
   const void* values = nullptr;   ///< fixed-width values, packed bits (bool), or dictionary indices

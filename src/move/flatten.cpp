@@ -19,6 +19,7 @@ enum class Fault : std::uint8_t {
   kTooShort,
   kNullCount,
   kNoValidity,
+  kNotNullable,
   kNoValues,
   kNoOffsets,
   kNoData,
@@ -86,6 +87,7 @@ class Flattener {
     } else if (column.null_count != 0 && rows != 0) {
       if (column.validity != nullptr) {
         nulls = rows == column.length ? column.null_count : -1;  // of a part, only the agent can tell
+        if (nulls > 0 && !spec.nullable) return fail(node, Fault::kNotNullable, nulls, rows);
         put_bits(column.validity, first, rows);
       } else if (column.null_count > 0) {
         return fail(node, Fault::kNoValidity, column.null_count);
@@ -248,6 +250,11 @@ Status Flattener::status(const Schema& schema) const {
       break;
     case Fault::kNoValidity:
       what = "has a null_count of " + got + " and no validity bitmap";
+      break;
+    case Fault::kNotNullable:
+      what = got + " of its " + wanted +
+             " rows are null, and its field is not nullable: open the stream with a field " +
+             "that is, or fill the nulls";
       break;
     case Fault::kNoValues:
       what = "values is a null pointer";

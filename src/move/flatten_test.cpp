@@ -234,6 +234,28 @@ TEST(Flatten, RefusesNullPointersWhereBytesAreNeeded) {
   expect_refused(dictionary("x", "i", utf8("")), indices, "dictionary is a null pointer");
 }
 
+TEST(Flatten, RefusesNullsWhereTheFieldHasNone) {
+  const std::vector<double> x(20);
+  const std::uint8_t bits[3] = {};
+  Column column = Column(x).with_validity(bits, 2);
+  expect_refused(field<double>("x"), column, "'x': 2 of its 20 rows are null, and its field is not nullable");
+  expect_refused(struct_("s", {field<double>("m")}), Column::struct_(20, std::span(&column, 1)), "'s.m': 2 of its 20");
+  FlatOffload out;
+  ASSERT_TRUE(flatten_one(struct_("s", {field<double>("m")}), Column::struct_(19, std::span(&column, 1)), out))
+      << "the nulls may be in the part that is not used";
+  EXPECT_EQ(out.nodes[1], (NodeRef{19, -1})) << "so the agent counts";
+  column.null_count = -1;
+  ASSERT_TRUE(flatten_one(field<double>("x"), column, out));
+  EXPECT_EQ(out.nodes[0], (NodeRef{20, -1}));
+  // Arrow has no flag for the values of a dictionary, whatever their Field says.
+  const std::int32_t offsets[] = {0, 1, 3};
+  const Column words = Column::utf8(offsets, "abc").with_validity(bits, 2);
+  const std::vector<std::int8_t> indices(4);
+  Column encoded = indices;
+  encoded.dictionary = &words;
+  EXPECT_TRUE(flatten_one(dictionary("d", "c", utf8("")), encoded, out));
+}
+
 TEST(Flatten, RefusesBadOffsetsNullCountsAndChildCounts) {
   const std::int32_t falling[] = {5, 3};
   const std::int32_t negative[] = {-1, 3};

@@ -385,6 +385,10 @@ const char* c_stream_errors(const char* session_file) {
   columns[0].rows = -1;
   REFUSED(wherry_stream_post(stream, columns, 1, NULL, &ticket, &why), WHERRY_INVALID_ARGUMENT, "x");
   columns[0].rows = 4;
+  columns[0].validity = (const uint8_t*)"\x0d";
+  columns[0].null_count = 1;
+  REFUSED(wherry_stream_post(stream, columns, 1, NULL, &ticket, &why), WHERRY_INVALID_ARGUMENT, "'x': 1 of its 4 rows");
+  columns[0].null_count = 0;
   columns[0].values = NULL;
   REFUSED(wherry_stream_post(stream, columns, 1, NULL, &ticket, &why), WHERRY_INVALID_ARGUMENT, "x");
   CHECK(ticket.id == 0);
