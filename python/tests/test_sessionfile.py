@@ -96,6 +96,14 @@ def test_file_of_another_user_is_refused(write_session: Write) -> None:
         sessionfile.load(path)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_directory_of_another_user_is_refused(write_session: Write) -> None:
+    path = write_session()
+    os.chown(path.parent, 12345, -1)
+    with pytest.raises(BadSessionFile, match="belongs to user 12345, who could"):
+        sessionfile.load(path)
+
+
 def test_directory(tmp_path: Path) -> None:
     with pytest.raises(BadSessionFile, match="is a directory"):
         sessionfile.load(tmp_path)

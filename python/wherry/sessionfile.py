@@ -73,12 +73,14 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
     """Reads and checks the session file at `path` (default: _paths.session_file()).
 
     Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
-    when the file belongs to another user, can be read by others, or is no session file; VersionMismatch.
+    when the file or its directory belongs to another user, others can read it, or it is no session file;
+    VersionMismatch.
     """
     where = Path(path).expanduser() if path is not None else _paths.session_file()
     try:
         with where.open("rb") as file:
             status = os.fstat(file.fileno())
+            directory = where.absolute().parent.stat()
             text = file.read(1 << 16)
     except FileNotFoundError:
         raise NotFound(f"no agent: {where} does not exist; start one with `wherry agent start`") from None
@@ -90,6 +92,11 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
         raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
+    if directory.st_uid not in (os.getuid(), 0):
+        raise BadSessionFile(
+            f"{where.absolute().parent} belongs to user {directory.st_uid}, who could put a false session file there: "
+            "name another file, for example with $WHERRY_SESSION"
+        )
     session = parse(text, where)
     if require_alive and not session.alive():
         raise Unavailable(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")

@@ -4,13 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/cpu.hpp"
-#include "fabric/session_file.hpp"
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 namespace wherry::fabric {
 namespace {
@@ -99,53 +92,6 @@ TEST(Control, SecretsCompareInFull) {
   EXPECT_FALSE(equal_secrets("", "a"));
   EXPECT_EQ(make_token().size(), 32U);
   EXPECT_NE(make_token(), make_token());
-}
-
-class SessionFileTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "wherry-test-XXXXXX").string();
-    directory_ = mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-  std::filesystem::path directory_;
-};
-
-TEST_F(SessionFileTest, IsPrivateCompleteAndRemovedByItsOwnerOnly) {
-  const std::string path = directory_ / "sub" / "agent.json";
-  ASSERT_TRUE(prepare_session_file(path));
-  SessionFile file;
-  file.pid = getpid();
-  file.host = "127.0.0.1";
-  file.port = 4100;
-  file.token = "t";
-  ASSERT_TRUE(write_session_file(path, file));
-  struct stat info{};
-  ASSERT_EQ(stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600U);
-  auto read = read_session_file(path);
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->port, 4100);
-  remove_session_file(path, getpid() + 1);
-  EXPECT_TRUE(std::filesystem::exists(path));
-  remove_session_file(path, getpid());
-  EXPECT_FALSE(std::filesystem::exists(path));
-}
-
-TEST_F(SessionFileTest, SaysWhatIsWrong) {
-  const std::string path = directory_ / "agent.json";
-  EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kNotFound);
-  std::ofstream(path) << "not json";
-  EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kProtocol);
-  std::ofstream(path) << R"({"version":1,"pid":"x"})";
-  EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kProtocol);
-  SessionFile file;
-  file.pid = 0x3fffffff;  // no such process
-  ASSERT_TRUE(write_session_file(path, file));
-  EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kUnavailable);
-  file.pid = 1;  // lives, and is not this process
-  ASSERT_TRUE(write_session_file(path, file));
-  EXPECT_EQ(prepare_session_file(path).code(), StatusCode::kAlreadyExists);
 }
 
 }  // namespace

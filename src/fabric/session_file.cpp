@@ -20,9 +20,99 @@
 namespace wherry {
 namespace {
 
+constexpr int kFileVersion = 1;
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
 constexpr std::size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, without the final 0
 
-bool alive(int pid) { return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM); }
+/// Whether a process `pid` runs here. A zombie, which nobody has waited for yet, does not.
+bool alive(int pid) {
+  if (pid <= 0 || (kill(pid, 0) != 0 && errno != EPERM)) return false;
+  std::ifstream in(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(in, text);
+  const std::size_t name_ends = text.rfind(')');
+  return name_ends == std::string::npos || text.compare(name_ends, 3, ") Z") != 0;
+}
+
+/// Whether an agent that listens there runs on this machine, where its pid means something.
+bool loopback(const std::string& host) {
+  return host.starts_with("127.") || host.starts_with("::1") || host.starts_with("localhost");
+}
+
+bool trusted(uid_t owner) { return owner == getuid() || owner == 0; }
+
+/// Whoever owns the directory can put another file or socket in place.
+Status check_directory(const std::filesystem::path& directory) {
+  struct stat status{};
+  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid)) return Status::ok();
+  return {StatusCode::kPermissionDenied,
+          fmt::format("{} belongs to user {}, who could put a false session file there: name another file, for example "
+                      "with $WHERRY_SESSION",
+                      directory.string(), status.st_uid)};
+}
+
+/// The text of a file that only its owner can have written, and that belongs to this user or root.
+Result<std::string> read_private(const std::string& path) {
+  const auto cannot_read = [&](int error) {
+    return Status(error == EACCES ? StatusCode::kPermissionDenied : StatusCode::kInvalidArgument,
+                  fmt::format("cannot read the session file {}: {}", path, std::strerror(error)));
+  };
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
+    if (errno != ENOENT && errno != ENOTDIR) return cannot_read(errno);
+    return Status(StatusCode::kNotFound,
+                  fmt::format("no agent: {} does not exist; start one with `wherry agent start`", path));
+  }
+  struct stat status{};
+  if (fstat(fd.get(), &status) != 0) return cannot_read(errno);
+  if (!S_ISREG(status.st_mode)) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{} is not a file, so not a session file", path));
+  }
+  if (!trusted(status.st_uid)) {
+    return Status(StatusCode::kPermissionDenied,
+                  fmt::format("{} belongs to user {}: its agent cannot be trusted", path, status.st_uid));
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Status(StatusCode::kPermissionDenied,
+                  fmt::format("{} holds a token, but others may read it: chmod 600 it, and restart its agent", path));
+  }
+  if (Status s = check_directory(std::filesystem::absolute(path).parent_path()); !s) return s;
+  std::string text(kMaxFileBytes, '\0');
+  const ssize_t bytes = ::read(fd.get(), text.data(), text.size());
+  if (bytes < 0) return cannot_read(errno);
+  text.resize(static_cast<std::size_t>(bytes));
+  return text;
+}
+
+/// What the file says, whether its agent lives or not.
+Result<SessionFile> load(const std::string& path) {
+  auto text = read_private(path);
+  if (!text) return text.status();
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  SessionFile file;
+  try {
+    if (const int version = json.at("version").get<int>(); version != kFileVersion) {
+      return Status(StatusCode::kVersionMismatch,
+                    fmt::format("{} is a session file of version {}; this Wherry ({}) reads version {}: install the "
+                                "same Wherry on both sides, or stop that agent and remove the file",
+                                path, version, kVersion, kFileVersion));
+    }
+    file.pid = json.at("pid").get<int>();
+    file.host = json.at("host").get<std::string>();
+    file.port = json.at("port").get<std::uint16_t>();
+    file.token = json.at("token").get<std::string>();
+    file.local_socket = json.at("local_socket").get<std::string>();
+    file.flight = json.at("flight").get<std::string>();
+    file.metrics = json.at("metrics").get<std::string>();
+  } catch (const nlohmann::json::exception&) {
+    file = {};
+  }
+  if (file.token.empty() || file.port == 0 || file.pid <= 0) {
+    return Status(StatusCode::kProtocol,
+                  fmt::format("{} is not a session file of an agent: remove it, or name the right one", path));
+  }
+  return file;
+}
 
 }  // namespace
 
@@ -48,7 +138,8 @@ Status prepare_session_file(const std::string& path) {
     }
     chmod(directory.c_str(), 0700);
   }
-  if (auto old = read_session_file(path); old && old->pid != getpid()) {
+  if (Status s = check_directory(directory); !s) return s;
+  if (auto old = load(path); old && old->pid != getpid() && alive(old->pid)) {
     return {StatusCode::kAlreadyExists,
             fmt::format("{} belongs to a running agent (pid {}): stop it, or choose another --session-file", path,
                         old->pid)};
@@ -57,9 +148,9 @@ Status prepare_session_file(const std::string& path) {
 }
 
 Status write_session_file(const std::string& path, const SessionFile& file) {
-  const nlohmann::json json{{"version", 1},          {"pid", file.pid},         {"host", file.host},
-                            {"port", file.port},     {"token", file.token},     {"local_socket", file.local_socket},
-                            {"flight", file.flight}, {"metrics", file.metrics}, {"wherry", kVersion}};
+  const nlohmann::json json{{"version", kFileVersion}, {"pid", file.pid},         {"host", file.host},
+                            {"port", file.port},       {"token", file.token},     {"local_socket", file.local_socket},
+                            {"flight", file.flight},   {"metrics", file.metrics}, {"wherry", kVersion}};
   const std::string temporary = fmt::format("{}.{}", path, getpid());
   const Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   const std::string text = json.dump(1) + "\n";
@@ -74,26 +165,12 @@ Status write_session_file(const std::string& path, const SessionFile& file) {
 }
 
 Result<SessionFile> read_session_file(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return Status(StatusCode::kNotFound, fmt::format("no agent: there is no session file {}", path));
-  const auto json = nlohmann::json::parse(in, nullptr, false);
-  SessionFile file;
-  try {
-    if (json.at("version").get<int>() != 1)
-      return Status(StatusCode::kVersionMismatch, fmt::format("{} is of another version of wherry", path));
-    file.pid = json.at("pid").get<int>();
-    file.host = json.at("host").get<std::string>();
-    file.port = json.at("port").get<std::uint16_t>();
-    file.token = json.at("token").get<std::string>();
-    file.local_socket = json.at("local_socket").get<std::string>();
-    file.flight = json.at("flight").get<std::string>();
-    file.metrics = json.at("metrics").get<std::string>();
-  } catch (const nlohmann::json::exception&) {
-    return Status(StatusCode::kProtocol, fmt::format("{} is not a session file of an agent", path));
+  auto file = load(path);
+  if (file && loopback(file->host) && !alive(file->pid)) {
+    return Status(StatusCode::kUnavailable, fmt::format("the agent of {} (pid {}) is not running any more; start one "
+                                                        "with `wherry agent start`",
+                                                        path, file->pid));
   }
-  if (!alive(file.pid))
-    return Status(StatusCode::kUnavailable,
-                  fmt::format("the agent of {} (pid {}) is not running any more", path, file.pid));
   return file;
 }
 
@@ -105,7 +182,7 @@ void remove_embedded_directory(const std::string& session_file) noexcept {
 }
 
 void remove_session_file(const std::string& path, int pid) noexcept {
-  if (auto file = read_session_file(path); file && file->pid == pid) ::unlink(path.c_str());
+  if (auto file = load(path); file && file->pid == pid) ::unlink(path.c_str());
 }
 
 }  // namespace wherry

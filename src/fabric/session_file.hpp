@@ -20,11 +20,14 @@ struct SessionFile {
   std::string metrics;  ///< "http://host:port/metrics", or empty
 };
 
-/// Makes the directory (mode 0700) and refuses to take over the file of an agent that is still alive (kAlreadyExists).
+/// Makes the directory (mode 0700). Refuses one that belongs to neither this user nor root (kPermissionDenied), and to
+/// take over the file of an agent that is still alive on this machine (kAlreadyExists).
 Status prepare_session_file(const std::string& path);
 /// Appears complete or not at all, mode 0600.
 Status write_session_file(const std::string& path, const SessionFile& file);
-/// kNotFound: no such file; kProtocol: not a session file; kUnavailable: its agent is dead.
+/// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
+/// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, or others may read it;
+/// kVersionMismatch; kProtocol: not a session file. The rules of python/wherry/sessionfile.py.
 Result<SessionFile> read_session_file(const std::string& path);
 /// Only if it is still that of `pid`.
 void remove_session_file(const std::string& path, int pid) noexcept;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/session_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace wherry {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SessionFiles : public testing::Test {
+ protected:
+  SessionFiles() {
+    std::string name = (fs::temp_directory_path() / "wherry-test-XXXXXX").string();
+    directory_ = mkdtemp(name.data());
+    path_ = directory_ / "agent.json";
+    file_.pid = getpid();
+    file_.host = "127.0.0.1";
+    file_.port = 4100;
+    file_.token = "secret";
+  }
+  ~SessionFiles() override { fs::remove_all(directory_); }
+
+  void write() { ASSERT_TRUE(write_session_file(path_, file_)); }
+  void write_text(const std::string& text) const {
+    std::ofstream(path_) << text;
+    chmod(path_.c_str(), 0600);
+  }
+  [[nodiscard]] Status status() const { return read_session_file(path_).status(); }
+  void expect(StatusCode code, const std::string& words) const {
+    const Status s = status();
+    EXPECT_EQ(s.code(), code) << s.message();
+    EXPECT_NE(s.message().find(words), std::string::npos) << s.message();
+    EXPECT_NE(s.message().find(directory_.string()), std::string::npos) << s.message();
+    EXPECT_EQ(s.message().find("secret"), std::string::npos) << "the token is nobody's business";
+  }
+
+  fs::path directory_;
+  fs::path path_;
+  SessionFile file_;
+};
+
+/// The pid of a process that has ended, waited for or not.
+int ended_process(bool waited_for) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  siginfo_t how{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | (waited_for ? 0 : WNOWAIT)), 0);
+  return pid;
+}
+
+TEST_F(SessionFiles, WrittenOne_ExpectTheSameBackAndNobodyElseReadsIt) {
+  write();
+  auto read = read_session_file(path_);
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_EQ(read->port, 4100);
+  EXPECT_EQ(read->token, "secret");
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  remove_session_file(path_, getpid() + 1);
+  EXPECT_TRUE(fs::exists(path_)) << "of another agent";
+  remove_session_file(path_, getpid());
+  expect(StatusCode::kNotFound, "wherry agent start");
+}
+
+TEST_F(SessionFiles, OthersMayReadIt_ExpectRefusal) {
+  write();
+  for (const mode_t mode : {0640U, 0604U, 0620U}) {
+    chmod(path_.c_str(), mode);
+    expect(StatusCode::kPermissionDenied, "chmod 600");
+  }
+}
+
+TEST_F(SessionFiles, OfAnotherUser_ExpectRefusalOfFileAndDirectory) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  write();
+  ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);
+  expect(StatusCode::kPermissionDenied, "belongs to user 12345");
+  ASSERT_EQ(chown(path_.c_str(), 0, 0), 0);
+  ASSERT_TRUE(status());
+  ASSERT_EQ(chown(directory_.c_str(), 12345, 12345), 0);
+  expect(StatusCode::kPermissionDenied, "$WHERRY_SESSION");
+  EXPECT_EQ(prepare_session_file(path_).code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(SessionFiles, NotOne_ExpectItSaid) {
+  for (const char* text : {"", "{", "[1]", "null", "{}", R"({"version": "1"})", R"({"version": 1, "pid": 1})"}) {
+    write_text(text);
+    expect(StatusCode::kProtocol, "is not a session file");
+  }
+  file_.token.clear();
+  write();
+  expect(StatusCode::kProtocol, "is not a session file");
+  write_text(R"({"version": 2, "pid": 1})");
+  expect(StatusCode::kVersionMismatch, "of version 2");
+  fs::remove(path_);
+  fs::create_directory(path_);
+  expect(StatusCode::kInvalidArgument, "is not a file");
+}
+
+TEST_F(SessionFiles, AgentEnded_ExpectUnavailable) {
+  file_.pid = ended_process(true);
+  write();
+  expect(StatusCode::kUnavailable, "is not running any more");
+  EXPECT_TRUE(prepare_session_file(path_));
+  file_.pid = ended_process(false);
+  write();
+  expect(StatusCode::kUnavailable, "is not running any more");
+  waitpid(file_.pid, nullptr, 0);
+}
+
+TEST_F(SessionFiles, AgentOfAnotherMachine_ExpectItsPidIgnored) {
+  file_.pid = ended_process(true);
+  for (const char* host : {"192.0.2.7", "dpu0", "fe80::1"}) {
+    file_.host = host;
+    write();
+    EXPECT_TRUE(status()) << host;
+  }
+  EXPECT_TRUE(prepare_session_file(path_)) << "an agent here that listens to the network and died";
+  for (const char* host : {"127.0.0.2", "localhost", "::1"}) {
+    file_.host = host;
+    write();
+    EXPECT_EQ(status().code(), StatusCode::kUnavailable) << host;
+  }
+}
+
+TEST_F(SessionFiles, AgentRuns_ExpectNoOtherTakesOver) {
+  EXPECT_TRUE(prepare_session_file(directory_ / "new" / "agent.json"));
+  EXPECT_EQ(fs::status(directory_ / "new").permissions(), fs::perms::owner_all);
+  file_.pid = getppid();
+  for (const char* host : {"127.0.0.1", "192.0.2.7"}) {
+    file_.host = host;
+    write();
+    EXPECT_EQ(prepare_session_file(path_).code(), StatusCode::kAlreadyExists);
+  }
+}
+
+}  // namespace
+}  // namespace wherry
