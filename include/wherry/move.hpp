@@ -77,7 +77,8 @@ class WHERRY_API Ticket {
   /// those it helps along. Does not notice an agent's death: wait() does.
   [[nodiscard]] bool ready() const noexcept;
   /// Blocks until ready() or the deadline. Ok, the reason why the offload failed, kDeadlineExceeded, or kUnavailable if
-  /// the agent died.
+  /// the agent died. kFailedPrecondition: it ended so long ago that more offloads have failed since than the session
+  /// remembers (1024), so its outcome is not known any more.
   Status wait(std::chrono::nanoseconds timeout) const;
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   /// After success: nanoseconds from the first get to the last byte in place on the agent's clock, and the frame's

@@ -38,9 +38,10 @@ struct EmbeddedAgent {
 };
 
 struct SessionOptions {
-  /// "auto": WHERRY_AGENT if set, else the running agent of the default session file, else "embedded".
-  /// "embedded": start an agent of one's own, which ends with this process. A path: the session file that an agent
-  /// wrote. "host:port": that agent, with `token`.
+  /// "auto": WHERRY_AGENT if set, else the agent of the default session file; "embedded" if there is no such file or
+  /// its agent is not running. A file that is there and cannot be used (others may read it, another version) is an
+  /// error. "embedded": start an agent of one's own, which ends with this process. A path: the session file that an
+  /// agent wrote. "host:port": that agent, with `token`.
   std::string agent = "auto";
   std::string token;
   std::string name;  ///< shown in the agent's status and logs; empty: the program's name
@@ -69,7 +70,8 @@ class SessionCore;
 }
 
 /// Memory that Wherry allocated: registered, page-aligned, mapped by an agent on the same machine. Freed on
-/// destruction, which waits for transfers that still read it. Move-only; must not outlive its session.
+/// destruction, which waits for transfers that still read it while the agent lives, ten seconds at most: then it warns
+/// on standard error, and the session frees the memory when they are done. Move-only; must not outlive its session.
 class WHERRY_API Memory {
  public:
   Memory() noexcept = default;
@@ -94,7 +96,8 @@ class WHERRY_API Memory {
 };
 
 /// Ordinary memory that the application owns, registered for transfers. Unregistered on destruction, which waits for
-/// transfers that still read it (use unregister() to be told instead). Move-only; must not outlive its session.
+/// transfers that still read it as Memory's does (use unregister() to be told instead): whoever then changes or
+/// releases the memory before their tickets are ready spoils those. Move-only; must not outlive its session.
 class WHERRY_API Region {
  public:
   Region() noexcept = default;

@@ -156,7 +156,8 @@ WHERRY_API int wherry_session_drain(wherry_session* session, int64_t timeout_ns,
 /// source there is. Every page is touched.
 WHERRY_API int wherry_memory_allocate(wherry_session* session, size_t bytes, wherry_memory** memory, void** data,
                                       wherry_error* error);
-/// Blocks while offloads still read the memory.
+/// Blocks while offloads still read the memory and the agent lives, ten seconds at most: then it warns on standard
+/// error, and the session frees the memory when they are done. The handle is gone either way.
 WHERRY_API int wherry_memory_free(wherry_memory* memory, wherry_error* error);
 
 /// Registers [data, data + bytes), the caller's own memory: offloads of anything inside need no registration of their
@@ -256,7 +257,7 @@ typedef struct wherry_column {
   const void* values;       ///< rows * values_per_row values, or packed bits
   int64_t rows;             ///< the same for all columns
   const uint8_t* validity;  ///< bitmap, 1 = valid, least significant bit first; may be NULL when null_count <= 0
-  int64_t null_count;       ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them
+  int64_t null_count;       ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them; nullable only
 } wherry_column;
 
 typedef struct wherry_buffer {
@@ -293,6 +294,8 @@ WHERRY_API int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_erro
 /// Blocks until the ticket is ready or the time is over. WHERRY_OK, the reason why the offload failed,
 /// WHERRY_DEADLINE_EXCEEDED, or WHERRY_UNAVAILABLE if the agent died. WHERRY_DEADLINE_EXCEEDED has two causes, which
 /// wherry_ticket_ready tells apart: this wait is over (0: the memory is not free yet) or the post's deadline was (1).
+/// WHERRY_FAILED_PRECONDITION: more offloads have failed since than the session remembers (1024), so how this one ended
+/// is not known any more.
 WHERRY_API int wherry_ticket_wait(wherry_ticket ticket, int64_t timeout_ns, wherry_error* error);
 
 /// Of an offload that succeeded: nanoseconds from the first get to the last byte in place on the agent's clock, and the

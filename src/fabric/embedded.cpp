@@ -113,15 +113,24 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
     process.pid_ = -1;
     return Status(StatusCode::kNotFound, fmt::format("cannot start {}: {}", *program, std::strerror(error)));
   }
-  while (!read_session_file(process.session_file_)) {
+  for (;;) {
+    const Status ready = read_session_file(process.session_file_).status();
+    if (ready.is_ok()) break;
     int how = 0;
     if (waitpid(process.pid_, &how, WNOHANG) == process.pid_) {
       process.pid_ = -1;
-      return Status(StatusCode::kUnavailable,
-                    fmt::format("{} ended at once; its message is on standard error", *program));
+      return Status(StatusCode::kUnavailable, fmt::format("{} ended at once ({} {}); its message is on standard error",
+                                                          *program, WIFSIGNALED(how) ? "signal" : "exit status",
+                                                          WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how)));
     }
-    if (deadline.passed())
-      return Status(StatusCode::kDeadlineExceeded, fmt::format("{} did not become ready in time", *program));
+    // The file appears complete: what is wrong with it now stays wrong.
+    if (ready.code() != StatusCode::kNotFound && ready.code() != StatusCode::kUnavailable)
+      return Status(ready.code(), fmt::format("{} is of no use to this client: {}", *program, ready.message()));
+    if (deadline.passed()) {
+      return Status(
+          StatusCode::kDeadlineExceeded,
+          fmt::format("{} was started and did not become ready within SessionOptions::connect_timeout", *program));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return process;

@@ -108,7 +108,9 @@ std::string ucx_version() {
 // ---------------------------------------------------------------- Region
 
 Region::~Region() {
-  if (memory_ != nullptr) ucp_mem_unmap(context_->handle(), memory_);
+  if (memory_ == nullptr) return;
+  context_->count_call();
+  ucp_mem_unmap(context_->handle(), memory_);
 }
 
 void Region::swap(Region& other) noexcept {
@@ -121,6 +123,7 @@ void Region::swap(Region& other) noexcept {
 Status Region::pack_key(Bytes& out) const {
   void* key = nullptr;
   std::size_t bytes = 0;
+  context_->count_call();
   const ucs_status_t status = ucp_rkey_pack(context_->handle(), memory_, &key, &bytes);
   if (status != UCS_OK) return failed("cannot export registered memory", status);
   const auto* first = static_cast<const std::byte*>(key);
@@ -141,6 +144,9 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport) {
   // Pieces of one call that CMA works off before it looks at anything else: an offload of many columns is done in one
   // go.
   (void)ucp_config_modify(config, "CMA_TX_QUOTA", "32");
+  // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). A context of ours has
+  // one worker, and threads that share it take turns under a lock that covers registration, too
+  // (SessionCore::FabricLock).
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
@@ -168,6 +174,7 @@ Result<Region> Context::register_memory(void* data, std::size_t bytes) {
   params.address = data;
   params.length = bytes;
   Region region;
+  count_call();
   const ucs_status_t status = ucp_mem_map(context_, &params, &region.memory_);
   if (status != UCS_OK) {
     region.memory_ = nullptr;
@@ -187,6 +194,7 @@ Result<Region> Context::allocate(std::size_t bytes) {
   params.length = bytes;
   params.flags = UCP_MEM_MAP_ALLOCATE;
   Region region;
+  count_call();
   ucs_status_t status = ucp_mem_map(context_, &params, &region.memory_);
   if (status != UCS_OK) {
     region.memory_ = nullptr;
@@ -229,7 +237,10 @@ Worker::~Worker() {
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
 }
 
-unsigned Worker::progress() noexcept { return ucp_worker_progress(worker_); }
+unsigned Worker::progress() noexcept {
+  context_->count_call();
+  return ucp_worker_progress(worker_);
+}
 
 Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
   handlers_.push_back(std::make_unique<Handler>(Handler{handler, context}));
@@ -245,6 +256,7 @@ Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
 }
 
 Status Worker::fence() noexcept {
+  context_->count_call();
   const ucs_status_t status = ucp_worker_fence(worker_);
   return status == UCS_OK ? Status::ok() : failed("fence", status);
 }
@@ -299,7 +311,7 @@ Endpoint::~Endpoint() {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  ucs_status_ptr_t request = ucp_ep_close_nbx(ep_, &params);
+  ucs_status_ptr_t request = ucp_ep_close_nbx(counted(), &params);
   if (UCS_PTR_IS_PTR(request)) {
     // A forced close asks nothing of the peer; it ends within a few progress calls.
     const Deadline deadline(std::chrono::seconds(2));
@@ -313,7 +325,7 @@ Status Endpoint::send(unsigned id, ByteView data, Completion& done) {
   ucp_request_param_t params = params_for(done);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
-  return started("send", ucp_am_send_nbx(ep_, id, nullptr, 0, data.data(), data.size(), &params), done);
+  return started("send", ucp_am_send_nbx(counted(), id, nullptr, 0, data.data(), data.size(), &params), done);
 }
 
 Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address,
@@ -321,23 +333,23 @@ Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& fro
   ucp_request_param_t params = params_for(done);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
   params.memh = local.handle();
-  return started("get", ucp_get_nbx(ep_, to, bytes, address, from.handle(), &params), done);
+  return started("get", ucp_get_nbx(counted(), to, bytes, address, from.handle(), &params), done);
 }
 
 Status Endpoint::put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes,
                      Completion& done) {
   ucp_request_param_t params = params_for(done);
-  return started("put", ucp_put_nbx(ep_, from, bytes, address, to.handle(), &params), done);
+  return started("put", ucp_put_nbx(counted(), from, bytes, address, to.handle(), &params), done);
 }
 
 Status Endpoint::flush(Completion& done) {
   ucp_request_param_t params = params_for(done);
-  return started("flush", ucp_ep_flush_nbx(ep_, &params), done);
+  return started("flush", ucp_ep_flush_nbx(counted(), &params), done);
 }
 
 Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size) const {
   RemoteRegion region;
-  const ucs_status_t status = ucp_ep_rkey_unpack(ep_, key.data(), &region.key_);
+  const ucs_status_t status = ucp_ep_rkey_unpack(counted(), key.data(), &region.key_);
   if (status != UCS_OK) {
     region.key_ = nullptr;
     return Status(StatusCode::kProtocol, fmt::format("remote key: {}", ucs_status_string(status)));
@@ -356,7 +368,7 @@ std::string Endpoint::transports() const {
   attributes.transports.entries = entries.data();
   attributes.transports.num_entries = entries.size();
   attributes.transports.entry_size = sizeof entries[0];
-  if (ucp_ep_query(ep_, &attributes) != UCS_OK) return "unknown";
+  if (ucp_ep_query(counted(), &attributes) != UCS_OK) return "unknown";
   std::set<std::string> names;
   for (unsigned i = 0; i < attributes.transports.num_entries; ++i) {
     names.insert(fmt::format("{}/{}", entries[i].transport_name, entries[i].device_name));

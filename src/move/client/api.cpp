@@ -25,13 +25,11 @@ Status Session::drain(std::chrono::nanoseconds timeout) { return core_->drain(ti
 
 Result<Memory> Session::allocate(std::size_t bytes) {
   if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): want at least one byte");
-  auto region = core_->context().allocate(bytes);
-  if (!region) return region.status();
-  Memory memory;
-  memory.data_ = region->data();
-  memory.size_ = bytes;
-  auto index = core_->add_region(*std::move(region));
+  auto index = core_->allocate(bytes);
   if (!index) return index.status();
+  Memory memory;
+  memory.data_ = core_->region_data(*index);
+  memory.size_ = bytes;
   memory.region_ = *index;
   memory.core_ = core_.get();
   return memory;
@@ -40,9 +38,7 @@ Result<Memory> Session::allocate(std::size_t bytes) {
 Result<Region> Session::register_memory(const void* data, std::size_t bytes) {
   if (data == nullptr || bytes == 0)
     return Status(StatusCode::kInvalidArgument, "register_memory: want an address and at least one byte");
-  auto handle = core_->context().register_memory(const_cast<void*>(data), bytes);
-  if (!handle) return handle.status();
-  auto index = core_->add_region(*std::move(handle));
+  auto index = core_->register_memory(const_cast<void*>(data), bytes);
   if (!index) return index.status();
   Region region;
   region.core_ = core_.get();

@@ -26,12 +26,27 @@ std::string program_name() {
   return std::filesystem::read_symlink("/proc/self/exe", error).filename().string();
 }
 
+Status no_fabric(Transport transport) {
+  return {
+      StatusCode::kDeadlineExceeded,
+      fmt::format("no connection over transport '{}' within SessionOptions::connect_timeout", to_string(transport))};
+}
+
 Status fill_probe(const fabric::Region& region, std::uint64_t session) {
   for (std::uint64_t i = 0; i < fabric::kProbeWords; ++i) {
     const std::uint64_t word = fabric::probe_word(session, i);
     std::memcpy(region.data() + i * sizeof word, &word, sizeof word);
   }
   return Status::ok();
+}
+
+/// Why the handshake failed, with whom, and what to do about it.
+Status no_session(const HostPort& at, const std::string& token, const Status& why) {
+  const char* remedy = "";
+  if (why.code() == StatusCode::kPermissionDenied && token.empty())
+    remedy = "; no token was given: set SessionOptions::token, or name the agent's session file instead of its address";
+  if (why.code() == StatusCode::kProtocol) remedy = "; is it an agent of Wherry that listens there?";
+  return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
 }
 
 Result<fabric::RemoteKey> key_of(const fabric::Region& region) {
@@ -56,28 +71,46 @@ Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& opt
   std::string token;
   if (Status s = core->find_agent(options, deadline, at, token); !s) return s;
   auto socket = connect_tcp(at, deadline);
-  if (!socket) return socket.status();
+  if (!socket) {
+    if (core->info_.session_file.empty()) return socket.status();
+    return Status(socket.status().code(),
+                  fmt::format("{}, where the session file {} says it is: if that agent is gone, remove the file",
+                              socket.status().message(), core->info_.session_file));
+  }
   core->channel_ = FrameChannel(*std::move(socket));
-  if (Status s = core->handshake(options, token, deadline); !s) return s;
+  if (Status s = core->handshake(options, token, deadline); !s) return no_session(at, token, s);
   return core;
 }
 
 Status SessionCore::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at,
                                std::string& token) {
   std::string where = options.agent;
+  std::string why_embedded;
   if (where == "auto") {
     const char* named = std::getenv("WHERRY_AGENT");
-    if (named != nullptr && *named != 0)
+    if (named != nullptr && *named != 0) {
       where = named;
-    else if (read_session_file(default_session_file()))
+    } else {
       where = default_session_file();
-    else
-      where = "embedded";
+      const Status running = read_session_file(where).status();
+      // Only where no agent runs is one started: readers look for the data of a running one there.
+      if (running.code() == StatusCode::kNotFound || running.code() == StatusCode::kUnavailable) {
+        where = "embedded";
+        why_embedded = running.message();
+      } else if (!running.is_ok()) {
+        return {running.code(),
+                fmt::format("{} ($WHERRY_AGENT=embedded starts an agent of this program's own)", running.message())};
+      }
+    }
   }
   token = options.token;
   if (where == "embedded") {
     auto process = fabric::EmbeddedProcess::start(options.embedded, options.transport, deadline);
-    if (!process) return process.status();
+    if (!process) {
+      if (why_embedded.empty()) return process.status();
+      return {process.status().code(),
+              fmt::format("{}; none could be started either: {}", why_embedded, process.status().message())};
+    }
     embedded_ = *std::move(process);
     where = embedded_.session_file();
   } else if (where.find('/') == std::string::npos) {
@@ -87,7 +120,12 @@ Status SessionCore::find_agent(const SessionOptions& options, const Deadline& de
     }
   }
   auto file = read_session_file(where);
-  if (!file) return file.status();
+  if (!file) {
+    if (file.status().code() != StatusCode::kNotFound || where.find('/') != std::string::npos) return file.status();
+    return {
+        StatusCode::kNotFound,
+        fmt::format("no agent '{}': want auto, embedded, host:port, or the path of an agent's session file", where)};
+  }
   info_.session_file = where;
   at = {file->host, file->port};
   if (token.empty()) token = file->token;
@@ -174,9 +212,8 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
     return s;
 
   // Both directions come up: our ping, then the agent's put. Progress on both sides until the agent says so.
-  fabric::Completion pinged;
   const ByteView ping = std::as_bytes(std::span(&session_, 1));
-  if (Status s = endpoint_.send(fabric::kPingMessage, ping, pinged); !s) return s;
+  if (Status s = endpoint_.send(fabric::kPingMessage, ping, wired_); !s) return s;
   for (;;) {
     worker_->progress();
     auto next = channel_.try_receive();
@@ -185,13 +222,16 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
       if (Status s = expect(**next, ControlType::kAttached); !s) return s;
       break;
     }
-    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "no connection over the fabric in time"};
+    if (deadline.passed()) return no_fabric(greeting->transport);
     cpu_relax();
   }
   // Until UCX has finished wiring up, a message waits for progress calls, which an application that only looks at
   // ready() never makes: flush, so that the first offload leaves at once.
-  if (Status s = endpoint_.flush(pinged); !s) return s;
-  while (pinged.pending() != 0 && !deadline.passed()) worker_->progress();
+  if (Status s = endpoint_.flush(wired_); !s) return s;
+  while (wired_.pending() != 0) {
+    worker_->progress();
+    if (deadline.passed()) return no_fabric(greeting->transport);
+  }
 
   // Now sleep in recv and make no progress: gets that complete are one-sided.
   if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kAsleep), {}, deadline); !s) return s;
@@ -212,6 +252,9 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   }
   // A round trip through the agent: it has left the probe behind, whose memory goes now.
   auto hello_again = request("status", {});
+  const FabricLock lock(fabric_mutex_, shared());  // a progress thread runs already
+  *heap_probe = fabric::Region();
+  *alloc_probe = fabric::Region();
   return hello_again ? Status::ok() : hello_again.status();
 }
 

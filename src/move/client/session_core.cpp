@@ -3,39 +3,20 @@
 #include "move/client/session_core.hpp"
 
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
+#include "base/patience.hpp"
 
 namespace wherry::detail {
 
 namespace {
 
 constexpr std::size_t kRememberedFailures = 1024;
+constexpr std::size_t kMaxAnnouncements = 0xffff;  // and of dropped ids: what OffloadHeader can count
 constexpr std::uint64_t kLookAfterAgentNs = 1'000'000;
 constexpr std::uint64_t kSendPatienceNs = 20'000;  // of post() for a message that does not leave at once
-
-/// Waiting in three steps: spin while an answer may come any moment, then let others run, then sleep (a wake-up costs
-/// some 60 us).
-class Patience {
- public:
-  void pause() noexcept {
-    const std::uint64_t waited = now_ns() - since_;
-    if (waited < 50'000) {
-      cpu_relax();
-    } else if (waited < 2'000'000) {
-      sched_yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-  }
-
- private:
-  std::uint64_t since_ = now_ns();
-};
 
 }  // namespace
 
@@ -49,10 +30,8 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
     if (Status s = free_slot(slot, options.wait_for_ticket); !s) return s;
   }
   if (!broken_.is_ok()) return broken_;
-  if (slot.sent.pending() != 0) {  // the last offload from here is done, and UCX has not told us that its message left
-    progress();
-    if (slot.sent.pending() != 0) return Status::would_block();
-  }
+  if (!message_left(slot)) return Status::would_block();
+  limit_automatic();
 
   slot.ticket = ticket;
   hints.resize(flat.buffers.size(), kNoRegion);
@@ -69,10 +48,17 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
     buffer.region = region.id;
     ++region.in_flight;
     slot.regions.push_back(*index);
-    if (!region.announced) {
-      region.announced = true;
+    if (region.announced == 0) {
+      region.announced = ticket;
       announcements_.push_back({region.id, region.base, region.size, region.key});
     }
+  }
+  if (announcements_.size() > kMaxAnnouncements) {
+    undo(slot);
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} buffers in memory that the agent has not seen: at most {} in one offload; register "
+                              "the memory around them as one region",
+                              announcements_.size(), kMaxAnnouncements));
   }
   move::OffloadHeader header;
   header.session = session_;
@@ -83,15 +69,10 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   header.stream = stream;
   header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
-  const std::size_t drops = std::min<std::size_t>(dropped_.size(), 0xffff);
+  const std::size_t drops = std::min(dropped_.size(), kMaxAnnouncements);
   header.dropped_count = static_cast<std::uint16_t>(drops);
   header.region_count = static_cast<std::uint16_t>(announcements_.size());
   if (Status s = send(ticket, header, flat, slot, options.wait_for_ticket); !s) {
-    for (const auto& announced : announcements_) {
-      for (RegionEntry& region : regions_) {
-        if (region.used && region.id == announced.id) region.announced = false;
-      }
-    }
     undo(slot);
     return agent_gone() ? broken_ : s;
   }
@@ -165,144 +146,52 @@ Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
       pause.pause();
     }
   }
-  release(slot);
+  (void)release(slot);
   return Status::ok();
 }
 
-/// Nothing was sent: the slot and its regions are as before.
+/// Nothing was sent: the slot, its regions and what the agent knows of them are as before.
 void SessionCore::undo(Slot& slot) {
-  for (const std::uint32_t index : slot.regions) --regions_[index].in_flight;
-  slot.regions.clear();
-  slot.temporary.clear();
+  for (const std::uint32_t index : slot.regions) {
+    if (regions_[index].announced == slot.ticket) regions_[index].announced = 0;
+  }
+  let_go(slot);
   slot.ticket = 0;
 }
 
-/// The ticket is complete: what it held is free.
-void SessionCore::release(Slot& slot) {
-  const fabric::CompletionRecord& r = record(slot.ticket);
-  const std::uint64_t word = std::atomic_ref(record(slot.ticket).word).load(std::memory_order_acquire);
-  if (static_cast<StatusCode>(word & 0xff) != StatusCode::kOk) {
-    Status why = outcome_status(slot.ticket, word, r.detail);
-    if (first_unseen_.is_ok()) first_unseen_ = why;
-    failures_.emplace(slot.ticket, std::move(why));
-    if (failures_.size() > kRememberedFailures) failures_.erase(failures_.begin());
+/// The ticket is complete: what it held is free. Its outcome.
+Status SessionCore::release(Slot& slot) {
+  const std::uint64_t ticket = std::exchange(slot.ticket, 0);
+  let_go(slot);  // with the fabric lock, so what a progress thread wrote into the record before its word is seen, too
+  const fabric::CompletionRecord& r = record(ticket);
+  const std::uint64_t word = std::atomic_ref(record(ticket).word).load(std::memory_order_acquire);
+  if (static_cast<StatusCode>(word & 0xff) == StatusCode::kOk) return Status::ok();
+  Status why = outcome_status(ticket, word, r.detail);
+  if (first_unseen_.is_ok()) first_unseen_ = why;
+  failures_.emplace(ticket, why);
+  if (failures_.size() > kRememberedFailures) {
+    forgotten_ = std::max(forgotten_, failures_.begin()->first);
+    failures_.erase(failures_.begin());
   }
-  for (const std::uint32_t index : slot.regions) --regions_[index].in_flight;
-  slot.regions.clear();
-  slot.temporary.clear();
-  slot.ticket = 0;
+  return why;
 }
 
 void SessionCore::reap() {
   for (Slot& slot : slots_) {
-    if (slot.ticket != 0 && ready(slot.ticket)) release(slot);
-  }
-}
-
-// ---------------------------------------------------------------- regions
-
-std::uint32_t SessionCore::free_entry() {
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    if (!regions_[i].used) return i;
-  }
-  regions_.emplace_back();
-  return static_cast<std::uint32_t>(regions_.size() - 1);
-}
-
-Result<std::uint32_t> SessionCore::add_region(fabric::Region handle) {
-  Bytes key;
-  if (Status s = handle.pack_key(key); !s) return s;
-  const std::uint32_t index = free_entry();
-  RegionEntry& region = regions_[index];
-  region = {};
-  region.base = reinterpret_cast<std::uint64_t>(handle.data());
-  region.size = handle.size();
-  region.id = next_region_id_++;
-  region.used = true;
-  region.key = std::move(key);
-  region.handle = std::move(handle);
-  return index;
-}
-
-Status SessionCore::remove_region(std::uint32_t index) {
-  RegionEntry& region = regions_[index];
-  if (region.in_flight != 0) reap();
-  if (region.in_flight != 0 && !agent_gone()) {
-    return {
-        StatusCode::kFailedPrecondition,
-        fmt::format("{} offloads that read this memory are in flight: wait for their tickets first", region.in_flight)};
-  }
-  if (region.announced) dropped_.push_back(region.id);
-  region = {};
-  return Status::ok();
-}
-
-void SessionCore::remove_region_waiting(std::uint32_t index) {
-  Patience pause;
-  for (;;) {
-    if (remove_region(index)) return;
-    progress();
-    pause.pause();
-  }
-}
-
-Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,
-                                           Slot& slot) {
-  if (hint < regions_.size() && !regions_[hint].automatic && regions_[hint].contains(address, bytes)) return hint;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    if (!regions_[i].automatic && regions_[i].contains(address, bytes)) return hint = i;
-  }
-  return register_temporarily(address, bytes, slot);
-}
-
-/// Memory that nobody registered: registered until the ticket completes. UCX's own cache makes that cheap for memory
-/// seen before, and notices memory that was released and mapped again; the agent is told only when the key differs from
-/// the last one.
-Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
-  Result<fabric::Region> handle = Status(StatusCode::kInternal, "");
-  {
-    const FabricLock lock(fabric_mutex_, shared());
-    handle = context_->register_memory(reinterpret_cast<void*>(address), bytes);
-  }
-  if (!handle) return handle.status();
-  Bytes key;
-  if (Status s = handle->pack_key(key); !s) return s;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    RegionEntry& region = regions_[i];
-    if (region.used && region.automatic && region.base == address && region.size == bytes && region.key == key) {
-      region.last_use = next_ticket_;
-      slot.temporary.push_back(*std::move(handle));
-      return i;
-    }
-  }
-  if (automatic_count_ >= 1024) drop_automatic();
-  const std::uint32_t index = free_entry();
-  RegionEntry& region = regions_[index];
-  region = {};
-  region.base = address;
-  region.size = bytes;
-  region.id = next_region_id_++;
-  region.used = true;
-  region.automatic = true;
-  region.last_use = next_ticket_;
-  region.key = std::move(key);
-  ++automatic_count_;
-  slot.temporary.push_back(*std::move(handle));
-  return index;
-}
-
-/// Forgets the automatic entries that are not in use.
-void SessionCore::drop_automatic() {
-  reap();
-  for (RegionEntry& region : regions_) {
-    if (!region.used || !region.automatic || region.in_flight != 0) continue;
-    if (region.announced) dropped_.push_back(region.id);
-    region = {};
-    --automatic_count_;
+    if (slot.ticket != 0 && ready(slot.ticket)) (void)release(slot);
   }
 }
 
 // ---------------------------------------------------------------- waiting
+
+/// Whether UCX has read the message that was last sent from the slot. Its offload can be done before UCX says so.
+bool SessionCore::message_left(Slot& slot) {
+  const FabricLock lock(fabric_mutex_, shared());
+  if (slot.sent.pending() == 0) return true;
+  worker_->progress();
+  note_unsent();
+  return slot.sent.pending() == 0;
+}
 
 void SessionCore::progress() {
   const FabricLock lock(fabric_mutex_, shared());
@@ -313,7 +202,8 @@ void SessionCore::progress() {
 /// From any thread: progress for messages that have not left yet, unless somebody else makes it already.
 void SessionCore::nudge() noexcept {
   const std::unique_lock lock(fabric_mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || unsent_.load(std::memory_order_relaxed) == 0) return;
+  // Acquire: what the session's thread did before unsent_ rose was not under the lock.
+  if (!lock.owns_lock() || unsent_.load(std::memory_order_acquire) == 0) return;
   worker_->progress();
   note_unsent();
 }
@@ -340,7 +230,8 @@ bool SessionCore::agent_gone() {
 }
 
 const fabric::CompletionRecord* SessionCore::outcome(std::uint64_t ticket) const noexcept {
-  if (ticket == 0 || record(ticket).word >> 8 != ticket) return nullptr;
+  if (ticket == 0 || std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 != ticket)
+    return nullptr;
   return &record(ticket);
 }
 
@@ -387,11 +278,18 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket == ticket) {
     const bool had = !first_unseen_.is_ok();
-    release(slot);
-    if (!had) first_unseen_ = Status();  // seen: it is returned below
+    Status outcome = release(slot);
+    if (!had) first_unseen_ = Status();  // seen: it is returned here
+    return outcome;
   }
-  const auto failure = failures_.find(ticket);
-  return failure == failures_.end() ? Status::ok() : failure->second;
+  if (const auto failure = failures_.find(ticket); failure != failures_.end()) return failure->second;
+  if (ticket <= forgotten_) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("the outcome of offload {} is no longer known: only the latest {} failures are kept, and there "
+                        "were more since; wait for tickets sooner",
+                        ticket, kRememberedFailures)};
+  }
+  return Status::ok();
 }
 
 std::size_t SessionCore::in_flight() {
@@ -440,8 +338,7 @@ Result<Bytes> SessionCore::call(std::string_view service, std::string_view metho
       return std::move(response->payload);
     }
   }
-  if (s.code() == StatusCode::kUnavailable) (void)agent_gone();
-  return s;
+  return s.code() == StatusCode::kUnavailable && agent_gone() ? broken_ : s;
 }
 
 }  // namespace wherry::detail

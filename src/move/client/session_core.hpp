@@ -33,23 +33,32 @@ class SessionCore {
   struct RegionEntry {
     std::uint64_t base = 0, size = 0;
     std::uint32_t id = 0;         ///< on the wire; never reused
-    std::uint32_t in_flight = 0;  ///< tickets that read it
+    std::uint32_t in_flight = 0;  ///< buffers of tickets that read it
     bool used = false;            ///< this entry of the table is taken
-    bool announced = false;       ///< the agent has its key
-    bool automatic =
-        false;  ///< made for memory that nobody registered: valid only while an offload holds a registration
-    std::uint64_t last_use = 0;  ///< automatic: ticket, for replacement
+    bool automatic = false;  ///< of memory that nobody registered: valid only while an offload holds a registration
+    bool orphaned = false;   ///< its owner gave it up while it was read: it goes with the last ticket that reads it
+    std::uint64_t announced = 0;  ///< the ticket whose message told the agent its key; 0: none
     Bytes key;
     fabric::Region handle;  ///< automatic entries: none, tickets hold theirs
-    [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
-      return used && address >= base && bytes <= size && address - base <= size - bytes;
+    /// Whether offloads of that memory may use it.
+    [[nodiscard]] bool offers(std::uint64_t address, std::uint64_t bytes) const noexcept {
+      return used && !automatic && !orphaned && address >= base && bytes <= size && address - base <= size - bytes;
     }
   };
-  Result<std::uint32_t> add_region(fabric::Region handle);
+  /// Of remove_region_waiting, where the caller has no opinion.
+  static constexpr std::chrono::seconds kRemovePatience{10};
+  Result<std::uint32_t> allocate(std::size_t bytes);
+  Result<std::uint32_t> register_memory(void* data, std::size_t bytes);
+  /// kFailedPrecondition while the agent lives and tickets that read it are in flight.
   Status remove_region(std::uint32_t index);
-  void remove_region_waiting(std::uint32_t index);
+  /// Waits for those tickets. If `patience` runs out, the session keeps the region until they are done, and says so on
+  /// standard error; nobody may use `index` again either way.
+  void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
+  [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
+  /// The two halves of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
+  /// progress thread.
   [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
-  [[nodiscard]] std::uint32_t region_id(std::uint32_t index) const noexcept { return regions_[index].id; }
+  Result<std::uint32_t> add_region(Result<fabric::Region> handle);
 
   // ---- offloads
   Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
@@ -88,9 +97,11 @@ class SessionCore {
   }
   Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
+  void free_region(RegionEntry& region);
   std::uint32_t free_entry();
-  void drop_automatic();
-  void release(Slot& slot);
+  void limit_automatic();
+  void let_go(Slot& slot);
+  Status release(Slot& slot);
   Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat, Slot& slot,
               std::chrono::nanoseconds patience);
   Status send_over_fabric(std::uint64_t ticket, Slot& slot);
@@ -100,6 +111,7 @@ class SessionCore {
   bool agent_gone();
   Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
+  bool message_left(Slot& slot);
   void progress();
   void nudge() noexcept;
   void note_unsent();
@@ -113,6 +125,7 @@ class SessionCore {
   fabric::Endpoint endpoint_;
   fabric::Region completions_;
   fabric::Region mailbox_memory_;
+  fabric::Completion wired_;       ///< of the handshake's ping
   fabric::MailboxWriter mailbox_;  ///< none: messages go over the fabric
   fabric::CompletionRecord* records_ = nullptr;
   std::uint64_t mask_ = 0;
@@ -127,18 +140,19 @@ class SessionCore {
   std::size_t automatic_count_ = 0;
   std::vector<std::uint32_t> dropped_;  ///< ids that the agent may forget: told with the next offload
   std::vector<move::NewRegion> announcements_;
+  Bytes key_;      ///< of memory that nobody registered; reused
   Bytes message_;  ///< of the offload being posted; one buffer for all keeps it in the cache
 
   std::vector<Slot> slots_;
   std::uint64_t next_ticket_ = 1;
-  std::uint64_t oldest_ = 1;                  ///< every ticket before it is released
-  std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest few
+  std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest kRememberedFailures
+  std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
   Status first_unseen_;
 
-  // Who may call into the fabric: the session's thread, without a lock, as long as there is no progress thread and
-  // every message has left. While some have not (the agent's queue is full), ready() helps them along from any thread,
-  // so all take the lock. `unsent_` rises on the session's thread after its last call into the fabric, and falls under
-  // the lock.
+  // Who may call into the fabric, registering and unregistering memory included: the session's thread, without a lock,
+  // as long as there is no progress thread and every message has left. While some have not (the agent's queue is full),
+  // ready() helps them along from any thread, so all take the lock. `unsent_` rises on the session's thread after its
+  // last call into the fabric, and falls under the lock.
   std::mutex fabric_mutex_;
   bool threaded_ = false;
   std::vector<std::uint32_t> unsent_slots_;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client half against an agent: what a session keeps in order when calls fail, and the words of its errors.
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+
+#include "agent/testing.hpp"
+#include "base/socket.hpp"
+#include "fabric/control.hpp"
+#include "move/client/session_core.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::Child;
+using testing_support::eventually;
+using testing_support::TemporaryDirectory;
+using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
+using fabric::ControlType;
+
+using Buffers = std::vector<std::span<const std::byte>>;
+
+const Retention kLossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
+
+bool mapped(const void* page) {
+  unsigned char in_core = 0;
+  return mincore(const_cast<void*>(page), 1, &in_core) == 0;
+}
+
+void expect(const Status& s, StatusCode code, const std::vector<std::string>& words) {
+  EXPECT_EQ(s.code(), code) << s.message();
+  for (const auto& word : words) EXPECT_NE(s.message().find(word), std::string::npos) << word << " in: " << s.message();
+}
+
+// ---------------------------------------------------------------- posting
+
+TEST(Posts, FailedOne_ExpectTheRegionsThatItWouldHaveAnnouncedUsable) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "u", .strategy = Strategy::kRaw}, {});
+  ASSERT_TRUE(stream);
+  const std::string good(1000, 'x');
+  const std::string other(1000, 'y');
+  auto region = session.register_memory(good.data(), good.size());
+  ASSERT_TRUE(region);
+  const std::span<const std::byte> nowhere(static_cast<const std::byte*>(nullptr), 8);
+  const Buffers bad{std::as_bytes(std::span(good)), std::as_bytes(std::span(other)), nowhere};
+  for (int i = 0; i < 3; ++i) expect(stream->post_raw(bad).status(), StatusCode::kInvalidArgument, {"cannot register"});
+  EXPECT_EQ(session.in_flight(), 0U);
+  auto ticket = stream->post_raw(Buffers{std::as_bytes(std::span(good)), std::as_bytes(std::span(other))});
+  ASSERT_TRUE(ticket) << ticket.status().message();
+  const Status s = ticket->wait(10s);
+  EXPECT_TRUE(s) << s.message();
+  EXPECT_TRUE(region->unregister());
+}
+
+TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  detail::SessionCore& core = *session.core();
+  constexpr int kFailures = 1100;
+  std::vector<std::uint64_t> tickets;
+  move::FlatOffload none;
+  std::vector<std::uint32_t> hints;
+  for (int i = 0; i < kFailures; ++i) {
+    auto ticket = core.post(999, 0, none, hints, {.wait_for_ticket = 10s});
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    tickets.push_back(*ticket);
+  }
+  EXPECT_EQ(session.drain(10s).code(), StatusCode::kNotFound);
+  expect(core.wait(tickets.front(), 0s), StatusCode::kFailedPrecondition, {"offload 1 is no longer known", "1024"});
+  EXPECT_EQ(core.wait(tickets[kFailures - 1024], 0s).code(), StatusCode::kNotFound);
+  EXPECT_EQ(core.wait(tickets.back(), 0s).code(), StatusCode::kNotFound);
+  auto stream = session.open_stream({.name = "n"}, {field<double>("x")});
+  const std::vector<double> x(10);
+  EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
+  // Whoever waits first is told, however many failed meanwhile.
+  auto late = core.post(999, 0, none, hints, {});
+  ASSERT_TRUE(late);
+  EXPECT_EQ(core.wait(*late, 10s).code(), StatusCode::kNotFound);
+}
+
+// ---------------------------------------------------------------- memory
+
+TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  detail::SessionCore& core = *session.core();
+  auto stream = session.open_stream({.name = "g", .retention = kLossless}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const std::vector<double> x(1000);
+  ASSERT_TRUE(stream->post({Column(x)})->wait(10s));
+  constexpr std::size_t kBytes = 64 << 10;
+  auto index = core.allocate(kBytes);
+  ASSERT_TRUE(index);
+  std::byte* const data = core.region_data(*index);
+  const std::span rows(reinterpret_cast<const double*>(data), 100);
+  auto waiting = stream->post({Column(rows)}, {.deadline = 1s});  // the stream is full
+  ASSERT_TRUE(waiting);
+  testing::internal::CaptureStderr();
+  core.remove_region_waiting(*index, 50ms);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("wherry: warning: offloads in flight still read 1 buffers"),
+            std::string::npos);
+  EXPECT_TRUE(mapped(data)) << "freed under an offload's feet";
+  EXPECT_FALSE(waiting->ready());
+  // It is nobody's any more: new offloads from there do not use it.
+  auto stranger = stream->post({Column(rows)}, {.deadline = 2s});
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(waiting->wait(10s).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(mapped(data)) << "nobody reads it any more";
+  EXPECT_EQ(stranger->wait(10s).code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
+  auto agent = std::make_unique<ThreadAgent>();
+  Session session = agent->open();
+  auto stream = session.open_stream({.name = "g", .retention = kLossless}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  auto memory = session.allocate(8000);
+  ASSERT_TRUE(memory);
+  ASSERT_TRUE(stream->post({Column(memory->as<double>())})->wait(10s));
+  ASSERT_TRUE(stream->post({Column(memory->as<double>())}));  // waits for a reader
+  agent.reset();
+  const Deadline deadline(5s);
+  *memory = Memory();
+  EXPECT_FALSE(deadline.passed());
+}
+
+// ---------------------------------------------------------------- the progress thread
+
+/// Run under ThreadSanitizer: registering, unregistering and posting take turns with the progress thread.
+TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
+  AgentConfig config;
+  config.transport = Transport::kTcp;
+  config.flight = "off";
+  ThreadAgent agent(config);
+  SessionOptions options = agent.options();
+  options.max_tickets = 8;
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  ASSERT_EQ(session->info().heap, Verdict::kEmulated);
+  auto stream =
+      session->open_stream({.name = "t", .retention = {.frames = 2}}, {field<double>("x"), field<double>("y")});
+  ASSERT_TRUE(stream);
+  std::vector<std::vector<double>> heap(16);
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t rows = 1 + static_cast<std::size_t>(i * 37) % 500;
+    auto memory = session->allocate(rows * sizeof(double));
+    ASSERT_TRUE(memory);
+    std::ranges::fill(memory->as<double>(), i);
+    std::vector<double>& x = heap[static_cast<std::size_t>(i) % heap.size()];
+    x.assign(rows, i);
+    Result<Region> region = Status::would_block();
+    if (i % 3 != 0) region = session->register_memory(x.data(), rows * sizeof(double));
+    auto ticket = stream->post({Column(x), Column(memory->as<double>())}, {.wait_for_ticket = 20s});
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    // Now and then the destructors wait for the offload.
+    if (i % 2 == 0) {
+      const Status s = ticket->wait(20s);
+      ASSERT_TRUE(s) << s.message();
+      EXPECT_GT(ticket->transfer_ns(), 0U);
+    }
+  }
+  const Status s = session->drain(20s);
+  EXPECT_TRUE(s) << s.message();
+}
+
+// ---------------------------------------------------------------- opening
+
+class Opening : public testing::Test {
+ protected:
+  Opening() {
+    unsetenv("WHERRY_AGENT");
+    setenv("WHERRY_SESSION", path_.c_str(), 1);
+    options_.embedded.program = "/no/such/wherryd";
+    file_.pid = getpid();
+    file_.host = "127.0.0.1";
+    file_.port = 1;  // nobody listens there
+    file_.token = "secret";
+  }
+  ~Opening() override { unsetenv("WHERRY_SESSION"); }
+  [[nodiscard]] Status open() const { return Session::open(options_).status(); }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("agent.json");
+  SessionOptions options_;
+  SessionFile file_;
+};
+
+TEST_F(Opening, AutoWithoutAnAgent_ExpectOneStartedOrBothReasons) {
+  expect(open(), StatusCode::kNotFound, {path_, "does not exist", "none could be started", "/no/such/wherryd"});
+  file_.pid = [] {
+    Child child("/bin/true", {});
+    const int pid = child.pid();
+    child.wait();
+    return pid;
+  }();
+  ASSERT_TRUE(write_session_file(path_, file_));
+  expect(open(), StatusCode::kNotFound, {path_, "is not running any more", "none could be started"});
+}
+
+TEST_F(Opening, AutoWithASessionFileThatCannotBeUsed_ExpectAnErrorAndNoOtherAgent) {
+  ASSERT_TRUE(write_session_file(path_, file_));
+  expect(open(), StatusCode::kUnavailable, {"127.0.0.1:1", path_, "remove the file"});
+  chmod(path_.c_str(), 0644);
+  expect(open(), StatusCode::kPermissionDenied, {path_, "chmod 600", "WHERRY_AGENT=embedded"});
+  chmod(path_.c_str(), 0600);
+  std::ofstream(path_) << R"({"version": 7})";
+  expect(open(), StatusCode::kVersionMismatch, {path_, "version 7", "WHERRY_AGENT=embedded"});
+  std::ofstream(path_) << "garbage";
+  expect(open(), StatusCode::kProtocol, {path_, "is not a session file", "WHERRY_AGENT=embedded"});
+}
+
+TEST_F(Opening, NamesThatAreNone_ExpectWhatTheyMayBe) {
+  options_.agent = "nonsense";
+  expect(open(), StatusCode::kNotFound, {"no agent 'nonsense'", "host:port"});
+  options_.agent = "embedded";
+  options_.embedded.program = "/bin/false";
+  expect(open(), StatusCode::kUnavailable, {"/bin/false ended at once (exit status 1)"});
+}
+
+/// Something that listens and is no agent, or dies.
+Status open_against(const std::function<void(FrameChannel&)>& answer) {
+  auto listener = listen_tcp({"127.0.0.1", 0});
+  EXPECT_TRUE(listener);
+  SessionOptions options;
+  options.agent = "127.0.0.1:" + std::to_string(*local_port(*listener));
+  options.token = "secret";
+  std::thread server([&] {
+    Fd socket;
+    EXPECT_TRUE(eventually([&] { return (socket = Fd(accept(listener->get(), nullptr, nullptr))).get() >= 0; }));
+    FrameChannel channel(std::move(socket));
+    EXPECT_TRUE(channel.receive(Deadline(5s)));
+    answer(channel);
+  });
+  const Status s = Session::open(options).status();
+  server.join();
+  return s;
+}
+
+TEST_F(Opening, AgentDies_ExpectWhichAndThatItClosed) {
+  expect(open_against([](FrameChannel&) {}), StatusCode::kUnavailable,
+         {"no session with the agent at 127.0.0.1:", "closed the control connection"});
+}
+
+TEST_F(Opening, NotAnAgent_ExpectTheQuestion) {
+  expect(open_against([](FrameChannel& c) { (void)::send(c.fd(), "HTTP/1.1 400\r\n", 14, 0); }), StatusCode::kProtocol,
+         {"no session with the agent at 127.0.0.1:", "is it an agent of Wherry"});
+}
+
+TEST_F(Opening, AgentOfAnotherVersion_ExpectItsOwnWords) {
+  const auto answer = [](FrameChannel& c) {
+    const fabric::Failure failure{StatusCode::kVersionMismatch, "install the same version on both sides"};
+    EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(5s)));
+  };
+  expect(open_against(answer), StatusCode::kVersionMismatch,
+         {"no session with the agent at 127.0.0.1:", "install the same version on both sides"});
+}
+
+TEST_F(Opening, WrongOrNoToken_ExpectTheDifference) {
+  const ThreadAgent agent;
+  options_.agent = const_cast<ThreadAgent&>(agent).agent().address();
+  options_.token = "guess";
+  expect(open(), StatusCode::kPermissionDenied, {options_.agent, "wrong token"});
+  EXPECT_EQ(open().message().find("no token was given"), std::string::npos);
+  options_.token = "";
+  expect(open(), StatusCode::kPermissionDenied, {options_.agent, "no token was given", "SessionOptions::token"});
+}
+
+}  // namespace
+}  // namespace wherry
