@@ -140,6 +140,22 @@ std::vector<Approach> order_of(int round, std::size_t size) {
   return order;
 }
 
+/// Everybody's turn, once with the columns in the one block and once in the other: an even number of each, so that the
+/// median of one approach lies between the two.
+Samples contest_round(Contest& contest, int round, std::size_t size) {
+  Samples taken;
+  for (int turn = 0; turn < 2; ++turn) {
+    contest.swap_blocks();
+    for (const Approach approach : order_of(round + turn, size)) {
+      const Sample sample = contest.run(approach);
+      taken.host_us[approach].push_back(sample.host_us);
+      taken.fresh[approach].push_back(sample.fresh_gbps);
+      taken.gbps[approach].push_back(sample.gbps);
+    }
+  }
+  return taken;
+}
+
 Report::Bar ratio_of(const std::vector<double>& above, const std::vector<double>& below) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < above.size(); ++i) ratios.push_back(above[i] / below[i]);
@@ -177,20 +193,12 @@ void run_approaches(Bench& bench) {
       const int warm = 3;
       for (int round = -warm; round < rounds; ++round) {
         check_interrupted();
-        if (round % 2 == 0) contest.swap_blocks();
-        std::vector<Sample> taken[kApproaches];
-        for (const Approach approach : order_of(round, size)) taken[approach].push_back(contest.run(approach));
+        const Samples one = contest_round(contest, round, size);
         if (round < 0) continue;
         for (std::size_t approach = 0; approach < kApproaches; ++approach) {
-          std::vector<double> host_us, fresh, throughput;
-          for (const Sample& sample : taken[approach]) {
-            host_us.push_back(sample.host_us);
-            fresh.push_back(sample.fresh_gbps);
-            throughput.push_back(sample.gbps);
-          }
-          samples.host_us[approach].push_back(median(host_us));
-          samples.fresh[approach].push_back(median(fresh));
-          samples.gbps[approach].push_back(median(throughput));
+          samples.host_us[approach].push_back(median(one.host_us[approach]));
+          samples.fresh[approach].push_back(median(one.fresh[approach]));
+          samples.gbps[approach].push_back(median(one.gbps[approach]));
         }
       }
       for (std::size_t approach = 0; approach < kApproaches; ++approach) {

@@ -11,12 +11,15 @@
 // publishes the record's own, so the reader stops at the right place whatever the ring held a lap ago.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "base/bytes.hpp"
+#include "base/hot.hpp"
+#include "base/prefetch.hpp"
 
 namespace wherry::fabric {
 
@@ -67,9 +70,14 @@ class MailboxWriter : public Mailbox {
   [[nodiscard]] std::size_t largest() const noexcept { return static_cast<std::size_t>(capacity() / 4); }
   /// Where to write a payload of `bytes` (aligned to 8), or null: not now, the reader is behind. Publish it, or reserve
   /// again and forget it. Precondition: bytes <= largest().
-  std::byte* try_reserve(std::size_t bytes) noexcept;
+  WHERRY_HOT std::byte* try_reserve(std::size_t bytes) noexcept;
+  /// Starts to fetch the memory that a payload of `bytes` would go to.
+  void prefetch(std::size_t bytes) const noexcept {
+    const std::uint64_t room = capacity() - (written_ & mask_);
+    prefetch_for_writing(word_at(written_), static_cast<std::size_t>(std::min<std::uint64_t>(room, bytes + 2 * kWord)));
+  }
   /// Publishes the payload reserved last. `kind`: 1 to 254.
-  void publish(std::uint8_t kind) noexcept;
+  WHERRY_HOT void publish(std::uint8_t kind) noexcept;
 
  private:
   std::uint64_t written_ = 0;  ///< bytes, ever

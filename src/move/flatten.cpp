@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/hot.hpp"
+
 namespace wherry::move {
 namespace {
 
@@ -52,7 +54,7 @@ class Flattener {
 
   [[nodiscard]] BufferRef* buffers_end() const noexcept { return buffer_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] Status status(const Schema& schema) const;
+  [[nodiscard, gnu::cold, gnu::noinline]] Status status(const Schema& schema) const;
 
  private:
   void begin(std::uint32_t section) {
@@ -71,7 +73,7 @@ class Flattener {
 
   /// `rows` rows of the column from its row `start` on: what a sliced or nested parent leaves of it. Those two are
   /// within [0, kMost].
-  bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
+  WHERRY_HOT bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
     const std::uint32_t node = node_++;
     const NodeSpec& spec = plan_.nodes[node];
     if (column.length < 0 || column.offset < 0) return fail(node, Fault::kNegative, column.length, column.offset);
@@ -300,11 +302,15 @@ BufferRef* close_gaps(const Plan& plan, FlatOffload& out) {
 
 }  // namespace
 
+[[gnu::cold, gnu::noinline]] static Status wrong_column_count(std::size_t got, std::size_t wanted) {
+  return {StatusCode::kInvalidArgument,
+          "got " + std::to_string(got) + " columns for a schema of " + std::to_string(wanted) + " fields"};
+}
+
 Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out) {
   if (columns.size() != schema.size()) {
     out.clear();
-    return {StatusCode::kInvalidArgument, "got " + std::to_string(columns.size()) + " columns for a schema of " +
-                                              std::to_string(schema.size()) + " fields"};
+    return wrong_column_count(columns.size(), schema.size());
   }
   // Not cleared: what a warm call finds there is overwritten, which is cheaper than zeros first.
   out.nodes.resize(plan.nodes.size());

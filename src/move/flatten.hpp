@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/hot.hpp"
 #include "move/plan.hpp"
 #include "wherry/column.hpp"
 
@@ -48,6 +49,6 @@ struct FlatOffload {
 /// schema: count, negative length or offset, children shorter than their parent needs, a null pointer where bytes are
 /// needed, lengths that overflow, columns of unequal rows, falling offsets, a missing dictionary. `schema` is what
 /// `plan` was made from (used for names only).
-Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out);
+WHERRY_HOT Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out);
 
 }  // namespace wherry::move

@@ -64,11 +64,12 @@ inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 Status parse_offload(ByteView message, OffloadView& out);
 
 /// Size of the message that write_offload makes of these.
-std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
-                          std::span<const NewRegion> regions) noexcept;
+WHERRY_HOT std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
+                                     std::span<const NewRegion> regions) noexcept;
 /// Writes offload_bytes() bytes.
-void write_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
-                   std::span<const NewRegion> regions, std::byte* to) noexcept;
+WHERRY_HOT void write_offload(const OffloadHeader& header, const FlatOffload& flat,
+                              std::span<const std::uint32_t> dropped, std::span<const NewRegion> regions,
+                              std::byte* to) noexcept;
 /// The same into `out`, whose old contents go (capacity kept).
 void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                    std::span<const NewRegion> regions, Bytes& out);

@@ -2,6 +2,7 @@
 // The public classes: thin handles on SessionCore.
 #include <fmt/core.h>
 
+#include "base/hot.hpp"
 #include "move/client/session_core.hpp"
 
 namespace wherry {
@@ -124,11 +125,21 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
   if (s.options.strategy == Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
+  prefetch_for_writing(&s, sizeof s);
+  prefetch_for_writing(s.session, sizeof *s.session);
+  prefetch_hot_code();
+  prefetch(columns);
+  prefetch(std::span(s.plan.nodes));
+  prefetch(std::span(s.plan.buffers));
+  prefetch_for_writing(s.flat.nodes.data(), s.flat.nodes.size() * sizeof(move::NodeRef));
+  prefetch_for_writing(s.flat.buffers.data(), s.flat.buffers.size() * sizeof(move::BufferRef));
+  s.session->prefetch_for(s.hints, s.last_message_bytes);
   if (Status flat = move::flatten(s.schema, s.plan, columns, s.flat); !flat) return flat;
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
   auto ticket = s.session->post(s.id, rows, s.flat, s.hints, options);
   if (!ticket) return ticket.status();
   ++s.posted;
+  s.last_message_bytes = move::offload_bytes(s.flat, {}, {});
   return Ticket(s.session, *ticket);
 }
 

@@ -20,6 +20,7 @@ namespace {
 
 /// Some hundred offloads of 16 columns.
 constexpr std::size_t kMailboxBytes = std::size_t{256} << 10;
+constexpr std::size_t kBuffersAtHand = 32;
 
 std::string program_name() {
   std::error_code error;
@@ -179,6 +180,7 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
   records_ = reinterpret_cast<fabric::CompletionRecord*>(completions_.data());
   mask_ = options.max_tickets - 1;
   slots_.resize(options.max_tickets);
+  for (Slot& slot : slots_) slot.regions.reserve(kBuffersAtHand);  // so that no offload of ordinary size allocates
 
   // The two kinds of memory that users have. The heap probe must be ordinary memory: that is the point of it.
   constexpr std::size_t kProbeBytes = fabric::kProbeWords * sizeof(std::uint64_t);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/prefetch.hpp"
 #include "base/socket.hpp"
 #include "fabric/control.hpp"
 #include "fabric/embedded.hpp"
@@ -61,8 +62,19 @@ class SessionCore {
   Result<std::uint32_t> add_region(Result<fabric::Region> handle);
 
   // ---- offloads
-  Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
-                             std::vector<std::uint32_t>& hints, const OffloadOptions& options);
+  /// Starts to fetch what post() will need for these columns.
+  void prefetch_for(std::span<const std::uint32_t> hints, std::size_t message_bytes) noexcept {
+    for (const std::uint32_t hint : hints) {
+      if (hint < regions_.size()) __builtin_prefetch(&regions_[hint], 1);
+    }
+    const Slot& slot = slots_[next_ticket_ & mask_];
+    __builtin_prefetch(&slot, 1);
+    prefetch_for_writing(slot.regions.data(), hints.size_bytes());
+    __builtin_prefetch(&record(next_ticket_));
+    if (mailbox_) mailbox_.prefetch(message_bytes);
+  }
+  WHERRY_HOT Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
+                                        std::vector<std::uint32_t>& hints, const OffloadOptions& options);
   [[nodiscard]] bool ready(std::uint64_t ticket) noexcept {
     if (std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket) return true;
     if (unsent_.load(std::memory_order_relaxed) != 0) nudge();
@@ -95,15 +107,15 @@ class SessionCore {
   [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept {
     return records_[ticket & mask_];
   }
-  Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
+  WHERRY_HOT Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
   void free_region(RegionEntry& region);
   std::uint32_t free_entry();
   void limit_automatic();
   void let_go(Slot& slot);
-  Status release(Slot& slot);
-  Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat, Slot& slot,
-              std::chrono::nanoseconds patience);
+  WHERRY_HOT Status release(Slot& slot);
+  WHERRY_HOT Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat,
+                         Slot& slot, std::chrono::nanoseconds patience);
   Status send_over_fabric(std::uint64_t ticket, Slot& slot);
   void undo(Slot& slot);
   void reap();
@@ -182,6 +194,7 @@ class StreamCore {
   move::FlatOffload flat;            ///< reused
   std::vector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
+  std::size_t last_message_bytes = 0;
   bool open = true;
 };
 

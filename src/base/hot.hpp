@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of the host's hot path, kept together so that it can be fetched at once.
+//
+// An application streams through its data between two offloads, which leaves neither our code nor the page tables that
+// lead to it in any cache: taken one after the other, those misses cost several microseconds a call (measured: 6 of 8).
+// Functions marked WHERRY_HOT lie in one section, and prefetch_hot_code() asks for all of it.
+#pragma once
+
+#include "base/prefetch.hpp"
+
+#define WHERRY_HOT [[gnu::section("wherry_hot"), gnu::noinline]]
+
+// The linker makes these for a section whose name is an identifier.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const char __start_wherry_hot[];  // NOLINT(bugprone-reserved-identifier)
+[[gnu::visibility("hidden")]] extern const char __stop_wherry_hot[];   // NOLINT(bugprone-reserved-identifier)
+}
+
+namespace wherry {
+
+inline void prefetch_hot_code() noexcept {
+  prefetch(__start_wherry_hot, static_cast<std::size_t>(__stop_wherry_hot - __start_wherry_hot));
+}
+
+}  // namespace wherry

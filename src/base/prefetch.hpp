@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks for cache lines before they are needed. An application that streams through its data between two offloads leaves
+// nothing of ours in the caches: fetched one after the other, the lines of a call cost several microseconds; asked for
+// all at once, one.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace wherry {
+
+inline void prefetch(const void* data, std::size_t bytes) noexcept {
+  constexpr std::size_t kLine = 64;
+  const auto* at = static_cast<const char*>(data);
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i);
+}
+
+template <typename T>
+void prefetch(std::span<T> items) noexcept {
+  prefetch(items.data(), items.size_bytes());
+}
+
+/// For memory that is about to be written.
+inline void prefetch_for_writing(const void* data, std::size_t bytes) noexcept {
+  constexpr std::size_t kLine = 64;
+  const auto* at = static_cast<const char*>(data);
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i, 1);
+}
+
+}  // namespace wherry
