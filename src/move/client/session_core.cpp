@@ -84,8 +84,8 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
   const std::size_t drops = std::min<std::size_t>(dropped_.size(), 0xffff);
-  header.dropped_count = static_cast<std::uint16_t>(drops);
-  header.region_count = static_cast<std::uint16_t>(announcements_.size());
+  header.dropped_count = static_cast<std::uint32_t>(drops);
+  header.region_count = static_cast<std::uint32_t>(announcements_.size());
   if (Status s = send(ticket, header, flat, slot, options.wait_for_ticket); !s) {
     for (const auto& announced : announcements_) {
       for (RegionEntry& region : regions_) {
@@ -202,8 +202,10 @@ void SessionCore::reap() {
 // ---------------------------------------------------------------- regions
 
 std::uint32_t SessionCore::free_entry() {
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    if (!regions_[i].used) return i;
+  if (!free_entries_.empty()) {
+    const std::uint32_t index = free_entries_.back();
+    free_entries_.pop_back();
+    return index;
   }
   regions_.emplace_back();
   return static_cast<std::uint32_t>(regions_.size() - 1);
@@ -221,6 +223,7 @@ Result<std::uint32_t> SessionCore::add_region(fabric::Region handle) {
   region.used = true;
   region.key = std::move(key);
   region.handle = std::move(handle);
+  registered_.push_back(index);
   return index;
 }
 
@@ -234,6 +237,8 @@ Status SessionCore::remove_region(std::uint32_t index) {
   }
   if (region.announced) dropped_.push_back(region.id);
   region = {};
+  std::erase(registered_, index);
+  free_entries_.push_back(index);
   return Status::ok();
 }
 
@@ -249,8 +254,8 @@ void SessionCore::remove_region_waiting(std::uint32_t index) {
 Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,
                                            Slot& slot) {
   if (hint < regions_.size() && !regions_[hint].automatic && regions_[hint].contains(address, bytes)) return hint;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    if (!regions_[i].automatic && regions_[i].contains(address, bytes)) return hint = i;
+  for (const std::uint32_t i : registered_) {
+    if (regions_[i].contains(address, bytes)) return hint = i;
   }
   return register_temporarily(address, bytes, slot);
 }
@@ -267,15 +272,15 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   if (!handle) return handle.status();
   Bytes key;
   if (Status s = handle->pack_key(key); !s) return s;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    RegionEntry& region = regions_[i];
-    if (region.used && region.automatic && region.base == address && region.size == bytes && region.key == key) {
+  for (auto [it, end] = automatic_.equal_range(address); it != end; ++it) {
+    RegionEntry& region = regions_[it->second];
+    if (region.size == bytes && region.key == key) {
       region.last_use = next_ticket_;
       slot.temporary.push_back(*std::move(handle));
-      return i;
+      return it->second;
     }
   }
-  if (automatic_count_ >= 1024) drop_automatic();
+  if (automatic_.size() >= automatic_limit_) drop_automatic();
   const std::uint32_t index = free_entry();
   RegionEntry& region = regions_[index];
   region = {};
@@ -286,20 +291,23 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   region.automatic = true;
   region.last_use = next_ticket_;
   region.key = std::move(key);
-  ++automatic_count_;
+  automatic_.emplace(address, index);
   slot.temporary.push_back(*std::move(handle));
   return index;
 }
 
-/// Forgets the automatic entries that are not in use.
+/// Forgets the automatic entries that are not in use. Looks at all of them: not again before there are twice as many.
 void SessionCore::drop_automatic() {
   reap();
-  for (RegionEntry& region : regions_) {
-    if (!region.used || !region.automatic || region.in_flight != 0) continue;
+  std::erase_if(automatic_, [this](const auto& entry) {
+    RegionEntry& region = regions_[entry.second];
+    if (region.in_flight != 0) return false;
     if (region.announced) dropped_.push_back(region.id);
     region = {};
-    --automatic_count_;
-  }
+    free_entries_.push_back(entry.second);
+    return true;
+  });
+  automatic_limit_ = std::max(kAutomaticRegions, 2 * automatic_.size());
 }
 
 // ---------------------------------------------------------------- waiting
