@@ -73,6 +73,7 @@ class Planner {
     node.parent = parent;
     node.first_buffer = static_cast<std::uint32_t>(draft.buffers.size());
     node.buffer_count = buffer_count(format.kind);
+    node.nullable = field.nullable;
     draft.nodes.push_back(node);
     add_buffers(format.kind, static_cast<std::uint32_t>(index), draft);
 
@@ -104,6 +105,7 @@ class Planner {
     const std::int64_t id = next_dictionary_id_++;  // before the inner ones: ids are in pre-order, sections are not
     Draft draft;
     if (Status s = add(values, values_path, -1, depth + 1, draft); !s) return s;
+    draft.nodes.front().nullable = true;  // Arrow keeps no such flag of a dictionary's values
     return close(std::move(draft), id);
   }
 

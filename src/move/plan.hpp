@@ -41,6 +41,7 @@ struct NodeSpec {
   std::uint32_t section = 0;
   /// Index into Plan::sections: where the values of these indices are; -1: not indices.
   std::int32_t dictionary_section = -1;
+  bool nullable = true;  ///< of the field; the root of a dictionary: true
 };
 
 struct BufferSpec {
