@@ -63,8 +63,8 @@ struct StreamOptions {
   Strategy strategy = Strategy::kIpc;
   Retention retention;
   Sink sink;
-  /// Sizes, in bytes, of the offloads to come: the agent prepares destination memory for each before the first one
-  /// (paper 004 II-B).
+  /// Sizes, in bytes (of all buffers of an offload), of the offloads to come: the agent prepares destination memory for
+  /// each (paper 004 II-B), in its spare time from now on; what arrives earlier meets colder memory, and does not wait.
   std::vector<std::uint64_t> announced_bytes;
 };
 

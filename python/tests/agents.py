@@ -178,6 +178,8 @@ class LocalAgent:
                 "generation": 3,
                 "first": 0,
                 "evicted_unread": 0,
+                "sink_errors": 0,
+                "sink_error": "",
             }
             stream |= {
                 "next": len(self.frames),

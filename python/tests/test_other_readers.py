@@ -148,11 +148,6 @@ def test_nanoarrow(source: Source, kind: pa.DataType, strategy: str) -> None:
         assert table.equals(pa.Table.from_batches([wanted]))
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="BUG in IpcTemplate::place (layout.cpp): without rows, an offsets buffer of 0 bytes. Arrow's format wants "
-    "length + 1 offsets, its own writer writes one zero, and who reads the first offset all the same reads anything",
-)
 @pytest.mark.parametrize("strategy", ALIGNMENT)
 @pytest.mark.parametrize(("kind", "width"), [(pa.string(), 4), (pa.large_binary(), 8), (pa.list_(pa.int8()), 4)])
 def test_offsets_of_no_rows_are_one_zero(source: Source, kind: pa.DataType, width: int, strategy: str) -> None:

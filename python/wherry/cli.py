@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from wherry import _agent, _paths, bench_schema, reader
@@ -208,6 +209,13 @@ def _streams_table(found: list[reader.StreamStatus]) -> Table | str:
     table = Table("stream", "strategy", "state", box=None)
     for name in ("frames held", "of", "bytes held", "bytes moved"):
         table.add_column(name, justify="right")
+    failed = [
+        f"{stream.name}: {stream.sink_errors} frames did not become files; the first: {stream.sink_error}"
+        for stream in found
+        if stream.sink_errors
+    ]
+    if failed:
+        table.caption, table.caption_justify = escape("\n".join(failed)), "left"
     for stream in found:
         state = "open" if stream.open else "ended"
         counts = (

@@ -75,6 +75,10 @@ class StreamStatus:
     total_bytes: int
     evicted_unread: int
     """Frames that went before anybody had read them."""
+    sink_errors: int
+    """Frames that did not become a file, though the stream has a sink."""
+    sink_error: str
+    """Why the first of them did not; empty: all did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -541,7 +541,7 @@ void Agent::Impl::render_metrics() {
   out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(arena->capacity()));
   out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
-            static_cast<double>(arena->high_water()));
+            static_cast<double>(arena->touched()));
   for (const auto& service : services) service->metrics(out);
   const move::FileSinkStatus files = sink->status();
   out.counter("wherry_sink_files_total", "Files written.", files.files);

@@ -112,6 +112,34 @@ TEST(Raw, BuffersOfAnySizeBecomeRows) {
   EXPECT_EQ(wrong.status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(Raw, MoreUnregisteredBuffersThanSixteenBitsCount_ExpectARowEach) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto stream = session.open_stream({.name = "raw", .strategy = Strategy::kRaw}, {});
+  ASSERT_TRUE(stream) << stream.status().message();
+  constexpr std::size_t kBuffers = 70'000;
+  const std::vector<std::uint32_t> words = [] {
+    std::vector<std::uint32_t> v(kBuffers);
+    std::iota(v.begin(), v.end(), 0U);
+    return v;
+  }();
+  std::vector<std::span<const std::byte>> buffers;
+  for (const std::uint32_t& word : words) buffers.push_back(std::as_bytes(std::span(&word, 1)));
+  for (int again = 0; again < 2; ++again) {
+    auto ticket = stream->post_raw(buffers);
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    const Status s = ticket->wait(60s);
+    ASSERT_TRUE(s) << s.message();
+  }
+  const auto batches = read_all(agent.agent(), "raw");
+  ASSERT_EQ(batches.size(), 2U);
+  ASSERT_EQ(batches[1]->num_rows(), static_cast<std::int64_t>(kBuffers));
+  const auto& column = static_cast<const arrow::LargeBinaryArray&>(*batches[1]->column(0));
+  std::uint32_t last = 0;
+  std::memcpy(&last, column.GetView(kBuffers - 1).data(), sizeof last);
+  EXPECT_EQ(last, kBuffers - 1);
+}
+
 TEST(Tickets, ManyInFlightKeepTheirOrder) {
   ThreadAgent agent;
   Session session = agent.open();

@@ -29,14 +29,6 @@ constexpr std::size_t kPage = 4096;
 
 Status os_error(const std::string& what) { return {StatusCode::kUnavailable, what + ": " + std::strerror(errno)}; }
 
-/// Makes pages resident and writable. Their content is of no interest: they belong to an extent that nobody else sees.
-void touch(std::span<std::byte> bytes) {
-  if (::madvise(bytes.data(), bytes.size(), MADV_POPULATE_WRITE) == 0) return;
-  for (std::size_t at = 0; at < bytes.size(); at += kPage) {
-    *static_cast<volatile std::byte*>(bytes.data() + at) = std::byte{0};
-  }
-}
-
 }  // namespace
 
 Extent::Extent(Extent&& other) noexcept
@@ -109,7 +101,7 @@ Result<Extent> Arena::try_allocate(std::size_t bytes) {
                                                       " bytes are more than the whole memory budget of " +
                                                       std::to_string(capacity_) + " bytes");
   }
-  const std::size_t size = std::min(class_size(bytes), capacity_);
+  std::size_t size = std::min(class_size(bytes), capacity_);
   Extent extent;
   const std::lock_guard lock(mutex_);
   const std::optional<Free> found = take(size);
@@ -124,12 +116,15 @@ Result<Extent> Arena::try_allocate(std::size_t bytes) {
   return extent;
 }
 
-std::optional<Arena::Free> Arena::take(std::size_t size) {
+/// `size`: of what is wanted, then of what was found.
+std::optional<Arena::Free> Arena::take(std::size_t& size) {
   if (size > capacity_ - in_use_) return std::nullopt;  // so that a full arena is not coalesced again and again
-  std::vector<Free>& same = free_by_class_[size];
-  if (!same.empty()) {
-    const Free found = same.back();
-    same.pop_back();
+  for (auto warm = free_by_class_.lower_bound(size); warm != free_by_class_.end() && warm->first <= size + size / 2;
+       ++warm) {
+    if (warm->second.empty()) continue;
+    const Free found = warm->second.back();
+    warm->second.pop_back();
+    size = warm->first;
     return found;
   }
   if (size <= capacity_ - fresh_) return Free{std::exchange(fresh_, fresh_ + size), 0};
@@ -185,16 +180,12 @@ void Arena::release(const Free& extent, std::size_t size) noexcept {
   in_use_ -= size;
 }
 
-Status Arena::preallocate(std::size_t bytes, std::size_t count) {
-  std::vector<Extent> extents;
-  for (std::size_t i = 0; i < count; ++i) {
-    Result<Extent> extent = try_allocate(bytes);
-    if (!extent) return extent.status();
-    touch(extent->bytes());
-    extent->set_stamp(0);
-    extents.push_back(*std::move(extent));
+void Arena::touch(std::span<std::byte> bytes) noexcept {
+  if (::madvise(bytes.data(), bytes.size(), MADV_POPULATE_WRITE) == 0) return;
+  for (std::size_t at = 0; at < bytes.size(); at += kPage) {
+    auto* const byte = static_cast<volatile std::byte*>(bytes.data() + at);
+    *byte = *byte;
   }
-  return Status::ok();
 }
 
 std::size_t Arena::in_use() const noexcept {

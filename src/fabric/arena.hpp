@@ -59,12 +59,12 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   /// kWouldBlock when it does not fit now, kResourceExhausted when it never will. Sizes are rounded up to a class (four
   /// per doubling, whole pages) or, above the last class that fits, to the capacity; bytes() of the extent has that
-  /// size. Contents are undefined.
+  /// size. Where no extent of the class is free, one that is up to half as large again is taken before memory that
+  /// nobody ever touched: its pages are there. Contents are undefined.
   Result<Extent> try_allocate(std::size_t bytes);
-  /// Touches and keeps free extents so that `count` allocations of `bytes` later need neither page faults nor
-  /// splitting. kWouldBlock and kResourceExhausted as above; what was prepared until then stays prepared. Not for the
-  /// data thread: faults take microseconds.
-  Status preallocate(std::size_t bytes, std::size_t count);
+  /// Makes pages of an extent resident, so that who allocates it later meets no page fault. Overwrites nothing that
+  /// is resident already; takes some 100 us a MiB.
+  static void touch(std::span<std::byte> bytes) noexcept;
 
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return {base_, capacity_}; }
   [[nodiscard]] int read_only_fd() const noexcept { return read_only_fd_; }
@@ -83,7 +83,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
     std::uint64_t stamp;
   };
   void release(const Free& extent, std::size_t size) noexcept;
-  std::optional<Free> take(std::size_t size);
+  std::optional<Free> take(std::size_t& size);
   std::optional<std::uint64_t> take_best_fit(std::size_t size);
   void coalesce();
 

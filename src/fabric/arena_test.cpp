@@ -112,9 +112,15 @@ TEST(Arena, FreedSpaceJoinsTheFreshSpaceBehindIt) {
   EXPECT_EQ(arena->touched(), 64 * kKiB);
 }
 
-TEST(Arena, PreallocatedExtentsAreResidentAndReused) {
+TEST(Arena, TouchedExtentsAreResidentKeepTheirBytesAndAreReused) {
   const auto arena = make_arena(4 * kMiB);
-  ASSERT_TRUE(arena->preallocate(256 * kKiB, 3));
+  {
+    const Extent a = allocate(arena, 256 * kKiB), b = allocate(arena, 256 * kKiB), c = allocate(arena, 256 * kKiB);
+    std::memset(b.bytes().data(), 7, b.bytes().size());
+    for (const Extent* extent : {&a, &b, &c}) Arena::touch(extent->bytes());
+    EXPECT_EQ(b.bytes().front(), std::byte{7});
+    EXPECT_EQ(b.bytes().back(), std::byte{7});
+  }
   EXPECT_EQ(arena->in_use(), 0u);
   EXPECT_EQ(arena->touched(), 3 * 256 * kKiB);
   std::vector<unsigned char> resident(arena->capacity() / 4096);
@@ -122,8 +128,23 @@ TEST(Arena, PreallocatedExtentsAreResidentAndReused) {
   EXPECT_EQ(std::count_if(resident.begin(), resident.end(), [](unsigned char c) { return (c & 1) != 0; }), 3 * 64);
   const Extent a = allocate(arena, 256 * kKiB), b = allocate(arena, 250 * kKiB), c = allocate(arena, 256 * kKiB);
   EXPECT_EQ(arena->touched(), 3 * 256 * kKiB);
-  EXPECT_TRUE(arena->preallocate(kMiB, 4).is_would_block());
-  EXPECT_EQ(arena->preallocate(5 * kMiB, 1).code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Arena, AWarmExtentThatIsALittleTooLargeComesBeforeColdMemory) {
+  const auto arena = make_arena(4 * kMiB);
+  Extent large = allocate(arena, 256 * kKiB);
+  const auto* const at = large.bytes().data();
+  large = Extent();
+  const Extent small = allocate(arena, 180 * kKiB);
+  EXPECT_EQ(small.bytes().data(), at);
+  EXPECT_EQ(small.bytes().size(), 256 * kKiB);  // it goes back whole
+  EXPECT_EQ(arena->in_use(), 256 * kKiB);
+  EXPECT_EQ(arena->touched(), 256 * kKiB);
+  EXPECT_NE(allocate(arena, 128 * kKiB).bytes().data(), at);
+  large = allocate(arena, 512 * kKiB);
+  const auto* const much = large.bytes().data();
+  large = Extent();
+  EXPECT_NE(allocate(arena, 100 * kKiB).bytes().data(), much);  // far too large
 }
 
 TEST(Arena, TheReadOnlyDescriptorReadsAndDoesNotWrite) {

@@ -79,14 +79,19 @@ bool finish_offsets(std::span<std::byte> offsets, std::int64_t rebase, std::int6
 }  // namespace
 
 Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
-                      const FrameLayout& layout, std::span<std::byte> frame) {
+                      const FrameLayout& layout, std::span<std::byte> frame, std::uint64_t* at_fault) {
   std::size_t next = 0;
+  const auto fault = [&](StatusCode code, std::uint32_t at, const std::string& what) -> Status {
+    if (at_fault != nullptr) *at_fault = next - 1;
+    return {code, "node " + std::to_string(at) + ": " + what};
+  };
   for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferSpec& buffer = plan.buffers[i];
     const NodeSpec& spec = plan.nodes[buffer.node];
     NodeRef& node = nodes[buffer.node];
     if (buffer.kind == BufferKind::kValidity && node.null_count == 0) continue;  // absent: no BufferRef either
-    const std::int64_t rebase = buffers[next++].rebase;
+    const BufferRef& source = buffers[next++];
+    const std::int64_t rebase = source.rebase;
     const std::span<std::byte> bytes = frame.subspan(layout.buffers[i].offset, layout.buffers[i].bytes);
 
     switch (buffer.kind) {
@@ -100,19 +105,27 @@ Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<cons
         finish_bits(bytes, rebase, node.length);
         // The buffers of a node follow one another and its validity is the first: nobody needs the -1 any more.
         if (node.null_count < 0) node.null_count = node.length - count_set(bytes);
+        if (node.null_count > 0 && !spec.nullable) {
+          return fault(StatusCode::kInvalidArgument, buffer.node,
+                       std::to_string(node.null_count) + " of its " + std::to_string(node.length) +
+                           " rows are null, and its field is not nullable: open the stream with a field that is");
+        }
         break;
       case BufferKind::kOffsets: {
-        if (bytes.empty()) break;  // of no rows
+        if (source.bytes == 0) {  // of no rows
+          std::memset(bytes.data(), 0, bytes.size());
+          break;
+        }
         const auto selected = spec.kind == Kind::kBinary ? static_cast<std::int64_t>(layout.buffers[i + 1].bytes)
                                                          : nodes[buffer.node + 1].length;
         const bool honest = spec.width == sizeof(std::int32_t)
                                 ? finish_offsets<std::int32_t, std::uint32_t>(bytes, rebase, selected)
                                 : finish_offsets<std::int64_t, std::uint64_t>(bytes, rebase, selected);
         if (!honest) {
-          return {StatusCode::kSourceFault,
-                  "node " + std::to_string(buffer.node) + ": its first offset is not " + std::to_string(rebase) +
-                      " or its last not " + std::to_string(selected) +
-                      " more, as the offload said; did the application change it before the ticket was ready?"};
+          return fault(StatusCode::kSourceFault, buffer.node,
+                       "its first offset is not " + std::to_string(rebase) + " or its last not " +
+                           std::to_string(selected) +
+                           " more, as the offload said; did the application change it before the ticket was ready?");
         }
         break;
       }

@@ -173,7 +173,9 @@ void IpcTemplate::place(std::span<const NodeRef> nodes, std::span<const BufferRe
     for (std::uint32_t i = section.first_buffer; i < section.first_buffer + section.buffer_count; ++i) {
       const BufferSpec& spec = plan_.buffers[i];
       const bool absent = spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0;
-      const std::uint64_t bytes = absent ? 0 : (next++)->bytes;
+      std::uint64_t bytes = absent ? 0 : (next++)->bytes;
+      // Arrow's format wants length + 1 offsets. Who has no rows may send none: finish_buffers writes the zero.
+      if (spec.kind == BufferKind::kOffsets && bytes == 0) bytes = plan_.nodes[spec.node].width;
       out.buffers[i] = {at, bytes};
       at = align_up(at + bytes, alignment_);
     }

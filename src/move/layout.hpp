@@ -21,7 +21,7 @@ namespace wherry::move {
 
 struct Placement {
   std::uint64_t offset = 0;  ///< from the start of the frame
-  std::uint64_t bytes = 0;   ///< 0: absent or empty
+  std::uint64_t bytes = 0;   ///< 0: absent or empty (offsets never are: an array without rows has one, which is 0)
 };
 
 struct FrameLayout {
@@ -72,9 +72,10 @@ Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeR
 
 /// After all gets of a frame completed: shifts bitmaps whose rebase is not 0 and subtracts the first offset where it is
 /// not 0 (in place; nothing is touched for unsliced columns), counts unknown nulls into `nodes`, clears bits beyond the
-/// last row, and checks first and last offset of every variable-length node against the bytes of its data or the rows
-/// of its child (kSourceFault if they lie).
+/// last row, writes the offset that a sender of no rows left out, and checks first and last offset of every
+/// variable-length node against the bytes of its data or the rows of its child (kSourceFault if they lie) and that what
+/// is not nullable has no nulls (kInvalidArgument). On failure `at_fault`, if given, is the index into `buffers`.
 Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
-                      const FrameLayout& layout, std::span<std::byte> frame);
+                      const FrameLayout& layout, std::span<std::byte> frame, std::uint64_t* at_fault = nullptr);
 
 }  // namespace wherry::move

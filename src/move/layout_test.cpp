@@ -145,6 +145,60 @@ TEST(Frame, TouchesNothingOfUnslicedColumns) {
   for (const std::byte byte : frame) ASSERT_EQ(byte, std::byte{0xA5});
 }
 
+TEST(Frame, HasTheOneOffsetOfAnArrayWithoutRowsAlsoWhenNobodySentIt) {
+  const Schema schema = {utf8("s"), large_list("l", field<int>("item"))};
+  const Plan plan = *make_plan(schema);
+  const auto ipc = *IpcTemplate::make(schema, plan, 64);
+  std::vector<NodeRef> nodes = {{0, 0}, {0, 0}, {0, 0}};
+  const std::vector<BufferRef> buffers(4);
+  ASSERT_TRUE(check_offload(plan, 0, nodes, buffers));
+  FrameLayout layout;
+  ipc->place(nodes, buffers, layout);
+  const auto memory = page_aligned(layout.total_bytes);
+  const std::span<std::byte> frame(memory.get(), layout.total_bytes);
+  for (int again = 0; again < 2; ++again) {  // also where the metadata of such a frame stands already
+    std::memset(frame.data() + layout.body_offset[0], 0xA5, layout.body_bytes[0]);
+    ASSERT_TRUE(finish_buffers(plan, nodes, buffers, layout, frame));
+    for (const auto& [buffer, width] : {std::pair{1, 4}, std::pair{4, 8}}) {
+      const Placement& offsets = layout.buffers[static_cast<std::size_t>(buffer)];
+      ASSERT_EQ(offsets.bytes, static_cast<std::uint64_t>(width));
+      for (const std::byte byte : frame.subspan(offsets.offset, offsets.bytes)) EXPECT_EQ(byte, std::byte{0});
+    }
+  }
+}
+
+TEST(Frame, RefusesANullThatItsFieldDoesNotAllow) {
+  const std::uint8_t bits = 0b1011;
+  const std::vector<double> values(4, 1.0);
+  for (const bool nullable : {true, false}) {
+    for (const std::int64_t nulls : {std::int64_t{-1}, std::int64_t{1}}) {
+      const Schema schema = {field<int>("i"), struct_("s", {field<double>("x", nullable)})};
+      const Plan plan = *make_plan(schema);
+      const std::vector<int> ints(4);
+      std::vector<NodeRef> nodes = {{4, 0}, {4, 0}, {4, nulls}};
+      const auto at = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
+      const std::vector<BufferRef> buffers = {
+          {at(ints.data()), 16, 0, 0, 0}, {at(&bits), 1, 0, 0, 0}, {at(values.data()), 32, 0, 0, 0}};
+      ASSERT_TRUE(check_offload(plan, 4, nodes, buffers));
+      const auto ipc = *IpcTemplate::make(schema, plan, 64);
+      FrameLayout layout;
+      ipc->place(nodes, buffers, layout);
+      const auto memory = page_aligned(layout.total_bytes);
+      const std::span<std::byte> frame(memory.get(), layout.total_bytes);
+      get_all(plan, nodes, buffers, layout, frame);
+      std::uint64_t at_fault = 0;
+      const Status s = finish_buffers(plan, nodes, buffers, layout, frame, &at_fault);
+      if (nullable) {
+        EXPECT_TRUE(s) << s.to_string();
+        continue;
+      }
+      EXPECT_EQ(s.code(), StatusCode::kInvalidArgument);
+      EXPECT_NE(s.message().find("node 2"), std::string::npos) << s.message();
+      EXPECT_EQ(at_fault, 1u);
+    }
+  }
+}
+
 TEST(Frame, CarriesTheLargestFormatsThatAPlanTakes) {
   for (const char* format : {"w:268435455", "d:9,2147483647,32", "d:18,-2147483648,64", "tsn:no/such zone"}) {
     const Schema schema = {field("x", format), fixed_size_list("l", 2147483647, field("y", format))};

@@ -38,13 +38,13 @@ Status parse_offload(ByteView message, OffloadView& out) {
   out.buffers = view_of<BufferRef>(in.take(std::size_t{h.buffer_count} * sizeof(BufferRef)));
   out.dropped = view_of<std::uint32_t>(in.take(padded(std::size_t{h.dropped_count} * sizeof(std::uint32_t))));
   if (in.ok()) out.dropped = out.dropped.first(h.dropped_count);
-  for (unsigned i = 0; i < h.region_count && in.ok(); ++i) {
+  for (std::uint32_t i = 0; i < h.region_count && in.ok(); ++i) {
     const ByteView raw = in.take(sizeof(RegionHeader));
     if (!in.ok()) break;
     RegionHeader r;
     std::memcpy(&r, raw.data(), sizeof r);
     const ByteView key = in.take(padded(r.key_bytes));
-    if (!in.ok() || r.key_bytes == 0 || r.base + r.size < r.base) {
+    if (!in.ok() || r.key_bytes == 0 || r.key_bytes > kMaxKeyBytes || r.base + r.size < r.base) {
       return {StatusCode::kProtocol, "an offload message has a malformed region"};
     }
     out.regions.push_back({r.id, r.base, r.size, key.first(r.key_bytes)});

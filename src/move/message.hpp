@@ -26,10 +26,11 @@ struct OffloadHeader {
   std::uint32_t stream = 0;
   std::uint32_t node_count = 0;
   std::uint32_t buffer_count = 0;
-  std::uint16_t dropped_count = 0;
-  std::uint16_t region_count = 0;
+  std::uint32_t dropped_count = 0;
+  std::uint32_t region_count = 0;
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(OffloadHeader) == 56);
+static_assert(sizeof(OffloadHeader) == 64);
 
 /// A region that the agent has not seen yet: this, then key_bytes bytes of packed key, padded to 8.
 struct RegionHeader {
@@ -59,8 +60,11 @@ struct OffloadView {
 inline constexpr std::uint32_t kMaxOffloadNodes = 1U << 16;
 inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 
+inline constexpr std::uint32_t kMaxKeyBytes = 1U << 16;  ///< of one packed key; UCX's have some ten a transport
+
 /// Takes anything; kProtocol for what is not exactly one offload. `message` must be aligned to 8 bytes (UCX does; the
-/// caller copies otherwise). Leaves `out.regions` with its capacity.
+/// caller copies otherwise). Leaves `out.regions` with its capacity. `out.header` is set whenever the message is as
+/// long as one, also on failure: whose ticket it was.
 Status parse_offload(ByteView message, OffloadView& out);
 
 /// Size of the message that write_offload makes of these.

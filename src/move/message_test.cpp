@@ -16,8 +16,8 @@ Bytes some_offload(const FlatOffload& flat, std::span<const std::uint32_t> dropp
   header.rows = 3;
   header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
-  header.dropped_count = static_cast<std::uint16_t>(dropped.size());
-  header.region_count = static_cast<std::uint16_t>(regions.size());
+  header.dropped_count = static_cast<std::uint32_t>(dropped.size());
+  header.region_count = static_cast<std::uint32_t>(regions.size());
   Bytes out;
   build_offload(header, flat, dropped, regions, out);
   return out;
@@ -41,6 +41,32 @@ TEST(Offload, RoundTripsWithRegionsAndDrops) {
   ASSERT_EQ(view.regions.size(), 2U);
   EXPECT_EQ(view.regions[0].key.size(), 11U);
   for (std::size_t n = 0; n < message.size(); ++n) EXPECT_FALSE(parse_offload(ByteView(message).first(n), view)) << n;
+}
+
+TEST(Offload, ReceiveARegionForEachOfTheMostBuffers_ExpectAllOfThem) {
+  FlatOffload flat;
+  const Bytes key(5, std::byte{1});
+  std::vector<NewRegion> regions;
+  std::vector<std::uint32_t> dropped;
+  for (std::uint32_t i = 0; i < kMaxOffloadBuffers; ++i) {
+    flat.buffers.push_back({4096 + i, 1, i, 0, 0});
+    regions.push_back({i, 4096 + i, 1, key});
+    dropped.push_back(i + kMaxOffloadBuffers);
+  }
+  OffloadView view;
+  const Bytes message = some_offload(flat, dropped, regions);
+  ASSERT_TRUE(parse_offload(message, view));
+  ASSERT_EQ(view.regions.size(), kMaxOffloadBuffers);
+  EXPECT_EQ(view.regions.back().id, kMaxOffloadBuffers - 1);
+  EXPECT_EQ(view.dropped.back(), 2 * kMaxOffloadBuffers - 1);
+}
+
+TEST(Offload, ReceiveAnythingAsLongAsAHeader_ExpectItsTicketToBeKnown) {
+  Bytes message = some_offload({}, {}, {});
+  message.resize(message.size() + 8);  // and a little more than the counts say
+  OffloadView view;
+  EXPECT_EQ(parse_offload(message, view).code(), StatusCode::kProtocol);
+  EXPECT_EQ(view.header.ticket, 2U);
 }
 
 TEST(Offload, ReceiveAbsurdCounts_ExpectProtocolError) {

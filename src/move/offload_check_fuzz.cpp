@@ -123,7 +123,9 @@ void check_layout(const Plan& plan, const FlatOffload& offload, const FrameLayou
       const Placement& at = layout.buffers[i];
       const bool absent =
           plan.buffers[i].kind == BufferKind::kValidity && offload.nodes[plan.buffers[i].node].null_count == 0;
-      require(at.bytes == (absent ? 0 : offload.buffers[next++].bytes));
+      std::uint64_t bytes = absent ? 0 : offload.buffers[next++].bytes;
+      if (plan.buffers[i].kind == BufferKind::kOffsets && bytes == 0) bytes = plan.nodes[plan.buffers[i].node].width;
+      require(at.bytes == bytes);
       require(at.offset % alignment == 0 && at.offset >= end && at.bytes <= (std::uint64_t{1} << 48));
       end = at.offset + at.bytes;
     }

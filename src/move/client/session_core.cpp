@@ -14,7 +14,6 @@ namespace wherry::detail {
 namespace {
 
 constexpr std::size_t kRememberedFailures = 1024;
-constexpr std::size_t kMaxAnnouncements = 0xffff;  // and of dropped ids: what OffloadHeader can count
 constexpr std::uint64_t kLookAfterAgentNs = 1'000'000;
 constexpr std::uint64_t kSendPatienceNs = 20'000;  // of post() for a message that does not leave at once
 
@@ -53,13 +52,6 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
       announcements_.push_back({region.id, region.base, region.size, region.key});
     }
   }
-  if (announcements_.size() > kMaxAnnouncements) {
-    undo(slot);
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} buffers in memory that the agent has not seen: at most {} in one offload; register "
-                              "the memory around them as one region",
-                              announcements_.size(), kMaxAnnouncements));
-  }
   move::OffloadHeader header;
   header.session = session_;
   header.ticket = ticket;
@@ -69,9 +61,9 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   header.stream = stream;
   header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
-  const std::size_t drops = std::min(dropped_.size(), kMaxAnnouncements);
-  header.dropped_count = static_cast<std::uint16_t>(drops);
-  header.region_count = static_cast<std::uint16_t>(announcements_.size());
+  const std::size_t drops = std::min<std::size_t>(dropped_.size(), move::kMaxOffloadBuffers);
+  header.dropped_count = static_cast<std::uint32_t>(drops);
+  header.region_count = static_cast<std::uint32_t>(announcements_.size());
   if (Status s = send(ticket, header, flat, slot, options.wait_for_ticket); !s) {
     undo(slot);
     return agent_gone() ? broken_ : s;

@@ -24,6 +24,7 @@
 namespace wherry::detail {
 
 inline constexpr std::uint32_t kNoRegion = ~0U;
+inline constexpr std::size_t kAutomaticRegions = 1024;  ///< remembered, although nobody registered them
 
 class SessionCore {
  public:
@@ -109,7 +110,7 @@ class SessionCore {
   }
   WHERRY_HOT Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
-  void free_region(RegionEntry& region);
+  void free_region(std::uint32_t index);
   std::uint32_t free_entry();
   void limit_automatic();
   void let_go(Slot& slot);
@@ -149,8 +150,11 @@ class SessionCore {
 
   std::vector<RegionEntry> regions_;
   std::uint32_t next_region_id_ = 1;
-  std::size_t automatic_count_ = 0;
-  std::vector<std::uint32_t> dropped_;  ///< ids that the agent may forget: told with the next offload
+  std::vector<std::uint32_t> registered_;                            ///< entries that somebody registered
+  std::unordered_multimap<std::uint64_t, std::uint32_t> automatic_;  ///< the others, by address
+  std::vector<std::uint32_t> free_entries_;
+  std::size_t automatic_limit_ = kAutomaticRegions;  ///< of automatic_, then those not in use go
+  std::vector<std::uint32_t> dropped_;               ///< ids that the agent may forget: told with the next offload
   std::vector<move::NewRegion> announcements_;
   Bytes key_;      ///< of memory that nobody registered; reused
   Bytes message_;  ///< of the offload being posted; one buffer for all keeps it in the cache

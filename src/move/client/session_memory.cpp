@@ -11,13 +11,6 @@
 
 namespace wherry::detail {
 
-namespace {
-
-/// Of memory that nobody registered; the ones that no offload uses go when there are as many.
-constexpr std::size_t kAutomaticRegions = 1024;
-
-}  // namespace
-
 Result<std::uint32_t> SessionCore::allocate(std::size_t bytes) {
   const FabricLock lock(fabric_mutex_, shared());
   return add_region(context_->allocate(bytes));
@@ -29,8 +22,10 @@ Result<std::uint32_t> SessionCore::register_memory(void* data, std::size_t bytes
 }
 
 std::uint32_t SessionCore::free_entry() {
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    if (!regions_[i].used) return i;
+  if (!free_entries_.empty()) {
+    const std::uint32_t index = free_entries_.back();
+    free_entries_.pop_back();
+    return index;
   }
   regions_.emplace_back();
   return static_cast<std::uint32_t>(regions_.size() - 1);
@@ -49,13 +44,16 @@ Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> handle) {
   region.used = true;
   region.key = std::move(key);
   region.handle = *std::move(handle);
+  registered_.push_back(index);
   return index;
 }
 
-void SessionCore::free_region(RegionEntry& region) {
+void SessionCore::free_region(std::uint32_t index) {
+  RegionEntry& region = regions_[index];
   if (region.announced != 0) dropped_.push_back(region.id);
-  if (region.automatic) --automatic_count_;
+  if (!region.automatic) std::erase(registered_, index);
   region = {};
+  free_entries_.push_back(index);
 }
 
 Status SessionCore::remove_region(std::uint32_t index) {
@@ -68,7 +66,7 @@ Status SessionCore::remove_region(std::uint32_t index) {
                         std::ranges::count_if(slots_, reads))};
   }
   const FabricLock lock(fabric_mutex_, shared());
-  free_region(region);
+  free_region(index);
   return Status::ok();
 }
 
@@ -98,7 +96,7 @@ void SessionCore::let_go(Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   for (const std::uint32_t index : slot.regions) {
     RegionEntry& region = regions_[index];
-    if (--region.in_flight == 0 && region.orphaned) free_region(region);
+    if (--region.in_flight == 0 && region.orphaned) free_region(index);
   }
   slot.regions.clear();
   slot.temporary.clear();
@@ -107,7 +105,7 @@ void SessionCore::let_go(Slot& slot) {
 Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,
                                            Slot& slot) {
   if (hint < regions_.size() && regions_[hint].offers(address, bytes)) return hint;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
+  for (const std::uint32_t i : registered_) {
     if (regions_[i].offers(address, bytes)) return hint = i;
   }
   return register_temporarily(address, bytes, slot);
@@ -123,11 +121,11 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   if (!handle) return handle.status();
   key_.clear();
   if (Status s = handle->pack_key(key_); !s) return s;
-  for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-    const RegionEntry& region = regions_[i];
-    if (region.used && region.automatic && region.base == address && region.size == bytes && region.key == key_) {
+  for (auto [it, end] = automatic_.equal_range(address); it != end; ++it) {
+    const RegionEntry& region = regions_[it->second];
+    if (region.size == bytes && region.key == key_) {
       slot.temporary.push_back(*std::move(handle));
-      return i;
+      return it->second;
     }
   }
   const std::uint32_t index = free_entry();
@@ -138,19 +136,23 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   region.used = true;
   region.automatic = true;
   region.key = key_;
-  ++automatic_count_;
+  automatic_.emplace(address, index);
   slot.temporary.push_back(*std::move(handle));
   return index;
 }
 
-/// Forgets the automatic entries that are not in use, once there are many.
+/// Forgets the automatic entries that are not in use, once there are many. Looks at all of them: not again before there
+/// are twice as many.
 void SessionCore::limit_automatic() {
-  if (automatic_count_ < kAutomaticRegions) return;
+  if (automatic_.size() < automatic_limit_) return;
   reap();
   const FabricLock lock(fabric_mutex_, shared());
-  for (RegionEntry& region : regions_) {
-    if (region.used && region.automatic && region.in_flight == 0) free_region(region);
-  }
+  std::erase_if(automatic_, [this](const auto& entry) {
+    if (regions_[entry.second].in_flight != 0) return false;
+    free_region(entry.second);
+    return true;
+  });
+  automatic_limit_ = std::max(kAutomaticRegions, 2 * automatic_.size());
 }
 
 }  // namespace wherry::detail

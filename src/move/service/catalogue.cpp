@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "base/log.hpp"
+
 namespace wherry::move {
 namespace {
 
@@ -38,19 +40,64 @@ Catalogue::Entry* Catalogue::entry_of(const StreamInfo& stream) {
   return it == streams_.end() || it->second.info.get() != &stream ? nullptr : &it->second;
 }
 
-/// Moves the oldest frame that may go to `gone`, so that its memory is freed after the lock.
-bool Catalogue::evict(Entry& entry, std::vector<FramePtr>& gone) {
-  auto it = entry.frames.begin();
-  if (entry.info->retention.when_full == Retention::WhenFull::kWait) {
-    it = std::find_if(it, entry.frames.end(), [](const Held& held) { return held.read; });
-  }
-  if (it == entry.frames.end()) return false;
+/// The oldest frame that may go; `idle`: of those that only the catalogue holds.
+Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle) {
+  const bool any = which == May::kUnread || entry.info->retention.when_full == Retention::WhenFull::kEvict;
+  return std::find_if(entry.frames.begin(), entry.frames.end(),
+                      [&](const Held& held) { return (any || held.read) && (!idle || held.frame.use_count() == 1); });
+}
+
+/// Moves a frame to `gone`, so that its memory is freed after the lock.
+void Catalogue::take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone) {
   entry.rows -= it->frame->rows;
   entry.bytes -= it->frame->layout.total_bytes;
   entry.evicted_unread += it->read ? 0 : 1;
   gone.push_back(std::move(it->frame));
   entry.frames.erase(it);
+}
+
+bool Catalogue::evict(Entry& entry, std::vector<FramePtr>& gone) {
+  const auto it = oldest(entry, May::kByRule, false);
+  if (it == entry.frames.end()) return false;
+  take_out(entry, it, gone);
   return true;
+}
+
+/// Whose frame goes when `stream` needs memory; null: nobody's.
+Catalogue::Entry* Catalogue::yields_to(const StreamInfo& stream, May& which) {
+  which = May::kByRule;
+  Entry* const own = entry_of(stream);
+  if (own != nullptr && oldest(*own, which, true) != own->frames.end()) return own;
+  Entry* best = nullptr;
+  const auto look = [&](bool only_closed) {
+    std::uint64_t age = 0;
+    for (auto& [name, entry] : streams_) {
+      if (only_closed && entry.open) continue;
+      const auto it = oldest(entry, which, true);
+      if (it == entry.frames.end() || (best != nullptr && it->age > age)) continue;
+      best = &entry;
+      age = it->age;
+    }
+    return best != nullptr;
+  };
+  if (look(true) || look(false)) return best;
+  which = May::kUnread;
+  look(true);
+  return best;
+}
+
+/// Closed streams must not fill memory outside of the budget with what they say of themselves. Every now and then,
+/// since it looks at all of them.
+void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
+  if (generations_ < forgotten_at_ + kRememberedStreams) return;
+  forgotten_at_ = generations_;
+  for (auto it = streams_.begin(); it != streams_.end();) {
+    Entry& entry = it->second;
+    const std::uint64_t since = entry.open ? 0 : generations_ - entry.closed_at;
+    while (since > kClosedStreams && evict(entry, gone)) {
+    }
+    it = since > kRememberedStreams && entry.frames.empty() ? streams_.erase(it) : std::next(it);
+  }
 }
 
 /// The frame, counted apart: when the last copy of the result goes, memory may have come back.
@@ -64,6 +111,7 @@ FramePtr Catalogue::lend(FramePtr frame) const {
 
 Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
   Entry old;
+  std::vector<FramePtr> gone;
   {
     const std::lock_guard lock(mutex_);
     if (down_)
@@ -76,10 +124,12 @@ Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
     old = std::exchange(entry, Entry{});
     entry.info = std::move(info);
     entry.generation = ++generations_;
+    forget_closed(gone);
   }
   changed_.notify_all();
-  const bool freed = !old.frames.empty();
+  const bool freed = !old.frames.empty() || !gone.empty();
   old.frames.clear();
+  gone.clear();
   if (freed) room_hook_->call();
   return Status::ok();
 }
@@ -89,7 +139,7 @@ void Catalogue::close(const std::string& name) {
     const std::lock_guard lock(mutex_);
     const auto it = streams_.find(name);
     if (it == streams_.end()) return;
-    it->second.open = false;
+    if (std::exchange(it->second.open, false)) it->second.closed_at = generations_;
   }
   changed_.notify_all();
 }
@@ -105,14 +155,17 @@ void Catalogue::shut_down() {
 
 bool Catalogue::make_room(const StreamInfo& stream) {
   const Retention& rule = stream.retention;
-  if (rule.when_full == Retention::WhenFull::kEvict)
+  const bool evicts = rule.when_full == Retention::WhenFull::kEvict;
+  if (evicts && stream.sink.format == Sink::Format::kNone)
     return true;  // publish() evicts: readers keep the oldest frame until then
   std::vector<FramePtr> gone;
   bool room = true;
   {
     const std::lock_guard lock(mutex_);
     Entry* const entry = entry_of(stream);
-    while (entry != nullptr && room && is_full(rule, entry->frames.size(), entry->bytes)) room = evict(*entry, gone);
+    room = entry == nullptr || entry->sinking < kSinkQueue;
+    while (!evicts && entry != nullptr && room && is_full(rule, entry->frames.size(), entry->bytes))
+      room = evict(*entry, gone);
   }
   if (!gone.empty()) {
     gone.clear();
@@ -123,12 +176,23 @@ bool Catalogue::make_room(const StreamInfo& stream) {
 
 bool Catalogue::evict_one(const StreamInfo& stream) {
   std::vector<FramePtr> gone;
+  std::string lost;
   {
     const std::lock_guard lock(mutex_);
-    Entry* const entry = entry_of(stream);
-    if (entry == nullptr || !evict(*entry, gone)) return false;
+    May which = May::kByRule;
+    Entry* const entry = yields_to(stream, which);
+    if (entry == nullptr) return false;
+    if (which == May::kUnread && !std::exchange(entry->gave_way, true)) lost = entry->info->name;
+    take_out(*entry, oldest(*entry, which, true), gone);
   }
   gone.clear();
+  if (!lost.empty()) {
+    spdlog::warn(
+        "stream '{}' is closed and keeps frames until they are read, but the budget is full: unread ones go now, so "
+        "that "
+        "stream '{}' gets on; read them in time, or raise the budget",
+        lost, stream.name);
+  }
   room_hook_->call();
   return true;
 }
@@ -145,10 +209,11 @@ void Catalogue::publish(FramePtr frame) {
     entry->rows += frame->rows;
     entry->bytes += frame->layout.total_bytes;
     entry->total_bytes += frame->layout.total_bytes;
-    entry->frames.push_back({frame, false});
+    entry->frames.push_back({frame, false, ++ages_});
     while (is_over(entry->info->retention, entry->frames.size(), entry->bytes) && evict(*entry, gone)) {
     }
     if (frame->stream->sink.format != Sink::Format::kNone) sink = sink_hook_;
+    if (sink != nullptr && *sink) ++entry->sinking;
   }
   changed_.notify_all();
   if (!gone.empty()) {
@@ -171,6 +236,8 @@ StreamStatus Catalogue::status_of(const Entry& entry) {
   status.total_frames = entry.next;
   status.total_bytes = entry.total_bytes;
   status.evicted_unread = entry.evicted_unread;
+  status.sink_errors = entry.sink_errors;
+  status.sink_error = entry.sink_error;
   return status;
 }
 
@@ -197,7 +264,9 @@ Catalogue::Next Catalogue::next(const std::string& name, std::uint64_t sequence,
   std::unique_lock lock(mutex_);
   for (bool late = false;;) {
     const auto it = streams_.find(name);
-    if (it == streams_.end()) return {Next::What::kNoStream, nullptr, 0, generation};
+    if (it == streams_.end()) {  // it was there, for a reader that has a generation: it has ended, and is forgotten
+      return {generation == 0 ? Next::What::kNoStream : Next::What::kEnd, nullptr, 0, generation};
+    }
     const Entry& entry = it->second;
     if (generation == 0) generation = entry.generation;
     if (entry.generation != generation) return {Next::What::kEnd, nullptr, 0, generation};
@@ -225,6 +294,25 @@ void Catalogue::mark_read(const Frame& frame) {
     if (held == entry->frames.end() || held->frame.get() != &frame) return;
     held->read = true;
     if (entry->info->retention.when_full != Retention::WhenFull::kWait) return;
+  }
+  room_hook_->call();
+}
+
+void Catalogue::sunk(const Frame& frame, const Status& outcome) {
+  if (outcome) mark_read(frame);
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(*frame.stream);
+    if (entry != nullptr) {
+      --entry->sinking;
+      first = !outcome && entry->sink_errors++ == 0;
+      if (first) entry->sink_error = outcome.message();
+    }
+  }
+  if (first) {
+    spdlog::error("stream '{}': a frame did not become a file: {} (further ones of this stream are only counted)",
+                  frame.stream->name, outcome.message());
   }
   room_hook_->call();
 }

@@ -29,7 +29,13 @@ struct StreamStatus {
       0;  ///< which opening this is, of all that the catalogue saw (from 1): a name may be opened again
   /// Bytes are those of the frames' IPC streams, here and in Retention::bytes.
   std::uint64_t held_frames = 0, held_rows = 0, held_bytes = 0, total_frames = 0, total_bytes = 0, evicted_unread = 0;
+  std::uint64_t sink_errors = 0;  ///< frames that did not become a file
+  std::string sink_error;         ///< the first one's cause, which names the file
 };
+
+inline constexpr std::size_t kSinkQueue = 64;  ///< frames of one stream that may wait for its sink
+/// Closed streams that are remembered: by what they say of themselves, once they hold no frame; and with their frames.
+inline constexpr std::uint64_t kRememberedStreams = 256, kClosedStreams = 16384;
 
 class Catalogue {
  public:
@@ -43,11 +49,14 @@ class Catalogue {
   /// As close, for all of them; readers that wait are woken. Nothing can be opened afterwards.
   void shut_down();
 
-  /// Whether the retention rule lets another frame in now. False only for WhenFull::kWait streams that are full of
-  /// unread frames. Evicts what may go. Reserves nothing: with n offloads in flight a kWait stream can hold up to n - 1
-  /// frames more than its limit.
+  /// Whether the stream can take another frame now. False for WhenFull::kWait streams that are full of unread frames,
+  /// and for those with a sink that is kSinkQueue frames behind. Evicts what may go. Reserves nothing: with n offloads
+  /// in flight a stream can hold (and its sink be behind by) up to n - 1 frames more than its limit.
   bool make_room(const StreamInfo& stream);
-  /// The oldest frame of that stream that may go, goes: for a full budget. False if there is none.
+  /// For a full budget: one frame goes, so that `stream` can have its memory. False if there is none. The first of:
+  /// the stream's own oldest that may go by its rule; the oldest of closed streams that may; the oldest of all that
+  /// may; the oldest unread one of a closed WhenFull::kWait stream, which nobody may ever read. Frames that somebody
+  /// reads or writes to a file at the moment stay: their memory would not come back.
   bool evict_one(const StreamInfo& stream);
   /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always stays. Wakes
   /// followers; calls the sink hook. A frame of a stream that has been replaced in the meantime is dropped.
@@ -70,8 +79,11 @@ class Catalogue {
             std::uint64_t generation = 0);
   /// The frame has been read in full by somebody: under WhenFull::kWait it may go now.
   void mark_read(const Frame& frame);
+  /// The sink has done with a frame that it got: written, which counts as read, or not, and why. The first failure of a
+  /// stream is logged and kept in its status.
+  void sunk(const Frame& frame, const Status& outcome);
 
-  /// Called (without the lock) after each publish of a stream with a sink.
+  /// Called (without the lock) after each publish of a stream with a sink, which answers with sunk() in the end.
   void set_sink_hook(std::function<void(FramePtr)> hook);
   /// Called (without the lock, from any thread, readers' too) whenever frames went or may go, so that the service
   /// retries waiting offloads: should only wake it. A call that had begun before the hook was replaced may still be
@@ -82,16 +94,27 @@ class Catalogue {
   struct Held {
     FramePtr frame;
     bool read = false;
+    std::uint64_t age = 0;  ///< smaller: published earlier, whatever the stream
   };
   struct RoomHook;
   struct Entry {
     std::shared_ptr<const StreamInfo> info;
     bool open = true;
-    std::deque<Held> frames;  ///< sequences rise; gaps only where WhenFull::kWait let a frame go before an older one
+    std::deque<Held> frames;  ///< sequences rise; gaps where a frame went before an older one that was not free to go
+    std::uint64_t closed_at = 0;  ///< generations seen by then
     std::uint64_t generation = 0, next = 0, rows = 0, bytes = 0, total_bytes = 0, evicted_unread = 0;
+    std::uint64_t sinking = 0, sink_errors = 0;  ///< sinking: given to the sink, which has not said sunk() yet
+    std::string sink_error;
+    bool gave_way = false;  ///< it lost unread frames that it was to keep, and the log says so
   };
   Entry* entry_of(const StreamInfo& stream);
+  enum class May { kByRule, kUnread };  ///< kUnread: also what nobody has read
+  using Frames = std::deque<Held>;
+  static Frames::iterator oldest(Entry& entry, May which, bool idle);
+  static void take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone);
   static bool evict(Entry& entry, std::vector<FramePtr>& gone);
+  Entry* yields_to(const StreamInfo& stream, May& which);
+  void forget_closed(std::vector<FramePtr>& gone);
   static StreamStatus status_of(const Entry& entry);
   FramePtr lend(FramePtr frame) const;
 
@@ -100,7 +123,7 @@ class Catalogue {
   std::map<std::string, Entry> streams_;
   std::shared_ptr<const std::function<void(FramePtr)>> sink_hook_;
   std::shared_ptr<RoomHook> room_hook_;  ///< shared with frames that are lent, which may outlive the catalogue
-  std::uint64_t generations_ = 0;
+  std::uint64_t generations_ = 0, ages_ = 0, forgotten_at_ = 0;
   bool down_ = false;
 };
 

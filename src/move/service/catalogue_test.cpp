@@ -141,9 +141,90 @@ TEST_F(CatalogueTest, EvictOneTakesTheOldestOfThatStream) {
   EXPECT_TRUE(catalogue.evict_one(*info));
   EXPECT_EQ(catalogue.find("s")->first, 1u);
   EXPECT_TRUE(catalogue.evict_one(*info));
-  EXPECT_FALSE(catalogue.evict_one(*info));
   EXPECT_EQ(catalogue.find("t")->held_frames, 1u);
-  EXPECT_FALSE(catalogue.evict_one(*stream("nobody")));
+}
+
+TEST_F(CatalogueTest, WhoHasNothingToGiveTakesFromTheClosedThenFromTheOldestThenFromWhatNobodyMayEverRead) {
+  const auto poor = opened("poor"), rich = opened("rich"), gone = opened("gone");
+  const Retention wait{.frames = 9, .when_full = WhenFull::kWait};
+  const auto kept = opened("kept", wait), left = opened("left", wait);
+  publish(left, 0, 2);
+  publish(kept, 0, 2);
+  publish(rich, 0, 2);
+  publish(gone, 0, 1);
+  catalogue.close("gone");
+  catalogue.close("left");
+  const auto held = [&](const char* name) { return catalogue.find(name)->held_frames; };
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_EQ(held("gone"), 0u);
+  catalogue.mark_read(*catalogue.next("kept", 1, 0ms).frame);  // free to go, and older than those of "rich"
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_EQ(held("kept"), 1u);
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_EQ(catalogue.find("rich")->first, 1u);
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_EQ(held("rich"), 0u);
+  EXPECT_EQ(held("left"), 2u);
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_TRUE(catalogue.evict_one(*poor));
+  EXPECT_EQ(held("left"), 0u);
+  EXPECT_EQ(catalogue.find("left")->evicted_unread, 2u);
+  EXPECT_FALSE(catalogue.evict_one(*poor)) << "a live stream that waits keeps what nobody read";
+  EXPECT_EQ(held("kept"), 1u);
+}
+
+TEST_F(CatalogueTest, AFrameInSomebodysHandsIsNotGivenUpForMemory) {
+  const auto info = opened("s");
+  publish(info, 0, 3);
+  const auto reading = catalogue.next("s", 0, 0ms).frame;
+  EXPECT_TRUE(catalogue.evict_one(*info));
+  EXPECT_EQ(catalogue.next("s", 1, 0ms).frame->sequence, 2u);
+  EXPECT_TRUE(catalogue.evict_one(*info));
+  EXPECT_FALSE(catalogue.evict_one(*info));
+  EXPECT_EQ(catalogue.find("s")->first, 0u);
+}
+
+TEST_F(CatalogueTest, ClosedStreamsAreForgottenInTheEndAndTheirFollowersSeeTheEnd) {
+  const auto info = opened("first");
+  publish(info, 0, 2);
+  const std::uint64_t generation = catalogue.next("first", 0, 0ms).generation;
+  catalogue.close("first");
+  EXPECT_TRUE(catalogue.evict_one(*info) && catalogue.evict_one(*info));
+  EXPECT_EQ(catalogue.next("first", 0, 0ms, generation).skipped, 2u);
+  const auto holds = opened("holds");
+  publish(holds, 0, 1);
+  catalogue.close("holds");
+  for (std::uint64_t i = 0; i < 3 * kRememberedStreams; ++i) {
+    (void)opened("s" + std::to_string(i));
+    catalogue.close("s" + std::to_string(i));
+  }
+  EXPECT_LE(catalogue.list().size(), 2 * kRememberedStreams + 2);
+  EXPECT_FALSE(catalogue.find("first"));
+  EXPECT_EQ(catalogue.next("first", 1, 10s, generation).what, What::kEnd);
+  EXPECT_EQ(catalogue.next("first", 1, 10s).what, What::kNoStream);
+  EXPECT_EQ(catalogue.next("holds", 0, 0ms).what, What::kFrame) << "what can be read stays";
+  for (std::uint64_t i = 0; i < kClosedStreams + kRememberedStreams; ++i) {
+    (void)opened("t");
+    catalogue.close("t");
+  }
+  EXPECT_FALSE(catalogue.find("holds"));
+}
+
+TEST_F(CatalogueTest, ASinkThatLagsTakesNoMoreAndItsFirstFailureIsKept) {
+  std::vector<FramePtr> slow;
+  catalogue.set_sink_hook([&](FramePtr one) { slow.push_back(std::move(one)); });
+  const auto info = opened("s", {.frames = 2}, {Sink::Format::kArrow, "/tmp"}), plain = opened("p", {.frames = 2});
+  publish(info, 0, kSinkQueue - 1);
+  EXPECT_TRUE(catalogue.make_room(*info));
+  publish(info, kSinkQueue - 1, kSinkQueue);
+  EXPECT_FALSE(catalogue.make_room(*info));
+  EXPECT_TRUE(catalogue.make_room(*plain));
+  catalogue.sunk(*slow[0], Status::ok());
+  EXPECT_TRUE(catalogue.make_room(*info));
+  catalogue.sunk(*slow[1], {StatusCode::kUnavailable, "the disk is full"});
+  catalogue.sunk(*slow[2], {StatusCode::kUnavailable, "the disk is still full"});
+  EXPECT_EQ(catalogue.find("s")->sink_errors, 2u);
+  EXPECT_EQ(catalogue.find("s")->sink_error, "the disk is full");
 }
 
 TEST_F(CatalogueTest, ANameIsOpenOnceAndReplacedWhenClosed) {

@@ -21,7 +21,7 @@ struct FileSink::Impl {
   bool stopping = false;
   std::thread thread;
 
-  void push(FramePtr frame);
+  void push(Catalogue& catalogue, FramePtr frame);
   void run(Catalogue& catalogue);
   void fail(std::string what) {  // under the lock
     ++status.errors;
@@ -29,14 +29,22 @@ struct FileSink::Impl {
   }
 };
 
-void FileSink::Impl::push(FramePtr frame) {
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [this] { return stopping || queue.size() < kSinkQueue; });
-  if (stopping) return fail(frame_file_path(*frame) + ": not written, the file sink has stopped");
-  queue.push_back(std::move(frame));
-  ++status.queued;
-  lock.unlock();
+Status not_written(const Frame& frame) {
+  return {StatusCode::kUnavailable, frame_file_path(frame) + ": not written, the file sink has stopped"};
+}
+
+void FileSink::Impl::push(Catalogue& catalogue, FramePtr frame) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!stopping) {
+      queue.push_back(std::move(frame));
+      ++status.queued;
+    } else {
+      fail(not_written(*frame).message());
+    }
+  }
   changed.notify_all();
+  if (frame != nullptr) catalogue.sunk(*frame, not_written(*frame));
 }
 
 void FileSink::Impl::run(Catalogue& catalogue) {
@@ -50,14 +58,13 @@ void FileSink::Impl::run(Catalogue& catalogue) {
       frame = std::move(queue.front());
       queue.pop_front();
     }
-    changed.notify_all();
     Result<std::uint64_t> written = Status(StatusCode::kInternal, {});
     try {
       written = write_frame_file(frame);
     } catch (const std::exception& error) {  // no memory, say
       written = Status(StatusCode::kInternal, frame_file_path(*frame) + ": " + error.what());
     }
-    if (written) catalogue.mark_read(*frame);
+    catalogue.sunk(*frame, written.status());
     frame.reset();
     {
       const std::lock_guard lock(mutex);
@@ -76,14 +83,15 @@ void FileSink::Impl::run(Catalogue& catalogue) {
     const std::lock_guard lock(mutex);
     left.swap(queue);
     status.queued = 0;
-    for (const FramePtr& frame : left) fail(frame_file_path(*frame) + ": not written, the file sink has stopped");
+    for (const FramePtr& frame : left) fail(not_written(*frame).message());
   }
   changed.notify_all();
+  for (const FramePtr& frame : left) catalogue.sunk(*frame, not_written(*frame));
 }
 
 FileSink::FileSink(Catalogue& catalogue) : impl_(std::make_shared<Impl>()), catalogue_(catalogue) {
   impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->run(catalogue); });
-  catalogue.set_sink_hook([impl = impl_](FramePtr frame) { impl->push(std::move(frame)); });
+  catalogue.set_sink_hook([impl = impl_, &catalogue](FramePtr frame) { impl->push(catalogue, std::move(frame)); });
 }
 
 FileSink::~FileSink() { stop(); }

@@ -13,8 +13,6 @@
 
 namespace wherry::move {
 
-inline constexpr std::size_t kSinkQueue = 64;  ///< frames that may wait for the disk
-
 struct FileSinkStatus {
   std::uint64_t files = 0;   ///< written
   std::uint64_t bytes = 0;   ///< of those files
@@ -27,10 +25,10 @@ struct FileSinkStatus {
 /// missing), fsync, rename, fsync of the directory. A file that was written counts its frame as read; a frame whose
 /// file failed stays unread, so that a WhenFull::kWait stream holds it until somebody else reads it.
 ///
-/// Nothing is dropped: when kSinkQueue frames wait already, Catalogue::publish() (so the data thread, and in the end
-/// the host) waits until one of them is written. "arrow" is the Arrow IPC file format, written from the frame's memory
-/// without a copy. "parquet" (Snappy) is encoded and compressed here; its frames are checked in full first, since
-/// encoding follows every offset and index that the host sent.
+/// Nothing is dropped and nobody waits here: a stream that is kSinkQueue frames ahead of the disk gets no room for more
+/// (Catalogue::make_room), so in the end its host waits; other streams go on. "arrow" is the Arrow IPC file format,
+/// written from the frame's memory without a copy. "parquet" (Snappy) is encoded and compressed here; its frames are
+/// checked in full first, since encoding follows every offset and index that the host sent.
 class FileSink {
  public:
   /// Takes the catalogue's sink hook. The catalogue must outlive the sink.

@@ -109,7 +109,7 @@ TEST_F(FileSinkTest, StreamsWithoutASinkLeaveNoFiles) {
 TEST_F(FileSinkTest, AnEvictedFrameIsWrittenAllTheSame) {
   const auto info = opened(Sink::Format::kArrow, {.frames = 1});
   FileSink sink(catalogue);
-  for (std::uint64_t i = 0; i < 200; ++i) publish(info, i, 10);  // more than the queue holds: publish waits
+  for (std::uint64_t i = 0; i < 200; ++i) publish(info, i, 10);
   ASSERT_TRUE(sink.drain(60s));
   EXPECT_EQ(files().size(), 200u);
   EXPECT_EQ(sink.status().files, 200u);
@@ -140,6 +140,8 @@ TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
   EXPECT_EQ(sink.status().errors, 1u);
   EXPECT_NE(sink.status().last_error.find("s-00000000.arrow"), std::string::npos) << sink.status().last_error;
   EXPECT_FALSE(catalogue.make_room(*info));  // not read: it is not lost
+  EXPECT_EQ(catalogue.find("s")->sink_errors, 1u);
+  EXPECT_EQ(catalogue.find("s")->sink_error, sink.status().last_error);
   fs::remove(directory);
   const auto other = opened(Sink::Format::kArrow, {}, "t");
   publish(other, 0);
@@ -171,7 +173,7 @@ TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(FileSinkTest, StopUnblocksAPublisherAndSaysWhatWasNotWritten) {
+TEST_F(FileSinkTest, StopSaysWhatWasNotWritten) {
   const auto info = opened(Sink::Format::kArrow, {.frames = 1});
   fs::create_directories(directory);
   FileSink sink(catalogue);
@@ -185,6 +187,7 @@ TEST_F(FileSinkTest, StopUnblocksAPublisherAndSaysWhatWasNotWritten) {
   const FileSinkStatus status = sink.status();
   EXPECT_EQ(status.queued, 0u);
   EXPECT_EQ(files().size(), status.files);
+  EXPECT_EQ(catalogue.find("s")->sink_errors, status.errors);
   EXPECT_LE(status.files + status.errors, kFrames);  // what came after the hook was given back was not for the sink
   for (const auto& name : files()) EXPECT_EQ(read_arrow(directory / name)->num_rows(), 10);
   EXPECT_TRUE(sink.drain(0ms));
@@ -201,6 +204,13 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   const Status late = sink.drain(50ms);
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(sink.status().queued, 1u);
+  // Whoever publishes does not wait for it; whoever asks first is told that there is no room.
+  const auto other = opened(Sink::Format::kNone, {}, "other");
+  std::uint64_t sequence = 1;
+  for (; catalogue.make_room(*info) && sequence < 1000; ++sequence) publish(info, sequence, 1);
+  EXPECT_EQ(sequence, kSinkQueue);
+  publish(info, sequence, 1);  // of an offload that was under way
+  EXPECT_TRUE(catalogue.make_room(*other));
   const Fd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
   std::vector<char> sink_hole(1 << 20);
   for (int i = 0; i < 2000 && sink.status().queued != 0; ++i) {
@@ -209,6 +219,7 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   }
   EXPECT_TRUE(sink.drain(20s));
   EXPECT_EQ(sink.status().errors, 1u);  // a fifo cannot be synced
+  EXPECT_TRUE(catalogue.make_room(*info));
 }
 
 }  // namespace

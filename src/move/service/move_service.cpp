@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "move/service/announced.hpp"
 #include "move/service/state.hpp"
 
 namespace wherry::move {
@@ -16,9 +17,17 @@ namespace {
 constexpr std::uint32_t kPageAlignment = 4096;
 constexpr std::uint32_t kIpcAlignment = 64;
 constexpr std::size_t kMaxStreamsPerSession = 1024;
+constexpr std::size_t kAnnouncedFrames = 2;                   // of one size: one is read while the other arrives
+constexpr std::size_t kWarmUpBytes = std::size_t{512} << 10;  // at a time: about 50 us
 
 /// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
 std::uint32_t alignment_of(Strategy strategy) { return strategy == Strategy::kIpc ? kIpcAlignment : kPageAlignment; }
+
+Status check_announced(std::uint64_t bytes, std::size_t budget) {
+  if (bytes <= budget) return Status::ok();
+  return {StatusCode::kResourceExhausted,
+          fmt::format("offloads of {} bytes were announced; the agent's budget is {} bytes", bytes, budget)};
+}
 
 }  // namespace
 
@@ -97,17 +106,10 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   if (!ipc) return ipc.status();
   info->ipc = *std::move(ipc);
   for (const std::uint64_t bytes : request->options.announced_bytes) {
-    // The frame is the columns and a little more: alignment gaps and metadata.
-    const std::size_t overhead =
-        info->ipc->schema_message().size() + (info->plan.buffers.size() + 4) * (info->ipc->alignment() + 64);
-    if (bytes > arena_->capacity()) {
-      return Status(StatusCode::kResourceExhausted,
-                    fmt::format("offloads of {} bytes were announced; the agent's budget is {} bytes", bytes,
-                                arena_->capacity()));
-    }
-    if (Status s = arena_->preallocate(bytes + overhead, 2); !s && s.code() != StatusCode::kWouldBlock) return s;
+    if (Status s = check_announced(bytes, arena_->capacity()); !s) return s;
   }
   if (Status s = catalogue_.open(info); !s) return s;
+  for (const std::uint64_t bytes : request->options.announced_bytes) prepare_memory(*info, bytes);
   ++next_stream_;
   auto stream = std::make_unique<StreamState>();
   stream->info = info;
@@ -118,6 +120,35 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   Writer out;
   out.put(info->id);
   return std::move(out).take();
+}
+
+/// Sets memory aside for frames of offloads of about that many bytes, with and without validity where that makes a
+/// difference; poll() touches it.
+void MoveService::prepare_memory(const StreamInfo& info, std::uint64_t announced) {
+  std::size_t before = 0;
+  for (const bool validity : {false, true}) {
+    const std::size_t bytes = announced_frame_bytes(info, announced, validity);
+    if (Arena::class_size(bytes) == std::exchange(before, Arena::class_size(bytes))) continue;
+    for (std::size_t i = 0; i < kAnnouncedFrames; ++i) {
+      auto extent = arena_->try_allocate(bytes);
+      if (!extent) break;  // then there is nothing to prepare
+      cold_.push_back(*std::move(extent));
+    }
+  }
+}
+
+/// The next slice of what was announced: a new stream must not make all others wait while gigabytes become resident.
+bool MoveService::warm_up() {
+  if (cold_.empty()) return false;
+  const std::span<std::byte> bytes = cold_.front().bytes();
+  const std::size_t n = std::min(kWarmUpBytes, bytes.size() - warm_bytes_);
+  Arena::touch(bytes.subspan(warm_bytes_, n));
+  warm_bytes_ += n;
+  if (warm_bytes_ == bytes.size()) {
+    cold_.pop_front();
+    warm_bytes_ = 0;
+  }
+  return true;
 }
 
 Result<Bytes> MoveService::close_stream(SessionState& session, ByteView payload) {
@@ -175,7 +206,8 @@ void MoveService::metrics(fabric::MetricsWriter& out) const {
   out.counter("wherry_move_gets_total", "One-sided gets issued.", counters_.gets);
   out.counter("wherry_move_mapped_copies_total", "Transfers served by plain loads from mapped memory.",
               counters_.mapped_copies);
-  out.counter("wherry_move_busy_total", "Times that an offload had to wait for memory.", counters_.busy);
+  out.counter("wherry_move_busy_total", "Offloads that had to wait for memory, or for room in their stream.",
+              counters_.busy);
   out.counter("wherry_move_transfer_nanoseconds_total", "Time from first get to last byte placed, summed.",
               counters_.transfer_ns);
   out.gauge("wherry_move_queued", "Offloads accepted and not yet delivered.", static_cast<double>(queued));

@@ -26,8 +26,12 @@ struct MoveOptions {
   /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
   /// memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
-  /// What one client may have queued or in flight, in offloads, whatever it asks for.
+  /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
+  /// buffers take here (one offload may always be queued).
   std::uint32_t max_offloads_per_session = 4096;
+  std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
+  /// Bytes of one client's table of regions: some 300,000 of them.
+  std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
 
 class MoveService final : public fabric::Service {
@@ -51,20 +55,24 @@ class MoveService final : public fabric::Service {
   struct SessionState;
 
   Result<Bytes> open_stream(SessionState& session, ByteView payload);
+  void prepare_memory(const StreamInfo& info, std::uint64_t announced);
+  bool warm_up();
   Result<Bytes> close_stream(SessionState& session, ByteView payload);
   void retire(StreamState& stream);
   const fabric::RemoteRegion* region_of(SessionState& session, std::uint32_t id);
 
   // The path of an offload, in this order (transfer.cpp).
   void activate(StreamState& stream);
-  void learn_regions(SessionState& session);
+  Status learn_regions(SessionState& session);
+  static void free_regions(SessionState& session);
   Status admit(SessionState& session, StreamState& stream, Offload& offload);
-  bool evict_from_closed();
   bool try_start(StreamState& stream, Offload& offload);
+  bool must_wait(Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
-  Status issue(SessionState& session, Offload& offload, std::size_t bytes);
+  Status issue(SessionState& session, Offload& offload, std::size_t bytes, bool one_get);
   Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
-  void fail(StreamState& stream, Offload& offload, const Status& why);
+  static void stop_moving(StreamState& stream, Offload& offload);
+  static void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
   void place(StreamState& stream, Offload& offload);
   void settle(StreamState& stream);
   void recover(SessionState& session);
@@ -77,7 +85,10 @@ class MoveService final : public fabric::Service {
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
-  OffloadView view_;                             ///< reused by on_message
+  std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
+  std::size_t warm_bytes_ = 0;                   ///< of the first of them
+  std::uint32_t polls_ = 0;
+  OffloadView view_;  ///< reused by on_message
   CopyChooser copier_;
   std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
   Bytes aligned_;

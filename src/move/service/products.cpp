@@ -8,7 +8,6 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
@@ -23,13 +22,6 @@ namespace {
 
 constexpr std::size_t kSpareStructs = 16;  ///< as many as frames are kept by default
 
-/// The offsets of an array without rows, whose sender left them out: Arrow allows that, some consumers still read one.
-alignas(64) constexpr std::array<std::int64_t, 8> kNoOffsets{};
-
-bool is_borrowed_zero(const std::uint8_t* data) noexcept {
-  return data == reinterpret_cast<const std::uint8_t*>(kNoOffsets.data());
-}
-
 /// Where a buffer of the plan lies and how long it is.
 struct Piece {
   const std::byte* data = nullptr;
@@ -42,9 +34,6 @@ Piece piece_of(const Plan& plan, std::size_t buffer, std::span<const NodeRef> no
   const BufferSpec& spec = plan.buffers[buffer];
   const Placement& placed = layout.buffers[buffer];
   if (spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0) return {};
-  if (spec.kind == BufferKind::kOffsets && placed.bytes == 0) {
-    return {reinterpret_cast<const std::byte*>(kNoOffsets.data()), plan.nodes[spec.node].width};
-  }
   return {base + placed.offset, placed.bytes};
 }
 
@@ -65,7 +54,7 @@ std::shared_ptr<arrow::ArrayData> owning(const arrow::ArrayData& borrowed,
                                          const std::shared_ptr<arrow::Buffer>& memory) {
   auto data = std::make_shared<arrow::ArrayData>(borrowed);
   for (std::shared_ptr<arrow::Buffer>& buffer : data->buffers) {
-    if (buffer == nullptr || is_borrowed_zero(buffer->data())) continue;
+    if (buffer == nullptr) continue;
     buffer = arrow::SliceBuffer(memory, buffer->data() - memory->data(), buffer->size());
   }
   for (std::shared_ptr<arrow::ArrayData>& child : data->child_data) child = owning(*child, memory);

@@ -57,9 +57,8 @@ std::shared_ptr<Frame> frame_of(const std::shared_ptr<Arena>& memory, std::share
 
 void expect_inside(const arrow::ArrayData& data, const Frame& frame) {
   const auto bytes = std::as_bytes(frame.extent.bytes().first(frame.layout.total_bytes));
-  const bool no_rows = data.length == 0;  // then offsets may be a constant
   for (const auto& buffer : data.buffers) {
-    if (buffer == nullptr || buffer->size() == 0 || no_rows) continue;
+    if (buffer == nullptr || buffer->size() == 0) continue;
     const auto* address = reinterpret_cast<const std::byte*>(buffer->address());
     EXPECT_GE(address, bytes.data()) << "a buffer was copied";
     EXPECT_LE(address + buffer->size(), bytes.data() + bytes.size()) << "a buffer was copied";

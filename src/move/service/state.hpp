@@ -25,7 +25,11 @@ struct MoveService::Offload {
   std::uint64_t ticket = 0, tag = 0, rows = 0;
   std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
   std::uint64_t source_bytes = 0;
-  std::uint64_t shape = 0;  ///< of its frame, see StreamState::shape; 0: not known beforehand
+  std::uint64_t shape = 0;         ///< of its frame, see StreamState::shape; 0: not known beforehand
+  std::uint64_t queued_bytes = 0;  ///< of its own lists here, see SessionState::queued_bytes
+  std::uint64_t start = 0;         ///< which of its session's starts it was
+  bool waited = false;             ///< for memory or for room in its stream; counted
+  bool suspect = false;            ///< its gets were in flight when one failed, see MoveService::recover
 
   std::vector<NodeRef> nodes;
   std::vector<BufferRef> buffers;          ///< as the client sent them
@@ -36,11 +40,16 @@ struct MoveService::Offload {
   fabric::Completion done;
   std::uint32_t at_buffer = 0;  ///< next get: this buffer ...
   std::uint64_t at_offset = 0;  ///< ... from this byte on
+  std::uint32_t last_get = 0;   ///< the buffer of the get that was issued last
   std::uint64_t started_ns = 0;
 
   StatusCode code = StatusCode::kOk;
   std::uint64_t detail = 0;
 
+  /// What the lists of an offload of these counts take: nodes, buffers, destinations.
+  static std::uint64_t bytes_of(std::uint64_t node_count, std::uint64_t buffer_count) noexcept {
+    return node_count * sizeof(NodeRef) + buffer_count * (sizeof(BufferRef) + sizeof(std::uint64_t));
+  }
   [[nodiscard]] bool all_issued() const noexcept { return at_buffer == buffers.size(); }
   void rewind() noexcept {
     at_buffer = 0;
@@ -76,16 +85,26 @@ struct MoveService::SessionState {
     Bytes key;
     std::uint32_t epoch = 0;  ///< of the connection that `remote` belongs to
     fabric::RemoteRegion remote;
+    /// What an entry takes in the table, the table's own part included.
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return sizeof(RegionState) + 64 + key.size(); }
+  };
+  struct DroppedRegion {
+    RegionState region;
+    std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
   fabric::Peer* peer = nullptr;
   std::unordered_map<std::uint32_t, RegionState> regions;
-  std::vector<RegionState> dropped;  ///< not needed by the client any more; freed when nothing moves
+  std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
+  std::uint64_t region_bytes = 0;     ///< of both
   std::unordered_map<std::uint32_t, std::unique_ptr<StreamState>> streams;
-  std::uint32_t offloads = 0;  ///< in all queues
+  std::uint32_t offloads = 0;      ///< in all queues
+  std::uint64_t queued_bytes = 0;  ///< that their lists take
+  std::uint64_t starts = 0;
   std::uint32_t moving = 0;
-  Offload* fault = nullptr;  ///< its get failed: the connection must be made anew once nothing is in flight
-  bool reconnect = false;
-  bool lost = false;  ///< it cannot be reached any more; the control connection will say so soon
+  bool reconnect = false;      ///< a get failed: the connection must be made anew once nothing is in flight
+  std::uint32_t suspects = 0;  ///< offloads that must start again one at a time; no other starts meanwhile
+  Offload* trial = nullptr;    ///< the one whose turn it is
+  bool lost = false;           ///< it cannot be reached any more; the control connection will say so soon
 };
 
 }  // namespace wherry::move

@@ -19,7 +19,9 @@ std::string streams_json(const std::vector<StreamStatus>& streams) {
                    {"held_bytes", stream.held_bytes},
                    {"total_frames", stream.total_frames},
                    {"total_bytes", stream.total_bytes},
-                   {"evicted_unread", stream.evicted_unread}});
+                   {"evicted_unread", stream.evicted_unread},
+                   {"sink_errors", stream.sink_errors},
+                   {"sink_error", stream.sink_error}});
   }
   return all.dump();
 }

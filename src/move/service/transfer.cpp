@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The path of one offload through the agent: message -> admitted -> memory -> gets -> placed -> published -> completed.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::uint32_t kMovingPerStream = 16;  // offloads whose gets may be in flight at once
 constexpr std::size_t kSpareOffloads = 64;
+constexpr std::uint32_t kWarmUpEvery = 64;                   // polls
+constexpr std::size_t kSpareBytes = std::size_t{256} << 10;  // that the lists of one may keep
 
 std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
   std::uint64_t sum = 0;
@@ -30,23 +34,29 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
     aligned_.assign(message.begin(), message.end());
     message = aligned_;
   }
-  if (Status s = parse_offload(message, view_); !s) {
-    ++counters_.refused;
-    spdlog::warn("{} (pid {}): {}", peer.name(), peer.pid(), s.message());
+  const Status parsed = parse_offload(message, view_);
+  if (!parsed) spdlog::warn("{} (pid {}): {}", peer.name(), peer.pid(), parsed.message());
+  if (message.size() < sizeof(OffloadHeader)) {
+    ++counters_.refused;  // nobody knows which ticket
     return;
   }
-  learn_regions(session);
   const OffloadHeader header = view_.header;  // a copy: refusing may run another on_message, which parses into view_
   const auto refuse = [&](StatusCode code, std::uint64_t detail) {
     ++counters_.refused;
-    peer.complete(header.ticket, code, {.detail = detail});
+    if (header.ticket != 0) peer.complete(header.ticket, code, {.detail = detail});
   };
+  const Status learned = parsed ? learn_regions(session) : parsed;
   const auto it = session.streams.find(header.stream);
-  if (it == session.streams.end()) return refuse(StatusCode::kNotFound, 0);
+  if (it == session.streams.end()) return refuse(parsed ? StatusCode::kNotFound : parsed.code(), 0);
   StreamState& stream = *it->second;
   ++stream.received;
   activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
-  if (session.offloads >= options_.max_offloads_per_session) return refuse(StatusCode::kResourceExhausted, 0);
+  if (!learned) return refuse(learned.code(), 0);
+  const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
+  if (session.offloads >= options_.max_offloads_per_session ||
+      (session.offloads != 0 && session.queued_bytes + queued_bytes > options_.max_queued_bytes_per_session)) {
+    return refuse(StatusCode::kResourceExhausted, 0);
+  }
 
   std::unique_ptr<Offload> offload;
   if (spare_.empty()) {
@@ -59,6 +69,8 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
     spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, header.ticket, s.message());
     return refuse(s.code(), offload->detail);
   }
+  offload->queued_bytes = queued_bytes;
+  session.queued_bytes += queued_bytes;
   stream.queue.push_back(std::move(offload));
   ++session.offloads;
 }
@@ -68,15 +80,47 @@ void MoveService::activate(StreamState& stream) {
   active_.push_back(&stream);
 }
 
-void MoveService::learn_regions(SessionState& session) {
+Status MoveService::learn_regions(SessionState& session) {
+  // Gets in flight may still use the key of a region that is dropped or announced again.
+  const auto drop = [&](SessionState::RegionState& region) {
+    session.dropped.push_back({std::move(region), session.starts});
+  };
   for (const std::uint32_t id : view_.dropped) {
     const auto it = session.regions.find(id);
     if (it == session.regions.end()) continue;
-    if (session.moving != 0) session.dropped.push_back(std::move(it->second));
+    drop(it->second);
     session.regions.erase(it);
   }
+  free_regions(session);
   for (const NewRegion& region : view_.regions) {
-    session.regions[region.id] = {region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
+    SessionState::RegionState known{region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
+    if (session.region_bytes + known.bytes() > options_.max_region_bytes_per_session) {
+      spdlog::warn(
+          "{} (pid {}): {} regions of memory are over the limit of {} bytes a session: register large pieces once",
+          session.peer->name(), session.peer->pid(), session.regions.size(), options_.max_region_bytes_per_session);
+      return {StatusCode::kResourceExhausted, "too many regions"};
+    }
+    session.region_bytes += known.bytes();
+    const auto [it, is_new] = session.regions.try_emplace(region.id);
+    if (!is_new) drop(it->second);
+    it->second = std::move(known);
+  }
+  return Status::ok();
+}
+
+/// Forgets dropped regions that no offload in flight was started with.
+void MoveService::free_regions(SessionState& session) {
+  if (session.dropped.empty()) return;
+  std::uint64_t oldest = session.starts + 1;
+  for (const auto& [id, stream] : session.streams) {
+    for (const auto& o : stream->queue) {
+      if (o->state == Offload::State::kWaiting) break;  // and so do those behind it
+      if (o->state == Offload::State::kMoving) oldest = std::min(oldest, o->start);
+    }
+  }
+  while (!session.dropped.empty() && session.dropped.front().until < oldest) {
+    session.region_bytes -= session.dropped.front().region.bytes();
+    session.dropped.pop_front();
   }
 }
 
@@ -107,6 +151,8 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   o.deadline_at = header.deadline_ns == 0 ? 0 : now_ns() + header.deadline_ns;
   o.code = StatusCode::kOk;
   o.detail = 0;
+  o.waited = false;
+  o.suspect = false;
   o.nodes.assign(view_.nodes.begin(), view_.nodes.end());
   o.buffers.assign(view_.buffers.begin(), view_.buffers.end());
   o.rewind();
@@ -162,11 +208,8 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   return Status::ok();
 }
 
-/// What closed streams left behind gives way to the living, by their own retention rule.
-bool MoveService::evict_from_closed() {
-  for (const StreamStatus& status : catalogue_.list()) {
-    if (!status.open && status.held_frames != 0 && catalogue_.evict_one(*status.info)) return true;
-  }
+bool MoveService::must_wait(Offload& o) {
+  if (!std::exchange(o.waited, true)) ++counters_.busy;
   return false;
 }
 
@@ -175,8 +218,9 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
   if (lossless && &o != stream.queue.front().get()) return false;
-  if (stream.moving >= kMovingPerStream || stream.session->reconnect) return false;
-  if (lossless && !catalogue_.make_room(*stream.info)) return false;
+  SessionState& session = *stream.session;
+  if (stream.moving >= kMovingPerStream || session.reconnect || session.suspects != 0) return false;
+  if (!catalogue_.make_room(*stream.info)) return must_wait(o);
   for (;;) {
     auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
     if (extent) {
@@ -192,14 +236,18 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
       o.detail = arena_->capacity();
       return true;
     }
-    if (!catalogue_.evict_one(*stream.info) && !evict_from_closed()) {
-      ++counters_.busy;
-      return false;
+    // What was only announced gives way to what is here, and old frames do.
+    if (!cold_.empty()) {
+      cold_.clear();
+      warm_bytes_ = 0;
+    } else if (!catalogue_.evict_one(*stream.info)) {
+      return must_wait(o);
     }
   }
   o.state = Offload::State::kMoving;
+  o.start = ++session.starts;
   ++stream.moving;
-  ++stream.session->moving;
+  ++session.moving;
   o.started_ns = now_ns();
   return true;
 }
@@ -213,17 +261,18 @@ Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
   return s;
 }
 
-/// Issues gets (or copies) for about `bytes` more bytes.
-Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) {
+/// Issues gets (or copies) for about `bytes` more bytes; `one_get`: ends with the first that is not done at once.
+Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, bool one_get) {
   std::byte* frame = o.frame->extent.bytes().data();
   fabric::ProcessReader* const reader = session.peer->reader();
   piece_buffers_.clear();
-  while (!o.all_issued() && bytes > 0) {
+  while (!o.all_issued() && bytes > 0 && !(one_get && o.done.pending() != 0)) {
     const BufferRef& buffer = o.buffers[o.at_buffer];
     const std::size_t n =
         std::min({static_cast<std::size_t>(buffer.bytes - o.at_offset), options_.transfer_unit, bytes});
     if (n > 0) {
       const fabric::RemoteRegion* region = region_of(session, buffer.region);
+      o.last_get = o.at_buffer;
       if (region == nullptr) return {StatusCode::kSourceFault, "the region is gone"};
       std::byte* to = frame + o.destination[o.at_buffer] + o.at_offset;
       const std::uint64_t from = buffer.address + o.at_offset;
@@ -256,48 +305,56 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes) 
   return reader == nullptr ? Status::ok() : read_pieces(*reader, o);
 }
 
-/// Ends a moving offload that has no get in flight.
-void MoveService::fail(StreamState& stream, Offload& o, const Status& why) {
-  spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+/// It has no get in flight.
+void MoveService::stop_moving(StreamState& stream, Offload& o) {
+  SessionState& session = *stream.session;
   --stream.moving;
-  --stream.session->moving;
+  --session.moving;
+  if (std::exchange(o.suspect, false)) --session.suspects;
+  if (session.trial == &o) session.trial = nullptr;
+}
+
+/// Ends a moving offload that has no get in flight.
+void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::uint64_t detail) {
+  spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+  stop_moving(stream, o);
   o.state = Offload::State::kFailed;
   o.code = why.code();
-  o.detail = std::min<std::size_t>(o.at_buffer, o.buffers.size() - 1);
+  o.detail = detail;
 }
 
 /// One step of a moving offload; true if it got anywhere.
 bool MoveService::advance(StreamState& stream, Offload& o) {
   SessionState& session = *stream.session;
   if (session.reconnect) return false;  // recover() decides when nothing is in flight
-  const auto fault = [&] {
-    session.reconnect = true;
-    if (session.fault == nullptr) session.fault = &o;
-    o.detail = o.all_issued() ? o.buffers.size() - 1 : o.at_buffer;
-  };
+  const bool on_trial = session.suspects != 0;
+  if (on_trial) {
+    if (session.trial == nullptr && o.suspect) session.trial = &o;
+    if (session.trial != &o) return false;
+  }
   if (o.done.error() != nullptr) {
-    fault();
+    session.reconnect = true;
     return true;
   }
   bool worked = false;
   const std::uint32_t in_flight_limit =
-      static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
+      on_trial ? 1 : static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
   if (!o.all_issued() && (o.done.pending() < in_flight_limit)) {
     worked = true;
     // What reads at once, in this thread, leaves the others their turn sooner.
     const std::size_t turn = session.peer->reader() != nullptr ? options_.transfer_unit : options_.window;
-    if (Status s = issue(session, o, turn); !s) {
+    if (Status s = issue(session, o, turn, on_trial); !s) {
       if (session.peer->reader() != nullptr && o.done.pending() == 0) {
-        fail(stream, o, s);  // the connection is none the worse for it
+        fail(stream, o, s, o.at_buffer);  // the connection is none the worse for it
       } else {
-        fault();
+        session.reconnect = true;
       }
       return true;
     }
   }
   if (o.all_issued() && o.done.pending() == 0) {
     if (o.done.error() != nullptr) {
-      fault();
+      session.reconnect = true;
     } else {
       place(stream, o);
     }
@@ -310,8 +367,7 @@ bool MoveService::advance(StreamState& stream, Offload& o) {
 void MoveService::place(StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   Frame& frame = *o.frame;
-  --stream.moving;
-  --stream.session->moving;
+  stop_moving(stream, o);
   if (o.deadline_at != 0 && now_ns() > o.deadline_at) {
     o.state = Offload::State::kFailed;
     o.code = StatusCode::kDeadlineExceeded;
@@ -323,7 +379,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
     std::int64_t at = 0;
     *offsets++ = 0;
     for (const BufferRef& buffer : o.buffers) *offsets++ = at += static_cast<std::int64_t>(buffer.bytes);
-  } else if (Status s = finish_buffers(info.plan, o.nodes, o.buffers, frame.layout, bytes); !s) {
+  } else if (Status s = finish_buffers(info.plan, o.nodes, o.buffers, frame.layout, bytes, &o.detail); !s) {
     spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
     o.state = Offload::State::kFailed;
     o.code = s.code();
@@ -354,6 +410,7 @@ void MoveService::settle(StreamState& stream) {
     std::unique_ptr<Offload> o = std::move(stream.queue[index]);
     stream.queue.erase(stream.queue.begin() + static_cast<std::ptrdiff_t>(index));
     --session.offloads;
+    session.queued_bytes -= o->queued_bytes;
     return o;
   };
   while (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) {
@@ -372,7 +429,7 @@ void MoveService::settle(StreamState& stream) {
     session.peer->complete(o->ticket, StatusCode::kOk,
                            {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
     catalogue_.publish(frame);
-    if (spare_.size() < kSpareOffloads) spare_.push_back(std::move(o));
+    if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes) spare_.push_back(std::move(o));
   }
   for (std::size_t i = 0; i < stream.queue.size();) {
     if (stream.queue[i]->state != Offload::State::kFailed) {
@@ -385,30 +442,32 @@ void MoveService::settle(StreamState& stream) {
   }
   // A failure at the head may have hidden finished ones.
   if (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) settle(stream);
-  if (session.moving == 0 && !session.dropped.empty()) session.dropped.clear();
+  free_regions(session);
 }
 
-/// A get failed, and UCX closed the endpoint with it. The offload at fault fails; the others start again on a new
-/// connection.
+/// A get failed, and UCX closed the endpoint with it and cancelled all the others: nobody can tell any more which one
+/// it was. So all offloads in flight start again on a new connection, one at a time, one get at a time: when one fails
+/// now, it is to blame, and its buffer is known.
 void MoveService::recover(SessionState& session) {
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->done.pending() != 0) return;  // cancelled operations report first
     }
   }
-  Offload* const culprit = std::exchange(session.fault, nullptr);
+  const Offload* const culprit = session.trial;
   const bool alive = session.peer->reconnect();
   session.lost = !alive;
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->state != Offload::State::kMoving) continue;
-      if (o.get() == culprit || !alive) {
-        o->state = Offload::State::kFailed;
-        o->code = alive ? StatusCode::kSourceFault : StatusCode::kUnavailable;
-        --stream->moving;
-        --session.moving;
+      if (!alive) {
+        fail(*stream, *o, {StatusCode::kUnavailable, "the client cannot be reached any more"}, 0);
+      } else if (o.get() == culprit) {
+        fail(*stream, *o, {StatusCode::kSourceFault, fmt::format("buffer {} could not be read", o->last_get)},
+             o->last_get);
       } else {
         o->rewind();
+        if (!std::exchange(o->suspect, true)) ++session.suspects;
       }
     }
   }
@@ -464,6 +523,8 @@ bool MoveService::poll() {
     active_.pop_back();
     retire(stream);
   }
+  // In spare time; a little also when there is none.
+  if (!worked || ++polls_ % kWarmUpEvery == 0) worked |= warm_up();
   return worked;
 }
 
