@@ -25,8 +25,9 @@ namespace wherry::bench {
 
 namespace {
 
-// Frames of five streams, two of 256 MiB each, in their size classes. Only what is used becomes resident.
-constexpr std::uint64_t kBudget = std::uint64_t{4} << 30;
+// Frames of five streams, two of 256 MiB each, and two for the baselines, in their size classes. Only what is used
+// becomes resident.
+constexpr std::uint64_t kBudget = std::uint64_t{6} << 30;
 constexpr int kReadyTimeoutMs = 20'000;
 
 std::atomic<bool> stop_requested{false};
