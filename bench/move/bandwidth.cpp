@@ -18,7 +18,7 @@ struct Comparison {
 std::uint32_t repeats(std::size_t size) {
   if (size <= kMiB) return 24;
   if (size <= 4 * kMiB) return 12;
-  return size <= 16 * kMiB ? 6 : 2;
+  return size <= 16 * kMiB ? 6 : 4;
 }
 
 std::vector<double> move_times(const Source& source, Stream& stream, std::uint32_t repeat) {

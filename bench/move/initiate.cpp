@@ -17,7 +17,7 @@ constexpr std::size_t kSmall = 64 * kKiB;
 struct Case {
   std::size_t size = 0;
   Source source;
-  std::vector<Column> small;  ///< the first rows of the same columns
+  std::vector<Column> columns;
   Stream stream;
   std::vector<double> us;            ///< of every call
   std::vector<double> round_median;  ///< of one round's calls
@@ -48,11 +48,17 @@ void measure(Case& c, std::size_t calls) {
   std::vector<double> us;
   us.reserve(calls);
   for (std::size_t i = 0; i < calls; ++i) {
+    const auto set_rows = [&](std::size_t bytes) {
+      for (Column& column : c.columns)
+        column.length = static_cast<std::int64_t>(bytes / sizeof(double) / c.columns.size());
+    };
+    set_rows(kSmall);
     for (std::size_t k = 0; k < ring; ++k) {
-      const double small = offload(c.small, c.stream);
+      const double small = offload(c.columns, c.stream);
       if (k == 0 && i > 0) c.idle_us.push_back(small);
     }
-    us.push_back(offload(c.source.columns(), c.stream));
+    set_rows(c.size);
+    us.push_back(offload(c.columns, c.stream));
   }
   c.round_median.push_back(median(us));
   c.us.insert(c.us.end(), us.begin(), us.end());
@@ -60,11 +66,10 @@ void measure(Case& c, std::size_t calls) {
 
 Case make_case(Bench& bench, const std::vector<std::string>& names, std::size_t size) {
   Source source(bench, static_cast<int>(names.size()), size);
-  std::vector<Column> small(source.columns().begin(), source.columns().end());
-  for (Column& column : small) column.length = static_cast<std::int64_t>(kSmall / sizeof(double) / names.size());
+  std::vector<Column> columns(source.columns().begin(), source.columns().end());
   return {size,
           std::move(source),
-          std::move(small),
+          std::move(columns),
           bench.open(fmt::format("initiate-{}", size), Strategy::kIpcPageAligned, schema_of(names), size),
           {},
           {},

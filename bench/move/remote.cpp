@@ -30,7 +30,10 @@ void Remote::detach(std::uint32_t id) {
 }
 
 std::vector<double> Remote::run(const WorkRequest& request) {
-  const Bytes answer = call("run", encode(request));
+  const Bytes answer = [&] {
+    const Busy busy;
+    return call("run", encode(request));
+  }();
   Reader in(answer);
   std::vector<double> times;
   for (std::uint32_t i = 0; i < request.repeat; ++i) times.push_back(static_cast<double>(in.get<std::uint64_t>()));

@@ -2,13 +2,37 @@
 // The application's side of BenchService.
 #pragma once
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
+#include "base/cpu.hpp"
 #include "fabric/fabric.hpp"
 #include "messages.hpp"
 #include "wherry/session.hpp"
 
 namespace wherry::bench {
+
+/// Keeps the application's core busy, as an application that waits for an offload does. Two virtual cores may be two
+/// threads of one real core: an agent whose neighbour sleeps in a system call is up to a fifth faster, which would
+/// flatter whatever is measured meanwhile. Inherits the core of its maker.
+class Busy {
+ public:
+  Busy() : thread_([this] { spin(); }) {}
+  ~Busy() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  void spin() const noexcept {
+    while (!stop_.load(std::memory_order_relaxed)) cpu_relax();
+  }
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
 
 /// Blocking calls over the control connection; one thread. Throws std::runtime_error.
 class Remote {

@@ -131,6 +131,7 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   prefetch(columns);
   prefetch(std::span(s.plan.nodes));
   prefetch(std::span(s.plan.buffers));
+  prefetch(std::span(s.plan.sections));
   prefetch_for_writing(s.flat.nodes.data(), s.flat.nodes.size() * sizeof(move::NodeRef));
   prefetch_for_writing(s.flat.buffers.data(), s.flat.buffers.size() * sizeof(move::BufferRef));
   s.session->prefetch_for(s.hints, s.last_message_bytes);

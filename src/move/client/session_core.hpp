@@ -32,7 +32,7 @@ class SessionCore {
   ~SessionCore();
 
   // ---- memory
-  struct RegionEntry {
+  struct alignas(64) RegionEntry {  // what post() looks at lies in the first line
     std::uint64_t base = 0, size = 0;
     std::uint32_t id = 0;         ///< on the wire; never reused
     std::uint32_t in_flight = 0;  ///< buffers of tickets that read it
@@ -69,7 +69,7 @@ class SessionCore {
       if (hint < regions_.size()) __builtin_prefetch(&regions_[hint], 1);
     }
     const Slot& slot = slots_[next_ticket_ & mask_];
-    __builtin_prefetch(&slot, 1);
+    prefetch_for_writing(&slot, sizeof slot);
     prefetch_for_writing(slot.regions.data(), hints.size_bytes());
     __builtin_prefetch(&record(next_ticket_));
     if (mailbox_) mailbox_.prefetch(message_bytes);
@@ -93,7 +93,7 @@ class SessionCore {
   [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
 
  private:
-  struct Slot {
+  struct alignas(64) Slot {
     std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
     Bytes message;                       ///< only while `sent` is pending: the bytes that UCX still reads
@@ -112,19 +112,19 @@ class SessionCore {
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
   void free_region(std::uint32_t index);
   std::uint32_t free_entry();
-  void limit_automatic();
-  void let_go(Slot& slot);
+  WHERRY_HOT void limit_automatic();
+  WHERRY_HOT void let_go(Slot& slot);
   WHERRY_HOT Status release(Slot& slot);
   WHERRY_HOT Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat,
                          Slot& slot, std::chrono::nanoseconds patience);
   Status send_over_fabric(std::uint64_t ticket, Slot& slot);
   void undo(Slot& slot);
   void reap();
-  Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
+  WHERRY_HOT Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
   bool agent_gone();
   Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
-  bool message_left(Slot& slot);
+  WHERRY_HOT bool message_left(Slot& slot);
   void progress();
   void nudge() noexcept;
   void note_unsent();
