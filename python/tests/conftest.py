@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from agents import TOKEN, Agent, LocalAgent
+from inputs import Bench
 
 from wherry import _paths, sessionfile
 from wherry.errors import NotFound
@@ -56,6 +57,19 @@ def make_agent(tmp_path: Path, wherryd: Path) -> Iterator[Callable[..., Agent]]:
     yield make
     for one in running:
         one.stop()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    program = wherryd_or_fail()
+    running = Agent(tmp_path_factory.mktemp("inputs"), program)
+    try:
+        one = Bench(running)
+        yield one
+        one.client.close()
+        one.session.close()
+    finally:
+        running.stop()
 
 
 @pytest.fixture
