@@ -7,6 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?usage: tools/fuzz.sh SECONDS [TARGET...]}
 shift
+ASAN_SYMBOLIZER_PATH=$(command -v llvm-symbolizer-16 || command -v llvm-symbolizer || true)  # names in what a finding prints
+export ASAN_SYMBOLIZER_PATH
 
 one() {
   local name=$1 seconds=$2 log="build/fuzz/$1.log"
