@@ -51,4 +51,4 @@ endif()
 
 # GCC 12 takes std::regex's internals for uninitialised under AddressSanitizer (PR105562); and Arrow's own accessors read buffers that
 # Flight delivers misaligned (apache/arrow#32276).
-set_source_files_properties(agent/c_api_test.cpp PROPERTIES COMPILE_OPTIONS "-Wno-maybe-uninitialized;-fno-sanitize=alignment")
+set_property(SOURCE agent/c_api_test.cpp APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized -fno-sanitize=alignment)

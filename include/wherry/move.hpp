@@ -118,8 +118,9 @@ class WHERRY_API Stream {
 
   /// Hands one batch of rows to the agent and returns at once. The memory behind the columns must stay unchanged until
   /// the ticket is ready. Memory outside every region is registered for the time of the offload. Errors at once:
-  /// kWouldBlock (as many tickets in flight as the session allows), kInvalidArgument (columns that do not match the
-  /// schema), kUnavailable. Later, through the ticket: kSourceFault, kResourceExhausted, kDeadlineExceeded, kCancelled.
+  /// kWouldBlock (as many tickets in flight as the session allows, or as many messages waiting as the way to the agent
+  /// holds), kInvalidArgument (columns that do not match the schema), kUnavailable. Later, through the ticket:
+  /// kSourceFault, kResourceExhausted, kDeadlineExceeded, kCancelled.
   Result<Ticket> post(std::span<const Column> columns, const OffloadOptions& options = {});
   Result<Ticket> post(std::initializer_list<Column> columns, const OffloadOptions& options = {}) {
     return post(std::span<const Column>(columns.begin(), columns.size()), options);

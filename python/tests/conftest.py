@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from agents import TOKEN, Agent, LocalAgent
+from inputs import Bench
 
 from wherry import _paths, sessionfile
 from wherry.errors import NotFound
@@ -56,6 +57,19 @@ def make_agent(tmp_path: Path, wherryd: Path) -> Iterator[Callable[..., Agent]]:
     yield make
     for one in running:
         one.stop()
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    program = wherryd_or_fail()
+    running = Agent(tmp_path_factory.mktemp("inputs"), program)
+    try:
+        one = Bench(running)
+        yield one
+        one.client.close()
+        one.session.close()
+    finally:
+        running.stop()
 
 
 @pytest.fixture
@@ -131,7 +145,8 @@ def move_document() -> dict[str, Any]:
         },
         "results": {
             "initiate": [
-                {"columns": c, "size": s, "p50_us": 1.0 + c / 10, "min_us": 0.8, "max_us": 40.0, "p99_us": 3.0}
+                {"columns": c, "size": s, "p50_us": 1.0 + c / 10, "min_us": 0.8, "max_us": 40.0, "p99_us": 3.0,
+                 "after_wait_p50_us": 2.5}
                 for c in (1, 16) for s in sizes
             ],
             "bandwidth": [
@@ -153,7 +168,7 @@ def move_document() -> dict[str, Any]:
                 for a in ("cpp", "c_abi") for c in (1, 4, 16) for s in sizes
             ],
             "approaches": [
-                {"approach": a, "columns": c, "size": s, "host_us": 1.5, "gbps": 30.0}
+                {"approach": a, "columns": c, "size": s, "host_us": 1.5, "gbps": 30.0, "fresh_gbps": 20.0}
                 for a in ("host_serialization", "smartnic_serialization", "idp_ipc",
                           "idp_page_aligned_ipc", "idp_c_abi")
                 for c in (1, 4, 16) for s in sizes
@@ -161,6 +176,11 @@ def move_document() -> dict[str, Any]:
             "flight": [
                 {"size": s, "move_gbps": 60.0, "flight_gbps": 10.0, "throughput_ratio": 6.0, "move_cpu_us": 1.0,
                  "flight_cpu_us": 250.0, "cpu_ratio": 250.0}
+                for s in sizes
+            ],
+            "flight_16_columns": [
+                {"size": s, "move_gbps": 50.0, "flight_gbps": 25.0, "throughput_ratio": 2.0, "move_cpu_us": 2.0,
+                 "flight_cpu_us": 240.0, "cpu_ratio": 120.0}
                 for s in sizes
             ],
         },

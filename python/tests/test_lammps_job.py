@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of the main job that need no agent: the verdict, the baseline, LAMMPS's arrays, DuckDB's figures."""
+"""The main job: its parts one by one (the verdict, the baseline, LAMMPS's arrays, DuckDB's figures), and all of it on
+a small box."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from wherry import _paths, report
 from wherry.jobs import lammps_lj, lammps_reader
 from wherry.jobs.host_serialisation import HostSerialisation, schema_of
 from wherry.jobs.lammps_lj import Expected
@@ -174,6 +181,36 @@ def test_wrong_command_lines(line: list[str], capsys: pytest.CaptureFixture[str]
         lammps_lj.arguments_of(line)
     assert caught.value.code == 2
     assert "lammps_lj: error: " in capsys.readouterr().err
+
+
+@pytest.mark.agent
+@pytest.mark.timeout(120)
+def test_the_whole_job_on_a_small_box(tmp_path: Path, wherryd: Path) -> None:
+    """As `make run` does, in a process of its own: LAMMPS, an embedded agent, and the reader."""
+    target = tmp_path / "new" / "lammps.json"
+    line = [sys.executable, "-m", "wherry.jobs.lammps_lj", "--atoms", "4000", "--steps", "40", "--every", "10"]
+    line += ["--budget", "64MiB", "--json", str(target)]
+    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASS: 4 of 4 frames read once, in order and complete" in done.stdout
+
+    summary = json.loads(target.read_text())
+    assert (summary["schema"], summary["name"]) == (1, "lammps_lj")
+    assert summary["parameters"] == {"atoms": 4000, "steps": 40, "every": 10}
+    verdict = summary["verdict"]
+    assert (verdict["pass"], verdict["problems"]) == (True, [])
+    assert (verdict["frames_offloaded"], verdict["frames_read"]) == (4, 4)
+    assert verdict["largest_relative_difference"] <= lammps_lj.TOLERANCE
+    assert [frame["step"] for frame in summary["frames"]] == [10, 20, 30, 40]
+    for frame in summary["frames"]:
+        assert set(frame) == {member.name for member in dataclasses.fields(lammps_lj.FrameTimes)}
+        assert frame["rows"] == 4000
+        assert frame["bytes"] == 4000 * (4 + 4 + 24 + 24)
+    for figure in summary["totals"].values():
+        assert 0 <= figure["min"] <= figure["median"] <= figure["max"]
+    assert len(set(summary["pinning"].values())) == min(2, len(os.sched_getaffinity(0)))
+    assert "4 of 4 frames read and checked" in report.build([target])
 
 
 def test_sizes_that_fit() -> None:

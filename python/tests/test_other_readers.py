@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from agents import Agent
+from arrow_values import NESTED, PLAIN, array_of
 from conftest import wherryd_or_fail
-from test_session_inputs import NESTED, PLAIN, array_of
 
 import wherry
 from wherry import reader

@@ -1,43 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading: against a scripted agent (leases, faults), a Flight server of pyarrow's, and a real agent where it was
-built."""
+"""Reading from a scripted agent: leases, faults, arguments. test_reader_flight.py has Flight, test_reader_agent.py a
+real agent."""
 
 from __future__ import annotations
 
 import gc
-import json
 import os
-import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.flight as flight
 import pytest
-from agents import TOKEN, Agent, LocalAgent
+from agents import LocalAgent
+from samples import batch
 
 from wherry import reader, sessionfile
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable, VersionMismatch
 
 Write = Callable[..., Path]
-
-
-def batch(seed: int = 0, rows: int = 100) -> pa.RecordBatch:
-    """Plain numbers, fixed-size lists, strings with nulls, and a dictionary."""
-    rng = np.random.default_rng(seed)
-    points = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * 3)), 3)
-    words = pa.array([None if i % 7 == 0 else f"word {i * seed}" for i in range(rows)], pa.string())
-    kinds = pa.array([f"kind {i % 3}" for i in range(rows)]).dictionary_encode()
-    columns = [pa.array(rng.integers(0, 1 << 40, rows)), points, words, kinds]
-    return pa.record_batch(columns, names=["id", "x", "word", "kind"])
-
-
-# --- A scripted agent -------------------------------------------------------------------------------------------------
 
 
 def test_frames_come_in_order_with_their_data_and_figures(scripted: LocalAgent, write_session: Write) -> None:
@@ -386,249 +370,3 @@ def test_socket_that_is_not_there(write_session: Write) -> None:
         reader.streams(write_session())
     with pytest.raises(Error, match="offers no local socket"):
         reader.streams(write_session(local_socket=""))
-
-
-# --- Flight -----------------------------------------------------------------------------------------------------------
-
-
-def sent(seed: int = 0) -> pa.RecordBatch:
-    """As batch(), without the dictionary: pyarrow's GeneratorStream sends none."""
-    return batch(seed).select(["id", "x", "word"])
-
-
-class TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    def start_call(self, _info: Any, headers: dict[str, list[str]]) -> None:
-        if headers.get("authorization") != [f"Bearer {TOKEN}"]:
-            raise flight.FlightUnauthenticatedError("wrong token")
-
-
-class FlightAgent(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves three frames of stream "s" as wherryd does."""
-
-    def __init__(self) -> None:
-        super().__init__("grpc://127.0.0.1:0", middleware={"token": TokenCheck()})
-        self.tickets: list[dict[str, Any]] = []
-        self.broken: str | None = None
-
-    def do_get(self, _context: Any, ticket: flight.Ticket) -> flight.GeneratorStream:
-        wanted = json.loads(ticket.ticket)
-        self.tickets.append(wanted)
-        if wanted["stream"] != "s":
-            raise KeyError(f'no stream "{wanted["stream"]}" on this agent')
-        if self.broken == "unavailable":
-            raise flight.FlightUnavailableError("the agent is shutting down")
-
-        def frames() -> Iterator[Any]:
-            for i in range(wanted["from"], min(3, wanted["from"] + wanted.get("count", 3))):
-                about = {"sequence": i, "tag": 10 * i, "rows": 100, "skipped": 0, "transfer_ns": 5, "source_bytes": 6}
-                yield (sent(i), json.dumps(about).encode()) if self.broken != "metadata" else sent(i)
-                if self.broken == "middle":
-                    raise flight.FlightInternalError("the frame is gone")
-
-        return flight.GeneratorStream(sent().schema, frames())
-
-
-@pytest.fixture
-def flights() -> Iterator[FlightAgent]:
-    with FlightAgent() as server:
-        yield server
-
-
-def at(server: FlightAgent) -> dict[str, str]:
-    return {"flight": f"grpc://127.0.0.1:{server.port}"}
-
-
-def test_flight_frames(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
-    with client:
-        seen = list(reader.flight_frames(client, options, "s", follow=False))
-        assert [about["tag"] for about, _ in seen] == [0, 10, 20]
-        for i, (_, data) in enumerate(seen):
-            assert data.equals(sent(i))
-        assert len(list(reader.flight_frames(client, options, "s", from_sequence=1, count=1))) == 1
-    assert flights.tickets == [
-        {"stream": "s", "from": 0, "follow": False},
-        {"stream": "s", "from": 1, "follow": True, "count": 1},
-    ]
-
-
-def test_flight_reader_that_leaves_early(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
-    with client:
-        for about, _ in reader.flight_frames(client, options, "s"):
-            assert about["sequence"] == 0
-            break
-        assert len(list(reader.flight_frames(client, options, "s"))) == 3
-
-
-def test_flight_errors_are_wherrys(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
-    with client:
-        with pytest.raises(NotFound, match="has no stream 'x'"):
-            list(reader.flight_frames(client, options, "x"))
-        for broken, kind, message in [
-            ("metadata", Error, "without its metadata"),
-            ("middle", Error, "reading 's' failed: .*the frame is gone"),
-            ("unavailable", Unavailable, "the agent is shutting down"),
-        ]:
-            flights.broken = broken
-            with pytest.raises(kind, match=message) as caught:
-                list(reader.flight_frames(client, options, "s"))
-            assert "\n" not in str(caught.value)
-
-
-def test_flight_wrong_token(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(token="0000", **at(flights)))
-    with client, pytest.raises(PermissionDenied, match="refused the token"):
-        list(reader.flight_frames(client, options, "s"))
-
-
-def test_flight_without_a_server(write_session: Write) -> None:
-    with pytest.raises(Error, match="serves no Arrow Flight: start the agent with --flight"):
-        reader.flight_client(write_session(flight="off"))
-    client, options = reader.flight_client(write_session(flight="grpc://127.0.0.1:9"))
-    with client, pytest.raises(Unavailable, match="no agent answers"):
-        list(reader.flight_frames(client, options, "s"))
-
-
-# --- A real agent -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def session(agent: Agent) -> Iterator[Any]:
-    import wherry
-
-    with wherry.Session(agent=str(agent.session_file), name="test_reader") as opened:
-        yield opened
-
-
-STRATEGIES = ["arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"]
-
-
-@pytest.mark.agent
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_real_agent_delivers_what_was_offloaded(agent: Agent, session: Any, strategy: str) -> None:
-    data = [batch(i, rows) for i, rows in enumerate((1, 100, 4097))]
-    stream = session.stream("s", data[0].schema, strategy=strategy)
-    for i, one in enumerate(data):
-        stream.offload(one, tag=100 + i).wait(timeout=10)
-    stream.close()
-    with reader.open("s", agent.session_file, timeout=10) as frames:
-        local = list(frames)
-    client, options = reader.flight_client(agent.session_file)
-    with client:
-        remote = list(reader.flight_frames(client, options, "s"))
-    assert [(f.sequence, f.tag, f.rows, f.skipped) for f in local] == [
-        (0, 100, 1, 0),
-        (1, 101, 100, 0),
-        (2, 102, 4097, 0),
-    ]
-    assert [about["tag"] for about, _ in remote] == [100, 101, 102]
-    for want, frame, (_, got) in zip(data, local, remote, strict=True):
-        frame.batch.validate(full=True)
-        assert frame.batch.equals(want)
-        assert got.equals(want)
-
-
-@pytest.mark.agent
-def test_real_agent_numpy_columns_round_trip(agent: Agent, session: Any) -> None:
-    rng = np.random.default_rng(8)
-    data = {"id": np.arange(5000, dtype=np.int32), "x": rng.random((5000, 3)), "f": rng.random(5000).astype(np.float32)}
-    stream = session.stream("p", data, strategy="ipc_page_aligned")
-    stream.offload(data, tag=1).wait(timeout=10)
-    with reader.open("p", agent.session_file, follow=False) as frames:
-        got = next(frames).batch
-    np.testing.assert_array_equal(got.column("id").to_numpy(), data["id"])
-    np.testing.assert_array_equal(got.column("f").to_numpy(), data["f"])
-    np.testing.assert_array_equal(got.column("x").flatten().to_numpy().reshape(-1, 3), data["x"])
-
-
-@pytest.mark.agent
-def test_real_agent_keeps_frames_in_place_while_they_are_read(agent: Agent, session: Any) -> None:
-    stream = session.stream("s", batch().schema, keep_frames=1)
-    stream.offload(batch(1)).wait(timeout=10)
-    with reader.open("s", agent.session_file, follow=False) as frames:
-        kept = next(frames)
-        for i in range(2, 30):
-            stream.offload(batch(i)).wait(timeout=10)
-        assert kept.batch.equals(batch(1)), "evicted from the stream, but not from under its reader"
-        latest = next(frames)
-        assert latest.sequence == 28
-        assert latest.skipped == 27
-
-
-@pytest.mark.agent
-def test_real_agent_back_pressure_ends_when_a_frame_was_read(agent: Agent, session: Any) -> None:
-    stream = session.stream("s", batch().schema, keep_frames=2, when_full="wait")
-    tickets = [stream.offload(batch(i)) for i in range(4)]
-    tickets[1].wait(timeout=10)
-    time.sleep(0.2)
-    assert not tickets[2].ready(), "two frames are kept, and nobody has read them"
-    with reader.open("s", agent.session_file, timeout=10) as frames:
-        for i in range(4):
-            assert next(frames).batch.equals(batch(i))
-    for ticket in tickets:
-        ticket.wait(timeout=10)
-
-
-@pytest.mark.agent
-def test_real_agent_lists_streams_everywhere_alike(agent: Agent, session: Any) -> None:
-    stream = session.stream("a", batch().schema)
-    stream.offload(batch()).wait(timeout=10)
-    session.stream("b", batch().schema, strategy="arrays").close()
-    found = {stream.name: stream for stream in reader.streams(agent.session_file)}
-    assert (found["a"].open, found["a"].held_frames, found["a"].held_rows) == (True, 1, 100)
-    assert (found["b"].open, found["b"].strategy, found["b"].total_frames) == (False, "arrays", 0)
-    client, options = reader.flight_client(agent.session_file)
-    with client:
-        (answer,) = client.do_action(flight.Action("streams", b""), options)
-        listed = {entry["name"]: entry for entry in json.loads(answer.body.to_pybytes())}
-    assert listed["a"]["total_bytes"] == found["a"].total_bytes
-
-
-@pytest.mark.agent
-def test_real_agent_refuses_a_wrong_token(agent: Agent, tmp_path: Path) -> None:
-    document = json.loads(agent.session_file.read_text()) | {"token": "00" * 16}
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps(document))
-    other.chmod(0o600)
-    with pytest.raises(PermissionDenied):
-        reader.streams(other)
-    client, options = reader.flight_client(other)
-    with client, pytest.raises(PermissionDenied):
-        list(reader.flight_frames(client, options, "s"))
-
-
-@pytest.mark.agent
-def test_real_agent_unknown_stream(agent: Agent) -> None:
-    with pytest.raises(NotFound, match="streams: none yet"):
-        reader.open("s", agent.session_file)
-    client, options = reader.flight_client(agent.session_file)
-    with client, pytest.raises(NotFound, match="has no stream 's'"):
-        list(reader.flight_frames(client, options, "s"))
-
-
-@pytest.mark.agent
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how: signal.Signals) -> None:
-    stream = session.stream("s", batch().schema)
-    stream.offload(batch()).wait(timeout=10)
-    results: list[Any] = []
-
-    def follow() -> None:
-        try:
-            with reader.open("s", agent.session_file, timeout=20) as frames:
-                results.extend(frame.batch.num_rows for frame in frames)
-        except Error as error:
-            results.append(error)
-
-    follower = threading.Thread(target=follow)
-    follower.start()
-    deadline = time.monotonic() + 10
-    while not results and time.monotonic() < deadline:
-        time.sleep(0.01)
-    agent.stop(how)
-    follower.join(timeout=10)
-    assert not follower.is_alive()
-    assert results[0] == 100
-    assert all(isinstance(error, Error) for error in results[1:])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wherry import _bench, _paths, _plots, bench_schema, report
+from wherry import _bases, _bench, _paths, _plots, bench_schema, report
 from wherry.bench_schema import BenchError
 
 Document = dict[str, Any]
@@ -58,6 +58,15 @@ def parsed(text: str) -> Page:
 @pytest.fixture
 def file(tmp_path: Path, move: Document) -> Path:
     path = tmp_path / "bench-move.json"
+    path.write_text(json.dumps(move))
+    return path
+
+
+@pytest.fixture
+def small_file(tmp_path: Path, move: Document) -> Path:
+    """One experiment: a figure takes a quarter of a second to draw."""
+    move["results"] = {"mapped": move["results"]["mapped"]}
+    path = tmp_path / "small.json"
     path.write_text(json.dumps(move))
     return path
 
@@ -110,8 +119,8 @@ def test_svg_ids_do_not_clash_between_figures(file: Path) -> None:
     assert len(clips) == len(set(clips))
 
 
-def test_bars_show_value_target_verdict_and_publication(file: Path) -> None:
-    text = " ".join(parsed(report.build([file])).text)
+def test_bars_show_value_target_verdict_and_publication(small_file: Path) -> None:
+    text = " ".join(parsed(report.build([small_file])).text)
     assert "1 of 2 bars met" in text
     for part in (
         "page_aligned_over_host",
@@ -125,9 +134,47 @@ def test_bars_show_value_target_verdict_and_publication(file: Path) -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("bar", "uses", "beside"),
+    [
+        ("host_us_p50_16col", "initiate p50_us, largest of all sizes: warm caches", "(cold caches): 2.5 us"),
+        ("host_us_size_spread", "initiate p50_us, 1 column: warm caches", "(cold caches): 1"),
+        ("get_vs_raw_min", "bandwidth ratio", ""),
+        ("get_vs_memcpy_min", "mapped ratio", ""),
+        ("idp_paged_vs_host_1col_128k", "approaches gbps", "fresh_gbps (source just written): 0.75"),
+        ("idp_paged_vs_host_16col_16m", "approaches gbps", "fresh_gbps (source just written): 0.75"),
+        ("host_time_saved_1m", "approaches host_us", ""),
+        ("flight_throughput_ratio_1m", "flight throughput_ratio, 1 column", "16 columns: 2"),
+        ("flight_host_cpu_ratio_1m", "flight cpu_ratio, 1 column", "16 columns: 120"),
+    ],
+)
+def test_bars_say_what_they_use_and_what_they_leave_out(move: Document, bar: str, uses: str, beside: str) -> None:
+    for row in move["results"]["approaches"]:
+        if row["approach"] == "idp_page_aligned_ipc":
+            row["fresh_gbps"] = 15.0
+    move["bars"] = {bar: move["bars"]["page_aligned_over_host"]}
+    basis = _bases.basis_of(bar, bench_schema.parse(move).results)
+    assert basis.uses.startswith(uses)
+    assert basis.beside.endswith(beside)
+    assert bool(basis.beside) == bool(beside)
+    text = " ".join(parsed(report._bars(bench_schema.parse(move))).text)
+    assert uses in text
+    assert beside in text
+
+
+def test_bars_of_a_run_without_their_experiment_say_nothing_beside(move: Document) -> None:
+    results = bench_schema.parse({**move, "results": {}}).results
+    for bar in ("host_us_p50_1col", "host_us_size_spread", "idp_paged_vs_host_1col_1m", "flight_throughput_ratio_1m"):
+        basis = _bases.basis_of(bar, results)
+        assert basis.uses
+        assert basis.beside == ""
+    assert _bases.basis_of("something_else", results) == _bases.Basis("")
+
+
 def test_text_of_the_file_is_escaped(tmp_path: Path, move: Document) -> None:
     move["transports"] = "<script>alert(1)</script>"
     move["bars"]["call_us"]["published"] = "<b>bold</b> & more"
+    move["results"] = {}
     path = tmp_path / "x.json"
     path.write_text(json.dumps(move))
     text = report.build([path])
@@ -185,13 +232,13 @@ def test_other_documents_are_refused(tmp_path: Path) -> None:
         report.build([])
 
 
-def test_write_leaves_the_old_page_when_it_fails(tmp_path: Path, file: Path) -> None:
+def test_write_leaves_the_old_page_when_it_fails(tmp_path: Path, small_file: Path) -> None:
     out = tmp_path / "deep" / "report.html"
-    assert report.write([file], out) == out
+    assert report.write([small_file], out) == out
     before = out.read_text()
-    file.write_text("{}")
+    small_file.write_text("{}")
     with pytest.raises(BenchError):
-        report.write([file], out)
+        report.write([small_file], out)
     assert out.read_text() == before
     assert list(out.parent.iterdir()) == [out]
 

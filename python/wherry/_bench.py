@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wherry import _paths, bench_schema
+from wherry import _bases, _paths, bench_schema
 from wherry.bench_schema import BenchError, MoveBench
 
 TITLES = {
@@ -22,7 +22,8 @@ TITLES = {
     "buffers": "Buffer management (figure 4)",
     "conversion": "Steps of the conversion on the host (figures 7 and 8)",
     "approaches": "Five approaches (figure 11)",
-    "flight": "Move against Arrow Flight DoPut",
+    "flight": "Move against Arrow Flight DoPut, 1 column",
+    "flight_16_columns": "Move against Arrow Flight DoPut, 16 columns",
 }
 
 
@@ -100,12 +101,13 @@ def _bars(bench: MoveBench) -> Table:
     for name in ("median", "min", "max", "target"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
-    table.add_column("published")
+    for name in ("published", "uses", "beside it"):
+        table.add_column(name)
     show: Callable[[float], str] = lambda value: f"{value:.3g}"  # noqa: E731
     for name, bar in bench.bars.items():
         verdict = "[green]met[/green]" if bar.passed else "[red]missed[/red]"
         unit = f" {bar.unit}" if bar.unit else ""
-        table.add_row(
-            name, show(bar.value) + unit, show(bar.min), show(bar.max), bar.target, verdict, bar.published or ""
-        )
+        basis = _bases.basis_of(name, bench.results)
+        figures = (show(bar.value) + unit, show(bar.min), show(bar.max), bar.target)
+        table.add_row(name, *figures, verdict, bar.published or "", basis.uses, basis.beside)
     return table

@@ -103,8 +103,8 @@ def _panels(rows: int, columns: int, width: float, height: float, **options: Any
 
 
 def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
-    """Figure 2: host time of the call by size."""
-    figure, ((axes,),) = _panels(1, 1, 7.6, 3.5)
+    """Figure 2: host time of the call by size, with warm caches and with cold ones."""
+    figure, ((axes,),) = _panels(1, 1, 7.6, 3.9)
     for index, columns in enumerate(sorted({row.columns for row in rows})):
         chosen = sorted((row for row in rows if row.columns == columns), key=lambda row: row.size)
         sizes = [row.size for row in chosen]
@@ -113,6 +113,8 @@ def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
         axes.plot(sizes, [row.p50_us for row in chosen], "o-", color=colour, label=f"{name}: median, min to p99")
         low, high = [row.min_us for row in chosen], [row.p99_us for row in chosen]
         axes.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
+        cold = [row.after_wait_p50_us for row in chosen]
+        axes.plot(sizes, cold, "x:", color=colour, label=f"{name}: median right after a wait (cold caches)")
     band = published["sdms_init_host_avg"]
     axes.axhspan(band["low"], band["high"], color=PUBLISHED, alpha=0.25, linewidth=0)
     axes.axhline(band["low"], color=PUBLISHED, linestyle="--", linewidth=1, label="paper: averages, 250 to 350 us")
@@ -268,28 +270,32 @@ APPROACHES = {
 
 
 def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
-    """Figure 11: host time on the left, throughput on the right; one row a column count."""
+    """Figure 11: host time, throughput, and throughput of a source that was just written; one row a column count."""
     counts = sorted({row.columns for row in rows})
-    figure, grid = _panels(len(counts), 2, 9.8, 0.6 + 2.9 * len(counts))
-    for (left, right), columns in zip(grid, counts, strict=True):
+    figure, grid = _panels(len(counts), 3, 12.6, 0.6 + 2.9 * len(counts))
+    for (left, middle, right), columns in zip(grid, counts, strict=True):
         here = [row for row in rows if row.columns == columns]
         for name, (label, colour, line, marker) in APPROACHES.items():
             chosen = sorted((row for row in here if row.approach == name), key=lambda row: row.size)
             sizes = [row.size for row in chosen]
             style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "label": label}
             left.plot(sizes, [row.host_us for row in chosen], **style)
-            right.plot(sizes, [row.gbps for row in chosen], **style)
+            middle.plot(sizes, [row.gbps for row in chosen], **style)
+            right.plot(sizes, [row.fresh_gbps for row in chosen], **style)
         noun = f"{columns} column{'s' if columns > 1 else ''}"
         left.set_title(f"{noun}: host time of one offload", loc="left")
-        right.set_title(f"{noun}: throughput", loc="left")
+        middle.set_title("throughput (bars)", loc="left")
+        right.set_title("throughput, source just written", loc="left")
         left.set_yscale("log")
         _plain(left.yaxis)
         left.set_ylabel("us")
-        right.set_ylabel("Gbit/s")
         if columns == 1:
-            _paper_throughput(right, [row for row in here if row.approach == "host_serialization"], published)
-        right.set_ylim(bottom=0)
-        for axes in (left, right):
+            _paper_throughput(middle, [row for row in here if row.approach == "host_serialization"], published)
+        top = max(middle.get_ylim()[1], right.get_ylim()[1])
+        for axes in (middle, right):
+            axes.set_ylabel("Gbit/s")
+            axes.set_ylim(0, top)
+        for axes in (left, middle, right):
             _sizes(axes, [row.size for row in here])
     _above(figure, grid[0][1], 3)
     return figure
@@ -314,15 +320,18 @@ def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Pu
             )
 
 
-def flight(rows: Sequence[FlightRow], published: Published) -> Figure:
-    """Move against Flight's DoPut: throughput and host CPU, as ratios."""
-    rows = sorted(rows, key=lambda row: row.size)
-    sizes = [row.size for row in rows]
+def flight(one: Sequence[FlightRow], sixteen: Sequence[FlightRow], published: Published) -> Figure:
+    """Move against Flight's DoPut: throughput and host CPU, as ratios; one column, and sixteen."""
     figure, ((left, right),) = _panels(1, 2, 9.6, 3.2)
-    left.plot(sizes, [row.throughput_ratio for row in rows], "o-", color=COLOURS[0], label="throughput, move / Flight")
-    right.plot(
-        sizes, [row.cpu_ratio for row in rows], "o-", color=COLOURS[2], label="host CPU per batch, Flight / move"
-    )
+    for rows, noun, style in ((one, "1 column", "o-"), (sixteen, "16 columns", "s--")):
+        chosen = sorted(rows, key=lambda row: row.size)
+        sizes = [row.size for row in chosen]
+        if not chosen:
+            continue
+        throughput, cpu = [row.throughput_ratio for row in chosen], [row.cpu_ratio for row in chosen]
+        left.plot(sizes, throughput, style, color=COLOURS[0], label=f"throughput, move / Flight, {noun}")
+        right.plot(sizes, cpu, style, color=COLOURS[2], label=f"host CPU per batch, Flight / move, {noun}")
+    sizes = [row.size for row in [*one, *sixteen]]
     for axes in (left, right):
         _reference(axes, sizes)
         axes.set_ylabel("ratio")

@@ -29,6 +29,9 @@ Api = Literal["cpp", "c_abi"]
 Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "idp_page_aligned_ipc", "idp_c_abi"]
 """The five approaches of paper 004, section V-G."""
 
+EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight")
+"""What `--only` takes. `flight` fills two sections of the results."""
+
 
 class BenchError(Error, ValueError):
     """The JSON is not what a benchmark writes; the message names the file, the place in it, and what was expected."""
@@ -67,9 +70,12 @@ class Initiate:
     columns: int
     size: int
     p50_us: float
+    """In the steady state: small offloads of the same columns went ahead, the caches are warm."""
     min_us: float
     max_us: float
     p99_us: float
+    after_wait_p50_us: float
+    """Of a call right after the wait for a transfer of `size`: the caches have gone cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,9 @@ class ApproachRow:
     size: int
     host_us: float
     gbps: float
+    """Of a source that is in no cache as modified: the same state for all approaches."""
+    fresh_gbps: float
+    """Of a source that the host has just written (or serialised): its lines are in the other core's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,8 @@ class Results:
     conversion: list[Conversion] = field(default_factory=list)
     approaches: list[ApproachRow] = field(default_factory=list)
     flight: list[FlightRow] = field(default_factory=list)
+    """One column."""
+    flight_16_columns: list[FlightRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

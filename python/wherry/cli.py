@@ -378,10 +378,9 @@ def bench_move(
     """
     from wherry import _bench
 
-    names = [field.name for field in dataclasses.fields(bench_schema.Results)]
     for name in only or []:
-        if name not in names:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(names)}", param_hint="--only")
+        if name not in bench_schema.EXPERIMENTS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(bench_schema.EXPERIMENTS)}", param_hint="--only")
     result = _bench.run_move(json_file, quick=quick, only=only or [])
     _bench.print_move(result, out())
     note(f"results: {json_file}; `wherry report {json_file}` draws them")

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that misbehaves, for fault_test: fault_client SESSION_FILE SCENARIO
+// Clients for fault_test and process_test, most of them ill-behaved: fault_client SESSION_FILE SCENARIO [ARGUMENT]
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,27 +22,58 @@ int fail(const char* where, const Status& s) {
   return 3;
 }
 
+/// Posts for ever, two frames ahead of the agent; frame n comes from source n % 3, whose every value is its own.
+int die(Session& session) {
+  auto stream = session.open_stream({.name = "doomed", .retention = {.frames = 2}}, {field<double>("x")});
+  if (!stream) return fail("open_stream", stream.status());
+  constexpr std::size_t kRows = (32 << 20) / sizeof(double);
+  std::vector<std::vector<double>> sources;
+  for (int k = 0; k < 3; ++k) {
+    sources.emplace_back(kRows);
+    for (std::size_t i = 0; i < kRows; ++i) sources.back()[i] = k * 1e9 + static_cast<double>(i);
+  }
+  for (std::uint64_t n = 0;; ++n) {
+    auto ticket = stream->post({Column(sources[n % 3])}, {.tag = n % 3, .wait_for_ticket = 10s});
+    if (!ticket) return fail("post", ticket.status());
+  }
+}
+
+/// Many small offloads of ever the same 500 sizes, as fast as they go. Status 0: all were delivered.
+int load(Session& session, const std::string& name, int count) {
+  auto stream =
+      session.open_stream({.name = name, .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
+  if (!stream) return fail("open_stream", stream.status());
+  const std::vector<double> x(4096, 1.0);
+  const std::vector<float> y(4096, 2.0F);
+  for (int i = 0; i < count; ++i) {
+    const std::size_t rows = 1 + 8 * static_cast<std::size_t>(i % 500);
+    auto ticket =
+        stream->post({Column(std::span(x).first(rows)), Column(std::span(y).first(rows))}, {.wait_for_ticket = 20s});
+    if (!ticket) return fail("post", ticket.status());
+  }
+  const Status s = session.drain(20s);
+  return s ? 0 : fail("drain", s);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   const std::string_view scenario = argv[2];
+  const std::string argument = argc > 3 ? argv[3] : "";
   SessionOptions options;
   options.agent = argv[1];
+  if (scenario == "die") options.max_tickets = 4;
+  if (argument == "tcp") options.transport = Transport::kTcp;
   auto session = Session::open(options);
   if (!session) return fail("open", session.status());
+  if (scenario == "die") return die(*session);
+  if (scenario == "load") return load(*session, argument, argc > 4 ? std::atoi(argv[4]) : 0);
   const Retention lossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
   auto stream = session->open_stream(
       {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
 
-  if (scenario == "die") {
-    // Large enough that a kill arrives while gets are under way; posts for ever.
-    const std::vector<double> x((64 << 20) / 8, 1.0);
-    std::puts("posting");
-    std::fflush(stdout);
-    for (;;) (void)stream->post({Column(x)}, {.wait_for_ticket = 10s});
-  }
   if (scenario == "wait") {
     // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within
     // seconds.

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong, with real processes: each ends in a clear error or a clean state, and the agent serves on.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "agent/testing.hpp"
+#include "agent/flight_reading.hpp"
+#include "agent/process_testing.hpp"
 #include "base/socket.hpp"
 #include "fabric/control.hpp"
 #include "move/client/session_core.hpp"
@@ -17,94 +14,65 @@
 namespace wherry {
 namespace {
 
+using testing_support::AgentProcess;
 using testing_support::Child;
 using testing_support::eventually;
-using testing_support::TemporaryDirectory;
+using testing_support::expect_alive;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 using fabric::ControlType;
 
-class AgentProcess {
- public:
-  explicit AgentProcess(std::vector<std::string> more = {}) : file_(directory_.file("agent.json")) {
-    std::vector<std::string> arguments{"--session-file", file_,   "--budget", "512MiB",
-                                       "--log-level",    "error", "--flight", "off"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments);
-    EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
-  }
-  [[nodiscard]] const std::string& file() const { return file_; }
-  [[nodiscard]] Child& child() { return *child_; }
-  [[nodiscard]] SessionOptions options() const {
-    SessionOptions o;
-    o.agent = file_;
-    return o;
-  }
-  [[nodiscard]] std::string metrics() const {
-    auto file = read_session_file(file_);
-    if (!file) return {};
-    const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
-    auto socket = connect_tcp(*parse_host_port(at), Deadline(5s));
-    if (!socket) return {};
-    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-    if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
-    std::string text;
-    char chunk[4096];
-    const Deadline deadline(5s);
-    while (!deadline.passed()) {
-      const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
-      if (n == 0) break;
-      if (n > 0)
-        text.append(chunk, static_cast<std::size_t>(n));
-      else
-        std::this_thread::sleep_for(1ms);
-    }
-    return text;
-  }
-  [[nodiscard]] double metric(const std::string& name) const {
-    std::istringstream lines(metrics());
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with(name + " ")) return std::stod(line.substr(name.size() + 1));
-    }
-    return -1;
-  }
+class KilledClient : public testing::TestWithParam<const char*> {};
 
- private:
-  TemporaryDirectory directory_;
-  std::string file_;
-  std::unique_ptr<Child> child_;
-};
-
-/// The agent still does its work.
-void expect_alive(const SessionOptions& options, const char* stream_name = "alive") {
-  auto session = Session::open(options);
-  ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = stream_name}, {field<double>("x")});
-  ASSERT_TRUE(stream) << stream.status().message();
-  const std::vector<double> x(1000, 1.0);
-  const Status s = stream->post({Column(x)})->wait(10s);
-  EXPECT_TRUE(s) << s.message();
-}
-
-TEST(Faults, ClientKilledMidTransfer_ExpectItsMemoryBackAndNoHalfFrame) {
-  AgentProcess agent;
-  for (int round = 0; round < 3; ++round) {
+TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
+  // fault_client's frames have 32 MiB: many gets each.
+  constexpr double kGetsAFrame = 32;
+  constexpr std::int64_t kRows = (32 << 20) / 8;
+  AgentProcess agent({"--flight", "127.0.0.1:0", "--transfer-unit", "1MiB"});
+  const auto now = [&](const char* what) { return agent.metric("wherry_move_" + std::string(what) + "_total"); };
+  int cut_short = 0;
+  for (int round = 0; round < 12 && cut_short < 3; ++round) {
+    const double delivered = now("offloads");
+    const double gets = now("gets");
+    const double failed = now("failed");
     {
-      Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die"});
-      ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_offloads_total") > round * 3; }))
-          << agent.metrics();
-      std::this_thread::sleep_for(std::chrono::milliseconds(7 * round));
+      Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die", GetParam()});
+      // Frames of this round's client, which has the next ones posted already.
+      ASSERT_TRUE(eventually([&] { return now("offloads") > delivered; })) << agent.metrics();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2 + 3 * round));
       client.kill(SIGKILL);
-      client.wait();
+      EXPECT_EQ(client.wait(), 128 + SIGKILL);
     }
     ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
+    EXPECT_GT(now("failed"), failed) << "the client had nothing in flight when it was killed";
+    // More gets than delivered frames needed, and more than the one at which each of the others failed: at least one
+    // frame was half there.
+    const double lost = now("gets") - gets - kGetsAFrame * (now("offloads") - delivered);
+    if (lost > now("failed") - failed) ++cut_short;
     EXPECT_EQ(agent.metric("wherry_move_queued"), 0);
-    // Two kept frames of 64 MiB and the probe's page, no more.
-    EXPECT_LT(agent.metric("wherry_agent_used_bytes"), 200 << 20);
+    // Two kept frames and the probe's page, no more.
+    EXPECT_LT(agent.metric("wherry_agent_used_bytes"), 3 * (32 << 20));
+
+    const auto frames = testing_support::read_frames(agent.flight(), agent.token(), "doomed");
+    ASSERT_FALSE(frames.empty());
+    ASSERT_LE(frames.size(), 2U);
+    for (const auto& frame : frames) {
+      EXPECT_EQ(frame.sequence, frames.front().sequence + static_cast<std::uint64_t>(&frame - frames.data()));
+      ASSERT_EQ(frame.batch->num_rows(), kRows);
+      const double* x = std::static_pointer_cast<arrow::DoubleArray>(frame.batch->column(0))->raw_values();
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < kRows; ++i)
+        wrong += x[i] != static_cast<double>(frame.tag) * 1e9 + static_cast<double>(i) ? 1 : 0;
+      EXPECT_EQ(wrong, 0) << "values of frame " << frame.sequence << " are another frame's";
+    }
   }
+  EXPECT_EQ(cut_short, 3) << "rounds in which a client was killed while one of its frames was half there";
   expect_alive(agent.options());
   EXPECT_FALSE(agent.child().ended());
 }
+
+INSTANTIATE_TEST_SUITE_P(Faults, KilledClient, testing::Values("auto", "tcp"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST(Faults, AgentKilledWithTicketsWaiting_ExpectUnavailableWithinSeconds) {
   AgentProcess agent;
@@ -271,24 +239,6 @@ TEST(Faults, NoAgent_ExpectAClearError) {
   EXPECT_EQ(Session::open(options).status().code(), StatusCode::kNotFound);
   options.max_tickets = 3;
   EXPECT_EQ(Session::open(options).status().code(), StatusCode::kInvalidArgument);
-}
-
-TEST(Faults, EmbeddedAgentStartsServesAndEndsWithItsSession) {
-  SessionOptions options;
-  options.agent = "embedded";
-  options.embedded.program = WHERRYD_PROGRAM;
-  options.embedded.budget_bytes = 64 << 20;
-  int pid = 0;
-  {
-    auto session = Session::open(options);
-    ASSERT_TRUE(session) << session.status().message();
-    pid = session->info().agent_pid;
-    EXPECT_EQ(::kill(pid, 0), 0);
-    auto stream = session->open_stream({.name = "e"}, {field<double>("x")});
-    const std::vector<double> x(1000, 1.0);
-    EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
-  }
-  EXPECT_NE(::kill(pid, 0), 0);
 }
 
 TEST(Faults, SessionsBeyondTheLimitAreTurnedAway) {

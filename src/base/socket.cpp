@@ -131,6 +131,22 @@ Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {
   return fd;
 }
 
+Result<std::optional<ControlFrame>> take_frame(Bytes& arrived) {
+  if (arrived.size() < kHeaderBytes) return std::optional<ControlFrame>();
+  std::uint32_t length = 0;
+  std::memcpy(&length, arrived.data(), sizeof length);
+  if (length < 2 || length > kMaxFrameBytes) {
+    return Status(StatusCode::kProtocol,
+                  fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
+  }
+  if (arrived.size() < 4 + length) return std::optional<ControlFrame>();
+  ControlFrame frame;
+  std::memcpy(&frame.type, arrived.data() + 4, sizeof frame.type);
+  frame.payload.assign(arrived.begin() + kHeaderBytes, arrived.begin() + 4 + length);
+  arrived.erase(arrived.begin(), arrived.begin() + 4 + length);
+  return std::optional<ControlFrame>(std::move(frame));
+}
+
 FrameChannel::FrameChannel(Fd socket) noexcept : socket_(std::move(socket)) {
   if (socket_) {
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
@@ -164,25 +180,9 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
   return Status::ok();
 }
 
-Result<std::optional<ControlFrame>> FrameChannel::parse() {
-  if (in_.size() < kHeaderBytes) return std::optional<ControlFrame>();
-  std::uint32_t length = 0;
-  std::memcpy(&length, in_.data(), sizeof length);
-  if (length < 2 || length > kMaxFrameBytes) {
-    return Status(StatusCode::kProtocol,
-                  fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
-  }
-  if (in_.size() < 4 + length) return std::optional<ControlFrame>();
-  ControlFrame frame;
-  std::memcpy(&frame.type, in_.data() + 4, sizeof frame.type);
-  frame.payload.assign(in_.begin() + kHeaderBytes, in_.begin() + 4 + length);
-  in_.erase(in_.begin(), in_.begin() + 4 + length);
-  return std::optional<ControlFrame>(std::move(frame));
-}
-
 Result<std::optional<ControlFrame>> FrameChannel::try_receive() {
   for (;;) {
-    auto frame = parse();
+    auto frame = take_frame(in_);
     if (!frame || frame->has_value()) return frame;
     if (!socket_) return gone();
     std::array<std::byte, 16384> chunk;

@@ -57,6 +57,9 @@ struct ControlFrame {
   Bytes payload;
 };
 
+/// Takes the first frame off what arrived; nullopt: it is not all there yet. kProtocol: these are no frames.
+Result<std::optional<ControlFrame>> take_frame(Bytes& arrived);
+
 class FrameChannel {
  public:
   FrameChannel() noexcept = default;
@@ -74,8 +77,6 @@ class FrameChannel {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
  private:
-  Result<std::optional<ControlFrame>> parse();
-
   Fd socket_;
   Bytes in_;
 };

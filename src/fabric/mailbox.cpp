@@ -43,7 +43,7 @@ MailboxReader::Outcome MailboxReader::try_read(MailboxRecord& record) {
     const std::uint64_t at = read_;
     if (kind != kSkip) {
       copy_.resize(padded(bytes) / sizeof(std::uint64_t));
-      std::memcpy(copy_.data(), reinterpret_cast<const std::byte*>(word_at(at)) + kWord, bytes);
+      if (bytes != 0) std::memcpy(copy_.data(), reinterpret_cast<const std::byte*>(word_at(at)) + kWord, bytes);
       record = {kind, std::as_bytes(std::span(copy_)).first(bytes)};
     }
     read_ = at + kWord + padded(bytes);

@@ -98,6 +98,18 @@ TEST(Mailbox, AReservationThatIsNotPublishedLeavesNoTrace) {
   EXPECT_EQ(reader.try_read(record), MailboxReader::Outcome::kEmpty);
 }
 
+TEST(Mailbox, ReceivesAnEmptyRecordFirst_ExpectItLikeAnyOther) {
+  Memory memory;
+  MailboxWriter writer(memory.span());
+  MailboxReader reader(memory.span());
+  ASSERT_TRUE(write(writer, 9, {}));
+  MailboxRecord record;
+  ASSERT_EQ(reader.try_read(record), MailboxReader::Outcome::kRecord);
+  EXPECT_EQ(record.kind, 9);
+  EXPECT_TRUE(record.payload.empty());
+  EXPECT_EQ(reader.try_read(record), MailboxReader::Outcome::kEmpty);
+}
+
 TEST(Mailbox, ReceivesSkipsWithoutEnd_IsMalformed) {
   Memory memory;
   const std::uint64_t skip = std::uint64_t{Mailbox::kSkip} << 32;

@@ -12,7 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "base/socket.hpp"
 #include "base/version.hpp"
@@ -20,7 +23,7 @@
 namespace wherry {
 namespace {
 
-constexpr int kFileVersion = 1;
+constexpr unsigned kFileVersion = 1;
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
 constexpr std::size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, without the final 0
 
@@ -88,30 +91,7 @@ Result<std::string> read_private(const std::string& path) {
 Result<SessionFile> load(const std::string& path) {
   auto text = read_private(path);
   if (!text) return text.status();
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  SessionFile file;
-  try {
-    if (const int version = json.at("version").get<int>(); version != kFileVersion) {
-      return Status(StatusCode::kVersionMismatch,
-                    fmt::format("{} is a session file of version {}; this Wherry ({}) reads version {}: install the "
-                                "same Wherry on both sides, or stop that agent and remove the file",
-                                path, version, kVersion, kFileVersion));
-    }
-    file.pid = json.at("pid").get<int>();
-    file.host = json.at("host").get<std::string>();
-    file.port = json.at("port").get<std::uint16_t>();
-    file.token = json.at("token").get<std::string>();
-    file.local_socket = json.at("local_socket").get<std::string>();
-    file.flight = json.at("flight").get<std::string>();
-    file.metrics = json.at("metrics").get<std::string>();
-  } catch (const nlohmann::json::exception&) {
-    file = {};
-  }
-  if (file.token.empty() || file.port == 0 || file.pid <= 0) {
-    return Status(StatusCode::kProtocol,
-                  fmt::format("{} is not a session file of an agent: remove it, or name the right one", path));
-  }
-  return file;
+  return parse_session(*text, path);
 }
 
 }  // namespace
@@ -147,13 +127,53 @@ Status prepare_session_file(const std::string& path) {
   return Status::ok();
 }
 
-Status write_session_file(const std::string& path, const SessionFile& file) {
+std::string session_text(const SessionFile& file) {
   const nlohmann::json json{{"version", kFileVersion}, {"pid", file.pid},         {"host", file.host},
                             {"port", file.port},       {"token", file.token},     {"local_socket", file.local_socket},
                             {"flight", file.flight},   {"metrics", file.metrics}, {"wherry", kVersion}};
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Result<SessionFile> parse_session(std::string_view text, const std::string& path) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const Status foreign(StatusCode::kProtocol,
+                       fmt::format("{} is not a session file of an agent: remove it, or name the right one", path));
+  if (!json.is_object()) return foreign;
+  // The library would convert: 70000 to a port of 4464, true to 1.
+  const auto number = [&](const char* key, std::uint64_t largest) -> std::optional<std::uint64_t> {
+    const auto it = json.find(key);
+    if (it == json.end() || !it->is_number_unsigned() || it->get<std::uint64_t>() > largest) return std::nullopt;
+    return it->get<std::uint64_t>();
+  };
+  const auto version = number("version", std::numeric_limits<std::uint64_t>::max());
+  if (!version) return foreign;
+  if (*version != kFileVersion) {
+    return Status(StatusCode::kVersionMismatch,
+                  fmt::format("{} is a session file of version {}; this Wherry ({}) reads version {}: install the "
+                              "same Wherry on both sides, or stop that agent and remove the file",
+                              path, *version, kVersion, kFileVersion));
+  }
+  SessionFile file;
+  file.pid = static_cast<int>(number("pid", std::numeric_limits<int>::max()).value_or(0));
+  file.port = static_cast<std::uint16_t>(number("port", std::numeric_limits<std::uint16_t>::max()).value_or(0));
+  const std::pair<const char*, std::string*> texts[] = {{"host", &file.host},
+                                                        {"token", &file.token},
+                                                        {"local_socket", &file.local_socket},
+                                                        {"flight", &file.flight},
+                                                        {"metrics", &file.metrics}};
+  for (const auto& [key, to] : texts) {
+    const auto it = json.find(key);
+    if (it == json.end() || !it->is_string()) return foreign;
+    *to = it->get<std::string>();
+  }
+  if (file.token.empty() || file.port == 0 || file.pid == 0) return foreign;
+  return file;
+}
+
+Status write_session_file(const std::string& path, const SessionFile& file) {
   const std::string temporary = fmt::format("{}.{}", path, getpid());
   const Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-  const std::string text = json.dump(1) + "\n";
+  const std::string text = session_text(file);
   if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

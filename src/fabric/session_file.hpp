@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "wherry/status.hpp"
 
@@ -18,6 +19,7 @@ struct SessionFile {
   std::string local_socket;
   std::string flight;   ///< "grpc://host:port", or empty
   std::string metrics;  ///< "http://host:port/metrics", or empty
+  friend bool operator==(const SessionFile&, const SessionFile&) = default;
 };
 
 /// Makes the directory (mode 0700). Refuses one that belongs to neither this user nor root (kPermissionDenied), and to
@@ -25,6 +27,10 @@ struct SessionFile {
 Status prepare_session_file(const std::string& path);
 /// Appears complete or not at all, mode 0600.
 Status write_session_file(const std::string& path, const SessionFile& file);
+/// What such a file holds, and the other way round. `path` names it in errors: kProtocol for what is not a session
+/// file, kVersionMismatch for one of another version.
+std::string session_text(const SessionFile& file);
+Result<SessionFile> parse_session(std::string_view text, const std::string& path);
 /// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
 /// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, or others may read it;
 /// kVersionMismatch; kProtocol: not a session file. The rules of python/wherry/sessionfile.py.

@@ -103,6 +103,26 @@ TEST_F(SessionFiles, NotOne_ExpectItSaid) {
   expect(StatusCode::kInvalidArgument, "is not a file");
 }
 
+TEST_F(SessionFiles, NumbersThatDoNotFit_ExpectThemRefusedNotBent) {
+  const std::string text = session_text(file_);
+  auto read = parse_session(text, "a file");
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_EQ(*read, file_);
+  const auto with = [&](const std::string& key, const std::string& value) {
+    const std::size_t at = text.find("\"" + key + "\": ") + key.size() + 4;
+    return text.substr(0, at) + value + text.substr(text.find_first_of(",\n", at));
+  };
+  for (const char* key : {"port", "pid", "version"}) {
+    for (const char* value : {"-1", "1.5", "true", "null", "\"1\""})
+      EXPECT_EQ(parse_session(with(key, value), "a file").status().code(), StatusCode::kProtocol) << key << value;
+  }
+  EXPECT_EQ(parse_session(with("port", "70000"), "a file").status().code(), StatusCode::kProtocol);
+  EXPECT_EQ(parse_session(with("pid", "4294967297"), "a file").status().code(), StatusCode::kProtocol);
+  // A path need not be UTF-8; JSON must be.
+  file_.local_socket = "/tmp/\xff";
+  EXPECT_TRUE(parse_session(session_text(file_), "a file"));
+}
+
 TEST_F(SessionFiles, AgentEnded_ExpectUnavailable) {
   file_.pid = ended_process(true);
   write();

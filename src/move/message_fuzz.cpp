@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two messages of move on arbitrary bytes. What parses must build to the same bytes again (offload), or to what
 // decodes to the same again (open).
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "move/message.hpp"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   std::vector<std::uint64_t> aligned((size - 1 + 7) / 8);
-  std::memcpy(aligned.data(), data + 1, size - 1);
+  std::copy(data + 1, data + size, reinterpret_cast<std::uint8_t*>(aligned.data()));
   const ByteView message(reinterpret_cast<const std::byte*>(aligned.data()), size - 1);
   OffloadView view;
   if (!parse_offload(message, view)) return 0;

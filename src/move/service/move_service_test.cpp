@@ -253,6 +253,25 @@ TEST_P(Faults, ReceiveARegionAnewWhileGetsUseIt_ExpectThemToEndWell) {
   for (const auto& [ticket, outcome] : client.outcomes) EXPECT_EQ(outcome.code, StatusCode::kOk) << ticket;
 }
 
+TEST_P(Faults, ReceiveAnotherRegionByTheSameIdWhileAnOffloadWaits_ExpectNoByteFromOutsideIt) {
+  make(16 * kMiB);
+  Client& client = join();
+  const auto stream =
+      *open(client, {.name = "s", .retention = {.frames = 1, .when_full = WhenFull::kWait}}, {field<double>("x")});
+  Source before(*client.context, kMiB, 1), after(*client.context, 4096, 1);
+  post(client, stream, 1, before, kMiB);
+  ASSERT_TRUE(done(client, 1));
+  post(client, stream, 2, before, kMiB);  // waits: nobody has read the first
+  step();
+  post(client, stream, 3, after, 4096);
+  step();
+  ASSERT_EQ(client.outcomes.size(), 1u);
+  catalogue_.mark_read(*catalogue_.next("s", 0, 0ms).frame);
+  ASSERT_TRUE(done(client, 3));
+  EXPECT_EQ(client.outcomes.at(2).code, StatusCode::kSourceFault);
+  EXPECT_EQ(client.outcomes.at(3).code, StatusCode::kOk);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, Faults, testing::Bool(),
                          [](const auto& tested) { return std::string(tested.param ? "Vectored" : "Ucx"); });
 

@@ -273,7 +273,9 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, 
     if (n > 0) {
       const fabric::RemoteRegion* region = region_of(session, buffer.region);
       o.last_get = o.at_buffer;
-      if (region == nullptr) return {StatusCode::kSourceFault, "the region is gone"};
+      // The client may have announced another region by this id since the message was admitted.
+      if (region == nullptr || !region->contains(buffer.address, buffer.bytes))
+        return {StatusCode::kSourceFault, "the region is gone"};
       std::byte* to = frame + o.destination[o.at_buffer] + o.at_offset;
       const std::uint64_t from = buffer.address + o.at_offset;
       if (const std::byte* mapped = region->mapped(from)) {

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark program itself, as `wherry bench move` runs it; test_cli.py has what surrounds it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from wherry import _bases, _bench, _paths, bench_schema, report
+from wherry.errors import NotFound
+
+pytestmark = pytest.mark.agent
+
+
+def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
+    try:
+        _paths.bench_move()
+    except NotFound as error:
+        pytest.fail(str(error))
+    file = tmp_path / "move.json"
+    bench = _bench.run_move(file, quick=True, only=["conversion", "initiate"])
+    assert list(tmp_path.iterdir()) == [file], "something was left behind"
+    assert bench.repetitions == 5
+    assert bench.one_sided == "one_sided"
+    assert {"application", "agent"} <= bench.pinning.keys()
+
+    results = bench.results
+    filled = {section.name for section in dataclasses.fields(results) if getattr(results, section.name)}
+    assert filled == {"conversion", "initiate"}
+    assert {(row.api, row.columns) for row in results.conversion} == {
+        (api, columns) for api in ("cpp", "c_abi") for columns in (1, 4, 16)
+    }
+    assert {row.columns for row in results.initiate} == {1, 4, 16}
+    for call in results.initiate:
+        assert 0 < call.min_us <= call.p50_us <= call.p99_us <= call.max_us
+        assert call.after_wait_p50_us > 0
+    for steps in results.conversion:
+        assert steps.total_us > 0
+
+    assert set(bench.bars) == {"host_us_p50_1col", "host_us_p50_16col", "host_us_size_spread"}
+    for name in bench.bars:
+        basis = _bases.basis_of(name, results)
+        assert basis.uses
+        assert basis.beside, "the figure with cold caches stands beside the one with warm ones"
+    assert "after_wait" in report.build([file])
+    assert bench_schema.load(file) == bench

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent as a process of its own: its core, its log, its memory under load, and what waits while it stands still.
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "agent/process_testing.hpp"
+#include "base/cpu.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::AgentProcess;
+using testing_support::Child;
+using testing_support::eventually;
+using testing_support::expect_alive;
+using testing_support::TemporaryDirectory;
+using namespace std::chrono_literals;
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// The value of a line "VmRSS:  1234 kB" of a process' status; empty if there is none.
+std::string status_of(pid_t pid, const std::string& key) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key + ":")) return line.substr(line.find_first_not_of(" \t", key.size() + 1));
+  }
+  return {};
+}
+
+SessionOptions embedded_options() {
+  SessionOptions options;
+  options.agent = "embedded";
+  options.embedded.program = WHERRYD_PROGRAM;
+  options.embedded.budget_bytes = 64 << 20;
+  return options;
+}
+
+TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {
+  int pid = 0;
+  {
+    auto session = Session::open(embedded_options());
+    ASSERT_TRUE(session) << session.status().message();
+    pid = session->info().agent_pid;
+    EXPECT_EQ(::kill(pid, 0), 0);
+    auto stream = session->open_stream({.name = "e"}, {field<double>("x")});
+    const std::vector<double> x(1000, 1.0);
+    EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
+  }
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(Embedded, AgentHasACoreOfItsOwn) {
+  const std::vector<int> before = allowed_cores();
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "this machine has one core";
+  // A caller that is pinned, as applications are, and to each core that it may use.
+  for (const int mine : before) {
+    ASSERT_TRUE(pin_thread({mine}));
+    auto session = Session::open(embedded_options());
+    EXPECT_TRUE(pin_thread(before));
+    ASSERT_TRUE(session) << session.status().message();
+    const std::string allowed = status_of(session->info().agent_pid, "Cpus_allowed_list");
+    EXPECT_EQ(allowed.find_first_not_of("0123456789"), std::string::npos) << "not pinned to one core: " << allowed;
+    EXPECT_NE(allowed, std::to_string(mine)) << "the agent shares the core of its caller";
+  }
+  // One that is asked for by number.
+  SessionOptions options = embedded_options();
+  options.embedded.core = before.front();
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  EXPECT_EQ(status_of(session->info().agent_pid, "Cpus_allowed_list"), std::to_string(before.front()));
+}
+
+TEST(Log, GoesToTheFileThatTheSettingNamesAndStaysThere) {
+  TemporaryDirectory directory;
+  const std::string file = directory.file("agent.log");
+  for (int start = 1; start <= 2; ++start) {
+    AgentProcess agent({"--log-level", "info", "--log-file", file});
+    expect_alive(agent.options(), "logged");
+    EXPECT_NE(text_of(file).find("stream 'logged' opened by "), std::string::npos) << "written as it happens";
+    agent.child().kill(SIGTERM);
+    EXPECT_EQ(agent.child().wait(), 0);
+    const std::string text = text_of(file);
+    EXPECT_NE(text.find("draining"), std::string::npos) << text;
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no colours in a file";
+    // One line a start: a restart appends.
+    int starts = 0;
+    for (std::size_t at = 0; (at = text.find(" agent on 127.0.0.1:", at)) != std::string::npos; ++at) ++starts;
+    EXPECT_EQ(starts, start) << text;
+  }
+  Child wrong(WHERRYD_PROGRAM, {"--session-file", directory.file("agent.json"), "--log-file", file + "/below"});
+  EXPECT_EQ(wrong.wait(), 2) << "a log that cannot be written is a wrong setting";
+}
+
+TEST(Load, TenThousandOffloadsFromFourProcessesLeaveTheAgentAsItWas) {
+  AgentProcess agent({"--budget", "64MiB"});
+  const auto offload_from_four = [&](const char* each) {
+    std::vector<std::unique_ptr<Child>> clients;
+    for (const char* name : {"a", "b", "c", "d"}) {
+      clients.push_back(
+          std::make_unique<Child>(FAULT_CLIENT_PROGRAM, std::vector<std::string>{agent.file(), "load", name, each}));
+    }
+    for (const auto& client : clients) EXPECT_EQ(client->wait(), 0);
+    EXPECT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
+  };
+  const auto kib = [&](const char* key) { return std::atol(status_of(agent.child().pid(), key).c_str()); };
+  offload_from_four("500");
+  const double used = agent.metric("wherry_agent_used_bytes");
+  const long resident = kib("VmRSS");
+  const long own = kib("RssAnon");
+  ASSERT_GT(used, 0);
+  ASSERT_GT(own, 0);
+  offload_from_four("2000");
+  EXPECT_EQ(agent.metric("wherry_move_offloads_total"), 10'000);
+  EXPECT_EQ(agent.metric("wherry_agent_used_bytes"), used) << "eight kept frames of the same sizes each";
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // 128 bytes an offload would be 1 MiB. What is not its own is the arena, whose pages stay once touched.
+  EXPECT_LT(kib("RssAnon") - own, 1024) << "KiB more after 10,000 offloads than after 2,000";
+  EXPECT_LT(kib("VmRSS") - resident, 4096);
+#else
+  (void)resident;
+#endif
+}
+
+class Burst : public testing::TestWithParam<Transport> {};
+
+TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThemIn) {
+  constexpr std::size_t kTickets = 4096;
+  AgentProcess agent;
+  SessionOptions options = agent.options();
+  options.max_tickets = kTickets;
+  options.transport = GetParam();
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = "burst"}, {field<double>("x"), field<float>("y")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::vector<double> x(100, 1.0);
+  const std::vector<float> y(100, 2.0F);
+  auto region = session->register_memory(x.data(), x.size() * sizeof(double));
+  ASSERT_TRUE(region);
+
+  agent.child().kill(SIGSTOP);
+  std::vector<Ticket> tickets;
+  const auto post = [&] {
+    auto ticket = stream->post({Column(x), Column(y)}, {.tag = tickets.size()});
+    if (ticket) tickets.push_back(*ticket);
+    return ticket.status();
+  };
+  Status last = Status::ok();
+  while (last && tickets.size() < kTickets) last = post();
+  const std::size_t while_stopped = tickets.size();
+  if (last) last = post();
+  const bool early = std::any_of(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
+  agent.child().kill(SIGCONT);
+  // Messages wait in the mailbox or in UCX; that the former is full is back-pressure like a lack of tickets.
+  EXPECT_GE(while_stopped, 1000U);
+  EXPECT_TRUE(last.is_would_block()) << last.to_string();
+  EXPECT_FALSE(early);
+
+  EXPECT_TRUE(eventually([&] {
+    while (tickets.size() < kTickets) {
+      if (const Status s = post(); !s) return !s.is_would_block();
+    }
+    return std::all_of(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
+  }));
+  ASSERT_EQ(tickets.size(), kTickets);
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const Status s = tickets[i].wait(0ms);
+    ASSERT_TRUE(s) << i << ": " << s.message();
+    ASSERT_EQ(tickets[i].sequence(), i);
+  }
+  EXPECT_EQ(session->in_flight(), 0U);
+  EXPECT_EQ(agent.metric("wherry_move_offloads_total"), kTickets);
+}
+
+INSTANTIATE_TEST_SUITE_P(Agent, Burst, testing::Values(Transport::kAuto, Transport::kTcp),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+}  // namespace
+}  // namespace wherry

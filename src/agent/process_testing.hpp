@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: wherryd as a process, and what its metrics page says.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <sstream>
+
+#include "agent/testing.hpp"
+#include "base/socket.hpp"
+
+namespace wherry::testing_support {
+
+/// wherryd on a session file of its own, without Flight unless `more` arguments ask for it.
+class AgentProcess {
+ public:
+  explicit AgentProcess(std::vector<std::string> more = {}) : file_(directory_.file("agent.json")) {
+    std::vector<std::string> arguments{"--session-file", file_,   "--budget", "512MiB",
+                                       "--log-level",    "error", "--flight", "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments);
+    EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
+  }
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] Child& child() { return *child_; }
+  [[nodiscard]] SessionOptions options() const {
+    SessionOptions o;
+    o.agent = file_;
+    return o;
+  }
+  [[nodiscard]] std::string flight() const { return read_session_file(file_)->flight; }
+  [[nodiscard]] std::string token() const { return read_session_file(file_)->token; }
+  [[nodiscard]] std::string metrics() const {
+    auto file = read_session_file(file_);
+    if (!file) return {};
+    const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
+    auto socket = connect_tcp(*parse_host_port(at), Deadline(std::chrono::seconds(5)));
+    if (!socket) return {};
+    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
+    std::string text;
+    char chunk[4096];
+    const Deadline deadline(std::chrono::seconds(5));
+    while (!deadline.passed()) {
+      const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
+      if (n == 0) break;
+      if (n > 0)
+        text.append(chunk, static_cast<std::size_t>(n));
+      else
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return text;
+  }
+  /// One without labels; -1: there is none of that name.
+  [[nodiscard]] double metric(const std::string& name) const {
+    std::istringstream lines(metrics());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(name + " ")) return std::stod(line.substr(name.size() + 1));
+    }
+    return -1;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string file_;
+  std::unique_ptr<Child> child_;
+};
+
+/// The agent still does its work.
+inline void expect_alive(const SessionOptions& options, const char* stream_name = "alive") {
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = stream_name}, {field<double>("x")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::vector<double> x(1000, 1.0);
+  const Status s = stream->post({Column(x)})->wait(std::chrono::seconds(10));
+  EXPECT_TRUE(s) << s.message();
+}
+
+}  // namespace wherry::testing_support

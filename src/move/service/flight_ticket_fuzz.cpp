@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a Flight ticket: refused by name, or it says the same when it is written out again.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "move/service/flight_ticket.hpp"
+
+using namespace wherry;
+using namespace wherry::move;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto ticket = parse_ticket({reinterpret_cast<const char*>(data), size});
+  if (!ticket) {
+    if (ticket.status().code() != StatusCode::kInvalidArgument || ticket.status().message().empty()) std::abort();
+    return 0;
+  }
+  if (ticket->stream.empty()) std::abort();
+  nlohmann::json written{{"stream", ticket->stream}, {"from", ticket->from}, {"follow", ticket->follow}};
+  if (ticket->count) written["count"] = *ticket->count;
+  std::string text = written.dump();
+  if (text.size() > 4096) return 0;  // what was unescaped may need more bytes than it came in
+  const auto again = parse_ticket(text);
+  if (!again || again->stream != ticket->stream || again->from != ticket->from || again->count != ticket->count ||
+      again->follow != ticket->follow)
+    std::abort();
+  return 0;
+}
