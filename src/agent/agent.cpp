@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -42,8 +43,8 @@ namespace {
 constexpr std::uint64_t kControlEveryNs = 50'000;                  // looks at the control connections while busy
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
-constexpr int kBackgroundNice = 10;  // of threads that must not keep the data thread from its core
-constexpr std::size_t kProbeScratch = 2 * fabric::kProbeWords * sizeof(std::uint64_t);
+constexpr int kBackgroundNice = 10;                  // of threads that must not keep the data thread from its core
+constexpr std::uint64_t kMovingSpinNs = 50'000'000;  // without progress, while transfers are under way: then it may nap
 
 /// Runs `start` on a thread of lower priority: the threads that it starts inherit that (nice is per thread on Linux).
 template <typename Start>
@@ -76,10 +77,8 @@ struct Agent::Impl {
   std::vector<std::unique_ptr<fabric::Service>> services;
   std::list<std::unique_ptr<AgentPeer>> peers;
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
-  Extent probe_scratch;
-  AgentPeer* probing = nullptr;  ///< one probe at a time shares the scratch page
-
   bool draining = false;
+  std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0;
 
   struct Route {
@@ -96,10 +95,13 @@ struct Agent::Impl {
   Status greet(AgentPeer& peer, const ControlFrame& frame);
   Status respond(AgentPeer& peer, const ControlFrame& frame);
   bool handshakes();
+  Status judge(AgentPeer& peer, bool late);
   void end(AgentPeer& peer, const Status& why);
   void tell(AgentPeer& peer, const Status& why);
   bool mailboxes();
   bool step();
+  bool turn(bool may_idle);
+  [[nodiscard]] bool moving() const;
   void idle(std::uint64_t since_work_ns);
   void render_metrics();
   void drain();
@@ -131,9 +133,6 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   auto arena = Arena::create(config.budget);
   if (!arena) return arena.status();
   a.arena = *std::move(arena);
-  auto scratch = a.arena->try_allocate(kProbeScratch);
-  if (!scratch) return scratch.status();
-  a.probe_scratch = *std::move(scratch);
 
   auto at = parse_host_port(config.listen);
   if (!at) return at.status();
@@ -169,13 +168,15 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (!flight) return flight.status();
     a.flight = *std::move(flight);
   }
-  auto local = move::LocalReaderService::start(a.catalogue, a.arena, local_socket_for(a.config.session_file), a.token);
+  auto local = in_background([&] {
+    return move::LocalReaderService::start(a.catalogue, a.arena, local_socket_for(a.config.session_file), a.token);
+  });
   if (!local) return local.status();
   a.local = *std::move(local);
   if (config.metrics != "off") {
     auto where = parse_host_port(config.metrics);
     if (!where) return where.status();
-    auto http = HttpMetrics::start(*where);
+    auto http = in_background([&] { return HttpMetrics::start(*where); });
     if (!http) return http.status();
     a.http = *std::move(http);
   }
@@ -206,7 +207,7 @@ std::string Agent::flight_uri() const {
 
 Result<Plane*> Agent::Impl::plane_for(Transport transport) {
   if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
-  auto context = fabric::Context::create(transport);
+  auto context = fabric::Context::create(transport, interface_of(listener.get()));
   if (!context) return context.status();
   Plane plane;
   plane.context = *std::move(context);
@@ -354,7 +355,7 @@ Status Agent::Impl::handle(AgentPeer& peer, ControlFrame& frame) {
   if (peer.state == AgentPeer::State::kWired && type == ControlType::kAsleep) {
     peer.state = AgentPeer::State::kProbing;
     peer.state_since = now_ns();
-    return peer.post_probe(probe_scratch.bytes().data());
+    return peer.post_probe();
   }
   if (peer.state == AgentPeer::State::kReady && type == ControlType::kRequest) return respond(peer, frame);
   return {StatusCode::kProtocol, "a control message out of turn"};
@@ -378,7 +379,8 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   const bool same_host = peer.hello.host == host_identity();
   Transport transport = peer.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
-  if (transport == Transport::kAuto) transport = same_host ? Transport::kShm : Transport::kRdma;
+  const bool by_name = transport != Transport::kAuto;
+  if (!by_name) transport = same_host ? Transport::kShm : Transport::kRdma;
   if (config.transport != Transport::kAuto && transport != config.transport) {
     return {StatusCode::kUnsupported, fmt::format("this agent was started for transport '{}' only; '{}' was asked for",
                                                   to_string(config.transport), to_string(transport))};
@@ -388,9 +390,9 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
             "transport 'shm' needs client and agent on one machine and in one PID namespace; they are not"};
   }
   auto plane = plane_for(transport);
-  if (!plane && peer.hello.transport == Transport::kAuto && config.transport == Transport::kAuto &&
-      transport == Transport::kRdma) {
-    transport = Transport::kTcp;  // nobody asked for RDMA by name
+  if (!plane && !by_name) {
+    spdlog::info("{} (pid {}) gets transport 'tcp': {}", peer.name(), peer.pid(), plane.status().message());
+    transport = Transport::kTcp;
     plane = plane_for(transport);
   }
   if (!plane) return plane.status();
@@ -436,18 +438,16 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
                            Deadline(std::chrono::seconds(1)));
 }
 
-/// Moves half-made sessions on: wire-up, then the probe, one at a time.
+/// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
 bool Agent::Impl::handshakes() {
   bool worked = false;
   for (auto it = peers.begin(); it != peers.end();) {
     AgentPeer& peer = **it++;
-    if (peer.state == AgentPeer::State::kReady) {
-      peer.reap();
-      continue;
-    }
     const std::uint64_t waited = now_ns() - peer.state_since;
     Status s;
-    if (peer.state == AgentPeer::State::kAttached && probing == nullptr) {
+    if (peer.state == AgentPeer::State::kReady) {
+      s = peer.tend();
+    } else if (peer.state == AgentPeer::State::kAttached) {
       if (peer.pinged()) s = peer.post_wireup();
       if (s && peer.pinged() && peer.wired()) {
         s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kAttached), {},
@@ -455,25 +455,17 @@ bool Agent::Impl::handshakes() {
         if (s) {
           peer.state = AgentPeer::State::kWired;
           peer.state_since = now_ns();
-          probing = &peer;
         }
         worked = true;
       }
     } else if (peer.state == AgentPeer::State::kProbing) {
-      fabric::VerdictMessage verdict;
-      if (!peer.verdict_sent && peer.probe_done(waited > kProbePatienceNs, probe_scratch.bytes().data(), verdict)) {
-        peer.verdict_sent = true;
-        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(verdict),
-                              Deadline(std::chrono::seconds(1)));
-        spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), verdict.transports,
-                     to_string(verdict.heap), to_string(verdict.allocated), verdict.mapped ? ", mapped" : "");
-      }
-      // An emulated get still writes into the scratch page; the session is ready when it has ended (the client makes
+      if (!peer.verdict_sent) s = judge(peer, waited > kProbePatienceNs);
+      // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
       // progress now).
       if (s && peer.verdict_sent && !peer.probe_pending()) {
+        peer.end_probe();
         peer.state = AgentPeer::State::kReady;
-        probing = nullptr;
-        ++sessions_total;
+        peer.number = ++sessions_total;
         for (const auto& service : services) service->on_session_start(peer);
         worked = true;
       }
@@ -487,6 +479,18 @@ bool Agent::Impl::handshakes() {
     }
   }
   return worked;
+}
+
+/// Tells the client what its probe proved, once that is known.
+Status Agent::Impl::judge(AgentPeer& peer, bool late) {
+  auto known = peer.probe_done(late);
+  if (!known) return known.status();
+  if (!*known) return Status::ok();
+  peer.verdict_sent = true;
+  spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), peer.verdict.transports,
+               to_string(peer.verdict.heap), to_string(peer.verdict.allocated), peer.verdict.mapped ? ", mapped" : "");
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(peer.verdict),
+                           Deadline(std::chrono::seconds(1)));
 }
 
 void Agent::Impl::tell(AgentPeer& peer, const Status& why) {
@@ -503,7 +507,6 @@ void Agent::Impl::end(AgentPeer& peer, const Status& why) {
     ++refused_total;
     spdlog::warn("{} (pid {}) was turned away: {}", peer.name(), peer.pid(), why.message());
   }
-  if (probing == &peer) probing = nullptr;
   by_session.erase(peer.session);
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, peer.channel.fd(), nullptr);
   peers.remove_if([&](const auto& p) { return p.get() == &peer; });
@@ -515,19 +518,49 @@ bool Agent::Impl::step() {
   bool worked = false;
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
   worked |= mailboxes();
+  for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
   for (const auto& service : services) worked |= service->poll();
   return worked;
 }
 
+/// One round of everything that the data thread does.
+bool Agent::Impl::turn(bool may_idle) {
+  bool worked = step();
+  const std::uint64_t now = now_ns();
+  if (now - last_control > kControlEveryNs) {
+    last_control = now;
+    worked |= control();
+    worked |= handshakes();
+    if (http && http->wanted()) render_metrics();
+  }
+  if (worked) {
+    last_work = now;
+  } else if (may_idle) {
+    idle(now - last_work);
+  }
+  return worked;
+}
+
+/// Whether something ends that nothing but progress calls will notice.
+bool Agent::Impl::moving() const {
+  for (const auto& service : services) {
+    if (service->moving()) return true;
+  }
+  for (const auto& peer : peers) {
+    if (peer->puts_pending() || peer->probe_pending()) return true;
+  }
+  return false;
+}
+
 void Agent::Impl::idle(std::uint64_t since_work_ns) {
-  if (since_work_ns < config.spin_us * 1000) {
+  if (since_work_ns < config.spin_us * 1000 || (since_work_ns < kMovingSpinNs && moving())) {
     cpu_relax();
   } else if (config.nap_us == 0) {
     sched_yield();
   } else {
     // The nap watches the control connections, so that a request does not wait for its end. Data messages do: that is
     // its price.
-    timespec nap{0, static_cast<long>(config.nap_us) * 1000};
+    timespec nap{static_cast<time_t>(config.nap_us / 1'000'000), static_cast<long>(config.nap_us % 1'000'000) * 1000};
     epoll_event event{};
     epoll_pwait2(epoll.get(), &event, 1, &nap, nullptr);
   }
@@ -561,19 +594,27 @@ void Agent::Impl::render_metrics() {
   http->publish(out.text());
 }
 
+/// Accepted offloads finish and files are written; meanwhile clients may close streams, and whoever offloads more is
+/// told that the agent ends.
 void Agent::Impl::drain() {
+  for (int i = 0; i < 64; ++i) step();  // what was posted before the signal may still lie in UCX's queues
   draining = true;
+  for (const auto& service : services) service->start_draining();
   const Deadline deadline{std::chrono::milliseconds(config.drain_ms)};
   const auto drained = [&] {
     for (const auto& service : services) {
       if (!service->drained()) return false;
     }
-    return true;
+    return std::none_of(peers.begin(), peers.end(), [](const auto& peer) { return peer->puts_pending(); });
   };
-  while (!drained() && !deadline.passed()) step();
+  while (!drained() && !deadline.passed()) turn(true);
   if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
-  if (Status s = sink->drain(std::chrono::milliseconds(deadline.left_ms(1'000'000))); !s)
-    spdlog::warn("{}", s.message());
+  Status files = sink->drain(std::chrono::milliseconds(0));
+  while (!files && !deadline.passed()) {
+    turn(false);
+    files = sink->drain(std::chrono::milliseconds(1));
+  }
+  if (!files) spdlog::warn("{}", files.message());
   const Status bye(StatusCode::kUnavailable, "the agent was shut down");
   while (!peers.empty()) {
     tell(*peers.front(), bye);
@@ -595,25 +636,14 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(),
                a.arena->capacity() >> 20, fabric::ucx_version(), a.config.session_file);
 
-  std::uint64_t last_work = now_ns();
-  std::uint64_t last_control = 0;
+  a.last_work = now_ns();
+  std::uint64_t last_look = 0;
   while (!stop.load(std::memory_order_relaxed)) {
-    bool worked = a.step();
-    const std::uint64_t now = now_ns();
-    if (now - last_control > kControlEveryNs) {
-      last_control = now;
-      worked |= a.control();
-      worked |= a.handshakes();
-      if (a.http && a.http->wanted()) a.render_metrics();
-      if (embedded) {
-        pollfd owner{STDIN_FILENO, POLLIN, 0};
-        if (poll(&owner, 1, 0) > 0 && (owner.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) break;
-      }
-    }
-    if (worked)
-      last_work = now;
-    else
-      a.idle(now - last_work);
+    a.turn(true);
+    if (!embedded || now_ns() - last_look < kControlEveryNs) continue;
+    last_look = now_ns();
+    pollfd owner{STDIN_FILENO, POLLIN, 0};
+    if (poll(&owner, 1, 0) > 0 && (owner.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) break;
   }
   spdlog::info("draining");
   a.drain();

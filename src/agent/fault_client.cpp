@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,19 @@ int main(int argc, char** argv) {
       {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
 
+  if (scenario == "tcp") {
+    // This process was kept from CMA: the session works over TCP, and says why.
+    const std::string& used = session->info().transports;
+    if (!used.starts_with("tcp/") || used.find("instead: ") == used.npos) {
+      std::fprintf(stderr, "fault_client: transports '%s'\n", used.c_str());
+      return 4;
+    }
+    const std::vector<double> x(1000, 1.0);
+    auto ticket = stream->post({Column(x)});
+    if (!ticket) return fail("post", ticket.status());
+    const Status s = ticket->wait(20s);
+    return s ? 0 : fail("wait", s);
+  }
   if (scenario == "die") {
     // Large enough that a kill arrives while gets are under way; posts for ever.
     const std::vector<double> x((64 << 20) / 8, 1.0);

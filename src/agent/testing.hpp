@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/socket.hpp"
 #include "fabric/session_file.hpp"
 #include "wherry/move.hpp"
 
@@ -95,7 +98,8 @@ class ThreadAgent {
 /// A program of ours as a child process.
 class Child {
  public:
-  Child(const std::string& program, const std::vector<std::string>& arguments) {
+  /// `before`: runs in the child, before it becomes the program.
+  Child(const std::string& program, const std::vector<std::string>& arguments, void (*before)() = nullptr) {
     std::vector<std::string> all{program};
     all.insert(all.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -104,6 +108,7 @@ class Child {
     pid_ = fork();
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody behind
+      if (before != nullptr) before();
       execv(program.c_str(), argv.data());
       _exit(127);
     }
@@ -134,5 +139,60 @@ class Child {
  private:
   pid_t pid_ = -1;
 };
+
+#ifdef WHERRYD_PROGRAM
+/// wherryd itself.
+class AgentProcess {
+ public:
+  explicit AgentProcess(const std::vector<std::string>& more = {}, void (*before)() = nullptr)
+      : file_(directory_.file("agent.json")) {
+    std::vector<std::string> arguments{"--session-file", file_,   "--budget", "512MiB",
+                                       "--log-level",    "error", "--flight", "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments, before);
+    EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
+  }
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] Child& child() { return *child_; }
+  [[nodiscard]] SessionOptions options() const {
+    SessionOptions o;
+    o.agent = file_;
+    return o;
+  }
+  [[nodiscard]] std::string metrics() const {
+    auto file = read_session_file(file_);
+    if (!file) return {};
+    const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
+    auto socket = connect_tcp(*parse_host_port(at), Deadline(std::chrono::seconds(5)));
+    if (!socket) return {};
+    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
+    std::string text;
+    char chunk[4096];
+    const Deadline deadline(std::chrono::seconds(5));
+    while (!deadline.passed()) {
+      const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
+      if (n == 0) break;
+      if (n > 0)
+        text.append(chunk, static_cast<std::size_t>(n));
+      else
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return text;
+  }
+  [[nodiscard]] double metric(const std::string& name) const {
+    std::istringstream lines(metrics());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(name + " ")) return std::stod(line.substr(name.size() + 1));
+    }
+    return -1;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::string file_;
+  std::unique_ptr<Child> child_;
+};
+#endif
 
 }  // namespace wherry::testing_support

@@ -73,6 +73,7 @@ void MoveService::on_session_end(fabric::Peer& peer) {
 
 Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
   SessionState& session = *sessions_.at(peer.id());
+  if (method == "open" && draining_) return Status(StatusCode::kUnavailable, "the agent is shutting down");
   if (method == "open") return open_stream(session, payload);
   if (method == "status") return Bytes();
   if (method == "close") return close_stream(session, payload);
@@ -182,6 +183,13 @@ const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::u
     region.epoch = session.peer->epoch();
   }
   return &region.remote;
+}
+
+bool MoveService::moving() const {
+  for (const auto& [id, session] : sessions_) {
+    if (session->moving != 0) return true;
+  }
+  return false;
 }
 
 bool MoveService::drained() {
