@@ -156,7 +156,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (config.core >= 0) {
     if (Status s = pin_thread(cores); !s) return s;
   }
-  if (Status s = prepare_session_file(a.config.session_file); !s) return s;
+  if (Status s = prepare_session_file(a.config.session_file, config.group); !s) return s;
   auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
   if (!sink) return sink.status();
   a.sink = *std::move(sink);
@@ -173,6 +173,9 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   });
   if (!local) return local.status();
   a.local = *std::move(local);
+  if (!config.group.empty()) {
+    if (Status s = share_with_group(local_socket_for(a.config.session_file), config.group, 0660); !s) return s;
+  }
   if (config.metrics != "off") {
     auto where = parse_host_port(config.metrics);
     if (!where) return where.status();
@@ -185,6 +188,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   move_options.transfer_unit = config.transfer_unit;
   move_options.window = config.window;
   move_options.streaming_copy_from = config.streaming_copy_from;
+  move_options.sink_root = config.sink_root;
   a.services.push_back(std::make_unique<move::MoveService>(move_options, a.arena, a.catalogue));
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
@@ -632,6 +636,7 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   file.local_socket = local_socket();
   file.flight = flight_uri();
   file.metrics = a.http ? a.http->url() : "";
+  file.group = a.config.group;
   if (Status s = write_session_file(a.config.session_file, file); !s) return s;
   spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(),
                a.arena->capacity() >> 20, fabric::ucx_version(), a.config.session_file);

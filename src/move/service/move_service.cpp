@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "move/service/announced.hpp"
+#include "move/service/sink_directory.hpp"
 #include "move/service/state.hpp"
 
 namespace wherry::move {
@@ -93,6 +94,11 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   info->strategy = request->options.strategy;
   info->retention = request->options.retention;
   info->sink = request->options.sink;
+  if (info->sink.format != Sink::Format::kNone) {
+    auto directory = resolve_sink(options_.sink_root, info->sink.directory);
+    if (!directory) return directory.status();
+    info->sink.directory = *std::move(directory);
+  }
   if (info->strategy == Strategy::kRaw) {
     if (!request->schema.empty())
       return Status(StatusCode::kInvalidArgument, "a raw stream has no schema: leave it empty");

@@ -26,6 +26,8 @@ struct MoveOptions {
   /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
   /// memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
+  /// Streams' files lie below this directory; empty: wherever the agent's user may write.
+  std::string sink_root;
   /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
   /// buffers take here (one offload may always be queued).
   std::uint32_t max_offloads_per_session = 4096;
