@@ -579,6 +579,20 @@ void Agent::Impl::render_metrics() {
   out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
             static_cast<double>(arena->touched()));
+  for (const auto& peer : peers) {
+    if (peer->state != AgentPeer::State::kReady) continue;
+    out.gauge("wherry_session_info", "A client: who it is and how it is reached.", 1,
+              fmt::format("{},{},{},{},{},{}", peer->label(),
+                          fabric::MetricsWriter::label("pid", std::to_string(peer->pid())),
+                          fabric::MetricsWriter::label("transports", peer->verdict.transports),
+                          fabric::MetricsWriter::label("heap", to_string(peer->verdict.heap)),
+                          fabric::MetricsWriter::label("allocated", to_string(peer->verdict.allocated)),
+                          fabric::MetricsWriter::label("mapped", peer->verdict.mapped ? "true" : "false")));
+  }
+  for (const auto& peer : peers) {
+    if (peer->state != AgentPeer::State::kReady) continue;
+    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", peer->moved(), peer->label());
+  }
   for (const auto& service : services) service->metrics(out);
   const move::FileSinkStatus files = sink->status();
   out.counter("wherry_sink_files_total", "Files written.", files.files);

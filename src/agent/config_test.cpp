@@ -60,7 +60,8 @@ TEST(Config, WrongValuesSayWhatIsAllowed) {
 TEST(Config, NumbersOutOfRange_ExpectTheRangeAndNoCrash) {
   for (const Setting& setting : settings()) {
     if (setting.quoted) continue;
-    for (const char* number : {"18446744073709551615", "9223372036854775808", "99999999999999999999", "-9", "1e3", ""}) {
+    for (const char* number :
+         {"18446744073709551615", "9223372036854775808", "99999999999999999999", "-9", "1e3", ""}) {
       AgentConfig config;
       const Status s = setting.set(config, number);
       EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << setting.key << " = " << number;

@@ -144,6 +144,17 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnsupported);
 }
 
+TEST(Faults, ClientsNameThatLooksLikeMetrics_ExpectItEscaped) {
+  const AgentProcess agent;
+  SessionOptions options = agent.options();
+  options.name = "evil\" 1\nwherry_agent_sessions 99\\";
+  auto session = Session::open(options);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(agent.metric("wherry_agent_sessions"), 1);
+  const std::string page = agent.metrics();
+  EXPECT_NE(page.find("name=\"evil\\\" 1?wherry_agent_sessions 99\\\\\""), std::string::npos) << page;
+}
+
 TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
   ThreadAgent agent;
   std::mt19937 random(7);

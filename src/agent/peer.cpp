@@ -97,12 +97,12 @@ Status AgentPeer::post_probe() {
     reader_.emplace(static_cast<pid_t>(hello.pid));
     (void)reader_->add(page, heap_probe_.base(), kProbeBytes);
     if (Status s = reader_->read(); !s) {
-      return {StatusCode::kUnsupported,
-              fmt::format("transport 'shm': the agent (pid {}, user {}) cannot read the memory of {} (pid {}): {}. Run "
-                          "both as one user, or give the agent CAP_SYS_PTRACE; look at "
-                          "/proc/sys/kernel/yama/ptrace_scope, and at what the container forbids; or use transport "
-                          "'tcp'",
-                          getpid(), geteuid(), name(), pid(), s.message())};
+      return {
+          StatusCode::kUnsupported,
+          fmt::format("transport 'shm': the agent (pid {}, user {}) cannot read the memory of {} (pid {}): {}. Both "
+                      "must run as one user; /proc/sys/kernel/yama/ptrace_scope must be 0 or 1; a container must "
+                      "allow process_vm_readv (Docker: --cap-add CAP_SYS_PTRACE). Or use transport 'tcp'",
+                      getpid(), geteuid(), name(), pid(), s.message())};
     }
     if (!holds_pattern(page, session)) reader_.reset();  // another process's memory: only what is proved is used
     probe_->page.fill(std::byte{0});

@@ -76,6 +76,12 @@ class AgentPeer final : public fabric::Peer {
   Status tend();
   [[nodiscard]] bool puts_pending() const noexcept { return !puts_.empty(); }
 
+  /// Labels that tell its metrics from others'.
+  [[nodiscard]] std::string label() const {
+    return fabric::MetricsWriter::label("session", std::to_string(number)) + "," +
+           fabric::MetricsWriter::label("name", name());
+  }
+
   FrameChannel channel;
   State state = State::kConnected;
   std::uint64_t state_since = 0;  ///< now_ns()

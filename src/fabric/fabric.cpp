@@ -292,7 +292,9 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
     // Through shared memory there is nobody to be away: it is the way that does not exist (another user's memory, say).
     return Status(
         transport == Transport::kShm ? StatusCode::kUnsupported : StatusCode::kUnavailable,
-        fmt::format("cannot connect over transport '{}': {}", to_string(transport), ucs_status_string(status)));
+        fmt::format(
+            "cannot connect over transport '{}': {}{}", to_string(transport), ucs_status_string(status),
+            transport == Transport::kShm ? " (both sides must run as one user, with the same capabilities)" : ""));
   }
   return endpoint;
 }

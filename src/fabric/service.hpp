@@ -51,6 +51,8 @@ class MetricsWriter {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value, std::string_view labels = {});
   void gauge(std::string_view name, std::string_view help, double value, std::string_view labels = {});
+  /// name="value", for `labels`; of a value from outside only what is harmless in a page of text.
+  [[nodiscard]] static std::string label(std::string_view name, std::string_view value);
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

@@ -15,7 +15,8 @@ Result<std::string> resolve_sink(const std::string& root, const std::string& dir
   // Symbolic links are followed as far as the path exists; what does not exist yet cannot lead anywhere.
   const fs::path real = fs::weakly_canonical(real_root / directory, error);
   if (error) return Status(StatusCode::kInvalidArgument, "sink directory " + directory + ": " + error.message());
-  const bool below = std::mismatch(real_root.begin(), real_root.end(), real.begin(), real.end()).first == real_root.end();
+  const bool below =
+      std::mismatch(real_root.begin(), real_root.end(), real.begin(), real.end()).first == real_root.end();
   if (!below) {
     return Status(StatusCode::kPermissionDenied, "sink directory " + directory + " is not below " + real_root.string() +
                                                      ", where this agent writes files (its setting sink.root)");

@@ -42,9 +42,9 @@ TEST_F(SinkDirectory, BelowTheRoot_ExpectItsRealPath) {
 }
 
 TEST_F(SinkDirectory, LeadingOut_ExpectRefusalThatNamesTheSetting) {
-  for (const std::string& path : {at("outside"), at("root/out"), at("root/out/deep"), at("root/../outside"),
-                                  at("root/new/../../outside"), at("rooted"), std::string("../outside"),
-                                  std::string("/"), std::string("out/x")}) {
+  for (const std::string& path :
+       {at("outside"), at("root/out"), at("root/out/deep"), at("root/../outside"), at("root/new/../../outside"),
+        at("rooted"), std::string("../outside"), std::string("/"), std::string("out/x")}) {
     const auto refused = resolve_sink(at("root"), path);
     EXPECT_EQ(refused.status().code(), StatusCode::kPermissionDenied) << path;
     EXPECT_NE(refused.status().message().find("sink.root"), std::string::npos);
