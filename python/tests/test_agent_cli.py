@@ -131,6 +131,46 @@ def test_status_as_json(capfd: pytest.CaptureFixture[str], agent: Agent, at: lis
     assert "token" not in out
 
 
+def test_status_tells_of_each_client(
+    capfd: pytest.CaptureFixture[str], agent: Agent, at: list[str], stream: Any
+) -> None:
+    import wherry
+
+    with wherry.Session(agent=str(agent.session_file), name='a "second" [one]\\', transport="tcp"):
+        status, out, _ = run(capfd, "agent", "status", "--json", *at)
+        assert status == 0
+        first, second = json.loads(out)["sessions"]
+        assert (first["session"], first["pid"]) == (1, os.getpid())
+        assert (first["heap"], first["allocated"], first["mapped"]) == ("one_sided", "one_sided", True)
+        assert "cma/" in first["transports"]
+        assert first["bytes"] == 3 * 50 * (8 + 24)
+        assert (second["name"], second["heap"], second["bytes"]) == ('a "second" [one]\\', "emulated", 0)
+        assert second["transports"].startswith("tcp/")
+
+        status, out, _ = run(capfd, "agent", "status", *at)
+        assert status == 0
+        for part in ('a "second" [one]\\', "one_sided, mapped", "emulated", "cma/", "4.7 KiB"):
+            assert part in out
+    assert [one["session"] for one in json.loads(run(capfd, "agent", "status", "--json", *at)[1])["sessions"]] == [1]
+
+
+def test_status_without_metrics(capfd: pytest.CaptureFixture[str], make_agent: Any) -> None:
+    agent = make_agent("--metrics", "off")
+    status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))
+    assert status == 0
+    assert "clients: unknown" in out
+
+
+@pytest.mark.parametrize("flag", ["--max-sessions", "--nap-us", "--max-tickets", "--drain-ms"])
+def test_number_out_of_range(wherryd: Path, flag: str) -> None:
+    done = subprocess.run(
+        [str(wherryd), flag, "18446744073709551615", "--dump-config"], capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 2
+    assert "want a whole number from" in done.stderr
+    assert done.stdout == ""
+
+
 def test_metrics_are_read(make_agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
     agent = make_agent("--metrics", "127.0.0.1:0")
     metrics = _agent.read_metrics(agent.session)

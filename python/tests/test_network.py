@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hosts: an agent and a client in two network namespaces, joined by a veth pair, over TCP."""
+"""Two hosts: an agent and a client in two network namespaces, joined by a veth pair, over TCP.
+
+Who is not root makes them in a user namespace. Where that is forbidden, too, these tests fail: they are the only ones
+with two hosts.
+"""
 
 import contextlib
 import json
@@ -49,43 +53,75 @@ CLIENT_PROGRAM = textwrap.dedent(
 )
 
 
-def _ip(*words: str) -> str:
-    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+@contextlib.contextmanager
+def _root() -> Iterator[list[str]]:
+    """What a command line begins with to run as somebody who may make network namespaces."""
+    if os.geteuid() == 0:
+        yield []
+        return
+    # A user namespace, and in it a network and a /run of its own. It lives as long as the process that holds it.
+    hold = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c"]
+    hold += ["mount -t tmpfs tmpfs /run && echo ready && exec cat"]
+    with subprocess.Popen(
+        hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdin
+        assert holder.stdout
+        assert holder.stderr
+        if holder.stdout.readline() != "ready\n":
+            pytest.fail(f"neither root nor allowed to make user namespaces: {holder.stderr.read().strip()}")
+        yield ["nsenter", f"--target={holder.pid}", "--user", "--net", "--mount", "--preserve-credentials", "--"]
+        holder.stdin.close()
 
 
-def _wait_until_up(namespace: str) -> None:
-    """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
-    deadline = time.monotonic() + 5
-    while " UP " not in _ip("-n", namespace, "-br", "link", "show", "veth0"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+class Hosts:
+    """Two network namespaces that can reach each other."""
+
+    def __init__(self, root: list[str]) -> None:
+        self.root = root
+        self.agent, self.client = (f"wherry-{who}-{os.getpid()}" for who in "ac")
+
+    def ip(self, *words: str) -> str:
+        done = subprocess.run([*self.root, "ip", *words], capture_output=True, text=True)
+        assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    def on(self, namespace: str, *command: str) -> list[str]:
+        """A command line that runs on one of them."""
+        return [*self.root, "ip", "netns", "exec", namespace, *command]
+
+    def wait_until_up(self, namespace: str) -> None:
+        """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
+        deadline = time.monotonic() + 5
+        while " UP " not in self.ip("-n", namespace, "-br", "link", "show", "veth0"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 @pytest.fixture
-def namespaces() -> Iterator[tuple[str, str]]:
-    """Names of two network namespaces that can reach each other; removed afterwards."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    names = (f"wherry-a-{os.getpid()}", f"wherry-c-{os.getpid()}")
+def hosts() -> Iterator[Hosts]:
+    """Removed afterwards."""
     with contextlib.ExitStack() as stack:
-        for name in names:
-            _ip("netns", "add", name)
-            stack.callback(_ip, "netns", "del", name)
-        _ip("link", "add", "veth0", "netns", names[0], "type", "veth", "peer", "name", "veth0", "netns", names[1])
-        for name, address in zip(names, (AGENT, CLIENT), strict=True):
-            _ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
-            _ip("-n", name, "link", "set", "veth0", "up")
-            _ip("-n", name, "link", "set", "lo", "up")
-        for name in names:
-            _wait_until_up(name)
-        yield names
+        hosts = Hosts(stack.enter_context(_root()))
+        for name in (hosts.agent, hosts.client):
+            hosts.ip("netns", "add", name)
+            stack.callback(hosts.ip, "netns", "del", name)
+        veth = ["type", "veth", "peer", "name", "veth0", "netns", hosts.client]
+        hosts.ip("link", "add", "veth0", "netns", hosts.agent, *veth)
+        for name, address in ((hosts.agent, AGENT), (hosts.client, CLIENT)):
+            hosts.ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
+            hosts.ip("-n", name, "link", "set", "veth0", "up")
+            hosts.ip("-n", name, "link", "set", "lo", "up")
+        for name in (hosts.agent, hosts.client):
+            hosts.wait_until_up(name)
+        yield hosts
 
 
 @pytest.fixture
-def remote_agent(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[dict[str, object]]:
-    """An agent in the first namespace that listens for the second; its session file's content."""
+def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
+    """An agent on the first host that listens for the second; its session file's content."""
     file = tmp_path / "agent.json"
-    command = ["ip", "netns", "exec", namespaces[0], str(_paths.wherryd()), "--session-file", str(file)]
+    command = hosts.on(hosts.agent, str(_paths.wherryd()), "--session-file", str(file))
     command += ["--listen", f"{AGENT}:0", "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]
     process = subprocess.Popen(command)
     try:
@@ -100,20 +136,20 @@ def remote_agent(namespaces: tuple[str, str], tmp_path: Path) -> Iterator[dict[s
         assert process.wait(10) == 0
 
 
-def _client(namespace: str, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
+def _client(hosts: Hosts, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
     # A PID namespace of its own, as on another machine: shared memory and CMA cannot be the way.
-    command = ["ip", "netns", "exec", namespace, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
+    command = hosts.on(hosts.client, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c")
     command += [CLIENT_PROGRAM, f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.timeout(90)
-def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_agent: dict[str, object]) -> None:
-    with _client(namespaces[1], remote_agent, "auto") as client:
+def test_offload_over_tcp_between_two_hosts(hosts: Hosts, remote_agent: dict[str, object]) -> None:
+    with _client(hosts, remote_agent, "auto") as client:
         assert client.stdout
         assert client.stdin
         said = json.loads(client.stdout.readline())
-        assert "tcp" in said["transports"]
+        assert said["transports"] == "tcp/veth0", "the interface of the agent's address, and no other"
         assert said["heap"] == "emulated", "a get over TCP is emulated: the docs say so"
         assert said["progress"], "emulated gets need the client's progress thread"
         assert not said["mapped"]
@@ -135,7 +171,7 @@ def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_
             print("read")
             """
         )
-        command = ["ip", "netns", "exec", namespaces[1], sys.executable, "-c", reader]
+        command = hosts.on(hosts.client, sys.executable, "-c", reader)
         command += [str(remote_agent["flight"]), str(remote_agent["token"])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.stdout.strip() == "read", done.stderr
@@ -145,10 +181,8 @@ def test_offload_over_tcp_between_two_hosts(namespaces: tuple[str, str], remote_
 
 
 @pytest.mark.timeout(60)
-def test_shared_memory_by_name_between_hosts_is_an_error(
-    namespaces: tuple[str, str], remote_agent: dict[str, object]
-) -> None:
-    with _client(namespaces[1], remote_agent, "shm") as client:
+def test_shared_memory_by_name_between_hosts_is_an_error(hosts: Hosts, remote_agent: dict[str, object]) -> None:
+    with _client(hosts, remote_agent, "shm") as client:
         said, _ = client.communicate(timeout=40)
     answer = json.loads(said)
     assert answer["error"] == "Unsupported"

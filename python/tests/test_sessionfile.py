@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import grp
 import json
 import os
 import subprocess
@@ -180,3 +181,37 @@ def test_program_on_the_path_is_found_last(tmp_path: Path, monkeypatch: pytest.M
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert _paths.wherryd({"PATH": str(tmp_path)}) == program
+
+
+def _own_group() -> str:
+    return grp.getgrgid(os.getgid()).gr_name
+
+
+def test_file_that_says_it_is_for_a_group_of_ours(write_session: Write) -> None:
+    assert sessionfile.load(write_session(mode=0o640, group=_own_group())).pid == os.getpid()
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o644, 0o650])
+def test_file_for_a_group_that_may_do_more_than_read_is_refused(write_session: Write, mode: int) -> None:
+    with pytest.raises(BadSessionFile, match="others may read it"):
+        sessionfile.load(write_session(mode=mode, group=_own_group()))
+
+
+@pytest.mark.parametrize("group", ["no-such-group", 7, ""])
+def test_file_for_another_group_is_refused(write_session: Write, group: object) -> None:
+    with pytest.raises(BadSessionFile, match="others may read it"):
+        sessionfile.load(write_session(mode=0o640, group=group))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_file_of_another_user_for_our_group_counts_where_it_was_named(
+    write_session: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_session(mode=0o640, group=_own_group())
+    os.chown(path, 12345, -1)
+    assert sessionfile.load(path).pid == os.getpid()
+    monkeypatch.setattr(sessionfile._paths, "session_file", lambda: path)
+    with pytest.raises(BadSessionFile, match="belongs to user 12345"):
+        sessionfile.load()
+    monkeypatch.setenv("WHERRY_SESSION", str(path))
+    assert sessionfile.load().pid == os.getpid()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -113,7 +115,7 @@ def read_metrics(session: SessionFile) -> dict[str, float]:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the token is for the agent, not for a proxy
     try:
         with direct.open(request, timeout=5) as answer:
-            text = answer.read().decode()
+            text = answer.read().decode(errors="replace")
     except (urllib.error.URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise Unavailable(f"no metrics from {session.metrics}: {reason}") from None
@@ -138,6 +140,53 @@ def parse_metrics(text: str) -> dict[str, float]:
         except ValueError:
             continue
     return samples
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """One client of the agent, as it sees it."""
+
+    session: int
+    """Counts the sessions that the agent has opened."""
+    name: str
+    pid: int
+    transports: str
+    """As UCX names them: "cma/memory posix/memory"; and, in parentheses, why others could not be had."""
+    heap: str
+    """Whether gets from ordinary memory were proved one-sided: "one_sided", else "emulated"."""
+    allocated: str
+    """The same for memory that Wherry allocated."""
+    mapped: bool
+    bytes: int
+    """Moved from the client's memory."""
+
+
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def sessions(metrics: dict[str, float]) -> list[SessionStatus]:
+    """The clients that the agent's metrics tell of, in the order in which they came."""
+    found: list[SessionStatus] = []
+    moved: dict[str, float] = {}
+    for sample, value in metrics.items():
+        name, _, labels = sample.partition("{")
+        fields = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _LABEL.findall(labels)}
+        if name == "wherry_session_bytes_total":
+            moved[fields["session"]] = value
+        elif name == "wherry_session_info":
+            found.append(
+                SessionStatus(
+                    session=int(fields["session"]),
+                    name=fields["name"],
+                    pid=int(fields["pid"]),
+                    transports=fields["transports"],
+                    heap=fields["heap"],
+                    allocated=fields["allocated"],
+                    mapped=fields["mapped"] == "true",
+                    bytes=0,
+                )
+            )
+    return [dataclasses.replace(one, bytes=int(moved.get(str(one.session), 0))) for one in found]
 
 
 def _make_directory(session_file: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import markup
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -143,7 +144,9 @@ def agent_status(
     agent: AgentOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
 ) -> None:
-    """Addresses, streams and metrics of the running agent.
+    """Addresses, clients, streams and metrics of the running agent.
+
+    Of each client: which transports it uses, and whether gets from its memory were proved one-sided when it came.
 
     Examples:
 
@@ -154,6 +157,7 @@ def agent_status(
     session = reader.locate(agent)
     found = reader.streams(session)
     metrics = _agent.read_metrics(session)
+    clients = _agent.sessions(metrics)
     if as_json:
         document = {
             "pid": session.pid,
@@ -162,6 +166,7 @@ def agent_status(
             "session_file": str(session.path),
             "flight": session.flight,
             "metrics_url": session.metrics,
+            "sessions": [dataclasses.asdict(client) for client in clients],
             "streams": [dataclasses.asdict(stream) for stream in found],
             "metrics": metrics,
         }
@@ -173,12 +178,15 @@ def agent_status(
     console.print(f"flight        {session.flight or 'off'}")
     console.print(f"metrics       {session.metrics or 'off'}")
     console.print()
+    console.print(_sessions_table(clients) if metrics else "clients: unknown, for the agent serves no metrics")
+    console.print()
     console.print(_streams_table(found))
     if metrics:
         table = Table("metric", title="Metrics", title_justify="left", box=None)
         table.add_column("value", justify="right")
         for name, value in metrics.items():
-            table.add_row(name, f"{value:g}")
+            if not name.startswith("wherry_session_"):  # shown above
+                table.add_row(markup.escape(name), f"{value:g}")
         console.print()
         console.print(table)
 
@@ -201,6 +209,21 @@ def streams(
         print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
     else:
         out().print(_streams_table(found))
+
+
+def _sessions_table(clients: list[_agent.SessionStatus]) -> Table | str:
+    if not clients:
+        return "no clients"
+    table = Table("client", "pid", "gets", "transports", box=None)
+    table.add_column("bytes moved", justify="right")
+    for client in clients:
+        gets = client.heap if client.heap == client.allocated else f"{client.heap}, allocated {client.allocated}"
+        if client.mapped:
+            gets += ", mapped"
+        table.add_row(
+            markup.escape(client.name), str(client.pid), gets, markup.escape(client.transports), _bytes(client.bytes)
+        )
+    return table
 
 
 def _streams_table(found: list[reader.StreamStatus]) -> Table | str:

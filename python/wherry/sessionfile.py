@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import grp
 import json
 import os
 import stat
@@ -75,6 +76,10 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
     Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
     when the file or its directory belongs to another user, others can read it, or it is no session file;
     VersionMismatch.
+
+    An agent with `agent.group` shares its file with that group and says so in it. Such a file, and its directory, may
+    belong to another user, but only where it was named (by `path` or $WHERRY_SESSION): anybody may make the default
+    places of /tmp.
     """
     where = Path(path).expanduser() if path is not None else _paths.session_file()
     try:
@@ -88,11 +93,14 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
         raise BadSessionFile(f"{where} is a directory, not a session file") from None
     except OSError as error:
         raise BadSessionFile(f"cannot read the session file {where}: {error.strerror}") from None
-    if status.st_uid not in (os.getuid(), 0):
+    named = path is not None or bool(os.environ.get("WHERRY_SESSION"))
+    shared = _names_group(text, status.st_gid)
+    trusted = {os.getuid(), 0} | ({status.st_uid} if shared and named else set())
+    if status.st_uid not in trusted:
         raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if status.st_mode & (stat.S_IRWXO | (stat.S_IWGRP | stat.S_IXGRP if shared else stat.S_IRWXG)):
         raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
-    if directory.st_uid not in (os.getuid(), 0):
+    if directory.st_uid not in trusted:
         raise BadSessionFile(
             f"{where.absolute().parent} belongs to user {directory.st_uid}, who could put a false session file there: "
             "name another file, for example with $WHERRY_SESSION"
@@ -101,6 +109,14 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
     if require_alive and not session.alive():
         raise Unavailable(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
     return session
+
+
+def _names_group(text: bytes, gid: int) -> bool:
+    """Whether the file says that it is meant for the group that it belongs to."""
+    try:
+        return grp.getgrnam(json.loads(text)["group"]).gr_gid == gid
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def parse(text: bytes | str, path: Path) -> SessionFile:

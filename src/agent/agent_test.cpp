@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole path in one process: a session's offloads, the agent's frames, and Arrow's own Flight client reading them.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 #include <random>
 
@@ -337,6 +340,37 @@ TEST(Sinks, FilesAppearComplete) {
   const auto x = ramp(100, 0);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("f-00000002.arrow")); }));
+}
+
+TEST(Sinks, OutsideTheAgentsRoot_ExpectRefusalAtOpen) {
+  TemporaryDirectory directory;
+  AgentConfig config;
+  config.sink_root = directory.file("");
+  ThreadAgent agent(config);
+  Session session = agent.open();
+  const auto open = [&](const char* name, const std::string& where) {
+    return session.open_stream({.name = name, .sink = {Sink::Format::kArrow, where}}, {field<double>("x")});
+  };
+  EXPECT_EQ(open("out", "/tmp").status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(open("up", "..").status().code(), StatusCode::kPermissionDenied);
+  auto stream = open("below", "runs/1");
+  ASSERT_TRUE(stream) << stream.status().message();
+  const auto x = ramp(10, 0);
+  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("runs/1/below-00000000.arrow")); }));
+}
+
+TEST(Threads, AllButTheDataThread_ExpectLowerPriority) {
+  ThreadAgent agent;
+  int helpers = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(entry.path() / "comm"), name);
+    if (!name.starts_with("wherry-")) continue;
+    ++helpers;
+    EXPECT_GT(getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(entry.path().filename()))), 0) << name;
+  }
+  EXPECT_GE(helpers, 3);  // file sink, local readers, metrics
 }
 
 TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {

@@ -27,10 +27,12 @@ Status set_bytes(const char* key, std::uint64_t& field, const std::string& text)
   return Status::ok();
 }
 
-Status set_number(const char* key, std::uint64_t& field, const std::string& text) {
+Status set_number(const char* key, std::uint64_t& field, const std::string& text, std::uint64_t min,
+                  std::uint64_t max) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return bad(key, text, "want a whole number, 0 or more");
+  if (error != std::errc() || end != text.data() + text.size() || value < min || value > max)
+    return bad(key, text, fmt::format("want a whole number from {} to {}", min, max));
   field = value;
   return Status::ok();
 }
@@ -50,10 +52,10 @@ Status set_address(const char* key, std::string& field, const std::string& text,
     KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                \
         [](AgentConfig& c, const std::string& v) { return set_bytes(KEY, c.FIELD, v); }, false \
   }
-#define NUMBER(KEY, FIELD, HELP)                                                                \
-  Setting {                                                                                     \
-    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                 \
-        [](AgentConfig& c, const std::string& v) { return set_number(KEY, c.FIELD, v); }, false \
+#define NUMBER(KEY, FIELD, MIN, MAX, HELP)                                                                \
+  Setting {                                                                                               \
+    KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                           \
+        [](AgentConfig& c, const std::string& v) { return set_number(KEY, c.FIELD, v, MIN, MAX); }, false \
   }
 #define TEXT(KEY, FIELD, HELP)                                                               \
   Setting {                                                                                  \
@@ -65,6 +67,8 @@ Status set_address(const char* key, std::string& field, const std::string& text,
     KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                         \
         [](AgentConfig& c, const std::string& v) { return set_address(KEY, c.FIELD, v, OFF); }, true \
   }
+
+constexpr std::uint64_t kHourMs = 3'600'000;
 
 // Variables of the client library and its tools; not settings of the agent, but not mistakes either.
 constexpr std::array<std::string_view, 3> kForeignVariables{"WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD"};
@@ -97,11 +101,13 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
 }
 
 namespace {
-/// "agent.budget" is "budget"; the addresses of the other sections go by the section: "flight.listen" is "flight".
+/// "agent.budget" is "budget"; the addresses of the other sections go by the section: "flight.listen" is "flight";
+/// "sink.root" keeps it: "sink_root".
 std::string short_name(std::string_view key) {
   const std::size_t dot = key.find('.');
   const std::string_view section = key.substr(0, dot);
   const std::string_view name = key.substr(dot + 1);
+  if (section == "sink") return fmt::format("{}_{}", section, name);
   return std::string(name == "listen" && section != "agent" ? section : name);
 }
 }  // namespace
@@ -124,13 +130,16 @@ const std::vector<Setting>& settings() {
       ADDRESS("agent.listen", listen, false, "where clients connect, host:port; port 0 takes any free one"),
       TEXT("agent.session_file", session_file,
            "file that tells clients address and token (mode 0600); empty: the default place"),
+      TEXT("agent.group", group,
+           "group whose members may use the agent: the session file and the socket of local readers are theirs, too; "
+           "empty: nobody's but the agent's user"),
       BYTES("agent.budget", budget, "memory for frames; the agent never grows past it"),
       Setting{"agent.core", "core for the data thread; -1: not pinned",
               [](const AgentConfig& c) { return fmt::format("{}", c.core); },
               [](AgentConfig& c, const std::string& v) {
                 if (v == "-1") return c.core = -1, Status::ok();
                 std::uint64_t core = 0;
-                if (Status s = set_number("agent.core", core, v); !s || core > 4096)
+                if (!set_number("agent.core", core, v, 0, 4096))
                   return bad("agent.core", v, "want a core number or -1");
                 return c.core = static_cast<int>(core), Status::ok();
               },
@@ -145,13 +154,16 @@ const std::vector<Setting>& settings() {
               true},
       TEXT("agent.log_level", log_level, "trace, debug, info, warn, error or off"),
       TEXT("agent.log_file", log_file, "empty: standard error"),
-      NUMBER("agent.max_sessions", max_sessions, "clients at once"),
-      NUMBER("agent.max_tickets", max_tickets, "offloads in flight that a client may ask for"),
-      NUMBER("agent.drain_ms", drain_ms, "on SIGTERM: how long accepted offloads and files may take to finish"),
-      NUMBER("poll.spin_us", spin_us, "busy polling for this long after the last work"),
-      NUMBER("poll.nap_us", nap_us, "then sleep this long between looks; 0: never sleep"),
+      NUMBER("agent.max_sessions", max_sessions, 1, 10'000, "clients at once"),
+      NUMBER("agent.max_tickets", max_tickets, 1, 65'536, "offloads in flight that a client may ask for"),
+      NUMBER("agent.drain_ms", drain_ms, 0, kHourMs,
+             "on SIGTERM: how long accepted offloads and files may take to finish"),
+      NUMBER("poll.spin_us", spin_us, 0, kHourMs * 1000, "busy polling for this long after the last work"),
+      NUMBER("poll.nap_us", nap_us, 0, 1'000'000, "then sleep this long between looks; 0: never sleep"),
       ADDRESS("flight.listen", flight, true, "Arrow Flight, host:port or off"),
       ADDRESS("metrics.listen", metrics, true, "Prometheus metrics over HTTP, host:port or off"),
+      TEXT("sink.root", sink_root,
+           "directory below which streams are written to files; empty: wherever the agent's user may write"),
       BYTES("move.transfer_unit", transfer_unit, "bytes of one get; larger buffers are cut"),
       BYTES("move.window", window, "bytes of gets in flight per offload"),
       BYTES("move.streaming_copy_from", streaming_copy_from,
@@ -233,10 +245,13 @@ std::string dump_toml(const AgentConfig& config) {
     if (!root.contains(section)) root.insert(section, toml::table{});
     const std::string value = s.get(config);
     toml::table& table = *root[section].as_table();
-    if (s.quoted)
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    // TOML's whole numbers have 63 bits; what has more is out of range, and shown as it is.
+    if (s.quoted || error != std::errc() || end != value.data() + value.size())
       table.insert(key.substr(dot + 1), value);
     else
-      table.insert(key.substr(dot + 1), static_cast<std::int64_t>(std::stoll(value)));
+      table.insert(key.substr(dot + 1), number);
   }
   std::ostringstream out;
   out << root << '\n';
@@ -251,8 +266,10 @@ Status check(const AgentConfig& c) {
             fmt::format("move.window ({}) must hold one move.transfer_unit ({}), which must be at least 4096", c.window,
                         c.transfer_unit)};
   }
-  if (c.max_tickets == 0 || c.max_sessions == 0)
-    return {StatusCode::kInvalidArgument, "agent.max_tickets and agent.max_sessions must be at least 1"};
+  AgentConfig again;
+  for (const Setting& setting : settings()) {
+    if (Status s = setting.set(again, setting.get(c)); !s) return s;
+  }
   return Status::ok();
 }
 

@@ -16,6 +16,7 @@ struct AgentConfig {
   // [agent]
   std::string listen = "127.0.0.1:0";
   std::string session_file;  ///< empty: default_session_file()
+  std::string group;         ///< its members may use the agent, too; empty: nobody but the agent's user
   std::uint64_t budget = std::uint64_t{1} << 30;
   int core = -1;  ///< -1: not pinned
   Transport transport = Transport::kAuto;
@@ -30,6 +31,8 @@ struct AgentConfig {
   // [flight], [metrics]
   std::string flight = "127.0.0.1:0";
   std::string metrics = "127.0.0.1:0";
+  // [sink]
+  std::string sink_root;  ///< files of streams lie below it; empty: anywhere
   // [move]
   std::uint64_t transfer_unit = std::uint64_t{4} << 20;
   std::uint64_t window = std::uint64_t{16} << 20;

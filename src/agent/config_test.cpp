@@ -57,6 +57,41 @@ TEST(Config, WrongValuesSayWhatIsAllowed) {
   EXPECT_FALSE(check(config));
 }
 
+TEST(Config, NumbersOutOfRange_ExpectTheRangeAndNoCrash) {
+  for (const Setting& setting : settings()) {
+    if (setting.quoted) continue;
+    for (const char* number :
+         {"18446744073709551615", "9223372036854775808", "99999999999999999999", "-9", "1e3", ""}) {
+      AgentConfig config;
+      const Status s = setting.set(config, number);
+      EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << setting.key << " = " << number;
+      EXPECT_NE(s.message().find(setting.key), std::string::npos) << s.message();
+    }
+  }
+  AgentConfig config;
+  EXPECT_FALSE(load_toml_text("[agent]\nmax_sessions = '18446744073709551615'\n", "t", config));
+  EXPECT_FALSE(load_toml_text("[poll]\nnap_us = 1000001\n", "t", config));
+  EXPECT_TRUE(load_toml_text("[poll]\nnap_us = 1000000\n", "t", config));
+  EXPECT_TRUE(check(config));
+}
+
+TEST(Config, SettingsMadeInCode_ExpectTheSameChecks) {
+  const auto wrong = [](auto change) {
+    AgentConfig config;
+    change(config);
+    (void)dump_toml(config);  // of anything
+    return check(config).code() == StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.nap_us = 1'000'001; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.spin_us = ~0ULL; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.max_sessions = 0; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.max_tickets = ~0ULL; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.budget = ~0ULL; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.core = -7; }));
+  EXPECT_TRUE(wrong([](AgentConfig& c) { c.listen = "here"; }));
+  EXPECT_FALSE(wrong([](AgentConfig&) {}));
+}
+
 TEST(Config, EnvironmentOverridesAndUnknownVariablesAreErrors) {
   AgentConfig config;
   std::string good = "WHERRY_BUDGET=64MiB";

@@ -74,6 +74,19 @@ int main(int argc, char** argv) {
       {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
 
+  if (scenario == "tcp") {
+    // This process was kept from CMA: the session works over TCP, and says why.
+    const std::string& used = session->info().transports;
+    if (!used.starts_with("tcp/") || used.find("instead: ") == used.npos) {
+      std::fprintf(stderr, "fault_client: transports '%s'\n", used.c_str());
+      return 4;
+    }
+    const std::vector<double> x(1000, 1.0);
+    auto ticket = stream->post({Column(x)});
+    if (!ticket) return fail("post", ticket.status());
+    const Status s = ticket->wait(20s);
+    return s ? 0 : fail("wait", s);
+  }
   if (scenario == "wait") {
     // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within
     // seconds.

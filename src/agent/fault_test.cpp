@@ -135,7 +135,11 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   SessionOptions options = agent.options();
   options.transport = Transport::kRdma;
   const auto rdma = Session::open(options);
-  if (!rdma) {
+  if (rdma) {
+    const std::string& used = rdma->info().transports;
+    const bool verbs = used.find("rc_") != used.npos || used.find("dc_") != used.npos || used.find("ud_") != used.npos;
+    EXPECT_TRUE(verbs) << "asked for RDMA, got " << used;
+  } else {
     EXPECT_EQ(rdma.status().code(), StatusCode::kUnsupported) << rdma.status().message();
   }
   options.transport = Transport::kTcp;
@@ -157,6 +161,17 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   options = tcp_agent.options();
   options.transport = Transport::kShm;
   EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(Faults, ClientsNameThatLooksLikeMetrics_ExpectItEscaped) {
+  const AgentProcess agent;
+  SessionOptions options = agent.options();
+  options.name = "evil\" 1\nwherry_agent_sessions 99\\";
+  auto session = Session::open(options);
+  ASSERT_TRUE(session);
+  EXPECT_EQ(agent.metric("wherry_agent_sessions"), 1);
+  const std::string page = agent.metrics();
+  EXPECT_NE(page.find("name=\"evil\\\" 1?wherry_agent_sessions 99\\\\\""), std::string::npos) << page;
 }
 
 TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/peer.hpp"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -12,8 +16,21 @@ namespace wherry {
 using fabric::CompletionRecord;
 
 namespace {
+
 constexpr std::size_t kProbeBytes = fabric::kProbeWords * sizeof(std::uint64_t);
+constexpr std::size_t kPutsInFlight = 64;
+constexpr unsigned kPutAttempts = 8;  // connections that one outcome may outlive before its client counts as lost
+
+bool holds_pattern(const std::byte* bytes, std::uint64_t session) {
+  for (std::uint64_t i = 0; i < fabric::kProbeWords; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+    if (word != fabric::probe_word(session, i)) return false;
+  }
+  return true;
 }
+
+}  // namespace
 
 Status AgentPeer::attach(fabric::Attach message) {
   attach_ = std::move(message);
@@ -38,15 +55,23 @@ Status AgentPeer::attach(fabric::Attach message) {
 
 AgentPeer::~AgentPeer() {
   // What is in flight reports before its buffers go; what does not, keeps them.
+  const auto in_flight = [this] {
+    for (const auto& op : puts_) {
+      if (op->done.pending() != 0) return true;
+    }
+    return probe_pending();
+  };
   const Deadline patience(std::chrono::seconds(1));
-  while (plane != nullptr && (!puts_.empty() || probe_pending()) && !patience.passed()) {
-    plane->worker->progress();
-    reap();
-  }
+  while (plane != nullptr && in_flight() && !patience.passed()) plane->worker->progress();
   endpoint_ = fabric::Endpoint();
-  for (auto& put : puts_) {
-    if (put->done.pending() != 0) (void)put.release();
-  }
+  if (probe_pending()) (void)probe_.release();
+  const auto keep_pending = [](auto& ops) {
+    for (auto& op : ops) {
+      if (op->done.pending() != 0) (void)op.release();
+    }
+  };
+  keep_pending(puts_);
+  keep_pending(lost_puts_);
 }
 
 Status AgentPeer::post_wireup() {
@@ -61,30 +86,47 @@ Status AgentPeer::post_wireup() {
   return endpoint_.flush(wireup_);
 }
 
-Status AgentPeer::post_probe(std::byte* scratch) {
-  std::memset(scratch, 0, 2 * kProbeBytes);
-  if (Status s = endpoint_.get(scratch, plane->arena, heap_probe_, heap_probe_.base(), kProbeBytes, heap_done_); !s)
+Status AgentPeer::post_probe() {
+  probe_ = std::make_unique<Probe>();
+  auto region = plane->context->register_memory(probe_->page.data(), probe_->page.size());
+  if (!region) return region.status();
+  probe_->region = *std::move(region);
+  std::byte* const page = probe_->page.data();
+  if (plane->context->transport() == Transport::kShm) {
+    // Without UCX first: it would only say "input/output error", and close the connection.
+    reader_.emplace(static_cast<pid_t>(hello.pid));
+    (void)reader_->add(page, heap_probe_.base(), kProbeBytes);
+    if (Status s = reader_->read(); !s) {
+      return {
+          StatusCode::kUnsupported,
+          fmt::format("transport 'shm': the agent (pid {}, user {}) cannot read the memory of {} (pid {}): {}. Both "
+                      "must run as one user; /proc/sys/kernel/yama/ptrace_scope must be 0 or 1; a container must "
+                      "allow process_vm_readv (Docker: --cap-add CAP_SYS_PTRACE). Or use transport 'tcp'",
+                      getpid(), geteuid(), name(), pid(), s.message())};
+    }
+    if (!holds_pattern(page, session)) reader_.reset();  // another process's memory: only what is proved is used
+    probe_->page.fill(std::byte{0});
+  }
+  if (Status s = endpoint_.get(page, probe_->region, heap_probe_, heap_probe_.base(), kProbeBytes, probe_->heap); !s)
     return s;
-  return endpoint_.get(scratch + kProbeBytes, plane->arena, alloc_probe_, alloc_probe_.base(), kProbeBytes,
-                       alloc_done_);
+  return endpoint_.get(page + kProbeBytes, probe_->region, alloc_probe_, alloc_probe_.base(), kProbeBytes,
+                       probe_->allocated);
 }
 
-bool AgentPeer::probe_done(bool late, std::byte* scratch, fabric::VerdictMessage& verdict) {
+Result<bool> AgentPeer::probe_done(bool late) {
+  for (const fabric::Completion* done : {&probe_->heap, &probe_->allocated}) {
+    if (done->error() == nullptr) continue;
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("transport '{}': the agent (pid {}) cannot read {} memory of {} (pid {}): {}",
+                              to_string(plane->context->transport()), getpid(),
+                              done == &probe_->heap ? "heap" : "allocated", name(), pid(), done->error()));
+  }
   if (probe_pending() && !late) return false;
-  const auto holds_pattern = [&](const std::byte* bytes) {
-    for (std::uint64_t i = 0; i < fabric::kProbeWords; ++i) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-      if (word != fabric::probe_word(session, i)) return false;
-    }
-    return true;
-  };
   const auto judge = [&](const fabric::Completion& done, const std::byte* bytes) {
-    const bool arrived = done.pending() == 0 && done.error() == nullptr;
-    return arrived && holds_pattern(bytes) ? Verdict::kOneSided : Verdict::kEmulated;
+    return done.pending() == 0 && holds_pattern(bytes, session) ? Verdict::kOneSided : Verdict::kEmulated;
   };
-  verdict.heap = judge(heap_done_, scratch);
-  verdict.allocated = judge(alloc_done_, scratch + kProbeBytes);
+  verdict.heap = judge(probe_->heap, probe_->page.data());
+  verdict.allocated = judge(probe_->allocated, probe_->page.data() + kProbeBytes);
   verdict.mapped = alloc_probe_.mapped(alloc_probe_.base()) != nullptr ? 1 : 0;
   verdict.transports = endpoint_.transports();
   std::byte* const mailbox = mailbox_region_.mapped(mailbox_region_.base());
@@ -93,24 +135,17 @@ bool AgentPeer::probe_done(bool late, std::byte* scratch, fabric::VerdictMessage
     mailbox_ = fabric::MailboxReader({mailbox, attach_.mailbox.size});
     verdict.mailbox = 1;
   }
-  if (plane->context->transport() == Transport::kShm && verdict.heap == Verdict::kOneSided) {
-    // The same memory again, without UCX: only what the pattern proves is used.
-    std::memset(scratch, 0, kProbeBytes);
-    reader_.emplace(static_cast<pid_t>(hello.pid));
-    (void)reader_->add(scratch, heap_probe_.base(), kProbeBytes);
-    if (reader_->read() && holds_pattern(scratch)) {
-      verdict.transports += " cma/vectored";
-    } else {
-      reader_.reset();
-    }
-  }
+  if (verdict.heap != Verdict::kOneSided) reader_.reset();
+  if (reader_) verdict.transports += " cma/vectored";
   return true;
 }
+
+// ---------------------------------------------------------------- outcomes
 
 void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) {
   const std::uint64_t index = ticket % max_tickets_;
   const std::uint64_t word = ticket << 8 | static_cast<std::uint64_t>(code);
-  const std::uint64_t at = completions_.base() + index * sizeof(CompletionRecord);
+  const std::uint64_t at = attach_.completions.base + index * sizeof(CompletionRecord);
   if (std::byte* mapped = completions_.mapped(at)) {
     auto* record = reinterpret_cast<CompletionRecord*>(mapped);
     record->transfer_ns = fields.transfer_ns;
@@ -119,34 +154,100 @@ void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const Completion
     std::atomic_ref(record->word).store(word, std::memory_order_release);
     return;
   }
-  if (!endpoint_ || completions_.handle() == nullptr) return;  // the client is gone
+  if (!broken_) return;  // the session is about to end
+  if (puts_.size() >= 2 * std::size_t{max_tickets_}) {
+    broken_ = Status(StatusCode::kResourceExhausted, "the client asks for more than it takes answers for");
+    return;
+  }
   puts_.push_back(std::make_unique<PutOp>());
-  PutOp& put = *puts_.back();
-  put.record = fields;
-  put.record.word = word;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&put.record);
-  constexpr std::size_t kWord = sizeof put.record.word;
-  Status s = endpoint_.put(bytes + kWord, completions_, at + kWord, 3 * kWord, put.done);
-  if (s) s = plane->worker->fence();
-  if (s) s = endpoint_.put(bytes, completions_, at, kWord, put.done);
-  if (!s) spdlog::warn("{} (pid {}): cannot complete ticket {}: {}", name(), pid(), ticket, s.message());
+  PutOp& op = *puts_.back();
+  op.record = fields;
+  op.record.word = word;
+  op.at = at;
+  (void)push_puts();
 }
 
-void AgentPeer::reap() {
-  while (!puts_.empty() && puts_.front()->done.pending() == 0) puts_.pop_front();
+/// Puts a part of the record, and asks UCX to say when it is there: a put alone says only that it has left.
+Status AgentPeer::put(PutOp& op, std::size_t from, std::size_t bytes) {
+  const auto* record = reinterpret_cast<const std::byte*>(&op.record);
+  Status s = endpoint_.put(record + from, completions_, op.at + from, bytes, op.done);
+  return s ? endpoint_.flush(op.done) : s;
+}
+
+bool AgentPeer::push_puts() {
+  // UCX may run message handlers inside a call, and those complete tickets: the call that is under way takes them
+  // along.
+  if (pushing_ || put_failed_ || !endpoint_ || completions_.handle() == nullptr) return false;
+  pushing_ = true;
+  bool pushed = false;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < std::min(puts_.size(), kPutsInFlight) && !put_failed_; ++i) {
+    PutOp& op = *puts_[i];
+    put_failed_ = op.done.error() != nullptr;
+    if (put_failed_ || op.done.pending() != 0) continue;
+    Status s;
+    switch (op.step) {
+      case PutOp::Step::kQueued:
+        op.step = PutOp::Step::kFields;
+        ++op.attempts;
+        s = put(op, kWord, 3 * kWord);
+        break;
+      case PutOp::Step::kFields:
+        op.step = PutOp::Step::kWord;
+        s = put(op, 0, kWord);
+        break;
+      case PutOp::Step::kWord:
+        op.step = PutOp::Step::kArrived;
+        break;
+      case PutOp::Step::kArrived:
+        continue;
+    }
+    put_failed_ = !s;
+    pushed = true;
+  }
+  pushing_ = false;
+  while (!puts_.empty() && puts_.front()->step == PutOp::Step::kArrived) puts_.pop_front();
+  return pushed;
+}
+
+Status AgentPeer::tend() {
+  (void)push_puts();
+  if (put_failed_) (void)reconnect();
+  return broken_;
 }
 
 bool AgentPeer::reconnect() {
-  fabric::Attach again = std::move(attach_);
-  completions_ = {};
+  if (!broken_) return false;
+  // UCX may still look at these while it closes the connection. No put is posted meanwhile: there is no endpoint.
+  fabric::RemoteRegion old_completions;
+  old_completions = std::move(completions_);
   heap_probe_ = {};
   alloc_probe_ = {};
   endpoint_ = fabric::Endpoint();
   ++epoch_;
-  if (Status s = attach(std::move(again)); !s) {
+  // Whatever was not seen to arrive goes again: writing an outcome twice does no harm.
+  for (std::unique_ptr<PutOp>& op : puts_) {
+    if (op->step == PutOp::Step::kQueued || op->step == PutOp::Step::kArrived) continue;
+    if (op->attempts >= kPutAttempts) {
+      broken_ = Status(StatusCode::kUnavailable,
+                       fmt::format("the outcome of ticket {} cannot be delivered: {}", op->record.word >> 8,
+                                   op->done.error() != nullptr ? op->done.error() : "no connection lasts"));
+      return false;
+    }
+    auto again = std::make_unique<PutOp>();
+    again->record = op->record;
+    again->at = op->at;
+    again->attempts = op->attempts;
+    std::swap(op, again);
+    if (again->done.pending() != 0) lost_puts_.push_back(std::move(again));
+  }
+  put_failed_ = false;
+  if (Status s = attach(std::move(attach_)); !s) {
     spdlog::warn("{} (pid {}): cannot connect again: {}", name(), pid(), s.message());
+    broken_ = s;
     return false;
   }
+  (void)push_puts();
   return true;
 }
 

@@ -3,10 +3,12 @@
 // records.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/socket.hpp"
 #include "fabric/mailbox.hpp"
@@ -50,10 +52,16 @@ class AgentPeer final : public fabric::Peer {
   [[nodiscard]] bool wired() const noexcept { return wireup_posted_ && wireup_.pending() == 0; }
   [[nodiscard]] bool pinged() const noexcept { return pinged_; }
   void on_ping() noexcept { pinged_ = true; }
-  Status post_probe(std::byte* scratch);
-  /// The verdict, once both gets are done or `late`.
-  bool probe_done(bool late, std::byte* scratch, fabric::VerdictMessage& verdict);
-  [[nodiscard]] bool probe_pending() const noexcept { return heap_done_.pending() + alloc_done_.pending() != 0; }
+  /// Gets from both kinds of the client's memory. kUnsupported, with cause and remedy, when this transport cannot read
+  /// it at all.
+  Status post_probe();
+  /// Once both gets are done or `late`: `verdict` is set. kUnsupported when one of them failed: that is no verdict.
+  Result<bool> probe_done(bool late);
+  [[nodiscard]] bool probe_pending() const noexcept {
+    return probe_ && probe_->heap.pending() + probe_->allocated.pending() != 0;
+  }
+  /// The session is ready: what the probe needed is given back.
+  void end_probe() noexcept { probe_.reset(); }
   /// Forwards what the client has posted to `deliver(kind, message)`, a few messages at a time; true if there was one.
   /// kProtocol: the client's memory holds no mailbox any more.
   template <typename Deliver>
@@ -61,8 +69,18 @@ class AgentPeer final : public fabric::Peer {
   /// A message that came over the fabric from a client with a mailbox: its turn comes with its record there.
   void defer(ByteView message) { deferred_.emplace_back(message.begin(), message.end()); }
   [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
-  /// Forgets puts that have completed.
-  void reap();
+  /// Takes outcomes that are on their way a step further; true if one went.
+  bool push_puts();
+  /// Connects anew, and sends again what did not arrive, if an outcome was lost. An error: the client cannot be reached
+  /// any more, and the session must end, for its tickets would wait for ever.
+  Status tend();
+  [[nodiscard]] bool puts_pending() const noexcept { return !puts_.empty(); }
+
+  /// Labels that tell its metrics from others'.
+  [[nodiscard]] std::string label() const {
+    return fabric::MetricsWriter::label("session", std::to_string(number)) + "," +
+           fabric::MetricsWriter::label("name", name());
+  }
 
   FrameChannel channel;
   State state = State::kConnected;
@@ -70,18 +88,36 @@ class AgentPeer final : public fabric::Peer {
   fabric::Hello hello;
   std::uint64_t session = 0;
   Plane* plane = nullptr;
+  fabric::VerdictMessage verdict;
   bool verdict_sent = false;
+  std::uint64_t number = 0;  ///< counts sessions: what status and metrics call it, for `session` is a secret
 
  private:
+  /// An outcome on its way to a client whose records are not mapped. Kept until it has arrived, whatever becomes of the
+  /// connection meanwhile.
   struct PutOp {
+    /// The word follows when the fields have arrived. UCX's fence would order two puts, too, but it waits for the
+    /// client.
+    enum class Step : std::uint8_t { kQueued, kFields, kWord, kArrived };
+    Step step = Step::kQueued;
     fabric::CompletionRecord record;
+    std::uint64_t at = 0;  ///< the record's address in the client
+    unsigned attempts = 0;
     fabric::Completion done;
   };
+  struct Probe {
+    std::array<std::byte, 2 * fabric::kProbeWords * sizeof(std::uint64_t)> page;
+    fabric::Region region;
+    fabric::Completion heap, allocated;
+  };
+  Status put(PutOp& op, std::size_t from, std::size_t bytes);
+
   std::string from_;
   fabric::Endpoint endpoint_;
   fabric::Attach attach_;
   fabric::RemoteRegion completions_, heap_probe_, alloc_probe_;
-  fabric::Completion wireup_, heap_done_, alloc_done_;
+  fabric::Completion wireup_;
+  std::unique_ptr<Probe> probe_;
   std::uint64_t wireup_word_ = 0;
   bool wireup_posted_ = false;
   bool pinged_ = false;
@@ -93,7 +129,11 @@ class AgentPeer final : public fabric::Peer {
   std::deque<Bytes> deferred_;
   bool awaiting_fabric_ = false;  ///< the record read last stands for a message that has not arrived yet
   std::uint8_t awaited_kind_ = 0;
-  std::deque<std::unique_ptr<PutOp>> puts_;
+  std::deque<std::unique_ptr<PutOp>> puts_;  ///< in the order of complete()
+  bool pushing_ = false;
+  bool put_failed_ = false;                        ///< this connection has lost one
+  std::vector<std::unique_ptr<PutOp>> lost_puts_;  ///< sent again, but UCX never reported the first try
+  Status broken_;                                  ///< why the client cannot be reached any more
 };
 
 template <typename Deliver>

@@ -14,11 +14,13 @@ namespace wherry::testing_support {
 /// wherryd on a session file of its own, without Flight unless `more` arguments ask for it.
 class AgentProcess {
  public:
-  explicit AgentProcess(std::vector<std::string> more = {}) : file_(directory_.file("agent.json")) {
+  /// `before` runs in the new process before wherryd does.
+  explicit AgentProcess(const std::vector<std::string>& more = {}, void (*before)() = nullptr)
+      : file_(directory_.file("agent.json")) {
     std::vector<std::string> arguments{"--session-file", file_,   "--budget", "512MiB",
                                        "--log-level",    "error", "--flight", "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments);
+    child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments, before);
     EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
   }
   [[nodiscard]] const std::string& file() const { return file_; }

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/socket.hpp"
 #include "fabric/session_file.hpp"
 #include "wherry/move.hpp"
 
@@ -95,7 +98,8 @@ class ThreadAgent {
 /// A program of ours as a child process.
 class Child {
  public:
-  Child(const std::string& program, const std::vector<std::string>& arguments) {
+  /// `before`: runs in the child, before it becomes the program.
+  Child(const std::string& program, const std::vector<std::string>& arguments, void (*before)() = nullptr) {
     std::vector<std::string> all{program};
     all.insert(all.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -104,6 +108,7 @@ class Child {
     pid_ = fork();
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody behind
+      if (before != nullptr) before();
       execv(program.c_str(), argv.data());
       _exit(127);
     }

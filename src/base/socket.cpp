@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -106,6 +107,27 @@ Result<std::uint16_t> local_port(const Fd& socket) {
   }
   return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+std::string interface_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  ifaddrs* first = nullptr;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 || getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
+  const auto same = [&](const sockaddr* other) {
+    if (other == nullptr || other->sa_family != address.ss_family) return false;
+    if (address.ss_family == AF_INET) {
+      return reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr ==
+             reinterpret_cast<const sockaddr_in*>(&address)->sin_addr.s_addr;
+    }
+    return address.ss_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr,
+                                                               &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr);
+  };
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (same(entry->ifa_addr)) return entry->ifa_name;
+  }
+  return {};
 }
 
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {

@@ -46,6 +46,9 @@ Result<HostPort> parse_host_port(const std::string& text);
 
 Result<Fd> listen_tcp(const HostPort& at);
 Result<std::uint16_t> local_port(const Fd& socket);
+/// The network interface that has the socket's local address ("lo", "eth0"); empty if it is bound to every one, or none
+/// has it.
+std::string interface_of(int socket);
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
 
 /// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.

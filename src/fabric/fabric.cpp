@@ -134,7 +134,7 @@ Status Region::pack_key(Bytes& out) const {
 
 // ---------------------------------------------------------------- Context
 
-Result<std::shared_ptr<Context>> Context::create(Transport transport) {
+Result<std::shared_ptr<Context>> Context::create(Transport transport, const std::string& interface) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);
   if (status != UCS_OK) return failed("UCX configuration", status);
@@ -147,6 +147,7 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport) {
   // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). A context of ours has
   // one worker, and threads that share it take turns under a lock that covers registration, too
   // (SessionCore::FabricLock).
+  if (transport == Transport::kTcp && !interface.empty()) ucp_config_modify(config, "NET_DEVICES", interface.c_str());
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
@@ -255,12 +256,6 @@ Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
   return status == UCS_OK ? Status::ok() : failed("message handler", status);
 }
 
-Status Worker::fence() noexcept {
-  context_->count_call();
-  const ucs_status_t status = ucp_worker_fence(worker_);
-  return status == UCS_OK ? Status::ok() : failed("fence", status);
-}
-
 // ---------------------------------------------------------------- RemoteRegion
 
 RemoteRegion& RemoteRegion::operator=(RemoteRegion&& other) noexcept {
@@ -294,8 +289,12 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
   const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
   if (status != UCS_OK) {
     endpoint.ep_ = nullptr;
-    return Status(StatusCode::kUnavailable, fmt::format("cannot connect over transport '{}': {}", to_string(transport),
-                                                        ucs_status_string(status)));
+    // Through shared memory there is nobody to be away: it is the way that does not exist (another user's memory, say).
+    return Status(
+        transport == Transport::kShm ? StatusCode::kUnsupported : StatusCode::kUnavailable,
+        fmt::format(
+            "cannot connect over transport '{}': {}{}", to_string(transport), ucs_status_string(status),
+            transport == Transport::kShm ? " (both sides must run as one user, with the same capabilities)" : ""));
   }
   return endpoint;
 }

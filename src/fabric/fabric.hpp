@@ -63,7 +63,9 @@ class Region {
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// kUnsupported, with what there is, when the transport cannot be had on this machine or with this UCX.
-  static Result<std::shared_ptr<Context>> create(Transport transport);
+  /// `interface`: the network interface that TCP uses and listens on ("lo"); empty: every one. UCX asks nobody who
+  /// connects there for a token.
+  static Result<std::shared_ptr<Context>> create(Transport transport, const std::string& interface = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -123,8 +125,6 @@ class Worker {
   Status on_message(unsigned id, MessageHandler handler, void* context);
   [[nodiscard]] const std::shared_ptr<Context>& context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker* handle() const noexcept { return worker_; }
-  /// Every put and get posted after it takes effect after those posted before it, on every endpoint.
-  Status fence() noexcept;
 
   struct Handler {
     MessageHandler function;

@@ -14,6 +14,16 @@ void MetricsWriter::line(std::string_view name, std::string_view help, std::stri
   text_ += labels.empty() ? fmt::format("{} {}\n", name, value) : fmt::format("{}{{{}}} {}\n", name, labels, value);
 }
 
+std::string MetricsWriter::label(std::string_view name, std::string_view value) {
+  constexpr std::size_t kLongest = 256;
+  std::string text = fmt::format("{}=\"", name);
+  for (const char c : value.substr(0, kLongest)) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return text + '"';
+}
+
 void MetricsWriter::counter(std::string_view name, std::string_view help, std::uint64_t value,
                             std::string_view labels) {
   line(name, help, "counter", fmt::format("{}", value), labels);

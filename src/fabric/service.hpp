@@ -28,7 +28,8 @@ class Peer {
   /// Gets from the client's ordinary memory, many pieces a call, when client and agent share a machine and the
   /// self-test found that it works; null: use endpoint().
   [[nodiscard]] virtual ProcessReader* reader() noexcept = 0;
-  /// Writes a ticket's outcome into the client's completion record. Never blocks.
+  /// Writes a ticket's outcome into the client's completion record. Never blocks; kept and sent again until it has
+  /// arrived, or the session ends.
   virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;
   /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void.
@@ -36,6 +37,13 @@ class Peer {
   virtual bool reconnect() = 0;
   /// Raised by reconnect(): services compare it to know that their RemoteRegions are void.
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
+
+  /// What services moved for this client, for status and metrics.
+  void count_moved(std::uint64_t bytes) noexcept { moved_ += bytes; }
+  [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
+
+ private:
+  std::uint64_t moved_ = 0;
 };
 
 /// Collects metrics in the Prometheus text format.
@@ -43,6 +51,8 @@ class MetricsWriter {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value, std::string_view labels = {});
   void gauge(std::string_view name, std::string_view help, double value, std::string_view labels = {});
+  /// name="value", for `labels`; of a value from outside only what is harmless in a page of text.
+  [[nodiscard]] static std::string label(std::string_view name, std::string_view value);
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:
@@ -70,7 +80,11 @@ class Service {
   virtual void on_message(Peer& peer, ByteView message) = 0;
   /// Makes progress; true if there was work.
   virtual bool poll() = 0;
-  /// No new work will come; true once all that was accepted is done.
+  /// Gets or puts are in flight, whose end only poll() and progress notice: no time for a nap.
+  [[nodiscard]] virtual bool moving() const { return false; }
+  /// The agent is about to end: new work is refused from here on (kUnavailable), accepted work goes on.
+  virtual void start_draining() {}
+  /// True once all that was accepted is done.
   virtual bool drained() = 0;
   virtual void metrics(MetricsWriter& out) const = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,17 +45,33 @@ bool loopback(const std::string& host) {
 
 bool trusted(uid_t owner) { return owner == getuid() || owner == 0; }
 
-/// Whoever owns the directory can put another file or socket in place.
-Status check_directory(const std::filesystem::path& directory) {
+/// Where an agent is looked for when nobody names one.
+std::string unnamed_session_file() {
+  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0)
+    return fmt::format("{}/wherry/agent.json", dir);
+  return fmt::format("/tmp/wherry-{}/agent.json", getuid());
+}
+
+/// Whether the file says that it is meant for the group that it belongs to.
+bool names_group(const std::string& text, gid_t gid) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("group") || !json["group"].is_string()) return false;
+  const struct group* const entry = getgrnam(json["group"].get_ref<const std::string&>().c_str());
+  return entry != nullptr && entry->gr_gid == gid;
+}
+
+/// Whoever owns the directory can put another file or socket in place. `owner`: trusted besides this user and root.
+Status check_directory(const std::filesystem::path& directory, uid_t owner = getuid()) {
   struct stat status{};
-  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid)) return Status::ok();
+  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid) || status.st_uid == owner) return Status::ok();
   return {StatusCode::kPermissionDenied,
           fmt::format("{} belongs to user {}, who could put a false session file there: name another file, for example "
                       "with $WHERRY_SESSION",
                       directory.string(), status.st_uid)};
 }
 
-/// The text of a file that only its owner can have written, and that belongs to this user or root.
+/// The text of a file that only its owner can have written, and that belongs to this user or root; or to whoever shares
+/// it with a group, where it was named: anybody may make the default places of /tmp.
 Result<std::string> read_private(const std::string& path) {
   const auto cannot_read = [&](int error) {
     return Status(error == EACCES ? StatusCode::kPermissionDenied : StatusCode::kInvalidArgument,
@@ -71,19 +88,21 @@ Result<std::string> read_private(const std::string& path) {
   if (!S_ISREG(status.st_mode)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("{} is not a file, so not a session file", path));
   }
-  if (!trusted(status.st_uid)) {
-    return Status(StatusCode::kPermissionDenied,
-                  fmt::format("{} belongs to user {}: its agent cannot be trusted", path, status.st_uid));
-  }
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Status(StatusCode::kPermissionDenied,
-                  fmt::format("{} holds a token, but others may read it: chmod 600 it, and restart its agent", path));
-  }
-  if (Status s = check_directory(std::filesystem::absolute(path).parent_path()); !s) return s;
   std::string text(kMaxFileBytes, '\0');
   const ssize_t bytes = ::read(fd.get(), text.data(), text.size());
   if (bytes < 0) return cannot_read(errno);
   text.resize(static_cast<std::size_t>(bytes));
+  const bool shared = names_group(text, status.st_gid);
+  const uid_t owner = shared && path != unnamed_session_file() ? status.st_uid : getuid();
+  if (!trusted(status.st_uid) && status.st_uid != owner) {
+    return Status(StatusCode::kPermissionDenied,
+                  fmt::format("{} belongs to user {}: its agent cannot be trusted", path, status.st_uid));
+  }
+  if ((status.st_mode & (S_IRWXO | (shared ? S_IWGRP | S_IXGRP : S_IRWXG))) != 0) {
+    return Status(StatusCode::kPermissionDenied,
+                  fmt::format("{} holds a token, but others may read it: chmod 600 it, and restart its agent", path));
+  }
+  if (Status s = check_directory(std::filesystem::absolute(path).parent_path(), owner); !s) return s;
   return text;
 }
 
@@ -98,9 +117,7 @@ Result<SessionFile> load(const std::string& path) {
 
 std::string default_session_file() {
   if (const char* path = std::getenv("WHERRY_SESSION"); path != nullptr && *path != 0) return path;
-  if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0)
-    return fmt::format("{}/wherry/agent.json", dir);
-  return fmt::format("/tmp/wherry-{}/agent.json", getuid());
+  return unnamed_session_file();
 }
 
 std::string local_socket_for(const std::string& session_file) {
@@ -109,7 +126,19 @@ std::string local_socket_for(const std::string& session_file) {
   return fmt::format("/tmp/wherry-{}-{:x}.sock", getuid(), std::hash<std::string>{}(session_file));
 }
 
-Status prepare_session_file(const std::string& path) {
+Status share_with_group(const std::string& path, const std::string& group, unsigned mode) {
+  const struct group* const entry = getgrnam(group.c_str());
+  if (entry == nullptr)
+    return {StatusCode::kInvalidArgument, fmt::format("agent.group = '{}': there is no such group", group)};
+  if (chown(path.c_str(), static_cast<uid_t>(-1), entry->gr_gid) != 0 || chmod(path.c_str(), mode) != 0) {
+    return {StatusCode::kInvalidArgument, fmt::format("agent.group = '{}': cannot give {} to it ({}): the agent's user "
+                                                      "must be a member",
+                                                      group, path, std::strerror(errno))};
+  }
+  return Status::ok();
+}
+
+Status prepare_session_file(const std::string& path, const std::string& group) {
   const std::filesystem::path directory = std::filesystem::absolute(path).parent_path();
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) {
@@ -117,6 +146,9 @@ Status prepare_session_file(const std::string& path) {
       return {StatusCode::kInvalidArgument, fmt::format("cannot make {}: {}", directory.string(), error.message())};
     }
     chmod(directory.c_str(), 0700);
+    if (!group.empty()) {
+      if (Status s = share_with_group(directory, group, 0750); !s) return s;
+    }
   }
   if (Status s = check_directory(directory); !s) return s;
   if (auto old = load(path); old && old->pid != getpid() && alive(old->pid)) {
@@ -128,9 +160,10 @@ Status prepare_session_file(const std::string& path) {
 }
 
 std::string session_text(const SessionFile& file) {
-  const nlohmann::json json{{"version", kFileVersion}, {"pid", file.pid},         {"host", file.host},
-                            {"port", file.port},       {"token", file.token},     {"local_socket", file.local_socket},
-                            {"flight", file.flight},   {"metrics", file.metrics}, {"wherry", kVersion}};
+  nlohmann::json json{{"version", kFileVersion}, {"pid", file.pid},         {"host", file.host},
+                      {"port", file.port},       {"token", file.token},     {"local_socket", file.local_socket},
+                      {"flight", file.flight},   {"metrics", file.metrics}, {"wherry", kVersion}};
+  if (!file.group.empty()) json["group"] = file.group;  // readers know that the wider mode is meant
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -166,6 +199,10 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
     if (it == json.end() || !it->is_string()) return foreign;
     *to = it->get<std::string>();
   }
+  if (const auto it = json.find("group"); it != json.end()) {
+    if (!it->is_string()) return foreign;
+    file.group = it->get<std::string>();
+  }
   if (file.token.empty() || file.port == 0 || file.pid == 0) return foreign;
   return file;
 }
@@ -174,6 +211,12 @@ Status write_session_file(const std::string& path, const SessionFile& file) {
   const std::string temporary = fmt::format("{}.{}", path, getpid());
   const Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
   const std::string text = session_text(file);
+  if (fd && !file.group.empty()) {
+    if (Status s = share_with_group(temporary, file.group, 0640); !s) {
+      ::unlink(temporary.c_str());
+      return s;
+    }
+  }
   if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

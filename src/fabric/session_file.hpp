@@ -19,13 +19,17 @@ struct SessionFile {
   std::string local_socket;
   std::string flight;   ///< "grpc://host:port", or empty
   std::string metrics;  ///< "http://host:port/metrics", or empty
+  std::string group;    ///< whose members may read the file; empty: its owner alone
+
   friend bool operator==(const SessionFile&, const SessionFile&) = default;
 };
 
-/// Makes the directory (mode 0700). Refuses one that belongs to neither this user nor root (kPermissionDenied), and to
-/// take over the file of an agent that is still alive on this machine (kAlreadyExists).
-Status prepare_session_file(const std::string& path);
-/// Appears complete or not at all, mode 0600.
+/// Makes the directory (mode 0700; with a group 0750). Refuses one that belongs to neither this user nor root
+/// (kPermissionDenied), and to take over the file of an agent that is still alive on this machine (kAlreadyExists).
+Status prepare_session_file(const std::string& path, const std::string& group = {});
+/// Gives a file, directory or socket to a group, with `mode`. kInvalidArgument: no such group, or not one of ours.
+Status share_with_group(const std::string& path, const std::string& group, unsigned mode);
+/// Appears complete or not at all, mode 0600, or 0640 with a group.
 Status write_session_file(const std::string& path, const SessionFile& file);
 /// What such a file holds, and the other way round. `path` names it in errors: kProtocol for what is not a session
 /// file, kVersionMismatch for one of another version.

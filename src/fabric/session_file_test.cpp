@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/session_file.hpp"
 
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -86,6 +88,45 @@ TEST_F(SessionFiles, OfAnotherUser_ExpectRefusalOfFileAndDirectory) {
   ASSERT_EQ(chown(directory_.c_str(), 12345, 12345), 0);
   expect(StatusCode::kPermissionDenied, "$WHERRY_SESSION");
   EXPECT_EQ(prepare_session_file(path_).code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(SessionFiles, ForAGroup_ExpectItsMembersToReadIt) {
+  const group* const mine = getgrgid(getgid());
+  ASSERT_NE(mine, nullptr);
+  file_.group = mine->gr_name;
+  const fs::path path = directory_ / "sub" / "agent.json";
+  ASSERT_TRUE(prepare_session_file(path, file_.group));
+  ASSERT_TRUE(write_session_file(path, file_));
+  struct stat info{};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640U);
+  EXPECT_EQ(info.st_gid, getgid());
+  EXPECT_EQ(fs::status(directory_ / "sub").permissions(),
+            fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec);
+  auto read = read_session_file(path);
+  ASSERT_TRUE(read) << read.status().message();
+  EXPECT_EQ(read->group, file_.group);
+  for (const mode_t mode : {0660U, 0644U, 0650U}) {
+    chmod(path.c_str(), mode);
+    EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kPermissionDenied) << mode;
+  }
+  file_.group = "no-such-group";
+  EXPECT_EQ(write_session_file(path, file_).code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(SessionFiles, OfAnotherUserForAGroup_ExpectItUsableWhereItWasNamed) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  file_.group = getgrgid(getgid())->gr_name;
+  const fs::path path = directory_ / "wherry" / "agent.json";
+  ASSERT_TRUE(prepare_session_file(path, file_.group));
+  ASSERT_TRUE(write_session_file(path, file_));
+  for (const fs::path& p : {path, path.parent_path()}) ASSERT_EQ(chown(p.c_str(), 12345, getgid()), 0);
+  const Status named = read_session_file(path).status();
+  EXPECT_TRUE(named) << named.message();
+  // Where an agent is looked for when nobody says where, anybody could have been first.
+  setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
+  EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kPermissionDenied);
+  unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST_F(SessionFiles, NotOne_ExpectItSaid) {

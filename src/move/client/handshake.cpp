@@ -71,16 +71,32 @@ Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& opt
   HostPort at;
   std::string token;
   if (Status s = core->find_agent(options, deadline, at, token); !s) return s;
-  auto socket = connect_tcp(at, deadline);
-  if (!socket) {
-    if (core->info_.session_file.empty()) return socket.status();
-    return Status(socket.status().code(),
-                  fmt::format("{}, where the session file {} says it is: if that agent is gone, remove the file",
-                              socket.status().message(), core->info_.session_file));
+  Status refused;  // why the transport that suits best cannot be had, when nobody asked for it by name
+  for (Transport transport = options.transport;; transport = Transport::kTcp) {
+    auto socket = connect_tcp(at, deadline);
+    if (!socket) {
+      if (core->info_.session_file.empty()) return socket.status();
+      return Status(socket.status().code(),
+                    fmt::format("{}, where the session file {} says it is: if that agent is gone, remove the file",
+                                socket.status().message(), core->info_.session_file));
+    }
+    core->channel_ = FrameChannel(*std::move(socket));
+    const Status s = core->handshake(options, transport, token, deadline);
+    if (s) {
+      if (!refused) core->info_.transports += fmt::format(" (instead: {})", refused.message());
+      return core;
+    }
+    if (!refused)
+      return no_session(at, token, {s.code(), fmt::format("{}; then over tcp: {}", refused.message(), s.message())});
+    const bool other = transport == Transport::kAuto && core->chosen_ != Transport::kAuto &&
+                       core->chosen_ != Transport::kTcp && s.code() == StatusCode::kUnsupported;
+    if (!other) return no_session(at, token, s);
+    refused = s;
+    auto again = std::unique_ptr<SessionCore>(new SessionCore);
+    again->embedded_ = std::move(core->embedded_);
+    again->info_.session_file = core->info_.session_file;
+    core = std::move(again);
   }
-  core->channel_ = FrameChannel(*std::move(socket));
-  if (Status s = core->handshake(options, token, deadline); !s) return no_session(at, token, s);
-  return core;
 }
 
 Status SessionCore::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at,
@@ -142,13 +158,14 @@ Status SessionCore::expect(ControlFrame& frame, ControlType type) {
   return {StatusCode::kProtocol, "the agent answered out of turn"};
 }
 
-Status SessionCore::handshake(const SessionOptions& options, const std::string& token, const Deadline& deadline) {
+Status SessionCore::handshake(const SessionOptions& options, Transport transport, const std::string& token,
+                              const Deadline& deadline) {
   fabric::Hello hello;
   hello.token = token;
   hello.host = host_identity();
   hello.name = options.name.empty() ? program_name() : options.name;
   hello.pid = static_cast<std::uint32_t>(getpid());
-  hello.transport = options.transport;
+  hello.transport = transport;
   if (Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), deadline); !s) return s;
   auto frame = channel_.receive(deadline);
   if (!frame) return frame.status();
@@ -160,11 +177,12 @@ Status SessionCore::handshake(const SessionOptions& options, const std::string& 
             fmt::format("max_tickets = {}: the agent allows {}", options.max_tickets, greeting->max_tickets)};
   }
   session_ = greeting->session;
+  chosen_ = greeting->transport;
   info_.agent_version = greeting->agent_version;
   info_.agent_pid = static_cast<int>(greeting->pid);
   info_.flight_uri = greeting->flight_uri;
 
-  auto context = fabric::Context::create(greeting->transport);
+  auto context = fabric::Context::create(chosen_, interface_of(channel_.fd()));
   if (!context) return context.status();
   context_ = *std::move(context);
   auto worker = fabric::Worker::create(context_);

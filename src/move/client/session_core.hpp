@@ -103,7 +103,8 @@ class SessionCore {
 
   SessionCore() = default;
   Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
-  Status handshake(const SessionOptions& options, const std::string& token, const Deadline& deadline);
+  Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
+                   const Deadline& deadline);
   Status expect(ControlFrame& frame, fabric::ControlType type);
   [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept {
     return records_[ticket & mask_];
@@ -145,7 +146,8 @@ class SessionCore {
 
   SessionInfo info_;
   std::uint64_t session_ = 0;
-  Status broken_;  ///< why the session is over, once it is
+  Transport chosen_ = Transport::kAuto;  ///< by the agent, in its greeting
+  Status broken_;                        ///< why the session is over, once it is
   std::uint64_t next_request_ = 1;
 
   std::vector<RegionEntry> regions_;

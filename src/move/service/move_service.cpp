@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "move/service/announced.hpp"
+#include "move/service/sink_directory.hpp"
 #include "move/service/state.hpp"
 
 namespace wherry::move {
@@ -73,6 +74,7 @@ void MoveService::on_session_end(fabric::Peer& peer) {
 
 Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
   SessionState& session = *sessions_.at(peer.id());
+  if (method == "open" && draining_) return Status(StatusCode::kUnavailable, "the agent is shutting down");
   if (method == "open") return open_stream(session, payload);
   if (method == "status") return Bytes();
   if (method == "close") return close_stream(session, payload);
@@ -92,6 +94,11 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   info->strategy = request->options.strategy;
   info->retention = request->options.retention;
   info->sink = request->options.sink;
+  if (info->sink.format != Sink::Format::kNone) {
+    auto directory = resolve_sink(options_.sink_root, info->sink.directory);
+    if (!directory) return directory.status();
+    info->sink.directory = *std::move(directory);
+  }
   if (info->strategy == Strategy::kRaw) {
     if (!request->schema.empty())
       return Status(StatusCode::kInvalidArgument, "a raw stream has no schema: leave it empty");
@@ -182,6 +189,13 @@ const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::u
     region.epoch = session.peer->epoch();
   }
   return &region.remote;
+}
+
+bool MoveService::moving() const {
+  for (const auto& [id, session] : sessions_) {
+    if (session->moving != 0) return true;
+  }
+  return false;
 }
 
 bool MoveService::drained() {

@@ -26,6 +26,8 @@ struct MoveOptions {
   /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
   /// memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
+  /// Streams' files lie below this directory; empty: wherever the agent's user may write.
+  std::string sink_root;
   /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
   /// buffers take here (one offload may always be queued).
   std::uint32_t max_offloads_per_session = 4096;
@@ -46,6 +48,8 @@ class MoveService final : public fabric::Service {
   Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
   void on_message(fabric::Peer& peer, ByteView message) override;
   bool poll() override;
+  [[nodiscard]] bool moving() const override;
+  void start_draining() override { draining_ = true; }
   bool drained() override;
   void metrics(fabric::MetricsWriter& out) const override;
 
@@ -93,6 +97,7 @@ class MoveService final : public fabric::Service {
   std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
   Bytes aligned_;
   std::uint32_t next_stream_ = 1;
+  bool draining_ = false;
 
   struct Counters {
     std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,

@@ -52,6 +52,7 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   ++stream.received;
   activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
   if (!learned) return refuse(learned.code(), 0);
+  if (draining_) return refuse(StatusCode::kUnavailable, 0);
   const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
   if (session.offloads >= options_.max_offloads_per_session ||
       (session.offloads != 0 && session.queued_bytes + queued_bytes > options_.max_queued_bytes_per_session)) {
@@ -426,6 +427,7 @@ void MoveService::settle(StreamState& stream) {
     std::swap(frame->nodes, o->nodes);
     ++counters_.offloads;
     counters_.bytes += o->source_bytes;
+    session.peer->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
     // The host first: its buffers are free, whoever reads the frame.
     session.peer->complete(o->ticket, StatusCode::kOk,

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGTERM: what was accepted is finished, what comes later is refused, and nobody waits for the agent in vain.
+#include "agent/process_testing.hpp"
+#include "agent/testing.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::AgentProcess;
+using testing_support::eventually;
+using testing_support::TemporaryDirectory;
+using namespace std::chrono_literals;
+
+constexpr Retention kLossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
+
+TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
+  AgentProcess agent;
+  TemporaryDirectory directory;
+  SessionOptions options = agent.options();
+  options.transport = Transport::kTcp;  // slow enough that SIGTERM arrives in the middle
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream =
+      session->open_stream({.name = "last", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const std::vector<double> x((16 << 20) / 8, 1.0);
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 4; ++i) tickets.push_back(*stream->post({Column(x)}));
+  ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") > 0; }));
+  agent.child().kill(SIGTERM);
+  for (const Ticket& ticket : tickets) {
+    const Status s = ticket.wait(20s);
+    EXPECT_TRUE(s) << s.message();
+  }
+  EXPECT_EQ(agent.child().wait(), 0);
+  for (const char* file : {"last-00000000.arrow", "last-00000003.arrow"})
+    EXPECT_TRUE(std::filesystem::exists(directory.file(file))) << file;
+}
+
+TEST(Drain, ClientThatGoesOnOffloading_ExpectItToBeToldAndTheAgentToEnd) {
+  AgentProcess agent({"--drain-ms", "60000"});
+  auto session = Session::open(agent.options());
+  ASSERT_TRUE(session);
+  auto stream = session->open_stream({.name = "busy"}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  const std::vector<double> x((1 << 20) / 8, 1.0);
+  ASSERT_TRUE(stream->post({Column(x)})->wait(10s));
+  agent.child().kill(SIGTERM);
+  // Four in flight at any time, so that the agent never runs out of work by itself.
+  std::vector<Ticket> tickets;
+  Status refused;
+  const Deadline deadline(20s);
+  while (refused && !deadline.passed()) {
+    auto ticket = stream->post({Column(x)}, {.wait_for_ticket = 5s});
+    if (!ticket) {
+      refused = ticket.status();
+      break;
+    }
+    tickets.push_back(*ticket);
+    if (tickets.size() < 4) continue;
+    refused = tickets.front().wait(5s);
+    tickets.erase(tickets.begin());
+  }
+  EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused.message();
+  EXPECT_TRUE(eventually([&] { return agent.child().ended(); }));
+  EXPECT_EQ(agent.child().wait(), 0);
+}
+
+TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
+  AgentProcess agent({"--drain-ms", "4000"});
+  auto session = Session::open(agent.options());
+  ASSERT_TRUE(session);
+  auto full = session->open_stream({.name = "full", .retention = kLossless}, {field<double>("x")});
+  auto other = session->open_stream({.name = "other"}, {field<double>("x")});
+  ASSERT_TRUE(full && other);
+  const std::vector<double> x(1000, 1.0);
+  ASSERT_TRUE(full->post({Column(x)})->wait(10s));
+  auto waiting = full->post({Column(x)});  // for a reader that never comes: the agent drains for as long as it may
+  ASSERT_TRUE(waiting);
+  ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
+  agent.child().kill(SIGTERM);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(session->open_stream({.name = "new"}, {field<double>("x")}).status().code(), StatusCode::kUnavailable);
+  const Status closed = other->close();
+  EXPECT_TRUE(closed) << closed.message();
+  EXPECT_EQ(agent.metric("wherry_move_queued"), 1) << "metrics are served while the agent drains";
+  EXPECT_EQ(waiting->wait(20s).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(agent.child().wait(), 0);
+}
+
+}  // namespace
+}  // namespace wherry

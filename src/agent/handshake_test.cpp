@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sessions come to be: transports that cannot be had, what UCX listens on, clients that stop half way.
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "agent/process_testing.hpp"
+#include "agent/testing.hpp"
+#include "base/cpu.hpp"
+#include "fabric/control.hpp"
+#include "fabric/fabric.hpp"
+
+namespace wherry {
+namespace {
+
+using fabric::ControlType;
+using testing_support::AgentProcess;
+using testing_support::Child;
+using testing_support::eventually;
+using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
+
+/// What a container does that forbids CMA: the calls fail with EPERM, for this process and what it becomes.
+void forbid(std::initializer_list<unsigned> calls) {
+  std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const unsigned call : calls) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog all{static_cast<unsigned short>(program.size()), program.data()};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) != 0) _exit(126);
+}
+void forbid_reads() { forbid({SYS_process_vm_readv}); }
+void forbid_cma() { forbid({SYS_process_vm_readv, SYS_process_vm_writev}); }
+
+void expect_offload(Session& session) {
+  auto stream = session.open_stream({.name = "alive"}, {field<double>("x")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::vector<double> x(100'000, 1.0);
+  auto ticket = stream->post({Column(x)});
+  ASSERT_TRUE(ticket) << ticket.status().message();
+  const Status s = ticket->wait(20s);
+  EXPECT_TRUE(s) << s.message();
+}
+
+/// Calls `function` with the address of every TCP socket of this process that listens.
+template <typename Function>
+void for_each_listener(Function function) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    sockaddr_in at{};
+    socklen_t length = sizeof at;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) != 0 || at.sin_family != AF_INET) continue;
+    int listens = 0;
+    length = sizeof listens;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens != 0) function(at);
+  }
+}
+
+// ---------------------------------------------------------------- transports that cannot be had
+
+TEST(Transports, AgentMayNotReadClients_ShmByName_ExpectRefusalWithCauseAndRemedy) {
+  const AgentProcess agent({}, forbid_reads);
+  SessionOptions options = agent.options();
+  options.transport = Transport::kShm;
+  const auto session = Session::open(options);
+  EXPECT_EQ(session.status().code(), StatusCode::kUnsupported);
+  const std::string& said = session.status().message();
+  for (const char* part : {"'shm'", "process_vm_readv", "Operation not permitted", "CAP_SYS_PTRACE", "'tcp'"})
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+}
+
+TEST(Transports, AgentMayNotReadClients_Auto_ExpectTcpAndTheReason) {
+  const AgentProcess agent({}, forbid_reads);
+  auto session = Session::open(agent.options());
+  ASSERT_TRUE(session) << session.status().message();
+  const std::string& used = session->info().transports;
+  EXPECT_TRUE(used.starts_with("tcp/")) << used;
+  EXPECT_NE(used.find("process_vm_readv"), std::string::npos) << used;
+  EXPECT_EQ(session->info().heap, Verdict::kEmulated);
+  expect_offload(*session);
+}
+
+TEST(Transports, AgentHasNoCmaAtAll_ExpectTcpByAutoAndRefusalByName) {
+  const AgentProcess agent({}, forbid_cma);
+  SessionOptions options = agent.options();
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  EXPECT_TRUE(session->info().transports.starts_with("tcp/")) << session->info().transports;
+  expect_offload(*session);
+  options.transport = Transport::kShm;
+  EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(Transports, ClientHasNoCma_ExpectTcp) {
+  const AgentProcess agent;
+  Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "tcp"}, forbid_cma);
+  EXPECT_EQ(client.wait(), 0);
+}
+
+TEST(Transports, AgentStartedForShmOnly_ExpectBothReasons) {
+  const AgentProcess agent({"--transport", "shm"}, forbid_reads);
+  const auto session = Session::open(agent.options());
+  EXPECT_EQ(session.status().code(), StatusCode::kUnsupported);
+  const std::string& said = session.status().message();
+  EXPECT_NE(said.find("process_vm_readv"), std::string::npos) << said;
+  EXPECT_NE(said.find("for transport 'shm' only"), std::string::npos) << said;
+}
+
+TEST(Transports, AgentOnLoopback_ExpectUcxToListenThereOnly) {
+  ThreadAgent agent;
+  SessionOptions options = agent.options();
+  options.transport = Transport::kTcp;
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  int listening = 0;
+  for_each_listener([&](const sockaddr_in& local) {
+    ++listening;
+    EXPECT_EQ(ntohl(local.sin_addr.s_addr), INADDR_LOOPBACK) << "port " << ntohs(local.sin_port);
+  });
+  // Control and metrics; UCX of the agent and UCX of the client (and Flight, where its socket is an IPv4 one).
+  EXPECT_GE(listening, 4);
+  expect_offload(*session);
+}
+
+// ---------------------------------------------------------------- clients that stop, agents that nap
+
+/// A client that went through the handshake until the agent waits for it to fall asleep, and stopped there.
+class HalfClient {
+ public:
+  explicit HalfClient(Agent& agent) {
+    channel_ = FrameChannel(*connect_tcp(*parse_host_port(agent.address()), Deadline(5s)));
+    fabric::Hello hello;
+    hello.token = agent.token();
+    hello.host = host_identity();
+    hello.pid = static_cast<std::uint32_t>(getpid());
+    send(ControlType::kHello, encode(hello));
+    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(5s))->payload);
+    context_ = *fabric::Context::create(greeting.transport);
+    worker_ = *fabric::Worker::create(context_);
+    endpoint_ = *fabric::Endpoint::connect(*worker_, greeting.worker_address);
+    memory_ = *context_->allocate(4096);
+    fabric::RemoteKey key{reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size(), {}};
+    EXPECT_TRUE(memory_.pack_key(key.key));
+    send(ControlType::kAttach,
+         encode(fabric::Attach{
+             .worker_address = worker_->address(), .completions = key, .heap_probe = key, .alloc_probe = key}));
+    EXPECT_TRUE(endpoint_.send(fabric::kPingMessage, std::as_bytes(std::span(&greeting.session, 1)), pinged_));
+    attached_ = eventually([this] {
+      worker_->progress();
+      const auto frame = channel_.try_receive();
+      return frame && frame->has_value() && (*frame)->type == static_cast<std::uint16_t>(ControlType::kAttached);
+    });
+  }
+  [[nodiscard]] bool attached() const { return attached_; }
+
+ private:
+  void send(ControlType type, const Bytes& payload) {
+    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(5s)));
+  }
+  FrameChannel channel_;
+  std::shared_ptr<fabric::Context> context_;
+  std::unique_ptr<fabric::Worker> worker_;
+  fabric::Region memory_;
+  fabric::Completion pinged_;
+  fabric::Endpoint endpoint_;
+  bool attached_ = false;
+};
+
+TEST(Handshake, OneClientStopsInTheMiddle_ExpectOthersToOpen) {
+  ThreadAgent agent;
+  const HalfClient stopped(agent.agent());
+  ASSERT_TRUE(stopped.attached());
+  SessionOptions options = agent.options();
+  options.connect_timeout = 5s;
+  for (int i = 0; i < 3; ++i) {
+    auto session = Session::open(options);
+    ASSERT_TRUE(session) << session.status().message();
+    expect_offload(*session);
+  }
+}
+
+TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
+  AgentConfig config;
+  config.spin_us = 0;
+  config.nap_us = 500'000;
+  ThreadAgent agent(config);
+  SessionOptions options = agent.options();
+  options.transport = Transport::kTcp;
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = "naps"}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  // Emulated gets: every unit takes several turns of the agent's loop, and there are 32. A few naps before and after
+  // are its right.
+  const std::vector<double> x((128 << 20) / 8, 1.0);
+  const std::uint64_t start = now_ns();
+  const Status s = stream->post({Column(x)})->wait(60s);
+  ASSERT_TRUE(s) << s.message();
+  EXPECT_LT(now_ns() - start, 8'000'000'000U);
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the agent share. All of it belongs to the data thread, but for the helpers (Flight, local readers,
+// file sink, metrics), which have threads of their own inside.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/agent.hpp"
+#include "agent/http_metrics.hpp"
+#include "agent/peer.hpp"
+#include "base/socket.hpp"
+#include "fabric/arena.hpp"
+#include "move/service/catalogue.hpp"
+#include "move/service/file_sink.hpp"
+#include "move/service/flight_server.hpp"
+#include "move/service/local_reader.hpp"
+
+namespace wherry {
+
+struct Agent::Impl {
+  AgentConfig config;
+  std::string token = fabric::make_token();
+  Fd listener, epoll;
+  HostPort at;
+  std::shared_ptr<Arena> arena;
+  move::Catalogue catalogue;
+  std::unique_ptr<move::FileSink> sink;
+  std::unique_ptr<move::FlightService> flight;
+  std::unique_ptr<move::LocalReaderService> local;
+  std::unique_ptr<HttpMetrics> http;
+
+  std::map<Transport, Plane> planes;
+  std::vector<std::unique_ptr<fabric::Service>> services;
+  std::list<std::unique_ptr<AgentPeer>> peers;
+  std::unordered_map<std::uint64_t, AgentPeer*> by_session;
+  bool draining = false;
+  std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
+  std::uint64_t sessions_total = 0, refused_total = 0;
+
+  struct Route {
+    Impl* agent;
+    fabric::Service* service;  ///< null: the ping
+  };
+  std::vector<std::unique_ptr<Route>> routes;
+
+  // messages.cpp: transports and what comes over them
+  Result<Plane*> plane_for(Transport transport);
+  static void on_fabric_message(void* context, ByteView data);
+  bool mailboxes();
+
+  // sessions.cpp: control connections, from greeting to end
+  void accept_all();
+  bool control();
+  bool serve(AgentPeer& peer);
+  Status handle(AgentPeer& peer, ControlFrame& frame);
+  Status greet(AgentPeer& peer, const ControlFrame& frame);
+  Status respond(AgentPeer& peer, const ControlFrame& frame);
+  bool handshakes();
+  Status judge(AgentPeer& peer, bool late);
+  void end(AgentPeer& peer, const Status& why);
+  void tell(AgentPeer& peer, const Status& why);
+
+  // loop.cpp: what the data thread does in a round, and when it has nothing to do or must stop
+  bool step();
+  bool turn(bool may_idle);
+  [[nodiscard]] bool moving() const;
+  void idle(std::uint64_t since_work_ns);
+  void render_metrics();
+  void drain();
+};
+
+}  // namespace wherry

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data thread's rounds: work, rest, metrics, and the end.
+#include <fmt/core.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/impl.hpp"
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "fabric/session_file.hpp"
+
+namespace wherry {
+namespace {
+
+constexpr std::uint64_t kControlEveryNs = 50'000;    // looks at the control connections while busy
+constexpr std::uint64_t kMovingSpinNs = 50'000'000;  // without progress, while transfers are under way: then it may nap
+
+}  // namespace
+
+bool Agent::Impl::step() {
+  bool worked = false;
+  for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
+  worked |= mailboxes();
+  for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
+  for (const auto& service : services) worked |= service->poll();
+  return worked;
+}
+
+/// One round of everything that the data thread does.
+bool Agent::Impl::turn(bool may_idle) {
+  bool worked = step();
+  const std::uint64_t now = now_ns();
+  if (now - last_control > kControlEveryNs) {
+    last_control = now;
+    worked |= control();
+    worked |= handshakes();
+    if (http && http->wanted()) render_metrics();
+  }
+  if (worked) {
+    last_work = now;
+  } else if (may_idle) {
+    idle(now - last_work);
+  }
+  return worked;
+}
+
+/// Whether something ends that nothing but progress calls will notice.
+bool Agent::Impl::moving() const {
+  for (const auto& service : services) {
+    if (service->moving()) return true;
+  }
+  for (const auto& peer : peers) {
+    if (peer->puts_pending() || peer->probe_pending()) return true;
+  }
+  return false;
+}
+
+void Agent::Impl::idle(std::uint64_t since_work_ns) {
+  if (since_work_ns < config.spin_us * 1000 || (since_work_ns < kMovingSpinNs && moving())) {
+    cpu_relax();
+  } else if (config.nap_us == 0) {
+    sched_yield();
+  } else {
+    // The nap watches the control connections, so that a request does not wait for its end. Data messages do: that is
+    // its price.
+    timespec nap{static_cast<time_t>(config.nap_us / 1'000'000), static_cast<long>(config.nap_us % 1'000'000) * 1000};
+    epoll_event event{};
+    epoll_pwait2(epoll.get(), &event, 1, &nap, nullptr);
+  }
+}
+
+void Agent::Impl::render_metrics() {
+  fabric::MetricsWriter out;
+  out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
+  out.counter("wherry_agent_sessions_total", "Sessions that were opened.", sessions_total);
+  out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);
+  out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(arena->capacity()));
+  out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
+  out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
+            static_cast<double>(arena->touched()));
+  for (const auto& peer : peers) {
+    if (peer->state != AgentPeer::State::kReady) continue;
+    out.gauge("wherry_session_info", "A client: who it is and how it is reached.", 1,
+              fmt::format("{},{},{},{},{},{}", peer->label(),
+                          fabric::MetricsWriter::label("pid", std::to_string(peer->pid())),
+                          fabric::MetricsWriter::label("transports", peer->verdict.transports),
+                          fabric::MetricsWriter::label("heap", to_string(peer->verdict.heap)),
+                          fabric::MetricsWriter::label("allocated", to_string(peer->verdict.allocated)),
+                          fabric::MetricsWriter::label("mapped", peer->verdict.mapped ? "true" : "false")));
+  }
+  for (const auto& peer : peers) {
+    if (peer->state != AgentPeer::State::kReady) continue;
+    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", peer->moved(), peer->label());
+  }
+  for (const auto& service : services) service->metrics(out);
+  const move::FileSinkStatus files = sink->status();
+  out.counter("wherry_sink_files_total", "Files written.", files.files);
+  out.counter("wherry_sink_errors_total", "Frames that did not become a file.", files.errors);
+  for (const move::StreamStatus& s : catalogue.list()) {
+    const std::string label = fmt::format("stream=\"{}\"", s.info->name);
+    out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label);
+  }
+  for (const move::StreamStatus& s : catalogue.list()) {
+    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames,
+                fmt::format("stream=\"{}\"", s.info->name));
+  }
+  for (const move::StreamStatus& s : catalogue.list()) {
+    out.counter("wherry_stream_evicted_unread_total", "Frames that went before anybody read them.", s.evicted_unread,
+                fmt::format("stream=\"{}\"", s.info->name));
+  }
+  http->publish(out.text());
+}
+
+/// Accepted offloads finish and files are written; meanwhile clients may close streams, and whoever offloads more is
+/// told that the agent ends.
+void Agent::Impl::drain() {
+  for (int i = 0; i < 64; ++i) step();  // what was posted before the signal may still lie in UCX's queues
+  draining = true;
+  for (const auto& service : services) service->start_draining();
+  const Deadline deadline{std::chrono::milliseconds(config.drain_ms)};
+  const auto drained = [&] {
+    for (const auto& service : services) {
+      if (!service->drained()) return false;
+    }
+    return std::none_of(peers.begin(), peers.end(), [](const auto& peer) { return peer->puts_pending(); });
+  };
+  while (!drained() && !deadline.passed()) turn(true);
+  if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
+  Status files = sink->drain(std::chrono::milliseconds(0));
+  while (!files && !deadline.passed()) {
+    turn(false);
+    files = sink->drain(std::chrono::milliseconds(1));
+  }
+  if (!files) spdlog::warn("{}", files.message());
+  const Status bye(StatusCode::kUnavailable, "the agent was shut down");
+  while (!peers.empty()) {
+    tell(*peers.front(), bye);
+    end(*peers.front(), bye);
+  }
+}
+
+Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
+  Impl& a = *impl_;
+  SessionFile file;
+  file.pid = getpid();
+  file.host = a.at.host;
+  file.port = a.at.port;
+  file.token = a.token;
+  file.local_socket = local_socket();
+  file.flight = flight_uri();
+  file.metrics = a.http ? a.http->url() : "";
+  file.group = a.config.group;
+  if (Status s = write_session_file(a.config.session_file, file); !s) return s;
+  spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(),
+               a.arena->capacity() >> 20, fabric::ucx_version(), a.config.session_file);
+
+  a.last_work = now_ns();
+  std::uint64_t last_look = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    a.turn(true);
+    if (!embedded || now_ns() - last_look < kControlEveryNs) continue;
+    last_look = now_ns();
+    pollfd owner{STDIN_FILENO, POLLIN, 0};
+    if (poll(&owner, 1, 0) > 0 && (owner.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) break;
+  }
+  spdlog::info("draining");
+  a.drain();
+  remove_session_file(a.config.session_file, file.pid);
+  return Status::ok();
+}
+
+}  // namespace wherry

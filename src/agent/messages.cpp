@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transports, made when the first client asks for one, and the messages that come over them.
+#include <cstring>
+
+#include "agent/impl.hpp"
+
+namespace wherry {
+
+Result<Plane*> Agent::Impl::plane_for(Transport transport) {
+  if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
+  auto context = fabric::Context::create(transport, interface_of(listener.get()));
+  if (!context) return context.status();
+  Plane plane;
+  plane.context = *std::move(context);
+  auto worker = fabric::Worker::create(plane.context);
+  if (!worker) return worker.status();
+  plane.worker = *std::move(worker);
+  auto region = plane.context->register_memory(arena->memory().data(), arena->memory().size());
+  if (!region) return region.status();
+  plane.arena = *std::move(region);
+  const auto route = [&](unsigned id, fabric::Service* service) {
+    routes.push_back(std::make_unique<Route>(Route{this, service}));
+    return plane.worker->on_message(id, on_fabric_message, routes.back().get());
+  };
+  if (Status s = route(fabric::kPingMessage, nullptr); !s) return s;
+  for (const auto& service : services) {
+    if (Status s = route(service->message_id(), service.get()); !s) return s;
+  }
+  return &planes.emplace(transport, std::move(plane)).first->second;
+}
+
+/// Every fabric message starts with the secret session id that its sender got in the greeting.
+void Agent::Impl::on_fabric_message(void* context, ByteView data) {
+  const Route& route = *static_cast<Route*>(context);
+  std::uint64_t session = 0;
+  if (data.size() < sizeof session) return;
+  std::memcpy(&session, data.data(), sizeof session);
+  const auto it = route.agent->by_session.find(session);
+  if (it == route.agent->by_session.end()) return;
+  AgentPeer& peer = *it->second;
+  if (route.service == nullptr) {
+    peer.on_ping();
+  } else if (peer.state != AgentPeer::State::kReady) {
+    return;
+  } else if (peer.has_mailbox()) {
+    peer.defer(data);
+  } else {
+    route.service->on_message(peer, data);
+  }
+}
+
+/// What clients on this machine have posted.
+bool Agent::Impl::mailboxes() {
+  bool worked = false;
+  for (auto it = peers.begin(); it != peers.end();) {
+    AgentPeer& peer = **it++;
+    if (peer.state != AgentPeer::State::kReady || !peer.has_mailbox()) continue;
+    const auto read = peer.read_mailbox([&](std::uint8_t kind, ByteView message) {
+      for (const auto& service : services) {
+        if (service->message_id() == kind) service->on_message(peer, message);
+      }
+    });
+    if (!read) {
+      tell(peer, read.status());
+      end(peer, read.status());
+    }
+    worked |= !read || *read;
+  }
+  return worked;
+}
+
+}  // namespace wherry

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outcomes on their way to a client whose memory is not mapped. Both ends live in one thread, so that the test decides
+// when either makes progress.
+#include "agent/peer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+namespace wherry {
+namespace {
+
+using fabric::CompletionRecord;
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kTickets = 128;
+
+class Outcomes : public testing::Test {
+ protected:
+  void SetUp() override {
+    (void)init_log("off", "");
+    plane_.context = *fabric::Context::create(Transport::kTcp, "lo");
+    plane_.worker = *fabric::Worker::create(plane_.context);
+    context_ = *fabric::Context::create(Transport::kTcp, "lo");
+    worker_ = *fabric::Worker::create(context_);
+    memory_ = *context_->allocate(kTickets * sizeof(CompletionRecord));
+    fabric::Attach attach;
+    attach.worker_address = worker_->address();
+    attach.completions = {reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size(), {}};
+    ASSERT_TRUE(memory_.pack_key(attach.completions.key));
+    peer_ = std::make_unique<AgentPeer>(Fd(), "a client");
+    peer_->plane = &plane_;
+    peer_->state = AgentPeer::State::kReady;  // no probes: they are history
+    const Status s = peer_->attach(attach);
+    ASSERT_TRUE(s) << s.message();
+  }
+  void complete(std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t ticket = first; ticket <= last; ++ticket)
+      peer_->complete(ticket, StatusCode::kOk, {.transfer_ns = 7 * ticket, .sequence = ticket - 1});
+  }
+  void progress() {
+    plane_.worker->progress();
+    if (worker_) worker_->progress();
+  }
+  /// Whether every outcome up to `last` has arrived, in the time that is allowed for it.
+  bool all_arrive(std::uint64_t last) {
+    const std::span records(reinterpret_cast<const CompletionRecord*>(memory_.data()), kTickets);
+    const Deadline deadline(10s);
+    for (std::uint64_t ticket = 1; ticket <= last;) {
+      const CompletionRecord& record = records[ticket % kTickets];
+      if (record.word == (ticket << 8) && record.transfer_ns == 7 * ticket && record.sequence == ticket - 1) {
+        ++ticket;
+        continue;
+      }
+      if (deadline.passed()) {
+        ADD_FAILURE() << "ticket " << ticket << " never became ready";
+        return false;
+      }
+      progress();
+      const Status s = peer_->tend();
+      EXPECT_TRUE(s) << s.message();
+    }
+    return true;
+  }
+
+  Plane plane_;
+  std::shared_ptr<fabric::Context> context_;
+  std::unique_ptr<fabric::Worker> worker_;
+  fabric::Region memory_;
+  std::unique_ptr<AgentPeer> peer_;
+};
+
+TEST_F(Outcomes, Posted_ExpectThemToArriveAndToBeForgotten) {
+  complete(1, 100);
+  EXPECT_TRUE(peer_->puts_pending());
+  EXPECT_TRUE(all_arrive(100));
+  const Deadline deadline(10s);
+  while (peer_->puts_pending() && !deadline.passed()) {
+    progress();
+    ASSERT_TRUE(peer_->tend());
+  }
+  EXPECT_FALSE(peer_->puts_pending());
+}
+
+TEST_F(Outcomes, OnTheirWayWhenTheConnectionGoes_ExpectEveryOneToArrive) {
+  complete(1, 40);
+  ASSERT_TRUE(peer_->reconnect());  // before anything left: what a source fault does to the others
+  complete(41, 80);
+  for (int i = 0; i < 50; ++i) progress();  // some have left, some are there
+  ASSERT_TRUE(peer_->reconnect());
+  complete(81, 100);
+  EXPECT_TRUE(all_arrive(100));
+}
+
+TEST_F(Outcomes, ClientGone_ExpectTheSessionToEndInsteadOfWaitingForEver) {
+  complete(1, 3);
+  ASSERT_TRUE(all_arrive(3));
+  worker_.reset();
+  complete(4, 10);
+  const Deadline deadline(20s);
+  Status s;
+  while (s && !deadline.passed()) {
+    progress();
+    s = peer_->tend();
+  }
+  EXPECT_EQ(s.code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(s.message().empty());
+  EXPECT_FALSE(peer_->reconnect());
+}
+
+}  // namespace
+}  // namespace wherry

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions, from the first connection to the last word: who may come in, the steps of the handshake, requests.
+#include <fmt/core.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "agent/impl.hpp"
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+
+namespace wherry {
+
+using fabric::ControlType;
+
+namespace {
+
+constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
+constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
+
+}  // namespace
+
+void Agent::Impl::accept_all() {
+  for (;;) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    Fd socket(accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    if (peers.size() >= config.max_sessions || draining) {
+      FrameChannel channel(std::move(socket));
+      const fabric::Failure failure{StatusCode::kUnavailable,
+                                    draining
+                                        ? "the agent is shutting down"
+                                        : fmt::format("the agent serves {} sessions already", config.max_sessions)};
+      (void)channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
+                         Deadline(std::chrono::milliseconds(0)));
+      ++refused_total;
+      continue;
+    }
+    const int fd = socket.get();
+    peers.push_back(std::make_unique<AgentPeer>(std::move(socket), "a client"));
+    peers.back()->state_since = now_ns();
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLRDHUP;
+    event.data.fd = fd;
+    epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+}
+
+bool Agent::Impl::control() {
+  std::array<epoll_event, 32> events{};
+  const int n = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < n; ++i) {
+    const int fd = events[static_cast<std::size_t>(i)].data.fd;
+    if (fd == listener.get()) {
+      accept_all();
+      continue;
+    }
+    for (auto& peer : peers) {
+      if (peer->channel.fd() == fd) {
+        serve(*peer);
+        break;
+      }
+    }
+  }
+  return n > 0;
+}
+
+bool Agent::Impl::serve(AgentPeer& peer) {
+  for (;;) {
+    if (peer.state == AgentPeer::State::kProbing) {
+      // What comes after the verdict waits in the socket until the session is ready.
+      if (peer.channel.peer_gone()) end(peer, Status(StatusCode::kUnavailable, "the client left during the handshake"));
+      return false;
+    }
+    auto frame = peer.channel.try_receive();
+    if (!frame) {
+      end(peer, frame.status());
+      return true;
+    }
+    if (!frame->has_value()) return false;
+    if (Status s = handle(peer, **frame); !s) {
+      tell(peer, s);
+      end(peer, s);
+      return true;
+    }
+  }
+}
+
+Status Agent::Impl::handle(AgentPeer& peer, ControlFrame& frame) {
+  const auto type = static_cast<ControlType>(frame.type);
+  if (peer.state == AgentPeer::State::kConnected && type == ControlType::kHello) return greet(peer, frame);
+  if (peer.state == AgentPeer::State::kGreeted && type == ControlType::kAttach) {
+    auto attach = fabric::decode_attach(frame.payload);
+    if (!attach) return attach.status();
+    if (attach->completions.size / sizeof(fabric::CompletionRecord) > config.max_tickets) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{} tickets asked for; the agent allows {}",
+                          attach->completions.size / sizeof(fabric::CompletionRecord), config.max_tickets)};
+    }
+    peer.state = AgentPeer::State::kAttached;
+    peer.state_since = now_ns();
+    return peer.attach(*std::move(attach));
+  }
+  if (peer.state == AgentPeer::State::kWired && type == ControlType::kAsleep) {
+    peer.state = AgentPeer::State::kProbing;
+    peer.state_since = now_ns();
+    return peer.post_probe();
+  }
+  if (peer.state == AgentPeer::State::kReady && type == ControlType::kRequest) return respond(peer, frame);
+  return {StatusCode::kProtocol, "a control message out of turn"};
+}
+
+Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
+  auto hello = fabric::decode_hello(frame.payload);
+  if (!hello) return hello.status();
+  if (hello->version != fabric::kProtocolVersion) {
+    return {
+        StatusCode::kVersionMismatch,
+        fmt::format(
+            "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
+            hello->version, kVersion, fabric::kProtocolVersion)};
+  }
+  if (!fabric::equal_secrets(hello->token, token)) {
+    return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
+  }
+  peer.hello = *std::move(hello);
+
+  const bool same_host = peer.hello.host == host_identity();
+  Transport transport = peer.hello.transport;
+  if (transport == Transport::kAuto) transport = config.transport;
+  const bool by_name = transport != Transport::kAuto;
+  if (!by_name) transport = same_host ? Transport::kShm : Transport::kRdma;
+  if (config.transport != Transport::kAuto && transport != config.transport) {
+    return {StatusCode::kUnsupported, fmt::format("this agent was started for transport '{}' only; '{}' was asked for",
+                                                  to_string(config.transport), to_string(transport))};
+  }
+  if (transport == Transport::kShm && !same_host) {
+    return {StatusCode::kUnsupported,
+            "transport 'shm' needs client and agent on one machine and in one PID namespace; they are not"};
+  }
+  auto plane = plane_for(transport);
+  if (!plane && !by_name) {
+    spdlog::info("{} (pid {}) gets transport 'tcp': {}", peer.name(), peer.pid(), plane.status().message());
+    transport = Transport::kTcp;
+    plane = plane_for(transport);
+  }
+  if (!plane) return plane.status();
+  peer.plane = *plane;
+  peer.session = fabric::random_u64();
+  by_session.emplace(peer.session, &peer);
+
+  fabric::Greeting greeting;
+  greeting.session = peer.session;
+  greeting.transport = transport;
+  greeting.agent_version = kVersion;
+  greeting.pid = static_cast<std::uint32_t>(getpid());
+  greeting.max_tickets = static_cast<std::uint32_t>(config.max_tickets);
+  if (flight) {
+    HostPort where = *parse_host_port(config.flight);
+    where.port = static_cast<std::uint16_t>(flight->port());
+    greeting.flight_uri = "grpc://" + where.to_string();
+  }
+  greeting.worker_address = peer.plane->worker->address();
+  peer.state = AgentPeer::State::kGreeted;
+  peer.state_since = now_ns();
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kGreeting), encode(greeting),
+                           Deadline(std::chrono::seconds(1)));
+}
+
+Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
+  auto request = fabric::decode_request(frame.payload);
+  if (!request) return request.status();
+  fabric::Response response;
+  response.id = request->id;
+  Result<Bytes> result =
+      Status(StatusCode::kUnsupported, fmt::format("this agent has no service '{}'", request->service));
+  for (const auto& service : services) {
+    if (service->name() == request->service) result = service->on_request(peer, request->method, request->payload);
+  }
+  if (result) {
+    response.payload = *std::move(result);
+  } else {
+    response.code = result.status().code();
+    response.message = result.status().message();
+  }
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kResponse), encode(response),
+                           Deadline(std::chrono::seconds(1)));
+}
+
+/// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
+bool Agent::Impl::handshakes() {
+  bool worked = false;
+  for (auto it = peers.begin(); it != peers.end();) {
+    AgentPeer& peer = **it++;
+    const std::uint64_t waited = now_ns() - peer.state_since;
+    Status s;
+    if (peer.state == AgentPeer::State::kReady) {
+      s = peer.tend();
+    } else if (peer.state == AgentPeer::State::kAttached) {
+      if (peer.pinged()) s = peer.post_wireup();
+      if (s && peer.pinged() && peer.wired()) {
+        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kAttached), {},
+                              Deadline(std::chrono::seconds(1)));
+        if (s) {
+          peer.state = AgentPeer::State::kWired;
+          peer.state_since = now_ns();
+        }
+        worked = true;
+      }
+    } else if (peer.state == AgentPeer::State::kProbing) {
+      if (!peer.verdict_sent) s = judge(peer, waited > kProbePatienceNs);
+      // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
+      // progress now).
+      if (s && peer.verdict_sent && !peer.probe_pending()) {
+        peer.end_probe();
+        peer.state = AgentPeer::State::kReady;
+        peer.number = ++sessions_total;
+        for (const auto& service : services) service->on_session_start(peer);
+        worked = true;
+      }
+    }
+    if (s && peer.state != AgentPeer::State::kReady && now_ns() - peer.state_since > kHandshakePatienceNs) {
+      s = Status(StatusCode::kDeadlineExceeded, "the handshake was not finished in time");
+    }
+    if (!s) {
+      tell(peer, s);
+      end(peer, s);
+    }
+  }
+  return worked;
+}
+
+/// Tells the client what its probe proved, once that is known.
+Status Agent::Impl::judge(AgentPeer& peer, bool late) {
+  auto known = peer.probe_done(late);
+  if (!known) return known.status();
+  if (!*known) return Status::ok();
+  peer.verdict_sent = true;
+  spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), peer.verdict.transports,
+               to_string(peer.verdict.heap), to_string(peer.verdict.allocated), peer.verdict.mapped ? ", mapped" : "");
+  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(peer.verdict),
+                           Deadline(std::chrono::seconds(1)));
+}
+
+void Agent::Impl::tell(AgentPeer& peer, const Status& why) {
+  const fabric::Failure failure{why.code(), why.message()};
+  (void)peer.channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
+                          Deadline(std::chrono::milliseconds(100)));
+}
+
+void Agent::Impl::end(AgentPeer& peer, const Status& why) {
+  if (peer.state == AgentPeer::State::kReady) {
+    for (const auto& service : services) service->on_session_end(peer);
+    spdlog::info("session of {} (pid {}) ended: {}", peer.name(), peer.pid(), why.message());
+  } else {
+    ++refused_total;
+    spdlog::warn("{} (pid {}) was turned away: {}", peer.name(), peer.pid(), why.message());
+  }
+  by_session.erase(peer.session);
+  epoll_ctl(epoll.get(), EPOLL_CTL_DEL, peer.channel.fd(), nullptr);
+  peers.remove_if([&](const auto& p) { return p.get() == &peer; });
+}
+
+}  // namespace wherry
