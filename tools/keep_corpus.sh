@@ -11,7 +11,7 @@ for path in build/fuzz/fuzzers/*_fuzz; do
   rm -rf "$kept" && mkdir -p "$kept" "build/corpus/$name" "tools/corpus/$name"
   UCX_MEM_EVENTS=n ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0 \
     "$path" -set_cover_merge=1 -max_len=4096 "$kept" "tools/corpus/$name" "build/corpus/$name" >"build/fuzz/$name.merge.log" 2>&1
-  rm -rf "tools/corpus/$name" && mkdir -p "tools/corpus/$name"
+  find "tools/corpus/$name" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete  # what has a name stays
   # Of many, some of every size.
   mapfile -t files < <(cd "$kept" && find . -type f -printf '%s %P\n' | sort -n | cut -d' ' -f2)
   step=$(((${#files[@]} + inputs - 1) / inputs))
