@@ -407,7 +407,9 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
     if (std::filesystem::exists(directory.file("large-00000000.parquet"))) break;
     ready_before = ready;
   }
-  EXPECT_EQ(ready_before, kQueue) << "while the disk was busy with the first file";
+  // Room is asked for before an offload moves: those that move together go over the limit, by fifteen at most.
+  EXPECT_GE(ready_before, kQueue) << "while the disk was busy with the first file";
+  EXPECT_LT(ready_before, kQueue + 16);
   for (const Ticket& t : tickets) {
     const Status s = t.wait(20s);
     ASSERT_TRUE(s) << s.message();
