@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// route: fire-and-forget messages between the ranks of a job (paper 001). A message is copied into a buffer that is on
+// its way to the destination's next hop; the receiver handles it inside its own poll(). Order is not promised;
+// delivery, exactly once, is.
+//
+//   auto runtime = wherry::route::Runtime::start();            // under `wherry run`, MPI or Slurm; else one rank alone
+//   auto add = runtime->on<Update>([&](const Update& u) { table[u.index] += u.by; });
+//   runtime->send(owner_of(i), add, Update{i, 1});
+//   runtime->quiesce();                                        // every message sent anywhere has been handled
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wherry/route_message.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::route {
+
+/// Where messages are routed between the ranks.
+enum class Placement : std::uint8_t {
+  kInline,  ///< in the ranks' own threads: no agent
+  kShared,  ///< by an agent on the rank's own core (the paper's baseline, "None")
+  kHost,    ///< by an agent on another core of the host ("x86")
+  kDpu,     ///< by an agent on the SmartNIC: the same program under another address
+};
+WHERRY_API std::string_view to_string(Placement placement) noexcept;
+WHERRY_API Result<Placement> parse_placement(std::string_view name);
+
+struct Options {
+  /// Unset: WHERRY_PLACEMENT if set, else kInline.
+  std::optional<Placement> placement;
+  /// Unset: WHERRY_ROUTE_BUFFER_BYTES if set, else 32 KiB. Of one buffer; a multiple of 64. All ranks must agree.
+  std::optional<std::uint32_t> buffer_bytes;
+  /// Unset: WHERRY_ROUTE_BUFFERS if set, else 4. On the way to each next hop; a power of two. All ranks must agree.
+  std::optional<std::uint32_t> buffers;
+  /// What send() may hold back for full buffers, and large messages on their way, in bytes. At least kMaxMessageBytes.
+  std::size_t backlog_bytes = std::size_t{256} << 20;
+  /// Messages leave at the latest by the first poll() after this time; zero: at every poll().
+  std::chrono::nanoseconds flush_after = std::chrono::microseconds(50);
+  /// How long start() waits for the other ranks.
+  std::chrono::milliseconds start_timeout{30'000};
+};
+
+/// Counts since start().
+struct Statistics {
+  std::uint64_t sent = 0, handled = 0;        ///< messages of this rank
+  std::uint64_t forwarded_bytes = 0;          ///< for other ranks, on their way through this one (kInline)
+  std::uint64_t bytes_out = 0, bytes_in = 0;  ///< headers included
+  std::uint64_t transfers = 0;                ///< times that a buffer, or a part of one, was handed on
+  std::uint64_t flush_full = 0, flush_idle = 0, flush_timeout = 0, flush_explicit = 0;  ///< why they were
+  std::uint64_t would_block = 0;                                   ///< calls that found the pipe full
+  std::uint64_t backlog_bytes = 0, backlog_high = 0;               ///< now, and at most
+  [[nodiscard]] double average_transfer() const noexcept {
+    return transfers == 0 ? 0 : static_cast<double>(bytes_out) / static_cast<double>(transfers);
+  }
+};
+
+/// Uninterpreted bytes, for handlers and senders of messages of any size.
+using ByteView = std::span<const std::byte>;
+
+template <typename T>
+concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> &&
+                !std::same_as<T, ByteView> && sizeof(T) <= kMaxMessageBytes;
+
+/// How a type that is not trivially copyable travels. Specialise with
+///   static void write(std::vector<std::byte>& out, const T& value);   // appends
+///   static bool read(ByteView in, T& value);                          // false: not a T
+/// route_codec.hpp does so for the standard containers.
+template <typename T>
+struct Codec;
+template <typename T>
+concept Coded = !Plain<T> && requires(std::vector<std::byte>& out, ByteView in, T& value) {
+  Codec<T>::write(out, value);
+  { Codec<T>::read(in, value) } -> std::same_as<bool>;
+};
+
+/// Names what becomes of a message of type T at its destination. The same on every rank: handlers are registered in the
+/// same order everywhere.
+template <typename T>
+struct Handler {
+  std::uint32_t id = 0;
+};
+
+namespace detail {
+
+/// The open buffer towards one next hop: the part that an inlined send needs.
+struct LaneFront {
+  std::byte* at = nullptr;
+  std::byte* end = nullptr;
+};
+
+struct Front {
+  LaneFront* const* lane_of = nullptr;  ///< by rank
+  Rank ranks = 0;
+  std::uint64_t sent = 0;
+};
+
+/// Handles the messages from `at` on for as long as their header is `header`; returns the first that is not handled.
+/// The first one lies before `limit` as a whole.
+using HandleRun = const std::byte* (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
+
+struct HandlerEntry {
+  HandleRun run;
+  explicit HandlerEntry(HandleRun r) noexcept : run(r) {}
+  HandlerEntry(const HandlerEntry&) = delete;
+  HandlerEntry& operator=(const HandlerEntry&) = delete;
+  virtual ~HandlerEntry() = default;
+};
+
+struct NoPrefetch {};
+
+/// A run of equal headers goes through one loop that the compiler sees whole, handler and prefetch included.
+template <typename T, typename F, typename P>
+struct PlainEntry final : HandlerEntry {
+  static constexpr std::size_t kSize = std::is_empty_v<T> ? 0 : sizeof(T);
+  static constexpr std::size_t kStride = Header::stride_of(kSize);
+  static constexpr std::ptrdiff_t kAhead = 16 * static_cast<std::ptrdiff_t>(kStride);
+
+  PlainEntry(F f, P p) : HandlerEntry(&handle), function(std::move(f)), prefetch(std::move(p)) {}
+
+  static T load(const std::byte* at) noexcept {
+    T value;
+    if constexpr (kSize != 0) std::memcpy(&value, at + 8, kSize);
+    return value;
+  }
+  static const std::byte* handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
+    auto& entry = *static_cast<PlainEntry*>(self);
+    if (header.size() != kSize) return nullptr;
+    do {
+      if constexpr (!std::same_as<P, NoPrefetch>) {
+        if (limit - at >= kAhead + static_cast<std::ptrdiff_t>(kStride) && Header::load(at + kAhead) == header)
+          entry.prefetch(load(at + kAhead));
+      }
+      entry.function(load(at));
+      at += kStride;
+    } while (limit - at >= static_cast<std::ptrdiff_t>(kStride) && Header::load(at) == header);
+    return at;
+  }
+  F function;
+  [[no_unique_address]] P prefetch;
+};
+
+template <typename F>
+struct BytesEntry final : HandlerEntry {
+  explicit BytesEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
+  static const std::byte* handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
+    static_cast<BytesEntry*>(self)->function(ByteView(at + 8, header.size()));
+    return at + header.stride();
+  }
+  F function;
+};
+
+template <typename T, typename F>
+struct CodedEntry final : HandlerEntry {
+  explicit CodedEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
+  static const std::byte* handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
+    T value{};
+    if (!Codec<T>::read(ByteView(at + 8, header.size()), value)) return nullptr;
+    static_cast<CodedEntry*>(self)->function(std::move(value));
+    return at + header.stride();
+  }
+  F function;
+};
+
+enum class WhenFull : std::uint8_t { kWouldBlock, kAbsorb };
+
+class RuntimeCore;
+
+}  // namespace detail
+
+/// Answers of type Reply to requests of type Request.
+template <typename Request, typename Reply>
+struct Service {
+  std::uint32_t id = 0;
+};
+
+/// One rank. One thread at a time may use it, and handlers run in that thread, inside poll(), send() and quiesce().
+/// Handlers may send, but neither poll nor quiesce, and must not throw. Destruction leaves the job, without waiting for
+/// the others: call quiesce() first where messages may still be on their way.
+class WHERRY_API Runtime {
+ public:
+  /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or
+  /// one rank alone. Collective: blocks until every rank is there.
+  static Result<Runtime> start(const Options& options = {});
+  Runtime(Runtime&&) noexcept;
+  Runtime& operator=(Runtime&&) noexcept;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+  [[nodiscard]] Rank rank() const noexcept;
+  [[nodiscard]] Rank ranks() const noexcept { return front_->ranks; }
+  [[nodiscard]] std::uint32_t node() const noexcept;
+  [[nodiscard]] std::uint32_t nodes() const noexcept;
+  [[nodiscard]] Placement placement() const noexcept;
+  [[nodiscard]] Statistics statistics() const noexcept;
+  /// One line: "rank 0 of 4 on node 0 of 2, placement host, 4 buffers of 32768 bytes, ..."
+  [[nodiscard]] std::string describe() const;
+  /// Ok while the job is whole; else why it is not (a rank or an agent died, say). Then nothing is delivered any more.
+  [[nodiscard]] const Status& status() const noexcept;
+
+  // ---- handlers: the same ones, in the same order, on every rank, before the first poll() that could meet their messages
+
+  /// `function(const T&)` is called for each message. With `prefetch(const T&)`, which is called some messages earlier
+  /// and should ask for the memory that the handler will touch, and nothing else, it waits less for that.
+  template <Plain T, typename F, typename P = detail::NoPrefetch>
+  Handler<T> on(F function, P prefetch = {}) {
+    return {add(std::make_unique<detail::PlainEntry<T, F, P>>(std::move(function), std::move(prefetch)))};
+  }
+  /// `function(ByteView)`: messages of any size. The bytes, aligned to 8, live during the call.
+  template <std::same_as<ByteView> T, typename F>
+  Handler<T> on(F function) {
+    return {add(std::make_unique<detail::BytesEntry<F>>(std::move(function)))};
+  }
+  /// `function(T&&)`, of a type with a Codec.
+  template <Coded T, typename F>
+  Handler<T> on(F function) {
+    return {add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)))};
+  }
+
+  // ---- sending: the message is copied, the caller keeps its own. It leaves when its buffer is full, or by poll(),
+  // flush() or quiesce().
+
+  /// kOk, or kWouldBlock: the pipe is full, nothing happened, poll() and try again. kInvalidArgument: no such rank, too
+  /// large. Otherwise what status() says.
+  template <Plain T>
+  [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
+    return send_plain(to, handler.id, message, detail::WhenFull::kWouldBlock);
+  }
+  [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
+    return send_bytes(to, handler.id, message, detail::WhenFull::kWouldBlock);
+  }
+  /// As try_send, but when the pipe is full it handles what has arrived (unless a handler calls it) and then keeps the
+  /// message back, up to Options::backlog_bytes: kWouldBlock beyond.
+  template <Plain T>
+  StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
+    return send_plain(to, handler.id, message, detail::WhenFull::kAbsorb);
+  }
+  StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
+    return send_bytes(to, handler.id, message, detail::WhenFull::kAbsorb);
+  }
+  template <Coded T>
+  StatusCode send(Rank to, Handler<T> handler, const T& message) {
+    std::vector<std::byte> bytes;
+    Codec<T>::write(bytes, message);
+    return send_bytes(to, handler.id, bytes, detail::WhenFull::kAbsorb);
+  }
+
+  // ---- requests: a message that is answered by one
+
+  /// `function(const Request&) -> Reply` answers requests.
+  template <Plain Request, Plain Reply, typename F>
+  Service<Request, Reply> serve(F function) {
+    auto answer = [core = core_.get(), function = std::move(function)](const Asked<Request>& asked) {
+      const Reply reply = function(asked.request);
+      send_reply(*core, asked.from, asked.number, ByteView(reinterpret_cast<const std::byte*>(&reply), sizeof reply));
+    };
+    return {on<Asked<Request>>(std::move(answer)).id};
+  }
+  /// `then(const Reply&)` is called, inside a later poll(), with the answer. It counts as a message: quiesce() waits
+  /// for it.
+  template <Plain Request, Plain Reply>
+  StatusCode request(Rank to, Service<Request, Reply> service, const Request& what,
+                     std::function<void(const Reply&)> then) {
+    const std::uint64_t number = expect([then = std::move(then)](ByteView bytes) {
+      Reply reply{};
+      if (bytes.size() != sizeof reply) return false;
+      std::memcpy(&reply, bytes.data(), sizeof reply);
+      then(reply);
+      return true;
+    });
+    const StatusCode code = send(to, Handler<Asked<Request>>{service.id}, Asked<Request>{number, rank(), what});
+    if (code != StatusCode::kOk) forget(number);
+    return code;
+  }
+
+  // ---- progress
+
+  /// Handles what has arrived and sends what waits. Returns the number of messages handled.
+  std::uint64_t poll() noexcept;
+  /// Everything sent so far leaves now.
+  void flush() noexcept;
+  /// Collective: returns once every message sent by any rank, by handlers too, has been handled. kDeadlineExceeded: call
+  /// it again; otherwise status(). Ranks that are still inside handle what faster ones send next.
+  Status quiesce(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(-1));
+  /// The same without waiting: kOk, or kWouldBlock: call it again, meanwhile poll() and send if you like.
+  [[nodiscard]] StatusCode try_quiesce() noexcept;
+  /// Collective: combines a value of each rank. Handles messages while it waits.
+  enum class Combine : std::uint8_t { kSum, kMin, kMax };
+  Result<std::uint64_t> reduce(std::uint64_t value, Combine how = Combine::kSum);
+  Result<double> reduce(double value, Combine how = Combine::kSum);
+
+  // ---- low level: buffers of messages (route_message.hpp), as in the paper
+
+  /// Space on the way to `towards` for whole messages of at most `bytes` in all, to be filled and given to post_buffer;
+  /// empty: not now. Only messages for that rank. At most max_buffer() bytes.
+  [[nodiscard]] std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
+  /// The first `bytes` of it are `messages` messages. Precondition: no call to the runtime since try_buffer.
+  void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
+  [[nodiscard]] std::size_t max_buffer() const noexcept;
+  /// Instead of handlers: `take(ByteView)` gets what has arrived, many messages at a time, headers included.
+  std::uint64_t poll_buffers(const std::function<void(ByteView)>& take);
+
+  [[nodiscard]] detail::RuntimeCore* core() const noexcept { return core_.get(); }
+  explicit Runtime(std::unique_ptr<detail::RuntimeCore> core) noexcept;
+
+ private:
+  template <typename Request>
+  struct Asked {
+    std::uint64_t number = 0;
+    Rank from = 0;
+    Request request{};
+  };
+
+  template <Plain T>
+  StatusCode send_plain(Rank to, std::uint32_t handler, const T& message, detail::WhenFull when_full) noexcept {
+    constexpr std::size_t kSize = std::is_empty_v<T> ? 0 : sizeof(T);
+    constexpr std::size_t kStride = Header::stride_of(kSize);
+    if constexpr (kStride <= 1024) {
+      detail::Front& front = *front_;
+      if (to < front.ranks) [[likely]] {
+        detail::LaneFront& lane = *front.lane_of[to];
+        std::byte* const at = lane.at;
+        if (static_cast<std::size_t>(lane.end - at) >= kStride) [[likely]] {
+          Header::make(kSize, handler, to).store(at);
+          if constexpr (kSize != 0) std::memcpy(at + 8, &message, kSize);
+          lane.at = at + kStride;
+          ++front.sent;
+          return StatusCode::kOk;
+        }
+      }
+    }
+    return send_bytes(to, handler, ByteView(reinterpret_cast<const std::byte*>(&message), kSize), when_full);
+  }
+  StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept;
+  std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry);
+  std::uint64_t expect(std::function<bool(ByteView)> then);
+  void forget(std::uint64_t number) noexcept;
+  static void send_reply(detail::RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept;
+
+  detail::Front* front_ = nullptr;
+  std::unique_ptr<detail::RuntimeCore> core_;
+};
+
+}  // namespace wherry::route

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/client/agreement.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace wherry::route::detail {
+namespace {
+
+std::uint64_t combine(Agreement::Combine how, std::uint64_t a, std::uint64_t b) {
+  using Combine = Agreement::Combine;
+  const auto x = std::bit_cast<double>(a), y = std::bit_cast<double>(b);
+  switch (how) {
+    case Combine::kQuiesce:
+    case Combine::kSum:
+      return a + b;
+    case Combine::kMin:
+      return std::min(a, b);
+    case Combine::kMax:
+      return std::max(a, b);
+    case Combine::kSumDouble:
+      return std::bit_cast<std::uint64_t>(x + y);
+    case Combine::kMinDouble:
+      return std::bit_cast<std::uint64_t>(std::min(x, y));
+    case Combine::kMaxDouble:
+      return std::bit_cast<std::uint64_t>(std::max(x, y));
+    case Combine::kEnd:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Agreement::Agreement(Rank rank, Rank ranks, std::uint32_t up, std::uint32_t down, Send send)
+    : rank_(rank),
+      children_(rank * kFanOut + 1 >= ranks ? 0 : std::min<Rank>(kFanOut, ranks - rank * kFanOut - 1)),
+      first_child_(rank * kFanOut + 1),
+      up_(up),
+      down_(down),
+      send_(std::move(send)) {}
+
+void Agreement::contribute(Combine how, Words words) {
+  contributed_ = true;
+  if (include(how, words)) pass_on();
+}
+
+std::optional<Agreement::Words> Agreement::take_outcome() noexcept { return std::exchange(outcome_, std::nullopt); }
+
+/// Doubles are summed in the order of arrival: the last bits of a sum may differ from run to run.
+bool Agreement::include(Combine how, Words words) {
+  if (arrived_ == 0) {
+    how_ = how;
+    words_ = words;
+  } else {
+    if (how != how_) {
+      mismatch_ = true;
+      return false;
+    }
+    words_ = {combine(how, words_.a, words.a), combine(how, words_.b, words.b)};
+  }
+  ++arrived_;
+  return true;
+}
+
+void Agreement::pass_on() {
+  if (arrived_ != children_ + 1) return;
+  if (rank_ == 0) {
+    conclude(words_);
+    return;
+  }
+  const Message message{round_, how_, words_};
+  send_((rank_ - 1) / kFanOut, up_, std::as_bytes(std::span(&message, 1)));
+}
+
+void Agreement::conclude(Words words) {
+  const Message message{round_, how_, words};
+  for (Rank child = 0; child < children_; ++child)
+    send_(first_child_ + child, down_, std::as_bytes(std::span(&message, 1)));
+  outcome_ = words;
+  ++round_;
+  arrived_ = 0;
+  contributed_ = false;
+}
+
+bool Agreement::on_report(ByteView bytes) {
+  Message message{};
+  if (bytes.size() != sizeof message) return false;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > children_) return false;
+  if (!include(message.how, message.words)) return false;
+  pass_on();
+  return true;
+}
+
+bool Agreement::on_verdict(ByteView bytes) {
+  Message message{};
+  if (bytes.size() != sizeof message) return false;
+  std::memcpy(&message, bytes.data(), sizeof message);
+  if (message.round != round_ || !contributed_ || arrived_ != children_ + 1) return false;
+  conclude(message.words);
+  return true;
+}
+
+}  // namespace wherry::route::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that wait for room, by lane, in the order in which they came; large ones leave in fragments.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "route/router.hpp"
+
+namespace wherry::route::detail {
+
+/// Ahead of the bytes of a fragment: which message of whom they belong to, and where.
+struct FragmentHead {
+  Rank source = 0;
+  std::uint32_t number = 0;  ///< counts the large messages of that rank
+  std::uint32_t total = 0;   ///< bytes of the whole message
+  std::uint32_t handler = 0;
+  std::uint32_t offset = 0;
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(FragmentHead) == 24);
+
+class Backlog {
+ public:
+  Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
+  /// Messages longer than this travel in fragments.
+  [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
+  /// Keeps a copy; false: over the budget, unless `must`.
+  bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
+  /// Moves on what there is room for; true if anything went.
+  bool push() noexcept;
+  [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t high_water() const noexcept { return high_; }
+
+ private:
+  struct Block {
+    Bytes data;          ///< whole messages with headers, or one large one's payload
+    std::size_t at = 0;  ///< what is before it has left
+    Header large;        ///< of a large message; else 0
+    std::uint32_t number = 0;
+  };
+  struct Queue {
+    std::deque<Block> blocks;
+    bool listed = false;
+  };
+  static constexpr std::size_t kBlockBytes = 64 << 10;
+  bool push(Lane& lane, Block& block) noexcept;
+  bool push_fragments(Lane& lane, Block& block) noexcept;
+
+  Router& router_;
+  std::vector<Queue> queues_;          ///< by lane
+  std::vector<std::uint32_t> listed_;  ///< lanes whose queue is not empty
+  std::size_t budget_;
+  std::size_t bytes_ = 0, high_ = 0;
+  std::size_t whole_;
+  Rank source_;
+  std::uint32_t fragment_handler_;
+  std::uint32_t next_number_ = 0;
+};
+
+}  // namespace wherry::route::detail

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/client/runtime_core.hpp"
+
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+
+namespace wherry::route::detail {
+namespace {
+
+constexpr std::uint64_t kSpins = 64;           // idle polls before the core is offered to others
+constexpr std::uint64_t kHealthEvery = 1 << 14;  // idle polls between looks at the job's health
+
+}  // namespace
+
+RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
+    : options_(options),
+      wiring_(std::move(wiring)),
+      router_(wiring_->router()),
+      handlers_(kFirstUser),
+      backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragment),
+      agreement_(wiring_->place().rank, wiring_->place().topology.ranks(), kReport, kVerdict,
+                 [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
+  lane_of = router_.table();
+  ranks = router_.ranks();
+}
+
+RuntimeCore::~RuntimeCore() { router_.flush(Flush::kExplicit); }
+
+Statistics RuntimeCore::statistics() const noexcept {
+  const RouterCounts& counts = router_.counts;
+  const auto why = [&](Flush flush) { return counts.flushes[static_cast<std::size_t>(flush)]; };
+  return {.sent = sent,
+          .handled = handled_,
+          .forwarded_bytes = counts.forwarded_bytes,
+          .bytes_out = counts.bytes_out,
+          .bytes_in = counts.bytes_in,
+          .transfers = counts.transfers,
+          .flush_full = why(Flush::kFull),
+          .flush_idle = why(Flush::kIdle),
+          .flush_timeout = why(Flush::kTimeout),
+          .flush_explicit = why(Flush::kExplicit),
+          .would_block = would_block_,
+          .backlog_bytes = backlog_.bytes(),
+          .backlog_high = backlog_.high_water()};
+}
+
+std::string RuntimeCore::describe() const {
+  const Topology& topology = place().topology;
+  const RingShape shape = router_.lanes().front().ring.shape();
+  return fmt::format("rank {} of {} on node {} of {}, placement {}, {} buffers of {} bytes to each of {} next hops over {}",
+                     place().rank, ranks, topology.node_of(place().rank), topology.nodes(), to_string(place().placement),
+                     shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
+}
+
+std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry) {
+  if (handlers_.size() == kMaxHandlers) {
+    fail({StatusCode::kResourceExhausted, fmt::format("a rank can have {} handlers", kMaxHandlers - kFirstUser)});
+    return 0;
+  }
+  handlers_.push_back(std::move(entry));
+  return static_cast<std::uint32_t>(handlers_.size() - 1);
+}
+
+void RuntimeCore::fail(Status why) noexcept {
+  if (failure_) failure_ = std::move(why);
+}
+
+// ---------------------------------------------------------------- sending
+
+/// Writes a message into its lane, if there is room.
+StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) noexcept {
+  const Header header = Header::make(message.size(), handler, to);
+  Lane& lane = router_.lane_of(to);
+  std::byte* const at = router_.room(lane, header.stride());
+  if (at == nullptr) return StatusCode::kWouldBlock;
+  header.store(at);
+  if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
+  lane.at += header.stride();
+  return StatusCode::kOk;
+}
+
+StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept {
+  if (!failure_) return failure_.code();
+  if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUser) return StatusCode::kInvalidArgument;
+  const bool large = Header::stride_of(message.size()) > backlog_.whole();
+  if (!large) {
+    StatusCode code = put(to, handler, message);
+    if (code == StatusCode::kWouldBlock) {
+      ++would_block_;
+      if (when_full == WhenFull::kWouldBlock) return code;
+      if (!in_handler_) {
+        poll();
+        code = put(to, handler, message);
+      }
+    }
+    if (code == StatusCode::kOk) {
+      ++sent;
+      return code;
+    }
+  }
+  if (!backlog_.add(to, handler, message, false)) {
+    ++would_block_;
+    return StatusCode::kWouldBlock;
+  }
+  ++sent;
+  if (large) backlog_.push();
+  return StatusCode::kOk;
+}
+
+/// For the library's own messages, which are never refused: there are few of them at a time.
+void RuntimeCore::send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept {
+  if (put(to, handler, message) != StatusCode::kOk) backlog_.add(to, handler, message, true);
+}
+
+std::uint64_t RuntimeCore::expect(std::function<bool(ByteView)> then) {
+  const std::uint64_t number = next_request_++;
+  expected_.emplace(number, std::move(then));
+  return number;
+}
+
+void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept {
+  if (to >= ranks) return fail({StatusCode::kProtocol, fmt::format("a request came from rank {} of {}", to, ranks)});
+  Bytes message(sizeof number + reply.size());
+  std::memcpy(message.data(), &number, sizeof number);
+  if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
+  ++sent;  // an answer counts: who quiesces waits for it
+  if (Header::stride_of(message.size()) > backlog_.whole() || put(to, kReply, message) != StatusCode::kOk)
+    backlog_.add(to, kReply, message, true);
+}
+
+// ---------------------------------------------------------------- receiving
+
+bool RuntimeCore::on_reply(ByteView message) noexcept {
+  std::uint64_t number = 0;
+  if (message.size() < sizeof number) return false;
+  std::memcpy(&number, message.data(), sizeof number);
+  const auto it = expected_.find(number);
+  if (it == expected_.end()) return false;
+  const auto then = std::move(it->second);
+  expected_.erase(it);
+  ++handled_;
+  return then(message.subspan(sizeof number));
+}
+
+bool RuntimeCore::on_fragment(ByteView message) noexcept {
+  FragmentHead head;
+  if (message.size() < sizeof head) return false;
+  std::memcpy(&head, message.data(), sizeof head);
+  const ByteView bytes = message.subspan(sizeof head);
+  if (head.source >= ranks || head.total > kMaxMessageBytes || bytes.empty() || head.offset > head.total ||
+      bytes.size() > head.total - head.offset || head.handler == kFragment)
+    return false;
+  const std::uint64_t key = std::uint64_t{head.source} << 32 | head.number;
+  Assembly& assembly = assemblies_[key];
+  const Header header = Header::make(head.total, head.handler, place().rank);
+  if (assembly.message.empty()) {
+    assembly.message.resize(header.stride());
+    header.store(assembly.message.data());
+  }
+  if (Header::load(assembly.message.data()) != header) return false;
+  std::memcpy(assembly.message.data() + 8 + head.offset, bytes.data(), bytes.size());
+  assembly.received += bytes.size();
+  if (assembly.received < head.total) return true;
+  const Bytes whole = std::move(assembly.message);
+  assemblies_.erase(key);
+  return handle_one(whole.data(), whole.data() + whole.size(), header) != nullptr;
+}
+
+const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept {
+  const std::uint32_t id = header.handler();
+  if (id >= kFirstUser) {
+    if (id >= handlers_.size()) {
+      fail({StatusCode::kProtocol,
+            fmt::format("a message for handler {}, but this rank has registered {}: register the same handlers in the "
+                        "same order on every rank before polling",
+                        id - kFirstUser, handlers_.size() - kFirstUser)});
+      return nullptr;
+    }
+    HandlerEntry& entry = *handlers_[id];
+    const std::byte* const next = entry.run(&entry, at, limit, header);
+    if (next != nullptr) handled_ += static_cast<std::uint64_t>(next - at) / header.stride();
+    return next;
+  }
+  const ByteView message(at + 8, header.size());
+  bool good = false;
+  if (id == kFragment) good = on_fragment(message);
+  if (id == kReply) good = on_reply(message);
+  if (id == kReport) good = agreement_.on_report(message);
+  if (id == kVerdict) good = agreement_.on_verdict(message);
+  if (!good && agreement_.mismatch()) {
+    fail({StatusCode::kFailedPrecondition,
+          "ranks are in different collective calls (quiesce, reduce): all must make the same ones in the same order"});
+  }
+  return good ? at + header.stride() : nullptr;
+}
+
+const std::byte* RuntimeCore::handle(const std::byte* at, const std::byte* limit) noexcept {
+  const Rank me = place().rank;
+  while (at != limit) {
+    const Header header = Header::load(at);
+    if (header.to() != me) return at;
+    if (header.stride() > static_cast<std::size_t>(limit - at)) return nullptr;
+    if (take_ != nullptr && header.handler() >= kFirstUser) {
+      at = hand_over(at, limit);
+      continue;
+    }
+    at = handle_one(at, limit, header);
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
+/// Gives messages of the application that follow each other to poll_buffers()' caller.
+const std::byte* RuntimeCore::hand_over(const std::byte* at, const std::byte* limit) noexcept {
+  const std::byte* end = at;
+  while (end != limit) {
+    const Header header = Header::load(end);
+    if (header.to() != place().rank || header.handler() < kFirstUser ||
+        header.stride() > static_cast<std::size_t>(limit - end))
+      break;
+    end += header.stride();
+    ++handled_;
+  }
+  (*take_)(ByteView(at, end));
+  return end;
+}
+
+void RuntimeCore::drain(Input& input) noexcept {
+  // A ring's worth at most, so that one source does not keep the others, or the caller, waiting.
+  const std::uint32_t first = input.ring.sequence();
+  while (input.ring.sequence() - first <= input.ring.shape().buffers) {
+    const RingReader::Part part = input.ring.peek();
+    const std::byte* at = part.from;
+    bool malformed = part.malformed, blocked = false;
+    if (!malformed && part.empty()) return;
+    while (!malformed && !blocked && at != part.to) {
+      const std::byte* const next = handle(at, part.to);
+      if (next == nullptr) {
+        malformed = true;
+        break;
+      }
+      at = next;
+      if (at == part.to) break;
+      const Router::Stop stop = router_.forward(at, part.to);
+      at = stop.at;
+      malformed = stop.why == Router::Stop::Why::kMalformed;
+      blocked = stop.why == Router::Stop::Why::kBlocked;
+    }
+    router_.counts.bytes_in += static_cast<std::uint64_t>(at - part.from);
+    input.ring.advance(static_cast<std::size_t>(at - part.from));
+    if (malformed) {
+      input.broken = true;
+      fail({StatusCode::kProtocol, "a buffer holds what is no message: the memory of this rank was overwritten"});
+      return;
+    }
+    busy_ = true;
+    if (blocked) break;
+  }
+  input.waiting = true;
+}
+
+std::uint64_t RuntimeCore::poll() noexcept {
+  if (in_handler_) return 0;
+  const std::uint64_t before = handled_;
+  busy_ = false;
+  wiring_->progress();
+  in_handler_ = true;
+  router_.each_input([this](Input& input) { drain(input); });
+  in_handler_ = false;
+  settle(busy_);
+  return handled_ - before;
+}
+
+std::uint64_t RuntimeCore::poll_buffers(const std::function<void(ByteView)>& take) {
+  if (in_handler_) return 0;
+  const std::uint64_t before = router_.counts.bytes_in;
+  take_ = &take;
+  poll();
+  take_ = nullptr;
+  return router_.counts.bytes_in - before;
+}
+
+void RuntimeCore::settle(bool worked) noexcept {
+  if (!backlog_.empty()) worked |= backlog_.push();
+  const bool sending = sent != sent_at_last_poll_;
+  sent_at_last_poll_ = sent;
+  if (router_.armed()) {
+    if (!worked && !sending) {
+      flush(Flush::kIdle);
+      return;
+    }
+    const std::uint64_t now = now_ns();
+    if (flush_at_ == 0) flush_at_ = now + static_cast<std::uint64_t>(options_.flush_after.count());
+    if (now >= flush_at_) flush(Flush::kTimeout);
+  }
+  if (worked || sending) {
+    idle_polls_ = 0;
+    return;
+  }
+  if (++idle_polls_ < kSpins) return cpu_relax();
+  sched_yield();
+  if (idle_polls_ % kHealthEvery == 0) fail(wiring_->health());
+}
+
+void RuntimeCore::flush(Flush why) noexcept {
+  router_.flush(why);
+  flush_at_ = 0;
+}
+
+// ---------------------------------------------------------------- together
+
+Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {
+  if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
+  agreement_.contribute(how, {bits, 0});
+  for (;;) {
+    const auto words = agreement_.take_outcome();
+    flush(Flush::kExplicit);
+    if (words) return words->a;
+    poll();
+    if (!failure_) return failure_;
+  }
+}
+
+StatusCode RuntimeCore::try_quiesce() noexcept {
+  if (in_handler_) return StatusCode::kFailedPrecondition;
+  poll();
+  if (!failure_) return failure_.code();
+  if (const auto words = agreement_.take_outcome()) {
+    const bool twice = agreed_ && *agreed_ == *words;
+    agreed_ = *words;
+    if (twice && words->a == words->b) {
+      agreed_.reset();
+      flush(Flush::kExplicit);  // this rank may not poll again for a while, and its children wait for the verdict
+      return StatusCode::kOk;
+    }
+  }
+  if (!agreement_.contributed() && quiet()) {
+    agreement_.contribute(Agreement::Combine::kQuiesce, {sent, handled_});
+    flush(Flush::kExplicit);
+  }
+  return StatusCode::kWouldBlock;
+}
+
+Status RuntimeCore::quiesce(std::chrono::nanoseconds timeout) {
+  if (in_handler_) return {StatusCode::kFailedPrecondition, "quiesce() cannot be called in a handler"};
+  const Deadline deadline(timeout);
+  flush(Flush::kExplicit);
+  for (;;) {
+    const StatusCode code = try_quiesce();
+    if (code == StatusCode::kOk) return {};
+    if (code != StatusCode::kWouldBlock) return failure_;
+    if (timeout.count() >= 0 && deadline.passed())
+      return {StatusCode::kDeadlineExceeded, "some message sent by some rank has not been handled yet"};
+  }
+}
+
+// ---------------------------------------------------------------- buffers
+
+std::span<std::byte> RuntimeCore::try_buffer(Rank towards, std::size_t bytes) noexcept {
+  if (!failure_ || towards >= ranks || bytes > router_.largest()) return {};
+  Lane& lane = router_.lane_of(towards);
+  std::byte* const at = router_.room(lane, bytes);
+  return at == nullptr ? std::span<std::byte>() : std::span(at, bytes);
+}
+
+void RuntimeCore::post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept {
+  router_.lane_of(towards).at += bytes;
+  sent += messages;
+}
+
+}  // namespace wherry::route::detail

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank: its router, its handlers, what it holds back, and how it finds out that all is done.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "route/client/agreement.hpp"
+#include "route/client/backlog.hpp"
+#include "route/client/wiring.hpp"
+#include "route/router.hpp"
+#include "wherry/route.hpp"
+
+namespace wherry::route::detail {
+
+/// Handlers of the library's own. Their messages are not counted.
+enum Internal : std::uint32_t { kFragment = 1, kReport, kVerdict, kReply, kFirstUser = 16 };
+
+class RuntimeCore : public Front {
+ public:
+  RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring);
+  ~RuntimeCore();
+
+  [[nodiscard]] const Place& place() const noexcept { return wiring_->place(); }
+  [[nodiscard]] const Wiring& wiring() const noexcept { return *wiring_; }
+  [[nodiscard]] Statistics statistics() const noexcept;
+  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const Status& status() const noexcept { return failure_; }
+
+  std::uint32_t add(std::unique_ptr<HandlerEntry> entry);
+  StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
+  std::uint64_t poll() noexcept;
+  void flush(Flush why) noexcept;
+
+  StatusCode try_quiesce() noexcept;
+  Status quiesce(std::chrono::nanoseconds timeout);
+  Result<std::uint64_t> reduce(std::uint64_t bits, Agreement::Combine how);
+
+  std::uint64_t expect(std::function<bool(ByteView)> then);
+  void forget(std::uint64_t number) noexcept { expected_.erase(number); }
+  void send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept;
+
+  std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
+  void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
+  [[nodiscard]] std::size_t max_buffer() const noexcept { return router_.largest(); }
+  std::uint64_t poll_buffers(const std::function<void(ByteView)>& take);
+
+ private:
+  void drain(Input& input) noexcept;
+  /// Handles messages for this rank; returns the first one that is another's, or null: malformed.
+  const std::byte* handle(const std::byte* at, const std::byte* limit) noexcept;
+  const std::byte* handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept;
+  const std::byte* hand_over(const std::byte* at, const std::byte* limit) noexcept;
+  bool on_fragment(ByteView message) noexcept;
+  bool on_reply(ByteView message) noexcept;
+  StatusCode put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  void send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  /// What it does after the inputs: backlog, flushing, agreement, the job's health.
+  void settle(bool worked) noexcept;
+  void fail(Status why) noexcept;
+  [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
+
+  const Options options_;
+  std::unique_ptr<Wiring> wiring_;
+  Router& router_;
+  std::vector<std::unique_ptr<HandlerEntry>> handlers_;
+  Backlog backlog_;
+  Agreement agreement_;
+
+  struct Assembly {
+    Bytes message;  ///< header and payload
+    std::size_t received = 0;
+  };
+  std::unordered_map<std::uint64_t, Assembly> assemblies_;  ///< by source << 32 | number
+  std::unordered_map<std::uint64_t, std::function<bool(ByteView)>> expected_;
+  std::uint64_t next_request_ = 1;
+  const std::function<void(ByteView)>* take_ = nullptr;
+
+  std::optional<Agreement::Words> agreed_;  ///< what the last round of quiesce() said
+  Status failure_;
+  bool in_handler_ = false;
+  bool busy_ = false;  ///< the last poll handled or forwarded something, or an input is waiting
+  std::uint64_t handled_ = 0;
+  std::uint64_t sent_at_last_poll_ = 0;
+  std::uint64_t flush_at_ = 0;
+  std::uint64_t idle_polls_ = 0;
+  std::uint64_t would_block_ = 0;
+};
+
+}  // namespace wherry::route::detail

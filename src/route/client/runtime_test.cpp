@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process: everything but how ranks find each other.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "route/client/runtime_core.hpp"
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Runs `body(runtime)` as each rank.
+void run_ranks(const std::vector<std::uint32_t>& node_of_rank, const Options& options, RingShape shape,
+               const std::function<void(Runtime&)>& body) {
+  auto wirings = wire_threads(node_of_rank, shape);
+  std::vector<std::thread> threads;
+  for (auto& wiring : wirings) {
+    threads.emplace_back([&body, &options, w = std::move(wiring)]() mutable {
+      Runtime runtime(std::make_unique<detail::RuntimeCore>(options, std::move(w)));
+      body(runtime);
+      EXPECT_TRUE(runtime.status()) << runtime.status().message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+struct Update {
+  std::uint32_t index;
+  std::uint32_t by;
+};
+
+TEST(Runtime, HistogramOverRanks_ExpectEveryUpdateOnce) {
+  constexpr std::uint32_t kEach = 20'000;
+  run_ranks({0, 0, 1, 1, 2}, {}, {}, [&](Runtime& runtime) {
+    std::vector<std::uint64_t> table(100);
+    const auto add = runtime.on<Update>([&](const Update& u) { table[u.index] += u.by; });
+    for (std::uint32_t i = 0; i < kEach; ++i)
+      ASSERT_EQ(runtime.send((i + runtime.rank()) % runtime.ranks(), add, Update{i % 100, 1}), StatusCode::kOk);
+    ASSERT_TRUE(runtime.quiesce(30s));
+    std::uint64_t mine = 0;
+    for (const std::uint64_t count : table) mine += count;
+    EXPECT_EQ(mine, kEach);
+    const auto all = runtime.reduce(mine);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, std::uint64_t{kEach} * runtime.ranks());
+    EXPECT_EQ(runtime.statistics().sent, kEach);
+    EXPECT_EQ(runtime.statistics().handled, kEach);
+  });
+}
+
+TEST(Runtime, MessagesOfAnySize_ExpectTheirBytes) {
+  run_ranks({0, 1, 1}, {}, {2, 4096}, [&](Runtime& runtime) {
+    std::map<std::pair<Rank, std::size_t>, int> got;
+    const auto take = runtime.on<ByteView>([&](ByteView bytes) {
+      // rank, size, then a pattern
+      Rank from = 0;
+      ASSERT_GE(bytes.size(), 4u);
+      std::memcpy(&from, bytes.data(), 4);
+      for (std::size_t i = 4; i < bytes.size(); ++i)
+        ASSERT_EQ(static_cast<std::uint8_t>(bytes[i]), static_cast<std::uint8_t>(i * 7 + from + bytes.size()));
+      ++got[{from, bytes.size()}];
+    });
+    const std::vector<std::size_t> sizes{4, 5, 8, 100, 1000, 1024, 4096, 5000, 100'000, std::size_t{1} << 20, kMaxMessageBytes};
+    for (const std::size_t size : sizes) {
+      Bytes message(size);
+      const Rank me = runtime.rank();
+      std::memcpy(message.data(), &me, 4);
+      for (std::size_t i = 4; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 + me + size);
+      for (Rank to = 0; to < runtime.ranks(); ++to) {
+        while (runtime.send(to, take, message) == StatusCode::kWouldBlock) runtime.poll();
+      }
+    }
+    ASSERT_TRUE(runtime.quiesce(60s));
+    EXPECT_EQ(got.size(), sizes.size() * runtime.ranks());
+    for (const auto& [what, count] : got) EXPECT_EQ(count, 1) << what.second;
+  });
+}
+
+TEST(Runtime, EmptyMessages_ExpectThemCounted) {
+  struct Nothing {};
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    int got = 0;
+    const auto tick = runtime.on<Nothing>([&](const Nothing&) { ++got; });
+    for (int i = 0; i < 1000; ++i) (void)runtime.send(1 - runtime.rank(), tick, Nothing{});
+    ASSERT_TRUE(runtime.quiesce(30s));
+    EXPECT_EQ(got, 1000);
+  });
+}
+
+TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
+  // Each message spawns two until its depth is used up: far more than the buffers hold.
+  run_ranks({0, 0, 1, 1}, {}, {2, 256}, [&](Runtime& runtime) {
+    std::uint64_t handled = 0;
+    Handler<std::uint64_t> spawn;
+    spawn = runtime.on<std::uint64_t>([&](const std::uint64_t& depth) {
+      ++handled;
+      if (depth == 0) return;
+      for (std::uint64_t i = 0; i < 2; ++i)
+        EXPECT_EQ(runtime.send((runtime.rank() + static_cast<Rank>(depth + i)) % runtime.ranks(), spawn, depth - 1), StatusCode::kOk);
+    });
+    if (runtime.rank() == 0) (void)runtime.send(1, spawn, std::uint64_t{15});
+    ASSERT_TRUE(runtime.quiesce(60s));
+    const auto all = runtime.reduce(handled);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, (std::uint64_t{1} << 16) - 1);
+  });
+}
+
+TEST(Runtime, RequestsBothWays_ExpectAnswersAndNoDeadlock) {
+  run_ranks({0, 1}, {}, {2, 256}, [&](Runtime& runtime) {
+    const auto square = runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{x} * x; });
+    std::uint64_t sum = 0, wanted = 0;
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+      wanted += std::uint64_t{i} * i;
+      ASSERT_EQ((runtime.request<std::uint32_t, std::uint64_t>(1 - runtime.rank(), square, i,
+                                                                [&](const std::uint64_t& y) { sum += y; })),
+                StatusCode::kOk);
+    }
+    ASSERT_TRUE(runtime.quiesce(30s));
+    EXPECT_EQ(sum, wanted);
+  });
+}
+
+TEST(Runtime, FullPipe_ExpectWouldBlockAndNothingLost) {
+  std::atomic<bool> filled{false};
+  run_ranks({0, 0}, {}, {2, 256}, [&](Runtime& runtime) {
+    std::uint64_t got = 0;
+    const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t& v) { got += v; });
+    std::uint64_t sent = 0;
+    if (runtime.rank() == 0) {
+      while (runtime.try_send(1, take, std::uint64_t{1}) == StatusCode::kOk) ++sent;  // rank 1 does not poll yet
+      EXPECT_EQ(sent, 2 * 256 / 16);
+      EXPECT_GT(runtime.statistics().would_block, 0u);
+      filled = true;
+    }
+    while (!filled) std::this_thread::yield();
+    ASSERT_TRUE(runtime.quiesce(30s));
+    const auto all = runtime.reduce(got);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, 2 * 256 / 16);
+  });
+}
+
+TEST(Runtime, BacklogBeyondItsBudget_ExpectWouldBlock) {
+  Options options;
+  options.backlog_bytes = kMaxMessageBytes;
+  run_ranks({0, 0}, options, {2, 256}, [&](Runtime& runtime) {
+    std::uint64_t got = 0;
+    const auto take = runtime.on<ByteView>([&](ByteView bytes) { got += bytes.size(); });
+    const Bytes message(1 << 20);
+    std::uint64_t sent = 0;
+    if (runtime.rank() == 0) {
+      StatusCode code = StatusCode::kOk;
+      for (int i = 0; i < 100 && code == StatusCode::kOk; ++i) {
+        code = runtime.try_send(1, take, message);
+        if (code == StatusCode::kOk) sent += message.size();
+      }
+      EXPECT_EQ(code, StatusCode::kWouldBlock);
+      EXPECT_GE(sent, kMaxMessageBytes - message.size());
+    }
+    ASSERT_TRUE(runtime.quiesce(60s));
+    const auto sum = runtime.reduce(sent), arrived = runtime.reduce(got);
+    ASSERT_TRUE(sum && arrived);
+    EXPECT_EQ(*sum, *arrived);
+  });
+}
+
+TEST(Runtime, WrongCalls_ExpectInvalidArgument) {
+  run_ranks({0}, {}, {}, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
+    const auto bytes = runtime.on<ByteView>([](ByteView) {});
+    EXPECT_EQ(runtime.try_send(1, take, std::uint64_t{0}), StatusCode::kInvalidArgument);
+    EXPECT_EQ(runtime.try_send(0, bytes, Bytes(kMaxMessageBytes + 1)), StatusCode::kInvalidArgument);
+    EXPECT_TRUE(runtime.quiesce(10s));
+  });
+}
+
+TEST(Runtime, Reductions_ExpectSumMinMax) {
+  run_ranks(std::vector<std::uint32_t>(20, 0), {}, {2, 256}, [&](Runtime& runtime) {
+    using Combine = Runtime::Combine;
+    const double mine = runtime.rank() + 0.5;
+    EXPECT_EQ(*runtime.reduce(std::uint64_t{runtime.rank()}), 190u);
+    EXPECT_EQ(*runtime.reduce(mine, Combine::kMin), 0.5);
+    EXPECT_EQ(*runtime.reduce(mine, Combine::kMax), 19.5);
+    EXPECT_DOUBLE_EQ(*runtime.reduce(mine), 200.0);
+  });
+}
+
+TEST(Runtime, LowLevelBuffers_ExpectTheSameBytes) {
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) { FAIL() << "poll_buffers() takes them"; });
+    const Rank other = 1 - runtime.rank();
+    constexpr std::size_t kMessages = 100;
+    auto space = runtime.try_buffer(other, kMessages * 16);
+    ASSERT_EQ(space.size(), kMessages * 16);
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      Header::make(8, take.id, other).store(space.data() + i * 16);
+      std::memcpy(space.data() + i * 16 + 8, &i, 8);
+    }
+    runtime.post_buffer(other, space.size(), kMessages);
+    runtime.flush();
+    std::uint64_t sum = 0, count = 0;
+    while (count < kMessages) {
+      runtime.poll_buffers([&](ByteView bytes) {
+        for (std::size_t at = 0; at < bytes.size(); at += Header::load(bytes.data() + at).stride()) {
+          std::uint64_t value = 0;
+          std::memcpy(&value, bytes.data() + at + 8, 8);
+          sum += value, ++count;
+        }
+      });
+    }
+    EXPECT_EQ(sum, kMessages * (kMessages - 1) / 2);
+    ASSERT_TRUE(runtime.quiesce(30s));
+  });
+}
+
+}  // namespace
+}  // namespace wherry::route

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank is connected: its router with lanes and inputs in place, and whatever must live as long as they do.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "route/inbox.hpp"
+#include "route/router.hpp"
+#include "route/topology.hpp"
+#include "wherry/route.hpp"
+
+namespace wherry::route {
+
+struct Place {
+  Rank rank = 0;
+  Topology topology;
+  Placement placement = Placement::kInline;
+};
+
+class Wiring {
+ public:
+  virtual ~Wiring() = default;
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] Router& router() noexcept { return *router_; }
+  /// Takes what is under way outside of shared memory a step further; true if something happened.
+  virtual bool progress() noexcept { return false; }
+  /// Why the job cannot go on, if so. Costs a system call or two: for pollers that have been idle for a while.
+  [[nodiscard]] virtual Status health() noexcept { return {}; }
+  /// "shared memory", "ucx tcp": how the next hops are reached.
+  [[nodiscard]] virtual std::string transport() const = 0;
+
+ protected:
+  explicit Wiring(Place place) : place_(std::move(place)) {}
+  Place place_;
+  std::unique_ptr<Router> router_;
+};
+
+/// The router of a rank whose messages no agent routes: a lane to each of hops(), an input for each of sources(). The
+/// inputs lie in `inbox`; the lanes' rings are still to be set.
+std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, InboxShape shape, std::byte* inbox);
+/// Connects lane `lane` with input `input` of an inbox that this process can write.
+void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input);
+
+/// Ranks that are threads of one process, or one rank alone: memory that all of them have anyway. Element i belongs to
+/// rank i. `node_of_rank` as in Topology.
+std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_t>& node_of_rank, RingShape shape);
+
+}  // namespace wherry::route

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/router.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace wherry::route {
+namespace {
+
+/// Messages are multiples of 8 bytes, most of them short: what memcpy does to find out would cost more than this.
+inline void copy_message(std::byte* to, const std::byte* from, std::size_t stride) noexcept {
+  if (stride > 128) {
+    std::memcpy(to, from, stride);
+    return;
+  }
+  for (; stride >= 16; stride -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
+  if (stride != 0) std::memcpy(to, from, 8);
+}
+
+}  // namespace
+
+Router::Router(std::size_t lanes, std::size_t inputs, Rank mine)
+    : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), mine_(mine) {
+  armed_.reserve(lanes);
+}
+
+void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank) {
+  table_.clear();
+  table_.reserve(lane_of_rank.size());
+  for (const std::uint32_t lane : lane_of_rank) table_.push_back(&lanes_[lane]);
+  largest_ = ~std::size_t{0};
+  for (const Lane& lane : lanes_) {
+    if (lane.ring) largest_ = std::min<std::size_t>(largest_, lane.ring.shape().buffer_bytes);
+  }
+}
+
+void Router::arm(Lane& lane) noexcept {
+  if (lane.armed) return;
+  lane.armed = true;
+  armed_.push_back(&lane);
+}
+
+void Router::publish(Lane& lane, Flush why) noexcept {
+  counts.bytes_out += static_cast<std::uint64_t>(lane.at - lane.flushed);
+  ++counts.transfers;
+  ++counts.flushes[static_cast<std::size_t>(why)];
+  lane.flushed = lane.at;
+}
+
+std::byte* Router::room(Lane& lane, std::size_t stride) noexcept {
+  if (lane.start != nullptr) {
+    lane.end = lane.start + lane.ring.shape().buffer_bytes;
+    if (static_cast<std::size_t>(lane.end - lane.at) >= stride) {
+      arm(lane);
+      return lane.at;
+    }
+    publish(lane, Flush::kFull);
+    lane.ring.close(static_cast<std::uint32_t>(lane.at - lane.start));
+    lane.bells.ring(lane.bell);
+    lane.at = lane.end = lane.start = lane.flushed = nullptr;
+  }
+  std::byte* const fresh = lane.ring.try_open();
+  if (fresh == nullptr) {
+    ++counts.blocked;
+    return nullptr;
+  }
+  lane.at = lane.start = lane.flushed = fresh;
+  lane.end = fresh + lane.ring.shape().buffer_bytes;
+  arm(lane);
+  return fresh;
+}
+
+void Router::flush(Lane& lane, Flush why) noexcept {
+  if (lane.at != lane.flushed) {
+    publish(lane, why);
+    lane.ring.publish(static_cast<std::uint32_t>(lane.at - lane.start));
+    lane.bells.ring(lane.bell);
+  }
+  lane.end = lane.at;
+}
+
+bool Router::flush(Flush why) noexcept {
+  if (armed_.empty()) return false;
+  for (Lane* lane : armed_) {
+    lane->armed = false;
+    flush(*lane, why);
+  }
+  armed_.clear();
+  return true;
+}
+
+Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcept {
+  using Why = Stop::Why;
+  const std::byte* const start = from;
+  std::uint64_t messages = 0;
+  Why why = Why::kEnd;
+  while (from != to) {
+    const Header header = Header::load(from);
+    const std::size_t stride = header.stride();
+    const Rank rank = header.to();
+    if (stride > static_cast<std::size_t>(to - from) || rank >= table_.size()) {
+      why = Why::kMalformed;
+      break;
+    }
+    if (rank == mine_) {
+      why = Why::kMine;
+      break;
+    }
+    auto& lane = *static_cast<Lane*>(table_[rank]);
+    std::byte* out = lane.at;
+    if (static_cast<std::size_t>(lane.end - out) < stride) [[unlikely]] {
+      if (stride > largest_) {
+        why = Why::kMalformed;
+        break;
+      }
+      out = room(lane, stride);
+      if (out == nullptr) {
+        why = Why::kBlocked;
+        break;
+      }
+    }
+    copy_message(out, from, stride);
+    // The copy's length is that of the header read once: the bytes may be somebody else's, and change meanwhile.
+    header.store(out);
+    lane.at = out + stride;
+    from += stride;
+    ++messages;
+  }
+  counts.forwarded_bytes += static_cast<std::uint64_t>(from - start);
+  counts.forwarded += messages;
+  return {why, from};
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank and a routing agent have in common: lanes to next hops, inputs from previous ones, and the kernel that
+// moves messages from these to those (paper 001 section 3, Algorithm 1). Its cost depends on messages and bytes, not on
+// how many lanes, inputs or ranks there are. One thread; no locks, no allocation, no system call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "route/ring.hpp"
+#include "wherry/route.hpp"
+
+namespace wherry::route {
+
+/// Why buffers left.
+enum class Flush : std::uint8_t { kFull, kIdle, kTimeout, kExplicit };
+
+/// The way to one next hop.
+///   start <= flushed <= at <= end: open, messages may be written
+///   end == at while nothing is unflushed, so that the next message passes through Router::room(), which notes that
+///   there is something to flush; without an open buffer, all are null
+struct Lane : detail::LaneFront {
+  RingWriter ring;
+  Bells bells;           ///< of the reader
+  std::size_t bell = 0;  ///< which of them tells it of this lane
+  std::byte* start = nullptr;
+  std::byte* flushed = nullptr;
+  bool armed = false;  ///< listed in Router::armed_
+};
+
+/// The end of a way from a previous hop.
+struct Input {
+  RingReader ring;
+  bool waiting = false;  ///< stopped at a message whose lane was full: to be tried again
+  bool broken = false;   ///< holds what no writer of ours wrote; ignored from then on
+};
+
+struct RouterCounts {
+  std::uint64_t bytes_out = 0, bytes_in = 0, forwarded_bytes = 0, forwarded = 0, transfers = 0, blocked = 0;
+  std::uint64_t flushes[4] = {};  ///< by Flush
+};
+
+class Router {
+ public:
+  /// Lanes and inputs keep their places. `mine`: the rank whose messages are not forwarded; none: kNobody.
+  static constexpr Rank kNobody = ~Rank{0};
+  Router(std::size_t lanes, std::size_t inputs, Rank mine);
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
+
+  [[nodiscard]] std::span<Lane> lanes() noexcept { return lanes_; }
+  [[nodiscard]] std::span<Input> inputs() noexcept { return inputs_; }
+  /// `words` for bells of every input.
+  void set_bells(std::uint64_t* words) noexcept { bells_ = Bells(words); }
+  /// The next hop of each rank, by lane.
+  void set_table(const std::vector<std::uint32_t>& lane_of_rank);
+  [[nodiscard]] detail::LaneFront* const* table() const noexcept { return table_.data(); }
+  [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
+  [[nodiscard]] Lane& lane_of(Rank rank) noexcept { return *static_cast<Lane*>(table_[rank]); }
+
+  /// Space for `stride` bytes in the lane's open buffer, opening the next one if need be; null: its reader is behind.
+  /// Precondition: stride <= largest().
+  std::byte* room(Lane& lane, std::size_t stride) noexcept;
+  /// What a buffer takes at most.
+  [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
+  /// Lets readers see all that was written. True: there was something.
+  bool flush(Flush why) noexcept;
+  void flush(Lane& lane, Flush why) noexcept;
+  /// now_ns() when the oldest message that was not flushed may have been written; meaningful while armed().
+  [[nodiscard]] bool armed() const noexcept { return !armed_.empty(); }
+
+  /// Where forward() stopped, and why.
+  struct Stop {
+    enum class Why : std::uint8_t { kEnd, kMine, kBlocked, kMalformed } why;
+    const std::byte* at;
+  };
+  /// Copies messages towards their ranks, from `from` on, until the first that cannot go or is for rank `mine`.
+  Stop forward(const std::byte* from, const std::byte* to) noexcept;
+
+  /// Calls `drain(Input&)` for each input that has something new, or is waiting.
+  template <typename Drain>
+  void each_input(Drain drain) {
+    for (std::size_t word = 0; word < waiting_.size(); ++word) {
+      std::uint64_t bits = waiting_[word] | bells_.take(word);
+      waiting_[word] = 0;
+      for (; bits != 0; bits &= bits - 1) {
+        const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        if (index >= inputs_.size()) break;
+        Input& input = inputs_[index];
+        if (input.broken || !input.ring) continue;
+        input.waiting = false;
+        drain(input);
+        if (input.waiting) waiting_[word] |= bits & -bits;
+      }
+    }
+  }
+
+  RouterCounts counts;
+
+ private:
+  void arm(Lane& lane) noexcept;
+  void publish(Lane& lane, Flush why) noexcept;
+
+  std::vector<Lane> lanes_;
+  std::vector<Input> inputs_;
+  std::vector<detail::LaneFront*> table_;
+  std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
+  std::vector<Lane*> armed_;
+  Bells bells_;
+  std::size_t largest_ = 0;
+  Rank mine_;
+};
+
+}  // namespace wherry::route

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/topology.hpp"
+
+#include <algorithm>
+
+namespace wherry::route {
+
+Topology::Topology(std::vector<std::uint32_t> node_of_rank)
+    : node_of_(std::move(node_of_rank)), place_of_(node_of_.size()) {
+  for (Rank rank = 0; rank < ranks(); ++rank) {
+    const std::uint32_t node = node_of_[rank];
+    if (node >= on_node_.size()) on_node_.resize(node + 1);
+    place_of_[rank] = static_cast<std::uint32_t>(on_node_[node].size());
+    on_node_[node].push_back(rank);
+  }
+}
+
+Topology::Hops Topology::hops(Rank rank) const {
+  Hops hops;
+  const std::uint32_t mine = node_of_[rank];
+  hops.next = on_node_[mine];
+  std::vector<std::uint32_t> lane_of_node(nodes());
+  for (std::uint32_t node = 0; node < nodes(); ++node) {
+    if (node == mine) continue;
+    lane_of_node[node] = static_cast<std::uint32_t>(hops.next.size());
+    hops.next.push_back(gateway(rank, node));
+  }
+  hops.lane_of_rank.resize(ranks());
+  for (Rank to = 0; to < ranks(); ++to)
+    hops.lane_of_rank[to] = node_of_[to] == mine ? place_of_[to] : lane_of_node[node_of_[to]];
+  return hops;
+}
+
+std::vector<Rank> Topology::sources(Rank rank) const {
+  std::vector<Rank> sources;
+  for (Rank from = 0; from < ranks(); ++from) {
+    if (node_of_[from] == node_of_[rank] || gateway(from, node_of_[rank]) == rank) sources.push_back(from);
+  }
+  return sources;
+}
+
+}  // namespace wherry::route
