@@ -59,8 +59,8 @@ struct Statistics {
   std::uint64_t bytes_out = 0, bytes_in = 0;  ///< headers included
   std::uint64_t transfers = 0;                ///< times that a buffer, or a part of one, was handed on
   std::uint64_t flush_full = 0, flush_idle = 0, flush_timeout = 0, flush_explicit = 0;  ///< why they were
-  std::uint64_t would_block = 0;                                   ///< calls that found the pipe full
-  std::uint64_t backlog_bytes = 0, backlog_high = 0;               ///< now, and at most
+  std::uint64_t would_block = 0;                      ///< calls that found the pipe full
+  std::uint64_t backlog_bytes = 0, backlog_high = 0;  ///< now, and at most
   [[nodiscard]] double average_transfer() const noexcept {
     return transfers == 0 ? 0 : static_cast<double>(bytes_out) / static_cast<double>(transfers);
   }
@@ -70,8 +70,8 @@ struct Statistics {
 using ByteView = std::span<const std::byte>;
 
 template <typename T>
-concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> &&
-                !std::same_as<T, ByteView> && sizeof(T) <= kMaxMessageBytes;
+concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> && !std::same_as<T, ByteView> &&
+                sizeof(T) <= kMaxMessageBytes;
 
 /// How a type that is not trivially copyable travels. Specialise with
 ///   static void write(std::vector<std::byte>& out, const T& value);   // appends
@@ -210,7 +210,8 @@ class WHERRY_API Runtime {
   /// Ok while the job is whole; else why it is not (a rank or an agent died, say). Then nothing is delivered any more.
   [[nodiscard]] const Status& status() const noexcept;
 
-  // ---- handlers: the same ones, in the same order, on every rank, before the first poll() that could meet their messages
+  // ---- handlers: the same ones, in the same order, on every rank, before the first poll() that could meet their
+  // messages
 
   /// `function(const T&)` is called for each message. With `prefetch(const T&)`, which is called some messages earlier
   /// and should ask for the memory that the handler will touch, and nothing else, it waits less for that.
@@ -291,8 +292,8 @@ class WHERRY_API Runtime {
   std::uint64_t poll() noexcept;
   /// Everything sent so far leaves now.
   void flush() noexcept;
-  /// Collective: returns once every message sent by any rank, by handlers too, has been handled. kDeadlineExceeded: call
-  /// it again; otherwise status(). Ranks that are still inside handle what faster ones send next.
+  /// Collective: returns once every message sent by any rank, by handlers too, has been handled. kDeadlineExceeded:
+  /// call it again; otherwise status(). Ranks that are still inside handle what faster ones send next.
   Status quiesce(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(-1));
   /// The same without waiting: kOk, or kWouldBlock: call it again, meanwhile poll() and send if you like.
   [[nodiscard]] StatusCode try_quiesce() noexcept;

@@ -3,7 +3,8 @@
 // Neither waits, locks or calls the system; a full buffer costs each side two cache lines besides its bytes.
 //
 // Layout (little-endian, offsets from the start, which is aligned to 64):
-//   0     u64   published (written by the writer): sequence << 32 | bytes. Buffers before `sequence` are closed, of that
+//   0     u64   published (written by the writer): sequence << 32 | bytes. Buffers before `sequence` are closed, of
+//   that
 //               one the first `bytes` may be read: a buffer can be flushed and filled further
 //   64    u32   consumed (written by the reader): buffers that the writer may use again, counted from the start
 //   128   u32   length of each closed buffer (written by the writer)
@@ -20,7 +21,7 @@
 namespace wherry::route {
 
 struct RingShape {
-  std::uint32_t buffers = 4;             ///< a power of two
+  std::uint32_t buffers = 4;              ///< a power of two
   std::uint32_t buffer_bytes = 32 << 10;  ///< a multiple of 64
 
   static constexpr std::uint32_t kMaxBuffers = 1024;
@@ -140,8 +141,8 @@ class Bells {
   void ring(std::size_t index) const noexcept {
     const std::uint64_t bit = std::uint64_t{1} << index % 64;
     const std::atomic_ref word(words_[index / 64]);
-    // The writer's publish must be seen by whoever finds the bit set, and a set bit that is about to be cleared must not
-    // be taken for one that is yet to be seen: hence no look before the fetch_or.
+    // The writer's publish must be seen by whoever finds the bit set, and a set bit that is about to be cleared must
+    // not be taken for one that is yet to be seen: hence no look before the fetch_or.
     word.fetch_or(bit, std::memory_order_acq_rel);
   }
   /// The bits of word `index`, cleared.

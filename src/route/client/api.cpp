@@ -22,8 +22,7 @@ Result<Placement> parse_placement(std::string_view name) {
   for (std::size_t i = 0; i < kPlacements.size(); ++i) {
     if (kPlacements[i] == name) return static_cast<Placement>(i);
   }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("no placement '{}': want inline, shared, host or dpu", name));
+  return Status(StatusCode::kInvalidArgument, fmt::format("no placement '{}': want inline, shared, host or dpu", name));
 }
 
 Runtime::Runtime(std::unique_ptr<RuntimeCore> core) noexcept : front_(core.get()), core_(std::move(core)) {}

@@ -13,7 +13,7 @@
 namespace wherry::route::detail {
 namespace {
 
-constexpr std::uint64_t kSpins = 64;           // idle polls before the core is offered to others
+constexpr std::uint64_t kSpins = 64;             // idle polls before the core is offered to others
 constexpr std::uint64_t kHealthEvery = 1 << 14;  // idle polls between looks at the job's health
 
 }  // namespace
@@ -53,9 +53,10 @@ Statistics RuntimeCore::statistics() const noexcept {
 std::string RuntimeCore::describe() const {
   const Topology& topology = place().topology;
   const RingShape shape = router_.lanes().front().ring.shape();
-  return fmt::format("rank {} of {} on node {} of {}, placement {}, {} buffers of {} bytes to each of {} next hops over {}",
-                     place().rank, ranks, topology.node_of(place().rank), topology.nodes(), to_string(place().placement),
-                     shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
+  return fmt::format(
+      "rank {} of {} on node {} of {}, placement {}, {} buffers of {} bytes to each of {} next hops over {}",
+      place().rank, ranks, topology.node_of(place().rank), topology.nodes(), to_string(place().placement),
+      shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
 }
 
 std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry) {

@@ -65,7 +65,8 @@ TEST(Runtime, MessagesOfAnySize_ExpectTheirBytes) {
         ASSERT_EQ(static_cast<std::uint8_t>(bytes[i]), static_cast<std::uint8_t>(i * 7 + from + bytes.size()));
       ++got[{from, bytes.size()}];
     });
-    const std::vector<std::size_t> sizes{4, 5, 8, 100, 1000, 1024, 4096, 5000, 100'000, std::size_t{1} << 20, kMaxMessageBytes};
+    const std::vector<std::size_t> sizes{
+        4, 5, 8, 100, 1000, 1024, 4096, 5000, 100'000, std::size_t{1} << 20, kMaxMessageBytes};
     for (const std::size_t size : sizes) {
       Bytes message(size);
       const Rank me = runtime.rank();
@@ -101,7 +102,8 @@ TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
       ++handled;
       if (depth == 0) return;
       for (std::uint64_t i = 0; i < 2; ++i)
-        EXPECT_EQ(runtime.send((runtime.rank() + static_cast<Rank>(depth + i)) % runtime.ranks(), spawn, depth - 1), StatusCode::kOk);
+        EXPECT_EQ(runtime.send((runtime.rank() + static_cast<Rank>(depth + i)) % runtime.ranks(), spawn, depth - 1),
+                  StatusCode::kOk);
     });
     if (runtime.rank() == 0) (void)runtime.send(1, spawn, std::uint64_t{15});
     ASSERT_TRUE(runtime.quiesce(60s));
@@ -113,12 +115,13 @@ TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
 
 TEST(Runtime, RequestsBothWays_ExpectAnswersAndNoDeadlock) {
   run_ranks({0, 1}, {}, {2, 256}, [&](Runtime& runtime) {
-    const auto square = runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{x} * x; });
+    const auto square =
+        runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{x} * x; });
     std::uint64_t sum = 0, wanted = 0;
     for (std::uint32_t i = 0; i < 5000; ++i) {
       wanted += std::uint64_t{i} * i;
       ASSERT_EQ((runtime.request<std::uint32_t, std::uint64_t>(1 - runtime.rank(), square, i,
-                                                                [&](const std::uint64_t& y) { sum += y; })),
+                                                               [&](const std::uint64_t& y) { sum += y; })),
                 StatusCode::kOk);
     }
     ASSERT_TRUE(runtime.quiesce(30s));

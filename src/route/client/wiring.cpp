@@ -11,7 +11,8 @@ std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, Inbox
   const Topology::Hops hops = topology.hops(rank);
   auto router = std::make_unique<Router>(hops.next.size(), shape.inputs, rank);
   router->set_bells(reinterpret_cast<std::uint64_t*>(inbox));
-  for (std::size_t i = 0; i < shape.inputs; ++i) router->inputs()[i].ring = RingReader(inbox + shape.ring_at(i), shape.ring);
+  for (std::size_t i = 0; i < shape.inputs; ++i)
+    router->inputs()[i].ring = RingReader(inbox + shape.ring_at(i), shape.ring);
   return router;
 }
 
