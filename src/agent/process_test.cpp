@@ -33,6 +33,14 @@ std::string status_of(pid_t pid, const std::string& key) {
   return {};
 }
 
+/// Pieces of memory that a process shares with others.
+std::ptrdiff_t shared_mappings(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
+  std::ptrdiff_t count = 0;
+  for (std::string line; std::getline(file, line);) count += line.find(" rw-s ") != line.npos ? 1 : 0;
+  return count;
+}
+
 SessionOptions embedded_options() {
   SessionOptions options;
   options.agent = "embedded";
@@ -95,6 +103,21 @@ TEST(Log, GoesToTheFileThatTheSettingNamesAndStaysThere) {
   }
   Child wrong(WHERRYD_PROGRAM, {"--session-file", directory.file("agent.json"), "--log-file", file + "/below"});
   EXPECT_EQ(wrong.wait(), 2) << "a log that cannot be written is a wrong setting";
+}
+
+TEST(Sessions, ManyComeAndGo_ExpectTheAgentToKeepNoMemoryOfThem) {
+  AgentProcess agent;
+  const pid_t pid = agent.child().pid();
+  const auto after_a_session = [&] {
+    expect_alive(agent.options());
+    EXPECT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
+    return shared_mappings(pid);
+  };
+  const std::ptrdiff_t before = after_a_session();
+  ASSERT_GT(before, 0);
+  std::ptrdiff_t after = 0;
+  for (int i = 0; i < 10; ++i) after = after_a_session();
+  EXPECT_EQ(after, before);
 }
 
 TEST(Load, TenThousandOffloadsFromFourProcessesLeaveTheAgentAsItWas) {
@@ -176,6 +199,30 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   }
   EXPECT_EQ(session->in_flight(), 0U);
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), kTickets);
+}
+
+TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
+  AgentProcess agent;
+  SessionOptions options = agent.options();
+  options.max_tickets = 4096;
+  options.transport = GetParam();
+  {
+    auto session = Session::open(options);
+    ASSERT_TRUE(session) << session.status().message();
+    auto stream = session->open_stream({.name = "burst", .strategy = Strategy::kRaw}, {});
+    ASSERT_TRUE(stream) << stream.status().message();
+    // Too many buffers for the mailbox, and more messages than UCX has room for.
+    const std::string bytes(20'000, 'x');
+    std::vector<std::span<const std::byte>> buffers;
+    for (const char& byte : bytes) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
+    auto region = session->register_memory(bytes.data(), bytes.size());
+    ASSERT_TRUE(region);
+    agent.child().kill(SIGSTOP);
+    Status last;
+    for (int i = 0; last && i < 500; ++i) last = stream->post_raw(buffers).status();
+    agent.child().kill(SIGKILL);
+    EXPECT_EQ(session->drain(10s).code(), StatusCode::kUnavailable);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Agent, Burst, testing::Values(Transport::kAuto, Transport::kTcp),

@@ -92,6 +92,9 @@ ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*
   return UCS_OK;
 }
 
+/// UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
+bool notices_failures(Transport transport) { return transport == Transport::kTcp || transport == Transport::kRdma; }
+
 /// The endpoint's own error handler: operations report failures, the control connection reports deaths.
 void on_endpoint_error(void* /*arg*/, ucp_ep_h /*ep*/, ucs_status_t /*status*/) {}
 
@@ -278,10 +281,8 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
   params.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(peer_address.data());
-  // UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
   const Transport transport = worker.context()->transport();
-  params.err_mode = transport == Transport::kTcp || transport == Transport::kRdma ? UCP_ERR_HANDLING_MODE_PEER
-                                                                                  : UCP_ERR_HANDLING_MODE_NONE;
+  params.err_mode = notices_failures(transport) ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = on_endpoint_error;
   params.err_handler.arg = nullptr;
   Endpoint endpoint;
@@ -309,10 +310,14 @@ Endpoint::~Endpoint() {
   if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  // By force where UCX offers it: it asks nothing of the peer. Without a failure handler UCX refuses that, and keeps
+  // the endpoint and what it mapped of the peer; there a close flushes, and gets and puts through shared memory end by
+  // themselves, whether the peer lives or not.
+  params.flags = notices_failures(worker_->context()->transport()) ? UCP_EP_CLOSE_FLAG_FORCE : 0;
   ucs_status_ptr_t request = ucp_ep_close_nbx(counted(), &params);
   if (UCS_PTR_IS_PTR(request)) {
-    // A forced close asks nothing of the peer; it ends within a few progress calls.
+    // Ends within a few progress calls. Only messages that a dead process left no room for wait longer: those stay with
+    // the worker.
     const Deadline deadline(std::chrono::seconds(2));
     while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed())
       ucp_worker_progress(worker_->handle());
