@@ -87,7 +87,7 @@ Status BenchService::attach(fabric::Peer& peer, ByteView payload) {
   const auto id = in.get<std::uint32_t>();
   const auto base = in.get<std::uint64_t>();
   const auto size = in.get<std::uint64_t>();
-  auto region = peer.endpoint().unpack(in.get_bytes(), base, size);
+  auto region = peer.endpoint().unpack(in.get_bytes(), base, size, static_cast<pid_t>(peer.pid()));
   if (!region) return region.status();
   regions_[id] = *std::move(region);
   return Status::ok();

@@ -12,6 +12,7 @@
 #include "base/cpu.hpp"
 #include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/mailbox.hpp"
 
 namespace wherry {
 namespace {
@@ -129,10 +130,12 @@ TEST(Transports, AgentOnLoopback_ExpectUcxToListenThereOnly) {
 
 // ---------------------------------------------------------------- clients that stop, agents that nap
 
-/// A client that went through the handshake until the agent waits for it to fall asleep, and stopped there.
+/// A client that went through the handshake until the agent waits for it to fall asleep, and stopped there. It may lie
+/// about its memory.
 class HalfClient {
  public:
-  explicit HalfClient(Agent& agent) {
+  using Lie = void (*)(fabric::Attach&);
+  explicit HalfClient(Agent& agent, Lie lie = nullptr) {
     channel_ = FrameChannel(*connect_tcp(*parse_host_port(agent.address()), Deadline(5s)));
     fabric::Hello hello;
     hello.token = agent.token();
@@ -143,20 +146,27 @@ class HalfClient {
     context_ = *fabric::Context::create(greeting.transport);
     worker_ = *fabric::Worker::create(context_);
     endpoint_ = *fabric::Endpoint::connect(*worker_, greeting.worker_address);
-    memory_ = *context_->allocate(4096);
+    memory_ = *context_->allocate(kBytes);
     fabric::RemoteKey key{reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size(), {}};
     EXPECT_TRUE(memory_.pack_key(key.key));
-    send(ControlType::kAttach,
-         encode(fabric::Attach{
-             .worker_address = worker_->address(), .completions = key, .heap_probe = key, .alloc_probe = key}));
+    fabric::Attach attach{
+        .worker_address = worker_->address(), .completions = key, .heap_probe = key, .alloc_probe = key, .mailbox = {}};
+    if (lie != nullptr) lie(attach);
+    send(ControlType::kAttach, encode(attach));
     EXPECT_TRUE(endpoint_.send(fabric::kPingMessage, std::as_bytes(std::span(&greeting.session, 1)), pinged_));
-    attached_ = eventually([this] {
+    EXPECT_TRUE(eventually([this] {
       worker_->progress();
       const auto frame = channel_.try_receive();
-      return frame && frame->has_value() && (*frame)->type == static_cast<std::uint16_t>(ControlType::kAttached);
-    });
+      if (!frame || !frame->has_value()) return !frame;
+      attached_ = (*frame)->type == static_cast<std::uint16_t>(ControlType::kAttached);
+      if (const auto failure = fabric::decode_failure((*frame)->payload)) refusal_ = {failure->code, failure->message};
+      return true;
+    }));
   }
   [[nodiscard]] bool attached() const { return attached_; }
+  [[nodiscard]] const Status& refusal() const { return refusal_; }
+
+  static constexpr std::size_t kBytes = 4096;  ///< that it has
 
  private:
   void send(ControlType type, const Bytes& payload) {
@@ -169,6 +179,7 @@ class HalfClient {
   fabric::Completion pinged_;
   fabric::Endpoint endpoint_;
   bool attached_ = false;
+  Status refusal_;
 };
 
 TEST(Handshake, OneClientStopsInTheMiddle_ExpectOthersToOpen) {
@@ -182,6 +193,24 @@ TEST(Handshake, OneClientStopsInTheMiddle_ExpectOthersToOpen) {
     ASSERT_TRUE(session) << session.status().message();
     expect_offload(*session);
   }
+}
+
+TEST(Handshake, ClientClaimsMoreMemoryThanItHas_ExpectRefusalWithBothNumbersAndTheAgentToServeOn) {
+  ThreadAgent agent;
+  constexpr std::uint64_t kRing = fabric::Mailbox::bytes_for(1 << 20);
+  const std::vector<std::pair<HalfClient::Lie, std::uint64_t>> lies{
+      {[](fabric::Attach& m) { m.completions.size = 1024 * sizeof(fabric::CompletionRecord); }, 65536},
+      {[](fabric::Attach& m) { m.alloc_probe.size = 1 << 30; }, 1 << 30},
+      {[](fabric::Attach& m) { m.mailbox = {m.completions.base, kRing, m.completions.key}; }, kRing}};
+  for (const auto& [lie, claimed] : lies) {
+    const HalfClient liar(agent.agent(), lie);
+    EXPECT_FALSE(liar.attached());
+    EXPECT_EQ(liar.refusal().code(), StatusCode::kInvalidArgument);
+    for (const std::uint64_t number : {claimed, std::uint64_t{HalfClient::kBytes}})
+      EXPECT_NE(liar.refusal().message().find(std::to_string(number)), std::string::npos) << liar.refusal().message();
+  }
+  auto session = agent.open();
+  expect_offload(session);
 }
 
 TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {

@@ -39,7 +39,7 @@ Status AgentPeer::attach(fabric::Attach message) {
   if (!endpoint) return endpoint.status();
   endpoint_ = *std::move(endpoint);
   const auto unpack = [&](const fabric::RemoteKey& key, fabric::RemoteRegion& region) -> Status {
-    auto remote = endpoint_.unpack(key.key, key.base, key.size);
+    auto remote = endpoint_.unpack(key.key, key.base, key.size, static_cast<pid_t>(hello.pid));
     if (!remote) return remote.status();
     region = *std::move(remote);
     return Status::ok();

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "fabric/shared_memory.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -351,7 +352,7 @@ Status Endpoint::flush(Completion& done) {
   return started("flush", ucp_ep_flush_nbx(counted(), &params), done);
 }
 
-Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size) const {
+Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const {
   RemoteRegion region;
   const ucs_status_t status = ucp_ep_rkey_unpack(counted(), key.data(), &region.key_);
   if (status != UCS_OK) {
@@ -361,7 +362,15 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   region.base_ = base;
   region.size_ = size;
   void* local = nullptr;
-  if (ucp_rkey_ptr(region.key_, base, &local) == UCS_OK) region.mapped_ = static_cast<std::byte*>(local);
+  if (ucp_rkey_ptr(region.key_, base, &local) != UCS_OK) return region;
+  // UCX's own gets and puts load and store there, too: what is not as large as it was said to be is of no use at all.
+  region.mapped_ = static_cast<std::byte*>(local);
+  const auto there = shared_bytes(owner, base, region.mapped_);
+  if (!there || *there < size) {
+    return Status(there ? StatusCode::kInvalidArgument : there.status().code(),
+                  fmt::format("shared memory was announced with {} bytes at {:#x}: {}", size, base,
+                              there ? fmt::format("there are {}", *there) : there.status().message()));
+  }
   return region;
 }
 

@@ -6,6 +6,8 @@
 // take turns need a lock of their own around every call.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -193,9 +195,11 @@ class Endpoint {
   /// Completes once all puts posted before it are visible to the peer.
   Status flush(Completion& done);
 
-  /// `bytes` of packed key as the peer's Region::pack_key made it. They must come from a peer that was authenticated:
-  /// UCX trusts them.
-  Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size) const;
+  /// `key`: as the peer's Region::pack_key made it. It must come from a peer that was authenticated: UCX trusts it.
+  /// `base` and `size`: what the peer says of its region. Where memory of the peer can be mapped, the peer must be
+  /// process `owner` of this machine, and what it says is checked: kInvalidArgument when there is less memory, or other
+  /// memory.
+  Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const;
   /// Transports in use, as UCX names them: "posix/memory cma/memory".
   [[nodiscard]] std::string transports() const;
   explicit operator bool() const noexcept { return ep_ != nullptr; }

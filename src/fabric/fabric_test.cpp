@@ -63,6 +63,7 @@ class Owner {
     for (const int fd : {to_[0], to_[1], from_[0], from_[1]}) ::close(fd);
   }
 
+  [[nodiscard]] pid_t pid() const { return pid_; }
   Bytes address() { return read_bytes(from_[0]); }
   void connect(const Bytes& mine) { write_bytes(to_[1], mine); }
   RemoteKey key() {
@@ -169,8 +170,8 @@ struct Peer {
     endpoint = *std::move(e);
     heap_key = owner.key();
     allocated_key = owner.key();
-    heap = *endpoint.unpack(heap_key.key, heap_key.base, heap_key.size);
-    allocated = *endpoint.unpack(allocated_key.key, allocated_key.base, allocated_key.size);
+    heap = *endpoint.unpack(heap_key.key, heap_key.base, heap_key.size, owner.pid());
+    allocated = *endpoint.unpack(allocated_key.key, allocated_key.base, allocated_key.size, owner.pid());
     local = *context->register_memory(memory.data(), memory.size());
   }
   Bytes owner_address;
@@ -233,7 +234,8 @@ TEST(OneSided, GetOfUnmappedMemoryFailsAndANewEndpointWorks) {
   auto again = Endpoint::connect(*peer.worker, peer.owner_address);
   ASSERT_TRUE(again);
   peer.endpoint = *std::move(again);
-  peer.allocated = *peer.endpoint.unpack(peer.allocated_key.key, peer.allocated_key.base, peer.allocated_key.size);
+  peer.allocated =
+      *peer.endpoint.unpack(peer.allocated_key.key, peer.allocated_key.base, peer.allocated_key.size, owner.pid());
   Completion second;
   ASSERT_TRUE(peer.endpoint.get(peer.memory.data(), peer.local, peer.allocated, peer.allocated.base(), kBytes, second));
   ASSERT_TRUE(finishes(*peer.worker, second, 2000));

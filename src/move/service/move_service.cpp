@@ -183,8 +183,13 @@ const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::u
   if (it == session.regions.end()) return nullptr;
   SessionState::RegionState& region = it->second;
   if (region.remote.handle() == nullptr || region.epoch != session.peer->epoch()) {
-    auto remote = session.peer->endpoint().unpack(region.key, region.base, region.size);
-    if (!remote) return nullptr;
+    auto remote =
+        session.peer->endpoint().unpack(region.key, region.base, region.size, static_cast<pid_t>(session.peer->pid()));
+    if (!remote) {
+      spdlog::warn("{} (pid {}): region {}: {}", session.peer->name(), session.peer->pid(), id,
+                   remote.status().message());
+      return nullptr;
+    }
     region.remote = *std::move(remote);
     region.epoch = session.peer->epoch();
   }

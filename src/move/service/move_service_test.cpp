@@ -294,6 +294,25 @@ TEST_F(MoveServiceTest, ReceiveAMessageThatDoesNotParse_ExpectItsTicketToFailAnd
   EXPECT_FALSE(catalogue_.find("s")->open);
 }
 
+TEST_F(MoveServiceTest, ReceiveARegionThatIsSmallerThanItSays_ExpectRefusalAndNoByteRead) {
+  make(16 * kMiB);
+  Client& client = join();
+  const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
+  const fabric::Region memory = *client.context->allocate(4096);  // the agent maps it
+  Bytes key;
+  ASSERT_TRUE(memory.pack_key(key));
+  const auto base = reinterpret_cast<std::uint64_t>(memory.data());
+  const auto post_last = [&](std::uint64_t ticket, std::uint32_t id, std::uint64_t size) {
+    const NewRegion news{id, base, size, key};
+    post(client, stream, ticket, {{{1, 0}}, {{base + size - 8, 8, id, 0, 0}}}, {&news, 1});
+  };
+  post_last(1, 1, 4096);
+  post_last(2, 2, kMiB);
+  ASSERT_TRUE(done(client, 2));
+  EXPECT_EQ(client.outcomes.at(1).code, StatusCode::kOk);
+  EXPECT_EQ(client.outcomes.at(2).code, StatusCode::kInvalidArgument);
+}
+
 TEST_F(MoveServiceTest, ReceiveMoreRegionsThanSixteenBitsCount_ExpectThemAll) {
   make(64 * kMiB);
   Client& client = join();

@@ -60,7 +60,7 @@ Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
 unsigned Worker::progress() noexcept { return 0; }
 
 /// The first byte of a key says what comes of it.
-Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size) const {
+Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t /*owner*/) const {
   if (key.empty() || key[0] == std::byte{0xff}) return Status(StatusCode::kProtocol, "no key");
   RemoteRegion region;
   region.key_ = reinterpret_cast<ucp_rkey*>(client_memory);

@@ -177,7 +177,7 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
     const fabric::RemoteRegion* region = region_of(session, buffer.region);
     if (region == nullptr || !region->contains(buffer.address, buffer.bytes)) {
       o.detail = i;
-      return {StatusCode::kInvalidArgument, "a buffer lies outside the region that it names"};
+      return {StatusCode::kInvalidArgument, "a buffer lies outside the region that it names, or that is none"};
     }
   }
 
