@@ -24,7 +24,7 @@ enum class StatusCode : std::uint8_t {
   kUnsupported = 5,         ///< a type, transport or option that Wherry does not offer, by name
   kFailedPrecondition = 6,  ///< right call, wrong moment (a region with transfers in flight is unregistered, say)
   kDeadlineExceeded = 7,
-  kResourceExhausted = 8,  ///< larger than the budget can ever hold
+  kResourceExhausted = 8,  ///< larger than the budget can ever hold, or beyond what one session may ask for
   kSourceFault = 9,        ///< the agent could not read the host's memory
   kCancelled = 10,         ///< the stream or session was closed first
   kUnavailable = 11,       ///< no agent, or it died

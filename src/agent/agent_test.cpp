@@ -243,7 +243,17 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   const auto huge = ramp((16 << 20) / 8, 0);
   auto ticket = stream->post({Column(huge)});
   ASSERT_TRUE(ticket);
-  EXPECT_EQ(ticket->wait(10s).code(), StatusCode::kResourceExhausted);
+  Status refused = ticket->wait(10s);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("budget of 8388608 bytes"), std::string::npos) << refused.message();
+  auto raw = session.open_stream({.name = "r", .strategy = Strategy::kRaw}, {});
+  ASSERT_TRUE(raw);
+  const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(huge))};
+  ticket = raw->post_raw(buffers);
+  ASSERT_TRUE(ticket);
+  refused = ticket->wait(10s);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("budget of 8388608 bytes"), std::string::npos) << refused.message();
   const auto half = ramp((4 << 20) / 8, 0);
   ASSERT_TRUE(stream->post({Column(half)})->wait(10s));
   ticket = stream->post({Column(half)}, {.deadline = 100ms});

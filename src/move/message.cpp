@@ -24,6 +24,31 @@ void append(std::byte*& to, const void* data, std::size_t bytes) {
 
 }  // namespace
 
+std::string limit_text(std::uint64_t detail) {
+  const std::uint64_t allowed = detail & ((std::uint64_t{1} << 56) - 1);
+  switch (static_cast<Limit>(detail >> 56)) {
+    case Limit::kBudget:
+      return fmt::format(
+          "it does not fit into the agent's budget of {} bytes: raise the budget or send fewer rows at a "
+          "time",
+          allowed);
+    case Limit::kOffloads:
+      return fmt::format("{} offloads of this session wait at the agent, and it takes no more: wait for tickets first",
+                         allowed);
+    case Limit::kQueuedBytes:
+      return fmt::format(
+          "the lists of buffers that wait at the agent are over its limit of {} bytes a session: wait "
+          "for tickets first, or send fewer and larger buffers",
+          allowed);
+    case Limit::kRegionBytes:
+      return fmt::format(
+          "the regions of memory that were announced are over the agent's limit of {} bytes a session: "
+          "register large pieces once instead of many small ones",
+          allowed);
+  }
+  return "it is over a limit of the agent, whose log says which";
+}
+
 Status parse_offload(ByteView message, OffloadView& out) {
   out.regions.clear();
   Reader in(message);

@@ -78,6 +78,20 @@ WHERRY_HOT void write_offload(const OffloadHeader& header, const FlatOffload& fl
 void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                    std::span<const NewRegion> regions, Bytes& out);
 
+/// What an offload that ends in kResourceExhausted went beyond.
+enum class Limit : std::uint8_t {
+  kBudget,       ///< bytes of the agent's memory for frames
+  kOffloads,     ///< offloads of one session that wait at the agent
+  kQueuedBytes,  ///< bytes that their lists of buffers take there
+  kRegionBytes,  ///< bytes of one session's table of regions
+};
+/// As it stands in CompletionRecord::detail: `allowed` (below 2^56) says how much there is of it.
+constexpr std::uint64_t limit_detail(Limit limit, std::uint64_t allowed) noexcept {
+  return static_cast<std::uint64_t>(limit) << 56 | (allowed & ((std::uint64_t{1} << 56) - 1));
+}
+/// The limit in words, and what to do.
+std::string limit_text(std::uint64_t detail);
+
 /// Request "open": answered with the stream's id (u32).
 struct OpenRequest {
   StreamOptions options;

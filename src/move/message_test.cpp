@@ -107,6 +107,20 @@ TEST(Open, RoundTripsAndChecksNames) {
   EXPECT_EQ(decode_open(encode(request)).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(Limits, EachHasItsNumberAndItsOwnWords) {
+  const std::vector<std::pair<Limit, std::string>> limits{{Limit::kBudget, "the agent's budget of 268435456 bytes"},
+                                                          {Limit::kOffloads, "268435456 offloads of this session"},
+                                                          {Limit::kQueuedBytes, "lists of buffers"},
+                                                          {Limit::kRegionBytes, "regions of memory"}};
+  for (const auto& [limit, words] : limits) {
+    const std::string text = limit_text(limit_detail(limit, 268435456));
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+    EXPECT_NE(text.find("268435456"), std::string::npos) << text;
+    EXPECT_EQ(text.find("budget") != std::string::npos, limit == Limit::kBudget) << text;
+  }
+  EXPECT_NE(limit_text(~std::uint64_t{0}).find("whose log says which"), std::string::npos);
+}
+
 TEST(Strategy, NamesRoundTrip) {
   for (int i = 0; i <= static_cast<int>(Strategy::kCAbi); ++i) {
     const auto s = static_cast<Strategy>(i);

@@ -237,9 +237,7 @@ Status SessionCore::outcome_status(std::uint64_t ticket, std::uint64_t word, std
                                 "released or changed before the ticket was ready?",
                                 ticket, detail)};
     case StatusCode::kResourceExhausted:
-      return {code, fmt::format("offload {}: it does not fit into the agent's budget of {} bytes, or too many are "
-                                "queued: raise the agent's budget or send fewer rows at a time",
-                                ticket, detail)};
+      return {code, fmt::format("offload {}: {}", ticket, move::limit_text(detail))};
     case StatusCode::kDeadlineExceeded:
       return {code,
               fmt::format("offload {}: the agent could not place the data before the deadline that was given", ticket)};

@@ -165,6 +165,10 @@ class MoveServiceTest : public testing::Test {
     while (client.outcomes.size() < tickets && !deadline.passed()) step();
     return client.outcomes.size() == tickets;
   }
+  static void expect_beyond(Limit limit, std::uint64_t allowed, const Client::Outcome& outcome) {
+    EXPECT_EQ(outcome.code, StatusCode::kResourceExhausted);
+    EXPECT_EQ(outcome.detail, limit_detail(limit, allowed));
+  }
   double metric(const std::string& name) const {
     fabric::MetricsWriter out;
     service_->metrics(out);
@@ -356,7 +360,31 @@ TEST_F(MoveServiceTest, ReceiveRegionsWithoutEnd_ExpectALimitAndWhatIsDroppedToC
   while (id < 20'000 && post_anew(id, {}) == StatusCode::kOk) ++id;
   EXPECT_GT(id, 10'050u);
   EXPECT_LT(id, 12'000u);
-  EXPECT_EQ(client.outcomes.at(ticket).code, StatusCode::kResourceExhausted);
+  expect_beyond(Limit::kRegionBytes, 100'000, client.outcomes.at(ticket));
+}
+
+TEST_F(MoveServiceTest, ReceiveMoreOffloadsThanMayWait_ExpectRefusal) {
+  make(16 * kMiB, {.max_offloads_per_session = 2});
+  Client& client = join();
+  const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
+  Source source(*client.context, 4096, 1);
+  for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) post(client, stream, ticket, source, 4096);
+  ASSERT_EQ(client.outcomes.size(), 1u);
+  expect_beyond(Limit::kOffloads, 2, client.outcomes.at(3));
+}
+
+TEST_F(MoveServiceTest, ReceiveMoreThanTheBudget_ExpectRefusalThatNamesIt) {
+  make(16 * kMiB);
+  Client& client = join();
+  const auto columns = *open(client, {.name = "s"}, {field<double>("x")});
+  const auto raw = *open(client, {.name = "r", .strategy = Strategy::kRaw}, {});
+  Source source(*client.context, 17 * kMiB, 1);
+  const NewRegion news = source.news();
+  post(client, columns, 1, source, 17 * kMiB);
+  post(client, raw, 2, {{}, {source.ref()}}, {&news, 1});
+  post(client, raw, 3, {{}, {source.ref(0, 9 * kMiB), source.ref(0, 9 * kMiB)}}, {&news, 1});
+  ASSERT_TRUE(done(client, 3));
+  for (const auto& [ticket, outcome] : client.outcomes) expect_beyond(Limit::kBudget, arena_->capacity(), outcome);
 }
 
 TEST_F(MoveServiceTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
@@ -369,7 +397,7 @@ TEST_F(MoveServiceTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
   many.buffers.assign(100, source.ref(0, 8));
   for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) post(client, stream, ticket, many, {&news, 1});
   EXPECT_EQ(client.outcomes.size(), 2u);
-  EXPECT_EQ(client.outcomes.at(2).code, StatusCode::kResourceExhausted);
+  expect_beyond(Limit::kQueuedBytes, 1000, client.outcomes.at(2));
   ASSERT_TRUE(done(client, 3));
   EXPECT_EQ(client.outcomes.at(1).code, StatusCode::kOk);  // one may always be
   post(client, stream, 4, many, {&news, 1});

@@ -51,12 +51,18 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   StreamState& stream = *it->second;
   ++stream.received;
   activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
-  if (!learned) return refuse(learned.code(), 0);
+  if (!learned) {
+    return refuse(learned.code(),
+                  parsed ? limit_detail(Limit::kRegionBytes, options_.max_region_bytes_per_session) : 0);
+  }
   if (draining_) return refuse(StatusCode::kUnavailable, 0);
   const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
-  if (session.offloads >= options_.max_offloads_per_session ||
-      (session.offloads != 0 && session.queued_bytes + queued_bytes > options_.max_queued_bytes_per_session)) {
-    return refuse(StatusCode::kResourceExhausted, 0);
+  if (session.offloads >= options_.max_offloads_per_session) {
+    return refuse(StatusCode::kResourceExhausted, limit_detail(Limit::kOffloads, options_.max_offloads_per_session));
+  }
+  if (session.offloads != 0 && session.queued_bytes + queued_bytes > options_.max_queued_bytes_per_session) {
+    return refuse(StatusCode::kResourceExhausted,
+                  limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session));
   }
 
   std::unique_ptr<Offload> offload;
@@ -160,8 +166,9 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   if (info.strategy == Strategy::kRaw) {
     // The message lists any number of buffers; the frame holds them as the rows of one large_binary column.
     for (const BufferRef& buffer : o.buffers) {
-      if (buffer.bytes > arena_->capacity())
-        return {StatusCode::kResourceExhausted, "a raw buffer is larger than the budget"};
+      if (buffer.bytes <= arena_->capacity()) continue;
+      o.detail = limit_detail(Limit::kBudget, arena_->capacity());
+      return {StatusCode::kResourceExhausted, "a raw buffer is larger than the budget"};
     }
     const std::uint64_t count = o.buffers.size();
     o.rows = count;
@@ -186,7 +193,7 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
   FrameLayout& layout = o.frame->layout;
   info.ipc->place(o.nodes, info.strategy == Strategy::kRaw ? o.plan_buffers : o.buffers, layout);
   if (layout.total_bytes > arena_->capacity()) {
-    o.detail = arena_->capacity();
+    o.detail = limit_detail(Limit::kBudget, arena_->capacity());
     return {StatusCode::kResourceExhausted, "the frame is larger than the whole budget"};
   }
   o.destination.clear();
@@ -234,7 +241,7 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
     if (extent.status().code() == StatusCode::kResourceExhausted) {
       o.state = Offload::State::kFailed;
       o.code = StatusCode::kResourceExhausted;
-      o.detail = arena_->capacity();
+      o.detail = limit_detail(Limit::kBudget, arena_->capacity());
       return true;
     }
     // What was only announced gives way to what is here, and old frames do.
