@@ -7,7 +7,7 @@
 namespace wherry::bench {
 
 Bytes Remote::call(std::string_view method, ByteView payload) {
-  return require(session_.core()->call(kBenchService, method, payload), method);
+  return require(session_.core()->request(kBenchService, method, payload), method);
 }
 
 std::uint32_t Remote::attach(const fabric::Region& region) {

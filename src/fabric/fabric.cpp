@@ -150,7 +150,7 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport, const std:
   (void)ucp_config_modify(config, "CMA_TX_QUOTA", "32");
   // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). A context of ours has
   // one worker, and threads that share it take turns under a lock that covers registration, too
-  // (SessionCore::FabricLock).
+  // (FabricLock).
   if (transport == Transport::kTcp && !interface.empty()) ucp_config_modify(config, "NET_DEVICES", interface.c_str());
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;

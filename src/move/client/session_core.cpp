@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posting offloads, waiting for them, and what they hold meanwhile.
+// Opening; posting offloads, waiting for them, and what they hold meanwhile.
 #include "move/client/session_core.hpp"
 
 #include <fmt/core.h>
@@ -13,11 +13,27 @@ namespace wherry::detail {
 
 namespace {
 
+constexpr std::size_t kBuffersAtHand = 32;
 constexpr std::size_t kRememberedFailures = 1024;
 constexpr std::uint64_t kLookAfterAgentNs = 1'000'000;
 constexpr std::uint64_t kSendPatienceNs = 20'000;  // of post() for a message that does not leave at once
 
 }  // namespace
+
+Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& options) {
+  auto opened = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new SessionCore); });
+  if (!opened) return opened.status();
+  auto core = std::unique_ptr<SessionCore>(static_cast<SessionCore*>(opened->release()));
+  core->slots_.resize(options.max_tickets);
+  for (Slot& slot : core->slots_)
+    slot.regions.reserve(kBuffersAtHand);  // so that no offload of ordinary size allocates
+  return core;
+}
+
+SessionCore::~SessionCore() {
+  if (worker_) (void)drain(std::chrono::seconds(2));
+  close();  // sends that never left report then: before the slots go that they refer to
+}
 
 // ---------------------------------------------------------------- posting
 
@@ -206,21 +222,6 @@ void SessionCore::note_unsent() {
   unsent_.store(static_cast<std::uint32_t>(unsent_slots_.size()), std::memory_order_release);
 }
 
-bool SessionCore::agent_gone() {
-  if (!broken_.is_ok()) return true;
-  if (!channel_.peer_gone()) return false;
-  broken_ = Status(StatusCode::kUnavailable, fmt::format("the agent (pid {}) is gone", info_.agent_pid));
-  // It may have said why before it left.
-  for (;;) {
-    auto frame = channel_.try_receive();
-    if (!frame || !frame->has_value()) break;
-    if ((*frame)->type == static_cast<std::uint16_t>(fabric::ControlType::kFailure)) {
-      if (auto failure = fabric::decode_failure((*frame)->payload)) broken_ = Status(failure->code, failure->message);
-    }
-  }
-  return true;
-}
-
 const fabric::CompletionRecord* SessionCore::outcome(std::uint64_t ticket) const noexcept {
   if (ticket == 0 || std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 != ticket)
     return nullptr;
@@ -303,32 +304,6 @@ Status SessionCore::drain(std::chrono::nanoseconds timeout) {
     pause.pause();
   }
   return std::exchange(first_unseen_, Status());
-}
-
-// ---------------------------------------------------------------- requests
-
-Result<Bytes> SessionCore::call(std::string_view service, std::string_view method, ByteView payload) {
-  if (!broken_.is_ok()) return broken_;
-  const Deadline deadline(std::chrono::seconds(30));
-  fabric::Request request;
-  request.id = next_request_++;
-  request.service = service;
-  request.method = method;
-  request.payload.assign(payload.begin(), payload.end());
-  Status s = channel_.send(static_cast<std::uint16_t>(fabric::ControlType::kRequest), encode(request), deadline);
-  if (s) {
-    auto frame = channel_.receive(deadline);
-    if (!frame) {
-      s = frame.status();
-    } else if (s = expect(*frame, fabric::ControlType::kResponse); s) {
-      auto response = fabric::decode_response(frame->payload);
-      if (!response) return response.status();
-      if (response->id != request.id) return Status(StatusCode::kProtocol, "the agent answered another request");
-      if (response->code != StatusCode::kOk) return Status(response->code, response->message);
-      return std::move(response->payload);
-    }
-  }
-  return s.code() == StatusCode::kUnavailable && agent_gone() ? broken_ : s;
 }
 
 }  // namespace wherry::detail

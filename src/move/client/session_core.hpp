@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half: what Session, Memory, Region, Stream and Ticket share. One thread at a time, but for ready().
+// The client half of move: what Session, Memory, Region, Stream and Ticket share, on top of a session with the agent.
+// One thread at a time, but for ready().
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "base/prefetch.hpp"
-#include "base/socket.hpp"
+#include "fabric/client_session.hpp"
 #include "fabric/control.hpp"
-#include "fabric/embedded.hpp"
 #include "fabric/fabric.hpp"
-#include "fabric/mailbox.hpp"
 #include "move/message.hpp"
 #include "wherry/move.hpp"
 
@@ -26,10 +23,12 @@ namespace wherry::detail {
 inline constexpr std::uint32_t kNoRegion = ~0U;
 inline constexpr std::size_t kAutomaticRegions = 1024;  ///< remembered, although nobody registered them
 
-class SessionCore {
+using fabric::FabricLock;
+
+class SessionCore final : public fabric::ClientSession {
  public:
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
-  ~SessionCore();
+  ~SessionCore() override;
 
   // ---- memory
   struct alignas(64) RegionEntry {  // what post() looks at lies in the first line
@@ -57,9 +56,8 @@ class SessionCore {
   /// standard error; nobody may use `index` again either way.
   void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
   [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
-  /// The two halves of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
+  /// The second half of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
   /// progress thread.
-  [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
   Result<std::uint32_t> add_region(Result<fabric::Region> handle);
 
   // ---- offloads
@@ -87,10 +85,10 @@ class SessionCore {
   Status drain(std::chrono::nanoseconds timeout);
 
   // ---- requests
-  Result<Bytes> request(std::string_view method, ByteView payload) { return call(move::kServiceName, method, payload); }
-  /// A request to any service of the agent; blocks for the answer, 30 s at most.
-  Result<Bytes> call(std::string_view service, std::string_view method, ByteView payload);
-  [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
+  using ClientSession::request;
+  Result<Bytes> request(std::string_view method, ByteView payload) {
+    return request(move::kServiceName, method, payload);
+  }
 
  private:
   struct alignas(64) Slot {
@@ -102,10 +100,6 @@ class SessionCore {
   };
 
   SessionCore() = default;
-  Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
-  Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
-                   const Deadline& deadline);
-  Status expect(ControlFrame& frame, fabric::ControlType type);
   [[nodiscard]] fabric::CompletionRecord& record(std::uint64_t ticket) const noexcept {
     return records_[ticket & mask_];
   }
@@ -122,33 +116,11 @@ class SessionCore {
   void undo(Slot& slot);
   void reap();
   WHERRY_HOT Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
-  bool agent_gone();
   Status outcome_status(std::uint64_t ticket, std::uint64_t word, std::uint64_t detail) const;
-  [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   WHERRY_HOT bool message_left(Slot& slot);
   void progress();
   void nudge() noexcept;
-  void note_unsent();
-  void start_progress_thread();
-
-  // Order matters: what is declared first is destroyed last.
-  fabric::EmbeddedProcess embedded_;
-  FrameChannel channel_;
-  std::shared_ptr<fabric::Context> context_;
-  std::unique_ptr<fabric::Worker> worker_;
-  fabric::Endpoint endpoint_;
-  fabric::Region completions_;
-  fabric::Region mailbox_memory_;
-  fabric::Completion wired_;       ///< of the handshake's ping
-  fabric::MailboxWriter mailbox_;  ///< none: messages go over the fabric
-  fabric::CompletionRecord* records_ = nullptr;
-  std::uint64_t mask_ = 0;
-
-  SessionInfo info_;
-  std::uint64_t session_ = 0;
-  Transport chosen_ = Transport::kAuto;  ///< by the agent, in its greeting
-  Status broken_;                        ///< why the session is over, once it is
-  std::uint64_t next_request_ = 1;
+  void note_unsent() override;
 
   std::vector<RegionEntry> regions_;
   std::uint32_t next_region_id_ = 1;
@@ -167,27 +139,7 @@ class SessionCore {
   std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
   Status first_unseen_;
 
-  // Who may call into the fabric, registering and unregistering memory included: the session's thread, without a lock,
-  // as long as there is no progress thread and every message has left. While some have not (the agent's queue is full),
-  // ready() helps them along from any thread, so all take the lock. `unsent_` rises on the session's thread after its
-  // last call into the fabric, and falls under the lock.
-  std::mutex fabric_mutex_;
-  bool threaded_ = false;
-  std::vector<std::uint32_t> unsent_slots_;
-  std::atomic<std::uint32_t> unsent_{0};
-  std::atomic<bool> stop_{false};
-  std::thread progress_thread_;
-};
-
-/// Takes the fabric lock if a progress thread competes for it.
-class FabricLock {
- public:
-  FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
-    if (needed) lock_.lock();
-  }
-
- private:
-  std::unique_lock<std::mutex> lock_;
+  std::vector<std::uint32_t> unsent_slots_;  ///< unsent_ of the session counts them
 };
 
 class StreamCore {

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a session over the transport that works, requests, and the end.
+#include "fabric/client_session.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "base/cpu.hpp"
+
+namespace wherry::fabric {
+
+namespace {
+
+/// Why the handshake failed, with whom, and what to do about it.
+Status no_session(const HostPort& at, const std::string& token, const Status& why) {
+  const char* remedy = "";
+  if (why.code() == StatusCode::kPermissionDenied && token.empty())
+    remedy = "; no token was given: set SessionOptions::token, or name the agent's session file instead of its address";
+  if (why.code() == StatusCode::kProtocol) remedy = "; is it an agent of Wherry that listens there?";
+  return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- opening
+
+Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions& options) {
+  return open(options, [] { return std::unique_ptr<ClientSession>(new ClientSession); });
+}
+
+Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions& options, Maker make) {
+  if (options.max_tickets == 0 || options.max_tickets > 4096 ||
+      (options.max_tickets & (options.max_tickets - 1)) != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("max_tickets = {}: want a power of two from 1 to 4096", options.max_tickets));
+  }
+  const Deadline deadline(options.connect_timeout);
+  auto session = make();
+  HostPort at;
+  std::string token;
+  if (Status s = session->find_agent(options, deadline, at, token); !s) return s;
+  Status refused;  // why the transport that suits best cannot be had, when nobody asked for it by name
+  for (Transport transport = options.transport;; transport = Transport::kTcp) {
+    auto socket = connect_tcp(at, deadline);
+    if (!socket) {
+      if (session->info_.session_file.empty()) return socket.status();
+      return Status(socket.status().code(),
+                    fmt::format("{}, where the session file {} says it is: if that agent is gone, remove the file",
+                                socket.status().message(), session->info_.session_file));
+    }
+    session->channel_ = FrameChannel(*std::move(socket));
+    const Status s = session->handshake(options, transport, token, deadline);
+    if (s) {
+      if (!refused) session->info_.transports += fmt::format(" (instead: {})", refused.message());
+      return session;
+    }
+    if (!refused)
+      return no_session(at, token, {s.code(), fmt::format("{}; then over tcp: {}", refused.message(), s.message())});
+    const bool other = transport == Transport::kAuto && session->chosen_ != Transport::kAuto &&
+                       session->chosen_ != Transport::kTcp && s.code() == StatusCode::kUnsupported;
+    if (!other) return no_session(at, token, s);
+    refused = s;
+    auto again = make();
+    again->embedded_ = std::move(session->embedded_);
+    again->info_.session_file = session->info_.session_file;
+    session = std::move(again);
+  }
+}
+
+Status ClientSession::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at,
+                                 std::string& token) {
+  std::string where = options.agent;
+  std::string why_embedded;
+  if (where == "auto") {
+    const char* named = std::getenv("WHERRY_AGENT");
+    if (named != nullptr && *named != 0) {
+      where = named;
+    } else {
+      where = default_session_file();
+      const Status running = read_session_file(where).status();
+      // Only where no agent runs is one started: readers look for the data of a running one there.
+      if (running.code() == StatusCode::kNotFound || running.code() == StatusCode::kUnavailable) {
+        where = "embedded";
+        why_embedded = running.message();
+      } else if (!running.is_ok()) {
+        return {running.code(),
+                fmt::format("{} ($WHERRY_AGENT=embedded starts an agent of this program's own)", running.message())};
+      }
+    }
+  }
+  token = options.token;
+  if (where == "embedded") {
+    auto process = EmbeddedProcess::start(options.embedded, options.transport, deadline);
+    if (!process) {
+      if (why_embedded.empty()) return process.status();
+      return {process.status().code(),
+              fmt::format("{}; none could be started either: {}", why_embedded, process.status().message())};
+    }
+    embedded_ = *std::move(process);
+    where = embedded_.session_file();
+  } else if (where.find('/') == std::string::npos) {
+    if (auto parsed = parse_host_port(where)) {
+      at = *parsed;
+      return Status::ok();
+    }
+  }
+  auto file = read_session_file(where);
+  if (!file) {
+    if (file.status().code() != StatusCode::kNotFound || where.find('/') != std::string::npos) return file.status();
+    return {
+        StatusCode::kNotFound,
+        fmt::format("no agent '{}': want auto, embedded, host:port, or the path of an agent's session file", where)};
+  }
+  info_.session_file = where;
+  at = {file->host, file->port};
+  if (token.empty()) token = file->token;
+  return Status::ok();
+}
+
+// ---------------------------------------------------------------- requests
+
+Result<Bytes> ClientSession::request(std::string_view service, std::string_view method, ByteView payload) {
+  auto response = ask(service, method, payload);
+  if (!response) return response.status();
+  if (response->code != StatusCode::kOk) return Status(response->code, response->message);
+  return std::move(response->payload);
+}
+
+/// What the service answered, a refusal included; else why there is no answer.
+Result<Response> ClientSession::ask(std::string_view service, std::string_view method, ByteView payload) {
+  if (!broken_.is_ok()) return broken_;
+  const Deadline deadline(std::chrono::seconds(30));
+  Request request;
+  request.id = next_request_++;
+  request.service = service;
+  request.method = method;
+  request.payload.assign(payload.begin(), payload.end());
+  Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kRequest), encode(request), deadline);
+  if (s) {
+    auto frame = channel_.receive(deadline);
+    if (!frame) {
+      s = frame.status();
+    } else if (s = expect(*frame, ControlType::kResponse); s) {
+      auto response = decode_response(frame->payload);
+      if (response && response->id != request.id)
+        return Status(StatusCode::kProtocol, "the agent answered another request");
+      return response;
+    } else if (frame->type == static_cast<std::uint16_t>(ControlType::kFailure)) {
+      return broken_ = s;
+    }
+  }
+  return s.code() == StatusCode::kUnavailable && agent_gone() ? broken_ : s;
+}
+
+bool ClientSession::agent_gone() {
+  if (!broken_.is_ok()) return true;
+  if (!channel_.peer_gone()) return false;
+  broken_ = Status(StatusCode::kUnavailable, fmt::format("the agent (pid {}) is gone", info_.agent_pid));
+  // It may have said why before it left.
+  for (;;) {
+    auto frame = channel_.try_receive();
+    if (!frame || !frame->has_value()) break;
+    if ((*frame)->type == static_cast<std::uint16_t>(ControlType::kFailure)) {
+      if (auto failure = decode_failure((*frame)->payload)) broken_ = Status(failure->code, failure->message);
+    }
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------- progress, and the end
+
+void ClientSession::start_progress_thread() {
+  threaded_ = true;
+  progress_thread_ = std::thread([this] {
+    name_thread("wherry-progress");
+    while (!stop_.load(std::memory_order_relaxed)) {
+      unsigned events = 0;
+      {
+        const std::lock_guard lock(fabric_mutex_);
+        for (int i = 0; i < 16; ++i) events += worker_->progress();
+        if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
+      }
+      if (events == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+}
+
+void ClientSession::close() noexcept {
+  stop_.store(true);
+  if (progress_thread_.joinable()) progress_thread_.join();
+  // Sends that a dead agent never took report when the worker goes.
+  endpoint_ = Endpoint();
+  worker_.reset();
+}
+
+ClientSession::~ClientSession() { close(); }
+
+}  // namespace wherry::fabric

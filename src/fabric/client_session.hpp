@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client half of a session, whatever service it is for: finds an agent, proves who we are, connects, and carries
+// requests. Services derive from it, or use it as it is. One thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/socket.hpp"
+#include "fabric/control.hpp"
+#include "fabric/embedded.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/mailbox.hpp"
+
+namespace wherry::fabric {
+
+/// Takes the fabric lock if somebody competes for it.
+class FabricLock {
+ public:
+  FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
+    if (needed) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+class ClientSession {
+ public:
+  /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. Whoever posts no
+  /// tickets wants few of them: each is a completion record in registered memory.
+  static Result<std::unique_ptr<ClientSession>> open(const SessionOptions& options);
+  /// Leaves; an embedded agent drains and exits. What was sent with a Completion must be done, or the Completion
+  /// outlive the session.
+  virtual ~ClientSession();
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
+
+  /// Asks a service of the agent; blocks for the answer, 30 s at most. kUnsupported: the agent has no such service.
+  Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
+  /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
+  /// system call; never blocks.
+  [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : Status::ok(); }
+  [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
+  /// Secret: messages on the fabric start with it.
+  [[nodiscard]] std::uint64_t id() const noexcept { return session_; }
+
+  /// For as long as it lives, the caller may use context(), worker() and endpoint(), and what was made from them.
+  /// Needed around every such call, the end of a Region included: where the agent's gets are emulated, a thread of the
+  /// session makes progress. Costs nothing where none does. Don't call anything else of the session under it.
+  [[nodiscard]] FabricLock lock_fabric() { return {fabric_mutex_, shared()}; }
+  [[nodiscard]] Context& context() noexcept { return *context_; }
+  [[nodiscard]] Worker& worker() noexcept { return *worker_; }
+  [[nodiscard]] Endpoint& endpoint() noexcept { return endpoint_; }  ///< to the agent
+  /// True where the agent reads it: then services get their messages from there, and one that goes over endpoint()
+  /// waits at the agent for an empty record here, of its service's message id, which keeps its place among the others.
+  [[nodiscard]] MailboxWriter& mailbox() noexcept { return mailbox_; }
+
+ protected:
+  using Maker = std::unique_ptr<ClientSession> (*)();
+  /// Opens a session of the derived class that `make` makes.
+  static Result<std::unique_ptr<ClientSession>> open(const SessionOptions& options, Maker make);
+  ClientSession() = default;
+  /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
+  void close() noexcept;
+
+  /// Under the lock, after progress, as long as unsent_ is not 0: counts anew. Also called by the progress thread.
+  virtual void note_unsent() {}
+  [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
+  bool agent_gone();
+
+ private:
+  Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
+  Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
+                   const Deadline& deadline);
+  static Status expect(ControlFrame& frame, ControlType type);
+  Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
+  void start_progress_thread();
+
+  // Order matters: what is declared first is destroyed last.
+  EmbeddedProcess embedded_;
+  FrameChannel channel_;
+  std::atomic<bool> stop_{false};
+  std::thread progress_thread_;
+
+ protected:
+  // Who may call into the fabric, registering and unregistering memory included: the session's thread, without a lock,
+  // as long as there is no progress thread and every message has left. While some have not (the agent's queue is full),
+  // a derived class may help them along from any thread, so all take the lock. `unsent_` rises on the session's thread
+  // after its last call into the fabric, and falls under the lock.
+  std::mutex fabric_mutex_;
+  bool threaded_ = false;
+  std::atomic<std::uint32_t> unsent_{0};
+
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<Worker> worker_;
+  Endpoint endpoint_;
+
+ private:
+  Region completions_;
+  Region mailbox_memory_;
+  Completion wired_;  ///< of the handshake's ping
+
+ protected:
+  MailboxWriter mailbox_;  ///< none: messages go over the fabric
+  CompletionRecord* records_ = nullptr;
+  std::uint64_t mask_ = 0;  ///< of a ticket: where its record is
+
+  SessionInfo info_;
+  std::uint64_t session_ = 0;
+  Status broken_;  ///< why the session is over, once it is
+
+ private:
+  std::uint64_t next_request_ = 1;
+  Transport chosen_ = Transport::kAuto;  ///< by the agent, in its greeting
+};
+
+}  // namespace wherry::fabric
