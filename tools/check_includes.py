@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
 
-base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric; no
-Arrow, UCX or MPI in the public headers; no Arrow in the client half.
+base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric, MPI
+only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half.
 """
 
 import re
@@ -35,6 +35,8 @@ def violations() -> list[str]:
             }.get(top)
             if foreign == "ucx" and relative != Path("src/fabric/fabric.cpp"):
                 found.append(f"{relative}: <{name}>: only src/fabric/fabric.cpp talks to UCX")
+            if foreign == "mpi" and relative != Path("src/route/mpi_plugin/plugin.cpp"):
+                found.append(f"{relative}: <{name}>: only src/route/mpi_plugin/plugin.cpp talks to MPI")
             if foreign and layer == "public":
                 found.append(f"{relative}: <{name}>: no foreign type in the public headers")
             if foreign == "arrow" and not test and "client" in relative.parts:

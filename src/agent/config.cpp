@@ -70,8 +70,15 @@ Status set_address(const char* key, std::string& field, const std::string& text,
 
 constexpr std::uint64_t kHourMs = 3'600'000;
 
-// Variables of the client library and its tools; not settings of the agent, but not mistakes either.
-constexpr std::array<std::string_view, 3> kForeignVariables{"WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD"};
+// Variables of the client library and its tools; not settings of the agent, but not mistakes either. A rank of a job
+// may start an embedded agent, which then has those of the job.
+constexpr std::array<std::string_view, 14> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
+                                                             "WHERRY_WHERRYD",       "WHERRY_BOOTSTRAP",
+                                                             "WHERRY_JOB_KEY",       "WHERRY_RANK",
+                                                             "WHERRY_RANKS",         "WHERRY_NODE",
+                                                             "WHERRY_PLACEMENT",     "WHERRY_RANKS_PER_NODE",
+                                                             "WHERRY_MPI_PLUGIN",    "WHERRY_ROUTE_BETWEEN",
+                                                             "WHERRY_ROUTE_BUFFERS", "WHERRY_ROUTE_BUFFER_BYTES"};
 
 }  // namespace
 

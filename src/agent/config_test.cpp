@@ -96,8 +96,9 @@ TEST(Config, EnvironmentOverridesAndUnknownVariablesAreErrors) {
   AgentConfig config;
   std::string good = "WHERRY_BUDGET=64MiB";
   std::string foreign = "WHERRY_AGENT=embedded";
+  std::string of_a_job = "WHERRY_JOB_KEY=0123";
   std::string other = "PATH=/bin";
-  char* environment[] = {good.data(), foreign.data(), other.data(), nullptr};
+  char* environment[] = {good.data(), foreign.data(), of_a_job.data(), other.data(), nullptr};
   ASSERT_TRUE(load_environment(environment, config));
   EXPECT_EQ(config.budget, 64ULL << 20);
   std::string bad = "WHERRY_BUGDET=1";

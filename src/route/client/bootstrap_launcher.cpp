@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/socket.hpp"
+#include "route/client/bootstrap_parts.hpp"
+#include "route/client/bootstrap_protocol.hpp"
+
+namespace wherry::route {
+namespace {
+
+Result<Fd> connect_unix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WHERRY_BOOTSTRAP is a path of {} bytes; a unix socket's may have {}", path.size(),
+                              sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Status(StatusCode::kInternal, fmt::format("socket: {}", std::strerror(errno)));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return Status(StatusCode::kUnavailable,
+                  fmt::format("no launcher at {} (WHERRY_BOOTSTRAP): {}; it has ended, or the variable was set by "
+                              "something else than `wherry run`",
+                              path, std::strerror(errno)));
+  }
+  return socket;
+}
+
+class LauncherBootstrap final : public Bootstrap {
+ public:
+  LauncherBootstrap(Rank rank, Rank ranks, std::uint32_t node, FrameChannel channel)
+      : rank_(rank), ranks_(ranks), node_(node), channel_(std::move(channel)) {}
+
+  [[nodiscard]] Rank rank() const noexcept override { return rank_; }
+  [[nodiscard]] Rank ranks() const noexcept override { return ranks_; }
+  [[nodiscard]] std::uint32_t node() const noexcept override { return node_; }
+  [[nodiscard]] std::uint64_t job() const noexcept override { return job_; }
+
+  Status join(const std::string& key, const Deadline& deadline) {
+    if (auto s = send(LauncherFrame::kJoin, encode_join(key, rank_), deadline); !s) return s;
+    auto payload = expect(LauncherFrame::kWelcome, deadline);
+    if (!payload) return payload.status();
+    auto job = decode_welcome(*payload);
+    if (!job) return job.status();
+    job_ = *job;
+    return {};
+  }
+
+  Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) override {
+    if (!failure_) return failure_;
+    const std::uint32_t round = round_++;
+    if (auto s = send(LauncherFrame::kContribute, encode_contribution(round, mine), deadline); !s) return s;
+    std::vector<Bytes> all;
+    while (all.size() < ranks_) {
+      auto payload = expect(LauncherFrame::kGathered, deadline);
+      if (!payload) return payload.status();
+      auto part = decode_gathered(*payload);
+      if (!part) return failure_ = part.status();
+      if (part->round != round || part->first != all.size() || part->contributions.size() > ranks_ - all.size()) {
+        return failure_ = Status(StatusCode::kProtocol,
+                                 fmt::format("the launcher answered exchange {} with ranks {} to {} of exchange {}; "
+                                             "rank {} of exchange {} was due",
+                                             round, part->first, part->first + part->contributions.size() - 1,
+                                             part->round, all.size(), round));
+      }
+      for (Bytes& bytes : part->contributions) all.push_back(std::move(bytes));
+    }
+    return all;
+  }
+
+  [[nodiscard]] Status health() noexcept override {
+    if (!failure_) return failure_;
+    auto frame = channel_.try_receive();
+    if (!frame) return failure_ = gone(frame.status());
+    if (frame->has_value()) return failure_ = unexpected(**frame);
+    return {};
+  }
+
+ private:
+  Status send(LauncherFrame type, const Bytes& payload, const Deadline& deadline) {
+    const Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
+    if (sent) return sent;
+    // A launcher that ends the job says why before it closes the connection.
+    if (sent.code() == StatusCode::kUnavailable) {
+      auto last = channel_.try_receive();
+      if (last && last->has_value()) return failure_ = unexpected(**last);
+    }
+    return failure_ = gone(sent);
+  }
+
+  Result<Bytes> expect(LauncherFrame type, const Deadline& deadline) {
+    auto frame = channel_.receive(deadline);
+    if (!frame) {
+      if (frame.status().code() == StatusCode::kDeadlineExceeded) {
+        // What comes later would be taken for the answer to the next exchange.
+        return failure_ = Status(StatusCode::kDeadlineExceeded,
+                                 fmt::format("rank {} waited in vain for the other {} ranks of the job: have all of "
+                                             "them called Runtime::start()?",
+                                             rank_, ranks_ - 1));
+      }
+      return failure_ = gone(frame.status());
+    }
+    if (frame->type != static_cast<std::uint16_t>(type)) return failure_ = unexpected(*frame);
+    return std::move(frame->payload);
+  }
+
+  static Status unexpected(const ControlFrame& frame) {
+    if (frame.type == static_cast<std::uint16_t>(LauncherFrame::kAbort))
+      return {StatusCode::kUnavailable, decode_abort(frame.payload)};
+    return {StatusCode::kProtocol,
+            fmt::format("the launcher sent a frame of type {} that was not asked for", frame.type)};
+  }
+
+  static Status gone(const Status& why) {
+    if (why.code() != StatusCode::kUnavailable) return why;
+    return {StatusCode::kUnavailable, "the launcher is gone: `wherry run` was killed, or has refused this process"};
+  }
+
+  const Rank rank_, ranks_;
+  const std::uint32_t node_;
+  FrameChannel channel_;
+  std::uint64_t job_ = 0;
+  std::uint32_t round_ = 0;
+  Status failure_;  ///< the first one: nothing is said or believed after it
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> join_launcher(const std::string& socket_path, const Deadline& deadline) {
+  const auto ranks = number_variable("WHERRY_RANKS", 1, kMaxRanks);
+  if (!ranks) return ranks.status();
+  const auto rank = number_variable("WHERRY_RANK", 0, *ranks - 1);
+  if (!rank) return rank.status();
+  const auto node = number_variable("WHERRY_NODE", 0, *ranks - 1);
+  if (!node) return node.status();
+  const auto key = variable("WHERRY_JOB_KEY");
+  if (!key) {
+    return Status(
+        StatusCode::kInvalidArgument,
+        "WHERRY_BOOTSTRAP is set, but WHERRY_JOB_KEY is not: start the program by `wherry run`, or unset both");
+  }
+  if (key->size() > 256 || key->find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return Status(StatusCode::kInvalidArgument,
+                  "WHERRY_JOB_KEY is not a job's key (up to 256 hexadecimal digits): `wherry run` sets it");
+  }
+  auto socket = connect_unix(socket_path);
+  if (!socket) return socket.status();
+  auto bootstrap = std::make_unique<LauncherBootstrap>(*rank, *ranks, *node, FrameChannel(*std::move(socket)));
+  if (auto s = bootstrap->join(*key, deadline); !s) return s;
+  return std::unique_ptr<Bootstrap>(std::move(bootstrap));
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank for tests of launchers: bootstrap_rank [RANK:]ACTION..., in this order, those with a rank on that one only.
+//
+//   exchange   joins, three exchanges, each compared with what the others must have given; "rank R of N node K job J"
+//   watch      until the job is broken: "broken: why", and exits with status 0
+//   leave      ends its part in the job; `exchange` joins again
+//   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
+//              (a child that sleeps for an hour), environment, where (cores), echo (standard input)
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/cpu.hpp"
+#include "route/client/bootstrap.hpp"
+
+using namespace wherry;
+using namespace wherry::route;
+using namespace std::chrono_literals;
+
+namespace {
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "bootstrap_rank: %s\n", why.c_str());
+  std::exit(3);
+}
+
+/// What `rank` gives in `round`: nothing at all, a little, or more than a frame of the protocol holds for all ranks.
+Bytes gift(Rank rank, std::uint32_t round) {
+  const std::size_t size = round == 0 ? 0 : round == 1 ? 1 + rank : 400'000;
+  return Bytes(size, static_cast<std::byte>(rank * 3 + round));
+}
+
+void exchange(std::unique_ptr<Bootstrap>& bootstrap) {
+  if (bootstrap == nullptr) {
+    auto found = find_bootstrap(Deadline(20s));
+    if (!found) fail(found.status().to_string());
+    if (*found == nullptr) {
+      std::puts("alone");
+      return;
+    }
+    bootstrap = *std::move(found);
+  }
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    auto all = bootstrap->exchange(gift(bootstrap->rank(), round), Deadline(20s));
+    if (!all) fail(all.status().to_string());
+    if (all->size() != bootstrap->ranks()) fail("contributions are missing");
+    for (Rank rank = 0; rank < bootstrap->ranks(); ++rank) {
+      if ((*all)[rank] != gift(rank, round)) fail("the contribution of rank " + std::to_string(rank) + " is wrong");
+    }
+  }
+  if (const Status s = bootstrap->health(); !s) fail(s.to_string());
+  std::printf("rank %u of %u node %u job %016llx\n", bootstrap->rank(), bootstrap->ranks(), bootstrap->node(),
+              static_cast<unsigned long long>(bootstrap->job()));
+}
+
+void watch(Bootstrap& bootstrap) {
+  for (;;) {
+    if (const Status s = bootstrap.health(); !s) {
+      std::printf("broken: %s\n", s.message().c_str());
+      std::fflush(stdout);
+      std::_Exit(0);
+    }
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+void say_term(int /*signal*/) {
+  constexpr std::string_view kText = "SIGTERM came\n";
+  if (::write(STDOUT_FILENO, kText.data(), kText.size()) < 0) _exit(4);
+}
+
+void where() {
+  std::string cores;
+  for (const int core : allowed_cores()) cores += (cores.empty() ? "" : ",") + std::to_string(core);
+  std::printf("cores %s\n", cores.c_str());
+}
+
+void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& bootstrap) {
+  if (action == "exchange") {
+    exchange(bootstrap);
+  } else if (action == "watch" && bootstrap != nullptr) {
+    watch(*bootstrap);
+  } else if (action == "leave") {
+    bootstrap.reset();
+  } else if (action == "kill") {
+    std::fflush(stdout);
+    ::kill(::getpid(), SIGKILL);
+  } else if (action == "exit") {
+    std::exit(number);
+  } else if (action == "sleep") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(number));
+  } else if (action == "lines") {
+    for (int i = 0; i < number; ++i) std::printf("line %d of some length, so that many fill a pipe\n", i);
+  } else if (action == "long") {
+    std::puts(std::string(300'000, 'x').c_str());
+  } else if (action == "die-slowly") {
+    ::signal(SIGTERM, say_term);
+    std::fflush(stdout);
+    for (;;) std::this_thread::sleep_for(1h);
+  } else if (action == "fork") {
+    if (::fork() == 0) {
+      std::this_thread::sleep_for(1h);
+      std::_Exit(0);
+    }
+  } else if (action == "environment") {
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      if (std::string_view(*entry).starts_with("WHERRY_")) std::puts(*entry);
+    }
+  } else if (action == "where") {
+    where();
+  } else if (action == "echo") {
+    std::cout << std::cin.rdbuf() << std::flush;
+  } else {
+    fail("no action " + action);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* rank = std::getenv("WHERRY_RANK");
+  if (rank == nullptr) rank = std::getenv("PMI_RANK");
+  std::unique_ptr<Bootstrap> bootstrap;
+  for (int i = 1; i < argc; ++i) {
+    std::string action = argv[i];
+    if (const std::size_t colon = action.find(':'); colon != std::string::npos) {
+      if (rank == nullptr || action.substr(0, colon) != rank) continue;
+      action.erase(0, colon + 1);
+    }
+    int number = 0;
+    if (const std::size_t equals = action.find('='); equals != std::string::npos) {
+      std::from_chars(action.data() + equals + 1, action.data() + action.size(), number);
+      action.resize(equals);
+    }
+    run(action, number, bootstrap);
+  }
+  return 0;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// libwherry_mpi.so: the few collectives by which the ranks of an MPI job find each other. It is the only part that is
+// tied to an MPI implementation. CMake builds it against the MPI that it finds; for another one:
+//   mpicxx -std=c++20 -O2 -fPIC -shared -o libwherry_mpi.so src/route/mpi_plugin/plugin.cpp
+#include "plugin.hpp"
+
+#define MPICH_SKIP_MPICXX 1
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+#include <time.h>
+
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// Lives until the process ends: MPI may still write to it after a call that came too late.
+struct State {
+  MPI_Comm everybody = MPI_COMM_NULL;  ///< the program's own messages never meet ours
+  int rank = 0, ranks = 0;
+  bool broken = false;
+  std::string error;
+  std::vector<char> mine, all;
+  std::vector<int> counts, offsets;
+};
+State& state() {
+  static State* const one = new State;
+  return *one;
+}
+
+int fail(const std::string& why) {
+  state().error = why;
+  return kWherryMpiFailed;
+}
+
+int fail(const char* call, int code) {
+  std::array<char, MPI_MAX_ERROR_STRING + 1> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  return fail(std::string(call) + ": " + text.data());
+}
+
+std::uint64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
+void finalize_at_exit(int status, void* /*unused*/) {
+  int done = 0;
+  MPI_Finalized(&done);
+  if (status == 0 && done == 0 && !state().broken) MPI_Finalize();
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) std::uint32_t wherry_mpi_version() { return WHERRY_MPI_PLUGIN_VERSION; }
+
+__attribute__((visibility("default"))) const char* wherry_mpi_error() { return state().error.c_str(); }
+
+__attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, std::uint32_t* ranks) {
+  State& s = state();
+  int there = 0;
+  int over = 0;
+  MPI_Initialized(&there);
+  MPI_Finalized(&over);
+  if (over != 0) return fail("the program has called MPI_Finalize: start the runtime before that");
+  if (there == 0) {
+    int provided = 0;
+    if (const int e = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); e != MPI_SUCCESS)
+      return fail("MPI_Init_thread", e);
+    on_exit(finalize_at_exit, nullptr);
+  }
+  if (s.everybody == MPI_COMM_NULL) {
+    if (const int e = MPI_Comm_dup(MPI_COMM_WORLD, &s.everybody); e != MPI_SUCCESS) return fail("MPI_Comm_dup", e);
+    MPI_Comm_set_errhandler(s.everybody, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(s.everybody, &s.rank);
+    MPI_Comm_size(s.everybody, &s.ranks);
+  }
+  *rank = static_cast<std::uint32_t>(s.rank);
+  *ranks = static_cast<std::uint32_t>(s.ranks);
+  return kWherryMpiOk;
+}
+
+__attribute__((visibility("default"))) int wherry_mpi_allgatherv(const void* mine, const std::uint64_t* sizes,
+                                                                 void* all, std::uint64_t timeout_ms) {
+  State& s = state();
+  if (s.broken) return fail("an earlier exchange came to no end");
+  s.counts.clear();
+  s.offsets.clear();
+  std::uint64_t total = 0;
+  for (int i = 0; i < s.ranks; ++i) {
+    s.counts.push_back(static_cast<int>(sizes[i]));
+    s.offsets.push_back(static_cast<int>(total));
+    total += sizes[i];
+    if (sizes[i] > INT_MAX || total > INT_MAX) return fail("the ranks exchange more than 2 GiB: that is no bootstrap");
+  }
+  const auto size = static_cast<std::size_t>(sizes[s.rank]);
+  s.mine.assign(static_cast<const char*>(mine), static_cast<const char*>(mine) + size);
+  s.all.resize(total);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (const int e = MPI_Iallgatherv(s.mine.data(), static_cast<int>(size), MPI_BYTE, s.all.data(), s.counts.data(),
+                                    s.offsets.data(), MPI_BYTE, s.everybody, &request);
+      e != MPI_SUCCESS) {
+    return fail("MPI_Iallgatherv", e);
+  }
+  const std::uint64_t begin = now_ms();
+  for (int done = 0;;) {
+    if (const int e = MPI_Test(&request, &done, MPI_STATUS_IGNORE); e != MPI_SUCCESS) return fail("MPI_Test", e);
+    if (done != 0) break;
+    if (now_ms() - begin >= timeout_ms) {
+      s.broken = true;
+      s.error = "not all ranks came to the exchange in time";
+      return kWherryMpiLate;
+    }
+    const timespec nap{0, 50'000};  // ranks may share a core
+    nanosleep(&nap, nullptr);
+  }
+  if (total != 0) std::memcpy(all, s.all.data(), total);
+  return kWherryMpiOk;
+}
+}
