@@ -106,9 +106,14 @@ struct Front {
   std::uint64_t sent = 0;
 };
 
-/// Handles the messages from `at` on for as long as their header is `header`; returns the first that is not handled.
-/// The first one lies before `limit` as a whole.
-using HandleRun = const std::byte* (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
+/// The first message that was not handled, or null: the first one is none of this handler's; and how many were.
+struct Handled {
+  const std::byte* next = nullptr;
+  std::uint64_t count = 0;
+};
+/// Handles the messages from `at` on for as long as they are for the same handler and rank as the first, whose header
+/// is `header` and which lies before `limit` as a whole.
+using HandleRun = Handled (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
 
 struct HandlerEntry {
   HandleRun run;
@@ -134,9 +139,10 @@ struct PlainEntry final : HandlerEntry {
     if constexpr (kSize != 0) std::memcpy(&value, at + 8, kSize);
     return value;
   }
-  static const std::byte* handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
+  static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
     auto& entry = *static_cast<PlainEntry*>(self);
-    if (header.size() != kSize) return nullptr;
+    if (header.size() != kSize) return {};
+    const std::byte* const start = at;
     do {
       if constexpr (!std::same_as<P, NoPrefetch>) {
         if (limit - at >= kAhead + static_cast<std::ptrdiff_t>(kStride) && Header::load(at + kAhead) == header)
@@ -145,7 +151,7 @@ struct PlainEntry final : HandlerEntry {
       entry.function(load(at));
       at += kStride;
     } while (limit - at >= static_cast<std::ptrdiff_t>(kStride) && Header::load(at) == header);
-    return at;
+    return {at, static_cast<std::uint64_t>(at - start) / kStride};
   }
   F function;
   [[no_unique_address]] P prefetch;
@@ -154,9 +160,18 @@ struct PlainEntry final : HandlerEntry {
 template <typename F>
 struct BytesEntry final : HandlerEntry {
   explicit BytesEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
-  static const std::byte* handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
-    static_cast<BytesEntry*>(self)->function(ByteView(at + 8, header.size()));
-    return at + header.stride();
+  static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
+    auto& entry = *static_cast<BytesEntry*>(self);
+    std::uint64_t count = 0;
+    const Header first = header;
+    do {
+      entry.function(ByteView(at + 8, header.size()));
+      at += header.stride();
+      ++count;
+      if (at == limit) break;
+      header = Header::load(at);
+    } while (header.same_way(first) && header.stride() <= static_cast<std::size_t>(limit - at));
+    return {at, count};
   }
   F function;
 };
@@ -164,11 +179,11 @@ struct BytesEntry final : HandlerEntry {
 template <typename T, typename F>
 struct CodedEntry final : HandlerEntry {
   explicit CodedEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
-  static const std::byte* handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
+  static Handled handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
     T value{};
-    if (!Codec<T>::read(ByteView(at + 8, header.size()), value)) return nullptr;
+    if (!Codec<T>::read(ByteView(at + 8, header.size()), value)) return {};
     static_cast<CodedEntry*>(self)->function(std::move(value));
-    return at + header.stride();
+    return {at + header.stride(), 1};
   }
   F function;
 };
@@ -240,7 +255,7 @@ class WHERRY_API Runtime {
     return send_plain(to, handler.id, message, detail::WhenFull::kWouldBlock);
   }
   [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
-    return send_bytes(to, handler.id, message, detail::WhenFull::kWouldBlock);
+    return send_view(to, handler.id, message, detail::WhenFull::kWouldBlock);
   }
   /// As try_send, but when the pipe is full it handles what has arrived (unless a handler calls it) and then keeps the
   /// message back, up to Options::backlog_bytes: kWouldBlock beyond.
@@ -249,7 +264,7 @@ class WHERRY_API Runtime {
     return send_plain(to, handler.id, message, detail::WhenFull::kAbsorb);
   }
   StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
-    return send_bytes(to, handler.id, message, detail::WhenFull::kAbsorb);
+    return send_view(to, handler.id, message, detail::WhenFull::kAbsorb);
   }
   template <Coded T>
   StatusCode send(Rank to, Handler<T> handler, const T& message) {
@@ -343,6 +358,22 @@ class WHERRY_API Runtime {
       }
     }
     return send_bytes(to, handler, ByteView(reinterpret_cast<const std::byte*>(&message), kSize), when_full);
+  }
+  StatusCode send_view(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept {
+    detail::Front& front = *front_;
+    if (to < front.ranks && message.size() <= kMaxMessageBytes) [[likely]] {
+      detail::LaneFront& lane = *front.lane_of[to];
+      std::byte* const at = lane.at;
+      const std::size_t stride = Header::stride_of(message.size());
+      if (static_cast<std::size_t>(lane.end - at) >= stride) [[likely]] {
+        Header::make(message.size(), handler, to).store(at);
+        if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
+        lane.at = at + stride;
+        ++front.sent;
+        return StatusCode::kOk;
+      }
+    }
+    return send_bytes(to, handler, message, when_full);
   }
   StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept;
   std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry);

@@ -39,6 +39,9 @@ struct Header {
   [[nodiscard]] constexpr std::size_t stride() const noexcept { return stride_of(size()); }
   static constexpr std::size_t stride_of(std::size_t size) noexcept { return 8 + ((size + 7) & ~std::size_t{7}); }
 
+  /// Whether handler and rank are the same; sizes may differ.
+  [[nodiscard]] constexpr bool same_way(Header other) const noexcept { return (word ^ other.word) >> 25 == 0; }
+
   friend constexpr bool operator==(Header, Header) noexcept = default;
 };
 static_assert(sizeof(Header) == 8);

@@ -14,6 +14,7 @@
 #include "base/cpu.hpp"
 #include "fabric/session_file.hpp"
 #include "move/service/move_service.hpp"
+#include "route/service/route_service.hpp"
 
 namespace wherry {
 namespace {
@@ -115,6 +116,12 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   move_options.streaming_copy_from = config.streaming_copy_from;
   move_options.sink_root = config.sink_root;
   a.services.push_back(std::make_unique<move::MoveService>(move_options, a.arena, a.catalogue));
+  route::RouteOptions route_options;
+  route_options.budget = config.route_budget;
+  route_options.threads = static_cast<std::uint32_t>(config.route_threads);
+  route_options.cores = cores;
+  route_options.interface = interface_of(a.listener.get());
+  a.services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/socket.hpp"
+#include "route/request.hpp"
 
 namespace wherry {
 namespace {
@@ -175,6 +176,10 @@ const std::vector<Setting>& settings() {
       BYTES("move.window", window, "bytes of gets in flight per offload"),
       BYTES("move.streaming_copy_from", streaming_copy_from,
             "mapped offloads from this size on use the better of two copies, found by trying"),
+      BYTES("route.buffer_budget", route_budget,
+            "memory for the buffers that messages between ranks are routed through"),
+      NUMBER("route.routing_threads", route_threads, 1, route::kMaxThreads,
+             "threads that route the messages of a job; all its agents must agree"),
   };
   return table;
 }

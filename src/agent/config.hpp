@@ -37,6 +37,9 @@ struct AgentConfig {
   std::uint64_t transfer_unit = std::uint64_t{4} << 20;
   std::uint64_t window = std::uint64_t{16} << 20;
   std::uint64_t streaming_copy_from = std::uint64_t{8} << 20;
+  // [route]
+  std::uint64_t route_budget = std::uint64_t{256} << 20;
+  std::uint64_t route_threads = 1;
 };
 
 /// "64MiB", "1GiB", "4096", "10MB" to bytes.

@@ -27,6 +27,7 @@ class EmbeddedProcess {
   ~EmbeddedProcess();
 
   [[nodiscard]] const std::string& session_file() const noexcept { return session_file_; }
+  [[nodiscard]] int pid() const noexcept { return pid_; }
 
  private:
   pid_t pid_ = -1;

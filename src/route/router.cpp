@@ -19,6 +19,12 @@ inline void copy_message(std::byte* to, const std::byte* from, std::size_t strid
 
 }  // namespace
 
+void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) {
+  lane.ring = RingWriter(inbox + shape.ring_at(input), shape.ring);
+  lane.bells = Bells(reinterpret_cast<std::uint64_t*>(inbox));
+  lane.bell = input;
+}
+
 Router::Router(std::size_t lanes, std::size_t inputs, Rank mine)
     : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), mine_(mine) {
   armed_.reserve(lanes);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "route/ring.hpp"
+#include "route/inbox.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::route {
@@ -31,6 +31,9 @@ struct Lane : detail::LaneFront {
   std::byte* flushed = nullptr;
   bool armed = false;  ///< listed in Router::armed_
 };
+
+/// Connects a lane with input `input` of an inbox that this process can write.
+void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input);
 
 /// The end of a way from a previous hop.
 struct Input {

@@ -22,9 +22,9 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
     : options_(options),
       wiring_(std::move(wiring)),
       router_(wiring_->router()),
-      handlers_(kFirstUser),
-      backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragment),
-      agreement_(wiring_->place().rank, wiring_->place().topology.ranks(), kReport, kVerdict,
+      handlers_(kFirstUserHandler),
+      backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
+      agreement_(wiring_->place().rank, wiring_->place().topology.ranks(), kReportHandler, kVerdictHandler,
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
@@ -61,7 +61,8 @@ std::string RuntimeCore::describe() const {
 
 std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry) {
   if (handlers_.size() == kMaxHandlers) {
-    fail({StatusCode::kResourceExhausted, fmt::format("a rank can have {} handlers", kMaxHandlers - kFirstUser)});
+    fail(
+        {StatusCode::kResourceExhausted, fmt::format("a rank can have {} handlers", kMaxHandlers - kFirstUserHandler)});
     return 0;
   }
   handlers_.push_back(std::move(entry));
@@ -88,7 +89,8 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
 
 StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept {
   if (!failure_) return failure_.code();
-  if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUser) return StatusCode::kInvalidArgument;
+  if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUserHandler)
+    return StatusCode::kInvalidArgument;
   const bool large = Header::stride_of(message.size()) > backlog_.whole();
   if (!large) {
     StatusCode code = put(to, handler, message);
@@ -131,8 +133,8 @@ void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noex
   std::memcpy(message.data(), &number, sizeof number);
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
   ++sent;  // an answer counts: who quiesces waits for it
-  if (Header::stride_of(message.size()) > backlog_.whole() || put(to, kReply, message) != StatusCode::kOk)
-    backlog_.add(to, kReply, message, true);
+  if (Header::stride_of(message.size()) > backlog_.whole() || put(to, kReplyHandler, message) != StatusCode::kOk)
+    backlog_.add(to, kReplyHandler, message, true);
 }
 
 // ---------------------------------------------------------------- receiving
@@ -155,7 +157,7 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
   std::memcpy(&head, message.data(), sizeof head);
   const ByteView bytes = message.subspan(sizeof head);
   if (head.source >= ranks || head.total > kMaxMessageBytes || bytes.empty() || head.offset > head.total ||
-      bytes.size() > head.total - head.offset || head.handler == kFragment)
+      bytes.size() > head.total - head.offset || head.handler == kFragmentHandler)
     return false;
   const std::uint64_t key = std::uint64_t{head.source} << 32 | head.number;
   Assembly& assembly = assemblies_[key];
@@ -175,25 +177,29 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
 
 const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept {
   const std::uint32_t id = header.handler();
-  if (id >= kFirstUser) {
+  if (id >= kFirstUserHandler) {
     if (id >= handlers_.size()) {
       fail({StatusCode::kProtocol,
             fmt::format("a message for handler {}, but this rank has registered {}: register the same handlers in the "
                         "same order on every rank before polling",
-                        id - kFirstUser, handlers_.size() - kFirstUser)});
+                        id - kFirstUserHandler, handlers_.size() - kFirstUserHandler)});
       return nullptr;
     }
     HandlerEntry& entry = *handlers_[id];
-    const std::byte* const next = entry.run(&entry, at, limit, header);
-    if (next != nullptr) handled_ += static_cast<std::uint64_t>(next - at) / header.stride();
-    return next;
+    const Handled handled = entry.run(&entry, at, limit, header);
+    handled_ += handled.count;
+    return handled.next;
   }
   const ByteView message(at + 8, header.size());
   bool good = false;
-  if (id == kFragment) good = on_fragment(message);
-  if (id == kReply) good = on_reply(message);
-  if (id == kReport) good = agreement_.on_report(message);
-  if (id == kVerdict) good = agreement_.on_verdict(message);
+  if (id == kFragmentHandler) good = on_fragment(message);
+  if (id == kReplyHandler) good = on_reply(message);
+  if (id == kReportHandler) good = agreement_.on_report(message);
+  if (id == kVerdictHandler) good = agreement_.on_verdict(message);
+  if (id == kAbortHandler) {
+    fail({StatusCode::kUnavailable, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
+    good = true;
+  }
   if (!good && agreement_.mismatch()) {
     fail({StatusCode::kFailedPrecondition,
           "ranks are in different collective calls (quiesce, reduce): all must make the same ones in the same order"});
@@ -207,7 +213,7 @@ const std::byte* RuntimeCore::handle(const std::byte* at, const std::byte* limit
     const Header header = Header::load(at);
     if (header.to() != me) return at;
     if (header.stride() > static_cast<std::size_t>(limit - at)) return nullptr;
-    if (take_ != nullptr && header.handler() >= kFirstUser) {
+    if (take_ != nullptr && header.handler() >= kFirstUserHandler) {
       at = hand_over(at, limit);
       continue;
     }
@@ -222,7 +228,7 @@ const std::byte* RuntimeCore::hand_over(const std::byte* at, const std::byte* li
   const std::byte* end = at;
   while (end != limit) {
     const Header header = Header::load(end);
-    if (header.to() != place().rank || header.handler() < kFirstUser ||
+    if (header.to() != place().rank || header.handler() < kFirstUserHandler ||
         header.stride() > static_cast<std::size_t>(limit - end))
       break;
     end += header.stride();

@@ -14,13 +14,11 @@
 #include "route/client/agreement.hpp"
 #include "route/client/backlog.hpp"
 #include "route/client/wiring.hpp"
+#include "route/internal.hpp"
 #include "route/router.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::route::detail {
-
-/// Handlers of the library's own. Their messages are not counted.
-enum Internal : std::uint32_t { kFragment = 1, kReport, kVerdict, kReply, kFirstUser = 16 };
 
 class RuntimeCore : public Front {
  public:

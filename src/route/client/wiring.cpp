@@ -7,6 +7,10 @@
 
 namespace wherry::route {
 
+namespace {
+
+/// The router of a rank whose messages no agent routes: a lane to each of hops(), an input for each of sources(). The
+/// inputs lie in `inbox`; the lanes' rings are still to be set.
 std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, InboxShape shape, std::byte* inbox) {
   const Topology::Hops hops = topology.hops(rank);
   auto router = std::make_unique<Router>(hops.next.size(), shape.inputs, rank);
@@ -15,14 +19,6 @@ std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, Inbox
     router->inputs()[i].ring = RingReader(inbox + shape.ring_at(i), shape.ring);
   return router;
 }
-
-void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) {
-  lane.ring = RingWriter(inbox + shape.ring_at(input), shape.ring);
-  lane.bells = Bells(reinterpret_cast<std::uint64_t*>(inbox));
-  lane.bell = input;
-}
-
-namespace {
 
 struct FreeAligned {
   void operator()(std::byte* memory) const noexcept { ::operator delete(memory, std::align_val_t(4096)); }
@@ -35,7 +31,8 @@ class ThreadWiring final : public Wiring {
       : Wiring(std::move(place)), inboxes_(std::move(inboxes)) {
     const Topology& topology = place_.topology;
     const Topology::Hops hops = topology.hops(place_.rank);
-    router_ = inline_router(topology, place_.rank, shapes[place_.rank], inboxes_[place_.rank]->get());
+    own_ = inline_router(topology, place_.rank, shapes[place_.rank], inboxes_[place_.rank]->get());
+    router_ = own_.get();
     for (std::size_t i = 0; i < hops.next.size(); ++i) {
       const Rank next = hops.next[i];
       const std::vector<Rank> sources = topology.sources(next);
@@ -50,6 +47,7 @@ class ThreadWiring final : public Wiring {
 
  private:
   std::vector<std::shared_ptr<Inbox>> inboxes_;
+  std::unique_ptr<Router> own_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "route/inbox.hpp"
 #include "route/router.hpp"
 #include "route/topology.hpp"
@@ -34,15 +35,13 @@ class Wiring {
  protected:
   explicit Wiring(Place place) : place_(std::move(place)) {}
   Place place_;
-  std::unique_ptr<Router> router_;
+  Router* router_ = nullptr;  ///< lives as long as the wiring
 };
 
-/// The router of a rank whose messages no agent routes: a lane to each of hops(), an input for each of sources(). The
-/// inputs lie in `inbox`; the lanes' rings are still to be set.
-std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, InboxShape shape, std::byte* inbox);
-/// Connects lane `lane` with input `input` of an inbox that this process can write.
-void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input);
-
+class Bootstrap;
+/// Ranks that are processes: the job that `bootstrap` found. Collective.
+Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,
+                                               const Deadline& deadline);
 /// Ranks that are threads of one process, or one rank alone: memory that all of them have anyway. Element i belongs to
 /// rank i. `node_of_rank` as in Topology.
 std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_t>& node_of_rank, RingShape shape);

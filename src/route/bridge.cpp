@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/bridge.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace wherry::route {
+
+void BridgeOut::FreeAligned::operator()(std::byte* memory) const noexcept {
+  ::operator delete(memory, std::align_val_t(4096));
+}
+
+BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input)
+    : endpoint_(std::move(endpoint)),
+      head_{.secret = secret, .kind = BridgeHead::Kind::kBytes, .index = input},
+      credits_(shape.buffers) {
+  const InboxShape inbox{1, shape};
+  memory_.reset(static_cast<std::byte*>(::operator new(inbox.bytes(), std::align_val_t(4096))));
+  std::memset(memory_.get(), 0, inbox.bytes());
+  ring_ = RingReader(memory_.get() + inbox.ring_at(0), shape);
+  for (std::uint32_t i = 0; i < shape.buffers; ++i) {
+    transfers_.push_back(std::make_unique<Transfer>());
+    transfers_.back()->bytes.reserve(sizeof head_ + shape.buffer_bytes);
+  }
+}
+
+bool BridgeOut::progress() noexcept {
+  bool worked = false;
+  for (auto& transfer : transfers_) {
+    if (credits_ == 0 || !status_) return worked;
+    if (transfer->done.pending() != 0) continue;
+    if (transfer->done.error() != nullptr) {
+      status_ = {StatusCode::kUnavailable, std::string("messages were lost on the way: ") + transfer->done.error()};
+      return worked;
+    }
+    const RingReader::Part part = ring_.peek();
+    if (part.malformed || part.empty()) return worked;
+    const auto bytes = static_cast<std::size_t>(part.to - part.from);
+    transfer->bytes.resize(sizeof head_ + bytes);
+    std::memcpy(transfer->bytes.data(), &head_, sizeof head_);
+    std::memcpy(transfer->bytes.data() + sizeof head_, part.from, bytes);
+    ring_.advance(bytes);
+    --credits_;
+    worked = true;
+    status_ = endpoint_.send(kBridgeMessage, transfer->bytes, transfer->done);
+  }
+  return worked;
+}
+
+BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint,
+                   std::uint64_t secret, std::uint32_t lane)
+    : ring_(inbox + shape.ring_at(input), shape.ring),
+      bells_(reinterpret_cast<std::uint64_t*>(inbox)),
+      input_(input),
+      endpoint_(std::move(endpoint)),
+      credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane} {}
+
+bool BridgeIn::write(ByteView bytes) noexcept {
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  if (start_ != nullptr && ring_.shape().buffer_bytes - used_ < size) {
+    ring_.close(used_);
+    start_ = nullptr;
+  }
+  if (start_ == nullptr) {
+    start_ = ring_.try_open();
+    used_ = 0;
+    if (start_ == nullptr) return false;
+  }
+  std::memcpy(start_ + used_, bytes.data(), size);
+  used_ += size;
+  ring_.publish(used_);
+  bells_.ring(input_);
+  ++owed_;
+  return true;
+}
+
+bool BridgeIn::receive(ByteView bytes) {
+  if (bytes.empty() || bytes.size() > ring_.shape().buffer_bytes || bytes.size() % 8 != 0) return false;
+  if (waiting_.empty() && write(bytes)) return true;
+  if (waiting_.size() == ring_.shape().buffers) return false;
+  waiting_.emplace_back(bytes.begin(), bytes.end());
+  return true;
+}
+
+bool BridgeIn::progress() noexcept {
+  bool worked = false;
+  while (!waiting_.empty() && write(waiting_.front())) {
+    waiting_.pop_front();
+    worked = true;
+  }
+  if (owed_ != 0 && credit_sent_.pending() == 0 && status_) {
+    if (credit_sent_.error() != nullptr) {
+      status_ = {StatusCode::kUnavailable, std::string("the sender cannot be reached: ") + credit_sent_.error()};
+      return worked;
+    }
+    credit_.credits = owed_;
+    owed_ = 0;
+    status_ = endpoint_.send(kBridgeMessage, std::as_bytes(std::span(&credit_, 1)), credit_sent_);
+    worked = true;
+  }
+  return worked;
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes to processes whose memory cannot be mapped: what is written into the lane's ring, which lies here, is sent over
+// the network and written into the ring of an input there. The receiver gives a credit back for each transfer that it
+// has room for, so that what is under way never exceeds the buffers of one lane. Every transfer holds whole messages:
+// their order does not matter.
+//
+//   sender                                        receiver
+//   Lane -> ring (here) -> BridgeOut  -- bytes -> BridgeIn -> ring (there) -> Input
+//                                     <- credits --
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "route/inbox.hpp"
+
+namespace wherry::route {
+
+/// Ahead of everything that crosses a bridge.
+struct BridgeHead {
+  std::uint64_t secret = 0;  ///< the receiver's, from its card
+  enum class Kind : std::uint32_t { kBytes, kCredits } kind = Kind::kBytes;
+  std::uint32_t index = 0;    ///< kBytes: the input; kCredits: the lane
+  std::uint32_t credits = 0;  ///< kCredits: how many
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(BridgeHead) == 24);
+/// The active message that all of it travels as.
+inline constexpr unsigned kBridgeMessage = 31;
+
+class BridgeOut {
+ public:
+  /// `secret` and `input` are the receiver's.
+  BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input);
+  [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }  ///< an inbox of one input
+  void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
+  /// Sends what has been written, as far as credits go.
+  bool progress() noexcept;
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  struct Transfer {
+    Bytes bytes;
+    fabric::Completion done;
+  };
+  struct FreeAligned {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  std::unique_ptr<std::byte, FreeAligned> memory_;
+  RingReader ring_;
+  fabric::Endpoint endpoint_;
+  BridgeHead head_;
+  std::uint32_t credits_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;
+  Status status_;
+};
+
+class BridgeIn {
+ public:
+  /// `inbox`: of this process; `secret` and `lane` are the sender's.
+  BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint, std::uint64_t secret,
+           std::uint32_t lane);
+  /// What came over. False: more than the credits allowed, or not what fits a buffer.
+  [[nodiscard]] bool receive(ByteView bytes);
+  /// Moves what waits into the ring and gives credits back.
+  bool progress() noexcept;
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  bool write(ByteView bytes) noexcept;
+  RingWriter ring_;
+  Bells bells_;
+  std::uint32_t input_;
+  std::byte* start_ = nullptr;
+  std::uint32_t used_ = 0;
+  std::deque<Bytes> waiting_;
+  std::uint32_t owed_ = 0;
+  fabric::Endpoint endpoint_;
+  BridgeHead credit_;
+  fabric::Completion credit_sent_;
+  Status status_;
+};
+
+}  // namespace wherry::route

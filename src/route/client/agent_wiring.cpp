@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks whose messages an agent routes: each has one lane, to the agent of its node, and hears from that agent only.
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "fabric/client_session.hpp"
+#include "route/client/introduction.hpp"
+#include "route/layout.hpp"
+#include "route/post.hpp"
+#include "route/request.hpp"
+
+namespace wherry::route {
+namespace {
+
+class AgentWiring final : public Wiring {
+ public:
+  AgentWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<fabric::ClientSession> session,
+              std::unique_ptr<Post> post)
+      : Wiring(std::move(place)),
+        bootstrap_(std::move(bootstrap)),
+        session_(std::move(session)),
+        post_(std::move(post)) {
+    router_ = &post_->router();
+  }
+  ~AgentWiring() override {
+    Writer out;
+    out.put(bootstrap_->job());
+    // An agent that is gone needs no farewell.
+    if (const auto left = session_->request("route", "leave", out.bytes()); !left)
+      spdlog::debug("route: {}", left.status().message());
+  }
+  bool progress() noexcept override { return post_->progress(); }
+  Status health() noexcept override {
+    if (Status s = session_->health(); !s)
+      return {s.code(), fmt::format("the agent of node {}: {}", place_.topology.node_of(place_.rank), s.message())};
+    const Status post = post_->health();
+    return post ? bootstrap_->health() : post;
+  }
+  [[nodiscard]] std::string transport() const override { return post_->transport(); }
+
+ private:
+  std::unique_ptr<Bootstrap> bootstrap_;
+  std::unique_ptr<fabric::ClientSession> session_;
+  std::unique_ptr<Post> post_;
+};
+
+Result<std::unique_ptr<fabric::ClientSession>> open_session(const Introduction& mine, Rank rank,
+                                                            const Deadline& deadline) {
+  SessionOptions options;
+  options.name = fmt::format("rank {}", rank);
+  options.max_tickets = 1;
+  options.connect_timeout = std::chrono::milliseconds(deadline.left_ms(3'600'000));
+  const char* agent = std::getenv("WHERRY_AGENT");
+  options.agent = agent != nullptr && *agent != 0 ? agent : default_session_file();
+  auto session = fabric::ClientSession::open(options);
+  if (session) return session;
+  return Status(
+      session.status().code(),
+      fmt::format("placement {} needs an agent on every node (`wherry run` starts them; or start one a node with "
+                  "`wherry agent start` and let WHERRY_AGENT name its session file): {}",
+                  to_string(mine.placement), session.status().message()));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std::vector<Introduction>& all,
+                                            std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
+  const Rank me = bootstrap->rank();
+  Place place{me, topology_of(all), mine.placement};
+  const Topology& topology = place.topology;
+  auto session = open_session(mine, me, deadline);
+  if (!session) return session.status();
+  auto hello = (*session)->request("route", "hello", {});
+  if (!hello) return hello.status();
+  Reader reader(*hello);
+  const auto threads = reader.get<std::uint32_t>();
+  if (!reader.at_end() || threads == 0 || threads > kMaxThreads)
+    return Status(StatusCode::kProtocol, "the agent's answer to hello makes no sense");
+  const AgentLayout layout{topology, mine.node, threads};
+
+  Post::Options options;
+  options.mine = me;
+  options.lanes = 1;
+  options.inbox = {layout.rank_inputs(), mine.shape};
+  options.network = (*session)->context().transport() != Transport::kShm;
+  options.transport = options.network ? (*session)->context().transport() : Transport::kAuto;
+  auto post = Post::create(options);
+  if (!post) return post.status();
+
+  JoinRequest join;
+  join.job = bootstrap->job();
+  join.rank = me;
+  for (const Introduction& rank : all) join.node_of_rank.push_back(rank.node);
+  join.shape = mine.shape;
+  join.memory_between_nodes = mine.memory_between_nodes;
+  join.network = options.network ||
+                 !std::ranges::all_of(all, [&](const Introduction& other) { return reached_by_memory(mine, other); });
+  join.transport = options.network ? options.transport : mine.network;
+  join.card = (*post)->card();
+  auto joined = (*session)->request("route", "join", encode(join));
+  if (!joined) return joined.status();
+  auto agent = decode_cards(*joined);
+  if (!agent) return agent.status();
+  if (agent->size() != threads) return Status(StatusCode::kProtocol, "the agent has other threads than it said");
+
+  const std::uint32_t position = topology.place_of(me);
+  const std::uint32_t thread = layout.thread_of(position);
+  const bool mapped = (*post)->shares_memory((*agent)[thread]);
+  if (Status s = (*post)->connect(0, (*agent)[thread], layout.input_of_rank(position), mapped); !s)
+    return Status(s.code(), fmt::format("rank {} cannot reach its agent: {}", me, s.message()));
+  for (std::uint32_t i = 0; i < threads && !mapped; ++i) {
+    if (Status s = (*post)->expect(i, (*agent)[i], layout.lane_to_rank(position)); !s)
+      return Status(s.code(), fmt::format("rank {} cannot hear its agent: {}", me, s.message()));
+  }
+  (*post)->router().set_table(std::vector<std::uint32_t>(topology.ranks(), 0));
+
+  auto gathered = bootstrap->exchange(*joined, deadline);
+  if (!gathered) return gathered.status();
+  if (position == 0) {
+    ConnectRequest connect;
+    connect.job = join.job;
+    for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
+      auto cards = decode_cards((*gathered)[topology.on_node(node).front()]);
+      if (!cards) return cards.status();
+      connect.agents.push_back(*std::move(cards));
+    }
+    if (auto connected = (*session)->request("route", "connect", encode(connect)); !connected)
+      return connected.status();
+  }
+  if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
+  return std::unique_ptr<Wiring>(
+      std::make_unique<AgentWiring>(std::move(place), std::move(bootstrap), *std::move(session), *std::move(post)));
+}
+
+}  // namespace wherry::route

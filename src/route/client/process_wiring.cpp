@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are processes and route for themselves: every rank tells every other who it is and where its inbox lies,
+// connects to its next hops, and waits until all have done so.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "route/client/bootstrap.hpp"
+#include "route/client/introduction.hpp"
+#include "route/client/wiring.hpp"
+#include "route/post.hpp"
+
+namespace wherry::route {
+namespace {
+
+class InlineWiring final : public Wiring {
+ public:
+  InlineWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<Post> post)
+      : Wiring(std::move(place)), bootstrap_(std::move(bootstrap)), post_(std::move(post)) {
+    router_ = &post_->router();
+  }
+  bool progress() noexcept override { return post_->progress(); }
+  Status health() noexcept override {
+    const Status post = post_->health();
+    return post ? bootstrap_->health() : post;
+  }
+  [[nodiscard]] std::string transport() const override { return post_->transport(); }
+
+ private:
+  std::unique_ptr<Bootstrap> bootstrap_;
+  std::unique_ptr<Post> post_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std::vector<Introduction>& all,
+                                            std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
+  const Rank me = bootstrap->rank();
+  Place place{me, topology_of(all), mine.placement};
+  const Topology& topology = place.topology;
+  const Topology::Hops hops = topology.hops(me);
+  const std::vector<Rank> sources = topology.sources(me);
+
+  const auto mapped = [&](Rank other) { return reached_by_memory(mine, all[other]); };
+  Post::Options options;
+  options.mine = me;
+  options.lanes = hops.next.size();
+  options.inbox = {static_cast<std::uint32_t>(sources.size()), mine.shape};
+  options.network = !std::ranges::all_of(hops.next, mapped) || !std::ranges::all_of(sources, mapped);
+  options.transport = mine.network;
+  auto post = Post::create(options);
+  if (!post) return post.status();
+
+  Writer out;
+  encode((*post)->card(), out);
+  auto gathered = bootstrap->exchange(out.bytes(), deadline);
+  if (!gathered) return gathered.status();
+  std::vector<Card> cards;
+  for (const Bytes& bytes : *gathered) {
+    Reader in(bytes);
+    auto card = decode_card(in);
+    if (!card) return card.status();
+    cards.push_back(*std::move(card));
+  }
+  const auto position = [](const std::vector<Rank>& ranks, Rank rank) {
+    return static_cast<std::uint32_t>(std::ranges::find(ranks, rank) - ranks.begin());
+  };
+  for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane) {
+    const Rank next = hops.next[lane];
+    if (Status s = (*post)->connect(lane, cards[next], position(topology.sources(next), me), mapped(next)); !s)
+      return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, next, s.message()));
+  }
+  for (std::uint32_t input = 0; input < sources.size(); ++input) {
+    const Rank source = sources[input];
+    if (mapped(source)) continue;
+    if (Status s = (*post)->expect(input, cards[source], position(topology.hops(source).next, me)); !s)
+      return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, source, s.message()));
+  }
+  (*post)->router().set_table(hops.lane_of_rank);
+  if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
+  return std::unique_ptr<Wiring>(
+      std::make_unique<InlineWiring>(std::move(place), std::move(bootstrap), *std::move(post)));
+}
+
+Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,
+                                               const Deadline& deadline) {
+  auto mine = introduce(options, *bootstrap);
+  if (!mine) return mine.status();
+  auto gathered = bootstrap->exchange(encode(*mine), deadline);
+  if (!gathered) return gathered.status();
+  auto all = agree(*mine, bootstrap->rank(), *gathered);
+  if (!all) return all.status();
+  if (mine->placement != Placement::kInline) return wire_agents(*mine, *all, std::move(bootstrap), deadline);
+  return wire_inline(*mine, *all, std::move(bootstrap), deadline);
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/client/introduction.hpp"
+#include "route/client/runtime_core.hpp"
+
+namespace wherry::route {
+
+Result<Runtime> Runtime::start(const Options& options) {
+  const Deadline deadline(options.start_timeout);
+  auto bootstrap = find_bootstrap(deadline);
+  if (!bootstrap) return bootstrap.status();
+  if (*bootstrap != nullptr) {
+    auto wiring = wire_processes(options, *std::move(bootstrap), deadline);
+    if (!wiring) return wiring.status();
+    return Runtime(std::make_unique<detail::RuntimeCore>(options, *std::move(wiring)));
+  }
+  auto shape = resolve_shape(options);
+  if (!shape) return shape.status();
+  return Runtime(std::make_unique<detail::RuntimeCore>(options, std::move(wire_threads({0}, *shape).front())));
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/post.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/cpu.hpp"
+
+namespace wherry::route {
+
+Result<std::unique_ptr<Post>> Post::create(const Options& options) {
+  auto post = std::unique_ptr<Post>(new Post);
+  auto shm = fabric::Context::create(Transport::kShm);
+  if (!shm) return shm.status();
+  post->shm_ = *std::move(shm);
+  auto worker = fabric::Worker::create(post->shm_);
+  if (!worker) return worker.status();
+  post->shm_worker_ = *std::move(worker);
+  auto inbox = post->shm_->allocate(options.inbox.bytes());
+  if (!inbox) return inbox.status();
+  post->inbox_memory_ = *std::move(inbox);
+  post->inbox_ = post->inbox_memory_.data();
+  Card& card = post->card_;
+  card.host = host_identity();
+  card.pid = static_cast<std::uint32_t>(getpid());
+  card.inbox = options.inbox;
+  card.key.base = reinterpret_cast<std::uint64_t>(post->inbox_);
+  card.key.size = options.inbox.bytes();
+  if (Status s = post->inbox_memory_.pack_key(card.key.key); !s) return s;
+  card.shm_address = post->shm_worker_->address();
+  card.secret = fabric::random_u64();
+
+  if (options.network) {
+    auto net = fabric::Context::create(options.transport, options.interface);
+    if (!net) return net.status();
+    post->net_ = *std::move(net);
+    auto net_worker = fabric::Worker::create(post->net_);
+    if (!net_worker) return net_worker.status();
+    post->net_worker_ = *std::move(net_worker);
+    if (Status s = post->net_worker_->on_message(kBridgeMessage, on_bridge, post.get()); !s) return s;
+    card.net_address = post->net_worker_->address();
+  }
+
+  post->router_ = std::make_unique<Router>(options.lanes, options.inbox.inputs, options.mine);
+  post->router_->set_bells(reinterpret_cast<std::uint64_t*>(post->inbox_));
+  for (std::size_t i = 0; i < options.inbox.inputs; ++i)
+    post->router_->inputs()[i].ring = RingReader(post->inbox_ + options.inbox.ring_at(i), options.inbox.ring);
+  post->out_.resize(options.lanes);
+  post->in_.resize(options.inbox.inputs);
+  return post;
+}
+
+Post::~Post() {
+  out_.clear();
+  in_.clear();
+  regions_.clear();
+  endpoints_.clear();
+}
+
+Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped) {
+  if (input >= next.inbox.inputs) return {StatusCode::kProtocol, "a next hop has no such input"};
+  if (mapped) {
+    auto endpoint = fabric::Endpoint::connect(*shm_worker_, next.shm_address);
+    if (!endpoint) return endpoint.status();
+    auto region = endpoint->unpack(next.key.key, next.key.base, next.key.size, static_cast<pid_t>(next.pid));
+    if (!region) return region.status();
+    std::byte* const inbox = region->mapped(next.key.base);
+    if (inbox == nullptr) {
+      return {StatusCode::kUnsupported,
+              "the memory of another process of this machine cannot be mapped: both must run as one user and see the "
+              "same /dev/shm"};
+    }
+    route::connect(router_->lanes()[lane], next.inbox, inbox, input);
+    endpoints_.push_back(*std::move(endpoint));
+    regions_.push_back(*std::move(region));
+    if (transport_.empty()) transport_ = "shared memory";
+    return {};
+  }
+  if (!net_worker_ || next.net_address.empty()) {
+    return {StatusCode::kUnsupported, "a next hop is on another machine, and one of the two has no network transport"};
+  }
+  auto endpoint = fabric::Endpoint::connect(*net_worker_, next.net_address);
+  if (!endpoint) return endpoint.status();
+  out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, *std::move(endpoint), next.secret, input);
+  route::connect(router_->lanes()[lane], {1, next.inbox.ring}, out_[lane]->inbox(), 0);
+  transport_ = std::string(to_string(net_->transport()));
+  return {};
+}
+
+Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane) {
+  if (!net_worker_ || source.net_address.empty())
+    return {StatusCode::kUnsupported, "messages are to come from another machine, but there is no network transport"};
+  auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address);
+  if (!endpoint) return endpoint.status();
+  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane);
+  return {};
+}
+
+void Post::on_bridge(void* self, ByteView data) { static_cast<Post*>(self)->receive(data); }
+
+void Post::receive(ByteView data) {
+  BridgeHead head;
+  if (data.size() < sizeof head) return;
+  std::memcpy(&head, data.data(), sizeof head);
+  if (head.secret != card_.secret) return;  // not for us: nobody's business
+  received_ = true;
+  if (head.kind == BridgeHead::Kind::kCredits) {
+    if (head.index < out_.size() && out_[head.index]) out_[head.index]->add_credits(head.credits);
+    return;
+  }
+  if (head.index < in_.size() && in_[head.index] && in_[head.index]->receive(data.subspan(sizeof head))) return;
+  if (status_) status_ = {StatusCode::kProtocol, "another process sent more, or other, than it may"};
+}
+
+bool Post::progress() noexcept {
+  if (!net_worker_) return false;
+  received_ = false;
+  bool worked = net_worker_->progress() != 0;
+  for (auto& in : in_) worked |= in && in->progress();
+  for (auto& out : out_) worked |= out && out->progress();
+  return worked || received_;
+}
+
+Status Post::health() const {
+  if (!status_) return status_;
+  for (const auto& in : in_) {
+    if (in && !in->status()) return in->status();
+  }
+  for (const auto& out : out_) {
+    if (out && !out->status()) return out->status();
+  }
+  return {};
+}
+
+std::string Post::transport() const { return transport_; }
+
+}  // namespace wherry::route

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process's, or a routing thread's, place in a job: its inbox, its router, and the ways to its next hops, mapped or
+// bridged. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "route/bridge.hpp"
+#include "route/card.hpp"
+#include "route/router.hpp"
+
+namespace wherry::route {
+
+class Post {
+ public:
+  struct Options {
+    Rank mine = Router::kNobody;  ///< as in Router
+    std::size_t lanes = 0;
+    InboxShape inbox;
+    bool network = false;                    ///< some hop is reached, or reaches us, over the network
+    Transport transport = Transport::kAuto;  ///< of the network
+    std::string interface;                   ///< that the network's transport uses; empty: any
+  };
+  static Result<std::unique_ptr<Post>> create(const Options& options);
+  ~Post();
+  Post(const Post&) = delete;
+  Post& operator=(const Post&) = delete;
+
+  [[nodiscard]] const Card& card() const noexcept { return card_; }
+  [[nodiscard]] Router& router() noexcept { return *router_; }
+  /// Whether `other` can write into our inbox, and we into its, without a network.
+  [[nodiscard]] bool shares_memory(const Card& other) const noexcept { return other.host == card_.host; }
+  /// Lane `lane` leads to input `input` of `next`; `mapped`: through its memory.
+  Status connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped);
+  /// What comes over the network for input `input` comes from lane `lane` of `source`.
+  Status expect(std::uint32_t input, const Card& source, std::uint32_t lane);
+  /// Network only; true if something happened.
+  bool progress() noexcept;
+  /// Ok, or the first failure of a bridge.
+  [[nodiscard]] Status health() const;
+  /// "posix/memory", "tcp/eth0"
+  [[nodiscard]] std::string transport() const;
+
+ private:
+  Post() = default;
+  static void on_bridge(void* self, ByteView data);
+  void receive(ByteView data);
+
+  // In the order of their making: endpoints go before their workers.
+  std::shared_ptr<fabric::Context> shm_, net_;
+  std::unique_ptr<fabric::Worker> shm_worker_, net_worker_;
+  fabric::Region inbox_memory_;
+  std::byte* inbox_ = nullptr;
+  std::vector<fabric::Endpoint> endpoints_;
+  std::vector<fabric::RemoteRegion> regions_;
+  std::vector<std::unique_ptr<BridgeOut>> out_;  ///< by lane; null: mapped
+  std::vector<std::unique_ptr<BridgeIn>> in_;    ///< by input; null: mapped
+  std::unique_ptr<Router> router_;
+  Card card_;
+  bool received_ = false;
+  std::string transport_;
+  Status status_;
+};
+
+}  // namespace wherry::route

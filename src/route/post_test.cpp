@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two posts in one process, through shared memory and over the network: what leaves one arrives at the other, once.
+#include "route/post.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/clock.hpp"
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Way {
+  bool mapped;
+  Transport transport;
+};
+
+class Posts : public testing::TestWithParam<Way> {
+ protected:
+  static constexpr RingShape kShape{4, 8192};
+  std::unique_ptr<Post> make(Rank mine) {
+    Post::Options options;
+    options.mine = mine;
+    options.lanes = 1;
+    options.inbox = {1, kShape};
+    options.network = !GetParam().mapped;
+    options.transport = GetParam().transport;
+    options.interface = "lo";
+    auto post = Post::create(options);
+    EXPECT_TRUE(post) << post.status().message();
+    return post ? *std::move(post) : nullptr;
+  }
+  /// a sends to b, and b to a.
+  void SetUp() override {
+    a = make(0), b = make(1);
+    ASSERT_TRUE(a && b);
+    for (const auto& [from, to] : {std::pair(a.get(), b.get()), std::pair(b.get(), a.get())}) {
+      const Status s = from->connect(0, to->card(), 0, GetParam().mapped);
+      ASSERT_TRUE(s) << s.message();
+      if (!GetParam().mapped) {
+        ASSERT_TRUE(to->expect(0, from->card(), 0));
+      }
+    }
+    a->router().set_table({0, 0});
+    b->router().set_table({0, 0});
+  }
+  std::unique_ptr<Post> a, b;
+};
+
+TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
+  std::mt19937_64 random(1);
+  constexpr std::uint64_t kMessages = 20'000;
+  std::uint64_t sent = 0, received = 0, sum_sent = 0, sum_received = 0;
+  const Deadline deadline(60s);
+  while (received < kMessages && !deadline.passed()) {
+    for (int i = 0; i < 50 && sent < kMessages; ++i) {
+      const std::size_t size = 8 + random() % 2000;
+      const Header header = Header::make(size, 20, 1);
+      Lane& lane = a->router().lane_of(1);
+      std::byte* const at = a->router().room(lane, header.stride());
+      if (at == nullptr) break;
+      header.store(at);
+      std::memset(at + 8, static_cast<int>(sent & 0xff), header.stride() - 8);
+      std::memcpy(at + 8, &sent, 8);
+      lane.at += header.stride();
+      sum_sent += sent * size;
+      ++sent;
+    }
+    if (random() % 4 == 0) a->router().flush(Flush::kExplicit);
+    a->progress();
+    b->progress();
+    if (random() % 3 != 0) continue;  // the reader is busy elsewhere
+    b->router().each_input([&](Input& input) {
+      const RingReader::Part part = input.ring.peek();
+      ASSERT_FALSE(part.malformed);
+      for (const std::byte* at = part.from; at != part.to; at += Header::load(at).stride()) {
+        const Header header = Header::load(at);
+        ASSERT_EQ(header.to(), 1u);
+        std::uint64_t number = 0;
+        std::memcpy(&number, at + 8, 8);
+        if (header.size() > 8) {
+          ASSERT_EQ(static_cast<std::uint8_t>(at[16]), number & 0xff);
+        }
+        sum_received += number * header.size();
+        ++received;
+      }
+      input.ring.advance(static_cast<std::size_t>(part.to - part.from));
+      input.waiting = true;
+    });
+  }
+  EXPECT_EQ(received, kMessages);
+  EXPECT_EQ(sum_received, sum_sent);
+  EXPECT_TRUE(a->health() && b->health());
+}
+
+TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
+  std::uint64_t sent = 0;
+  for (int round = 0; round < 2000; ++round) {
+    while (true) {
+      Lane& lane = a->router().lane_of(1);
+      const Header header = Header::make(1000, 20, 1);
+      std::byte* const at = a->router().room(lane, header.stride());
+      if (at == nullptr) break;
+      header.store(at);
+      lane.at += header.stride();
+      ++sent;
+    }
+    a->progress();
+    b->progress();
+  }
+  // The lane's ring, and what credits let over the bridge: the ring there and what waits before it.
+  const std::uint64_t buffers = GetParam().mapped ? kShape.buffers : 3 * kShape.buffers;
+  EXPECT_LE(sent, buffers * (kShape.buffer_bytes / 1008));
+  EXPECT_GE(sent, kShape.buffers * (kShape.buffer_bytes / 1008));
+  EXPECT_TRUE(a->health() && b->health());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Posts, testing::Values(Way{true, Transport::kAuto}, Way{false, Transport::kTcp}),
+                         [](const auto& way) { return way.param.mapped ? "mapped" : "tcp"; });
+
+}  // namespace
+}  // namespace wherry::route

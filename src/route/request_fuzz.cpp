@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks ask of their agent: the first byte chooses the request. What decodes must encode to what decodes again.
+#include <cstdint>
+
+#include "route/request.hpp"
+
+using namespace wherry;
+using namespace wherry::route;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const ByteView bytes(reinterpret_cast<const std::byte*>(data + 1), size - 1);
+  switch (data[0] % 3) {
+    case 0:
+      if (const auto request = decode_join(bytes); request && !decode_join(encode(*request))) __builtin_trap();
+      break;
+    case 1:
+      if (const auto request = decode_connect(bytes); request && !decode_connect(encode(*request))) __builtin_trap();
+      break;
+    default:
+      if (const auto cards = decode_cards(bytes); cards && !decode_cards(encode(*cards))) __builtin_trap();
+  }
+  return 0;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// An inbox that holds whatever bytes: the ring's words, then its buffers, then what a kernel makes of it.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "route/router.hpp"
+
+using namespace wherry::route;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr RingShape kShape{2, 1024};
+  constexpr InboxShape kInbox{1, kShape};
+  const auto aligned = [](std::size_t bytes) {
+    return std::unique_ptr<std::byte[], void (*)(std::byte*)>(
+        static_cast<std::byte*>(::operator new(bytes, std::align_val_t(64))),
+        [](std::byte* memory) { ::operator delete(memory, std::align_val_t(64)); });
+  };
+  // Exactly as large as it must be, so that AddressSanitizer sees the first byte beyond.
+  const auto inbox = aligned(kInbox.bytes()), next = aligned(kInbox.bytes());
+  std::memset(inbox.get(), 0, kInbox.bytes());
+  std::memset(next.get(), 0, kInbox.bytes());
+  Router router(1, 1, 3);
+  router.set_bells(reinterpret_cast<std::uint64_t*>(inbox.get()));
+  router.inputs()[0].ring = RingReader(inbox.get() + kInbox.ring_at(0), kShape);
+  connect(router.lanes()[0], kInbox, next.get(), 0);
+  router.set_table({0, 0, 0, 0});
+  RingReader reader(next.get() + kInbox.ring_at(0), kShape);
+
+  // The writer rewrites its memory between rounds: the input is cut into pieces, each laid over the start of it.
+  const std::size_t piece = kInbox.bytes() - kInbox.ring_at(0);
+  for (int round = 0; round < 8 && size != 0; ++round) {
+    const std::size_t bytes = std::min(size, piece);
+    // Not the reader's word: that is ours.
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (i < 64 || i >= 68) inbox[kInbox.ring_at(0) + i] = static_cast<std::byte>(data[i]);
+    }
+    data += bytes;
+    size -= bytes;
+    Input& input = router.inputs()[0];
+    for (int i = 0; i < 4; ++i) {
+      const RingReader::Part part = input.ring.peek();
+      if (part.malformed) return 0;
+      const Router::Stop stop = router.forward(part.from, part.to);
+      if (stop.at < part.from || stop.at > part.to) __builtin_trap();
+      input.ring.advance(static_cast<std::size_t>(stop.at - part.from));
+      if (stop.why == Router::Stop::Why::kMalformed) return 0;
+      if (stop.why == Router::Stop::Why::kMine) {
+        const std::size_t stride = Header::load(stop.at).stride();
+        if (stride > static_cast<std::size_t>(part.to - stop.at)) __builtin_trap();
+        input.ring.advance(stride);
+      }
+      router.flush(Flush::kExplicit);
+      // What came out must be whole messages again.
+      const RingReader::Part out = reader.peek();
+      if (out.malformed) __builtin_trap();
+      for (const std::byte* at = out.from; at != out.to;) {
+        const std::size_t stride = Header::load(at).stride();
+        if (stride > static_cast<std::size_t>(out.to - at)) __builtin_trap();
+        at += stride;
+      }
+      reader.advance(static_cast<std::size_t>(out.to - out.from));
+    }
+  }
+  return 0;
+}

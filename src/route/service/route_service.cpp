@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/service/route_service.hpp"
+
+#include <fmt/core.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "route/internal.hpp"
+
+namespace wherry::route {
+namespace {
+
+void add(RouterCounts& sum, const RouterCounts& more) {
+  sum.bytes_out += more.bytes_out;
+  sum.bytes_in += more.bytes_in;
+  sum.forwarded_bytes += more.forwarded_bytes;
+  sum.forwarded += more.forwarded;
+  sum.transfers += more.transfers;
+  sum.blocked += more.blocked;
+  for (std::size_t i = 0; i < std::size(sum.flushes); ++i) sum.flushes[i] += more.flushes[i];
+}
+
+constexpr int kLastRounds = 10'000;     // of a job whose ranks have left
+constexpr unsigned kCheckEvery = 1024;  // rounds between looks at what went wrong
+
+}  // namespace
+
+RouteService::RouteService(RouteOptions options) : options_(std::move(options)) {}
+RouteService::~RouteService() = default;
+
+void RouteService::on_session_start(fabric::Peer&) {}
+void RouteService::on_message(fabric::Peer&, ByteView) {}
+
+void RouteService::on_session_end(fabric::Peer& peer) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto [id, job] = std::pair(it->first, it->second.get());
+    ++it;  // leave() may end the job
+    const auto present = job->present.find(peer.id());
+    if (present == job->present.end()) continue;
+    const std::string why = fmt::format("rank {} ({}, pid {}) has died", present->second, peer.name(), peer.pid());
+    spdlog::warn("route: {}; its job ends", why);
+    abort(*job, why);
+    leave(*job, id, peer.id());
+  }
+}
+
+Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+  if (method == "hello") {
+    Writer out;
+    out.put(options_.threads);
+    return std::move(out).take();
+  }
+  if (method == "join") {
+    auto request = decode_join(payload);
+    if (!request) return request.status();
+    return join(peer, *request);
+  }
+  if (method == "connect") {
+    auto request = decode_connect(payload);
+    if (!request) return request.status();
+    if (Status s = connect(peer, *request); !s) return s;
+    return Bytes();
+  }
+  if (method == "leave") {
+    Reader in(payload);
+    const auto id = in.get<std::uint64_t>();
+    const auto it = jobs_.find(id);
+    if (!in.at_end() || it == jobs_.end() || !it->second->present.contains(peer.id()))
+      return Status(StatusCode::kNotFound, "this session is in no such job");
+    leave(*it->second, id, peer.id());
+    return Bytes();
+  }
+  return Status(StatusCode::kUnsupported, fmt::format("route has no method '{}'", method));
+}
+
+Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
+  if (const auto it = jobs_.find(request.job); it != jobs_.end()) {
+    Job& job = *it->second;
+    if (job.topology.ranks() != request.node_of_rank.size() || job.shape != request.shape ||
+        job.node != request.node_of_rank[request.rank]) {
+      return Status(StatusCode::kFailedPrecondition,
+                    fmt::format("rank {} describes its job otherwise than the ranks before it: an agent serves the "
+                                "ranks of one node",
+                                request.rank));
+    }
+    return &job;
+  }
+  if (draining_) return Status(StatusCode::kUnavailable, "the agent is shutting down");
+  auto job = std::make_unique<Job>();
+  job->topology = Topology(request.node_of_rank);
+  job->node = request.node_of_rank[request.rank];
+  job->shape = request.shape;
+  job->memory_between_nodes = request.memory_between_nodes;
+  const AgentLayout layout{job->topology, job->node, options_.threads};
+  for (std::uint32_t thread = 0; thread < options_.threads; ++thread)
+    job->bytes += InboxShape{std::max(layout.inputs(thread), 1U), request.shape}.bytes();
+  if (used_ + job->bytes > options_.budget) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("the buffers of this job take {} bytes; of the agent's {} (route.budget) {} are in use. "
+                              "Fewer or smaller buffers would fit",
+                              job->bytes, options_.budget, used_));
+  }
+  for (std::uint32_t thread = 0; thread < options_.threads; ++thread) {
+    Post::Options options;
+    options.lanes = layout.lanes();
+    options.inbox = {std::max(layout.inputs(thread), 1U), request.shape};
+    options.network = request.network;
+    options.transport = request.transport;
+    options.interface = options_.interface;
+    auto post = Post::create(options);
+    if (!post) return post.status();
+    std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
+    for (Rank rank = 0; rank < job->topology.ranks(); ++rank) {
+      const std::uint32_t node = job->topology.node_of(rank);
+      lane_of_rank[rank] =
+          node == job->node ? layout.lane_to_rank(job->topology.place_of(rank)) : layout.lane_to_node(node);
+    }
+    (*post)->router().set_table(lane_of_rank);
+    job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
+  }
+  used_ += job->bytes;
+  return jobs_.emplace(request.job, std::move(job)).first->second.get();
+}
+
+Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
+  auto found = job_for(request);
+  if (!found) return found.status();
+  Job& job = **found;
+  if (job.joined.contains(request.rank) || job.connected) {
+    return Status(StatusCode::kAlreadyExists, fmt::format("rank {} of this job has joined already", request.rank));
+  }
+  const AgentLayout layout = job.layout();
+  if (request.card.inbox.inputs != layout.rank_inputs())
+    return Status(StatusCode::kProtocol, fmt::format("a rank's inbox must have {} inputs here", layout.rank_inputs()));
+  const std::uint32_t place = job.topology.place_of(request.rank);
+  std::vector<Card> cards;
+  for (std::uint32_t thread = 0; thread < job.threads.size(); ++thread) {
+    Post& post = job.threads[thread]->post();
+    const bool mapped = post.shares_memory(request.card);
+    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped); !s) return s;
+    if (!mapped && layout.thread_of(place) == thread) {
+      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0); !s) return s;
+    }
+    cards.push_back(post.card());
+  }
+  job.joined.insert(request.rank);
+  job.present.emplace(peer.id(), request.rank);
+  return encode(cards);
+}
+
+Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) {
+  const auto it = jobs_.find(request.job);
+  if (it == jobs_.end() || !it->second->present.contains(peer.id()))
+    return {StatusCode::kNotFound, "this session is in no such job"};
+  Job& job = *it->second;
+  const AgentLayout layout = job.layout();
+  if (job.connected || job.joined.size() != layout.local_ranks() || request.agents.size() != job.topology.nodes())
+    return {StatusCode::kFailedPrecondition, "connect comes once, when every rank of the node has joined"};
+  for (std::uint32_t node = 0; node < job.topology.nodes(); ++node) {
+    if (node == job.node) continue;
+    const std::vector<Card>& agent = request.agents[node];
+    if (agent.size() != job.threads.size()) {
+      return {StatusCode::kFailedPrecondition,
+              fmt::format("the agent of node {} has {} routing threads, this one {}: they must agree (route.threads)",
+                          node, agent.size(), job.threads.size())};
+    }
+    const AgentLayout theirs{job.topology, node, layout.threads};
+    for (std::uint32_t thread = 0; thread < agent.size(); ++thread) {
+      Post& post = job.threads[thread]->post();
+      const bool mapped = job.memory_between_nodes && post.shares_memory(agent[thread]);
+      Status s = post.connect(layout.lane_to_node(node), agent[thread], theirs.input_of_node(thread, job.node), mapped);
+      if (s && !mapped)
+        s = post.expect(layout.input_of_node(thread, node), agent[thread], theirs.lane_to_node(job.node));
+      if (!s) return {s.code(), fmt::format("the agent of node {} cannot be reached: {}", node, s.message())};
+    }
+  }
+  for (auto& thread : job.threads) {
+    Router& router = thread->post().router();
+    std::vector<std::uint32_t> lane_of_rank;
+    for (Rank rank = 0; rank < router.ranks(); ++rank)
+      lane_of_rank.push_back(static_cast<std::uint32_t>(&router.lane_of(rank) - router.lanes().data()));
+    router.set_table(lane_of_rank);  // again: what a buffer takes at most is known now
+  }
+  job.connected = true;
+  for (std::size_t thread = 1; thread < job.threads.size(); ++thread) {
+    const std::vector<int>& cores = options_.cores;
+    job.threads[thread]->start(cores.empty() ? -1 : cores[(thread - 1) % cores.size()]);
+  }
+  spdlog::info("route: job of {} ranks on {} nodes; node {} has {} ranks, {} routing threads, {} bytes of buffers",
+               job.topology.ranks(), job.topology.nodes(), job.node, layout.local_ranks(), job.threads.size(),
+               job.bytes);
+  return {};
+}
+
+void RouteService::leave(Job& job, std::uint64_t job_id, std::uint64_t session) {
+  job.present.erase(session);
+  if (!job.present.empty()) return;
+  // What the last rank wrote before it left may still lie here, for ranks of other nodes.
+  for (auto& thread : job.threads) {
+    thread->stop();
+    for (int quiet = 0, rounds = 0; quiet < 2 && rounds < kLastRounds; ++rounds) quiet = thread->turn() ? 0 : quiet + 1;
+    add(past_, thread->counts());
+  }
+  used_ -= job.bytes;
+  jobs_.erase(job_id);
+}
+
+void RouteService::abort(Job& job, const std::string& why) {
+  if (job.failed || !job.connected) return;
+  job.failed = true;
+  for (Rank rank = 0; rank < job.topology.ranks(); ++rank)
+    job.threads.front()->try_put(rank, kAbortHandler, std::as_bytes(std::span(why.data(), why.size())));
+  job.threads.front()->post().router().flush(Flush::kExplicit);
+}
+
+bool RouteService::poll() {
+  bool worked = false;
+  const bool check = ++rounds_ % kCheckEvery == 0;
+  for (auto& [id, job] : jobs_) {
+    if (!job->connected) {
+      // Nothing to route yet; but a rank that is waiting for its agent sends nothing either.
+      continue;
+    }
+    worked |= job->threads.front()->turn();
+    if (!check || job->failed) continue;
+    for (auto& thread : job->threads) {
+      if (const Status failure = thread->failure(); !failure) {
+        spdlog::warn("route: {}; its job ends", failure.message());
+        abort(*job, failure.message());
+      }
+    }
+  }
+  return worked;
+}
+
+void RouteService::metrics(fabric::MetricsWriter& out) const {
+  RouterCounts sum = past_;
+  std::size_t ranks = 0;
+  for (const auto& [id, job] : jobs_) {
+    ranks += job->present.size();
+    for (const auto& thread : job->threads) add(sum, thread->counts());
+  }
+  out.gauge("wherry_route_jobs", "Jobs with ranks on this node.", static_cast<double>(jobs_.size()));
+  out.gauge("wherry_route_ranks", "Ranks that this agent routes for.", static_cast<double>(ranks));
+  out.gauge("wherry_route_buffer_bytes", "Memory of the buffers of all jobs.", static_cast<double>(used_));
+  out.counter("wherry_route_messages_total", "Messages forwarded.", sum.forwarded);
+  out.counter("wherry_route_bytes_total", "Bytes forwarded, headers included.", sum.forwarded_bytes);
+  out.counter("wherry_route_transfers_total", "Times that a buffer, or a part of one, was handed on.", sum.transfers);
+  out.counter("wherry_route_blocked_total", "Times that the next hop had no room.", sum.blocked);
+  constexpr std::pair<Flush, const char*> kCauses[] = {
+      {Flush::kFull, "full"}, {Flush::kIdle, "idle"}, {Flush::kTimeout, "timeout"}, {Flush::kExplicit, "explicit"}};
+  for (const auto& [cause, label] : kCauses) {
+    out.counter("wherry_route_flushes_total", "Why buffers were handed on.",
+                sum.flushes[static_cast<std::size_t>(cause)], fabric::MetricsWriter::label("cause", label));
+  }
+}
+
+}  // namespace wherry::route

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's half of route: jobs, whose ranks on this agent's node join one by one, and whose messages it routes from
+// when all agents of the job know each other until the last of its ranks here has left.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fabric/service.hpp"
+#include "route/layout.hpp"
+#include "route/request.hpp"
+#include "route/service/routing_thread.hpp"
+
+namespace wherry::route {
+
+struct RouteOptions {
+  std::size_t budget = std::size_t{256} << 20;  ///< bytes of inboxes, of all jobs together
+  std::uint32_t threads = 1;                    ///< routing threads a job; the first is the agent's data thread
+  std::vector<int> cores;                       ///< of the further threads, in turn; empty: not pinned
+  std::string interface;                        ///< that agents reach each other through; empty: any
+};
+
+class RouteService final : public fabric::Service {
+ public:
+  explicit RouteService(RouteOptions options);
+  ~RouteService() override;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "route"; }
+  [[nodiscard]] unsigned message_id() const noexcept override { return kMessage; }
+  void on_session_start(fabric::Peer& peer) override;
+  void on_session_end(fabric::Peer& peer) override;
+  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
+  void on_message(fabric::Peer& peer, ByteView message) override;
+  bool poll() override;
+  void start_draining() override { draining_ = true; }
+  bool drained() override { return jobs_.empty(); }
+  void metrics(fabric::MetricsWriter& out) const override;
+
+ private:
+  static constexpr unsigned kMessage = 2;  ///< none are sent: ranks write into inboxes
+  struct Job {
+    Topology topology;
+    std::uint32_t node = 0;
+    RingShape shape;
+    bool memory_between_nodes = true;
+    std::vector<std::unique_ptr<RoutingThread>> threads;
+    std::map<std::uint64_t, Rank> present;  ///< by session
+    std::set<Rank> joined;
+    bool connected = false;
+    bool failed = false;
+    std::size_t bytes = 0;
+    [[nodiscard]] AgentLayout layout() const noexcept {
+      return {topology, node, static_cast<std::uint32_t>(threads.size())};
+    }
+  };
+  Result<Bytes> join(fabric::Peer& peer, const JoinRequest& request);
+  Result<Job*> job_for(const JoinRequest& request);
+  Status connect(fabric::Peer& peer, const ConnectRequest& request);
+  void leave(Job& job, std::uint64_t job_id, std::uint64_t session);
+  /// Tells every rank of the job, on its way through the lanes.
+  void abort(Job& job, const std::string& why);
+
+  RouteOptions options_;
+  std::map<std::uint64_t, std::unique_ptr<Job>> jobs_;
+  std::size_t used_ = 0;
+  RouterCounts past_;  ///< of jobs that are over
+  bool draining_ = false;
+  unsigned rounds_ = 0;
+};
+
+}  // namespace wherry::route

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/service/routing_thread.hpp"
+
+#include <sched.h>
+
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+
+namespace wherry::route {
+namespace {
+
+constexpr std::uint64_t kFlushAfterNs = 50'000;  // what arrives steadily for one hop must not keep others' messages
+constexpr unsigned kNoteEvery = 4096;            // rounds
+constexpr unsigned kSpins = 64;                  // idle rounds before the core is offered to others
+
+}  // namespace
+
+bool RoutingThread::drain(Input& input) noexcept {
+  Router& router = post_->router();
+  const std::uint32_t first = input.ring.sequence();
+  bool worked = false;
+  while (input.ring.sequence() - first <= input.ring.shape().buffers) {
+    const RingReader::Part part = input.ring.peek();
+    if (!part.malformed && part.empty()) return worked;
+    Router::Stop stop{Router::Stop::Why::kMalformed, part.from};
+    if (!part.malformed) stop = router.forward(part.from, part.to);
+    const auto bytes = static_cast<std::size_t>(stop.at - part.from);
+    router.counts.bytes_in += bytes;
+    input.ring.advance(bytes);
+    worked |= bytes != 0;
+    if (stop.why == Router::Stop::Why::kMalformed) {
+      input.broken = true;
+      malformed_ = true;
+      return worked;
+    }
+    if (stop.why == Router::Stop::Why::kBlocked) break;
+  }
+  input.waiting = true;
+  return worked;
+}
+
+bool RoutingThread::turn() noexcept {
+  Router& router = post_->router();
+  bool worked = post_->progress();
+  router.each_input([&](Input& input) { worked |= drain(input); });
+  if (!router.armed()) return worked;
+  if (!worked) {
+    flush_at_ = 0;
+    worked = router.flush(Flush::kIdle);
+    post_->progress();
+    return worked;
+  }
+  const std::uint64_t now = now_ns();
+  if (flush_at_ == 0) flush_at_ = now + kFlushAfterNs;
+  if (now >= flush_at_) {
+    router.flush(Flush::kTimeout);
+    flush_at_ = 0;
+  }
+  return true;
+}
+
+void RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
+  Router& router = post_->router();
+  const Header header = Header::make(message.size(), handler, to);
+  Lane& lane = router.lane_of(to);
+  if (header.stride() > router.largest() || !lane.ring) return;
+  std::byte* const at = router.room(lane, header.stride());
+  if (at == nullptr) return;
+  header.store(at);
+  if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
+  lane.at += header.stride();
+}
+
+void RoutingThread::note() {
+  const std::lock_guard lock(mutex_);
+  noted_ = post_->router().counts;
+  if (failure_) failure_ = post_->health();
+  if (failure_ && malformed_) {
+    failure_ = {StatusCode::kProtocol, "a rank or an agent of the job sent what is no message"};
+  }
+}
+
+Status RoutingThread::failure() {
+  if (!running()) note();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+RouterCounts RoutingThread::counts() {
+  if (!running()) note();
+  const std::lock_guard lock(mutex_);
+  return noted_;
+}
+
+void RoutingThread::start(int core) {
+  thread_ = std::thread([this, core] {
+    name_thread("wherry-route");
+    if (core >= 0) (void)pin_thread({core});
+    unsigned idle = 0, rounds = 0;
+    while (!stop_.load(std::memory_order_relaxed)) {
+      if (turn()) {
+        idle = 0;
+      } else if (++idle < kSpins) {
+        cpu_relax();
+      } else {
+        sched_yield();
+      }
+      if (++rounds % kNoteEvery == 0) note();
+    }
+  });
+}
+
+void RoutingThread::stop() noexcept {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace wherry::route
