@@ -227,9 +227,9 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   };
   for (const Lie& lie : lies) {
     move::FlatOffload flat;
-    flat.nodes = lie.nodes;
-    flat.buffers = lie.buffers;
-    std::vector<std::uint32_t> hints;
+    flat.nodes.assign(lie.nodes.begin(), lie.nodes.end());
+    flat.buffers.assign(lie.buffers.begin(), lie.buffers.end());
+    HotVector<std::uint32_t> hints;
     auto ticket = session->core()->post(1, lie.rows, flat, hints, {});
     ASSERT_TRUE(ticket) << lie.what;
     const Status s = session->core()->wait(*ticket, 5s);
@@ -237,7 +237,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
         << lie.what << ": " << s.to_string();
   }
   move::FlatOffload none;
-  std::vector<std::uint32_t> hints;
+  HotVector<std::uint32_t> hints;
   auto ticket = session->core()->post(999, 0, none, hints, {});
   EXPECT_EQ(session->core()->wait(*ticket, 5s).code(), StatusCode::kNotFound);
   EXPECT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(5s));

@@ -66,7 +66,7 @@ TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
   constexpr int kFailures = 1100;
   std::vector<std::uint64_t> tickets;
   move::FlatOffload none;
-  std::vector<std::uint32_t> hints;
+  HotVector<std::uint32_t> hints;
   for (int i = 0; i < kFailures; ++i) {
     auto ticket = core.post(999, 0, none, hints, {.wait_for_ticket = 10s});
     ASSERT_TRUE(ticket) << ticket.status().message();

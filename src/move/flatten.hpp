@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hot.hpp"
+#include "base/hot_memory.hpp"
 #include "move/plan.hpp"
 #include "wherry/column.hpp"
 
@@ -32,10 +33,10 @@ struct BufferRef {
 };
 
 struct FlatOffload {
-  std::vector<NodeRef> nodes;
-  std::vector<BufferRef> buffers;
+  HotVector<NodeRef> nodes;
+  HotVector<BufferRef> buffers;
   std::uint64_t bytes = 0;           ///< sum of buffer bytes
-  std::vector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
+  HotVector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
   void clear() noexcept {
     nodes.clear();
     buffers.clear();

@@ -58,8 +58,8 @@ TEST(Flatten, SendsPlainColumnsAsTheyAre) {
   FlatOffload out;
   const Column columns[] = {x, y};
   ASSERT_TRUE(flatten(schema, plan, columns, out));
-  EXPECT_EQ(out.nodes, (std::vector<NodeRef>{{3, 0}, {3, 0}}));
-  EXPECT_EQ(out.buffers, (std::vector<BufferRef>{{address(x.data()), 24, 0, 0, 0}, {address(y.data()), 12, 0, 0, 0}}));
+  EXPECT_EQ(out.nodes, (HotVector<NodeRef>{{3, 0}, {3, 0}}));
+  EXPECT_EQ(out.buffers, (HotVector<BufferRef>{{address(x.data()), 24, 0, 0, 0}, {address(y.data()), 12, 0, 0, 0}}));
   EXPECT_EQ(out.bytes, 36u);
 }
 
@@ -91,7 +91,7 @@ TEST(Flatten, PassesTheSlicesOfParentsOn) {
   rows.offset = 5;
   FlatOffload out;
   ASSERT_TRUE(flatten_one(struct_("s", {fixed_size_list("l", 3, field<std::int32_t>("", true))}), rows, out));
-  EXPECT_EQ(out.nodes, (std::vector<NodeRef>{{10, 0}, {10, 0}, {30, -1}}))
+  EXPECT_EQ(out.nodes, (HotVector<NodeRef>{{10, 0}, {10, 0}, {30, -1}}))
       << "of a part of the item nobody knows the nulls";
   EXPECT_EQ(out.buffers[0], (BufferRef{address(bitmap + 2), 4, 0, 0, 1}));  // row 2 + 5 * 3 = 17
   EXPECT_EQ(out.buffers[1], (BufferRef{address(&values[17]), 120, 0, 0, 0}));
@@ -106,17 +106,17 @@ TEST(Flatten, ReadsOnlyTheEndsOfOffsets) {
   FlatOffload out;
   ASSERT_TRUE(flatten_one(field("s", "U"), column, out));
   EXPECT_EQ(out.buffers,
-            (std::vector<BufferRef>{{address(&offsets[1]), 24, 0, 0, 10}, {address(text) + 10, 12, 0, 0, 0}}));
+            (HotVector<BufferRef>{{address(&offsets[1]), 24, 0, 0, 10}, {address(text) + 10, 12, 0, 0, 0}}));
 }
 
 TEST(Flatten, SendsNothingForNoRows) {
   FlatOffload out;
   ASSERT_TRUE(flatten_one(utf8("s", true), Column().with_validity(nullptr), out));
   EXPECT_EQ(out.nodes[0], (NodeRef{0, 0}));
-  EXPECT_EQ(out.buffers, (std::vector<BufferRef>(2)));
+  EXPECT_EQ(out.buffers, (HotVector<BufferRef>(2)));
   const Column empty;
   ASSERT_TRUE(flatten_one(list("l", field<int>("")), Column::list({}, empty), out));
-  EXPECT_EQ(out.nodes, (std::vector<NodeRef>(2)));
+  EXPECT_EQ(out.nodes, (HotVector<NodeRef>(2)));
   EXPECT_EQ(out.bytes, 0u);
   ASSERT_TRUE(flatten_one(field<bool>("b"), Column::bits(nullptr, 0), out));
   ASSERT_TRUE(flatten_one(fixed_size_binary("e", 0), Column::fixed_size_binary(nullptr, 5), out));
@@ -144,7 +144,7 @@ TEST(Flatten, SendsDictionariesInPlanOrder) {
   FlatOffload out;
   const Field f = dictionary("d", "s", struct_("", {dictionary("w", "c", utf8(""))}));
   ASSERT_TRUE(flatten_one(f, column, out));
-  EXPECT_EQ(out.nodes, (std::vector<NodeRef>{{2, 0}, {3, 0}, {3, 0}, {4, 0}}));
+  EXPECT_EQ(out.nodes, (HotVector<NodeRef>{{2, 0}, {3, 0}, {3, 0}, {4, 0}}));
   ASSERT_EQ(out.buffers.size(), 4u);
   EXPECT_EQ(out.buffers[0].address, address(offsets));
   EXPECT_EQ(out.buffers[1].bytes, 3u);

@@ -149,8 +149,8 @@ TEST(Frame, HasTheOneOffsetOfAnArrayWithoutRowsAlsoWhenNobodySentIt) {
   const Schema schema = {utf8("s"), large_list("l", field<int>("item"))};
   const Plan plan = *make_plan(schema);
   const auto ipc = *IpcTemplate::make(schema, plan, 64);
-  std::vector<NodeRef> nodes = {{0, 0}, {0, 0}, {0, 0}};
-  const std::vector<BufferRef> buffers(4);
+  HotVector<NodeRef> nodes = {{0, 0}, {0, 0}, {0, 0}};
+  const HotVector<BufferRef> buffers(4);
   ASSERT_TRUE(check_offload(plan, 0, nodes, buffers));
   FrameLayout layout;
   ipc->place(nodes, buffers, layout);
@@ -175,9 +175,9 @@ TEST(Frame, RefusesANullThatItsFieldDoesNotAllow) {
       const Schema schema = {field<int>("i"), struct_("s", {field<double>("x", nullable)})};
       const Plan plan = *make_plan(schema);
       const std::vector<int> ints(4);
-      std::vector<NodeRef> nodes = {{4, 0}, {4, 0}, {4, nulls}};
+      HotVector<NodeRef> nodes = {{4, 0}, {4, 0}, {4, nulls}};
       const auto at = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
-      const std::vector<BufferRef> buffers = {
+      const HotVector<BufferRef> buffers = {
           {at(ints.data()), 16, 0, 0, 0}, {at(&bits), 1, 0, 0, 0}, {at(values.data()), 32, 0, 0, 0}};
       ASSERT_TRUE(check_offload(plan, 4, nodes, buffers));
       const auto ipc = *IpcTemplate::make(schema, plan, 64);
@@ -312,10 +312,10 @@ TEST_F(Check, RefusesHugeRowsEvenWhenTheyNeedNoBytes) {
                          fixed_size_binary("e", 0)};
   const Plan plan = *make_plan(schema);
   const std::int64_t rows = std::int64_t{1} << 62;
-  const std::vector<BufferRef> buffers(1);
-  const std::vector<NodeRef> huge = {{rows, rows}, {rows, 0}, {rows, 0}, {rows, 0}};
+  const HotVector<BufferRef> buffers(1);
+  const HotVector<NodeRef> huge = {{rows, rows}, {rows, 0}, {rows, 0}, {rows, 0}};
   EXPECT_EQ(check_offload(plan, std::uint64_t{1} << 62, huge, buffers).code(), StatusCode::kInvalidArgument);
-  const std::vector<NodeRef> wraps = {
+  const HotVector<NodeRef> wraps = {
       {1 << 30, 0}, {1 << 30, 0}, {(std::int64_t{1} << 30) * 2147483647, 0}, {1 << 30, 0}};
   EXPECT_EQ(check_offload(plan, std::uint64_t{1} << 30, wraps, buffers).code(), StatusCode::kInvalidArgument);
 }
@@ -324,8 +324,8 @@ TEST_F(Check, RefusesWidthsThatOverflow) {
   const Schema schema = {fixed_size_binary("wide", 268435455)};
   const Plan plan = *make_plan(schema);
   const std::int64_t rows = std::int64_t{1} << 40;
-  const std::vector<NodeRef> nodes = {{rows, 0}};
-  const std::vector<BufferRef> buffers = {{4096, static_cast<std::uint64_t>(rows) * 268435455u, 0, 0, 0}};
+  const HotVector<NodeRef> nodes = {{rows, 0}};
+  const HotVector<BufferRef> buffers = {{4096, static_cast<std::uint64_t>(rows) * 268435455u, 0, 0, 0}};
   EXPECT_EQ(check_offload(plan, static_cast<std::uint64_t>(rows), nodes, buffers).code(), StatusCode::kInvalidArgument);
 }
 
@@ -370,8 +370,8 @@ TEST_F(Check, RefusesWrongNullCounts) {
 TEST_F(Check, TakesZeroRowsWithAndWithoutOffsets) {
   const Schema schema = {utf8("s"), list("l", field<int>(""))};
   const Plan plan = *make_plan(schema);
-  const std::vector<NodeRef> nodes = {{0, 0}, {0, 0}, {0, 0}};
-  std::vector<BufferRef> buffers(4);
+  const HotVector<NodeRef> nodes = {{0, 0}, {0, 0}, {0, 0}};
+  HotVector<BufferRef> buffers(4);
   EXPECT_TRUE(check_offload(plan, 0, nodes, buffers));
   buffers[0].bytes = 4;
   EXPECT_TRUE(check_offload(plan, 0, nodes, buffers)) << "the lone offset";
@@ -380,7 +380,7 @@ TEST_F(Check, TakesZeroRowsWithAndWithoutOffsets) {
   buffers[1].bytes = 0;
   buffers[0].bytes = 8;
   EXPECT_FALSE(check_offload(plan, 0, nodes, buffers));
-  const std::vector<NodeRef> child = {{0, 0}, {0, 0}, {1, 0}};
+  const HotVector<NodeRef> child = {{0, 0}, {0, 0}, {1, 0}};
   buffers[0].bytes = 4;
   buffers[3].bytes = 4;
   EXPECT_FALSE(check_offload(plan, 0, child, buffers)) << "a child of no rows";
@@ -393,7 +393,7 @@ TEST_F(Check, CatchesOffsetsThatChangedInFlight) {
   const auto memory = page_aligned(layout.total_bytes);
   const std::span<std::byte> frame(memory.get(), layout.total_bytes);
   const auto finish_with = [&](std::size_t plan_buffer, std::size_t entry, std::int32_t value) {
-    std::vector<NodeRef> nodes = good_.nodes;
+    HotVector<NodeRef> nodes = good_.nodes;
     get_all(plan_, nodes, good_.buffers, layout, frame);
     std::memcpy(frame.data() + layout.buffers[plan_buffer].offset + entry * 4, &value, 4);
     return finish_buffers(plan_, nodes, good_.buffers, layout, frame);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/hot_memory.hpp"
 #include "wherry/schema.hpp"
 
 namespace wherry::move {
@@ -57,9 +58,9 @@ struct Section {
 };
 
 struct Plan {
-  std::vector<NodeSpec> nodes;
-  std::vector<BufferSpec> buffers;
-  std::vector<Section> sections;  ///< at least one
+  HotVector<NodeSpec> nodes;
+  HotVector<BufferSpec> buffers;
+  HotVector<Section> sections;  ///< at least one
 };
 
 /// Limits that a schema must keep, checked on both sides.

@@ -55,7 +55,7 @@ struct Delivered {
   Plan plan;
   FlatOffload offload;
   FrameLayout layout;
-  std::vector<NodeRef> nodes;
+  HotVector<NodeRef> nodes;
   std::shared_ptr<const IpcTemplate> ipc;
   std::shared_ptr<std::byte> memory;
 

@@ -38,7 +38,7 @@ SessionCore::~SessionCore() {
 // ---------------------------------------------------------------- posting
 
 Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
-                                        std::vector<std::uint32_t>& hints, const OffloadOptions& options) {
+                                        HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
   const std::uint64_t ticket = next_ticket_;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket != 0) {

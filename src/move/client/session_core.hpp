@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hot_memory.hpp"
 #include "base/prefetch.hpp"
 #include "fabric/client_session.hpp"
 #include "fabric/control.hpp"
@@ -25,7 +26,7 @@ inline constexpr std::size_t kAutomaticRegions = 1024;  ///< remembered, althoug
 
 using fabric::FabricLock;
 
-class SessionCore final : public fabric::ClientSession {
+class SessionCore final : public fabric::ClientSession, public InHotMemory {
  public:
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
   ~SessionCore() override;
@@ -73,7 +74,7 @@ class SessionCore final : public fabric::ClientSession {
     if (mailbox_) mailbox_.prefetch(message_bytes);
   }
   WHERRY_HOT Result<std::uint64_t> post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
-                                        std::vector<std::uint32_t>& hints, const OffloadOptions& options);
+                                        HotVector<std::uint32_t>& hints, const OffloadOptions& options);
   [[nodiscard]] bool ready(std::uint64_t ticket) noexcept {
     if (std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket) return true;
     if (unsent_.load(std::memory_order_relaxed) != 0) nudge();
@@ -95,7 +96,7 @@ class SessionCore final : public fabric::ClientSession {
     std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
     Bytes message;                       ///< only while `sent` is pending: the bytes that UCX still reads
-    std::vector<std::uint32_t> regions;  ///< indices, each counted in in_flight
+    HotVector<std::uint32_t> regions;  ///< indices, each counted in in_flight
     std::vector<fabric::Region> temporary;
   };
 
@@ -122,7 +123,7 @@ class SessionCore final : public fabric::ClientSession {
   void nudge() noexcept;
   void note_unsent() override;
 
-  std::vector<RegionEntry> regions_;
+  HotVector<RegionEntry> regions_;
   std::uint32_t next_region_id_ = 1;
   std::vector<std::uint32_t> registered_;                            ///< entries that somebody registered
   std::unordered_multimap<std::uint64_t, std::uint32_t> automatic_;  ///< the others, by address
@@ -133,7 +134,7 @@ class SessionCore final : public fabric::ClientSession {
   Bytes key_;      ///< of memory that nobody registered; reused
   Bytes message_;  ///< of the offload being posted; one buffer for all keeps it in the cache
 
-  std::vector<Slot> slots_;
+  HotVector<Slot> slots_;
   std::uint64_t next_ticket_ = 1;
   std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest kRememberedFailures
   std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
@@ -142,7 +143,7 @@ class SessionCore final : public fabric::ClientSession {
   std::vector<std::uint32_t> unsent_slots_;  ///< unsent_ of the session counts them
 };
 
-class StreamCore {
+class StreamCore : public InHotMemory {
  public:
   SessionCore* session = nullptr;
   std::uint32_t id = 0;
@@ -150,7 +151,7 @@ class StreamCore {
   Schema schema;
   move::Plan plan;
   move::FlatOffload flat;            ///< reused
-  std::vector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
+  HotVector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
   std::size_t last_message_bytes = 0;
   bool open = true;

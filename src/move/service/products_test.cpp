@@ -50,7 +50,7 @@ std::shared_ptr<Frame> frame_of(const std::shared_ptr<Arena>& memory, std::share
   const Status made = make_products(*info, d.nodes, *frame);
   EXPECT_TRUE(made) << made.to_string();
   frame->rows = static_cast<std::uint64_t>(d.nodes[d.plan.sections.back().first_node].length);
-  frame->nodes = d.nodes;
+  frame->nodes.assign(d.nodes.begin(), d.nodes.end());
   frame->stream = std::move(info);
   return frame;
 }
