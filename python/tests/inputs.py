@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -70,6 +71,7 @@ def assert_same(got: pa.RecordBatch, wanted: pa.RecordBatch) -> None:
 def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """The agent does nothing meanwhile."""
     process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # the signal alone does not wait until it stands still
     try:
         yield
     finally:

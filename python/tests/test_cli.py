@@ -127,8 +127,10 @@ def test_agent_that_ends_at_once_is_reported_with_its_last_words(
 
 def test_agent_that_never_becomes_ready_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     marker = tmp_path / "pid"
-    text = f"import os, time; open({str(marker)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    monkeypatch.setenv("WHERRY_WHERRYD", str(program(tmp_path / "wherryd", text)))
+    sleeper = tmp_path / "wherryd"  # a shell: it must have written its pid before its second is over
+    sleeper.write_text(f"#!/bin/sh\necho $$ > '{marker}'\nexec sleep 60\n")
+    sleeper.chmod(0o700)
+    monkeypatch.setenv("WHERRY_WHERRYD", str(sleeper))
     monkeypatch.setattr(_agent, "START_TIMEOUT_S", 1.0)
     with pytest.raises(Error, match="was not ready within 1 s"):
         _agent.start(tmp_path / "agent.json", [])

@@ -21,6 +21,7 @@ from agents import Agent
 from inputs import STRATEGIES, WAIT, Bench, stopped
 
 import wherry
+from wherry import _agent
 
 pytestmark = pytest.mark.agent
 
@@ -86,21 +87,25 @@ def test_announced_sizes(bench: Bench) -> None:
         assert got.num_rows == 500_000
 
 
-def test_an_announced_size_is_resident_before_the_first_offload(bench: Bench) -> None:
+def test_an_announced_size_is_resident_before_the_first_offload(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent()
+
     def resident() -> int:  # KiB of shared memory that the agent has touched
-        status = Path(f"/proc/{bench.agent.process.pid}/status").read_text()
+        status = Path(f"/proc/{agent.process.pid}/status").read_text()
         return int(status.split("RssShmem:")[1].split()[0])
 
     x = np.arange(8 << 20, dtype="f8")  # 64 MiB
-    name = bench.name()
-    with bench.session.stream(name, {"x": x}, "ipc_page_aligned", keep_frames=1, announce=[x.nbytes]) as stream:
-        before = -1
-        while (now := resident()) != before:
-            before = now
-            time.sleep(0.2)
-        assert now >= x.nbytes >> 10
+    with wherry.Session(str(agent.session_file)) as session:
+        stream = session.stream("s", {"x": x}, "ipc_page_aligned", keep_frames=1, announce=[x.nbytes])
+        set_aside = _agent.read_metrics(agent.session)["wherry_agent_touched_bytes"]
+        assert set_aside >= x.nbytes
+        deadline = time.monotonic() + WAIT
+        while (now := resident()) < set_aside / 1024:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         stream.offload({"x": x}).wait(WAIT)
         assert resident() - now < 4096
+        stream.close()
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, "raw"])

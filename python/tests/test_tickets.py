@@ -135,6 +135,7 @@ session = wherry.Session({str(agent.session_file)!r}, max_tickets=1)
 x = np.zeros(10)
 stream = session.stream("s", {{"x": x}})
 os.kill({agent.process.pid}, signal.SIGSTOP)
+while " T " not in open("/proc/{agent.process.pid}/stat").read(): pass
 ticket = stream.offload({{"x": x}})
 threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
 try:

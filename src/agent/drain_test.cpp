@@ -53,16 +53,16 @@ TEST(Drain, ClientThatGoesOnOffloading_ExpectItToBeToldAndTheAgentToEnd) {
   // Four in flight at any time, so that the agent never runs out of work by itself.
   std::vector<Ticket> tickets;
   Status refused;
-  const Deadline deadline(20s);
+  const Deadline deadline(30s);
   while (refused && !deadline.passed()) {
-    auto ticket = stream->post({Column(x)}, {.wait_for_ticket = 5s});
+    auto ticket = stream->post({Column(x)}, {.wait_for_ticket = 20s});
     if (!ticket) {
       refused = ticket.status();
       break;
     }
     tickets.push_back(*ticket);
     if (tickets.size() < 4) continue;
-    refused = tickets.front().wait(5s);
+    refused = tickets.front().wait(20s);
     tickets.erase(tickets.begin());
   }
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused.message();
@@ -83,8 +83,11 @@ TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
   ASSERT_TRUE(waiting);
   ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
   agent.child().kill(SIGTERM);
-  std::this_thread::sleep_for(300ms);
-  EXPECT_EQ(session->open_stream({.name = "new"}, {field<double>("x")}).status().code(), StatusCode::kUnavailable);
+  int opened = 0;  // until the agent has noticed the signal
+  EXPECT_TRUE(eventually([&] {
+    const auto late = session->open_stream({.name = "new" + std::to_string(opened++)}, {field<double>("x")});
+    return late.status().code() == StatusCode::kUnavailable;
+  }));
   const Status closed = other->close();
   EXPECT_TRUE(closed) << closed.message();
   EXPECT_EQ(agent.metric("wherry_move_queued"), 1) << "metrics are served while the agent drains";

@@ -31,7 +31,7 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
   AgentProcess agent({"--flight", "127.0.0.1:0", "--transfer-unit", "1MiB"});
   const auto now = [&](const char* what) { return agent.metric("wherry_move_" + std::string(what) + "_total"); };
   int cut_short = 0;
-  for (int round = 0; round < 12 && cut_short < 3; ++round) {
+  for (int round = 0; round < 40 && cut_short < 3; ++round) {
     const double delivered = now("offloads");
     const double gets = now("gets");
     const double failed = now("failed");
@@ -39,16 +39,18 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
       Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die", GetParam()});
       // Frames of this round's client, which has the next ones posted already.
       ASSERT_TRUE(eventually([&] { return now("offloads") > delivered; })) << agent.metrics();
-      std::this_thread::sleep_for(std::chrono::milliseconds(2 + 3 * round));
+      std::this_thread::sleep_for(std::chrono::milliseconds(2 + 3 * (round % 12)));
       client.kill(SIGKILL);
       EXPECT_EQ(client.wait(), 128 + SIGKILL);
     }
     ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
-    EXPECT_GT(now("failed"), failed) << "the client had nothing in flight when it was killed";
     // More gets than delivered frames needed, and more than the one at which each of the others failed: at least one
     // frame was half there.
     const double lost = now("gets") - gets - kGetsAFrame * (now("offloads") - delivered);
     if (lost > now("failed") - failed) ++cut_short;
+    if (lost > 0) {
+      EXPECT_GT(now("failed"), failed) << "an offload was begun and neither delivered nor failed";
+    }
     EXPECT_EQ(agent.metric("wherry_move_queued"), 0);
     // Two kept frames and the probe's page, no more.
     EXPECT_LT(agent.metric("wherry_agent_used_bytes"), 3 * (32 << 20));
@@ -79,7 +81,7 @@ TEST(Faults, AgentKilledWithTicketsWaiting_ExpectUnavailableWithinSeconds) {
   Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "wait"});
   ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
   agent.child().kill(SIGKILL);
-  const Deadline deadline(5s);
+  const Deadline deadline(20s);
   while (!client.ended() && !deadline.passed()) std::this_thread::sleep_for(5ms);
   EXPECT_TRUE(client.ended()) << "the client hangs on a dead agent";
   EXPECT_EQ(client.wait(), 0);

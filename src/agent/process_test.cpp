@@ -167,7 +167,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   auto region = session->register_memory(x.data(), x.size() * sizeof(double));
   ASSERT_TRUE(region);
 
-  agent.child().kill(SIGSTOP);
+  agent.child().stop();
   std::vector<Ticket> tickets;
   const auto post = [&] {
     auto ticket = stream->post({Column(x), Column(y)}, {.tag = tickets.size()});
@@ -217,7 +217,7 @@ TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
     for (const char& byte : bytes) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
     auto region = session->register_memory(bytes.data(), bytes.size());
     ASSERT_TRUE(region);
-    agent.child().kill(SIGSTOP);
+    agent.child().stop();
     Status last;
     for (int i = 0; last && i < 500; ++i) last = stream->post_raw(buffers).status();
     agent.child().kill(SIGKILL);

@@ -122,6 +122,12 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   void kill(int signal) const { ::kill(pid_, signal); }
+  /// Returns when it stands still: kill() alone does not wait for that. SIGCONT lets it go on.
+  void stop() const {
+    siginfo_t info{};
+    kill(SIGSTOP);
+    EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED), 0);
+  }
   /// Exit status, or 128 + signal.
   int wait() {
     int how = 0;
