@@ -2,6 +2,7 @@
 // A rank for tests of launchers: bootstrap_rank [RANK:]ACTION..., in this order, those with a rank on that one only.
 //
 //   exchange   joins, three exchanges, each compared with what the others must have given; "rank R of N node K job J"
+//   gather     joins, and does the first of the three only
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   leave      ends its part in the job; `exchange` joins again
 //   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
@@ -40,7 +41,7 @@ Bytes gift(Rank rank, std::uint32_t round) {
   return Bytes(size, static_cast<std::byte>(rank * 3 + round));
 }
 
-void exchange(std::unique_ptr<Bootstrap>& bootstrap) {
+void gather(std::unique_ptr<Bootstrap>& bootstrap, std::uint32_t rounds) {
   if (bootstrap == nullptr) {
     auto found = find_bootstrap(Deadline(20s));
     if (!found) fail(found.status().to_string());
@@ -50,7 +51,7 @@ void exchange(std::unique_ptr<Bootstrap>& bootstrap) {
     }
     bootstrap = *std::move(found);
   }
-  for (std::uint32_t round = 0; round < 3; ++round) {
+  for (std::uint32_t round = 0; round < rounds; ++round) {
     auto all = bootstrap->exchange(gift(bootstrap->rank(), round), Deadline(20s));
     if (!all) fail(all.status().to_string());
     if (all->size() != bootstrap->ranks()) fail("contributions are missing");
@@ -87,7 +88,9 @@ void where() {
 
 void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& bootstrap) {
   if (action == "exchange") {
-    exchange(bootstrap);
+    gather(bootstrap, 3);
+  } else if (action == "gather") {
+    gather(bootstrap, 1);
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
   } else if (action == "leave") {
