@@ -12,6 +12,22 @@ from pathlib import Path
 import pytest
 from jobs import built
 
+JOB_SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "route_job.sh"
+SRUN = """#!/usr/bin/env bash
+# A stand-in: a step with --mpi is run by mpiexec, another one as one task on the only node. Options as `srun` has them.
+while [[ $1 == --* ]]; do
+  case $1 in
+    --exact | --overlap | --kill-on-bad-exit=1 | --nodes=1 | --ntasks=1) ;;
+    --ntasks-per-node=*) tasks=${1#*=} ;;
+    --mpi=*) mpi=${1#*=} ;;
+    *) echo "srun: unexpected $1" >&2; exit 1 ;;
+  esac
+  shift
+done
+[[ -z ${mpi:-} ]] || exec "$MPIEXEC" -n "$tasks" "$@"
+[[ $tasks == 1 ]] || exit 1
+exec "$@"
+"""
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
 
 
@@ -64,3 +80,39 @@ def test_without_the_plugin_no_rank_runs_alone() -> None:
 def test_rank_that_dies_ends_the_others(how: str) -> None:
     done = mpiexec(3, "exchange", f"1:{how}", "sleep=30000", timeout=25)
     assert done.returncode != 0
+
+
+@pytest.mark.parametrize("placement", ["host", "inline"])
+def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
+    (tmp_path / "srun").write_text(SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    job = f"test-{os.getpid()}"
+    directory = Path(f"/tmp/wherry-{job}")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
+    environment |= {"PATH": f"{tmp_path}:{Path(built('wherryd')).parent}:{os.environ['PATH']}", "MPIEXEC": str(MPIEXEC)}
+    environment |= {
+        "SLURM_JOB_ID": job,
+        "SLURM_NNODES": "1",
+        "SLURM_NTASKS_PER_NODE": "3",
+        "WHERRY_PLACEMENT": placement,
+    }
+    done = subprocess.run(
+        ["bash", str(JOB_SCRIPT), built("bootstrap_rank"), "exchange", "environment"],
+        env=environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = 2 if placement == "host" else 3
+    assert len(re.findall(rf"^rank \d of {ranks} node 0", done.stdout, re.MULTILINE)) == ranks
+    assert done.stdout.count(f"WHERRY_PLACEMENT={placement}") == ranks
+    assert done.stdout.count(f"WHERRY_AGENT={directory}/agent.json") == (ranks if placement == "host" else 0)
+    assert not directory.exists()
+
+
+def test_job_script_without_a_program_says_how(tmp_path: Path) -> None:
+    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    assert "usage: sbatch" in done.stderr
