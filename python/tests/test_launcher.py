@@ -103,6 +103,13 @@ def test_reader_of_the_output_that_goes_ends_the_job(jobs: Jobs, rank: str) -> N
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("placement", ["inline", "shared", "host"])
+def test_messages_between_ranks(jobs: Jobs, rank: str, placement: str) -> None:
+    done = jobs.run(*shape(2, 2), "--placement", placement, "--", rank, "messages")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(re.findall(rf"rank \d of 4 on node [01] of 2, placement {placement}", done.stdout)) == 4
+
+
 # ---- failures
 
 
@@ -190,16 +197,29 @@ def test_launcher_that_is_killed_takes_everything_along(jobs: Jobs, rank: str, p
     jobs.expect_nothing_left()
 
 
-def test_agent_that_dies_ends_the_job(jobs: Jobs, rank: str) -> None:
-    with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "exchange", "watch") as launcher:
+@pytest.mark.parametrize("placement", ["inline", "host"])
+@pytest.mark.parametrize("end", ["kill", "exit=4"])
+def test_rank_that_dies_among_messages_ends_the_job(jobs: Jobs, rank: str, placement: str, end: str) -> None:
+    began = time.monotonic()
+    done = jobs.run(*shape(2, 2), "--placement", placement, "--", rank, "3:spin=200", f"3:{end}", "spin")
+    how, status = ("was killed by signal 9 (SIGKILL)", 137) if end == "kill" else ("exited with status 4", 4)
+    assert (done.returncode, done.stderr) == (status, f"wherry run: rank 3 {how}\n")
+    assert done.stdout.count("broken: ") == 3
+    expect_told_in_time(began)
+
+
+@pytest.mark.parametrize("actions", [["exchange", "watch"], ["spin"]])
+def test_agent_that_dies_ends_the_job(jobs: Jobs, rank: str, actions: list[str]) -> None:
+    with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, *actions) as launcher:
         assert launcher.stdout
+        assert "rank" in launcher.stdout.readline()
         assert "rank" in launcher.stdout.readline()
         (victim,) = (pid for pid, line in jobs.processes("wherryd").items() if "/node1/" in line)
         os.kill(victim, signal.SIGKILL)
         out, err = launcher.communicate(timeout=20)
     assert launcher.returncode == 137
-    assert re.match(r"wherry run: the agent of node 1 was killed by signal 9 \(SIGKILL\)", err)
-    assert "broken: the agent of node 1 was killed" in out
+    assert err == "wherry run: the agent of node 1 was killed by signal 9 (SIGKILL)\n"
+    assert out.count("broken: ") == 2
 
 
 def test_agent_that_does_not_start_says_why(jobs: Jobs, rank: str) -> None:

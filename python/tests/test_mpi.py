@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ done
 exec "$@"
 """
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
+
+
+@pytest.fixture(autouse=True)
+def segments() -> Iterator[None]:
+    """MPICH leaves its segment behind when a rank dies."""
+    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    yield
+    for segment in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
+        segment.unlink()
 
 
 def mpiexec(ranks: int, *actions: str, timeout: float = 40, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -66,6 +76,12 @@ def test_one_machine_may_play_several_nodes() -> None:
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^rank (\d+) of 4 node (\d+)", done.stdout, re.MULTILINE)
     assert sorted((int(rank), int(node)) for rank, node in found) == [(0, 0), (1, 0), (2, 1), (3, 1)]
+
+
+def test_messages_between_ranks() -> None:
+    done = mpiexec(4, "messages", WHERRY_RANKS_PER_NODE="2")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
 
 
 def test_without_the_plugin_no_rank_runs_alone() -> None:

@@ -250,7 +250,7 @@ class _Launcher:
         first = min(dead, key=cause)
         assert first.status is not None
         why = f"{first.name} {how_it_ended(first.status)}"
-        if first in self._agents:
+        if first in self._agents and first.status > 0:  # whoever is killed has said nothing about it
             why += self._last_words(first)
         self._fail(why, exit_status(first.status) or 1)
 
