@@ -2,6 +2,9 @@
 // A rank for tests of launchers: bootstrap_rank [RANK:]ACTION..., in this order, those with a rank on that one only.
 //
 //   exchange   joins, three exchanges, each compared with what the others must have given; "rank R of N node K job J"
+//   gather     joins, and does the first of the three only
+//   messages   as a Runtime: to every rank from every rank, handled and counted; "rank R: the runtime's description"
+//   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   leave      ends its part in the job; `exchange` joins again
 //   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
@@ -22,6 +25,7 @@
 
 #include "base/cpu.hpp"
 #include "route/client/bootstrap.hpp"
+#include "wherry/route.hpp"
 
 using namespace wherry;
 using namespace wherry::route;
@@ -40,7 +44,7 @@ Bytes gift(Rank rank, std::uint32_t round) {
   return Bytes(size, static_cast<std::byte>(rank * 3 + round));
 }
 
-void exchange(std::unique_ptr<Bootstrap>& bootstrap) {
+void gather(std::unique_ptr<Bootstrap>& bootstrap, std::uint32_t rounds) {
   if (bootstrap == nullptr) {
     auto found = find_bootstrap(Deadline(20s));
     if (!found) fail(found.status().to_string());
@@ -50,7 +54,7 @@ void exchange(std::unique_ptr<Bootstrap>& bootstrap) {
     }
     bootstrap = *std::move(found);
   }
-  for (std::uint32_t round = 0; round < 3; ++round) {
+  for (std::uint32_t round = 0; round < rounds; ++round) {
     auto all = bootstrap->exchange(gift(bootstrap->rank(), round), Deadline(20s));
     if (!all) fail(all.status().to_string());
     if (all->size() != bootstrap->ranks()) fail("contributions are missing");
@@ -74,6 +78,35 @@ void watch(Bootstrap& bootstrap) {
   }
 }
 
+void messages(bool go_on, std::chrono::milliseconds how_long) {
+  auto runtime = Runtime::start();
+  if (!runtime) fail(runtime.status().to_string());
+  std::uint64_t sum = 0;
+  const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
+  const auto send_to_all = [&] {
+    for (Rank to = 0; to < runtime->ranks(); ++to) runtime->send(to, add, std::uint64_t{1} + runtime->rank());
+  };
+  constexpr std::uint64_t kRounds = 10'000;
+  for (std::uint64_t round = 0; round < kRounds; ++round) send_to_all();
+  if (const Status s = runtime->quiesce(30s); !s) fail(s.to_string());
+  const std::uint64_t ranks = runtime->ranks();
+  // Faster ranks that go on may have sent more already.
+  const std::uint64_t expected = kRounds * ranks * (ranks + 1) / 2;
+  if (go_on ? sum < expected : sum != expected) fail("messages were lost, or came twice");
+  std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
+  std::fflush(stdout);
+  const Deadline deadline(go_on && how_long == 0ms ? -1ms : how_long);
+  while (runtime->status() && !deadline.passed()) {
+    send_to_all();
+    if (!runtime->quiesce()) break;
+  }
+  if (const Status& s = runtime->status(); !s) {
+    std::printf("broken: %s\n", s.message().c_str());
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+}
+
 void say_term(int /*signal*/) {
   constexpr std::string_view kText = "SIGTERM came\n";
   if (::write(STDOUT_FILENO, kText.data(), kText.size()) < 0) _exit(4);
@@ -87,7 +120,11 @@ void where() {
 
 void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& bootstrap) {
   if (action == "exchange") {
-    exchange(bootstrap);
+    gather(bootstrap, 3);
+  } else if (action == "gather") {
+    gather(bootstrap, 1);
+  } else if (action == "messages" || action == "spin") {
+    messages(action == "spin", std::chrono::milliseconds(number));
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
   } else if (action == "leave") {

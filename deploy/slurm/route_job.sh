@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A job of `route` under Slurm: one step starts an agent on each node, another one the ranks (docs/route-launch.md).
+#
+#   sbatch --nodes=4 --ntasks-per-node=9 deploy/slurm/route_job.sh ./histogram 24
+#   WHERRY_PLACEMENT=inline sbatch --nodes=4 --ntasks-per-node=8 deploy/slurm/route_job.sh ./histogram 24
+#
+# With placement host, which is the default here, one task of each node is its agent: the first job has 8 ranks a node. wherryd
+# and libwherry_mpi.so, built with the MPI that `srun --mpi` serves, are on every node. As it stands this was tried with a
+# stand-in for srun only; see there.
+#SBATCH --job-name=wherry-route
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=5
+#SBATCH --time=00:10:00
+set -euo pipefail
+(($# > 0)) || { echo "usage: sbatch [OPTIONS] $0 PROGRAM [ARGS...]" >&2; exit 2; }
+export WHERRY_PLACEMENT=${WHERRY_PLACEMENT:-host}
+mpi=${SLURM_MPI_TYPE:-pmix}
+ranks=${SLURM_NTASKS_PER_NODE%%(*}
+
+if [[ $WHERRY_PLACEMENT != inline ]]; then
+  directory=/tmp/wherry-$SLURM_JOB_ID # of each node's own
+  export WHERRY_AGENT=$directory/agent.json
+  one_per_node=(--nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1)
+  together=--overlap # agents and ranks take turns on the same cores
+  if [[ $WHERRY_PLACEMENT == host ]]; then
+    ranks=$((ranks - 1))
+    together=--exact # each step has cores of its own
+  fi
+
+  # The agents of the other nodes connect to this address: name another one on nodes with several networks.
+  srun "$together" "${one_per_node[@]}" bash -c '
+    umask 077 && mkdir -p "$1"
+    trap "kill \$agent" TERM
+    wherryd --session-file "$1/agent.json" --flight off --listen "$(hostname -i | cut -d" " -f1):0" & agent=$!
+    wait $agent || wait $agent || true
+    rm -rf "$1"' agents "$directory" &
+  agents=$!
+  trap 'kill $agents 2>/dev/null; wait $agents || true' EXIT
+
+  srun --overlap "${one_per_node[@]}" bash -c '
+    for _ in {1..200}; do [[ -s $WHERRY_AGENT ]] && exit 0; sleep 0.1; done
+    echo "no agent on $(hostname) within 20 s" >&2
+    exit 1' wait_for_agents
+fi
+
+# A rank that dies ends the others; ranks whose agent dies fail by themselves.
+srun "${together:---exact}" --mpi="$mpi" --kill-on-bad-exit=1 --nodes="$SLURM_NNODES" --ntasks-per-node="$ranks" "$@"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of `wherry run` for tests, and what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wherry import _paths
+
+
+def built(name: str) -> str:
+    """A program of the release build, or a failure: nothing is skipped silently."""
+    root = _paths.repository()
+    assert root is not None
+    program = root / "build" / "release" / "src" / name
+    if not program.is_file():
+        pytest.fail(f"{program} was not built: `make build`")
+    return str(program)
+
+
+def eventually(condition: Callable[[], object], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Jobs:
+    """Runs `wherry run` in surroundings of its own. Every process that comes of it has a mark in its environment."""
+
+    def __init__(self) -> None:
+        self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
+        self.temporary = Path(tempfile.mkdtemp(prefix="wrt-"))
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
+        self.environment |= dict([self.mark.split("=", 1)], TMPDIR=str(self.temporary), UCX_LOG_LEVEL="fatal")
+        self.environment["PYTHONPATH"] = str(_paths.PACKAGE.parent)  # this checkout, whatever is installed
+        self.shared_memory = set(os.listdir("/dev/shm"))
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "wherry.cli", "run", *words]
+
+    def run(self, *words: str, timeout: float = 30, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            env=self.environment | more,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=timeout,
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """In a session of its own."""
+        return subprocess.Popen(
+            self.command(*words),
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def processes(self, program: str = "") -> dict[int, str]:
+        """Command lines by pid of what is marked and runs, those with `program` in them."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                if self.mark.encode() in (entry / "environ").read_bytes() and program in line:
+                    found[int(entry.name)] = line
+            except OSError:
+                continue  # it has just gone
+        return found
+
+    def expect_nothing_left(self) -> None:
+        eventually(lambda: not self.processes() and not list(self.temporary.iterdir()))
+        assert self.processes() == {}
+        assert list(self.temporary.iterdir()) == []
+        mine = lambda: {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}  # noqa: E731
+        eventually(lambda: not mine(), 2)
+        assert mine() == set()
+
+    def clean_up(self) -> None:
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        subprocess.run(["rm", "-rf", str(self.temporary)], check=True)

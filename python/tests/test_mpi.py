@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks under an MPI launcher: the mpiexec of the mpich wheel, which is part of the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import built
+
+JOB_SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "route_job.sh"
+SRUN = """#!/usr/bin/env bash
+# A stand-in: a step with --mpi is run by mpiexec, another one as one task on the only node. Options as `srun` has them.
+while [[ $1 == --* ]]; do
+  case $1 in
+    --exact | --overlap | --kill-on-bad-exit=1 | --nodes=1 | --ntasks=1) ;;
+    --ntasks-per-node=*) tasks=${1#*=} ;;
+    --mpi=*) mpi=${1#*=} ;;
+    *) echo "srun: unexpected $1" >&2; exit 1 ;;
+  esac
+  shift
+done
+[[ -z ${mpi:-} ]] || exec "$MPIEXEC" -n "$tasks" "$@"
+[[ $tasks == 1 ]] || exit 1
+exec "$@"
+"""
+MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
+
+
+@pytest.fixture(autouse=True)
+def segments() -> Iterator[None]:
+    """MPICH leaves its segment behind when a rank dies."""
+    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    yield
+    for segment in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
+        segment.unlink()
+
+
+def mpiexec(ranks: int, *actions: str, timeout: float = 40, **variables: str) -> subprocess.CompletedProcess[str]:
+    assert MPIEXEC.exists(), f"no {MPIEXEC}: run tools/setup.sh"
+    built("libwherry_mpi.so")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")} | variables
+    return subprocess.run(
+        [str(MPIEXEC), "-n", str(ranks), built("bootstrap_rank"), *actions],
+        env=environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=timeout,
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_exchange(ranks: int) -> None:
+    done = mpiexec(ranks, "exchange", "leave", "exchange")
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^rank (\d+) of (\d+) node (\d+) job (\w+)$", done.stdout, re.MULTILINE)
+    assert sorted(int(rank) for rank, *_ in found) == sorted([*range(ranks), *range(ranks)])
+    assert {int(of) for _, of, *_ in found} == {ranks}
+    assert {int(node) for *_, node, _ in found} == {0}, "one machine"
+    assert len({job for *_, job in found}) == 2
+
+
+def test_one_rank_is_a_job_of_its_own() -> None:
+    done = mpiexec(1, "exchange")
+    assert (done.returncode, done.stdout) == (0, "alone\n"), done.stderr
+
+
+def test_one_machine_may_play_several_nodes() -> None:
+    done = mpiexec(4, "exchange", WHERRY_RANKS_PER_NODE="2")
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^rank (\d+) of 4 node (\d+)", done.stdout, re.MULTILINE)
+    assert sorted((int(rank), int(node)) for rank, node in found) == [(0, 0), (1, 0), (2, 1), (3, 1)]
+
+
+def test_messages_between_ranks() -> None:
+    done = mpiexec(4, "messages", WHERRY_RANKS_PER_NODE="2")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
+
+
+def test_without_the_plugin_no_rank_runs_alone() -> None:
+    done = mpiexec(2, "exchange", WHERRY_MPI_PLUGIN="/nonexistent/libwherry_mpi.so")
+    assert done.returncode != 0
+    assert "alone" not in done.stdout
+    assert "PMI_SIZE is set" in done.stderr
+    assert "docs/route-launch.md" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["exit=5", "kill"])
+def test_rank_that_dies_ends_the_others(how: str) -> None:
+    done = mpiexec(3, "exchange", f"1:{how}", "sleep=30000", timeout=25)
+    assert done.returncode != 0
+
+
+@pytest.mark.parametrize("placement", ["host", "inline"])
+def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
+    (tmp_path / "srun").write_text(SRUN)
+    (tmp_path / "srun").chmod(0o755)
+    job = f"test-{os.getpid()}"
+    directory = Path(f"/tmp/wherry-{job}")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
+    environment |= {"PATH": f"{tmp_path}:{Path(built('wherryd')).parent}:{os.environ['PATH']}", "MPIEXEC": str(MPIEXEC)}
+    environment |= {
+        "SLURM_JOB_ID": job,
+        "SLURM_NNODES": "1",
+        "SLURM_NTASKS_PER_NODE": "3",
+        "WHERRY_PLACEMENT": placement,
+    }
+    done = subprocess.run(
+        ["bash", str(JOB_SCRIPT), built("bootstrap_rank"), "exchange", "environment"],
+        env=environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = 2 if placement == "host" else 3
+    assert len(re.findall(rf"^rank \d of {ranks} node 0", done.stdout, re.MULTILINE)) == ranks
+    assert done.stdout.count(f"WHERRY_PLACEMENT={placement}") == ranks
+    assert done.stdout.count(f"WHERRY_AGENT={directory}/agent.json") == (ranks if placement == "host" else 0)
+    assert not directory.exists()
+
+
+def test_job_script_without_a_program_says_how(tmp_path: Path) -> None:
+    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2
+    assert "usage: sbatch" in done.stderr

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of a job as network namespaces of this machine, joined by a switch: veth pairs to a bridge.
+
+The namespaces have no names. They live as long as a process does that is in them, so that nothing is left of them,
+however the launcher ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import os
+import subprocess
+import time
+from contextlib import ExitStack
+from types import TracebackType
+
+from wherry.errors import DeadlineExceeded, PermissionDenied, Unsupported
+
+NETWORK = ipaddress.ip_network("10.88.0.0/16")
+"""Nobody outside sees it: there is no way out of the namespaces."""
+UP_TIMEOUT_S = 5.0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Namespace:
+    """A network namespace, and a mount namespace whose /sys shows it, held by a process that does nothing."""
+
+    def __init__(self) -> None:
+        # /sys/class/net is that of the namespace in which /sys was mounted; UCX looks there for its devices.
+        script = "mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", "--mount", "sh", "-c", script],
+            stdin=subprocess.PIPE,  # closed by our end, whatever that is
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self._holder.stdout is not None
+        assert self._holder.stderr is not None
+        self._spaces: list[int] = []
+        if self._holder.stdout.readline() != b"ready\n":
+            why = self._holder.stderr.read().decode(errors="replace").strip()
+            self.close()
+            raise Unsupported(f"--netns: cannot make a network namespace: {why}")
+        self._spaces = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "mnt")]
+
+    @property
+    def pid(self) -> int:
+        """The process that holds it."""
+        return self._holder.pid
+
+    def enter(self) -> None:
+        """Moves the calling process, which has one thread, into the namespace."""
+        here = os.getcwd()
+        for space in self._spaces:
+            if _libc.setns(space, 0) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+        os.chdir(here)
+
+    def ip(self, *words: str) -> str:
+        """Runs `ip` inside. Raises Unsupported with what it says."""
+        done = subprocess.run(["ip", *words], capture_output=True, text=True, preexec_fn=self.enter)
+        if done.returncode != 0:
+            raise Unsupported(f"--netns: ip {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def close(self) -> None:
+        """Lets go of it."""
+        for space in self._spaces:
+            os.close(space)
+        self._spaces = []
+        self._holder.kill()
+        self._holder.communicate()
+
+
+class Network:
+    """One namespace a node, each with an interface `eth0` and an address that the others reach."""
+
+    def __init__(self, nodes: int) -> None:
+        if os.geteuid() != 0:
+            raise PermissionDenied("--netns makes network namespaces, which takes root; without it, nodes share memory")
+        if nodes > NETWORK.num_addresses - 2:
+            raise Unsupported(f"--netns: {nodes} nodes are more than {NETWORK} has addresses")
+        with ExitStack() as stack:
+            switch = self._make(stack)
+            switch.ip("link", "add", "switch", "type", "bridge")
+            switch.ip("link", "set", "switch", "up")
+            self.namespaces = []
+            self.addresses = [str(NETWORK[node + 1]) for node in range(nodes)]
+            for node, address in enumerate(self.addresses):
+                namespace = self._make(stack)
+                self.namespaces.append(namespace)
+                peer = ["peer", "name", "eth0", "netns", str(namespace.pid)]
+                switch.ip("link", "add", f"node{node}", "type", "veth", *peer)
+                switch.ip("link", "set", f"node{node}", "master", "switch", "up")
+                namespace.ip("addr", "add", f"{address}/{NETWORK.prefixlen}", "dev", "eth0")
+                namespace.ip("link", "set", "eth0", "up")
+            self._wait_until_up()
+            self._open = stack.pop_all()
+
+    @staticmethod
+    def _make(stack: ExitStack) -> Namespace:
+        try:
+            namespace = Namespace()
+        except FileNotFoundError as error:
+            raise Unsupported(f"--netns needs the program {error.filename}: install util-linux and iproute2") from None
+        stack.callback(namespace.close)
+        return namespace
+
+    def _wait_until_up(self) -> None:
+        """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
+        deadline = time.monotonic() + UP_TIMEOUT_S
+        for namespace in self.namespaces:
+            while " UP " not in namespace.ip("-br", "link", "show", "eth0"):
+                if time.monotonic() > deadline:
+                    raise DeadlineExceeded(f"--netns: an interface was not up within {UP_TIMEOUT_S:g} s")
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        """The namespaces go when the last process has left them."""
+        self._open.close()
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
