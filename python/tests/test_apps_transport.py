@@ -77,7 +77,7 @@ def test_absorbing_slab_expect_exponential_transmission(tmp_path: Path, sigma: f
 
 @pytest.mark.parametrize("job", JOBS)
 def test_infinite_medium_expect_flux_of_source_over_absorption(tmp_path: Path, job: tuple[int, int]) -> None:
-    n, absorb, scatter = 20_000, 0.3, 0.7
+    n, absorb, scatter = 200_000, 0.3, 0.7
     box = ("--cells", "6,6,6", "--size", "3,3,3", "--boundary", "reflect,reflect,reflect")
     out = run_app(tmp_path, "transport", *box, "--absorb", absorb, "--scatter", scatter, "--particles", n, job=job)
     assert out.json["captured"] == n
@@ -86,9 +86,10 @@ def test_infinite_medium_expect_flux_of_source_over_absorption(tmp_path: Path, j
     assert abs(mean - 1 / absorb) < 4 / absorb / math.sqrt(n)
     assert out.json["flux"] == pytest.approx(mean / 27)
     assert abs(out.json["scattered"] / n - scatter / absorb) < 4 * math.sqrt(scatter / absorb / absorb / n)
-    # The same everywhere: within five per cent of 1 / 216 each, where a thousand lives cross a cell.
-    share = field(out, "flux", 216) * out.json["track_unit"] / out.json["track_length"]
-    assert abs(share * 216 - 1).max() < 0.1
+    # The same everywhere. A cell is crossed by few of the lives, again and again: its noise is about 7 / sqrt(n).
+    deviation = field(out, "flux", 216) * out.json["track_unit"] / out.json["track_length"] * 216 - 1
+    assert deviation.std() * math.sqrt(n) < 9
+    assert abs(deviation).max() < 5 * deviation.std()
 
 
 @pytest.mark.parametrize("job", JOBS)
