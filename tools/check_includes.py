@@ -2,7 +2,8 @@
 """Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
 
 base < fabric < {move, route, kv, probe} < agent; services never include one another; <ucp/...> only in src/fabric, MPI
-only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half.
+only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half; apps/ on the public headers
+alone.
 """
 
 import re
@@ -19,9 +20,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 def violations() -> list[str]:
     """One line for every include that breaks the rule."""
     found = []
-    for path in sorted([*ROOT.glob("src/**/*.[ch]pp"), *ROOT.glob("include/**/*.h*")]):
+    for path in sorted([*ROOT.glob("src/**/*.[ch]pp"), *ROOT.glob("include/**/*.h*"), *ROOT.glob("apps/**/*.[ch]pp")]):
         relative = path.relative_to(ROOT)
-        layer = relative.parts[1] if relative.parts[0] == "src" else "public"
+        layer = {"src": relative.parts[1], "apps": "apps"}.get(relative.parts[0], "public")
         test = path.stem.endswith(("_test", "_fuzz")) or path.stem in {"testing", "random_arrow", "fault_client"}
         for kind, name in INCLUDE.findall(path.read_text()):
             top = name.split("/")[0]
@@ -41,6 +42,8 @@ def violations() -> list[str]:
                 found.append(f"{relative}: <{name}>: no foreign type in the public headers")
             if foreign == "arrow" and not test and "client" in relative.parts:
                 found.append(f"{relative}: <{name}>: the client half does not need Arrow")
+            if layer == "apps" and not test and top in {*MAY_INCLUDE}:
+                found.append(f'{relative}: "{name}": the applications use the public headers')
             if kind == '"' and layer in MAY_INCLUDE and top in {*MAY_INCLUDE} and top not in MAY_INCLUDE[layer]:
                 found.append(f'{relative}: "{name}": {layer} must not include {top}')
     return found

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/matrix.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "common/matrix_market.hpp"
+#include "common/npy.hpp"
+#include "common/options.hpp"
+#include "common/random.hpp"
+
+namespace wherry::apps {
+namespace {
+
+struct Entry {
+  std::uint32_t local, column;
+  double value;
+};
+
+/// What becomes of entries at the same place.
+enum class Twice : std::uint8_t { kAdd, kDrop };
+
+RowMatrix compress(Distribution rows, Rank rank, std::uint64_t columns, std::vector<Entry> entries, Twice twice,
+                   bool with_values) {
+  std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) {
+    return std::pair(a.local, a.column) < std::pair(b.local, b.column);
+  });
+  RowMatrix matrix{.row_distribution = rows, .rank = rank, .columns = columns};
+  matrix.offsets.resize(rows.count(rank) + 1);
+  matrix.indices.reserve(entries.size());
+  if (with_values) matrix.values.reserve(entries.size());
+  const Entry* last = nullptr;
+  for (const Entry& entry : entries) {
+    if (last != nullptr && last->local == entry.local && last->column == entry.column) {
+      if (twice == Twice::kAdd && with_values) matrix.values.back() += entry.value;
+      continue;
+    }
+    last = &entry;
+    matrix.indices.push_back(entry.column);
+    if (with_values) matrix.values.push_back(entry.value);
+    ++matrix.offsets[entry.local + 1];
+  }
+  for (std::size_t i = 1; i < matrix.offsets.size(); ++i) matrix.offsets[i] += matrix.offsets[i - 1];
+  return matrix;
+}
+
+Result<RowMatrix> load_file(const InputOptions& options, Shape shape, Rank rank, Rank ranks) {
+  MatrixMarket found;
+  std::optional<Distribution> rows;
+  std::vector<Entry> entries;
+  const auto keep = [&](std::uint32_t row, std::uint32_t column, double value) {
+    const auto [owner, local] = rows->home(row);
+    if (owner == rank) entries.push_back({local, column, value});
+  };
+  const auto begin = [&](const MatrixMarket& matrix) {
+    found = matrix;
+    rows.emplace(options.distribution, matrix.rows, ranks);
+  };
+  const auto entry = [&](std::uint32_t row, std::uint32_t column, double value) {
+    if (shape == Shape::kWhole) {
+      keep(row, column, value);
+      if (found.symmetric && row != column) keep(column, row, value);
+    } else if (row != column && found.rows == found.columns) {
+      keep(std::max(row, column), std::min(row, column), value);
+    }
+  };
+  if (Status read = read_matrix_market(options.file, {begin, entry}); !read) return read;
+  if (shape == Shape::kLowerTriangle && found.rows != found.columns)
+    return Status(StatusCode::kInvalidArgument, fmt::format("{}: a matrix of {} x {} is no graph: want a square one",
+                                                            options.file, found.rows, found.columns));
+  const bool whole = shape == Shape::kWhole;
+  return compress(*rows, rank, found.columns, std::move(entries), whole ? Twice::kAdd : Twice::kDrop, whole);
+}
+
+/// What a row holds depends on the seed and the row alone.
+void generate_row(const InputOptions& options, Shape shape, std::uint64_t row, std::uint32_t local,
+                  std::vector<Entry>& entries) {
+  const std::uint64_t stream = splitmix(options.seed, row);
+  const std::uint64_t degree = shape == Shape::kWhole ? options.degree : std::min(options.degree, row);
+  for (std::uint64_t i = 0; i < degree; ++i) {
+    const std::uint64_t where = splitmix(stream, 2 * i), what = splitmix(stream, 2 * i + 1);
+    std::uint64_t column = below(where, options.rows);
+    if (shape == Shape::kLowerTriangle)
+      column = static_cast<std::uint64_t>(static_cast<double>(row) * unit(where) * unit(where));
+    const double value = options.real ? 1 - unit(what) : static_cast<double>(1 + below(what, 100));
+    entries.push_back({local, static_cast<std::uint32_t>(column), value});
+  }
+}
+
+RowMatrix generate(const InputOptions& options, Shape shape, Rank rank, Rank ranks) {
+  const Distribution rows(options.distribution, options.rows, ranks);
+  const std::uint64_t count = rows.count(rank);
+  std::vector<Entry> entries;
+  entries.reserve(count * options.degree);
+  for (std::uint64_t local = 0; local < count; ++local)
+    generate_row(options, shape, rows.element(rank, local), static_cast<std::uint32_t>(local), entries);
+  return compress(rows, rank, options.rows, std::move(entries), Twice::kDrop, shape == Shape::kWhole);
+}
+
+}  // namespace
+
+void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values) {
+  auto* file = cli.add_option("--matrix", options.file, "read this Matrix Market file, general or symmetric")
+                   ->type_name("FILE.mtx");
+  add_count(cli, "--rows", options.rows, rows + " to generate", kMaxElements);
+  add_count(cli, "--degree", options.degree, "entries of each, those drawn twice included", kMaxElements);
+  file->excludes("--rows")->excludes("--degree");
+  if (with_values) cli.add_flag("--real", options.real, "values in (0, 1], not integers from 1 to 100")->excludes(file);
+  add_distribution(cli, options.distribution, rows);
+  cli.add_option("--save-input", options.save, "write the matrix: each rank its rows, into PREFIX.<rank>.mtx")
+      ->type_name("PREFIX");
+}
+
+Result<RowMatrix> load(const InputOptions& options, Shape shape, Rank rank, Rank ranks) {
+  auto matrix = options.file.empty() ? generate(options, shape, rank, ranks) : load_file(options, shape, rank, ranks);
+  if (!matrix || options.save.empty()) return matrix;
+  Status saved = save(*matrix, options.save);
+  if (!saved) return saved;
+  return matrix;
+}
+
+Status save(const RowMatrix& matrix, const std::string& prefix) {
+  const std::string path = part_name(prefix, matrix.rank, ".mtx");
+  std::ofstream file(path, std::ios::binary);
+  fmt::memory_buffer text;
+  const bool values = !matrix.values.empty();
+  fmt::format_to(std::back_inserter(text), "%%MatrixMarket matrix coordinate {} general\n{} {} {}\n",
+                 values ? "real" : "pattern", matrix.rows(), matrix.columns, matrix.indices.size());
+  for (std::uint64_t local = 0; local < matrix.local_rows(); ++local) {
+    for (std::uint64_t i = matrix.offsets[local]; i < matrix.offsets[local + 1]; ++i) {
+      fmt::format_to(std::back_inserter(text), "{} {}", matrix.row(local) + 1, std::uint64_t{matrix.indices[i]} + 1);
+      if (values) fmt::format_to(std::back_inserter(text), " {}", matrix.values[i]);
+      text.push_back('\n');
+    }
+    if (text.size() > std::size_t{1} << 20) {
+      file.write(text.data(), static_cast<std::streamsize>(text.size()));
+      text.clear();
+    }
+  }
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (file) return {};
+  return {StatusCode::kUnavailable, fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+}
+
+std::uint64_t checksum(const RowMatrix& matrix) noexcept {
+  std::uint64_t sum = 0;
+  for (std::uint64_t local = 0; local < matrix.local_rows(); ++local) {
+    for (std::uint64_t i = matrix.offsets[local]; i < matrix.offsets[local + 1]; ++i)
+      sum += fingerprint(fingerprint(matrix.row(local), std::uint64_t{matrix.indices[i]}),
+                         matrix.values.empty() ? 1 : matrix.values[i]);
+  }
+  return sum;
+}
+
+}  // namespace wherry::apps

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/matrix_market.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+namespace wherry::apps {
+namespace {
+
+using Field = MatrixMarket::Field;
+
+constexpr std::uint64_t kMostRows = (std::uint64_t{1} << 32) - 1;  // 32-bit indices
+constexpr std::int64_t kMostExact = std::int64_t{1} << 53;         // integers that a double holds
+
+/// For messages: what cannot be printed is not, and a long text is cut.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string out = "'";
+  for (const char c : text.substr(0, kMost)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+  return out + (text.size() > kMost ? "...'" : "'");
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return static_cast<char>(std::tolower(c & 0x7f)); });
+  return out;
+}
+
+/// Takes the next word off `line`; empty: there is none.
+std::string_view next_word(std::string_view& line) {
+  constexpr std::string_view kBlanks = " \t\r\f\v";
+  line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+  const std::string_view word = line.substr(0, line.find_first_of(kBlanks));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+template <typename T>
+std::optional<T> number(std::string_view word) {
+  if (word.size() > 1 && word.front() == '+' && word[1] != '-') word.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+/// Reads one line after the other; each function says what is wrong with it, without saying where.
+class Reader {
+ public:
+  explicit Reader(const MatrixMarketSink& sink) : sink_(sink) {}
+
+  std::string line(std::string_view text) {
+    ++lines_;
+    if (lines_ == 1) return banner(text);
+    std::string_view rest = text;
+    const std::string_view first = next_word(rest);
+    if (first.empty() || first.front() == '%') return {};
+    if (!sized_) return size(text);
+    return entry(text);
+  }
+  std::string end() const {
+    if (lines_ == 0) return "the file is empty";
+    if (!sized_) return "the file ends before the line with the size of the matrix";
+    if (seen_ != matrix_.entries) return fmt::format("the file ends after {} of {} entries", seen_, matrix_.entries);
+    return {};
+  }
+
+ private:
+  std::string banner(std::string_view text) {
+    const std::string_view whole = text;
+    if (next_word(text) != "%%MatrixMarket")
+      return fmt::format("no Matrix Market file: the first line begins with '%%MatrixMarket', not {}", quoted(whole));
+    const std::string object = lower(next_word(text)), format = lower(next_word(text)), field = lower(next_word(text)),
+                      symmetry = lower(next_word(text));
+    if (object != "matrix") return fmt::format("want a matrix, not {}", quoted(object));
+    if (format != "coordinate")
+      return fmt::format("want the coordinate format, of sparse matrices, not {}", quoted(format));
+    if (field == "integer") {
+      matrix_.field = Field::kInteger;
+    } else if (field == "pattern") {
+      matrix_.field = Field::kPattern;
+    } else if (field != "real") {
+      return fmt::format("want real, integer or pattern entries, not {}", quoted(field));
+    }
+    if (symmetry != "general" && symmetry != "symmetric")
+      return fmt::format("want a general or symmetric matrix, not {}", quoted(symmetry));
+    matrix_.symmetric = symmetry == "symmetric";
+    return {};
+  }
+
+  std::string size(std::string_view text) {
+    const std::string_view whole = text;
+    std::array<std::uint64_t, 3> sizes{};
+    for (std::uint64_t& value : sizes) {
+      const auto parsed = number<std::uint64_t>(next_word(text));
+      if (!parsed) return fmt::format("want the numbers of rows, columns and entries, not {}", quoted(whole));
+      value = *parsed;
+    }
+    if (!next_word(text).empty()) return fmt::format("more than rows, columns and entries: {}", quoted(whole));
+    matrix_.rows = sizes[0], matrix_.columns = sizes[1], matrix_.entries = sizes[2];
+    if (matrix_.rows == 0 || matrix_.columns == 0) return "a matrix without rows or columns";
+    if (matrix_.rows > kMostRows || matrix_.columns > kMostRows)
+      return fmt::format("{} rows and {} columns: at most {} of either are supported", matrix_.rows, matrix_.columns,
+                         kMostRows);
+    if (matrix_.symmetric && matrix_.rows != matrix_.columns)
+      return fmt::format("a symmetric matrix with {} rows and {} columns", matrix_.rows, matrix_.columns);
+    sized_ = true;
+    sink_.begin(matrix_);
+    return {};
+  }
+
+  std::string entry(std::string_view text) {
+    const std::string_view whole = text;
+    if (seen_ == matrix_.entries) return fmt::format("an entry more than the {} promised", matrix_.entries);
+    const auto row = number<std::uint64_t>(next_word(text)), column = number<std::uint64_t>(next_word(text));
+    if (!row || !column) return fmt::format("want a row and a column, not {}", quoted(whole));
+    if (*row < 1 || *row > matrix_.rows || *column < 1 || *column > matrix_.columns)
+      return fmt::format("entry ({}, {}) of a matrix of {} x {}; both count from 1", *row, *column, matrix_.rows,
+                         matrix_.columns);
+    if (matrix_.symmetric && *column > *row)
+      return fmt::format("entry ({}, {}) lies above the diagonal: the file of a symmetric matrix holds what is below",
+                         *row, *column);
+    double value = 1;
+    if (matrix_.field != Field::kPattern) {
+      if (const std::string wrong = read_value(next_word(text), value); !wrong.empty()) return wrong;
+    }
+    if (!next_word(text).empty()) return fmt::format("more than an entry: {}", quoted(whole));
+    ++seen_;
+    sink_.entry(static_cast<std::uint32_t>(*row - 1), static_cast<std::uint32_t>(*column - 1), value);
+    return {};
+  }
+
+  [[nodiscard]] std::string read_value(std::string_view word, double& value) const {
+    if (matrix_.field == Field::kInteger) {
+      const auto parsed = number<std::int64_t>(word);
+      if (!parsed) return fmt::format("want an integer, not {}", quoted(word));
+      if (*parsed > kMostExact || *parsed < -kMostExact)
+        return fmt::format("{} is beyond 2^53, up to which integers are kept exactly", *parsed);
+      value = static_cast<double>(*parsed);
+      return {};
+    }
+    const auto parsed = number<double>(word);
+    if (!parsed || !std::isfinite(*parsed)) return fmt::format("want a finite number, not {}", quoted(word));
+    value = *parsed;
+    return {};
+  }
+
+  const MatrixMarketSink& sink_;
+  MatrixMarket matrix_;
+  std::uint64_t lines_ = 0, seen_ = 0;
+  bool sized_ = false;
+};
+
+}  // namespace
+
+Status read_matrix_market(std::istream& in, std::string_view name, const MatrixMarketSink& sink) {
+  Reader reader(sink);
+  std::string line;
+  for (std::uint64_t count = 1; std::getline(in, line); ++count) {
+    const std::string wrong = reader.line(line);
+    if (!wrong.empty()) return {StatusCode::kInvalidArgument, fmt::format("{}:{}: {}", name, count, wrong)};
+  }
+  if (in.bad()) return {StatusCode::kUnavailable, fmt::format("cannot read {}: {}", name, std::strerror(errno))};
+  const std::string wrong = reader.end();
+  if (!wrong.empty()) return {StatusCode::kInvalidArgument, fmt::format("{}: {}", name, wrong)};
+  return {};
+}
+
+Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink) {
+  std::ifstream file(path);
+  if (!file) return {StatusCode::kNotFound, fmt::format("cannot open {}: {}", path, std::strerror(errno))};
+  return read_matrix_market(file, path, sink);
+}
+
+}  // namespace wherry::apps

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays as NumPy's .npy files (format 1.0), which numpy.load reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "wherry/route_message.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::apps {
+
+/// "PREFIX.<rank><suffix>": the part of a result that a rank writes.
+std::string part_name(const std::string& prefix, route::Rank rank, const std::string& suffix);
+
+Status write_npy(const std::string& path, std::span<const std::uint64_t> values);
+Status write_npy(const std::string& path, std::span<const double> values);
+
+}  // namespace wherry::apps

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/options.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <map>
+
+namespace wherry::apps {
+namespace {
+
+/// NaN: no number.
+double parse(const std::string& text) {
+  std::size_t used = 0;
+  try {
+    const double value = std::stod(text, &used);
+    return used == text.size() ? value : std::nan("");
+  } catch (const std::exception&) {
+    return std::nan("");
+  }
+}
+
+}  // namespace
+
+void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
+               std::uint64_t most) {
+  const auto read = [&value](const std::string& text) { value = static_cast<std::uint64_t>(parse(text)); };
+  const auto check = [most](const std::string& text) {
+    const double number = parse(text);
+    if (number >= 1 && number <= static_cast<double>(most) && number == std::floor(number)) return std::string();
+    return fmt::format("want a whole number from 1 to {}, not '{}'", most, text);
+  };
+  cli.add_option_function<std::string>(name, read, what)
+      ->check(check)
+      ->type_name("N")
+      ->default_str(std::to_string(value));
+}
+
+void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double least) {
+  const auto check = [least](const std::string& text) {
+    const double number = parse(text);
+    if (std::isfinite(number) && number >= least) return std::string();
+    return fmt::format("want a number from {} on, not '{}'", least, text);
+  };
+  cli.add_option(name, value, what)->check(check)->type_name("X")->capture_default_str();
+}
+
+void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string& things) {
+  static const std::map<std::string, Distribution::Kind> kKinds{{"cyclic", Distribution::Kind::kCyclic},
+                                                                {"block", Distribution::Kind::kBlock}};
+  const auto read = [&kind](const std::string& text) { kind = kKinds.at(text); };
+  cli.add_option_function<std::string>("--distribution", read,
+                                       fmt::format("of the {} over the ranks: cyclic, or block", things))
+      ->check(CLI::IsMember(kKinds))
+      ->type_name("KIND")
+      ->default_str(kind == Distribution::Kind::kCyclic ? "cyclic" : "block");
+}
+
+}  // namespace wherry::apps

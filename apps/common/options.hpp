@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that several applications have.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "common/distribution.hpp"
+
+namespace wherry::apps {
+
+/// What Distribution and below() take.
+inline constexpr std::uint64_t kMaxElements = (std::uint64_t{1} << 32) - 1;
+
+/// A count of at least one; 1e6 is understood too.
+void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
+               std::uint64_t most = std::uint64_t{1} << 53);
+
+/// --distribution, of `things` over the ranks.
+void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string& things);
+
+/// A finite number, at least `least`.
+void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double least = 0);
+
+}  // namespace wherry::apps

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/program.hpp"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "common/together.hpp"
+
+namespace wherry::apps {
+
+using Json = nlohmann::ordered_json;
+using route::Runtime;
+using route::Statistics;
+
+Program::Program(std::string name, const std::string& about) : name_(std::move(name)), cli_(about, name_) {
+  cli_.add_option("--seed", seed_, "of all that is generated; the same for any number of ranks")
+      ->capture_default_str()
+      ->type_name("N");
+  cli_.add_option("--output", output_, "write the result: each rank its part, into PREFIX.<rank>...")
+      ->type_name("PREFIX");
+  cli_.add_option("--json", json_, "write the closing line of JSON into this file, not to the standard output")
+      ->type_name("FILE");
+  cli_.footer(
+      "Started alone it is one rank. More of them, on one or more nodes:\n"
+      "  wherry run --nodes 2 --ranks-per-node 2 -- " +
+      name_ + " ...\ndocs/route-apps.md says how it works and what the JSON holds.");
+}
+
+int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Report&)>& body) {
+  try {
+    cli_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return cli_.exit(error);
+  }
+  auto runtime = Runtime::start();
+  if (!runtime) {
+    fmt::print(stderr, "{}: {}\n", name_, runtime.status().message());
+    return 1;
+  }
+  Report mine;
+  Status status = body(*runtime, mine);
+  if (status) status = report(*runtime, std::move(mine));
+  if (status) return 0;
+  fmt::print(stderr, "{}: rank {}: {}\n", name_, runtime->rank(), status.message());
+  return 1;
+}
+
+Status Program::report(Runtime& runtime, Report mine) const {
+  const Statistics statistics = runtime.statistics();  // before what follows adds to them
+  Status status;
+  const auto all = [&](auto value, Runtime::Combine how) {
+    const auto combined = status ? runtime.reduce(value, how) : Result<decltype(value)>(value);
+    if (!combined) status = combined.status();
+    return combined ? *combined : value;
+  };
+  using enum Runtime::Combine;
+  Json line{{"app", name_},
+            {"ranks", runtime.ranks()},
+            {"nodes", runtime.nodes()},
+            {"placement", to_string(runtime.placement())},
+            {"seconds", all(mine.seconds, kMax)},
+            {"checksum", fmt::format("{:016x}", all(mine.checksum, kSum))},
+            {"messages", all(statistics.sent, kSum)},
+            {"bytes", all(statistics.bytes_out, kSum)}};
+  line.update(mine.fields);
+  line["statistics"] = Json{{"sent", line["messages"]},
+                            {"handled", all(statistics.handled, kSum)},
+                            {"forwarded_bytes", all(statistics.forwarded_bytes, kSum)},
+                            {"bytes_out", line["bytes"]},
+                            {"bytes_in", all(statistics.bytes_in, kSum)},
+                            {"transfers", all(statistics.transfers, kSum)},
+                            {"flush_full", all(statistics.flush_full, kSum)},
+                            {"flush_idle", all(statistics.flush_idle, kSum)},
+                            {"flush_timeout", all(statistics.flush_timeout, kSum)},
+                            {"flush_explicit", all(statistics.flush_explicit, kSum)},
+                            {"would_block", all(statistics.would_block, kSum)},
+                            {"backlog_high", all(statistics.backlog_high, kMax)}};
+  if (!status) return status;
+  if (runtime.rank() == 0) {
+    if (json_.empty()) {
+      fmt::print("{}\n", line.dump());
+    } else {
+      std::ofstream file(json_);
+      file << line.dump() << '\n';
+      file.close();
+      if (!file) status = {StatusCode::kUnavailable, fmt::format("cannot write {}: {}", json_, std::strerror(errno))};
+    }
+  }
+  return together(runtime, std::move(status));
+}
+
+}  // namespace wherry::apps

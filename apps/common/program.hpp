@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What surrounds an application: its command line, the job that it joins, the line of JSON that it ends with.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "wherry/route.hpp"
+
+namespace wherry::apps {
+
+/// What a rank reports.
+struct Report {
+  double seconds = 0;          ///< of what the application is about, without input and output; the slowest rank counts
+  std::uint64_t checksum = 0;  ///< of the rank's part of the result; summed over ranks: the same for any number of them
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();  ///< the same on all ranks, or rank 0's
+};
+
+class Program {
+ public:
+  /// `about`: what --help begins with.
+  Program(std::string name, const std::string& about);
+
+  CLI::App& command_line() noexcept { return cli_; }
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
+  /// Prefix of the files for the result; empty: none are wanted.
+  [[nodiscard]] const std::string& output() const noexcept { return output_; }
+
+  /// Parses, joins the job, does `body` and reports. To be returned from main.
+  int run(int argc, char** argv, const std::function<Status(route::Runtime&, Report&)>& body);
+
+ private:
+  Status report(route::Runtime& runtime, Report mine) const;
+
+  std::string name_;
+  CLI::App cli_;
+  std::uint64_t seed_ = 1;
+  std::string output_, json_;
+};
+
+}  // namespace wherry::apps

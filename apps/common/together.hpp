@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the applications do with the runtime again and again.
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "wherry/route.hpp"
+
+namespace wherry::apps {
+
+using route::Handler;
+using route::Rank;
+using route::Runtime;
+
+/// Sends, outside of handlers: while there is no room, handles what arrives. False: nothing is delivered any more,
+/// runtime.status() says why.
+template <typename T>
+[[nodiscard]] bool deliver(Runtime& runtime, Rank to, Handler<T> handler, const T& message) noexcept {
+  for (;;) {
+    const StatusCode code = runtime.try_send(to, handler, message);
+    if (code != StatusCode::kWouldBlock) return code == StatusCode::kOk;
+    runtime.poll();
+  }
+}
+
+/// Returns when every rank has come here. A fast rank that has left may send while a slow one is still inside: whatever
+/// the handlers need must be in place before.
+inline Status barrier(Runtime& runtime) {
+  const auto none = runtime.reduce(std::uint64_t{0});
+  return none ? Status() : none.status();
+}
+
+/// All ranks end together, well or badly: what is wrong on one is no reason for the others to wait for it.
+inline Status together(Runtime& runtime, Status mine) {
+  const auto failures = runtime.reduce(std::uint64_t{mine ? 0u : 1u});
+  if (!failures) return failures.status();
+  if (*failures != 0 && mine) return {StatusCode::kCancelled, "another rank failed: its message says why"};
+  return mine;
+}
+
+/// Does `work()`, a piece of this rank's work (false: there is none at present), until no rank has any and no message
+/// is on its way. Handlers may add work. A rank takes part in a round of quiesce only when it has none, and what it did
+/// between two rounds shows in its counts, unless it sent nothing, when it changed nothing for the others either.
+template <typename Work>
+Status until_all_idle(Runtime& runtime, Work work) {
+  for (;;) {
+    while (work()) {
+    }
+    const StatusCode code = runtime.try_quiesce();
+    if (code == StatusCode::kOk) return {};
+    if (code != StatusCode::kWouldBlock) return runtime.status();
+  }
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const noexcept {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace wherry::apps
