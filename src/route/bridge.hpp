@@ -39,6 +39,12 @@ class BridgeOut {
   void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
   /// Sends what has been written, as far as credits go.
   bool progress() noexcept;
+  /// All that was written has been sent and received, or never will be. After a flush of the lane.
+  [[nodiscard]] bool settled() noexcept {
+    if (!status_) return true;
+    const RingReader::Part part = ring_.peek();
+    return part.malformed || (part.empty() && credits_ == ring_.shape().buffers);
+  }
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
  private:

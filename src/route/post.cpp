@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/cpu.hpp"
 
 namespace wherry::route {
@@ -120,6 +121,16 @@ bool Post::progress() noexcept {
   for (auto& in : in_) worked |= in && in->progress();
   for (auto& out : out_) worked |= out && out->progress();
   return worked || received_;
+}
+
+bool Post::settled() noexcept {
+  // The last credits of a process that has ended meanwhile never come.
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  if (settling_since_ == 0) settling_since_ = now_ns();
+  for (auto& out : out_) {
+    if (out && !out->settled()) return now_ns() - settling_since_ > kPatienceNs;
+  }
+  return true;
 }
 
 Status Post::health() const {

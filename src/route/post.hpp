@@ -39,6 +39,9 @@ class Post {
   Status expect(std::uint32_t input, const Card& source, std::uint32_t lane);
   /// Network only; true if something happened.
   bool progress() noexcept;
+  /// Whether all that was written for the network has arrived, or never will, or a second has passed since the first
+  /// call.
+  [[nodiscard]] bool settled() noexcept;
   /// Ok, or the first failure of a bridge.
   [[nodiscard]] Status health() const;
   /// "posix/memory", "tcp/eth0"
@@ -61,6 +64,7 @@ class Post {
   std::unique_ptr<Router> router_;
   Card card_;
   bool received_ = false;
+  std::uint64_t settling_since_ = 0;
   std::string transport_;
   Status status_;
 };

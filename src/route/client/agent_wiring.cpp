@@ -32,6 +32,8 @@ class AgentWiring final : public Wiring {
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());
   }
+  /// The agent forwards for the others; what goes there over a network must have left.
+  bool depart() noexcept override { return post_->settled(); }
   bool progress() noexcept override { return post_->progress(); }
   Status health() noexcept override {
     if (Status s = session_->health(); !s)

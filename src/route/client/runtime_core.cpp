@@ -14,7 +14,7 @@ namespace wherry::route::detail {
 namespace {
 
 constexpr std::uint64_t kSpins = 64;             // idle polls before the core is offered to others
-constexpr std::uint64_t kHealthEvery = 1 << 14;  // idle polls between looks at the job's health
+constexpr std::uint64_t kHealthEvery = 1 << 14;  // polls between looks at the job's health
 
 }  // namespace
 
@@ -30,7 +30,15 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
   ranks = router_.ranks();
 }
 
-RuntimeCore::~RuntimeCore() { router_.flush(Flush::kExplicit); }
+RuntimeCore::~RuntimeCore() {
+  // What this rank passes on for others goes on until nobody needs it; what comes for itself is nobody's any more.
+  leaving_ = true;
+  router_.flush(Flush::kExplicit);
+  while (failure_ && !wiring_->depart()) {
+    poll();
+    router_.flush(Flush::kExplicit);
+  }
+}
 
 Statistics RuntimeCore::statistics() const noexcept {
   const RouterCounts& counts = router_.counts;
@@ -213,6 +221,10 @@ const std::byte* RuntimeCore::handle(const std::byte* at, const std::byte* limit
     const Header header = Header::load(at);
     if (header.to() != me) return at;
     if (header.stride() > static_cast<std::size_t>(limit - at)) return nullptr;
+    if (leaving_ && header.handler() != kAbortHandler) {
+      at += header.stride();
+      continue;
+    }
     if (take_ != nullptr && header.handler() >= kFirstUserHandler) {
       at = hand_over(at, limit);
       continue;
@@ -295,6 +307,7 @@ std::uint64_t RuntimeCore::poll_buffers(const std::function<void(ByteView)>& tak
 
 void RuntimeCore::settle(bool worked) noexcept {
   if (!backlog_.empty()) worked |= backlog_.push();
+  if (++polls_ % kHealthEvery == 0) fail(wiring_->health());
   const bool sending = sent != sent_at_last_poll_;
   sent_at_last_poll_ = sent;
   if (router_.armed()) {
@@ -312,7 +325,6 @@ void RuntimeCore::settle(bool worked) noexcept {
   }
   if (++idle_polls_ < kSpins) return cpu_relax();
   sched_yield();
-  if (idle_polls_ % kHealthEvery == 0) fail(wiring_->health());
 }
 
 void RuntimeCore::flush(Flush why) noexcept {

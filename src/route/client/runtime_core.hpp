@@ -87,7 +87,8 @@ class RuntimeCore : public Front {
   std::uint64_t handled_ = 0;
   std::uint64_t sent_at_last_poll_ = 0;
   std::uint64_t flush_at_ = 0;
-  std::uint64_t idle_polls_ = 0;
+  std::uint64_t idle_polls_ = 0, polls_ = 0;
+  bool leaving_ = false;
   std::uint64_t would_block_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "route/client/wiring.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -27,8 +28,9 @@ using Inbox = std::unique_ptr<std::byte, FreeAligned>;
 
 class ThreadWiring final : public Wiring {
  public:
-  ThreadWiring(Place place, std::vector<std::shared_ptr<Inbox>> inboxes, const std::vector<InboxShape>& shapes)
-      : Wiring(std::move(place)), inboxes_(std::move(inboxes)) {
+  ThreadWiring(Place place, std::vector<std::shared_ptr<Inbox>> inboxes, const std::vector<InboxShape>& shapes,
+               std::shared_ptr<std::atomic<Rank>> departed)
+      : Wiring(std::move(place)), inboxes_(std::move(inboxes)), departed_(std::move(departed)) {
     const Topology& topology = place_.topology;
     const Topology::Hops hops = topology.hops(place_.rank);
     own_ = inline_router(topology, place_.rank, shapes[place_.rank], inboxes_[place_.rank]->get());
@@ -41,6 +43,11 @@ class ThreadWiring final : public Wiring {
     }
     router_->set_table(hops.lane_of_rank);
   }
+  bool depart() noexcept override {
+    if (!departing_) departed_->fetch_add(1, std::memory_order_acq_rel);
+    departing_ = true;
+    return departed_->load(std::memory_order_acquire) == place_.topology.ranks();
+  }
   [[nodiscard]] std::string transport() const override {
     return place_.topology.ranks() == 1 ? "one rank alone" : "threads of one process";
   }
@@ -48,6 +55,8 @@ class ThreadWiring final : public Wiring {
  private:
   std::vector<std::shared_ptr<Inbox>> inboxes_;
   std::unique_ptr<Router> own_;
+  std::shared_ptr<std::atomic<Rank>> departed_;
+  bool departing_ = false;
 };
 
 }  // namespace
@@ -62,9 +71,11 @@ std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_
     std::memset(memory, 0, shapes.back().bytes());
     inboxes.push_back(std::make_shared<Inbox>(memory));
   }
+  const auto departed = std::make_shared<std::atomic<Rank>>(0);
   std::vector<std::unique_ptr<Wiring>> wirings;
   for (Rank rank = 0; rank < topology.ranks(); ++rank)
-    wirings.push_back(std::make_unique<ThreadWiring>(Place{rank, topology, Placement::kInline}, inboxes, shapes));
+    wirings.push_back(
+        std::make_unique<ThreadWiring>(Place{rank, topology, Placement::kInline}, inboxes, shapes, departed));
   return wirings;
 }
 
