@@ -17,7 +17,8 @@ import scipy.sparse as sp
 
 from wherry import _paths
 
-JOBS = [(1, 1)]  # nodes, ranks on each
+# Nodes, and ranks on each. ALONE is the program by itself; a job takes a second to launch: most tests try one or two.
+ALONE, JOBS = (1, 1), [(1, 1), (1, 2), (2, 2)]
 
 
 def program(name: str) -> Path:
@@ -28,9 +29,9 @@ def program(name: str) -> Path:
     return path
 
 
-def execute(name: str, *arguments: object, job: tuple[int, int] = (1, 1)) -> subprocess.CompletedProcess[str]:
+def execute(name: str, *arguments: object, job: tuple[int, int] = ALONE) -> subprocess.CompletedProcess[str]:
     line = [str(program(name)), *map(str, arguments)]
-    if job != (1, 1):
+    if job != ALONE:
         nodes, ranks = job
         run = [sys.executable, "-m", "wherry.cli", "run", "--nodes", str(nodes), "--ranks-per-node", str(ranks)]
         line = [*run, "--timeout", "45", "--", *line]
@@ -57,7 +58,7 @@ class Outcome:
         return whole
 
 
-def run_app(directory: Path, name: str, *arguments: object, job: tuple[int, int] = (1, 1)) -> Outcome:
+def run_app(directory: Path, name: str, *arguments: object, job: tuple[int, int] = ALONE) -> Outcome:
     """Runs to a good end. What it writes has the prefix `out` in `directory`."""
     summary = directory / "summary.json"
     done = execute(name, *arguments, "--output", directory / "out", "--json", summary, job=job)

@@ -8,12 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from apps import JOBS, assert_same_matrix, execute, random_matrix, run_app, sum_of_parts, write_matrix
+from apps import ALONE, JOBS, assert_same_matrix, execute, random_matrix, run_app, sum_of_parts, write_matrix
 
 
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("arguments", [(), ("--real",), ("--distribution", "block")])
-@pytest.mark.parametrize(("rows", "degree"), [(1, 1), (1000, 7), (20_000, 16)])
+@pytest.mark.parametrize(
+    ("rows", "degree", "arguments", "job"),
+    [
+        (1, 1, (), ALONE),
+        (1000, 7, ("--real",), ALONE),
+        (1, 1, (), (1, 2)),
+        (20_000, 16, ("--distribution", "block"), (1, 2)),
+        (1000, 7, (), (2, 2)),
+        (20_000, 16, ("--real",), (2, 2)),
+    ],
+)
 def test_generated_matrix_expect_its_transpose(
     tmp_path: Path, rows: int, degree: int, arguments: tuple[str, ...], job: tuple[int, int]
 ) -> None:
@@ -38,8 +46,9 @@ def test_generated_matrix_expect_it_independent_of_the_ranks(tmp_path: Path) -> 
         assert_same_matrix(matrix, matrices[0])
 
 
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("field", ["real", "integer", "pattern"])
+@pytest.mark.parametrize(
+    ("field", "job"), [("real", ALONE), ("integer", ALONE), ("pattern", ALONE), ("real", (2, 2)), ("pattern", (1, 2))]
+)
 def test_file_expect_its_transpose(tmp_path: Path, field: str, job: tuple[int, int]) -> None:
     matrix = random_matrix(301, 207, 0.05, 3, integers=field == "integer")
     out = run_app(tmp_path, "transpose", "--matrix", write_matrix(tmp_path / "m.mtx", matrix, field), job=job)
@@ -48,7 +57,7 @@ def test_file_expect_its_transpose(tmp_path: Path, field: str, job: tuple[int, i
     assert_same_matrix(sum_of_parts(out.prefix, out.ranks), matrix.T.tocsr())
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [ALONE, (1, 2)])
 def test_symmetric_file_expect_both_halves(tmp_path: Path, job: tuple[int, int]) -> None:
     half = random_matrix(200, 200, 0.03, 4)
     matrix = sp.csr_array(half + half.T)
@@ -65,7 +74,7 @@ def test_entries_met_twice_expect_their_sum(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sum_of_parts(out.prefix, 1).toarray(), [[0, 1], [0, 0], [12, 0]])
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [ALONE, (2, 2)])
 def test_broken_file_expect_its_line_and_all_ranks_ended(tmp_path: Path, job: tuple[int, int]) -> None:
     path = tmp_path / "m.mtx"
     path.write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 0.5\n")
