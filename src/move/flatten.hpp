@@ -35,7 +35,7 @@ struct BufferRef {
 struct FlatOffload {
   HotVector<NodeRef> nodes;
   HotVector<BufferRef> buffers;
-  std::uint64_t bytes = 0;           ///< sum of buffer bytes
+  std::uint64_t bytes = 0;         ///< sum of buffer bytes
   HotVector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
   void clear() noexcept {
     nodes.clear();

@@ -95,7 +95,7 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   struct alignas(64) Slot {
     std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
-    Bytes message;                       ///< only while `sent` is pending: the bytes that UCX still reads
+    Bytes message;                     ///< only while `sent` is pending: the bytes that UCX still reads
     HotVector<std::uint32_t> regions;  ///< indices, each counted in in_flight
     std::vector<fabric::Region> temporary;
   };
@@ -150,7 +150,7 @@ class StreamCore : public InHotMemory {
   StreamOptions options;
   Schema schema;
   move::Plan plan;
-  move::FlatOffload flat;            ///< reused
+  move::FlatOffload flat;          ///< reused
   HotVector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
   std::size_t last_message_bytes = 0;
