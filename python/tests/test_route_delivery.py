@@ -79,3 +79,10 @@ def test_other_placements(jobs: Jobs, placement: str) -> None:
 def test_between_network_namespaces(jobs: Jobs, placement: str) -> None:
     found, _ = deliver(jobs, "--netns", "--placement", placement, messages=20_000)
     assert (found["messages"], found["wrong"]) == (20_000 * RANKS, 0)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_several_routing_threads(jobs: Jobs, threads: int) -> None:
+    jobs.environment["WHERRY_ROUTING_THREADS"] = str(threads)
+    found, _ = deliver(jobs, "--placement", "host", messages=50_000)
+    assert (found["messages"], found["wrong"]) == (50_000 * RANKS, 0)
