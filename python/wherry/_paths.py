@@ -69,6 +69,14 @@ def bench_move(environment: Mapping[str, str] | None = None) -> Path:
     return _find("bench_move", None, candidates, "build it with `make build`", environment)
 
 
+def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
+    environment = os.environ if environment is None else environment
+    root = repository()
+    candidates = [] if root is None else [root / "build" / "release" / folder / name]
+    return _find(name, None, candidates, "build it with `make build`", environment)
+
+
 def session_file(environment: Mapping[str, str] | None = None) -> Path:
     """The default session file: $WHERRY_SESSION, $XDG_RUNTIME_DIR/wherry/agent.json, /tmp/wherry-<uid>/agent.json.
 

@@ -444,6 +444,39 @@ def run_job(
     raise typer.Exit(launcher.run(job))
 
 
+@bench_app.command("route")
+def bench_route(
+    json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: a look, not a measurement.")] = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COMMAND",
+            help="A peer's histogram, to take turns with. In the command {lg} becomes log2 of the counters and {n} the "
+            'updates a rank; its last line of output is {"mups": M updates/s in total}. May be repeated.',
+        ),
+    ] = None,
+) -> None:
+    """Messages between ranks on this machine's two cores, against plain copies, a hand-written exchange and peers; and
+    five applications by placement (paper 001, table 2). A bar that is missed is a result: the exit status is 0.
+
+    Examples:
+
+      wherry bench route --json build/bench-route.json
+
+      wherry bench route --json /tmp/quick.json --quick --only histogram --only latency
+    """
+    from wherry import _bench_route
+
+    for name in only or []:
+        if name not in _bench_route.EXPERIMENTS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(_bench_route.EXPERIMENTS)}", param_hint="--only")
+    result = _bench_route.run(json_file, quick=quick, only=only or [], peers=peer or [], progress=out())
+    _bench_route.show(result, out())
+    note(f"results: {json_file}")
+
+
 @bench_app.command("move")
 def bench_move(
     json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],
