@@ -31,6 +31,24 @@ Topology::Hops Topology::hops(Rank rank) const {
   return hops;
 }
 
+/// The first ranks of the nodes form a tree, and the ranks of each node one below its first.
+Family Topology::family(Rank rank) const {
+  constexpr std::uint32_t kFanOut = 8;
+  const std::uint32_t node = node_of_[rank], place = place_of_[rank];
+  const std::vector<Rank>& here = on_node_[node];
+  Family family;
+  if (place != 0) {
+    family.parent = here[(place - 1) / kFanOut];
+  } else if (node != 0) {
+    family.parent = on_node_[(node - 1) / kFanOut].front();
+  }
+  for (std::uint32_t i = 1; i <= kFanOut; ++i) {
+    if (place * kFanOut + i < here.size()) family.children.push_back(here[place * kFanOut + i]);
+    if (place == 0 && node * kFanOut + i < nodes()) family.children.push_back(on_node_[node * kFanOut + i].front());
+  }
+  return family;
+}
+
 std::vector<Rank> Topology::sources(Rank rank) const {
   std::vector<Rank> sources;
   for (Rank from = 0; from < ranks(); ++from) {

@@ -9,11 +9,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "wherry/route_message.hpp"
 
 namespace wherry::route {
+
+/// A rank's place in a tree of all ranks, whose edges join next hops only: nobody in between must forward for it.
+struct Family {
+  std::optional<Rank> parent;  ///< none: the root
+  std::vector<Rank> children;
+};
 
 class Topology {
  public:
@@ -38,6 +45,7 @@ class Topology {
     std::vector<std::uint32_t> lane_of_rank;
   };
   [[nodiscard]] Hops hops(Rank rank) const;
+  [[nodiscard]] Family family(Rank rank) const;
   /// Without agents: those that `rank` is a next hop of, in ascending order.
   [[nodiscard]] std::vector<Rank> sources(Rank rank) const;
 

@@ -34,13 +34,8 @@ std::uint64_t combine(Agreement::Combine how, std::uint64_t a, std::uint64_t b) 
 
 }  // namespace
 
-Agreement::Agreement(Rank rank, Rank ranks, std::uint32_t up, std::uint32_t down, Send send)
-    : rank_(rank),
-      children_(rank * kFanOut + 1 >= ranks ? 0 : std::min<Rank>(kFanOut, ranks - rank * kFanOut - 1)),
-      first_child_(rank * kFanOut + 1),
-      up_(up),
-      down_(down),
-      send_(std::move(send)) {}
+Agreement::Agreement(Family family, std::uint32_t up, std::uint32_t down, Send send)
+    : family_(std::move(family)), up_(up), down_(down), send_(std::move(send)) {}
 
 void Agreement::contribute(Combine how, Words words) {
   contributed_ = true;
@@ -66,19 +61,18 @@ bool Agreement::include(Combine how, Words words) {
 }
 
 void Agreement::pass_on() {
-  if (arrived_ != children_ + 1) return;
-  if (rank_ == 0) {
+  if (arrived_ != family_.children.size() + 1) return;
+  if (!family_.parent) {
     conclude(words_);
     return;
   }
   const Message message{round_, how_, words_};
-  send_((rank_ - 1) / kFanOut, up_, std::as_bytes(std::span(&message, 1)));
+  send_(*family_.parent, up_, std::as_bytes(std::span(&message, 1)));
 }
 
 void Agreement::conclude(Words words) {
   const Message message{round_, how_, words};
-  for (Rank child = 0; child < children_; ++child)
-    send_(first_child_ + child, down_, std::as_bytes(std::span(&message, 1)));
+  for (const Rank child : family_.children) send_(child, down_, std::as_bytes(std::span(&message, 1)));
   outcome_ = words;
   ++round_;
   arrived_ = 0;
@@ -89,7 +83,7 @@ bool Agreement::on_report(ByteView bytes) {
   Message message{};
   if (bytes.size() != sizeof message) return false;
   std::memcpy(&message, bytes.data(), sizeof message);
-  if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > children_) return false;
+  if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > family_.children.size()) return false;
   if (!include(message.how, message.words)) return false;
   pass_on();
   return true;
@@ -99,7 +93,7 @@ bool Agreement::on_verdict(ByteView bytes) {
   Message message{};
   if (bytes.size() != sizeof message) return false;
   std::memcpy(&message, bytes.data(), sizeof message);
-  if (message.round != round_ || !contributed_ || arrived_ != children_ + 1) return false;
+  if (message.round != round_ || !contributed_ || arrived_ != family_.children.size() + 1) return false;
   conclude(message.words);
   return true;
 }

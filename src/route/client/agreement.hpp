@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/bytes.hpp"
-#include "wherry/route_message.hpp"
+#include "route/topology.hpp"
 
 namespace wherry::route::detail {
 
@@ -25,7 +25,7 @@ class Agreement {
   using Send = std::function<void(Rank to, std::uint32_t handler, ByteView message)>;
 
   /// `up` and `down`: handlers of reports and verdicts.
-  Agreement(Rank rank, Rank ranks, std::uint32_t up, std::uint32_t down, Send send);
+  Agreement(Family family, std::uint32_t up, std::uint32_t down, Send send);
 
   /// This rank's part of the round at hand. Precondition: !contributed().
   void contribute(Combine how, Words words);
@@ -40,7 +40,6 @@ class Agreement {
   [[nodiscard]] bool mismatch() const noexcept { return mismatch_; }
 
  private:
-  static constexpr Rank kFanOut = 8;
   struct Message {
     std::uint32_t round;
     Combine how;
@@ -50,8 +49,7 @@ class Agreement {
   void pass_on();
   void conclude(Words words);
 
-  const Rank rank_, children_;
-  const Rank first_child_;
+  const Family family_;
   const std::uint32_t up_, down_;
   Send send_;
   std::uint32_t round_ = 0;

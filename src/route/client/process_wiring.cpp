@@ -4,8 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "route/client/bootstrap.hpp"
 #include "route/client/introduction.hpp"
@@ -22,21 +20,8 @@ class InlineWiring final : public Wiring {
     router_ = &post_->router();
   }
   bool progress() noexcept override { return post_->progress(); }
-  ~InlineWiring() override {
-    if (departure_.joinable()) departure_.join();
-  }
-  /// Everybody waits for everybody, in a thread of its own: this one goes on forwarding.
-  bool depart() noexcept override {
-    if (!departure_.joinable()) {
-      departure_ = std::thread([this] {
-        (void)bootstrap_->exchange({}, Deadline(std::chrono::nanoseconds(-1)));  // broken: there is nobody to wait for
-        departed_.store(true, std::memory_order_release);
-      });
-    }
-    return departed_.load(std::memory_order_acquire) && post_->settled();
-  }
+  bool depart() noexcept override { return post_->settled(); }
   Status health() noexcept override {
-    if (departure_.joinable()) return {};  // the thread has the connection
     const Status post = post_->health();
     return post ? bootstrap_->health() : post;
   }
@@ -45,8 +30,6 @@ class InlineWiring final : public Wiring {
  private:
   std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<Post> post_;
-  std::thread departure_;
-  std::atomic<bool> departed_{false};
 };
 
 }  // namespace

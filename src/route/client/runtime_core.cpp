@@ -24,14 +24,14 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
       router_(wiring_->router()),
       handlers_(kFirstUserHandler),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
-      agreement_(wiring_->place().rank, wiring_->place().topology.ranks(), kReportHandler, kVerdictHandler,
+      agreement_(wiring_->place().topology.family(wiring_->place().rank), kReportHandler, kVerdictHandler,
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
 }
 
 RuntimeCore::~RuntimeCore() {
-  // What this rank passes on for others goes on until nobody needs it; what comes for itself is nobody's any more.
+  // What it wrote must have left; what comes for this rank is nobody's any more.
   leaving_ = true;
   router_.flush(Flush::kExplicit);
   while (failure_ && !wiring_->depart()) {

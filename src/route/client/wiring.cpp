@@ -2,7 +2,6 @@
 #include "route/client/wiring.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -28,9 +27,8 @@ using Inbox = std::unique_ptr<std::byte, FreeAligned>;
 
 class ThreadWiring final : public Wiring {
  public:
-  ThreadWiring(Place place, std::vector<std::shared_ptr<Inbox>> inboxes, const std::vector<InboxShape>& shapes,
-               std::shared_ptr<std::atomic<Rank>> departed)
-      : Wiring(std::move(place)), inboxes_(std::move(inboxes)), departed_(std::move(departed)) {
+  ThreadWiring(Place place, std::vector<std::shared_ptr<Inbox>> inboxes, const std::vector<InboxShape>& shapes)
+      : Wiring(std::move(place)), inboxes_(std::move(inboxes)) {
     const Topology& topology = place_.topology;
     const Topology::Hops hops = topology.hops(place_.rank);
     own_ = inline_router(topology, place_.rank, shapes[place_.rank], inboxes_[place_.rank]->get());
@@ -43,11 +41,6 @@ class ThreadWiring final : public Wiring {
     }
     router_->set_table(hops.lane_of_rank);
   }
-  bool depart() noexcept override {
-    if (!departing_) departed_->fetch_add(1, std::memory_order_acq_rel);
-    departing_ = true;
-    return departed_->load(std::memory_order_acquire) == place_.topology.ranks();
-  }
   [[nodiscard]] std::string transport() const override {
     return place_.topology.ranks() == 1 ? "one rank alone" : "threads of one process";
   }
@@ -55,8 +48,6 @@ class ThreadWiring final : public Wiring {
  private:
   std::vector<std::shared_ptr<Inbox>> inboxes_;
   std::unique_ptr<Router> own_;
-  std::shared_ptr<std::atomic<Rank>> departed_;
-  bool departing_ = false;
 };
 
 }  // namespace
@@ -71,11 +62,9 @@ std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_
     std::memset(memory, 0, shapes.back().bytes());
     inboxes.push_back(std::make_shared<Inbox>(memory));
   }
-  const auto departed = std::make_shared<std::atomic<Rank>>(0);
   std::vector<std::unique_ptr<Wiring>> wirings;
   for (Rank rank = 0; rank < topology.ranks(); ++rank)
-    wirings.push_back(
-        std::make_unique<ThreadWiring>(Place{rank, topology, Placement::kInline}, inboxes, shapes, departed));
+    wirings.push_back(std::make_unique<ThreadWiring>(Place{rank, topology, Placement::kInline}, inboxes, shapes));
   return wirings;
 }
 

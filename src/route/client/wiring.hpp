@@ -29,9 +29,8 @@ class Wiring {
   virtual bool progress() noexcept { return false; }
   /// Why the job cannot go on, if so. Costs a system call or two: for pollers that have been idle for a while.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
-  /// This rank sends nothing more. False: others may still need it to forward what they send; ask again, and poll
-  /// meanwhile. True as well when the job is broken.
-  [[nodiscard]] virtual bool depart() noexcept = 0;
+  /// This rank sends nothing more. False: what it sent has not left yet; ask again, and poll meanwhile.
+  [[nodiscard]] virtual bool depart() noexcept { return true; }
   /// "shared memory", "ucx tcp": how the next hops are reached.
   [[nodiscard]] virtual std::string transport() const = 0;
 

@@ -73,7 +73,7 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
   if (over != 0) return fail("the program has called MPI_Finalize: start the runtime before that");
   if (there == 0) {
     int provided = 0;
-    if (const int e = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); e != MPI_SUCCESS)
+    if (const int e = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); e != MPI_SUCCESS)
       return fail("MPI_Init_thread", e);
     on_exit(finalize_at_exit, nullptr);
   }
