@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
     RouteBench bench(options);
     for (const std::string& name : options.only) {
       if (name != "none" && std::none_of(std::begin(kExperiments), std::end(kExperiments),
-                       [&](const Experiment& e) { return e.name == name; }))
+                                         [&](const Experiment& e) { return e.name == name; }))
         throw std::runtime_error("no experiment " + name);
     }
     for (const Experiment& experiment : kExperiments) {
