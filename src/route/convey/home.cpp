@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 namespace wherry::route::convey {
 namespace {
@@ -54,7 +55,7 @@ Slot::Slot(detail::RuntimeCore& core) {
   const std::uint32_t down = add(core, [this](const std::byte* at, const std::byte*, Header header) {
     return one(at, header, [this](ByteView message) { return agreement_->on_verdict(message); });
   });
-  agreement_.emplace(core.place().rank, core.ranks, up, down,
+  agreement_.emplace(core.place().topology.family(core.place().rank), up, down,
                      [&core](Rank to, std::uint32_t handler, ByteView message) {
                        core.send(to, handler, message, detail::WhenFull::kAbsorb);
                      });
@@ -75,10 +76,15 @@ Result<Home*> Home::get() {
   return the_home;
 }
 
-/// Leaving is collective. A process that exits in the middle of a session does not wait for the others, who wait for
-/// it: it just ends, and they are told so.
+/// Nobody leaves before all acknowledgements have arrived, which may travel through any rank. But a process that exits
+/// in the middle of a session does not wait for the others, who wait for it: it just ends, and they are told so.
 void Home::leave() noexcept {
-  if (!the_home->under_way()) delete std::exchange(the_home, nullptr);
+  if (the_home->under_way()) return;
+  try {
+    (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
+  } catch (const std::exception&) {      // it is, and there was no memory to say why
+  }
+  delete std::exchange(the_home, nullptr);
 }
 
 bool Home::under_way() const noexcept {
