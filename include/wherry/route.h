@@ -52,8 +52,8 @@ WHERRY_API int wherry_route_options_init(wherry_route_options* options, size_t s
 /// Collective: blocks until every rank is there. `options`: NULL for the defaults.
 WHERRY_API int wherry_route_start(const wherry_route_options* options, wherry_route** route, wherry_error* error);
 
-/// Leaves the job. Collective: forwards what others send through this rank until all leave, or the job is broken. No
-/// handler is called: quiesce first. WHERRY_FAILED_PRECONDITION inside a handler.
+/// Leaves the job, without waiting for the others, and calls no handler: quiesce first where messages may still be on
+/// their way. WHERRY_FAILED_PRECONDITION inside a handler; nothing is closed then.
 WHERRY_API int wherry_route_close(wherry_route* route, wherry_error* error);
 
 /// 0 for NULL.
