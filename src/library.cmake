@@ -14,13 +14,15 @@ if(NOT WHERRY_FUZZ)
 "WHERRY_${WHERRY_ABI_VERSION} {
   global:
     wherry_*;
+    convey_*;
     extern \"C++\" { wherry::*; };
   local: *;
 };
 ")
 
   # From the objects, not the archives: those would only give what something in here already refers to.
-  add_library(wherry SHARED $<TARGET_OBJECTS:wherry_base> $<TARGET_OBJECTS:wherry_fabric> $<TARGET_OBJECTS:wherry_move_client>)
+  add_library(wherry SHARED $<TARGET_OBJECTS:wherry_base> $<TARGET_OBJECTS:wherry_fabric> $<TARGET_OBJECTS:wherry_move_client>
+              $<TARGET_OBJECTS:wherry_route>)
   add_library(wherry::wherry ALIAS wherry)
   set_target_properties(wherry PROPERTIES OUTPUT_NAME wherry VERSION ${PROJECT_VERSION} SOVERSION ${WHERRY_ABI_VERSION}
                         LINKER_LANGUAGE CXX LINK_DEPENDS "${_script}")
@@ -52,3 +54,15 @@ endif()
 # GCC 12 takes std::regex's internals for uninitialised under AddressSanitizer (PR105562); and Arrow's own accessors read buffers that
 # Flight delivers misaligned (apache/arrow#32276).
 set_property(SOURCE agent/c_api_test.cpp APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized -fno-sanitize=alignment)
+
+# Ranks in C for python/tests/test_convey.py: programs of users, which know no more than the headers and the library.
+if(NOT WHERRY_FUZZ AND NOT WHERRY_SANITIZE AND NOT SKBUILD)
+  foreach(_test convey/histogram convey/gather convey/elastic convey/steady client/c_api)
+    string(REPLACE "/" "_" _name "route_${_test}")
+    add_executable(${_name} route/${_test}_test.c)
+    set_target_properties(${_name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+    target_compile_options(${_name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+    target_include_directories(${_name} PRIVATE "${CMAKE_SOURCE_DIR}/include/wherry/compat")
+    target_link_libraries(${_name} PRIVATE wherry)
+  endforeach()
+endif()

@@ -195,7 +195,7 @@ TEST(Exports, OnlyWhatIsPublic) {
   const auto names = exported();
   ASSERT_FALSE(names.empty());
   const std::regex is_public(
-      R"((typeinfo (name )?for |vtable for )?wherry::(?!detail::|move::|fabric::).*|wherry_[a-z_]+|WHERRY_\d+)");
+      R"((typeinfo (name )?for |vtable for )?wherry::(?!detail::|move::|fabric::|route::detail::|route::convey::).*|wherry_[a-z0-9_]+|convey_[a-z_]+|WHERRY_\d+)");
   for (const std::string& name : names) EXPECT_TRUE(std::regex_match(name, is_public)) << name;
 }
 
@@ -213,6 +213,10 @@ TEST(Exports, TheWholeCAbiAndTheMainCppCalls) {
   EXPECT_EQ(count, 25U);
   EXPECT_TRUE(names.contains("wherry::Session::open(wherry::SessionOptions const&)"));
   EXPECT_TRUE(names.contains("wherry::Stream::close()"));
+  EXPECT_TRUE(names.contains("wherry::route::Runtime::start(wherry::route::Options const&)"));
+  EXPECT_TRUE(names.contains("wherry_route_start"));
+  EXPECT_TRUE(names.contains("convey_new"));
+  EXPECT_TRUE(names.contains("convey_standard_codec"));
   EXPECT_TRUE(names.contains("wherry::Status::to_string[abi:cxx11]() const"));
 }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conveyors on Wherry's route: the names, numbers and behaviour of bale's convey.h 0.6, so that programs written for it
+// compile and run unchanged. Written from its documentation. What is different is in docs/convey.md.
+//
+// A conveyor carries items of one size (or, an elastic one, of any) between the ranks of a job. Push an item for a
+// rank, pull what has come, and call advance until it says that all is done:
+//
+//   convey_t* c = convey_new(SIZE_MAX, 0, NULL, 0);
+//   convey_begin(c, sizeof item, 0);
+//   for (size_t i = 0; convey_advance(c, i == n) > 0;) {
+//     for (; i < n; i++)
+//       if (convey_push(c, &items[i], owner[i]) != convey_OK) break;
+//     while (convey_pull(c, &item, &from) == convey_OK) handle(item, from);
+//   }
+//   convey_reset(c);
+//   convey_free(c);
+//
+// The first constructor joins the job that the process was started in (`wherry run`, an MPI launcher, or one rank
+// alone); the process leaves it when it exits. Constructors, begin, reset and free are collective. One thread at a
+// time.
+#ifndef WHERRY_CONVEY_H
+#define WHERRY_CONVEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define WHERRY_API [[gnu::visibility("default")]]
+extern "C" {
+#else
+#define WHERRY_API __attribute__((visibility("default")))
+#endif
+
+/// The version that this is compatible with: "0.6.0".
+WHERRY_API extern const char convey_version[];
+
+typedef struct conveyor convey_t;
+
+// ---------------------------------------------------------------- constants
+
+/// What calls return, unless it is negative: an error, for convey_error_string.
+enum convey_status {
+  convey_DONE = 0,  ///< of advance: the session is complete
+  convey_FAIL = 0,  ///< of push, pull and the like: not now; no error
+  convey_OK = 1,
+  convey_NEAR = 2  ///< of advance: nothing more arrives, but something is still to be pulled
+};
+
+enum convey_feature {
+  convey_ELASTIC = 0x01,  ///< has epush and epull
+  convey_STEADY = 0x02,   ///< delivers even before anybody is done
+  convey_THRIFTY = 0x04   ///< can compress; none of ours does
+};
+
+enum convey_statistic {
+  convey_BEGINS = 0,
+  convey_PUSHES = 1,
+  convey_PULLS = 2,
+  convey_UNPULLS = 3,
+  convey_ADVANCES = 4,
+  convey_COMMS = 5,      ///< packets sent
+  convey_SYNCS = 6,      ///< rounds of agreeing that all has arrived
+  convey_BYTES = 7,      ///< of packets, without their heads
+  convey_CUMULATIVE = 8  ///< to be added to one of the others: since the constructor, not since reset
+};
+
+/// Bits for the constructors.
+enum convey_option {
+  convey_opt_RECKLESS = 0x01,
+  convey_opt_DYNAMIC = 0x02,
+  convey_opt_QUIET = 0x04,
+  convey_opt_SCATTER = 0x08,
+  convey_opt_PROGRESS = 0x10,
+  convey_opt_ALERT = 0x20,
+  convey_opt_COMPRESS = 0x40
+};
+enum convey_expert_option { convey_opt_STANDARD = 0x100000, convey_opt_BLOCKING = 0x200000 };
+
+#define CONVEY_MAX_ALIGN (UINT64_C(64))
+
+// ---------------------------------------------------------------- types
+
+/// What convey_epull gives.
+typedef struct {
+  size_t bytes;
+  void* data;
+  int64_t from;
+} convey_item_t;
+
+typedef struct mpp_alltoall convey_mpp_a2a_t;
+
+typedef struct convey_alc8r {
+  void* alc8r;
+  void* (*grab)(void* alc8r, size_t size, const char* tag, uint64_t value);
+  void (*free)(void* alc8r, void* ptr);
+} convey_alc8r_t;
+
+typedef struct convey_cargo {
+  size_t tag_size;
+  size_t item_size;
+  size_t packet_size;
+  size_t max_items;
+  void* arg;
+} convey_cargo_t;
+
+typedef struct convey_layout {
+  size_t align;
+  size_t stride;
+  size_t slack;
+  size_t offset;
+  size_t overrun;
+} convey_layout_t;
+
+typedef struct convey_codec {
+  const char* name;
+  bool (*plan)(const convey_cargo_t* cargo, convey_layout_t* layout);
+  void* (*link)(const convey_cargo_t* cargo, bool decompress);
+  size_t (*compress)(const convey_cargo_t* cargo, void* link_data, size_t n_items, void* inbuf, size_t limit,
+                     void* outbuf);
+  void (*decompress)(const convey_cargo_t* cargo, void* link_data, size_t n_items, size_t n_bytes, void* inbuf,
+                     void* outbuf);
+  void (*unlink)(const convey_cargo_t* cargo, void* link_data);
+} convey_codec_t;
+WHERRY_API extern const convey_codec_t convey_standard_codec;
+
+// ---------------------------------------------------------------- constructors: NULL and a message if they fail
+
+WHERRY_API convey_t* convey_new(size_t max_bytes, size_t n_local, const convey_alc8r_t* alloc, uint64_t options);
+/// Items of up to `item_bound` bytes.
+WHERRY_API convey_t* convey_new_elastic(size_t item_bound, size_t max_bytes, size_t n_local,
+                                        const convey_alc8r_t* alloc, uint64_t options);
+WHERRY_API convey_t* convey_new_simple(size_t capacity, const convey_alc8r_t* alloc, const convey_mpp_a2a_t* a2a,
+                                       uint64_t options);
+WHERRY_API convey_t* convey_new_twohop(size_t capacity, size_t row_procs, const convey_alc8r_t* alloc,
+                                       uint64_t options);
+WHERRY_API convey_t* convey_new_tensor(size_t capacity, int order, size_t n_local, size_t n_buffers,
+                                       const convey_alc8r_t* alloc, uint64_t options);
+/// Elastic: items of up to `monster_bytes`, at least `buffer_bytes`.
+WHERRY_API convey_t* convey_new_etensor(size_t buffer_bytes, size_t monster_bytes, int order, size_t n_local,
+                                        size_t n_buffers, const convey_alc8r_t* alloc, uint64_t options);
+
+// ---------------------------------------------------------------- a session: begin, then push, pull, advance; reset
+
+/// `align` governs the pointers that apull and epull give: a power of two up to 64 that divides item_bytes; else it is
+/// the largest such one.
+WHERRY_API int convey_begin(convey_t* c, size_t item_bytes, size_t align);
+/// convey_OK: copied. convey_FAIL: no room now; advance and pull, then try again.
+WHERRY_API int convey_push(convey_t* c, const void* item, int64_t pe);
+/// Elastic only: an item of any size, 0 too.
+WHERRY_API int convey_epush(convey_t* c, size_t bytes, const void* item, int64_t pe);
+/// convey_FAIL: nothing now. `from` may be NULL.
+WHERRY_API int convey_pull(convey_t* c, void* item, int64_t* from);
+/// The item where it lies, until the next pull or unpull of this conveyor succeeds; NULL: nothing now, or an error.
+WHERRY_API void* convey_apull(convey_t* c, int64_t* from);
+WHERRY_API int convey_epull(convey_t* c, convey_item_t* result);
+/// The last pull did not happen.
+WHERRY_API int convey_unpull(convey_t* c);
+/// To be called by every rank until it returns convey_DONE. `done`: this rank pushes no more.
+WHERRY_API int convey_advance(convey_t* c, bool done);
+WHERRY_API int convey_reset(convey_t* c);
+WHERRY_API int convey_free(convey_t* c);
+
+// ---------------------------------------------------------------- about a conveyor
+
+/// convey_FAIL: no conveyor of ours is convey_THRIFTY.
+WHERRY_API int convey_set_codec(convey_t* c, const convey_codec_t* codec, void* arg);
+/// That of begin; 0 when there is no session.
+WHERRY_API size_t convey_item_size(convey_t* c);
+WHERRY_API uint64_t convey_features(convey_t* c);
+/// Of this rank; -1: there is no such one.
+WHERRY_API int64_t convey_statistic(convey_t* c, int which);
+WHERRY_API const char* convey_error_string(convey_t* c, int error);
+
+// ---------------------------------------------------------------- Wherry's own: who this process is
+
+/// Join the job if need be, as constructors do; -1 if that fails.
+WHERRY_API int64_t wherry_convey_rank(void);
+WHERRY_API int64_t wherry_convey_ranks(void);
+/// Collective: returns when all ranks have called it. 0, or an error as above. For programs without a barrier.
+WHERRY_API int wherry_convey_barrier(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C interfaces of route: conveyors, and route.h. Each program checks what it gets and ends its job otherwise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from jobs import Jobs, built
+
+from wherry import _paths
+
+PROGRAMS = [
+    f"route_{name}" for name in ("convey_histogram", "convey_gather", "convey_elastic", "convey_steady", "client_c_api")
+]
+SHAPES = [(1, 2), (2, 2)]
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    made = Jobs()
+    yield made
+    made.clean_up()
+
+
+def words(nodes: int, ranks: int, *more: str) -> list[str]:
+    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--timeout", "50", *more, "--"]
+
+
+def expect_all_done(done: subprocess.CompletedProcess[str], ranks: int) -> None:
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = sorted(line[line.index("rank ") :] for line in done.stdout.splitlines())
+    assert said == [f"rank {rank} of {ranks} is done" for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("nodes", "ranks"), SHAPES)
+def test_programs_in_c_expect_every_item_once(jobs: Jobs, program: str, nodes: int, ranks: int) -> None:
+    expect_all_done(jobs.run(*words(nodes, ranks), built(program), timeout=60), nodes * ranks)
+    jobs.expect_nothing_left()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_in_c_without_a_launcher_expect_one_rank(jobs: Jobs, program: str) -> None:
+    done = subprocess.run([built(program)], env=jobs.environment, capture_output=True, text=True, timeout=60)
+    expect_all_done(done, 1)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_small_buffers_expect_every_item_once(jobs: Jobs, program: str) -> None:
+    small = {"WHERRY_ROUTE_BUFFER_BYTES": "1024", "WHERRY_ROUTE_BUFFERS": "2"}
+    expect_all_done(jobs.run(*words(2, 2), built(program), timeout=60, **small), 4)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_agents_between_expect_every_item_once(jobs: Jobs, program: str) -> None:
+    expect_all_done(jobs.run(*words(2, 1, "--placement", "shared"), built(program), timeout=60), 2)
+    jobs.expect_nothing_left()
+
+
+def test_a_rank_that_exits_in_a_session_expect_the_end_of_the_job(jobs: Jobs) -> None:
+    code = "import ctypes, os; c = ctypes.CDLL(os.environ['LIBRARY']); c.convey_new.restype = ctypes.c_void_p; "
+    code += "c = (c, ctypes.c_void_p(c.convey_new(ctypes.c_size_t(-1), 0, None, 0))); "
+    code += "c[0].convey_begin(c[1], 8, 0); rank = os.environ['WHERRY_RANK']; "
+    code += "exit(3) if rank == '0' else [0 for _ in iter(lambda: c[0].convey_advance(c[1], True), -6)]"
+    root = _paths.repository()
+    assert root is not None
+    library = str(root / "build" / "release" / "src" / "libwherry.so")
+    done = jobs.run(*words(1, 2), sys.executable, "-c", code, timeout=60, LIBRARY=library)
+    assert done.returncode == 3, done.stdout + done.stderr
+    jobs.expect_nothing_left()

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of route: thin functions on Runtime, which check what C cannot say.
+#include <fmt/core.h>
+
+#include <new>
+
+#include "base/c_abi.hpp"
+#include "route/internal.hpp"
+#include "wherry/route.h"
+#include "wherry/route.hpp"
+
+using wherry::Status;
+using wherry::StatusCode;
+using wherry::c_abi::give_defaults;
+using wherry::c_abi::guarded;
+using wherry::c_abi::invalid;
+using wherry::c_abi::is_null;
+using wherry::route::ByteView;
+using wherry::route::Runtime;
+
+struct wherry_route {
+  Runtime runtime;
+  std::string description;
+  std::uint32_t handlers = wherry::route::kFirstUserHandler;  ///< the next one's number
+  std::uint32_t in_handler = 0;  ///< handlers nest when they send large messages to themselves
+};
+
+namespace {
+
+static_assert(WHERRY_PLACEMENT_DPU == static_cast<int>(wherry::route::Placement::kDpu));
+static_assert(WHERRY_MAX == static_cast<int>(Runtime::Combine::kMax));
+
+// As in the first version of each struct: when a field is appended, these stay.
+constexpr std::size_t kOptionsFirst = 48;
+constexpr std::size_t kStatisticsFirst = 112;
+static_assert(sizeof(wherry_route_options) == 48 && sizeof(wherry_route_statistics) == 112);
+
+wherry_route_options defaults() noexcept {
+  const wherry::route::Options d;
+  wherry_route_options o{};
+  o.backlog_bytes = d.backlog_bytes;
+  o.flush_after_ns = d.flush_after.count();
+  o.start_timeout_ns = std::chrono::nanoseconds(d.start_timeout).count();
+  o.placement = WHERRY_PLACEMENT_DEFAULT;
+  return o;
+}
+
+wherry::Result<wherry::route::Options> options_from(const wherry_route_options* given) {
+  wherry_route_options o = defaults();
+  if (Status s = wherry::c_abi::take_options(given, kOptionsFirst, "wherry_route_options", o); !s) return s;
+  if (o.placement < WHERRY_PLACEMENT_DEFAULT || o.placement > WHERRY_PLACEMENT_DPU)
+    return invalid(fmt::format("placement is {}: want one of wherry_placement", o.placement));
+  wherry::route::Options options;
+  if (o.placement != WHERRY_PLACEMENT_DEFAULT) options.placement = static_cast<wherry::route::Placement>(o.placement);
+  if (o.buffer_bytes != 0) options.buffer_bytes = o.buffer_bytes;
+  if (o.buffers != 0) options.buffers = o.buffers;
+  options.backlog_bytes = o.backlog_bytes;
+  options.flush_after = std::chrono::nanoseconds(std::max<std::int64_t>(o.flush_after_ns, 0));
+  options.start_timeout = std::chrono::milliseconds(std::max<std::int64_t>(o.start_timeout_ns, 0) / 1'000'000);
+  return options;
+}
+
+/// The Status for what a call on `route` returned.
+Status status_of(const wherry_route& route, StatusCode code) {
+  if (code == StatusCode::kOk || code == StatusCode::kWouldBlock) return {code, {}};
+  if (!route.runtime.status()) return route.runtime.status();
+  return {code, {}};
+}
+
+/// `body(route)`, outside of handlers.
+template <typename Body>
+int outside(wherry_route* route, wherry_error* error, Body&& body) noexcept {
+  return guarded(error, [&]() -> Status {
+    if (route == nullptr) return is_null("route");
+    if (route->in_handler != 0)
+      return {StatusCode::kFailedPrecondition, "a handler may only send: call this when it has returned"};
+    return body(*route);
+  });
+}
+
+Status check_send(const wherry_route& route, std::uint32_t to, std::uint32_t handler, const void* message,
+                  std::size_t bytes) {
+  if (to >= route.runtime.ranks()) return invalid(fmt::format("no rank {}: there are {}", to, route.runtime.ranks()));
+  if (handler < wherry::route::kFirstUserHandler || handler >= route.handlers)
+    return invalid(fmt::format("no handler {}: use what wherry_route_on_bytes wrote", handler));
+  if (message == nullptr && bytes != 0) return is_null("message");
+  if (bytes > wherry::route::kMaxMessageBytes)
+    return invalid(fmt::format("a message of {} bytes: at most {}", bytes, wherry::route::kMaxMessageBytes));
+  return {};
+}
+
+template <typename Send>
+int send(wherry_route* route, std::uint32_t to, std::uint32_t handler, const void* message, std::size_t bytes,
+         wherry_error* error, Send&& how) noexcept {
+  if (route != nullptr && to < route->runtime.ranks() && handler >= wherry::route::kFirstUserHandler &&
+      handler < route->handlers && (message != nullptr || bytes == 0)) [[likely]] {
+    const StatusCode code = how(*route, ByteView(static_cast<const std::byte*>(message), bytes));
+    if (code == StatusCode::kOk) [[likely]]
+      return WHERRY_OK;
+    if (code == StatusCode::kWouldBlock) return wherry::c_abi::write_error(code, {}, error);
+    if (!route->runtime.status()) return guarded(error, [&] { return route->runtime.status(); });
+  }
+  return guarded(error, [&]() -> Status {
+    if (route == nullptr) return is_null("route");
+    return check_send(*route, to, handler, message, bytes);
+  });
+}
+
+}  // namespace
+
+int wherry_route_options_init(wherry_route_options* options, size_t size) {
+  return give_defaults(options, size, kOptionsFirst, defaults());
+}
+
+int wherry_route_start(const wherry_route_options* options, wherry_route** route, wherry_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (route == nullptr) return is_null("route");
+    auto full = options_from(options);
+    if (!full) return full.status();
+    auto runtime = Runtime::start(*full);
+    if (!runtime) return runtime.status();
+    std::string description = runtime->describe();
+    *route = new wherry_route{*std::move(runtime), std::move(description)};
+    return {};
+  });
+}
+
+int wherry_route_close(wherry_route* route, wherry_error* error) {
+  if (route == nullptr) return WHERRY_OK;
+  return outside(route, error, [](wherry_route& r) {
+    delete &r;
+    return Status();
+  });
+}
+
+uint32_t wherry_route_rank(const wherry_route* route) { return route == nullptr ? 0 : route->runtime.rank(); }
+uint32_t wherry_route_ranks(const wherry_route* route) { return route == nullptr ? 0 : route->runtime.ranks(); }
+uint32_t wherry_route_node(const wherry_route* route) { return route == nullptr ? 0 : route->runtime.node(); }
+uint32_t wherry_route_nodes(const wherry_route* route) { return route == nullptr ? 0 : route->runtime.nodes(); }
+const char* wherry_route_describe(const wherry_route* route) {
+  return route == nullptr ? "" : route->description.c_str();
+}
+
+int wherry_route_on_bytes(wherry_route* route, wherry_route_function function, void* user, uint32_t* handler,
+                          wherry_error* error) {
+  return outside(route, error, [&](wherry_route& r) -> Status {
+    if (function == nullptr) return is_null("function");
+    if (handler == nullptr) return is_null("handler");
+    const auto added = r.runtime.on<ByteView>([&r, function, user](ByteView message) {
+      ++r.in_handler;
+      function(user, message.data(), message.size());
+      --r.in_handler;
+    });
+    if (!r.runtime.status()) return r.runtime.status();
+    r.handlers = added.id + 1;
+    *handler = added.id;
+    return {};
+  });
+}
+
+int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,
+                      wherry_error* error) {
+  return send(route, to, handler, message, bytes, error,
+              [&](wherry_route& r, ByteView view) { return r.runtime.send(to, {handler}, view); });
+}
+
+int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,
+                          wherry_error* error) {
+  return send(route, to, handler, message, bytes, error,
+              [&](wherry_route& r, ByteView view) { return r.runtime.try_send(to, {handler}, view); });
+}
+
+int wherry_route_poll(wherry_route* route, uint64_t* handled, wherry_error* error) {
+  return outside(route, error, [&](wherry_route& r) -> Status {
+    const std::uint64_t count = r.runtime.poll();
+    if (!r.runtime.status()) return r.runtime.status();
+    if (handled != nullptr) *handled = count;
+    return {};
+  });
+}
+
+int wherry_route_flush(wherry_route* route, wherry_error* error) {
+  return outside(route, error, [&](wherry_route& r) {
+    r.runtime.flush();
+    return r.runtime.status();
+  });
+}
+
+int wherry_route_quiesce(wherry_route* route, int64_t timeout_ns, wherry_error* error) {
+  return outside(route, error, [&](wherry_route& r) {
+    const std::int64_t limit = timeout_ns == WHERRY_FOREVER ? -1 : std::max<std::int64_t>(timeout_ns, 0);
+    return r.runtime.quiesce(std::chrono::nanoseconds(limit));
+  });
+}
+
+int wherry_route_try_quiesce(wherry_route* route, wherry_error* error) {
+  return outside(route, error, [](wherry_route& r) { return status_of(r, r.runtime.try_quiesce()); });
+}
+
+int wherry_route_reduce_u64(wherry_route* route, uint64_t value, int combine, uint64_t* result, wherry_error* error) {
+  return outside(route, error, [&](wherry_route& r) -> Status {
+    if (result == nullptr) return is_null("result");
+    if (combine < WHERRY_SUM || combine > WHERRY_MAX)
+      return invalid(fmt::format("combine is {}: want one of wherry_combine", combine));
+    auto reduced = r.runtime.reduce(value, static_cast<Runtime::Combine>(combine));
+    if (!reduced) return reduced.status();
+    *result = *reduced;
+    return {};
+  });
+}
+
+int wherry_route_get_statistics(const wherry_route* route, wherry_route_statistics* statistics, wherry_error* error) {
+  return guarded(error, [&]() -> Status {
+    if (route == nullptr) return is_null("route");
+    if (statistics == nullptr) return is_null("statistics");
+    const std::size_t size = statistics->size;
+    const wherry::route::Statistics s = route->runtime.statistics();
+    const wherry_route_statistics to{0,
+                                     s.sent,
+                                     s.handled,
+                                     s.forwarded_bytes,
+                                     s.bytes_out,
+                                     s.bytes_in,
+                                     s.transfers,
+                                     s.flush_full,
+                                     s.flush_idle,
+                                     s.flush_timeout,
+                                     s.flush_explicit,
+                                     s.would_block,
+                                     s.backlog_bytes,
+                                     s.backlog_high};
+    if (give_defaults(statistics, size, kStatisticsFirst, to) != WHERRY_OK)
+      return invalid(fmt::format("statistics->size is {}: set it to sizeof(wherry_route_statistics)", size));
+    return {};
+  });
+}
+
+int wherry_route_status(const wherry_route* route, wherry_error* error) {
+  return guarded(error, [&]() -> Status { return route == nullptr ? is_null("route") : route->runtime.status(); });
+}

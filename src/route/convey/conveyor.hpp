@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// One conveyor of one rank, on the route of its process.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "route/client/agreement.hpp"
+#include "route/client/runtime_core.hpp"
+#include "route/convey/arrivals.hpp"
+#include "wherry/convey.h"
+
+namespace wherry::route::convey {
+
+/// What calls return when they fail.
+inline constexpr int kState = -1, kUsage = -2, kNull = -3, kRange = -4, kTeam = -5, kComms = -6, kAlloc = -7,
+                     kRigid = -8, kMisfit = -9, kOverflow = -10, kZero = -11, kTooBig = -12, kNoFunction = -13;
+
+struct Traits {
+  std::size_t largest = 0;  ///< item, in bytes
+  bool elastic = false;
+  bool quiet = false;
+};
+
+class Conveyor {
+ public:
+  /// `data` and `credit`: the handlers of its packets and of acknowledgements.
+  Conveyor(detail::RuntimeCore& core, detail::Agreement& agreement, std::uint32_t data, std::uint32_t credit,
+           Traits traits, std::uint32_t& epoch);
+
+  [[nodiscard]] const Traits& traits() const noexcept { return traits_; }
+  [[nodiscard]] std::size_t item_bytes() const noexcept { return state_ == State::kDormant ? 0 : item_bytes_; }
+  [[nodiscard]] bool dormant() const noexcept { return state_ == State::kDormant; }
+  /// Why nothing can be sent any more, if so.
+  [[nodiscard]] const Status& job() const noexcept { return core_.status(); }
+  /// Some rank may still wait for this one.
+  [[nodiscard]] bool under_way() const noexcept { return state_ != State::kDormant && state_ != State::kComplete; }
+  [[nodiscard]] std::int64_t statistic(int which) const noexcept;
+  /// True the first time that `error` is told.
+  bool first_time(int error) noexcept;
+
+  int begin(std::size_t item_bytes, std::size_t align);
+  int push(const void* item, std::int64_t pe) { return push(item, item_bytes_, pe); }
+  int epush(std::size_t bytes, const void* item, std::int64_t pe);
+  int pull(void* item, std::int64_t* from);
+  void* apull(std::int64_t* from, int& error);
+  int epull(convey_item_t& result);
+  int unpull() noexcept;
+  int advance(bool done);
+  int reset();
+
+  // ---- what comes for it, from its handlers
+
+  /// Takes the packets for it from `at` on. Null: these are none.
+  detail::Handled receive(const std::byte* at, const std::byte* limit, Header header) noexcept;
+  void receive_credit(const Credit& credit) noexcept;
+
+ private:
+  enum class State : std::uint8_t { kDormant, kWorking, kEndgame, kCleanup, kComplete };
+  /// Towards one rank. The packet is open as long as it is the last message in its lane and has not been published:
+  /// Router may move a lane on at any time, so that each push looks.
+  struct Out {
+    std::byte* packet = nullptr;
+    std::byte* write = nullptr;  ///< behind the last item
+    std::byte* end = nullptr;    ///< behind the message: the lane's `at`
+    std::byte* limit = nullptr;
+    std::size_t bytes = 0;
+    std::uint32_t sequence = 0;    ///< of the buffer
+    std::int64_t unconfirmed = 0;  ///< bytes of closed packets that the receiver has not done with
+  };
+  static constexpr std::int64_t kWindow = 256 << 10;  ///< what may be unconfirmed
+
+  [[nodiscard]] Lane& lane_of(Rank rank) const noexcept { return *static_cast<Lane*>(core_.lane_of[rank]); }
+  int push(const void* item, std::size_t bytes, std::int64_t pe);
+  int open_packet(const void* item, std::size_t bytes, Rank to) noexcept;
+  void close_packet(Out& out) noexcept;
+  void write_packet(std::byte* at, Rank to, PacketHead head, const void* bytes, std::size_t size) noexcept;
+  bool push_pending() noexcept;
+  bool may_pull(int& error) const noexcept;
+  std::byte* aligned_item();
+  void acknowledge(Rank source, std::size_t bytes) noexcept;
+  void acknowledge_spent() noexcept {
+    const Arrivals::Spent spent = arrivals_.take_spent();
+    if (spent.bytes != 0) acknowledge(spent.source, spent.bytes);
+  }
+  bool ready() noexcept {
+    const bool ready = arrivals_.ready();
+    acknowledge_spent();
+    return ready;
+  }
+  bool barrier();
+
+  detail::RuntimeCore& core_;
+  detail::Agreement& agreement_;
+  const std::uint32_t data_, credit_;
+  const Traits traits_;
+  std::uint32_t& epoch_;
+  const std::size_t packet_bytes_;  ///< most of one packet
+  const Rank ranks_;
+
+  State state_ = State::kDormant;
+  std::size_t item_bytes_ = 0, align_ = 1;
+  std::vector<Out> outs_;
+  Arrivals arrivals_;
+  std::vector<std::size_t> spent_;  ///< by source: read to the end, and not yet told
+  struct {
+    Bytes item;
+    std::size_t at = 0;
+    Rank to = 0;
+  } pending_;  ///< the one large item that is leaving
+  AlignedBytes scratch_;
+  std::size_t scratch_bytes_ = 0;
+
+  std::uint64_t arrived_ = 0;
+  int failure_ = 0;
+  std::array<std::int64_t, convey_CUMULATIVE> counts_{}, before_{};
+  std::uint32_t told_ = 0;
+};
+
+/// Most sizes of items are known here: what memcpy does to find out would cost more than they.
+inline void copy_item(void* to, const void* from, std::size_t bytes) noexcept {
+  switch (bytes) {
+    case 4:
+      std::memcpy(to, from, 4);
+      return;
+    case 8:
+      std::memcpy(to, from, 8);
+      return;
+    case 16:
+      std::memcpy(to, from, 16);
+      return;
+    default:
+      if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+}
+
+inline int Conveyor::push(const void* item, std::size_t bytes, std::int64_t pe) {
+  if (state_ != State::kWorking) [[unlikely]]
+    return kState;
+  if (static_cast<std::uint64_t>(pe) >= ranks_) [[unlikely]]
+    return kRange;
+  Out& out = outs_[static_cast<std::size_t>(pe)];
+  Lane& lane = lane_of(static_cast<Rank>(pe));
+  const bool open =
+      out.packet != nullptr && out.end == lane.at && out.packet >= lane.flushed && out.sequence == lane.ring.sequence();
+  if (open && bytes == out.bytes && bytes <= static_cast<std::size_t>(out.limit - out.write)) [[likely]] {
+    copy_item(out.write, item, bytes);
+    out.write += bytes;
+    Header header = Header::load(out.packet);
+    header.word += bytes;
+    header.store(out.packet);
+    lane.at = out.end = out.packet + header.stride();
+    ++counts_[convey_PUSHES];
+    return convey_OK;
+  }
+  return open_packet(item, bytes, static_cast<Rank>(pe));
+}
+
+inline bool Conveyor::may_pull(int& error) const noexcept {
+  error = state_ == State::kDormant ? kState : static_cast<int>(convey_FAIL);
+  return state_ != State::kDormant && state_ != State::kComplete;
+}
+
+inline int Conveyor::pull(void* item, std::int64_t* from) {
+  int error = 0;
+  if (!may_pull(error)) [[unlikely]]
+    return error;
+  if (!ready()) return convey_FAIL;
+  ++counts_[convey_PULLS];
+  const std::byte* const at = arrivals_.item();
+  const bool fits = arrivals_.bytes() == item_bytes_;
+  arrivals_.take();
+  if (!fits) [[unlikely]]
+    return kMisfit;
+  copy_item(item, at, item_bytes_);
+  if (from != nullptr) *from = arrivals_.source();
+  return convey_OK;
+}
+
+}  // namespace wherry::route::convey

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/convey/home.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+namespace wherry::route::convey {
+namespace {
+
+using detail::Handled;
+
+/// Calls `take(at, limit, header)` for what comes.
+template <typename Take>
+struct Entry final : detail::HandlerEntry {
+  explicit Entry(Take t) : HandlerEntry(&handle), take(std::move(t)) {}
+  static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
+    return static_cast<Entry*>(self)->take(at, limit, header);
+  }
+  Take take;
+};
+
+template <typename Take>
+std::uint32_t add(detail::RuntimeCore& core, Take take) {
+  return core.add(std::make_unique<Entry<Take>>(std::move(take)));
+}
+
+/// Of a message that is handled by itself.
+template <typename Good>
+Handled one(const std::byte* at, Header header, Good good) {
+  if (!good(ByteView(at + 8, header.size()))) return {};
+  return {at + header.stride(), 1};
+}
+
+Home* the_home = nullptr;
+
+}  // namespace
+
+Slot::Slot(detail::RuntimeCore& core) {
+  data_ = add(core, [this](const std::byte* at, const std::byte* limit, Header header) -> Handled {
+    return conveyor_ == nullptr ? Handled{} : conveyor_->conveyor.receive(at, limit, header);
+  });
+  credit_ = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+    return one(at, header, [this](ByteView message) {
+      Credit credit;
+      if (message.size() != sizeof credit) return false;
+      std::memcpy(&credit, message.data(), sizeof credit);
+      if (conveyor_ != nullptr) conveyor_->conveyor.receive_credit(credit);
+      return true;
+    });
+  });
+  const std::uint32_t up = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+    return one(at, header, [this](ByteView message) { return agreement_->on_report(message); });
+  });
+  const std::uint32_t down = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+    return one(at, header, [this](ByteView message) { return agreement_->on_verdict(message); });
+  });
+  agreement_.emplace(core.place().topology.family(core.place().rank), up, down,
+                     [&core](Rank to, std::uint32_t handler, ByteView message) {
+                       core.send(to, handler, message, detail::WhenFull::kAbsorb);
+                     });
+}
+
+convey_t* Slot::create(detail::RuntimeCore& core, Traits traits) {
+  ++epoch_;
+  conveyor_.reset(new convey_t{Conveyor(core, *agreement_, data_, credit_, traits, epoch_), this});
+  return conveyor_.get();
+}
+
+Result<Home*> Home::get() {
+  if (the_home != nullptr) return the_home;
+  auto runtime = Runtime::start();
+  if (!runtime) return runtime.status();
+  the_home = new Home(*std::move(runtime));
+  std::atexit([] { leave(); });
+  return the_home;
+}
+
+/// Nobody leaves before all acknowledgements have arrived, which may travel through any rank. But a process that exits
+/// in the middle of a session does not wait for the others, who wait for it: it just ends, and they are told so.
+void Home::leave() noexcept {
+  if (the_home->under_way()) return;
+  try {
+    (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
+  } catch (const std::exception&) {      // it is, and there was no memory to say why
+  }
+  delete std::exchange(the_home, nullptr);
+}
+
+bool Home::under_way() const noexcept {
+  return std::ranges::any_of(slots_, [](const std::unique_ptr<Slot>& slot) {
+    return slot->conveyor() != nullptr && slot->conveyor()->conveyor.under_way();
+  });
+}
+
+Result<convey_t*> Home::create(Traits traits) {
+  detail::RuntimeCore& core = *runtime_.core();
+  auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot->conveyor() == nullptr; });
+  if (free == slots_.end()) {
+    slots_.push_back(std::make_unique<Slot>(core));
+    free = slots_.end() - 1;
+  }
+  convey_t* const made = (*free)->create(core, traits);
+  // Its packets must not meet a rank that does not know it yet.
+  if (auto together = core.reduce(0, detail::Agreement::Combine::kSum); !together) {
+    (*free)->destroy();
+    return together.status();
+  }
+  return made;
+}
+
+}  // namespace wherry::route::convey
