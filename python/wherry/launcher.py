@@ -173,6 +173,8 @@ class _Launcher:
             directory.mkdir(mode=0o700)
             self._session_files.append(directory / "agent.json")
             arguments = ["--core", str(core), "--flight", "off"]
+            # Agents may share a core with each other, or with ranks: whoever has nothing to do gives it away at once.
+            arguments += ["--spin-us", "0", "--nap-us", "0"]
             if self._network is not None:
                 arguments += ["--listen", f"{self._network.addresses[node]}:0"]
             with (directory / "agent.log").open("wb") as log:
