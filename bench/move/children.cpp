@@ -74,10 +74,10 @@ pid_t start(Main main) {
 }  // namespace
 
 Children::Children(const Options& options) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "wherry-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + pattern);
-  directory_ = pattern;
-  session_file_ = directory_ + "/agent.json";
+  auto directory = TemporaryDirectory::create("bench");
+  if (!directory) throw std::runtime_error(directory.status().message());
+  directory_ = *std::move(directory);
+  session_file_ = directory_.file("agent.json");
   agent_ = start([&] { return agent_main(options, session_file_); });
   if (!options.wants("flight")) return;
   int ends[2];
@@ -94,8 +94,6 @@ Children::~Children() {
   end(agent_);
   end(flight_);
   if (flight_port_pipe_ >= 0) close(flight_port_pipe_);
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void Children::end(pid_t child) const {

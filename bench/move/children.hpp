@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/temporary_directory.hpp"
 #include "options.hpp"
 
 namespace wherry::bench {
@@ -31,7 +32,7 @@ class Children {
  private:
   void end(pid_t child) const;
 
-  std::string directory_;
+  TemporaryDirectory directory_;
   std::string session_file_;
   pid_t agent_ = -1;
   pid_t flight_ = -1;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
@@ -14,7 +13,6 @@ namespace wherry::bench {
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
 constexpr std::uint64_t kPatienceNs = 30'000'000'000U;
 
 std::size_t machine_memory() {
@@ -22,29 +20,6 @@ std::size_t machine_memory() {
 }
 
 }  // namespace
-
-void catch_signals() {
-  struct sigaction action{};
-  action.sa_handler = [](int) { interrupted = 1; };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-}
-
-void check_interrupted() {
-  if (interrupted != 0) throw Interrupted();
-}
-
-void require(const Status& status, std::string_view what) {
-  if (!status) throw std::runtime_error(fmt::format("{}: {}", what, status.to_string()));
-}
-
-Summary summarize(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  const double middle = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-  return {middle, values.front(), values.back(), values[std::min(n - 1, n * 99 / 100)]};
-}
-
-double median(std::vector<double> values) { return summarize(std::move(values)).median; }
 
 std::string size_text(std::size_t bytes) {
   return bytes >= kMiB ? fmt::format("{} MiB", bytes / kMiB) : fmt::format("{} KiB", bytes / kKiB);
@@ -76,7 +51,7 @@ void spin(const Ticket& ticket) {
   const std::uint64_t start = now_ns();
   while (!ticket.ready()) {
     cpu_relax();
-    if (interrupted != 0) throw Interrupted();
+    check_interrupted();
     if (now_ns() - start > kPatienceNs) require(ticket.wait(std::chrono::nanoseconds(0)), "waiting for an offload");
   }
 }

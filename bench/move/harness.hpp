@@ -3,44 +3,22 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "children.hpp"
+#include "common/measure.hpp"
+#include "common/report.hpp"
 #include "options.hpp"
 #include "remote.hpp"
-#include "report.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::bench {
 
 inline constexpr std::size_t kKiB = 1024;
 inline constexpr std::size_t kMiB = 1024 * kKiB;
-
-/// Ctrl-C or SIGTERM: unwinds to main, which ends the children.
-class Interrupted : public std::exception {};
-
-void catch_signals();
-/// Throws Interrupted. Every loop that runs longer than a moment calls it once a turn.
-void check_interrupted();
-
-/// Throws std::runtime_error "what: why".
-void require(const Status& status, std::string_view what);
-template <typename T>
-T require(Result<T> result, std::string_view what) {
-  if (!result) require(result.status(), what);
-  return *std::move(result);
-}
-
-struct Summary {
-  double median = 0, min = 0, max = 0, p99 = 0;
-};
-/// Precondition: not empty.
-Summary summarize(std::vector<double> values);
-double median(std::vector<double> values);
 
 inline double gbps(std::size_t bytes, double ns) { return static_cast<double>(bytes) * 8 / ns; }
 std::string size_text(std::size_t bytes);

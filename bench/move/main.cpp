@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_move: this process is the application; an agent and a Flight server are its children.
+#include <arrow/config.h>
 #include <fmt/core.h>
 
 #include "base/clock.hpp"
@@ -31,8 +32,11 @@ void run(const Options& options) {
   wanted.name = "bench_move";
   Session session = require(Session::open(wanted), "session");
   Remote remote(session);
-  Report report(options, cores, options.quick ? 5 : 11);
-  report.session(session.info());
+  Report report("move", cores, {{"application", options.app_core}, {"agent", options.agent_core}},
+                options.quick ? 5 : 11);
+  report.version("arrow", arrow::GetBuildInfo().version_string);
+  report.head("transports", session.info().transports);
+  report.head("one_sided", std::string(to_string(session.info().heap)));
   Bench bench{options, session, remote, children, report};
   bench.progress(session.info().to_string());
   if (cores < 2 || options.app_core == options.agent_core) {

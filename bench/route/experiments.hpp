@@ -4,15 +4,14 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "common/measure.hpp"
+#include "common/report.hpp"
 #include "forked_job.hpp"
 
 namespace wherry::bench {
-
-using Row = nlohmann::ordered_json;
 
 struct RouteBenchOptions {
   std::string json;
@@ -30,28 +29,24 @@ class RouteBench {
   [[nodiscard]] const RouteBenchOptions& options() const noexcept { return options_; }
   [[nodiscard]] bool quick() const noexcept { return options_.quick; }
   [[nodiscard]] int rounds() const noexcept { return quick() ? 5 : 11; }
-  void row(const std::string& experiment, Row values);
+  void row(const std::string& experiment, Row values) { report_.row(experiment, std::move(values)); }
   /// A claim: the median of `values`. `comparison`: ">=" or "<="; none: reported only.
   void bar(const std::string& name, const std::vector<double>& values, const std::string& comparison, double target,
            const std::string& unit = "");
   void progress(const std::string& text) const;
   /// Two ranks, one on each core.
   [[nodiscard]] JobOptions pair() const;
-  void write() const;
+  void write() const { report_.write(options_.json); }
 
  private:
   RouteBenchOptions options_;
-  Row head_, bars_ = Row::object(), results_ = Row::object();
+  Report report_;
 };
-
-double median(std::vector<double> values);
 
 void run_histogram(RouteBench& bench);
 void run_random_sizes(RouteBench& bench);
 void run_agent_rate(RouteBench& bench);
 void run_latency(RouteBench& bench);
 void run_weak_scaling(RouteBench& bench);
-void run_message_sizes(RouteBench& bench);
-void run_sweeps(RouteBench& bench);
 
 }  // namespace wherry::bench

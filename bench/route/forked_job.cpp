@@ -17,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "common/measure.hpp"
 #include "fabric/control.hpp"
 #include "fabric/embedded.hpp"
 #include "route/client/bootstrap.hpp"
@@ -163,6 +164,11 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
     }
     children.push_back(pid);
   }
+  const auto end_all = [&] {
+    for (const pid_t pid : children) {
+      if (pid > 0) kill(pid, SIGKILL);
+    }
+  };
   std::string failure;
   const Deadline deadline(options.timeout);
   for (std::size_t left = children.size(); left != 0;) {
@@ -176,10 +182,15 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
       }
     }
     if (failure.empty() && deadline.passed()) failure = "the job took too long";
-    if (!failure.empty()) {
+    if (!failure.empty()) end_all();
+    try {
+      check_interrupted();
+    } catch (const Interrupted&) {
+      end_all();
       for (const pid_t pid : children) {
-        if (pid > 0) kill(pid, SIGKILL);
+        if (pid > 0) waitpid(pid, nullptr, 0);
       }
+      throw;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -1,51 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_route: what `wherry bench route` runs.
 #include <fmt/core.h>
-#include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <ctime>
-#include <fstream>
-#include <thread>
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
-#include "base/version.hpp"
 #include "experiments.hpp"
-#include "fabric/fabric.hpp"
 
 namespace wherry::bench {
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-RouteBench::RouteBench(RouteBenchOptions options) : options_(std::move(options)) {
-  std::string cpu = "unknown", line;
-  for (std::ifstream info("/proc/cpuinfo"); std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = line.substr(line.find(':') + 2);
-      break;
-    }
-  }
-  utsname name{};
-  uname(&name);
-  char when[32];
-  const std::time_t now = std::time(nullptr);
-  std::strftime(when, sizeof when, "%FT%TZ", std::gmtime(&now));
-  head_ = {{"schema", 1},
-           {"name", "route"},
-           {"when", when},
-           {"wherry", kVersion},
-           {"machine", {{"cpu", cpu}, {"cores", allowed_cores().size()}, {"kernel", name.release}}},
-           {"versions", {{"ucx", fabric::ucx_version()}, {"compiler", __VERSION__}}},
-           {"pinning", {{"a", options_.core_a}, {"b", options_.core_b}}},
-           {"repetitions", rounds()}};
-}
+RouteBench::RouteBench(RouteBenchOptions options)
+    : options_(std::move(options)),
+      report_("route", allowed_cores().size(), {{"a", options_.core_a}, {"b", options_.core_b}}, rounds()) {}
 
 JobOptions RouteBench::pair() const {
   JobOptions job;
@@ -54,34 +22,15 @@ JobOptions RouteBench::pair() const {
   return job;
 }
 
-void RouteBench::row(const std::string& experiment, Row values) { results_[experiment].push_back(std::move(values)); }
-
 void RouteBench::bar(const std::string& name, const std::vector<double>& values, const std::string& comparison,
                      double target, const std::string& unit) {
-  const double value = median(values);
-  const auto [min, max] = std::minmax_element(values.begin(), values.end());
-  Row bar{{"value", value}, {"min", *min}, {"max", *max}, {"unit", unit}};
-  if (!comparison.empty()) {
-    bar["target"] = fmt::format("{} {}", comparison, target);
-    bar["pass"] = comparison == ">=" ? value >= target : value <= target;
-  }
-  bars_[name] = std::move(bar);
+  const Summary summary = summarize(values);
+  report_.bar(name, {summary.median, summary.min, summary.max}, comparison, target, unit);
 }
 
 void RouteBench::progress(const std::string& text) const {
   fmt::print(stderr, "{}\n", text);
   std::fflush(stderr);
-}
-
-void RouteBench::write() const {
-  Row all = head_;
-  all["bars"] = bars_;
-  all["results"] = results_;
-  std::ofstream out(options_.json + ".part");
-  out << all.dump(2) << '\n';
-  out.close();
-  if (!out || std::rename((options_.json + ".part").c_str(), options_.json.c_str()) != 0)
-    throw std::runtime_error("cannot write " + options_.json);
 }
 
 namespace {
@@ -123,6 +72,7 @@ int main(int argc, char** argv) {
          "the two cores")
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
+  catch_signals();
   try {
     for (const std::string& peer : peers) {
       const std::size_t equals = peer.find('=');
@@ -144,6 +94,9 @@ int main(int argc, char** argv) {
     }
     bench.write();
     return 0;
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "bench_route: interrupted; nothing was written\n");
+    return 130;
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_route: {}\n", error.what());
     return 1;

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from agents import TOKEN, Agent, LocalAgent
 from inputs import Bench
+from jobs import Jobs
 
 from wherry import _paths, sessionfile
 from wherry.errors import NotFound
@@ -70,6 +71,17 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         one.session.close()
     finally:
         running.stop()
+
+
+@pytest.fixture
+def jobs() -> Iterator[Jobs]:
+    """Runs `wherry run`. Whatever the job does, it leaves nothing behind."""
+    one = Jobs()
+    try:
+        yield one
+        one.expect_nothing_left()
+    finally:
+        one.clean_up()
 
 
 @pytest.fixture

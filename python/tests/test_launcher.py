@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,6 @@ from jobs import Jobs, built, eventually
 
 from wherry import _cores
 from wherry.errors import InvalidArgument
-
-
-@pytest.fixture
-def jobs() -> Iterator[Jobs]:
-    """Whatever the job does, it leaves nothing behind."""
-    one = Jobs()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
 
 
 @pytest.fixture

@@ -9,23 +9,12 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 from jobs import Jobs, built
 
 RANKS = 8
 SHAPE = ("--nodes", "4", "--ranks-per-node", "2")
-
-
-@pytest.fixture
-def jobs() -> Iterator[Jobs]:
-    one = Jobs()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
 
 
 def deliver(jobs: Jobs, *words: str, messages: int, seconds: float = 300) -> tuple[dict[str, int], int]:

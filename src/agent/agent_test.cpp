@@ -16,7 +16,6 @@ namespace wherry {
 namespace {
 
 using testing_support::eventually;
-using testing_support::TemporaryDirectory;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
@@ -344,7 +343,7 @@ TEST(Regions, UnregisterTooEarlyIsRefused) {
 
 TEST(Sinks, FilesAppearComplete) {
   ThreadAgent agent;
-  TemporaryDirectory directory;
+  const auto directory = *TemporaryDirectory::create("test");
   Session session = agent.open();
   auto stream =
       session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
@@ -355,7 +354,7 @@ TEST(Sinks, FilesAppearComplete) {
 }
 
 TEST(Sinks, OutsideTheAgentsRoot_ExpectRefusalAtOpen) {
-  TemporaryDirectory directory;
+  const auto directory = *TemporaryDirectory::create("test");
   AgentConfig config;
   config.sink_root = directory.file("");
   ThreadAgent agent(config);
@@ -393,7 +392,7 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
   constexpr int kFrames = 150;
   constexpr int kQueue = 64;  // frames of one stream that may wait for the disk (kSinkQueue)
   ThreadAgent agent;
-  TemporaryDirectory directory;
+  const auto directory = *TemporaryDirectory::create("test");
   Session session = agent.open();
   auto first =
       session.open_stream({.name = "first", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});

@@ -8,14 +8,13 @@ namespace {
 
 using testing_support::AgentProcess;
 using testing_support::eventually;
-using testing_support::TemporaryDirectory;
 using namespace std::chrono_literals;
 
 constexpr Retention kLossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
 
 TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
   AgentProcess agent;
-  TemporaryDirectory directory;
+  const auto directory = *TemporaryDirectory::create("test");
   SessionOptions options = agent.options();
   options.transport = Transport::kTcp;  // slow enough that SIGTERM arrives in the middle
   auto session = Session::open(options);

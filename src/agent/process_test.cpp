@@ -15,7 +15,6 @@ using testing_support::AgentProcess;
 using testing_support::Child;
 using testing_support::eventually;
 using testing_support::expect_alive;
-using testing_support::TemporaryDirectory;
 using namespace std::chrono_literals;
 
 std::string text_of(const std::string& path) {
@@ -85,7 +84,7 @@ TEST(Embedded, AgentHasACoreOfItsOwn) {
 }
 
 TEST(Log, GoesToTheFileThatTheSettingNamesAndStaysThere) {
-  TemporaryDirectory directory;
+  const auto directory = *TemporaryDirectory::create("test");
   const std::string file = directory.file("agent.log");
   for (int start = 1; start <= 2; ++start) {
     AgentProcess agent({"--log-level", "info", "--log-file", file});

@@ -63,7 +63,7 @@ class AgentProcess {
   }
 
  private:
-  TemporaryDirectory directory_;
+  TemporaryDirectory directory_ = *TemporaryDirectory::create("test");
   std::string file_;
   std::unique_ptr<Child> child_;
 };

@@ -19,7 +19,6 @@ namespace {
 
 using testing_support::Child;
 using testing_support::eventually;
-using testing_support::TemporaryDirectory;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 using fabric::ControlType;
@@ -188,7 +187,7 @@ class Opening : public testing::Test {
   ~Opening() override { unsetenv("WHERRY_SESSION"); }
   [[nodiscard]] Status open() const { return Session::open(options_).status(); }
 
-  TemporaryDirectory directory_;
+  TemporaryDirectory directory_ = *TemporaryDirectory::create("test");
   std::string path_ = directory_.file("agent.json");
   SessionOptions options_;
   SessionFile file_;

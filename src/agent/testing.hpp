@@ -20,28 +20,11 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
+#include "base/temporary_directory.hpp"
 #include "fabric/session_file.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::testing_support {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "wherry-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Waits up to ten seconds for something that another thread or process does.
 template <typename Condition>
@@ -89,7 +72,7 @@ class ThreadAgent {
   }
 
  private:
-  TemporaryDirectory directory_;
+  TemporaryDirectory directory_ = *TemporaryDirectory::create("test");
   std::atomic<bool> stop_{false};
   std::unique_ptr<Agent> agent_;
   std::thread thread_;

@@ -73,12 +73,10 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   auto program = find_program(options.program);
   if (!program) return program.status();
   EmbeddedProcess process;
-  std::string directory = (fs::temp_directory_path() / "wherry-embedded-XXXXXX").string();
-  if (mkdtemp(directory.data()) == nullptr) {
-    return Status(StatusCode::kInternal, fmt::format("cannot make {}: {}", directory, std::strerror(errno)));
-  }
-  process.directory_ = directory;
-  process.session_file_ = directory + "/agent.json";
+  auto directory = TemporaryDirectory::create("embedded");
+  if (!directory) return directory.status();
+  process.directory_ = *std::move(directory);
+  process.session_file_ = process.directory_.file("agent.json");
 
   std::vector<std::string> arguments{*program,         "--embedded",
                                      "--session-file", process.session_file_,
@@ -139,7 +137,7 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
 EmbeddedProcess::EmbeddedProcess(EmbeddedProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       leash_(std::move(other.leash_)),
-      directory_(std::exchange(other.directory_, {})),
+      directory_(std::move(other.directory_)),
       session_file_(std::exchange(other.session_file_, {})) {}
 
 EmbeddedProcess& EmbeddedProcess::operator=(EmbeddedProcess&& other) noexcept {
@@ -160,8 +158,6 @@ EmbeddedProcess::~EmbeddedProcess() {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
-  std::error_code ignored;
-  if (!directory_.empty()) fs::remove_all(directory_, ignored);
 }
 
 }  // namespace wherry::fabric

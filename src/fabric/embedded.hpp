@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/socket.hpp"
+#include "base/temporary_directory.hpp"
 #include "fabric/session_file.hpp"
 #include "wherry/session.hpp"
 
@@ -32,7 +33,7 @@ class EmbeddedProcess {
  private:
   pid_t pid_ = -1;
   Fd leash_;  ///< the write end of its standard input
-  std::string directory_;
+  TemporaryDirectory directory_;
   std::string session_file_;
 };
 

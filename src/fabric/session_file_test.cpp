@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temporary_directory.hpp"
+
 namespace wherry {
 namespace {
 
@@ -19,15 +21,12 @@ namespace fs = std::filesystem;
 class SessionFiles : public testing::Test {
  protected:
   SessionFiles() {
-    std::string name = (fs::temp_directory_path() / "wherry-test-XXXXXX").string();
-    directory_ = mkdtemp(name.data());
     path_ = directory_ / "agent.json";
     file_.pid = getpid();
     file_.host = "127.0.0.1";
     file_.port = 4100;
     file_.token = "secret";
   }
-  ~SessionFiles() override { fs::remove_all(directory_); }
 
   void write() { ASSERT_TRUE(write_session_file(path_, file_)); }
   void write_text(const std::string& text) const {
@@ -43,7 +42,8 @@ class SessionFiles : public testing::Test {
     EXPECT_EQ(s.message().find("secret"), std::string::npos) << "the token is nobody's business";
   }
 
-  fs::path directory_;
+  TemporaryDirectory temporary_ = *TemporaryDirectory::create("test");
+  fs::path directory_ = temporary_.path();
   fs::path path_;
   SessionFile file_;
 };

@@ -43,7 +43,8 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
     card.net_address = post->net_worker_->address();
   }
 
-  post->router_ = std::make_unique<Router>(options.lanes, options.inbox.inputs, options.mine);
+  post->router_ =
+      std::make_unique<Router>(options.lanes, options.inbox.inputs, options.inbox.ring.buffer_bytes, options.mine);
   post->router_->set_bells(reinterpret_cast<std::uint64_t*>(post->inbox_));
   for (std::size_t i = 0; i < options.inbox.inputs; ++i)
     post->router_->inputs()[i].ring = RingReader(post->inbox_ + options.inbox.ring_at(i), options.inbox.ring);
@@ -85,6 +86,7 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
   if (!endpoint) return endpoint.status();
   out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, *std::move(endpoint), next.secret, input);
   route::connect(router_->lanes()[lane], {1, next.inbox.ring}, out_[lane]->inbox(), 0);
+  bridges_out_.push_back(out_[lane].get());
   transport_ = std::string(to_string(net_->transport()));
   return {};
 }
@@ -95,6 +97,7 @@ Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane)
   auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address);
   if (!endpoint) return endpoint.status();
   in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane);
+  bridges_in_.push_back(in_[input].get());
   return {};
 }
 
@@ -118,8 +121,8 @@ bool Post::progress() noexcept {
   if (!net_worker_) return false;
   received_ = false;
   bool worked = net_worker_->progress() != 0;
-  for (auto& in : in_) worked |= in && in->progress();
-  for (auto& out : out_) worked |= out && out->progress();
+  for (BridgeIn* in : bridges_in_) worked |= in->progress();
+  for (BridgeOut* out : bridges_out_) worked |= out->progress();
   return worked || received_;
 }
 
@@ -127,19 +130,19 @@ bool Post::settled() noexcept {
   // The last credits of a process that has ended meanwhile never come.
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   if (settling_since_ == 0) settling_since_ = now_ns();
-  for (auto& out : out_) {
-    if (out && !out->settled()) return now_ns() - settling_since_ > kPatienceNs;
+  for (BridgeOut* out : bridges_out_) {
+    if (!out->settled()) return now_ns() - settling_since_ > kPatienceNs;
   }
   return true;
 }
 
 Status Post::health() const {
   if (!status_) return status_;
-  for (const auto& in : in_) {
-    if (in && !in->status()) return in->status();
+  for (const BridgeIn* in : bridges_in_) {
+    if (!in->status()) return in->status();
   }
-  for (const auto& out : out_) {
-    if (out && !out->status()) return out->status();
+  for (const BridgeOut* out : bridges_out_) {
+    if (!out->status()) return out->status();
   }
   return {};
 }

@@ -61,6 +61,8 @@ class Post {
   std::vector<fabric::RemoteRegion> regions_;
   std::vector<std::unique_ptr<BridgeOut>> out_;  ///< by lane; null: mapped
   std::vector<std::unique_ptr<BridgeIn>> in_;    ///< by input; null: mapped
+  std::vector<BridgeOut*> bridges_out_;          ///< those that there are
+  std::vector<BridgeIn*> bridges_in_;
   std::unique_ptr<Router> router_;
   Card card_;
   bool received_ = false;

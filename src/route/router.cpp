@@ -25,8 +25,8 @@ void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) 
   lane.bell = input;
 }
 
-Router::Router(std::size_t lanes, std::size_t inputs, Rank mine)
-    : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), mine_(mine) {
+Router::Router(std::size_t lanes, std::size_t inputs, std::size_t largest, Rank mine)
+    : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), largest_(largest), mine_(mine) {
   armed_.reserve(lanes);
 }
 
@@ -34,10 +34,6 @@ void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank) {
   table_.clear();
   table_.reserve(lane_of_rank.size());
   for (const std::uint32_t lane : lane_of_rank) table_.push_back(&lanes_[lane]);
-  largest_ = ~std::size_t{0};
-  for (const Lane& lane : lanes_) {
-    if (lane.ring) largest_ = std::min<std::size_t>(largest_, lane.ring.shape().buffer_bytes);
-  }
 }
 
 void Router::arm(Lane& lane) noexcept {

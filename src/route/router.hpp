@@ -49,9 +49,10 @@ struct RouterCounts {
 
 class Router {
  public:
-  /// Lanes and inputs keep their places. `mine`: the rank whose messages are not forwarded; none: kNobody.
   static constexpr Rank kNobody = ~Rank{0};
-  Router(std::size_t lanes, std::size_t inputs, Rank mine);
+  /// Lanes and inputs keep their places. `largest`: what a buffer takes at most, in every lane. `mine`: the rank whose
+  /// messages are not forwarded; none: kNobody.
+  Router(std::size_t lanes, std::size_t inputs, std::size_t largest, Rank mine);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
@@ -73,7 +74,7 @@ class Router {
   /// Lets readers see all that was written. True: there was something.
   bool flush(Flush why) noexcept;
   void flush(Lane& lane, Flush why) noexcept;
-  /// now_ns() when the oldest message that was not flushed may have been written; meaningful while armed().
+  /// Whether there is something to flush.
   [[nodiscard]] bool armed() const noexcept { return !armed_.empty(); }
 
   /// Where forward() stopped, and why.
@@ -114,8 +115,8 @@ class Router {
   std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
   std::vector<Lane*> armed_;
   Bells bells_;
-  std::size_t largest_ = 0;
-  Rank mine_;
+  const std::size_t largest_;
+  const Rank mine_;
 };
 
 }  // namespace wherry::route

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto inbox = aligned(kInbox.bytes()), next = aligned(kInbox.bytes());
   std::memset(inbox.get(), 0, kInbox.bytes());
   std::memset(next.get(), 0, kInbox.bytes());
-  Router router(1, 1, 3);
+  Router router(1, 1, kShape.buffer_bytes, 3);
   router.set_bells(reinterpret_cast<std::uint64_t*>(inbox.get()));
   router.inputs()[0].ring = RingReader(inbox.get() + kInbox.ring_at(0), kShape);
   connect(router.lanes()[0], kInbox, next.get(), 0);

@@ -8,23 +8,18 @@
 
 #include "fabric/client_session.hpp"
 #include "route/client/introduction.hpp"
+#include "route/client/process_wiring.hpp"
 #include "route/layout.hpp"
-#include "route/post.hpp"
 #include "route/request.hpp"
 
 namespace wherry::route {
 namespace {
 
-class AgentWiring final : public Wiring {
+class AgentWiring final : public ProcessWiring {
  public:
   AgentWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<fabric::ClientSession> session,
               std::unique_ptr<Post> post)
-      : Wiring(std::move(place)),
-        bootstrap_(std::move(bootstrap)),
-        session_(std::move(session)),
-        post_(std::move(post)) {
-    router_ = &post_->router();
-  }
+      : ProcessWiring(std::move(place), std::move(bootstrap), std::move(post)), session_(std::move(session)) {}
   ~AgentWiring() override {
     Writer out;
     out.put(bootstrap_->job());
@@ -32,21 +27,14 @@ class AgentWiring final : public Wiring {
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());
   }
-  /// The agent forwards for the others; what goes there over a network must have left.
-  bool depart() noexcept override { return post_->settled(); }
-  bool progress() noexcept override { return post_->progress(); }
   Status health() noexcept override {
     if (Status s = session_->health(); !s)
       return {s.code(), fmt::format("the agent of node {}: {}", place_.topology.node_of(place_.rank), s.message())};
-    const Status post = post_->health();
-    return post ? bootstrap_->health() : post;
+    return ProcessWiring::health();
   }
-  [[nodiscard]] std::string transport() const override { return post_->transport(); }
 
  private:
-  std::unique_ptr<Bootstrap> bootstrap_;
   std::unique_ptr<fabric::ClientSession> session_;
-  std::unique_ptr<Post> post_;
 };
 
 Result<std::unique_ptr<fabric::ClientSession>> open_session(const Introduction& mine, Rank rank,

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/socket.hpp"
+#include "base/temporary_directory.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
 
@@ -69,9 +70,6 @@ class Bootstrapping : public testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : kVariables) ::unsetenv(name);
-    std::string pattern = (std::filesystem::temp_directory_path() / "wherry-bootstrap-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
     path_ = directory_ + "/socket";
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -82,7 +80,6 @@ class Bootstrapping : public testing::Test {
   }
   void TearDown() override {
     for (const char* name : kVariables) ::unsetenv(name);
-    std::filesystem::remove_all(directory_);
   }
 
   void set_environment(int rank, int ranks, int node) {
@@ -122,7 +119,9 @@ class Bootstrapping : public testing::Test {
     return s;
   }
 
-  std::string directory_, path_;
+  TemporaryDirectory temporary_ = *TemporaryDirectory::create("bootstrap");
+  std::string directory_ = temporary_.path();
+  std::string path_;
   Fd listener_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Bootstrap>> ranks_;

@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are processes and route for themselves: every rank tells every other who it is and where its inbox lies,
 // connects to its next hops, and waits until all have done so.
+#include "route/client/process_wiring.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "route/client/bootstrap.hpp"
 #include "route/client/introduction.hpp"
-#include "route/client/wiring.hpp"
-#include "route/post.hpp"
 
 namespace wherry::route {
-namespace {
-
-class InlineWiring final : public Wiring {
- public:
-  InlineWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<Post> post)
-      : Wiring(std::move(place)), bootstrap_(std::move(bootstrap)), post_(std::move(post)) {
-    router_ = &post_->router();
-  }
-  bool progress() noexcept override { return post_->progress(); }
-  bool depart() noexcept override { return post_->settled(); }
-  Status health() noexcept override {
-    const Status post = post_->health();
-    return post ? bootstrap_->health() : post;
-  }
-  [[nodiscard]] std::string transport() const override { return post_->transport(); }
-
- private:
-  std::unique_ptr<Bootstrap> bootstrap_;
-  std::unique_ptr<Post> post_;
-};
-
-}  // namespace
-
 Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std::vector<Introduction>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
   const Rank me = bootstrap->rank();
@@ -80,7 +56,7 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
   (*post)->router().set_table(hops.lane_of_rank);
   if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
   return std::unique_ptr<Wiring>(
-      std::make_unique<InlineWiring>(std::move(place), std::move(bootstrap), *std::move(post)));
+      std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), *std::move(post)));
 }
 
 Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,

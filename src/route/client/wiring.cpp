@@ -13,7 +13,7 @@ namespace {
 /// inputs lie in `inbox`; the lanes' rings are still to be set.
 std::unique_ptr<Router> inline_router(const Topology& topology, Rank rank, InboxShape shape, std::byte* inbox) {
   const Topology::Hops hops = topology.hops(rank);
-  auto router = std::make_unique<Router>(hops.next.size(), shape.inputs, rank);
+  auto router = std::make_unique<Router>(hops.next.size(), shape.inputs, shape.ring.buffer_bytes, rank);
   router->set_bells(reinterpret_cast<std::uint64_t*>(inbox));
   for (std::size_t i = 0; i < shape.inputs; ++i)
     router->inputs()[i].ring = RingReader(inbox + shape.ring_at(i), shape.ring);

@@ -175,13 +175,6 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
       if (!s) return {s.code(), fmt::format("the agent of node {} cannot be reached: {}", node, s.message())};
     }
   }
-  for (auto& thread : job.threads) {
-    Router& router = thread->post().router();
-    std::vector<std::uint32_t> lane_of_rank;
-    for (Rank rank = 0; rank < router.ranks(); ++rank)
-      lane_of_rank.push_back(static_cast<std::uint32_t>(&router.lane_of(rank) - router.lanes().data()));
-    router.set_table(lane_of_rank);  // again: what a buffer takes at most is known now
-  }
   job.connected = true;
   for (std::size_t thread = 1; thread < job.threads.size(); ++thread) {
     const std::vector<int>& cores = options_.cores;
@@ -196,10 +189,11 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
 void RouteService::leave(Job& job, std::uint64_t job_id, std::uint64_t session) {
   job.present.erase(session);
   if (!job.present.empty()) return;
-  // What the last rank wrote before it left may still lie here, for ranks of other nodes.
+  // What the last rank wrote before it left may still lie here, for ranks of other nodes; if there are lanes to them.
   for (auto& thread : job.threads) {
     thread->stop();
-    for (int quiet = 0, rounds = 0; quiet < 2 && rounds < kLastRounds; ++rounds) quiet = thread->turn() ? 0 : quiet + 1;
+    for (int quiet = 0, rounds = 0; job.connected && quiet < 2 && rounds < kLastRounds; ++rounds)
+      quiet = thread->turn() ? 0 : quiet + 1;
     add(past_, thread->counts());
   }
   used_ -= job.bytes;

@@ -2,12 +2,11 @@
 // The JSON of docs/bench-json.md.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-
-#include "options.hpp"
-#include "wherry/session.hpp"
+#include <utility>
 
 namespace wherry::bench {
 
@@ -15,12 +14,16 @@ using Row = nlohmann::ordered_json;
 
 class Report {
  public:
-  Report(const Options& options, std::size_t cores, int repetitions);
+  /// `cores`: that the process may use. `pinning`: what runs on which of them.
+  Report(const std::string& name, std::size_t cores, const std::map<std::string, int>& pinning, int repetitions);
 
-  void session(const SessionInfo& info);
+  /// A key of the head that only this benchmark has.
+  void head(const std::string& key, Row value) { head_[key] = std::move(value); }
+  void version(const std::string& of, const std::string& version) { head_["versions"][of] = version; }
   /// Appends one measurement.
   void row(const std::string& experiment, Row values) { results_[experiment].push_back(std::move(values)); }
-  /// A claim. `comparison`: ">=" or "<=". min and max are stretched to hold the value.
+  /// A claim. `comparison`: ">=" or "<="; empty: a figure that nothing is demanded of. min and max are stretched to
+  /// hold the value.
   struct Bar {
     double value = 0, min = 0, max = 0;
   };

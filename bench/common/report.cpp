@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
+#include "common/report.hpp"
 
-#include <arrow/config.h>
 #include <fmt/core.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -46,33 +45,28 @@ std::string now_text() {
 
 }  // namespace
 
-Report::Report(const Options& options, std::size_t cores, int repetitions) {
-  head_ = {{"schema", 1}, {"name", "move"}, {"when", now_text()}, {"wherry", kVersion}};
+Report::Report(const std::string& name, std::size_t cores, const std::map<std::string, int>& pinning, int repetitions) {
+  head_ = {{"schema", 1}, {"name", name}, {"when", now_text()}, {"wherry", kVersion}};
   head_["machine"] = {{"cpu", cpu_model()},
                       {"cores", cores},
                       {"kernel", kernel()},
                       {"memory_bytes", sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE)}};
-  head_["versions"] = {
-      {"ucx", fabric::ucx_version()}, {"arrow", arrow::GetBuildInfo().version_string}, {"compiler", __VERSION__}};
-  head_["pinning"] = {{"application", options.app_core}, {"agent", options.agent_core}};
+  head_["versions"] = {{"ucx", fabric::ucx_version()}, {"compiler", __VERSION__}};
+  head_["pinning"] = pinning;
   head_["repetitions"] = repetitions;
-}
-
-void Report::session(const SessionInfo& info) {
-  head_["transports"] = info.transports;
-  head_["one_sided"] = std::string(to_string(info.heap));
 }
 
 void Report::bar(const std::string& name, Bar bar, const std::string& comparison, double target,
                  const std::string& unit, const std::string& published) {
-  const bool pass = comparison == ">=" ? bar.value >= target : bar.value <= target;
   Row row = {{"value", bar.value},
              {"min", std::min(bar.min, bar.value)},
              {"max", std::max(bar.max, bar.value)},
-             {"target", fmt::format("{} {:g}", comparison, target)},
-             {"pass", pass},
              {"unit", unit},
              {"published", nullptr}};
+  if (!comparison.empty()) {
+    row["target"] = fmt::format("{} {:g}", comparison, target);
+    row["pass"] = comparison == ">=" ? bar.value >= target : bar.value <= target;
+  }
   if (!published.empty()) row["published"] = published;
   bars_[name] = std::move(row);
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wiring of a rank that is a process of its own, with or without an agent.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "route/client/bootstrap.hpp"
+#include "route/client/wiring.hpp"
+#include "route/post.hpp"
+
+namespace wherry::route {
+
+class ProcessWiring : public Wiring {
+ public:
+  ProcessWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<Post> post)
+      : Wiring(std::move(place)), bootstrap_(std::move(bootstrap)), post_(std::move(post)) {
+    router_ = &post_->router();
+  }
+  bool progress() noexcept override { return post_->progress(); }
+  bool depart() noexcept override { return post_->settled(); }
+  Status health() noexcept override {
+    const Status post = post_->health();
+    return post ? bootstrap_->health() : post;
+  }
+  [[nodiscard]] std::string transport() const override { return post_->transport(); }
+
+ protected:
+  std::unique_ptr<Bootstrap> bootstrap_;
+
+ private:
+  std::unique_ptr<Post> post_;
+};
+
+}  // namespace wherry::route
