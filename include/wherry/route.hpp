@@ -97,8 +97,14 @@ namespace detail {
 /// The open buffer towards one next hop: the part that an inlined send needs.
 struct LaneFront {
   std::byte* at = nullptr;
-  std::byte* end = nullptr;
+  std::byte* end = nullptr;       ///< may be before `at`: no room for whole messages without the library's help
+  std::uint64_t pack = 0;         ///< the header that the messages of the open pack share; none is open: 0
+  std::byte* pack_end = nullptr;  ///< room for them
 };
+
+/// memcpy into a buffer whose lines another core has; for more than kLongCopy bytes.
+WHERRY_API void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+inline constexpr std::size_t kLongCopy = 256;
 
 struct Front {
   LaneFront* const* lane_of = nullptr;  ///< by rank
@@ -114,10 +120,15 @@ struct Handled {
 /// Handles the messages from `at` on for as long as they are for the same handler and rank as the first, whose header
 /// is `header` and which lies before `limit` as a whole.
 using HandleRun = Handled (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
+/// Handles `count` packed messages, the first of them at `at`.
+using HandlePack = void (*)(void* self, const std::byte* at, std::size_t count) noexcept;
 
 struct HandlerEntry {
   HandleRun run;
-  explicit HandlerEntry(HandleRun r) noexcept : run(r) {}
+  HandlePack pack;        ///< none: each packed message goes to `run`, with its header
+  std::size_t pack_size;  ///< of the messages that `pack` takes
+  explicit HandlerEntry(HandleRun r, HandlePack p = nullptr, std::size_t size = 0) noexcept
+      : run(r), pack(p), pack_size(size) {}
   HandlerEntry(const HandlerEntry&) = delete;
   HandlerEntry& operator=(const HandlerEntry&) = delete;
   virtual ~HandlerEntry() = default;
@@ -130,15 +141,17 @@ template <typename T, typename F, typename P>
 struct PlainEntry final : HandlerEntry {
   static constexpr std::size_t kSize = std::is_empty_v<T> ? 0 : sizeof(T);
   static constexpr std::size_t kStride = Header::stride_of(kSize);
-  static constexpr std::ptrdiff_t kAhead = 16 * static_cast<std::ptrdiff_t>(kStride);
+  static constexpr std::size_t kMessagesAhead = 32;
+  static constexpr std::ptrdiff_t kAhead = kMessagesAhead * static_cast<std::ptrdiff_t>(kStride);
 
-  PlainEntry(F f, P p) : HandlerEntry(&handle), function(std::move(f)), prefetch(std::move(p)) {}
+  PlainEntry(F f, P p) : HandlerEntry(&handle, &handle_pack, kSize), function(std::move(f)), prefetch(std::move(p)) {}
 
-  static T load(const std::byte* at) noexcept {
+  static T load_value(const std::byte* at) noexcept {
     T value;
-    if constexpr (kSize != 0) std::memcpy(&value, at + 8, kSize);
+    if constexpr (kSize != 0) std::memcpy(&value, at, kSize);
     return value;
   }
+  static T load(const std::byte* at) noexcept { return load_value(at + 8); }
   static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
     auto& entry = *static_cast<PlainEntry*>(self);
     if (header.size() != kSize) return {};
@@ -152,6 +165,19 @@ struct PlainEntry final : HandlerEntry {
       at += kStride;
     } while (limit - at >= static_cast<std::ptrdiff_t>(kStride) && Header::load(at) == header);
     return {at, static_cast<std::uint64_t>(at - start) / kStride};
+  }
+  static void handle_pack(void* self, const std::byte* at, std::size_t count) noexcept {
+    auto& entry = *static_cast<PlainEntry*>(self);
+    constexpr std::size_t kStep = packed_stride(kSize);
+    if constexpr (!std::same_as<P, NoPrefetch>) {
+      const std::size_t first = count < kMessagesAhead ? count : kMessagesAhead;
+      for (std::size_t i = 0; i < first; ++i) entry.prefetch(load_value(at + i * kStep));
+      for (; count > kMessagesAhead; --count, at += kStep) {
+        entry.prefetch(load_value(at + kMessagesAhead * kStep));
+        entry.function(load_value(at));
+      }
+    }
+    for (; count != 0; --count, at += kStep) entry.function(load_value(at));
   }
   F function;
   [[no_unique_address]] P prefetch;
@@ -348,8 +374,18 @@ class WHERRY_API Runtime {
       if (to < front.ranks) [[likely]] {
         detail::LaneFront& lane = *front.lane_of[to];
         std::byte* const at = lane.at;
-        if (static_cast<std::size_t>(lane.end - at) >= kStride) [[likely]] {
-          Header::make(kSize, handler, to).store(at);
+        const Header header = Header::make(kSize, handler, to);
+        if constexpr (kSize != 0 && kSize <= kMaxPackedBytes) {
+          constexpr std::size_t kStep = packed_stride(kSize);
+          if (lane.pack == header.word && lane.pack_end - at >= static_cast<std::ptrdiff_t>(kStep)) {
+            std::memcpy(at, &message, kSize);
+            lane.at = at + kStep;
+            ++front.sent;
+            return StatusCode::kOk;
+          }
+        }
+        if (lane.end - at >= static_cast<std::ptrdiff_t>(kStride)) [[likely]] {
+          header.store(at);
           if constexpr (kSize != 0) std::memcpy(at + 8, &message, kSize);
           lane.at = at + kStride;
           ++front.sent;
@@ -365,9 +401,13 @@ class WHERRY_API Runtime {
       detail::LaneFront& lane = *front.lane_of[to];
       std::byte* const at = lane.at;
       const std::size_t stride = Header::stride_of(message.size());
-      if (static_cast<std::size_t>(lane.end - at) >= stride) [[likely]] {
+      if (lane.end - at >= static_cast<std::ptrdiff_t>(stride)) [[likely]] {
         Header::make(message.size(), handler, to).store(at);
-        if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
+        if (message.size() > detail::kLongCopy) {
+          detail::copy_long(at + 8, message.data(), message.size());
+        } else if (!message.empty()) {
+          std::memcpy(at + 8, message.data(), message.size());
+        }
         lane.at = at + stride;
         ++front.sent;
         return StatusCode::kOk;

@@ -46,4 +46,12 @@ struct Header {
 };
 static_assert(sizeof(Header) == 8);
 
+/// Messages of the same header that follow each other on a way that ends at their rank travel packed: a header with
+/// this handler, that rank and the size of all that follows; the header that they share; then the messages, each
+/// `packed_stride` after the one before. The runtime packs and unpacks; nobody in between meets such a message.
+inline constexpr std::uint32_t kPackHandler = 6;
+/// Longer messages gain nothing.
+inline constexpr std::size_t kMaxPackedBytes = 64;
+constexpr std::size_t packed_stride(std::size_t size) noexcept { return (size + 7) & ~std::size_t{7}; }
+
 }  // namespace wherry::route

@@ -12,6 +12,7 @@ enum Internal : std::uint32_t {
   kVerdictHandler,
   kReplyHandler,
   kAbortHandler,  ///< text: why the job is over
+  // kPackHandler is 6: wherry/route_message.hpp
   kFirstUserHandler = 16
 };
 

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.hpp"
+
 namespace wherry::route {
 namespace {
 
 /// Messages are multiples of 8 bytes, most of them short: what memcpy does to find out would cost more than this.
 inline void copy_message(std::byte* to, const std::byte* from, std::size_t stride) noexcept {
+  if (stride > detail::kLongCopy) return detail::copy_long(to, from, stride);
   if (stride > 128) {
     std::memcpy(to, from, stride);
     return;
@@ -18,6 +21,10 @@ inline void copy_message(std::byte* to, const std::byte* from, std::size_t strid
 }
 
 }  // namespace
+
+void detail::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  copy_to_other_core(to, from, bytes);
+}
 
 void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) {
   lane.ring = RingWriter(inbox + shape.ring_at(input), shape.ring);
@@ -30,10 +37,44 @@ Router::Router(std::size_t lanes, std::size_t inputs, std::size_t largest, Rank 
   armed_.reserve(lanes);
 }
 
-void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank) {
+void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, bool to_ranks) {
   table_.clear();
   table_.reserve(lane_of_rank.size());
-  for (const std::uint32_t lane : lane_of_rank) table_.push_back(&lanes_[lane]);
+  std::vector<std::size_t> ranks_behind(lanes_.size());
+  for (const std::uint32_t lane : lane_of_rank) {
+    table_.push_back(&lanes_[lane]);
+    ++ranks_behind[lane];
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].direct = to_ranks && ranks_behind[i] == 1;
+}
+
+bool Router::begin_pack(Lane& lane, Header header) noexcept {
+  if (!lane.direct || header.size() > kMaxPackedBytes || header.size() == 0) return false;
+  if (lane.unpacked != 0) {
+    --lane.unpacked;
+    return false;
+  }
+  constexpr std::ptrdiff_t kHeaders = 2 * sizeof(Header);
+  const auto step = static_cast<std::ptrdiff_t>(packed_stride(header.size()));
+  if (lane.end - lane.at < kHeaders + step) return false;
+  lane.pack_start = lane.at;
+  lane.pack_end = lane.at + std::min<std::ptrdiff_t>(lane.end - lane.at, kMaxMessageBytes);
+  lane.end = lane.at;
+  header.store(lane.at + sizeof(Header));
+  lane.at += kHeaders;
+  lane.pack = header.word;
+  return true;
+}
+
+void Router::end_pack(Lane& lane) noexcept {
+  constexpr std::size_t kWorthwhile = 4;  // messages; of two a pack is no shorter than they are themselves
+  constexpr std::uint32_t kPause = 3;     // beginnings: buffers, or flushes
+  const Header shared{lane.pack};
+  const auto bytes = static_cast<std::size_t>(lane.at - lane.pack_start) - sizeof(Header);
+  Header::make(bytes, kPackHandler, shared.to()).store(lane.pack_start);
+  if (bytes < sizeof(Header) + kWorthwhile * packed_stride(shared.size())) lane.unpacked = kPause;
+  lane.pack = 0;
+  lane.pack_end = nullptr;
 }
 
 void Router::arm(Lane& lane) noexcept {
@@ -51,6 +92,7 @@ void Router::publish(Lane& lane, Flush why) noexcept {
 
 std::byte* Router::room(Lane& lane, std::size_t stride) noexcept {
   if (lane.start != nullptr) {
+    if (lane.pack != 0) end_pack(lane);
     lane.end = lane.start + lane.ring.shape().buffer_bytes;
     if (static_cast<std::size_t>(lane.end - lane.at) >= stride) {
       arm(lane);
@@ -74,6 +116,7 @@ std::byte* Router::room(Lane& lane, std::size_t stride) noexcept {
 
 void Router::flush(Lane& lane, Flush why) noexcept {
   if (lane.at != lane.flushed) {
+    if (lane.pack != 0) end_pack(lane);
     publish(lane, why);
     lane.ring.publish(static_cast<std::uint32_t>(lane.at - lane.start));
     lane.bells.ring(lane.bell);
@@ -110,7 +153,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
     std::byte* out = lane.at;
-    if (static_cast<std::size_t>(lane.end - out) < stride) [[unlikely]] {
+    if (lane.end - out < static_cast<std::ptrdiff_t>(stride)) [[unlikely]] {
       if (stride > largest_) {
         why = Why::kMalformed;
         break;

@@ -21,6 +21,7 @@ enum class Flush : std::uint8_t { kFull, kIdle, kTimeout, kExplicit };
 
 /// The way to one next hop.
 ///   start <= flushed <= at <= end: open, messages may be written
+///   end <= at: a pack is open, which whole messages must end first: Router::room() does
 ///   end == at while nothing is unflushed, so that the next message passes through Router::room(), which notes that
 ///   there is something to flush; without an open buffer, all are null
 struct Lane : detail::LaneFront {
@@ -29,7 +30,10 @@ struct Lane : detail::LaneFront {
   std::size_t bell = 0;  ///< which of them tells it of this lane
   std::byte* start = nullptr;
   std::byte* flushed = nullptr;
-  bool armed = false;  ///< listed in Router::armed_
+  std::byte* pack_start = nullptr;
+  std::uint32_t unpacked = 0;  ///< packs do not pay here at present: so many calls of begin_pack() are in vain
+  bool direct = false;         ///< ends at the only rank that it leads to
+  bool armed = false;          ///< listed in Router::armed_
 };
 
 /// Connects a lane with input `input` of an inbox that this process can write.
@@ -60,8 +64,8 @@ class Router {
   [[nodiscard]] std::span<Input> inputs() noexcept { return inputs_; }
   /// `words` for bells of every input.
   void set_bells(std::uint64_t* words) noexcept { bells_ = Bells(words); }
-  /// The next hop of each rank, by lane.
-  void set_table(const std::vector<std::uint32_t>& lane_of_rank);
+  /// The next hop of each rank, by lane. `to_ranks`: next hops are ranks, not agents.
+  void set_table(const std::vector<std::uint32_t>& lane_of_rank, bool to_ranks = false);
   [[nodiscard]] detail::LaneFront* const* table() const noexcept { return table_.data(); }
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
   [[nodiscard]] Lane& lane_of(Rank rank) noexcept { return *static_cast<Lane*>(table_[rank]); }
@@ -69,6 +73,9 @@ class Router {
   /// Space for `stride` bytes in the lane's open buffer, opening the next one if need be; null: its reader is behind.
   /// Precondition: stride <= largest().
   std::byte* room(Lane& lane, std::size_t stride) noexcept;
+  /// Makes the space that room() has just returned for a message with this header the start of a pack, at lane.at;
+  /// false: it should be an ordinary message.
+  bool begin_pack(Lane& lane, Header header) noexcept;
   /// What a buffer takes at most.
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
   /// Lets readers see all that was written. True: there was something.
@@ -107,6 +114,7 @@ class Router {
 
  private:
   void arm(Lane& lane) noexcept;
+  static void end_pack(Lane& lane) noexcept;
   void publish(Lane& lane, Flush why) noexcept;
 
   std::vector<Lane> lanes_;

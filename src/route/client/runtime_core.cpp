@@ -13,7 +13,7 @@
 namespace wherry::route::detail {
 namespace {
 
-constexpr std::uint64_t kSpins = 64;             // idle polls before the core is offered to others
+constexpr std::uint64_t kSpins = 16;             // idle polls before the core is offered to others
 constexpr std::uint64_t kHealthEvery = 1 << 14;  // polls between looks at the job's health
 
 }  // namespace
@@ -89,6 +89,11 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
   Lane& lane = router_.lane_of(to);
   std::byte* const at = router_.room(lane, header.stride());
   if (at == nullptr) return StatusCode::kWouldBlock;
+  if (handler >= kFirstUserHandler && router_.begin_pack(lane, header)) {
+    std::memcpy(lane.at, message.data(), message.size());
+    lane.at += packed_stride(message.size());
+    return StatusCode::kOk;
+  }
   header.store(at);
   if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
   lane.at += header.stride();
@@ -200,6 +205,7 @@ const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* l
   }
   const ByteView message(at + 8, header.size());
   bool good = false;
+  if (id == kPackHandler) good = unpack(message);
   if (id == kFragmentHandler) good = on_fragment(message);
   if (id == kReplyHandler) good = on_reply(message);
   if (id == kReportHandler) good = agreement_.on_report(message);
@@ -233,6 +239,34 @@ const std::byte* RuntimeCore::handle(const std::byte* at, const std::byte* limit
     if (at == nullptr) return nullptr;
   }
   return at;
+}
+
+/// Messages behind one header (wherry/route_message.hpp). False: malformed.
+bool RuntimeCore::unpack(ByteView pack) noexcept {
+  if (pack.size() <= sizeof(Header)) return false;
+  const Header header = Header::load(pack.data());
+  const std::byte* const at = pack.data() + sizeof(Header);
+  const std::size_t bytes = pack.size() - sizeof(Header), step = packed_stride(header.size());
+  if (step == 0 || step > kMaxPackedBytes || bytes % step != 0 || header.to() != place().rank ||
+      header.handler() < kFirstUserHandler)
+    return false;
+  const std::size_t count = bytes / step;
+  if (take_ == nullptr && header.handler() < handlers_.size()) {
+    HandlerEntry& entry = *handlers_[header.handler()];
+    if (entry.pack != nullptr) {
+      if (entry.pack_size != header.size()) return false;
+      entry.pack(&entry, at, count);
+      handled_ += count;
+      return true;
+    }
+  }
+  // Somebody wants them with their headers.
+  unpacked_.resize(count * header.stride());
+  for (std::size_t i = 0; i < count; ++i) {
+    header.store(unpacked_.data() + i * header.stride());
+    std::memcpy(unpacked_.data() + i * header.stride() + sizeof(Header), at + i * step, step);
+  }
+  return handle(unpacked_.data(), unpacked_.data() + unpacked_.size()) == unpacked_.data() + unpacked_.size();
 }
 
 /// Gives messages of the application that follow each other to poll_buffers()' caller.

@@ -54,6 +54,7 @@ class RuntimeCore : public Front {
   /// Handles messages for this rank; returns the first one that is another's, or null: malformed.
   const std::byte* handle(const std::byte* at, const std::byte* limit) noexcept;
   const std::byte* handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept;
+  bool unpack(ByteView pack) noexcept;
   const std::byte* hand_over(const std::byte* at, const std::byte* limit) noexcept;
   bool on_fragment(ByteView message) noexcept;
   bool on_reply(ByteView message) noexcept;
@@ -79,6 +80,7 @@ class RuntimeCore : public Front {
   std::unordered_map<std::uint64_t, std::function<bool(ByteView)>> expected_;
   std::uint64_t next_request_ = 1;
   const std::function<void(ByteView)>* take_ = nullptr;
+  Bytes unpacked_;  ///< for take_
 
   std::optional<Agreement::Words> agreed_;  ///< what the last round of quiesce() said
   Status failure_;

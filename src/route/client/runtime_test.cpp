@@ -2,32 +2,16 @@
 // Ranks as threads of one process: everything but how ranks find each other.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <map>
 #include <random>
-#include <thread>
 
-#include "route/client/runtime_core.hpp"
+#include "route/client/testing.hpp"
 
 namespace wherry::route {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Runs `body(runtime)` as each rank.
-void run_ranks(const std::vector<std::uint32_t>& node_of_rank, const Options& options, RingShape shape,
-               const std::function<void(Runtime&)>& body) {
-  auto wirings = wire_threads(node_of_rank, shape);
-  std::vector<std::thread> threads;
-  for (auto& wiring : wirings) {
-    threads.emplace_back([&body, &options, w = std::move(wiring)]() mutable {
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(options, std::move(w)));
-      body(runtime);
-      EXPECT_TRUE(runtime.status()) << runtime.status().message();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
+using testing_support::run_ranks;
 
 struct Update {
   std::uint32_t index;
@@ -137,7 +121,7 @@ TEST(Runtime, FullPipe_ExpectWouldBlockAndNothingLost) {
     std::uint64_t sent = 0;
     if (runtime.rank() == 0) {
       while (runtime.try_send(1, take, std::uint64_t{1}) == StatusCode::kOk) ++sent;  // rank 1 does not poll yet
-      EXPECT_EQ(sent, 2 * 256 / 16);
+      EXPECT_EQ(sent, 2 * (256 - 16) / 8);
       EXPECT_GT(runtime.statistics().would_block, 0u);
       filled = true;
     }
@@ -145,7 +129,7 @@ TEST(Runtime, FullPipe_ExpectWouldBlockAndNothingLost) {
     ASSERT_TRUE(runtime.quiesce(30s));
     const auto all = runtime.reduce(got);
     ASSERT_TRUE(all);
-    EXPECT_EQ(*all, 2 * 256 / 16);
+    EXPECT_EQ(*all, 2 * (256 - 16) / 8);
   });
 }
 

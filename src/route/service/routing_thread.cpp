@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kFlushAfterNs = 50'000;  // what arrives steadily for one hop must not keep others' messages
 constexpr unsigned kNoteEvery = 4096;            // rounds
-constexpr unsigned kSpins = 64;                  // idle rounds before the core is offered to others
+constexpr unsigned kSpins = 16;                  // idle rounds before the core is offered to others
 
 }  // namespace
 
@@ -43,14 +43,19 @@ bool RoutingThread::drain(Input& input) noexcept {
 
 bool RoutingThread::turn() noexcept {
   Router& router = post_->router();
-  bool worked = post_->progress();
-  router.each_input([&](Input& input) { worked |= drain(input); });
-  if (!router.armed()) return worked;
-  if (!worked) {
-    flush_at_ = 0;
-    worked = router.flush(Flush::kIdle);
-    post_->progress();
+  const bool progressed = post_->progress();
+  const auto drain_all = [&] {
+    bool worked = false;
+    router.each_input([&](Input& input) { worked |= drain(input); });
     return worked;
+  };
+  bool worked = drain_all();
+  if (!router.armed()) return progressed || worked;
+  // A second look: who finds nothing more now has no reason to keep what it has until the next turn.
+  if (!worked || !drain_all()) {
+    flush_at_ = 0;
+    worked |= router.flush(Flush::kIdle);
+    return post_->progress() || progressed || worked;
   }
   const std::uint64_t now = now_ns();
   if (flush_at_ == 0) flush_at_ = now + kFlushAfterNs;
