@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,11 +13,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/socket.hpp"
 #include "common/measure.hpp"
 #include "fabric/control.hpp"
 #include "fabric/embedded.hpp"
@@ -87,7 +90,64 @@ class SharedBootstrap final : public route::Bootstrap {
   std::size_t used_ = 0;
 };
 
-std::vector<int> g_agents;  // process ids, for agent_memory() in the ranks
+struct RunningAgent {
+  int pid;
+  std::size_t idle_rss;
+};
+std::vector<RunningAgent> g_agents;  // for agent_memory() in the ranks
+
+AgentMemory memory_of(int pid) {
+  AgentMemory memory;
+  std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", pid));
+  for (std::string line; std::getline(rollup, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::size_t kib = 0;
+    words >> name >> kib;
+    if (name == "Rss:") memory.rss = kib << 10;
+    if (name == "Pss:") memory.pss = kib << 10;
+  }
+  return memory;
+}
+
+/// The agent's metrics page, in Prometheus' text format.
+std::string metrics_page(const std::string& session_file) {
+  const SessionFile session = require(read_session_file(session_file), "agent");
+  constexpr std::string_view kScheme = "http://", kPath = "/metrics";
+  const std::string at = session.metrics.substr(kScheme.size(), session.metrics.find(kPath) - kScheme.size());
+  const Deadline deadline(std::chrono::seconds(10));
+  const Fd socket = require(connect_tcp(require(parse_host_port(at), "metrics"), deadline), "metrics");
+  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
+    throw std::runtime_error(fmt::format("metrics: {}", std::strerror(errno)));
+  std::string text;
+  char chunk[4096];
+  while (!deadline.passed()) {
+    const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, MSG_DONTWAIT);
+    if (n == 0) break;
+    if (n > 0) {
+      text.append(chunk, static_cast<std::size_t>(n));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  return text;
+}
+
+AgentCounts counts_of(const std::string& session_file) {
+  AgentCounts counts;
+  std::istringstream lines(metrics_page(session_file));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    double value = 0;
+    if (!(words >> name >> value)) continue;
+    if (name == "wherry_route_bytes_total") counts.bytes = value;
+    if (name == "wherry_route_transfers_total") counts.transfers = value;
+    if (name == "wherry_route_blocked_total") counts.blocked = value;
+  }
+  return counts;
+}
 
 void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, route::Rank rank, std::uint64_t job,
               const SharedMemory& shared) {
@@ -120,7 +180,7 @@ void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, rout
 
 }  // namespace
 
-std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
+std::vector<Results> run_job(const JobOptions& options, const RankBody& body, std::vector<AgentCounts>* counts) {
   const route::Rank ranks = options.nodes * options.ranks_per_node;
   Slot* const slots = map_shared<Slot>(ranks);
   std::byte* const extra = map_shared<std::byte>(options.shared_bytes);
@@ -142,14 +202,14 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
       wanted.budget_bytes = std::size_t{1} << 20;  // of move, which is idle
       wanted.core = options.agent_cores[node % options.agent_cores.size()];
       wanted.flight = false;
-      wanted.arguments = {"--metrics",         "off",
+      wanted.arguments = {"--metrics",         counts != nullptr ? "127.0.0.1:0" : "off",
                           "--spin-us",         "0",
                           "--nap-us",          "0",
                           "--buffer-budget",   "4GiB",
                           "--routing-threads", std::to_string(options.routing_threads)};
       auto agent = fabric::EmbeddedProcess::start(wanted, Transport::kAuto, Deadline(std::chrono::seconds(20)));
       if (!agent) throw std::runtime_error(agent.status().message());
-      g_agents.push_back(agent->pid());
+      g_agents.push_back({agent->pid(), memory_of(agent->pid()).rss});
       agents.push_back(*std::move(agent));
     }
   }
@@ -195,21 +255,22 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (!failure.empty()) throw std::runtime_error(failure);
+  if (counts != nullptr) {
+    for (const fabric::EmbeddedProcess& agent : agents) counts->push_back(counts_of(agent.session_file()));
+  }
   std::vector<Results> all;
   for (route::Rank rank = 0; rank < ranks; ++rank)
     all.emplace_back(slots[rank].result, slots[rank].result + slots[rank].results);
   return all;
 }
 
-std::vector<std::size_t> agent_memory() {
-  std::vector<std::size_t> bytes;
-  for (const int pid : g_agents) {
-    std::ifstream statm(fmt::format("/proc/{}/statm", pid));
-    std::size_t pages = 0, resident = 0;
-    statm >> pages >> resident;
-    bytes.push_back(resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+std::vector<AgentMemory> agent_memory() {
+  std::vector<AgentMemory> all;
+  for (const RunningAgent& agent : g_agents) {
+    all.push_back(memory_of(agent.pid));
+    all.back().idle_rss = agent.idle_rss;
   }
-  return bytes;
+  return all;
 }
 
 }  // namespace wherry::bench

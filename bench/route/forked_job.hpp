@@ -35,11 +35,24 @@ struct SharedMemory {
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 
-/// One job from its start to its end. Element i is what rank i returned. Throws std::runtime_error with what a rank
-/// said when it failed, or which one died.
-std::vector<Results> run_job(const JobOptions& options, const RankBody& body);
+/// What an agent counted in the whole of its life.
+struct AgentCounts {
+  double bytes = 0;      ///< forwarded, headers included
+  double transfers = 0;  ///< times that a buffer, or a part of one, was handed on
+  double blocked = 0;    ///< times that there was no room for more
+};
 
-/// Resident memory of the agents of the job that is running now, in bytes; for its ranks. By node.
-std::vector<std::size_t> agent_memory();
+/// One job from its start to its end. Element i is what rank i returned. `agents`: filled by node; null: the agents
+/// serve no metrics. Throws std::runtime_error with what a rank said when it failed, or which one died.
+std::vector<Results> run_job(const JobOptions& options, const RankBody& body,
+                             std::vector<AgentCounts>* agents = nullptr);
+
+/// In bytes, as /proc/PID/smaps_rollup has it.
+struct AgentMemory {
+  std::size_t rss = 0, pss = 0;
+  std::size_t idle_rss = 0;  ///< before the job
+};
+/// Of the agents of the job that is running now, by node; for its ranks.
+std::vector<AgentMemory> agent_memory();
 
 }  // namespace wherry::bench
