@@ -5,24 +5,20 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
-#include "base/socket.hpp"
 #include "common/measure.hpp"
 #include "fabric/control.hpp"
-#include "fabric/embedded.hpp"
 #include "route/client/bootstrap.hpp"
 #include "route/client/runtime_core.hpp"
 
@@ -90,64 +86,49 @@ class SharedBootstrap final : public route::Bootstrap {
   std::size_t used_ = 0;
 };
 
-struct RunningAgent {
-  int pid;
-  std::size_t idle_rss;
-};
-std::vector<RunningAgent> g_agents;  // for agent_memory() in the ranks
+std::unique_ptr<AgentPool> g_pool;
 
-AgentMemory memory_of(int pid) {
-  AgentMemory memory;
-  std::ifstream rollup(fmt::format("/proc/{}/smaps_rollup", pid));
-  for (std::string line; std::getline(rollup, line);) {
-    std::istringstream words(line);
-    std::string name;
-    std::size_t kib = 0;
-    words >> name >> kib;
-    if (name == "Rss:") memory.rss = kib << 10;
-    if (name == "Pss:") memory.pss = kib << 10;
-  }
-  return memory;
-}
-
-/// The agent's metrics page, in Prometheus' text format.
-std::string metrics_page(const std::string& session_file) {
-  const SessionFile session = require(read_session_file(session_file), "agent");
-  constexpr std::string_view kScheme = "http://", kPath = "/metrics";
-  const std::string at = session.metrics.substr(kScheme.size(), session.metrics.find(kPath) - kScheme.size());
-  const Deadline deadline(std::chrono::seconds(10));
-  const Fd socket = require(connect_tcp(require(parse_host_port(at), "metrics"), deadline), "metrics");
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
-    throw std::runtime_error(fmt::format("metrics: {}", std::strerror(errno)));
-  std::string text;
-  char chunk[4096];
-  while (!deadline.passed()) {
-    const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, MSG_DONTWAIT);
-    if (n == 0) break;
-    if (n > 0) {
-      text.append(chunk, static_cast<std::size_t>(n));
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+/// The agents of one job, which stand still, or end, after it.
+class Agents {
+ public:
+  explicit Agents(const JobOptions& options) : fresh_(options.fresh_agents) {
+    if (options.placement == route::Placement::kInline) return;
+    if (g_pool == nullptr) g_pool = std::make_unique<AgentPool>();
+    try {
+      for (std::uint32_t node = 0; node < options.nodes; ++node) {
+        const int core = options.agent_cores[node % options.agent_cores.size()];
+        all_.push_back(&g_pool->take(core, options.routing_threads, fresh_));
+      }
+    } catch (...) {
+      give_back();
+      throw;
     }
   }
-  return text;
-}
-
-AgentCounts counts_of(const std::string& session_file) {
-  AgentCounts counts;
-  std::istringstream lines(metrics_page(session_file));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string name;
-    double value = 0;
-    if (!(words >> name >> value)) continue;
-    if (name == "wherry_route_bytes_total") counts.bytes = value;
-    if (name == "wherry_route_transfers_total") counts.transfers = value;
-    if (name == "wherry_route_blocked_total") counts.blocked = value;
+  Agents(const Agents&) = delete;
+  Agents& operator=(const Agents&) = delete;
+  ~Agents() { give_back(); }
+  [[nodiscard]] const std::vector<RunningAgent*>& all() const noexcept { return all_; }
+  [[nodiscard]] std::vector<AgentCounts> counts() const {
+    std::vector<AgentCounts> counts;
+    for (const RunningAgent* agent : all_) counts.push_back(agent->counts());
+    return counts;
   }
-  return counts;
-}
+
+ private:
+  void give_back() noexcept {
+    for (RunningAgent* agent : all_) {
+      if (fresh_) {
+        g_pool->end(*agent);
+      } else {
+        g_pool->stand_still(*agent);
+      }
+    }
+  }
+  bool fresh_;
+  std::vector<RunningAgent*> all_;
+};
+
+const Agents* g_agents = nullptr;  // for agent_memory() in the ranks
 
 void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, route::Rank rank, std::uint64_t job,
               const SharedMemory& shared) {
@@ -194,32 +175,19 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
   };
   const Unmap unmap_slots{slots, ranks * sizeof(Slot)}, unmap_extra{extra, options.shared_bytes};
 
-  std::vector<fabric::EmbeddedProcess> agents;
-  g_agents.clear();
-  if (options.placement != route::Placement::kInline) {
-    for (std::uint32_t node = 0; node < options.nodes; ++node) {
-      EmbeddedAgent wanted;
-      wanted.budget_bytes = std::size_t{1} << 20;  // of move, which is idle
-      wanted.core = options.agent_cores[node % options.agent_cores.size()];
-      wanted.flight = false;
-      wanted.arguments = {"--metrics",         counts != nullptr ? "127.0.0.1:0" : "off",
-                          "--spin-us",         "0",
-                          "--nap-us",          "0",
-                          "--buffer-budget",   "4GiB",
-                          "--routing-threads", std::to_string(options.routing_threads)};
-      auto agent = fabric::EmbeddedProcess::start(wanted, Transport::kAuto, Deadline(std::chrono::seconds(20)));
-      if (!agent) throw std::runtime_error(agent.status().message());
-      g_agents.push_back({agent->pid(), memory_of(agent->pid()).rss});
-      agents.push_back(*std::move(agent));
-    }
-  }
+  const Agents agents(options);
+  g_agents = &agents;
+  const std::vector<AgentCounts> before = counts != nullptr ? agents.counts() : std::vector<AgentCounts>();
 
   const std::uint64_t job = fabric::random_u64();
   std::vector<pid_t> children;
   for (route::Rank rank = 0; rank < ranks; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
-      if (!agents.empty()) setenv("WHERRY_AGENT", agents[rank / options.ranks_per_node].session_file().c_str(), 1);
+      if (!agents.all().empty()) {
+        const fabric::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
+        setenv("WHERRY_AGENT", agent.session_file().c_str(), 1);
+      }
       run_rank(options, body, slots, rank, job, shared);
     }
     children.push_back(pid);
@@ -256,7 +224,12 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
   }
   if (!failure.empty()) throw std::runtime_error(failure);
   if (counts != nullptr) {
-    for (const fabric::EmbeddedProcess& agent : agents) counts->push_back(counts_of(agent.session_file()));
+    *counts = agents.counts();
+    for (std::size_t node = 0; node < counts->size(); ++node) {
+      (*counts)[node].bytes -= before[node].bytes;
+      (*counts)[node].transfers -= before[node].transfers;
+      (*counts)[node].blocked -= before[node].blocked;
+    }
   }
   std::vector<Results> all;
   for (route::Rank rank = 0; rank < ranks; ++rank)
@@ -266,11 +239,10 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
 
 std::vector<AgentMemory> agent_memory() {
   std::vector<AgentMemory> all;
-  for (const RunningAgent& agent : g_agents) {
-    all.push_back(memory_of(agent.pid));
-    all.back().idle_rss = agent.idle_rss;
-  }
+  for (const RunningAgent* agent : g_agents->all()) all.push_back(agent->memory());
   return all;
 }
+
+void end_agents() { g_pool.reset(); }
 
 }  // namespace wherry::bench

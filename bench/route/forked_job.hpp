@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agents.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::bench {
@@ -22,6 +23,7 @@ struct JobOptions {
   std::vector<int> rank_cores{0};   ///< of ranks 0, 1, ..., in turn
   std::vector<int> agent_cores{1};  ///< of the agents of nodes 0, 1, ..., in turn
   std::uint32_t routing_threads = 1;
+  bool fresh_agents = false;     ///< that no other job has had, or will have
   std::size_t shared_bytes = 0;  ///< of SharedMemory::extra
   std::chrono::seconds timeout{120};
 };
@@ -35,24 +37,15 @@ struct SharedMemory {
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 
-/// What an agent counted in the whole of its life.
-struct AgentCounts {
-  double bytes = 0;      ///< forwarded, headers included
-  double transfers = 0;  ///< times that a buffer, or a part of one, was handed on
-  double blocked = 0;    ///< times that there was no room for more
-};
-
-/// One job from its start to its end. Element i is what rank i returned. `agents`: filled by node; null: the agents
-/// serve no metrics. Throws std::runtime_error with what a rank said when it failed, or which one died.
+/// One job from its start to its end. Element i is what rank i returned. `agents`: what those of the job counted in it,
+/// by node. Throws std::runtime_error with what a rank said when it failed, or which one died.
 std::vector<Results> run_job(const JobOptions& options, const RankBody& body,
                              std::vector<AgentCounts>* agents = nullptr);
 
-/// In bytes, as /proc/PID/smaps_rollup has it.
-struct AgentMemory {
-  std::size_t rss = 0, pss = 0;
-  std::size_t idle_rss = 0;  ///< before the job
-};
 /// Of the agents of the job that is running now, by node; for its ranks.
 std::vector<AgentMemory> agent_memory();
+
+/// Ends the agents that stand still between jobs. Jobs start others.
+void end_agents();
 
 }  // namespace wherry::bench

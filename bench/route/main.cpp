@@ -109,6 +109,9 @@ int main(int argc, char** argv) {
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
   catch_signals();
+  struct EndAgents {
+    ~EndAgents() { end_agents(); }
+  } end_agents_at_last;
   try {
     for (const std::string& peer : peers) add_peer(options, peer);
     if (allowed_cores().size() < 2) throw std::runtime_error("two cores are needed");

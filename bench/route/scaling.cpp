@@ -77,21 +77,22 @@ void run_agent_memory(RouteBench& bench) {
   for (const std::uint32_t nodes : {1U, 2U, 4U, 8U, 16U}) {
     Samples samples;
     for (int round = 0; round < (bench.quick() ? 1 : 3); ++round) {
-      const auto results =
-          run_job(nodes_of_one_rank(bench, nodes), [&](route::Runtime& runtime, const SharedMemory&) -> Results {
-            // Each of the rings must have gone round, so that its memory is there.
-            all_to_all(runtime, std::max<std::size_t>(20'000 * nodes, 100'000), 1);
-            AgentMemory most;
-            if (runtime.rank() == 0) {
-              for (const AgentMemory& one : agent_memory()) {
-                most.rss = std::max(most.rss, one.rss);
-                most.pss = std::max(most.pss, one.pss);
-                most.idle_rss = std::max(most.idle_rss, one.idle_rss);
-              }
-            }
-            barrier(runtime);  // nobody leaves before: a job's memory ends with it
-            return {static_cast<double>(most.rss), static_cast<double>(most.pss), static_cast<double>(most.idle_rss)};
-          });
+      JobOptions job = nodes_of_one_rank(bench, nodes);
+      job.fresh_agents = true;
+      const auto results = run_job(job, [&](route::Runtime& runtime, const SharedMemory&) -> Results {
+        // Each of the rings must have gone round, so that its memory is there.
+        all_to_all(runtime, std::max<std::size_t>(20'000 * nodes, 100'000), 1);
+        AgentMemory most;
+        if (runtime.rank() == 0) {
+          for (const AgentMemory& one : agent_memory()) {
+            most.rss = std::max(most.rss, one.rss);
+            most.pss = std::max(most.pss, one.pss);
+            most.idle_rss = std::max(most.idle_rss, one.idle_rss);
+          }
+        }
+        barrier(runtime);  // nobody leaves before: a job's memory ends with it
+        return {static_cast<double>(most.rss), static_cast<double>(most.pss), static_cast<double>(most.idle_rss)};
+      });
       samples.rss.push_back(results.front()[0]);
       samples.pss.push_back(results.front()[1]);
       samples.idle.push_back(results.front()[2]);
