@@ -32,7 +32,7 @@ class RouteBench {
   explicit RouteBench(RouteBenchOptions options);
   [[nodiscard]] const RouteBenchOptions& options() const noexcept { return options_; }
   [[nodiscard]] bool quick() const noexcept { return options_.quick; }
-  [[nodiscard]] int rounds() const noexcept { return quick() ? 5 : 11; }
+  [[nodiscard]] int rounds() const noexcept { return quick() ? 3 : 9; }
   void row(const std::string& experiment, Row values) { report_.row(experiment, std::move(values)); }
   /// A claim: the median of `values`. `comparison`: ">=" or "<="; none: reported only.
   void bar(const std::string& name, const std::vector<double>& values, const std::string& comparison, double target,

@@ -196,7 +196,7 @@ void run_agent_rate(RouteBench& bench) {
       });
       rates.insert(rates.end(), all[0].begin() + 1, all[0].end());
     }
-    bench.row("agent_rate", {{"message_bytes", size}, {"mmps", median(rates)}});
+    bench.row("agent_rate", {{"size", size}, {"mmps", median(rates)}});
     bench.progress(fmt::format("one routing thread: {:.0f} M messages/s of {} bytes", median(rates), size));
     if (size == 16) bench.bar("agent_mmps_per_core", rates, ">=", 80, "M messages/s");
   }

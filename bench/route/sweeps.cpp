@@ -49,7 +49,7 @@ JobOptions job_at(const RouteBench& bench, const Point& point) {
 
 void run_sweeps(RouteBench& bench) {
   const std::vector<Point> all = points();
-  const std::size_t messages = bench.quick() ? 50'000 : 500'000;
+  const std::size_t messages = bench.quick() ? 200'000 : 500'000;
   struct Samples {
     std::vector<double> mmps, transfer, blocked, agent_transfer, agent_blocked;
   };
