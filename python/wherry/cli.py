@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _paths, bench_schema, reader
+from wherry import _agent, _cli_route, _paths, bench_schema, reader
 from wherry.errors import Error, NotFound
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ agent_app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios of things measured in the same run.")
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
+_cli_route.add_to(app)
 
 EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
@@ -64,15 +65,6 @@ class Format(enum.StrEnum):
     table = "table"
     csv = "csv"
     arrow = "arrow"
-
-
-class Placement(enum.StrEnum):
-    """Where the messages of a job are routed."""
-
-    inline = "inline"
-    shared = "shared"
-    host = "host"
-    dpu = "dpu"
 
 
 def out() -> Console:
@@ -388,60 +380,6 @@ def _shown(value: object) -> str:
         return "(" + ", ".join(_shown(item) for item in value) + ")"
     text = str(_cell(value))
     return (text if len(text) <= 60 else text[:57] + "...").replace("[", r"\[")
-
-
-@app.command("run", context_settings={"allow_interspersed_args": False})
-def run_job(
-    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The same for every rank.")],
-    nodes: Annotated[int, typer.Option(min=1, max=4096, help="Nodes that this machine plays.")] = 1,
-    ranks_per_node: Annotated[int, typer.Option(min=1, max=4096, help="Processes on each of them.")] = 1,
-    placement: Annotated[
-        Placement,
-        typer.Option(
-            help="Who routes messages: inline (the ranks themselves), shared (an agent on the ranks' cores), host (an "
-            "agent on a core of its own), dpu (an agent on the SmartNIC, see --agent)."
-        ),
-    ] = Placement.inline,
-    netns: Annotated[
-        bool, typer.Option("--netns", help="A network namespace for each node: between nodes, TCP. Needs root.")
-    ] = False,
-    timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds after which the job is ended.")] = None,
-    cores: Annotated[str, typer.Option(metavar="LIST", help="Cores to use, as 0-3,6; auto: all.")] = "auto",
-    agent: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="With dpu: session file of a node's agent, once for each node."),
-    ] = None,
-) -> None:
-    """Start a program as the ranks of a job: NODES times RANKS_PER_NODE processes that send each other messages.
-
-    Ranks call wherry::route::Runtime::start() and find each other. Without --netns all share this machine's memory;
-    shared and host start an agent for each node, through which its messages go. Lines of output begin with [rank].
-    Rank 0 gets standard input unless that is a terminal. When a rank or an agent dies, the others are told, and ended;
-    the exit status is that of the first one that failed, 124 after --timeout, 130 after Ctrl-C.
-
-    Examples:
-
-      wherry run --nodes 2 --ranks-per-node 2 -- ./histogram 20
-
-      wherry run --nodes 4 --placement host -- ./transport mesh.toml
-
-      wherry run --nodes 2 --netns --placement shared -- ./triangles graph.mtx      # as root
-
-      WHERRY_ROUTE_BUFFER_BYTES=8192 wherry run --ranks-per-node 2 --cores 0,1 -- ./histogram 24
-    """
-    from wherry import launcher
-
-    job = launcher.Job(
-        program=program,
-        nodes=nodes,
-        ranks_per_node=ranks_per_node,
-        placement=placement.value,
-        netns=netns,
-        timeout=timeout,
-        cores=cores,
-        agents=agent or [],
-    )
-    raise typer.Exit(launcher.run(job))
 
 
 @bench_app.command("route")

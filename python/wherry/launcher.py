@@ -52,6 +52,8 @@ class Job:
     cores: str = "auto"
     agents: list[Path] = field(default_factory=list)
     """Session files of agents that run already, one a node: of placement dpu."""
+    statistics: Path | None = None
+    """Directory for a file of statistics of each rank; those that are there already are removed."""
 
     @property
     def ranks(self) -> int:
@@ -80,6 +82,8 @@ def run(job: Job) -> int:
         sessionfile.load(file)
     pinning = _cores.plan(job.placement, job.nodes, job.ranks_per_node, _cores.parse(job.cores))
     _warn_of_unknown(os.environ)
+    if job.statistics is not None:
+        _clear(job.statistics)
     with ExitStack() as stack:
         workspace = Workspace()
         stack.callback(workspace.close)
@@ -92,6 +96,16 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         if name.startswith("WHERRY_ROUTE_") and name not in KNOWN_ROUTE_VARIABLES:
             known = ", ".join(KNOWN_ROUTE_VARIABLES)
             _note(f"warning: ${name} is set, but there is no such variable; known are {known}")
+
+
+def _clear(directory: Path) -> None:
+    """Makes the directory, and removes what the ranks of an earlier job left there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for stale in directory.glob("rank-*.json"):
+            stale.unlink()
+    except OSError as error:
+        raise InvalidArgument(f"--statistics {directory}: {error.strerror}") from None
 
 
 def _note(text: str) -> None:
@@ -156,6 +170,8 @@ class _Launcher:
             environment["WHERRY_ROUTE_BETWEEN"] = "tcp"  # to the rest of the library it is one machine
         else:
             environment.setdefault("WHERRY_ROUTE_BETWEEN", "shm")
+        if job.statistics is not None:
+            environment["WHERRY_STATISTICS"] = str(job.statistics.absolute())
         if self._session_files:
             environment["WHERRY_AGENT"] = str(self._session_files[node])
         return environment

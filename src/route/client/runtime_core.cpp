@@ -18,9 +18,10 @@ constexpr std::uint64_t kHealthEvery = 1 << 14;  // polls between looks at the j
 
 }  // namespace
 
-RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
+RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file)
     : options_(options),
       wiring_(std::move(wiring)),
+      file_(std::move(file)),
       router_(wiring_->router()),
       handlers_(kFirstUserHandler),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
@@ -28,6 +29,7 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring)
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
+  if (file_ != nullptr) file_->begin();
 }
 
 RuntimeCore::~RuntimeCore() {
@@ -38,6 +40,9 @@ RuntimeCore::~RuntimeCore() {
     poll();
     router_.flush(Flush::kExplicit);
   }
+  if (file_ == nullptr) return;
+  if (const Status s = file_->write(place(), statistics()); !s)
+    fmt::print(stderr, "rank {}: no statistics: {}\n", place().rank, s.message());
 }
 
 Statistics RuntimeCore::statistics() const noexcept {

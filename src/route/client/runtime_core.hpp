@@ -13,6 +13,7 @@
 #include "base/bytes.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/backlog.hpp"
+#include "route/client/statistics_file.hpp"
 #include "route/client/wiring.hpp"
 #include "route/internal.hpp"
 #include "route/router.hpp"
@@ -22,7 +23,8 @@ namespace wherry::route::detail {
 
 class RuntimeCore : public Front {
  public:
-  RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring);
+  /// `file`, if any, is written at the end.
+  RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file = nullptr);
   ~RuntimeCore();
 
   [[nodiscard]] const Place& place() const noexcept { return wiring_->place(); }
@@ -66,6 +68,7 @@ class RuntimeCore : public Front {
 
   const Options options_;
   std::unique_ptr<Wiring> wiring_;
+  std::unique_ptr<StatisticsFile> file_;
   Router& router_;
   std::vector<std::unique_ptr<HandlerEntry>> handlers_;
   Backlog backlog_;

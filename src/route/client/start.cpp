@@ -6,16 +6,19 @@ namespace wherry::route {
 
 Result<Runtime> Runtime::start(const Options& options) {
   const Deadline deadline(options.start_timeout);
+  auto file = StatisticsFile::open();  // first: it counts for the threads that are started from here on
+  if (!file) return file.status();
   auto bootstrap = find_bootstrap(deadline);
   if (!bootstrap) return bootstrap.status();
   if (*bootstrap != nullptr) {
     auto wiring = wire_processes(options, *std::move(bootstrap), deadline);
     if (!wiring) return wiring.status();
-    return Runtime(std::make_unique<detail::RuntimeCore>(options, *std::move(wiring)));
+    return Runtime(std::make_unique<detail::RuntimeCore>(options, *std::move(wiring), *std::move(file)));
   }
   auto shape = resolve_shape(options);
   if (!shape) return shape.status();
-  return Runtime(std::make_unique<detail::RuntimeCore>(options, std::move(wire_threads({0}, *shape).front())));
+  return Runtime(
+      std::make_unique<detail::RuntimeCore>(options, std::move(wire_threads({0}, *shape).front()), *std::move(file)));
 }
 
 }  // namespace wherry::route

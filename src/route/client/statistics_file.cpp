@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/client/statistics_file.hpp"
+
+#include <fmt/core.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.hpp"
+#include "route/client/bootstrap_parts.hpp"
+
+namespace wherry::route {
+namespace {
+
+std::optional<int> perf_event_paranoid() {
+  std::ifstream file("/proc/sys/kernel/perf_event_paranoid");
+  int level = 0;
+  return file >> level ? std::optional(level) : std::nullopt;
+}
+
+/// Of all threads of the process.
+std::uint64_t cpu_ns() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::string to_json(const Statistics& s) {
+  static_assert(sizeof(Statistics) == 13 * 8, "a field more: write it, too");
+  std::string text;
+  const auto field = [&](const char* name, std::uint64_t value) {
+    text += fmt::format(R"({}"{}": {})", text.empty() ? "{" : ", ", name, value);
+  };
+  field("sent", s.sent);
+  field("handled", s.handled);
+  field("forwarded_bytes", s.forwarded_bytes);
+  field("bytes_out", s.bytes_out);
+  field("bytes_in", s.bytes_in);
+  field("transfers", s.transfers);
+  field("flush_full", s.flush_full);
+  field("flush_idle", s.flush_idle);
+  field("flush_timeout", s.flush_timeout);
+  field("flush_explicit", s.flush_explicit);
+  field("would_block", s.would_block);
+  field("backlog_bytes", s.backlog_bytes);
+  field("backlog_high", s.backlog_high);
+  return text + "}";
+}
+
+/// The contents of `path` become `text`, under the name only when they are complete.
+Status replace_file(const std::string& path, const std::string& text) {
+  const std::string unfinished = fmt::format("{}.{}", path, getpid());
+  std::FILE* const file = std::fopen(unfinished.c_str(), "we");
+  const auto failed = [&](const char* verb) {
+    return Status(StatusCode::kUnavailable, fmt::format("cannot {} {}: {}", verb, unfinished, std::strerror(errno)));
+  };
+  if (file == nullptr) return failed("create");
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) == 0 && written && std::rename(unfinished.c_str(), path.c_str()) == 0) return {};
+  Status status = failed("write");
+  unlink(unfinished.c_str());
+  return status;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> scaled(std::uint64_t count, std::uint64_t enabled, std::uint64_t running) noexcept {
+  if (running >= enabled && running != 0) return count;
+  if (running == 0) return std::nullopt;
+  return static_cast<std::uint64_t>(static_cast<double>(count) * static_cast<double>(enabled) /
+                                    static_cast<double>(running));
+}
+
+std::string why_not_counted(int error, std::optional<int> paranoid) {
+  std::string why = fmt::format("perf_event_open: {}: ", std::strerror(error));
+  switch (error) {
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+      return why + "this machine, or the hypervisor under it, offers no such counter";
+    case EACCES:
+    case EPERM:
+      if (paranoid && *paranoid > 2)
+        return why +
+               fmt::format("kernel.perf_event_paranoid is {}: set it to 2 or less, or grant CAP_PERFMON", *paranoid);
+      return why + "this user, or this container, may not count: grant CAP_PERFMON, or allow the system call";
+    case ENOSYS:
+      return why + "this kernel, or this container, does not have the system call";
+    case EMFILE:
+      return why + "raise the limit of open files";
+    default:
+      return why + "no count";
+  }
+}
+
+EventCounter EventCounter::cache_misses() { return {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES}; }
+
+EventCounter::EventCounter(std::uint32_t type, std::uint64_t config) {
+  perf_event_attr event{};
+  event.size = sizeof event;
+  event.type = type;
+  event.config = config;
+  event.inherit = 1;
+  event.exclude_kernel = 1;
+  event.exclude_hv = 1;
+  event.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  fd_ = static_cast<int>(syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  if (fd_ < 0) missing_ = why_not_counted(errno, perf_event_paranoid());
+}
+
+EventCounter::EventCounter(EventCounter&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), missing_(std::move(other.missing_)) {}
+
+EventCounter::~EventCounter() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::optional<std::uint64_t> EventCounter::read() {
+  if (fd_ < 0) return std::nullopt;
+  struct {
+    std::uint64_t count, enabled, running;
+  } now{};
+  if (::read(fd_, &now, sizeof now) != sizeof now) {
+    missing_ = fmt::format("the counter cannot be read: {}", std::strerror(errno));
+    return std::nullopt;
+  }
+  const auto count = scaled(now.count, now.enabled, now.running);
+  missing_ = count ? "" : "other events kept the hardware's counters all the time: end other profilers";
+  return count;
+}
+
+Result<std::unique_ptr<StatisticsFile>> StatisticsFile::open() {
+  const auto directory = variable("WHERRY_STATISTICS");
+  if (!directory) return std::unique_ptr<StatisticsFile>();
+  if (access(directory->c_str(), W_OK | X_OK) != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WHERRY_STATISTICS is '{}': want a directory that this user may write to: {}", *directory,
+                              std::strerror(errno)));
+  }
+  return std::make_unique<StatisticsFile>(std::filesystem::absolute(*directory));  // wherever the program goes
+}
+
+void StatisticsFile::begin() {
+  began_ns_ = now_ns();
+  began_cpu_ns_ = cpu_ns();
+  began_misses_ = misses_.read().value_or(0);
+}
+
+Status StatisticsFile::write(const Place& place, const Statistics& statistics) {
+  const auto misses = misses_.read();
+  const auto since = [](std::uint64_t now, std::uint64_t then) { return static_cast<double>(now - then) * 1e-9; };
+  // Scaling estimates: a count may then be less than an earlier one.
+  const std::string count = misses ? std::to_string(*misses - std::min(began_misses_, *misses)) : std::string("null");
+  const std::string text = fmt::format(
+      "{{\"rank\": {}, \"node\": {}, \"placement\": \"{}\", \"seconds\": {:.9f}, \"cpu_seconds\": {:.9f},\n"
+      " \"cache_misses\": {}, \"cache_misses_missing\": \"{}\",\n \"statistics\": {}}}\n",
+      place.rank, place.topology.node_of(place.rank), to_string(place.placement), since(now_ns(), began_ns_),
+      since(cpu_ns(), began_cpu_ns_), count, misses_.missing(), to_json(statistics));
+  return replace_file(fmt::format("{}/rank-{}.json", directory_, place.rank), text);
+}
+
+}  // namespace wherry::route
