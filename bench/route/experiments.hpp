@@ -24,7 +24,7 @@ struct RouteBenchOptions {
     double target = 0;  ///< how many times faster than the peer Wherry must be; zero: as it comes
   };
   std::map<std::string, Peer> peers;
-  int core_a = 0, core_b = 1;
+  int core_a = -1, core_b = -1;  ///< unset: the first two that the process may use
 };
 
 class RouteBench {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
@@ -114,7 +115,9 @@ int main(int argc, char** argv) {
   } end_agents_at_last;
   try {
     for (const std::string& peer : peers) add_peer(options, peer);
-    if (allowed_cores().size() < 2) throw std::runtime_error("two cores are needed");
+    const std::vector<int> cores = allowed_cores();
+    if (cores.size() < 2) throw std::runtime_error("two cores are needed");
+    if (options.core_a < 0) std::tie(options.core_a, options.core_b) = std::pair(cores[0], cores[1]);
     if (Status s = init_log("warn", ""); !s) throw std::runtime_error(s.message());
     RouteBench bench(options);
     for (const std::string& name : options.only) {
