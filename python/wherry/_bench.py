@@ -39,6 +39,8 @@ ROUTE_TITLES = {
     "link": "Whole buffers between two nodes",
     "applications": "Applications by placement (table 2)",
 }
+ONLY_IN_JSON = ("samples", "arguments", "mc_missing")
+"""Columns that would make a table too wide."""
 
 
 def run_move(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
@@ -85,7 +87,7 @@ def print_bench(bench: Bench, console: Console) -> None:
 
 def _table(title: str, rows: Sequence[Any]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    names = [field.name for field in dataclasses.fields(rows[0]) if field.name != "samples"]
+    names = [field.name for field in dataclasses.fields(rows[0]) if field.name not in ONLY_IN_JSON]
     for name in names:
         text = any(isinstance(getattr(row, name), str | bool | list) for row in rows)
         title = name.replace("_gbps", " Gbit/s").replace("gbps", "Gbit/s").replace("mmps", "M messages/s")
