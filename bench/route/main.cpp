@@ -121,8 +121,8 @@ int main(int argc, char** argv) {
     if (Status s = init_log("warn", ""); !s) throw std::runtime_error(s.message());
     RouteBench bench(options);
     for (const std::string& name : options.only) {
-      if (name != "none" && std::none_of(std::begin(kExperiments), std::end(kExperiments),
-                                         [&](const Experiment& e) { return e.name == name; }))
+      if (std::none_of(std::begin(kExperiments), std::end(kExperiments),
+                       [&](const Experiment& e) { return e.name == name; }))
         throw std::runtime_error(fmt::format("--only {}: there is no such experiment, only {}", name, names()));
     }
     for (const Experiment& experiment : kExperiments) {

@@ -65,14 +65,20 @@ def run(
     more = ["--only", ",".join(name for name in PROGRAM if name in wanted)]
     for peer in peers:
         more += ["--peer", peer]
-    _bench.run_program(_paths.built("bench", "bench_route"), json_file, quick=quick, more=more)
-    document: dict[str, Any] = bench_schema.read_json(json_file)
-    if "applications" in wanted:
-        _applications(document, quick, progress)
-        partial = json_file.with_name(f".{json_file.name}.{os.getpid()}")
-        partial.write_text(json.dumps(document, indent=2) + "\n")
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    # An interrupted run leaves nothing, or the old file.
+    partial = json_file.with_name(f".{json_file.name}.{os.getpid()}")
+    try:
+        _bench.run_program(_paths.built("bench", "bench_route"), partial, quick=quick, more=more)
+        document: dict[str, Any] = bench_schema.read_json(partial)
+        if "applications" in wanted:
+            _applications(document, quick, progress)
+            partial.write_text(json.dumps(document, indent=2) + "\n")
+        bench = bench_schema.parse_route(document, str(json_file))
         partial.replace(json_file)
-    return bench_schema.parse_route(document, str(json_file))
+    finally:
+        partial.unlink(missing_ok=True)
+    return bench
 
 
 def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:
