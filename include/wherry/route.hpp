@@ -61,6 +61,8 @@ struct Statistics {
   std::uint64_t flush_full = 0, flush_idle = 0, flush_timeout = 0, flush_explicit = 0;  ///< why they were
   std::uint64_t would_block = 0;                      ///< calls that found the pipe full
   std::uint64_t backlog_bytes = 0, backlog_high = 0;  ///< now, and at most
+  /// In calls that found nothing to do, from the 65th such poll in a row on: waiting for others, or for full buffers.
+  std::uint64_t blocked_ns = 0;
   [[nodiscard]] double average_transfer() const noexcept {
     return transfers == 0 ? 0 : static_cast<double>(bytes_out) / static_cast<double>(transfers);
   }

@@ -33,7 +33,7 @@ static_assert(WHERRY_MAX == static_cast<int>(Runtime::Combine::kMax));
 // As in the first version of each struct: when a field is appended, these stay.
 constexpr std::size_t kOptionsFirst = 48;
 constexpr std::size_t kStatisticsFirst = 112;
-static_assert(sizeof(wherry_route_options) == 48 && sizeof(wherry_route_statistics) == 112);
+static_assert(sizeof(wherry_route_options) == 48 && sizeof(wherry_route_statistics) == 120);
 
 wherry_route_options defaults() noexcept {
   const wherry::route::Options d;
@@ -228,7 +228,8 @@ int wherry_route_get_statistics(const wherry_route* route, wherry_route_statisti
                                      s.flush_explicit,
                                      s.would_block,
                                      s.backlog_bytes,
-                                     s.backlog_high};
+                                     s.backlog_high,
+                                     s.blocked_ns};
     if (give_defaults(statistics, size, kStatisticsFirst, to) != WHERRY_OK)
       return invalid(fmt::format("statistics->size is {}: set it to sizeof(wherry_route_statistics)", size));
     return {};

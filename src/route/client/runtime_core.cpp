@@ -60,7 +60,8 @@ Statistics RuntimeCore::statistics() const noexcept {
           .flush_explicit = why(Flush::kExplicit),
           .would_block = would_block_,
           .backlog_bytes = backlog_.bytes(),
-          .backlog_high = backlog_.high_water()};
+          .backlog_high = backlog_.high_water(),
+          .blocked_ns = blocked_ns_};
 }
 
 std::string RuntimeCore::describe() const {
@@ -292,12 +293,14 @@ void RuntimeCore::drain(Input& input) noexcept {
 std::uint64_t RuntimeCore::poll() noexcept {
   if (in_handler_) return 0;
   const std::uint64_t before = handled_;
+  const std::uint64_t began = idle_polls_ >= kSpins ? now_ns() : 0;  // nobody is in a hurry any more
   busy_ = false;
   wiring_->progress();
   in_handler_ = true;
   router_.each_input([this](Input& input) { drain(input); });
   in_handler_ = false;
   settle(busy_);
+  if (began != 0 && idle_polls_ > kSpins) blocked_ns_ += now_ns() - began;
   return handled_ - before;
 }
 

@@ -92,7 +92,7 @@ class RuntimeCore : public Front {
   std::uint64_t flush_at_ = 0;
   std::uint64_t idle_polls_ = 0, polls_ = 0;
   bool leaving_ = false;
-  std::uint64_t would_block_ = 0;
+  std::uint64_t would_block_ = 0, blocked_ns_ = 0;
 };
 
 }  // namespace wherry::route::detail

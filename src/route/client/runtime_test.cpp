@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route {
@@ -50,6 +51,24 @@ TEST(Runtime, HistogramOverRanks_ExpectEveryUpdateOnce) {
     EXPECT_EQ(*all, std::uint64_t{kEach} * runtime.ranks());
     EXPECT_EQ(runtime.statistics().sent, kEach);
     EXPECT_EQ(runtime.statistics().handled, kEach);
+  });
+}
+
+TEST(Runtime, RankThatWaitsForAnother_ExpectTheTimeInItsStatistics) {
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    ASSERT_TRUE(runtime.reduce(std::uint64_t{0}));
+    const std::uint64_t before = runtime.statistics().blocked_ns;
+    if (runtime.rank() == 1) {
+      std::this_thread::sleep_for(100ms);
+      EXPECT_EQ(runtime.statistics().blocked_ns, before) << "whoever does not call is not blocked";
+    }
+    const std::uint64_t start = now_ns();
+    ASSERT_TRUE(runtime.reduce(std::uint64_t{0}));
+    const std::uint64_t blocked = runtime.statistics().blocked_ns - before;
+    EXPECT_LE(blocked, now_ns() - start);
+    if (runtime.rank() == 0) {
+      EXPECT_GE(blocked, 20'000'000U);
+    }
   });
 }
 

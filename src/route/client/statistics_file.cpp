@@ -33,7 +33,7 @@ std::uint64_t cpu_ns() noexcept {
 }
 
 std::string to_json(const Statistics& s) {
-  static_assert(sizeof(Statistics) == 13 * 8, "a field more: write it, too");
+  static_assert(sizeof(Statistics) == 14 * 8, "a field more: write it, too");
   std::string text;
   const auto field = [&](const char* name, std::uint64_t value) {
     text += fmt::format(R"({}"{}": {})", text.empty() ? "{" : ", ", name, value);
@@ -51,6 +51,7 @@ std::string to_json(const Statistics& s) {
   field("would_block", s.would_block);
   field("backlog_bytes", s.backlog_bytes);
   field("backlog_high", s.backlog_high);
+  field("blocked_ns", s.blocked_ns);
   return text + "}";
 }
 

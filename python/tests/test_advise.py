@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry advise`: real runs, the arithmetic on made-up ones, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from apps import program
+from jobs import Jobs, built
+
+from wherry import _calibration, _paths, advise
+from wherry._calibration import DEFAULT, Calibration, Cost, Point
+from wherry.advise import Category, RankFile
+from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
+from wherry.launcher import Job
+
+LINE = _calibration.line_bytes()
+
+
+def advise_on(jobs: Jobs, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wherry.cli", "advise", *words]
+    return subprocess.run(
+        command, env=jobs.environment, capture_output=True, stdin=subprocess.DEVNULL, text=True, timeout=60
+    )
+
+
+def rank(number: int = 0, **changes: Any) -> RankFile:
+    """One that sent 1000 messages, 16 kB, and worked for a second. Keywords replace fields, or statistics."""
+    statistics = {
+        "sent": 1000, "handled": 1000, "forwarded_bytes": 0, "bytes_out": 16_000, "bytes_in": 16_000, "transfers": 1,
+        "flush_full": 1, "blocked_ns": 0,
+    }  # fmt: skip
+    fields = {
+        "cache_misses": 500,
+        "cache_misses_missing": "",
+        "placement": "inline",
+        "seconds": 1.0,
+        "cpu_seconds": 1.0,
+    }
+    for name, value in changes.items():
+        (statistics if name in statistics else fields)[name] = value
+    return RankFile(rank=number, node=number, statistics=statistics, **fields)  # type: ignore[arg-type]
+
+
+# ---- real runs
+
+
+@pytest.mark.parametrize("placement", ["inline", "host"])
+def test_program_gets_advice(jobs: Jobs, tmp_path: Path, placement: str) -> None:
+    file, app = tmp_path / "advice.json", str(program("histogram"))
+    words = ["--nodes", "2", "--placement", placement, "--json", str(file), "--", app, "--updates", "1e6"]
+    done = advise_on(jobs, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    advice = json.loads(file.read_text())
+    assert advice["program"] == [app, "--updates", "1e6"]
+    assert (advice["placement"], advice["nodes"], advice["ranks"]) == (placement, 2, 2)
+    assert advice["messages"] == 1_000_000
+    assert 16_000_000 <= advice["routed_bytes"] < 16_010_000, "8 bytes and a header each, and the library's few"
+    assert advice["ratio"] == pytest.approx(advice["memory_bytes"] / advice["routed_bytes"])
+    assert advice["estimated"] == (advice["cache_misses"] is None)
+    if advice["cache_misses"] is not None:
+        assert advice["memory_bytes"] == advice["cache_misses"] * LINE
+    else:
+        assert "perf_event_open" in advice["how"]
+        assert "an estimate" in done.stdout
+    assert ("take turns on a core" in advice["how"]) == (advice["estimated"] and placement == "host")
+    assert f"category       {advice['category']}" in done.stdout
+    assert "1000000 messages" in done.stdout
+    for sentence in advice["what_to_do"]:
+        assert sentence in done.stdout
+
+
+def test_program_that_never_used_route(jobs: Jobs) -> None:
+    done = advise_on(jobs, "--ranks-per-node", "2", "--", "true")
+    assert done.returncode == 1
+    assert done.stderr.startswith("wherry: true left no statistics: it never started a wherry::route::Runtime")
+
+
+def test_program_that_fails(jobs: Jobs) -> None:
+    done = advise_on(jobs, "--", built("bootstrap_rank"), "exit=7")
+    assert done.returncode == 7
+    assert done.stderr.splitlines() == [
+        "wherry run: rank 0 exited with status 7",
+        "wherry advise: the program failed, so there is no advice",
+    ]
+    assert done.stdout == ""
+
+
+def test_command_line_is_checked(jobs: Jobs, tmp_path: Path) -> None:
+    assert advise_on(jobs).returncode == 2
+    assert advise_on(jobs, "--calibrate", "--", "true").returncode == 2
+    (tmp_path / "file").write_text("{}")
+    done = advise_on(jobs, "--thresholds", str(tmp_path / "file"), "--", "true")
+    assert (done.returncode, done.stderr) == (1, f"wherry: {tmp_path / 'file'} is no calibration: it lacks 'name'\n")
+
+
+def kernel(*words: str) -> dict[str, Any]:
+    line = [str(_paths.built("bench", "route_balance")), *words]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_kernel_touches_what_it_is_told_to() -> None:
+    found = kernel("--touches", "0", "0.25", "3", "--table", "8", "--messages", "1e5")
+    assert [point["touches"] for point in found["points"]] == [0, 0.25, 3, 0]
+    for point in found["points"]:
+        assert point["touched"] == pytest.approx(point["touches"] * point["messages"], abs=4)
+        assert point["bytes"] == pytest.approx((point["message_bytes"] + 8) * point["messages"], rel=0.01, abs=2000)
+        assert point["seconds"] > 0
+
+
+def test_counter_counts_lines_that_come_from_memory() -> None:
+    beyond = kernel("--touches", "8", "--table", "512", "--messages", "2e6")
+    if beyond["points"][0]["cache_misses"] is None:
+        pytest.skip(f"no counter of cache misses here: {beyond['cache_misses_missing']}")
+    inside = kernel("--touches", "8", "--table", "1", "--messages", "2e6")
+    misses, touched = (beyond["points"][0][name] for name in ("cache_misses", "touched"))
+    assert touched / 4 < misses < touched * 4, "caches hold a part; page tables and neighbours are misses, too"
+    assert inside["points"][0]["cache_misses"] < misses / 4
+
+
+# ---- arithmetic
+
+
+def test_ratio_is_misses_times_line_over_routed_bytes() -> None:
+    ranks = [rank(0), rank(1, cache_misses=1500, bytes_out=26_000, forwarded_bytes=10_000)]
+    advice = advise.conclude(["p"], ranks, DEFAULT)
+    assert advice.routed_bytes == 32_000, "what a rank forwards was counted where it came from"
+    assert advice.memory_bytes == 2000 * LINE
+    assert advice.ratio == 2000 * LINE / 32_000
+    assert not advice.estimated
+    assert (advice.messages, advice.average_transfer) == (2000, 21_000)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "category"),
+    [(0.0, Category.communication), (0.59, Category.communication), (0.6, Category.balanced), (3.0, Category.balanced),
+     (3.01, Category.host), (72.0, Category.host)],
+)  # fmt: skip
+def test_categories(ratio: float, category: Category) -> None:
+    assert advise.categorise(ratio, DEFAULT) is category
+
+
+def test_advice_follows_the_category() -> None:
+    few, some, many = (advise.conclude(["p"], [rank(cache_misses=n)], DEFAULT).what_to_do[0] for n in (10, 500, 9000))
+    assert few.startswith("Keep routing inline")
+    assert "host lets them overlap" in some
+    assert many.startswith("Local work dominates")
+    shared = advise.conclude(["p"], [rank(placement="shared")], DEFAULT).what_to_do[0]
+    assert "Avoid shared" in shared
+
+
+def test_hints_name_the_figures() -> None:
+    hints = advise.conclude(["p"], [rank(transfers=16, flush_full=4, blocked_ns=500_000_000)], DEFAULT).what_to_do
+    assert any("1000 bytes in the mean, and 25 % of them" in hint for hint in hints)
+    assert any("nothing to do for 50 % of their time" in hint for hint in hints)
+
+
+def test_estimate_where_nothing_counts() -> None:
+    # 1000 messages of 10 ns and 16,000 bytes of 0.5 ns: 18 us of communication. 0.2 s of the second were waiting.
+    calibration = dataclasses.replace(DEFAULT, line_ns=20.0, inline=Cost(10, 0.5), agent=Cost(1000, 0))
+    uncounted: dict[str, Any] = {"cache_misses": None, "cache_misses_missing": "no counter", "blocked_ns": 200_000_000}
+    advice = advise.conclude(["p"], [rank(**uncounted)], calibration)
+    assert advice.estimated
+    assert advice.cache_misses is None
+    assert advice.memory_bytes == pytest.approx((0.8 - 18e-6) / 20e-9 * LINE)
+    assert "(no counter)" in advice.how
+    assert advise.UPPER_BOUND in advice.what_to_do
+    idle = advise.conclude(["p"], [rank(**uncounted | {"cpu_seconds": 0.000001})], calibration)
+    assert (idle.memory_bytes, idle.category) == (0, Category.communication)
+    routed = advise.conclude(["p"], [rank(**uncounted | {"placement": "host"})], calibration, alone=False)
+    assert routed.memory_bytes == pytest.approx((0.8 - 1e-3) / 20e-9 * LINE)
+    assert "take turns on a core" in routed.how
+
+
+def test_one_uncounted_rank_makes_it_an_estimate() -> None:
+    missing = rank(1, cache_misses=None, cache_misses_missing="it could not")
+    advice = advise.conclude(["p"], [rank(0), missing], DEFAULT)
+    assert advice.estimated
+    assert "it could not" in advice.how
+
+
+def test_no_message_no_advice() -> None:
+    with pytest.raises(FailedPrecondition, match="p sent no message"):
+        advise.conclude(["p"], [rank(sent=0)], DEFAULT)
+
+
+def test_rank_that_left_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rank-0.json").write_text(json.dumps(dataclasses.asdict(rank())))
+    assert advise.gather(tmp_path, Job(["p"])) == [rank()]
+    with pytest.raises(NotFound, match="rank 1 of p left no statistics"):
+        advise.gather(tmp_path, Job(["p"], ranks_per_node=2))
+
+
+# ---- calibration
+
+
+def made_up_rounds(touch_ns: float = 20, message_ns: float = 10) -> list[dict[str, dict[str, Any]]]:
+    """A machine that takes `message_ns` and `touch_ns` for each line; twice that in shared; a byte takes 0.1 ns."""
+
+    def point(touches: float, size: int, factor: float) -> dict[str, Any]:
+        messages = 1000
+        seconds = messages * factor * (message_ns + touches * touch_ns + size * 0.1) * 1e-9
+        return {
+            "touches": touches, "message_bytes": size, "messages": messages, "seconds": seconds,
+            "rank_seconds": 2 * seconds, "cpu_seconds": seconds, "blocked_seconds": 0, "bytes": messages * (size + 8),
+            "touched": messages * touches, "cache_misses": None,
+        }  # fmt: skip
+
+    return [
+        {
+            name: {
+                "table_bytes": 1 << 30,
+                "points": [*(point(t, 8, factor) for t in _calibration.TOUCHES), point(0, 4088, factor)],
+            }
+            for name, factor in (("inline", 0.5), ("shared", 2.0), ("host", 1.0))
+        }
+    ] * 3
+
+
+def test_thresholds_of_a_machine_that_is_known() -> None:
+    found = _calibration.evaluate(made_up_rounds(), 64, 1 << 26)
+    # Without touches 10.8 ns. Half of that more at 0.27 lines, twice that more at 1.08; a line is a ratio of 4, less
+    # what of the table a cache of a 16th may hold.
+    assert found.communication_below == pytest.approx(0.27 * 4 * 15 / 16)
+    assert found.host_above == pytest.approx(1.08 * 4 * 15 / 16)
+    assert found.line_ns == pytest.approx(20)
+    assert found.agent.byte_ns == pytest.approx(0.1)
+    assert found.agent.message_ns == pytest.approx(10.8 - 16 * 0.1)
+    assert found.inline.byte_ns == pytest.approx(0.05)
+    assert {point.speedup for point in found.curve} == {2.0}
+    assert found.curve[-1].ratio == pytest.approx(16 * 4 * 15 / 16)
+    assert found.spread["host_above"] == [found.host_above, found.host_above]
+
+
+def test_machine_without_a_threshold_is_an_error() -> None:
+    with pytest.raises(Error, match=r"never took 1\.5 times as long"):
+        _calibration.evaluate(made_up_rounds(touch_ns=0.01), 64, 0)
+
+
+def test_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
+    point = Point(1.0, 2.0, 3.0, 4.0, 0.75, 0.5, 1.0)
+    here = Calibration(1.0, 2.0, 3.0, Cost(4, 5), Cost(6, 7), "here", {"host_above": [1, 2]}, [point])
+    here.write(tmp_path / "a" / "here.json")
+    read = _calibration.load(tmp_path / "a" / "here.json")
+    assert read == dataclasses.replace(here, source=f"{tmp_path / 'a' / 'here.json'}, here")
+    assert "kernel of ratio 1 took 2 ns" in advise.conclude(["p"], [rank()], read).what_to_do[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"name": "advise"}, "it is of 'advise'"), ({"line_ns": 0}, "line_ns > 0"), ({"host_above": 0.1}, "want 0 <="),
+     ({"inline": {}}, "message_ns"), ({"curve": [{"x": 1}]}, "x"), ({"line_ns": "much"}, "much")],
+)  # fmt: skip
+def test_calibration_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+    path = tmp_path / "here.json"
+    DEFAULT.write(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InvalidArgument, match=f"is no calibration: .*{why}"):
+        _calibration.load(path)
+
+
+def test_calibration_takes_two_cores() -> None:
+    with pytest.raises(InvalidArgument, match="two cores"):
+        _calibration.measure([0])
