@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import _bench_route, _paths, bench_schema, cli, report
+from wherry import _bench_route, _calibration, _paths, advise, bench_schema, cli, report
 from wherry.bench_schema import BenchError, RouteBench
 
 Document = dict[str, Any]
@@ -53,7 +54,8 @@ def one_run(seconds: float, mc: float | None, checksum: str = "00") -> dict[str,
     return {
         "seconds": seconds, "checksum": checksum, "messages": 10, "bytes": 1_000_000_000,
         "statistics": {"bytes_out": 1_000_000_000, "transfers": 50_000},
-        "mc_ratio": mc, "mc_missing": "" if mc is not None else "no counter",
+        "mc_ratio": mc, "mc_estimate": 9.0 if mc is None else None, "mc_missing": "no counter" if mc is None else "",
+        "category": "balanced",
     }  # fmt: skip
 
 
@@ -94,8 +96,9 @@ def test_applications_take_turns_and_become_ratios(
     assert (row.speedup, row.inline_speedup) == (2.0, 4.0)
     assert row.network_share == pytest.approx(8.0 / 100.0)  # 1 GB in a second, over a link of 100 Gbit/s
     assert row.average_transfer == 20_000
-    assert (row.mc_ratio, row.mc_missing) == (1.5, "")
-    assert (rows["transport"].mc_ratio, rows["transport"].mc_missing) == (None, "no counter")
+    assert (row.mc_ratio, row.mc_estimate, row.mc_missing, row.category) == (1.5, None, "", "balanced")
+    row_without = rows["transport"]
+    assert (row_without.mc_ratio, row_without.mc_estimate, row_without.mc_missing) == (None, 9.0, "no counter")
     assert (row.published_speedup, row.published_network_share, row.published_mc_ratio) == (1.77, 0.77, 1.5)
     assert bench.bars["offload_speedup_transport"].passed
     assert bench.bars["offload_speedup_sssp"].target is None
@@ -112,21 +115,25 @@ def test_different_results_in_different_placements_are_no_measurement(
     assert list((tmp_path / "out").iterdir()) == [], "half a measurement is none"
 
 
-def rank_file(directory: Path, rank: int, misses: int | None, routed: int) -> None:
-    missing = "" if misses is not None else "perf_event_open: Permission denied"
-    document = {"cache_misses": misses, "cache_misses_missing": missing, "statistics": {"bytes_out": routed}}
-    (directory / f"rank-{rank}.json").write_text(json.dumps(document))
+def rank_file(directory: Path, rank: int, misses: int | None) -> None:
+    names = [field.name for field in dataclasses.fields(advise.RankFile)]
+    counts = dict.fromkeys(("forwarded_bytes", "blocked_ns", "transfers", "flush_full", "bytes_in", "handled"), 0)
+    values = [rank, rank, "inline", 2.0, 2.0, misses, "" if misses is not None else "no counter",
+              counts | {"sent": 1000, "bytes_out": 48_000}]  # fmt: skip
+    (directory / f"rank-{rank}.json").write_text(json.dumps(dict(zip(names, values, strict=True))))
 
 
 def test_memory_to_communication(tmp_path: Path) -> None:
-    assert _bench_route.memory_to_communication(tmp_path)["mc_missing"] == "nothing was routed"
-    rank_file(tmp_path, 0, 1000, 30_000)
-    rank_file(tmp_path, 1, 2000, 66_000)
-    assert _bench_route.memory_to_communication(tmp_path) == {"mc_ratio": 2.0, "mc_missing": ""}
-    rank_file(tmp_path, 2, None, 0)
-    assert _bench_route.memory_to_communication(tmp_path) == {
-        "mc_ratio": None, "mc_missing": "perf_event_open: Permission denied",
-    }  # fmt: skip
+    ratio = 3000 * _calibration.line_bytes() / 96_000
+    rank_file(tmp_path, 0, 1000)
+    rank_file(tmp_path, 1, 2000)
+    counted = _bench_route.memory_to_communication("app", tmp_path, alone=True)
+    assert counted == {"mc_ratio": ratio, "mc_estimate": None, "mc_missing": "", "category": counted["category"]}
+    rank_file(tmp_path, 1, None)
+    estimated = _bench_route.memory_to_communication("app", tmp_path, alone=True)
+    assert (estimated["mc_ratio"], estimated["mc_missing"]) == (None, "no counter")
+    assert estimated["mc_estimate"] > 0
+    assert _bench_route.memory_to_communication("app", tmp_path, alone=False)["mc_estimate"] is None
 
 
 def test_unknown_experiment_is_a_wrong_command_line(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, rou
     assert _plots.INK not in text
     words = " ".join(page.text)
     assert "1 of 2 bars met" in words, "a bar without a target counts neither way"
-    for part in ("a <peer>", "figure 7 of the paper", "M:C could not be counted here: no counter", "a is core 0",
+    for part in ("a <peer>", "figure 7 of the paper", "only estimated from above: no counter", "a is core 0",
                  "costs 1.50 times what it does at 2", "1 threads: 1.00 times the default (1)"):  # fmt: skip
         assert part in words
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench, _paths, _published, bench_schema
+from wherry import _bench, _calibration, _paths, _published, advise, bench_schema
 from wherry.bench_schema import BenchError, RouteBench
 
 PROGRAM = (
@@ -26,7 +26,6 @@ PROGRAM = (
 EXPERIMENTS = (*PROGRAM, "applications")
 """What `--only` takes. The applications bring `link` with them, which their network share refers to."""
 
-CACHE_LINE = 64
 PLACEMENTS = ("inline", "shared", "host")
 SPEEDUP_TARGETS = {"transport": 1.3, "transpose": 1.3}
 
@@ -105,21 +104,23 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
     for line in said.splitlines():
         if '"app"' in line:
             found: dict[str, Any] = json.loads(line[line.index("{") :])
-            return found | memory_to_communication(directory)
+            return found | memory_to_communication(app, directory, alone=placement == "inline")
     raise BenchError(f"{app}, placement {placement}, printed no result")
 
 
-def memory_to_communication(directory: Path) -> dict[str, Any]:
-    """The M:C ratio of paper 001, section 5, from what the ranks of a job left in `directory`: bytes from memory (last-
-    level cache misses times the size of a line) over bytes routed. None where a rank could not count, and why."""
-    ranks = [json.loads(path.read_text()) for path in sorted(directory.glob("rank-*.json"))]
-    missing = next((rank["cache_misses_missing"] for rank in ranks if rank["cache_misses"] is None), "")
-    routed = sum(rank["statistics"]["bytes_out"] for rank in ranks)
-    if not missing and not routed:
-        missing = "nothing was routed"
-    if missing:
-        return {"mc_ratio": None, "mc_missing": missing}
-    return {"mc_ratio": sum(rank["cache_misses"] for rank in ranks) * CACHE_LINE / routed, "mc_missing": ""}
+def memory_to_communication(app: str, directory: Path, *, alone: bool) -> dict[str, Any]:
+    """The M:C ratio (docs/route-advise.md) from what the ranks of a job left in `directory`, or where a rank could not
+    count, why, and the estimate, for which each must have been `alone` on its core."""
+    files = sorted(directory.glob("rank-*.json"))
+    ranks = [advise.RankFile(**json.loads(path.read_text())) for path in files]
+    said = advise.conclude([app], ranks, _calibration.DEFAULT, alone=alone)
+    missing = next((rank.cache_misses_missing for rank in ranks if rank.cache_misses is None), "")
+    return {
+        "mc_ratio": None if said.estimated else said.ratio,
+        "mc_estimate": said.ratio if said.estimated and alone else None,
+        "mc_missing": missing,
+        "category": said.category.value,
+    }
 
 
 def _applications(document: dict[str, Any], quick: bool, progress: Console) -> None:
@@ -137,7 +138,7 @@ def _applications(document: dict[str, Any], quick: bool, progress: Console) -> N
             row, speedups = _application_row(app, how, words, runs, link)
             results.setdefault("applications", []).append(row)
             document["bars"][f"offload_speedup_{app}"] = _speedup_bar(app, speedups, row)
-            mc = row["mc_missing"] if row["mc_ratio"] is None else f"{row['mc_ratio']:.2f}"
+            mc = f"{row['mc_ratio']:.2f}" if row["mc_estimate"] is None else f"{row['mc_estimate']:.2f} (estimated)"
             progress.print(
                 f"{app}: inline {row['inline_seconds']:.3f} s, shared {row['shared_seconds']:.3f} s, "
                 f"host {row['host_seconds']:.3f} s: host over shared {row['speedup']:.2f} "
@@ -155,8 +156,10 @@ def _application_row(
         for placement, times in seconds.items()
     }
     host = runs["host"]
-    ratios = [one["mc_ratio"] for one in host if one["mc_ratio"] is not None]
-    missing = next((one["mc_missing"] for one in host if one["mc_ratio"] is None), "")
+    # Inline each rank has a core of its own, which the estimate needs.
+    missing = next((one["mc_missing"] for one in runs["inline"] if one["mc_ratio"] is None), "")
+    figure = "mc_estimate" if missing else "mc_ratio"
+    mc = statistics.median_low([one[figure] for one in runs["inline"] if one[figure] is not None])
     share = [one["bytes"] * 8e-9 / one["seconds"] / link for one in host]
     row = {
         "app": app,
@@ -168,8 +171,10 @@ def _application_row(
         "bytes": host[-1]["bytes"],
         "average_transfer": host[-1]["statistics"]["bytes_out"] / max(host[-1]["statistics"]["transfers"], 1),
         "network_share": statistics.median(share),
-        "mc_ratio": None if missing else statistics.median(ratios),
+        "mc_ratio": None if missing else mc,
+        "mc_estimate": mc if missing else None,
         "mc_missing": missing,
+        "category": next(one["category"] for one in runs["inline"] if one[figure] == mc),
         "published_speedup": how.value("speedup_x86"),
         "published_network_share": how.value("net_util") / 100,
         "published_mc_ratio": how.value("mc_ratio"),

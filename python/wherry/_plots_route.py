@@ -267,11 +267,13 @@ def applications(rows: Sequence[ApplicationRow], published: Published) -> Figure
         right,
         names,
         {
-            "host": ([row.mc_ratio for row in rows], COLOURS[2]),
+            "counted": ([row.mc_ratio for row in rows], COLOURS[2]),
+            "estimated": ([row.mc_estimate for row in rows], COLOURS[5]),
             "paper": ([row.published_mc_ratio for row in rows], PUBLISHED),
         },
     )
     right.set_title("memory to communication", loc="left")
+    right.legend(loc="best")
     for axes in (middle, right):
         axes.set_yscale("log")
         _plain(axes.yaxis)

@@ -142,4 +142,4 @@ def _scaling_sentence(rows: Sequence[WeakScaling]) -> str:
 
 def _applications_sentence(rows: Sequence[ApplicationRow]) -> str:
     missing = next((row.mc_missing for row in rows if row.mc_ratio is None), "")
-    return f"M:C could not be counted here: {missing}." if missing else ""
+    return f"M:C could not be counted here, only estimated from above: {missing}." if missing else ""

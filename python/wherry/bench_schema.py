@@ -331,9 +331,13 @@ class ApplicationRow:
     network_share: float
     """Of `link`, placement host: the bytes a second of the application over those of whole buffers."""
     mc_ratio: float | None
-    """Bytes from memory (last-level cache misses x 64) over bytes routed; None: not counted here."""
+    """Bytes from memory (last-level cache misses) over bytes routed; None: not counted here."""
+    mc_estimate: float | None
+    """Where it was not counted: what `wherry advise` estimates, an upper bound."""
     mc_missing: str
     """Why mc_ratio is None."""
+    category: str
+    """What that makes it: communication-dominated, balanced or host-dominated."""
     published_speedup: float
     published_network_share: float
     published_mc_ratio: float
