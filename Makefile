@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench report lock clean
+.PHONY: quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -57,11 +57,16 @@ format:  ## put every file into the house format
 	.venv/bin/ruff format python examples bench
 	.venv/bin/ruff check --fix python examples bench
 
-bench: build  ## reproduce the paper's evaluation as ratios, into build/bench-move.json
+bench: bench-move bench-route  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
+
+bench-move: build
 	.venv/bin/wherry bench move --json build/bench-move.json
 
-report: ## one HTML page from the benchmark's JSON: build/report.html
-	.venv/bin/wherry report build/bench-move.json --out build/report.html
+bench-route: build
+	.venv/bin/wherry bench route --json build/bench-route.json
+
+report:  ## one HTML page from the benchmarks' JSON: build/report.html
+	.venv/bin/wherry report build/bench-*.json --out build/report.html
 
 lock:  ## resolve requirements.in into requirements.lock
 	rm -rf build/lock-venv && /usr/bin/python3 -m venv build/lock-venv

@@ -17,10 +17,14 @@ struct RouteBenchOptions {
   std::string json;
   bool quick = false;
   std::vector<std::string> only;
-  /// NAME=COMMAND: a peer's histogram; {lg} and {n} become log2 of the counters and the updates a rank. Its last line
+  /// A peer's histogram. In the command {lg} and {n} become log2 of the counters and the updates a rank. Its last line
   /// holds "mups": M updates/s in total.
-  std::map<std::string, std::string> peers;
-  int core_a = 0, core_b = 1;
+  struct Peer {
+    std::string command;
+    double target = 0;  ///< how many times faster than the peer Wherry must be; zero: as it comes
+  };
+  std::map<std::string, Peer> peers;
+  int core_a = -1, core_b = -1;  ///< unset: the first two that the process may use
 };
 
 class RouteBench {
@@ -28,14 +32,17 @@ class RouteBench {
   explicit RouteBench(RouteBenchOptions options);
   [[nodiscard]] const RouteBenchOptions& options() const noexcept { return options_; }
   [[nodiscard]] bool quick() const noexcept { return options_.quick; }
-  [[nodiscard]] int rounds() const noexcept { return quick() ? 5 : 11; }
+  [[nodiscard]] int rounds() const noexcept { return quick() ? 3 : 9; }
   void row(const std::string& experiment, Row values) { report_.row(experiment, std::move(values)); }
   /// A claim: the median of `values`. `comparison`: ">=" or "<="; none: reported only.
   void bar(const std::string& name, const std::vector<double>& values, const std::string& comparison, double target,
            const std::string& unit = "");
   void progress(const std::string& text) const;
-  /// Two ranks, one on each core.
+  /// Two ranks of one node, inline, one on each core.
   [[nodiscard]] JobOptions pair() const;
+  /// Two nodes of one rank each, on both cores: inline a rank on each; shared each with its agent; host the ranks on
+  /// one, the agents on the other.
+  [[nodiscard]] JobOptions two_nodes(route::Placement placement) const;
   void write() const { report_.write(options_.json); }
 
  private:
@@ -47,6 +54,10 @@ void run_histogram(RouteBench& bench);
 void run_random_sizes(RouteBench& bench);
 void run_agent_rate(RouteBench& bench);
 void run_latency(RouteBench& bench);
+void run_message_sizes(RouteBench& bench);
+void run_sweeps(RouteBench& bench);
 void run_weak_scaling(RouteBench& bench);
+void run_agent_memory(RouteBench& bench);
+void run_link(RouteBench& bench);
 
 }  // namespace wherry::bench

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -19,7 +19,6 @@
 #include "base/cpu.hpp"
 #include "common/measure.hpp"
 #include "fabric/control.hpp"
-#include "fabric/embedded.hpp"
 #include "route/client/bootstrap.hpp"
 #include "route/client/runtime_core.hpp"
 
@@ -87,7 +86,49 @@ class SharedBootstrap final : public route::Bootstrap {
   std::size_t used_ = 0;
 };
 
-std::vector<int> g_agents;  // process ids, for agent_memory() in the ranks
+std::unique_ptr<AgentPool> g_pool;
+
+/// The agents of one job, which stand still, or end, after it.
+class Agents {
+ public:
+  explicit Agents(const JobOptions& options) : fresh_(options.fresh_agents) {
+    if (options.placement == route::Placement::kInline) return;
+    if (g_pool == nullptr) g_pool = std::make_unique<AgentPool>();
+    try {
+      for (std::uint32_t node = 0; node < options.nodes; ++node) {
+        const int core = options.agent_cores[node % options.agent_cores.size()];
+        all_.push_back(&g_pool->take(core, options.routing_threads, fresh_));
+      }
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+  Agents(const Agents&) = delete;
+  Agents& operator=(const Agents&) = delete;
+  ~Agents() { give_back(); }
+  [[nodiscard]] const std::vector<RunningAgent*>& all() const noexcept { return all_; }
+  [[nodiscard]] std::vector<AgentCounts> counts() const {
+    std::vector<AgentCounts> counts;
+    for (const RunningAgent* agent : all_) counts.push_back(agent->counts());
+    return counts;
+  }
+
+ private:
+  void give_back() noexcept {
+    for (RunningAgent* agent : all_) {
+      if (fresh_) {
+        g_pool->end(*agent);
+      } else {
+        g_pool->stand_still(*agent);
+      }
+    }
+  }
+  bool fresh_;
+  std::vector<RunningAgent*> all_;
+};
+
+const Agents* g_agents = nullptr;  // for agent_memory() in the ranks
 
 void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, route::Rank rank, std::uint64_t job,
               const SharedMemory& shared) {
@@ -120,7 +161,7 @@ void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, rout
 
 }  // namespace
 
-std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
+std::vector<Results> run_job(const JobOptions& options, const RankBody& body, std::vector<AgentCounts>* counts) {
   const route::Rank ranks = options.nodes * options.ranks_per_node;
   Slot* const slots = map_shared<Slot>(ranks);
   std::byte* const extra = map_shared<std::byte>(options.shared_bytes);
@@ -134,32 +175,19 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
   };
   const Unmap unmap_slots{slots, ranks * sizeof(Slot)}, unmap_extra{extra, options.shared_bytes};
 
-  std::vector<fabric::EmbeddedProcess> agents;
-  g_agents.clear();
-  if (options.placement != route::Placement::kInline) {
-    for (std::uint32_t node = 0; node < options.nodes; ++node) {
-      EmbeddedAgent wanted;
-      wanted.budget_bytes = std::size_t{1} << 20;  // of move, which is idle
-      wanted.core = options.agent_cores[node % options.agent_cores.size()];
-      wanted.flight = false;
-      wanted.arguments = {"--metrics",         "off",
-                          "--spin-us",         "0",
-                          "--nap-us",          "0",
-                          "--buffer-budget",   "4GiB",
-                          "--routing-threads", std::to_string(options.routing_threads)};
-      auto agent = fabric::EmbeddedProcess::start(wanted, Transport::kAuto, Deadline(std::chrono::seconds(20)));
-      if (!agent) throw std::runtime_error(agent.status().message());
-      g_agents.push_back(agent->pid());
-      agents.push_back(*std::move(agent));
-    }
-  }
+  const Agents agents(options);
+  g_agents = &agents;
+  const std::vector<AgentCounts> before = counts != nullptr ? agents.counts() : std::vector<AgentCounts>();
 
   const std::uint64_t job = fabric::random_u64();
   std::vector<pid_t> children;
   for (route::Rank rank = 0; rank < ranks; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
-      if (!agents.empty()) setenv("WHERRY_AGENT", agents[rank / options.ranks_per_node].session_file().c_str(), 1);
+      if (!agents.all().empty()) {
+        const fabric::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
+        setenv("WHERRY_AGENT", agent.session_file().c_str(), 1);
+      }
       run_rank(options, body, slots, rank, job, shared);
     }
     children.push_back(pid);
@@ -195,21 +223,26 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (!failure.empty()) throw std::runtime_error(failure);
+  if (counts != nullptr) {
+    *counts = agents.counts();
+    for (std::size_t node = 0; node < counts->size(); ++node) {
+      (*counts)[node].bytes -= before[node].bytes;
+      (*counts)[node].transfers -= before[node].transfers;
+      (*counts)[node].blocked -= before[node].blocked;
+    }
+  }
   std::vector<Results> all;
   for (route::Rank rank = 0; rank < ranks; ++rank)
     all.emplace_back(slots[rank].result, slots[rank].result + slots[rank].results);
   return all;
 }
 
-std::vector<std::size_t> agent_memory() {
-  std::vector<std::size_t> bytes;
-  for (const int pid : g_agents) {
-    std::ifstream statm(fmt::format("/proc/{}/statm", pid));
-    std::size_t pages = 0, resident = 0;
-    statm >> pages >> resident;
-    bytes.push_back(resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
-  }
-  return bytes;
+std::vector<AgentMemory> agent_memory() {
+  std::vector<AgentMemory> all;
+  for (const RunningAgent* agent : g_agents->all()) all.push_back(agent->memory());
+  return all;
 }
+
+void end_agents() { g_pool.reset(); }
 
 }  // namespace wherry::bench

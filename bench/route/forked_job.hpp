@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agents.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::bench {
@@ -22,6 +23,7 @@ struct JobOptions {
   std::vector<int> rank_cores{0};   ///< of ranks 0, 1, ..., in turn
   std::vector<int> agent_cores{1};  ///< of the agents of nodes 0, 1, ..., in turn
   std::uint32_t routing_threads = 1;
+  bool fresh_agents = false;     ///< that no other job has had, or will have
   std::size_t shared_bytes = 0;  ///< of SharedMemory::extra
   std::chrono::seconds timeout{120};
 };
@@ -35,11 +37,15 @@ struct SharedMemory {
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 
-/// One job from its start to its end. Element i is what rank i returned. Throws std::runtime_error with what a rank
-/// said when it failed, or which one died.
-std::vector<Results> run_job(const JobOptions& options, const RankBody& body);
+/// One job from its start to its end. Element i is what rank i returned. `agents`: what those of the job counted in it,
+/// by node. Throws std::runtime_error with what a rank said when it failed, or which one died.
+std::vector<Results> run_job(const JobOptions& options, const RankBody& body,
+                             std::vector<AgentCounts>* agents = nullptr);
 
-/// Resident memory of the agents of the job that is running now, in bytes; for its ranks. By node.
-std::vector<std::size_t> agent_memory();
+/// Of the agents of the job that is running now, by node; for its ranks.
+std::vector<AgentMemory> agent_memory();
+
+/// Ends the agents that stand still between jobs. Jobs start others.
+void end_agents();
 
 }  // namespace wherry::bench

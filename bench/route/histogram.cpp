@@ -113,23 +113,36 @@ void run_histogram(RouteBench& bench) {
         limit.push_back(all[0][2 * turn + 1]);
         ratio.push_back(ours.back() / limit.back());
       }
-      for (const auto& [name, command] : bench.options().peers) {
-        peers[name].push_back(run_peer(command, lg, updates));
+      for (const auto& [name, peer] : bench.options().peers) {
+        check_interrupted();
+        peers[name].push_back(run_peer(peer.command, lg, updates));
         over[name].push_back(ours.back() / peers[name].back());
       }
     }
-    Row row{{"counters_log2", lg}, {"updates", 2 * updates}, {"mups", median(ours)}, {"limit_mups", median(limit)}};
+    const Row row{
+        {"counters_log2", lg}, {"updates", 2 * updates}, {"mups", median(ours)}, {"limit_mups", median(limit)}};
     std::string text =
         fmt::format("histogram 2^{}: {:.0f} M updates/s, hand-written {:.0f}", lg, median(ours), median(limit));
     for (const auto& [name, values] : peers) {
-      row["peers"][name] = {{"mups", median(values)}, {"ratio", median(over[name])}};
-      text += fmt::format(", {} {:.0f} ({:.1f} x)", name, median(values), median(over[name]));
+      const Summary ratios = summarize(over[name]);
+      bench.row("peers", {{"peer", name},
+                          {"counters_log2", lg},
+                          {"mups", median(values)},
+                          {"inline_mups", median(ours)},
+                          {"ratio", ratios.median},
+                          {"ratio_min", ratios.min},
+                          {"ratio_max", ratios.max},
+                          {"samples", values}});
+      text += fmt::format(", {} {:.0f} ({:.1f} x)", name, median(values), ratios.median);
     }
-    bench.row("histogram", std::move(row));
+    bench.row("histogram", row);
     bench.progress(text);
     bench.bar(fmt::format("histogram_inline_mups_{}", lg), ours, "", 0, "M updates/s");
     bench.bar(fmt::format("histogram_vs_limit_{}", lg), ratio, ">=", 0.7);
-    for (const auto& [name, values] : over) bench.bar(fmt::format("histogram_vs_{}_{}", name, lg), values, "", 0);
+    for (const auto& [name, peer] : bench.options().peers) {
+      const std::string bar = fmt::format("histogram_inline_vs_{}_{}", name, lg);
+      bench.bar(bar, over[name], peer.target > 0 ? ">=" : "", peer.target);
+    }
   }
 }
 

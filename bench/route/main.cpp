@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <tuple>
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
@@ -19,6 +21,19 @@ JobOptions RouteBench::pair() const {
   JobOptions job;
   job.ranks_per_node = 2;
   job.rank_cores = {options_.core_a, options_.core_b};
+  return job;
+}
+
+JobOptions RouteBench::two_nodes(route::Placement placement) const {
+  JobOptions job;
+  job.nodes = 2;
+  job.placement = placement;
+  job.rank_cores = {options_.core_a, options_.core_b};
+  job.agent_cores = job.rank_cores;
+  if (placement == route::Placement::kHost) {
+    job.rank_cores = {options_.core_a};
+    job.agent_cores = {options_.core_b};
+  }
   return job;
 }
 
@@ -39,11 +54,34 @@ struct Experiment {
   const char* name;
   void (*run)(RouteBench&);
 };
-constexpr Experiment kExperiments[] = {{"histogram", run_histogram},
-                                       {"random_sizes", run_random_sizes},
-                                       {"agent_rate", run_agent_rate},
-                                       {"latency", run_latency},
-                                       {"weak_scaling", run_weak_scaling}};
+constexpr Experiment kExperiments[] = {
+    {"histogram", run_histogram},       {"random_sizes", run_random_sizes},   {"agent_rate", run_agent_rate},
+    {"latency", run_latency},           {"message_sizes", run_message_sizes}, {"sweeps", run_sweeps},
+    {"weak_scaling", run_weak_scaling}, {"agent_memory", run_agent_memory},   {"link", run_link}};
+
+std::string names() {
+  std::string all;
+  for (const Experiment& experiment : kExperiments) all += (all.empty() ? "" : ", ") + std::string(experiment.name);
+  return all;
+}
+
+/// "NAME=COMMAND", or "NAME:TIMES=COMMAND".
+void add_peer(RouteBenchOptions& options, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t colon = text.substr(0, equals).find(':');
+  const std::string name = text.substr(0, std::min(equals, colon));
+  RouteBenchOptions::Peer peer;
+  bool good = equals != std::string::npos && !name.empty();
+  if (good && colon != std::string::npos) {
+    const std::string times = text.substr(colon + 1, equals - colon - 1);
+    char* end = nullptr;
+    peer.target = std::strtod(times.c_str(), &end);
+    good = !times.empty() && *end == 0 && peer.target > 0;
+  }
+  if (!good) throw std::runtime_error("--peer wants NAME=COMMAND or NAME:TIMES=COMMAND, not " + text);
+  peer.command = text.substr(equals + 1);
+  if (!options.peers.emplace(name, std::move(peer)).second) throw std::runtime_error("--peer: two are named " + name);
+}
 
 }  // namespace
 }  // namespace wherry::bench
@@ -56,12 +94,11 @@ int main(int argc, char** argv) {
   std::vector<std::string> peers;
   app.add_option("--json", options.json, "where the results go")->required();
   app.add_flag("--quick", options.quick, "fewer and shorter rounds");
-  app.add_option("--only", options.only,
-                 "these experiments: histogram, random_sizes, agent_rate, latency, weak_scaling")
-      ->delimiter(',');
+  app.add_option("--only", options.only, "these experiments: " + names())->delimiter(',');
   app.add_option("--peer", peers,
                  "NAME=COMMAND: a peer's histogram to take turns with; {lg} and {n} in it become log2 of the counters "
-                 "and the updates a rank; its last line of output is {\"mups\": M updates/s in total}");
+                 "and the updates a rank; its last line of output is {\"mups\": M updates/s in total}. "
+                 "NAME:4=COMMAND: Wherry must be 4 times as fast");
   app.add_option(
          "--cores",
          [&](const CLI::results_t& cores) {
@@ -73,19 +110,20 @@ int main(int argc, char** argv) {
       ->expected(2);
   CLI11_PARSE(app, argc, argv);
   catch_signals();
+  struct EndAgents {
+    ~EndAgents() { end_agents(); }
+  } end_agents_at_last;
   try {
-    for (const std::string& peer : peers) {
-      const std::size_t equals = peer.find('=');
-      if (equals == std::string::npos) throw std::runtime_error("--peer wants NAME=COMMAND, not " + peer);
-      options.peers[peer.substr(0, equals)] = peer.substr(equals + 1);
-    }
-    if (allowed_cores().size() < 2) throw std::runtime_error("two cores are needed");
+    for (const std::string& peer : peers) add_peer(options, peer);
+    const std::vector<int> cores = allowed_cores();
+    if (cores.size() < 2) throw std::runtime_error("two cores are needed");
+    if (options.core_a < 0) std::tie(options.core_a, options.core_b) = std::pair(cores[0], cores[1]);
     if (Status s = init_log("warn", ""); !s) throw std::runtime_error(s.message());
     RouteBench bench(options);
     for (const std::string& name : options.only) {
-      if (name != "none" && std::none_of(std::begin(kExperiments), std::end(kExperiments),
-                                         [&](const Experiment& e) { return e.name == name; }))
-        throw std::runtime_error("no experiment " + name);
+      if (std::none_of(std::begin(kExperiments), std::end(kExperiments),
+                       [&](const Experiment& e) { return e.name == name; }))
+        throw std::runtime_error(fmt::format("--only {}: there is no such experiment, only {}", name, names()));
     }
     for (const Experiment& experiment : kExperiments) {
       if (options.only.empty() ||

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "base/clock.hpp"
 #include "experiments.hpp"
 #include "huge.hpp"
+#include "turns.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -16,23 +16,6 @@ namespace {
 using route::ByteView;
 using route::Header;
 using route::Runtime;
-
-void check(const Runtime& runtime) {
-  if (!runtime.status()) throw std::runtime_error(runtime.status().message());
-}
-
-void barrier(Runtime& runtime) {
-  if (!runtime.reduce(std::uint64_t{0})) check(runtime);
-}
-
-/// Seconds of `turn`, between two moments that all ranks share.
-template <typename Turn>
-double seconds(Runtime& runtime, Turn&& turn) {
-  barrier(runtime);
-  const std::uint64_t start = now_ns();
-  turn();
-  return static_cast<double>(now_ns() - start) * 1e-9;
-}
 
 /// Messages of 8 to 4096 bytes to the other rank, both ways at once, copied out by their handler; and as many bytes in
 /// whole buffers, copied in and copied out. {GB/s of payload, GB/s of copies} by turns.
@@ -180,31 +163,6 @@ Results ping_pong(Runtime& runtime, int times) {
   return results;
 }
 
-/// Each rank sends `updates` of 8 bytes to random ranks. {seconds, average transfer of ranks, memory of agents}.
-Results all_to_all(Runtime& runtime, std::size_t updates, int turns) {
-  std::uint64_t sum = 0;
-  const auto add = runtime.on<std::uint64_t>([&](const std::uint64_t& i) { sum += i; });
-  Results results;
-  for (int turn = 0; turn < turns; ++turn) {
-    results.push_back(seconds(runtime, [&] {
-      for (std::size_t i = 0; i < updates; ++i) {
-        const auto to = static_cast<route::Rank>(splitmix64(i + runtime.rank() * updates) % runtime.ranks());
-        while (runtime.try_send(to, add, std::uint64_t{i}) != StatusCode::kOk) {
-          runtime.poll();
-          check(runtime);
-        }
-      }
-      if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
-    }));
-  }
-  results.push_back(runtime.statistics().average_transfer());
-  double memory = 0;
-  for (const std::size_t bytes : agent_memory()) memory = std::max(memory, static_cast<double>(bytes));
-  results.push_back(memory);
-  barrier(runtime);
-  return results;
-}
-
 }  // namespace
 
 void run_random_sizes(RouteBench& bench) {
@@ -239,73 +197,26 @@ void run_agent_rate(RouteBench& bench) {
       });
       rates.insert(rates.end(), all[0].begin() + 1, all[0].end());
     }
-    bench.row("agent_rate", {{"message_bytes", size}, {"mmps", median(rates)}});
+    bench.row("agent_rate", {{"size", size}, {"mmps", median(rates)}});
     bench.progress(fmt::format("one routing thread: {:.0f} M messages/s of {} bytes", median(rates), size));
     if (size == 16) bench.bar("agent_mmps_per_core", rates, ">=", 80, "M messages/s");
   }
 }
 
-/// Four processes on two cores: `host` has each agent on the other rank's core, and `host_apart` both agents on one.
 void run_latency(RouteBench& bench) {
-  struct Arrangement {
-    const char* name;
-    route::Placement placement;
-    std::vector<int> ranks, agents;
-  };
-  const int a = bench.options().core_a, b = bench.options().core_b;
-  const Arrangement arrangements[] = {{"inline", route::Placement::kInline, {a, b}, {}},
-                                      {"shared", route::Placement::kShared, {a, b}, {a, b}},
-                                      {"host", route::Placement::kHost, {a, b}, {b, a}},
-                                      {"host_apart", route::Placement::kHost, {a}, {b}}};
-  for (const Arrangement& arrangement : arrangements) {
+  for (const auto placement : {route::Placement::kInline, route::Placement::kShared, route::Placement::kHost}) {
     std::vector<double> medians, p99;
     for (int round = 0; round < bench.rounds(); ++round) {
-      JobOptions job;
-      job.nodes = 2;
-      job.placement = arrangement.placement;
-      job.rank_cores = arrangement.ranks;
-      job.agent_cores = arrangement.agents;
-      const auto all = run_job(job, [&](Runtime& runtime, const SharedMemory&) { return ping_pong(runtime, 10'000); });
+      const auto all = run_job(bench.two_nodes(placement),
+                               [&](Runtime& runtime, const SharedMemory&) { return ping_pong(runtime, 10'000); });
       medians.push_back(all[0][all[0].size() / 2]);
       p99.push_back(all[0][all[0].size() * 99 / 100]);
     }
-    bench.row("latency", {{"placement", arrangement.name}, {"p50_us", median(medians)}, {"p99_us", median(p99)}});
-    bench.progress(
-        fmt::format("idle latency, {}: p50 {:.2f} us, p99 {:.2f} us", arrangement.name, median(medians), median(p99)));
-    if (std::string_view(arrangement.name) == "host") bench.bar("idle_latency_us", medians, "<=", 5, "us");
+    bench.row("latency", {{"placement", to_string(placement)}, {"p50_us", median(medians)}, {"p99_us", median(p99)}});
+    bench.progress(fmt::format("idle latency, {}: p50 {:.2f} us, p99 {:.2f} us", to_string(placement), median(medians),
+                               median(p99)));
+    if (placement == route::Placement::kHost) bench.bar("idle_latency_us", medians, "<=", 5, "us");
   }
-}
-
-void run_weak_scaling(RouteBench& bench) {
-  const std::size_t updates = bench.quick() ? 400'000 : 2'000'000;
-  std::map<std::uint32_t, std::vector<double>> cost;
-  std::map<std::uint32_t, Results> last;
-  for (int round = 0; round < bench.rounds(); ++round) {
-    for (const std::uint32_t nodes : {1U, 2U, 3U, 4U, 6U, 8U}) {
-      JobOptions job;
-      job.nodes = nodes;
-      job.placement = route::Placement::kHost;
-      job.rank_cores = {bench.options().core_a};
-      job.agent_cores = {bench.options().core_b};
-      const auto all =
-          run_job(job, [&](Runtime& runtime, const SharedMemory&) { return all_to_all(runtime, updates, 3); });
-      const double best = median({all[0].begin() + 1, all[0].begin() + 3});
-      cost[nodes].push_back(best * 1e9 / (static_cast<double>(updates) * nodes));
-      last[nodes] = all[0];
-    }
-  }
-  std::vector<double> ratio;
-  for (std::size_t i = 0; i < cost[8].size(); ++i) ratio.push_back(cost[8][i] / cost[2][i]);
-  for (auto& [nodes, values] : cost) {
-    const Results& results = last[nodes];
-    bench.row("weak_scaling", {{"nodes", nodes},
-                               {"ns_per_message", median(values)},
-                               {"rank_transfer_bytes", results[results.size() - 2]},
-                               {"agent_bytes", results.back()}});
-    bench.progress(fmt::format("{} nodes: {:.1f} ns a message, transfers of {:.0f} bytes, {:.1f} MiB an agent", nodes,
-                               median(values), results[results.size() - 2], results.back() / 1048576));
-  }
-  bench.bar("weak_scaling_8", ratio, "<=", 2);
 }
 
 }  // namespace wherry::bench

@@ -108,7 +108,7 @@ typedef struct wherry_route_statistics {
   uint64_t flush_full, flush_idle, flush_timeout, flush_explicit;  ///< why they were
   uint64_t would_block;                                            ///< calls that found the pipe full
   uint64_t backlog_bytes, backlog_high;                            ///< now, and at most
-  uint64_t blocked_ns;  ///< in calls that found nothing to do, from the 65th such poll in a row on
+  uint64_t blocked_ns;  ///< in calls that found nothing to do, from the 17th such poll in a row on
 } wherry_route_statistics;
 WHERRY_API int wherry_route_get_statistics(const wherry_route* route, wherry_route_statistics* statistics,
                                            wherry_error* error);

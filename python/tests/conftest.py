@@ -204,3 +204,77 @@ def move_document() -> dict[str, Any]:
 def move() -> dict[str, Any]:
     """A benchmark document that a test may change."""
     return move_document()
+
+
+def route_document() -> dict[str, Any]:
+    """The same of route."""
+    placements = ["inline", "shared", "host"]
+    agents = lambda placement, value: None if placement == "inline" else value  # noqa: E731
+    points = [("inline", "buffer_bytes", v) for v in (4096, 32768)] + [("inline", "buffers", v) for v in (2, 4)]
+    points += [("host", name, v) for _, name, v in points] + [("host", "routing_threads", v) for v in (1, 2, 4)]
+    head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}
+    document: dict[str, Any] = head | {
+        "name": "route",
+        "pinning": {"a": 0, "b": 1},
+        "bars": {
+            "histogram_inline_mups_20": {"value": 200.0, "min": 150.0, "max": 220.0, "unit": "M updates/s"},
+            "histogram_vs_limit_20": {
+                "value": 0.8, "min": 0.7, "max": 0.9, "target": ">= 0.7", "pass": True, "unit": "", "published": None,
+            },
+            "offload_speedup_transport": {
+                "value": 1.2, "min": 1.1, "max": 1.4, "target": ">= 1.3", "pass": False, "unit": "",
+                "published": "1.55 (x86 over none)",
+            },
+        },
+        "results": {
+            "histogram": [
+                {"counters_log2": n, "updates": 8000000, "mups": 200.0, "limit_mups": 250.0} for n in (20, 24)
+            ],
+            "peers": [
+                {"peer": "a <peer>", "counters_log2": n, "mups": 40.0, "inline_mups": 200.0, "ratio": 5.0,
+                 "ratio_min": 4.0, "ratio_max": 6.0, "samples": [39.0, 40.0, 41.0]}
+                for n in (20, 24)
+            ],
+            "random_sizes": [{"payload_gbytes": 9.0, "copy_gbytes": 12.0, "ratio": 0.75}],
+            "agent_rate": [{"size": n, "mmps": 90.0} for n in (8, 16, 64)],
+            "latency": [{"placement": p, "p50_us": 4.5, "p99_us": 9.0} for p in placements],
+            "message_sizes": [
+                {"placement": p, "size": n, "mmps": 800.0 / n, "gbps": 6.4, "transfer_bytes": 30000.0,
+                 "blocked_share": 0.25}
+                for p in placements for n in (8, 1 << 10, 1 << 20)
+            ],
+            "sweeps": [
+                {"placement": p, "parameter": name, "value": v, "is_default": v in (1, 4, 32768), "mmps": 100.0,
+                 "rank_transfer_bytes": 20000.0, "blocked_share": 0.5, "agent_transfer_bytes": agents(p, 10000.0),
+                 "agent_blocked_per_transfer": agents(p, 1.5)}
+                for p, name, v in points
+            ],
+            "weak_scaling": [
+                {"nodes": n, "ns_per_message": 10.0 + n, "over_2_nodes": (10.0 + n) / 12,
+                 "rank_transfer_bytes": 31000.0, "agent_transfer_bytes": 20000.0}
+                for n in (1, 2, 4, 8)
+            ],
+            "agent_memory": [
+                {"nodes": n, "rss_bytes": 4e7 + 3e5 * n, "pss_bytes": 1.3e7, "idle_rss_bytes": 3.4e7,
+                 "inbox_bytes": 131328 * n, "lane_bytes": 131264 * n}
+                for n in (1, 2, 4, 8, 16)
+            ],
+            "link": [{"placement": p, "gbps": 100.0} for p in ("inline", "host")],
+            "applications": [
+                {"app": app, "arguments": ["--size", "4"], "inline_seconds": 0.5, "shared_seconds": 2.0,
+                 "host_seconds": 1.25, "speedup": 1.6, "inline_speedup": 4.0, "messages": 1000, "bytes": 64000,
+                 "average_transfer": 20000.0, "network_share": 0.25, "mc_ratio": None if app == "transport" else 1.5,
+                 "mc_estimate": 9.0 if app == "transport" else None, "category": "balanced",
+                 "mc_missing": "no counter" if app == "transport" else "", "published_speedup": 1.5,
+                 "published_network_share": 0.3, "published_mc_ratio": 2.3}
+                for app in ("histogram", "transpose", "triangle", "sssp", "transport")
+            ],
+        },
+    }  # fmt: skip
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def route() -> dict[str, Any]:
+    """One of route that a test may change."""
+    return route_document()

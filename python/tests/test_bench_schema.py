@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
     [
         ("schema", 2, "schema is 2; this Wherry reads schema 1"),
         ("schema", ..., "schema is None"),
-        ("name", "route", r"doc.name: 'route'; one of 'move' is expected"),
+        ("name", "kv", r"doc.name: 'kv'; one of 'move' is expected"),
         ("when", "yesterday", "is not an ISO 8601 time"),
         ("repetitions", 0, "doc.repetitions: 0; at least 1"),
         ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),
@@ -102,6 +103,40 @@ def test_each_fault_is_named_with_its_place(move: Document, path: str, value: An
     change(path, value)(move)
     with pytest.raises(BenchError, match=message):
         bench_schema.parse(move, "doc")
+
+
+def test_complete_document_of_route(route: Document) -> None:
+    bench = bench_schema.parse(route)
+    assert isinstance(bench, bench_schema.RouteBench)
+    assert bench.bars["histogram_vs_limit_20"].passed
+    assert bench.bars["histogram_inline_mups_20"].passed is None
+    for section in dataclasses.fields(bench_schema.RouteResults):
+        rows = getattr(bench.results, section.name)
+        assert rows, section.name
+        assert [dataclasses.asdict(row) for row in rows] == route["results"][section.name]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("machine", ..., "doc: machine is missing"),
+        ("repetitions", 0, "doc.repetitions: 0; at least 1"),
+        ("results.latency.0.placement", "dpu", "one of 'inline', 'shared', 'host' is expected"),
+        ("results.sweeps.0.parameter", "colour", "'routing_threads' is expected"),
+        ("results.sweeps.0.agent_transfer_bytes", "1", r"doc.results.sweeps\[0\].agent_transfer_bytes: '1'; a number"),
+        ("results.message_sizes.2.gbps", ..., r"doc.results.message_sizes\[2\]: gbps is missing"),
+        ("results.agent_memory.1.rss_bytes", -1, r"agent_memory\[1\].rss_bytes: -1.0 is negative"),
+        ("results.peers.0.samples.1", None, r"peers\[0\].samples\[1\]: None; a number is expected"),
+        ("results.applications.0.mc_ratio", "many", "a number is expected"),
+        ("bars.histogram_inline_mups_20.pass", True, "pass is True, but there is no target"),
+        ("bars.histogram_vs_limit_20.pass", ..., "bars.histogram_vs_limit_20: pass is missing"),
+        ("bars.histogram_vs_limit_20.pass", False, "pass is False, but 0.8 >= 0.7 says otherwise"),
+    ],
+)
+def test_each_fault_of_route_is_named_with_its_place(route: Document, path: str, value: Any, message: str) -> None:
+    change(path, value)(route)
+    with pytest.raises(BenchError, match=message):
+        bench_schema.parse(route, "doc")
 
 
 @pytest.mark.parametrize("document", [None, [], 3, "move"])
@@ -142,6 +177,10 @@ def test_load_names_the_file(tmp_path: Path, move: Document) -> None:
     assert bench_schema.load(path).repetitions == 5
 
 
+def row_type(section: dataclasses.Field[Any]) -> type:
+    return typing.get_args(typing.get_type_hints(bench_schema.RouteResults)[section.name])[0]  # type: ignore[no-any-return]
+
+
 def test_documentation_names_every_key() -> None:
     root = _paths.repository()
     if root is None:
@@ -150,6 +189,8 @@ def test_documentation_names_every_key() -> None:
     kinds = [bench_schema.MoveBench, bench_schema.Machine, bench_schema.Bar, bench_schema.Results]
     kinds += [bench_schema.Initiate, bench_schema.Bandwidth, bench_schema.Mapped, bench_schema.Buffers]
     kinds += [bench_schema.Conversion, bench_schema.ApproachRow, bench_schema.FlightRow]
+    kinds += [bench_schema.RouteBench, bench_schema.RouteResults]
+    kinds += [row_type(section) for section in dataclasses.fields(bench_schema.RouteResults)]
     for kind in kinds:
         missing = set(bench_schema.keys(kind)) - named
         assert not missing, f"docs/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wherry import _bases, _bench, _paths, _plots, bench_schema, report
+from wherry import _bases, _bench, _paths, _plots, _published, bench_schema, report
 from wherry.bench_schema import BenchError
 
 Document = dict[str, Any]
@@ -222,8 +222,8 @@ def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
 
 def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text('{"name": "route"}')
-    with pytest.raises(BenchError, match=r"name is 'route'; 'move' or 'lammps_lj' is expected"):
+    path.write_text('{"name": "kv"}')
+    with pytest.raises(BenchError, match=r"name is 'kv'; 'move', 'route' or 'lammps_lj' is expected"):
         report.build([path])
     path.write_text("[]")
     with pytest.raises(BenchError, match="name is None"):
@@ -276,18 +276,19 @@ def test_size_text(size: int, text: str) -> None:
     ],
 )
 def test_published_values_in_words(identifier: str, text: str) -> None:
-    assert report.published_text(report.published_values()[identifier]) == text
+    assert _published.text_of(_published.values("move")[identifier]) == text
 
 
-def test_published_values_are_those_of_the_table() -> None:
+@pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv")])
+def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
     root = _paths.repository()
-    tables = [path / "shared" / "published" / "sdms.csv" for path in ([root, root.parent] if root else [])]
-    table = next((path for path in tables if path.is_file()), None)
-    if table is None:
-        pytest.skip("shared/published/sdms.csv is not beside this checkout")
-    with table.open(newline="") as source:
+    tables = [path / "shared" / "published" / table for path in ([root, root.parent] if root else [])]
+    found = next((path for path in tables if path.is_file()), None)
+    if found is None:
+        pytest.skip(f"shared/published/{table} is not beside this checkout")
+    with found.open(newline="") as source:
         rows = {row["id"]: row for row in csv.DictReader(source)}
-    for identifier, entry in report.published_values().items():
+    for identifier, entry in _published.values(of).items():
         row = rows[identifier]
         for key in ("value", "low", "high"):
             assert (float(row[key]) if row[key] else None) == entry.get(key), identifier

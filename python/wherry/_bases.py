@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each bar of `move` is made of, and what the same comparison says under the conditions that the bar leaves out.
+"""What each bar is made of, and what the same comparison says under the conditions that the bar leaves out.
 
 A bar is one figure; the benchmark measures most things under two conditions. Whoever reads the bar sees both.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wherry.bench_schema import ApproachRow, FlightRow, Results
+from wherry.bench_schema import ApproachRow, FlightRow, Results, RouteResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,24 @@ class Basis:
     """The figure that it does not use, with its value in this run; nothing where there is none."""
 
 
-def basis_of(bar: str, results: Results) -> Basis:
+_ROUTE = [
+    (r"histogram_inline_mups_\d+", "histogram mups: both ranks together, inline"),
+    (r"histogram_vs_limit_\d+", "histogram mups over limit_mups, turn by turn in the same processes"),
+    (r"histogram_inline_vs_.+_\d+", "peers inline_mups over mups, in turns"),
+    (r"random_size_gbps_ratio", "random_sizes ratio, turn by turn in the same processes"),
+    (r"agent_mmps_per_core", "agent_rate mmps, 16 bytes"),
+    (r"idle_latency_us", "latency p50_us, placement host: the ranks on one core, two agents on the other"),
+    (r"weak_scaling_8", "weak_scaling over_2_nodes, 8 nodes"),
+    (r"offload_speedup_.+", "applications shared_seconds over host_seconds, in turns"),
+]
+
+
+def basis_of(bar: str, results: Results | RouteResults) -> Basis:
     """The basis of the bar of that name."""
+    if isinstance(results, RouteResults):
+        app = next((row for row in results.applications if bar == f"offload_speedup_{row.app}"), None)
+        beside = "" if app is None else f"inline over shared: {app.inline_speedup:.3g}"
+        return Basis(next((uses for name, uses in _ROUTE if re.fullmatch(name, bar)), ""), beside)
     if match := re.fullmatch(r"host_us_p50_(\d+)col", bar):
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == int(match[1])]
         return Basis("initiate p50_us, largest of all sizes: warm caches", _cold(max(cold, default=None), " us"))

@@ -30,7 +30,7 @@ Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "i
 """The five approaches of paper 004, section V-G."""
 
 EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight")
-"""What `--only` takes. `flight` fills two sections of the results."""
+"""What `--only` of `move` takes. `flight` fills two sections of the results. Route's are in _bench_route.py."""
 
 
 class BenchError(Error, ValueError):
@@ -55,9 +55,10 @@ class Bar:
     """Median over the repetitions."""
     min: float
     max: float
-    target: str
-    """">= 0.95": a comparison (>=, <=, >, <) and a number; `pass` says whether `value` meets it."""
-    passed: bool = field(metadata={"key": "pass"})
+    target: str | None = None
+    """">= 0.95": a comparison (>=, <=, >, <) and a number; `pass` says whether `value` meets it. None: nothing is
+    demanded of this figure, and nothing passed."""
+    passed: bool | None = field(default=None, metadata={"key": "pass"})
     unit: str = ""
     published: str | None = None
     """What the paper says, in a few words, or nothing."""
@@ -186,7 +187,199 @@ class MoveBench:
     results: Results
 
 
-def load(path: str | os.PathLike[str]) -> MoveBench:
+Placement = Literal["inline", "shared", "host"]
+"""Who routes messages: the ranks; an agent on the ranks' core; one on another core."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramRow:
+    """Updates of random counters by two ranks on two cores, inline."""
+
+    counters_log2: int
+    updates: int
+    mups: float
+    """M updates/s of both ranks together."""
+    limit_mups: float
+    """Of a hand-written exchange of 16-byte messages, turn by turn in the same processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRow:
+    """A peer's histogram, which took turns with ours."""
+
+    peer: str
+    counters_log2: int
+    mups: float
+    inline_mups: float
+    ratio: float
+    """Ours over the peer's: the median of those of neighbours."""
+    ratio_min: float
+    ratio_max: float
+    samples: list[float]
+    """All of the peer's M updates/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSizes:
+    """Messages of 8 to 4096 bytes against plain copies through the same buffers, each way."""
+
+    payload_gbytes: float
+    copy_gbytes: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRate:
+    """What one routing thread forwards."""
+
+    size: int
+    mmps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One message at a time between two ranks of two nodes, one way."""
+
+    placement: Placement
+    p50_us: float
+    p99_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSizes:
+    """Two ranks of two nodes that send each other messages of one size."""
+
+    placement: Placement
+    size: int
+    mmps: float
+    """M messages/s of both together."""
+    gbps: float
+    """Of payload."""
+    transfer_bytes: float
+    """Average of what a rank handed on."""
+    blocked_share: float
+    """Of a rank's time: from a refused send until the message was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One setting by itself, the others at their defaults (paper 001, figure 7)."""
+
+    placement: Placement
+    parameter: Literal["buffer_bytes", "buffers", "routing_threads"]
+    value: int
+    is_default: bool
+    mmps: float
+    rank_transfer_bytes: float
+    blocked_share: float
+    agent_transfer_bytes: float | None
+    """None: inline, no agent."""
+    agent_blocked_per_transfer: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WeakScaling:
+    """The same number of messages a node on more nodes, all of them on the same two cores (figure 8)."""
+
+    nodes: int
+    ns_per_message: float
+    over_2_nodes: float
+    rank_transfer_bytes: float
+    agent_transfer_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMemory:
+    """Resident memory of one routing agent as nodes grow."""
+
+    nodes: int
+    rss_bytes: float
+    pss_bytes: float
+    idle_rss_bytes: float
+    """Before its first job."""
+    inbox_bytes: int
+    """What the layout says: of its own inbox, which the budget counts."""
+    lane_bytes: int
+    """And of the rings in others' inboxes that it writes into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What passes between two nodes when ranks do nothing but hand on whole buffers."""
+
+    placement: Placement
+    gbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRow:
+    """An application on two nodes of a rank each (table 2)."""
+
+    app: str
+    arguments: list[str]
+    inline_seconds: float
+    shared_seconds: float
+    host_seconds: float
+    speedup: float
+    """host over shared: the paper's x86 over None."""
+    inline_speedup: float
+    """inline over shared."""
+    messages: int
+    bytes: int
+    """That all ranks handed on, headers included."""
+    average_transfer: float
+    network_share: float
+    """Of `link`, placement host: the bytes a second of the application over those of whole buffers."""
+    mc_ratio: float | None
+    """Bytes from memory (last-level cache misses) over bytes routed; None: not counted here."""
+    mc_estimate: float | None
+    """Where it was not counted: what `wherry advise` estimates, an upper bound."""
+    mc_missing: str
+    """Why mc_ratio is None."""
+    category: str
+    """What that makes it: communication-dominated, balanced or host-dominated."""
+    published_speedup: float
+    published_network_share: float
+    published_mc_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class RouteResults:
+    """The measurements, by experiment; what --only left out is empty. A `size` is bytes of payload in one message."""
+
+    histogram: list[HistogramRow] = field(default_factory=list)
+    peers: list[PeerRow] = field(default_factory=list)
+    random_sizes: list[RandomSizes] = field(default_factory=list)
+    agent_rate: list[AgentRate] = field(default_factory=list)
+    latency: list[Latency] = field(default_factory=list)
+    message_sizes: list[MessageSizes] = field(default_factory=list)
+    sweeps: list[Sweep] = field(default_factory=list)
+    weak_scaling: list[WeakScaling] = field(default_factory=list)
+    agent_memory: list[AgentMemory] = field(default_factory=list)
+    link: list[Link] = field(default_factory=list)
+    applications: list[ApplicationRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteBench:
+    """One run of `wherry bench route`."""
+
+    schema: int
+    name: Literal["route"]
+    when: str
+    wherry: str
+    machine: Machine
+    versions: dict[str, str]
+    pinning: dict[str, int]
+    repetitions: int
+    bars: dict[str, Bar]
+    results: RouteResults
+
+
+Bench = MoveBench | RouteBench
+
+
+def load(path: str | os.PathLike[str]) -> Bench:
     """Reads and validates a benchmark's file. Raises BenchError."""
     return parse(read_json(path), os.fspath(path))
 
@@ -205,11 +398,28 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise BenchError(f"{os.fspath(path)} is not JSON: {error}") from None
 
 
-def parse(document: Any, where: str = "benchmark") -> MoveBench:
-    """Validates a decoded JSON document. Keys that are not known are ignored. Raises BenchError."""
+def parse(document: Any, where: str = "benchmark") -> Bench:
+    """Validates a decoded JSON document of either benchmark. Keys that are not known are ignored. Raises BenchError."""
+    name = document.get("name") if isinstance(document, dict) else None
+    return parse_route(document, where) if name == "route" else parse_move(document, where)
+
+
+def parse_move(document: Any, where: str = "benchmark") -> MoveBench:
+    """parse() of what must be move's."""
+    bench: MoveBench = _parse(MoveBench, document, where)
+    return bench
+
+
+def parse_route(document: Any, where: str = "benchmark") -> RouteBench:
+    """parse() of what must be route's."""
+    bench: RouteBench = _parse(RouteBench, document, where)
+    return bench
+
+
+def _parse(kind: type, document: Any, where: str) -> Any:
     if isinstance(document, dict) and document.get("schema") != SCHEMA:
         raise BenchError(f"{where}: schema is {document.get('schema')!r}; this Wherry reads schema {SCHEMA}")
-    bench: MoveBench = _convert(MoveBench, document, where)
+    bench = _convert(kind, document, where)
     try:
         datetime.fromisoformat(bench.when)
     except ValueError:
@@ -217,18 +427,27 @@ def parse(document: Any, where: str = "benchmark") -> MoveBench:
     if bench.repetitions < 1:
         raise BenchError(f"{where}.repetitions: {bench.repetitions}; at least 1 is expected")
     for name, bar in bench.bars.items():
-        at = f"{where}.bars.{name}"
-        if not bar.min <= bar.value <= bar.max:
-            raise BenchError(f"{at}: value {bar.value:g} is not between min {bar.min:g} and max {bar.max:g}")
-        if bar.passed != meets(bar.value, bar.target, at):
-            raise BenchError(f"{at}: pass is {bar.passed}, but {bar.value:g} {bar.target} says otherwise")
-    for section in dataclasses.fields(Results):
+        _check_bar(bar, f"{where}.bars.{name}")
+    for section in dataclasses.fields(bench.results):
         for index, row in enumerate(getattr(bench.results, section.name)):
             for name in (column.name for column in dataclasses.fields(row)):
                 value = getattr(row, name)
                 if isinstance(value, int | float) and value < 0:
                     raise BenchError(f"{where}.results.{section.name}[{index}].{name}: {value} is negative")
     return bench
+
+
+def _check_bar(bar: Bar, at: str) -> None:
+    if not bar.min <= bar.value <= bar.max:
+        raise BenchError(f"{at}: value {bar.value:g} is not between min {bar.min:g} and max {bar.max:g}")
+    if bar.target is None:
+        if bar.passed is not None:
+            raise BenchError(f"{at}: pass is {bar.passed}, but there is no target")
+        return
+    if bar.passed is None:
+        raise BenchError(f"{at}: pass is missing")
+    if bar.passed != meets(bar.value, bar.target, at):
+        raise BenchError(f"{at}: pass is {bar.passed}, but {bar.value:g} {bar.target} says otherwise")
 
 
 _TARGET = re.compile(r"(>=|<=|>|<)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)$")

@@ -390,9 +390,10 @@ def bench_route(
     peer: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=COMMAND",
+            metavar="NAME[:TIMES]=COMMAND",
             help="A peer's histogram, to take turns with. In the command {lg} becomes log2 of the counters and {n} the "
-            'updates a rank; its last line of output is {"mups": M updates/s in total}. May be repeated.',
+            'updates a rank; its last line of output is {"mups": M updates/s in total}. With TIMES there is a bar: how '
+            "many times faster Wherry must be. May be repeated.",
         ),
     ] = None,
 ) -> None:
@@ -404,15 +405,18 @@ def bench_route(
       wherry bench route --json build/bench-route.json
 
       wherry bench route --json /tmp/quick.json --quick --only histogram --only latency
+
+      wherry bench route --json b.json --only histogram --peer "other:4=./other-histogram {lg} {n}"
     """
-    from wherry import _bench_route
+    from wherry import _bench, _bench_route
 
     for name in only or []:
         if name not in _bench_route.EXPERIMENTS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(_bench_route.EXPERIMENTS)}", param_hint="--only")
-    result = _bench_route.run(json_file, quick=quick, only=only or [], peers=peer or [], progress=out())
-    _bench_route.show(result, out())
-    note(f"results: {json_file}")
+    progress = Console(stderr=True, soft_wrap=True, highlight=False)
+    result = _bench_route.run(json_file, quick=quick, only=only or [], peers=peer or [], progress=progress)
+    _bench.print_bench(result, out())
+    note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
 
 @bench_app.command("move")
@@ -440,7 +444,7 @@ def bench_move(
         if name not in bench_schema.EXPERIMENTS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(bench_schema.EXPERIMENTS)}", param_hint="--only")
     result = _bench.run_move(json_file, quick=quick, only=only or [])
-    _bench.print_move(result, out())
+    _bench.print_bench(result, out())
     note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
 
@@ -455,7 +459,7 @@ def report(
 
       wherry report build/bench-move.json
 
-      wherry report build/bench-move.json build/lammps-lj.json --out build/report.html
+      wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html
     """
     from wherry import report as html_report
 

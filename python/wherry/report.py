@@ -1,69 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wherry report`: the JSON of benchmarks and jobs as one HTML page that needs no other file.
 
-Every figure of paper 004 that Wherry reproduces gets a plot, with the published values beside ours, and its data as a
-table. Absolute figures belong to the machine that the page names; the claims are the bars, which are ratios within
-one run.
+Every figure of papers 001 and 004 that Wherry reproduces gets a plot, with the published values beside ours, and its
+data as a table. Absolute figures belong to the machine that the page names; the claims are the bars, which are ratios
+within one run.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import html
-import json
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from wherry import _bases, _paths, _plots, bench_schema
-from wherry._bench import size_text
-from wherry.bench_schema import BenchError, Buffers, Initiate, MoveBench
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One experiment: what it asks, how it is drawn, what the paper found, and what we did."""
-
-    anchor: str
-    title: str
-    figure: str
-    """Of the paper, or nothing."""
-    question: str
-    draw: Callable[[], Figure]
-    published: list[str]
-    """Ids of the published values that the plot shows."""
-    ours: str
-    """One sentence of HTML about our result, or nothing."""
-    rows: Sequence[Any]
-    """Dataclasses or mappings of one kind: the data table."""
-
-
-def published_values() -> dict[str, dict[str, Any]]:
-    """The values of data/published_move.json by id: quantity, value or low and high, unit, conditions, source, kind."""
-    text = (_paths.PACKAGE / "data" / "published_move.json").read_text(encoding="utf-8")
-    return {entry["id"]: entry for entry in json.loads(text)["values"]}
-
-
-def published_text(entry: Mapping[str, Any]) -> str:
-    """A published value in words: "at least 87 percent", "250 to 350 us"."""
-    unit = {"percent": " %", "bytes": "", "ratio": "", "orders_of_magnitude": " orders of magnitude"}.get(
-        entry["unit"], f" {entry['unit']}"
-    )
-    show = size_text if entry["unit"] == "bytes" else lambda value: f"{value:g}"
-    conditions = entry.get("conditions", "")
-    prefix = "about " if "approx=yes" in conditions else ""
-    if "value" not in entry:
-        return f"{prefix}{show(entry['low'])} to {show(entry['high'])}{unit}"
-    if "bound=lower" in conditions:
-        prefix = "at least "
-    elif "bound=upper" in conditions:
-        prefix = "at most "
-    return f"{prefix}{show(entry['value'])}{unit}"
+from wherry import _bases, _paths, _plots, _published, _report_route, bench_schema
+from wherry._bench import met_of, size_text
+from wherry._sections import Section
+from wherry.bench_schema import Bench, BenchError, Buffers, Initiate, MoveBench, RouteBench
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -108,7 +64,7 @@ def _initiate_sentence(rows: Sequence[Initiate]) -> str:
 
 def sections_of(bench: MoveBench) -> list[Section]:
     """The experiments that this run holds, in the order of the paper's figures."""
-    known = published_values()
+    known = _published.values("move")
     results = bench.results
     found: list[Section] = []
 
@@ -116,9 +72,9 @@ def sections_of(bench: MoveBench) -> list[Section]:
         rows: Sequence[Any], anchor: str, title: str, figure: str, question: str, draw: Any, ours: str = ""
     ) -> None:
         if rows:
-            key = f"figure_{figure}"
-            ids = [name for name, entry in known.items() if entry["shown_in"] == key]
-            found.append(Section(anchor, title, figure, question, lambda: draw(rows, known), ids, ours, rows))
+            shown = [entry for entry in known.values() if entry["shown_in"] == f"figure_{figure}"]
+            name = f"figure {figure}" if figure else ""
+            found.append(Section(anchor, title, name, question, lambda: draw(rows, known), shown, ours, rows))
 
     add(
         results.initiate,
@@ -194,7 +150,7 @@ def sections_of(bench: MoveBench) -> list[Section]:
 
 
 def build(paths: Sequence[str | os.PathLike[str]]) -> str:
-    """The page for these files: benchmarks (`"name": "move"`) and runs of the main job (`"name": "lammps_lj"`).
+    """The page for these files: benchmarks (`"name": "move"`, `"route"`) and runs of the main job (`"lammps_lj"`).
 
     Raises BenchError, which names the file and what is wrong with it.
     """
@@ -206,19 +162,24 @@ def build(paths: Sequence[str | os.PathLike[str]]) -> str:
         document = bench_schema.read_json(path)
         name = document.get("name") if isinstance(document, dict) else None
         if name == "move":
-            body.append(_move(bench_schema.parse(document, os.fspath(path)), path, index, links))
+            move = bench_schema.parse_move(document, os.fspath(path))
+            body.append(_bench(move, sections_of(move), path, index, links))
+        elif name == "route":
+            route = bench_schema.parse_route(document, os.fspath(path))
+            body.append(_bench(route, _report_route.sections_of(route), path, index, links))
         elif name == "lammps_lj":
             body.append(_lammps(document, path, index, links))
         else:
-            raise BenchError(f"{os.fspath(path)}: name is {name!r}; 'move' or 'lammps_lj' is expected")
+            raise BenchError(f"{os.fspath(path)}: name is {name!r}; 'move', 'route' or 'lammps_lj' is expected")
     style = (_paths.PACKAGE / "data" / "report.css").read_text(encoding="utf-8")
     menu = "".join(f'<a href="#{anchor}">{_e(title)}</a>' for anchor, title in links)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Wherry report</title>'
         f"<style>\n{style}</style></head>\n<body><main>\n"
-        "<header><h1>Wherry report</h1><p>Measured values of this machine beside the published ones of paper 004 "
-        "(SDMS: AMD EPYC 7543P, BlueField-2, 100 Gbit/s InfiniBand). Claims are ratios within one run; "
+        "<header><h1>Wherry report</h1><p>Measured values of this machine beside the published ones of papers 004 "
+        "(SDMS, which move answers: AMD EPYC 7543P, BlueField-2, 100 Gbit/s InfiniBand) and 001 (Buddy, which route "
+        "answers: Intel Xeon Gold 6326, BlueField-3, 100 Gbit/s). Claims are ratios within one run; "
         "absolute figures belong to the machine below. "
         '<span class="published">Published values are drawn in this colour.</span></p>'
         f"<nav>{menu}</nav></header>\n{''.join(body)}\n</main></body></html>\n"
@@ -243,25 +204,31 @@ def _e(text: object) -> str:
     return html.escape(str(text))
 
 
-def _move(bench: MoveBench, path: str | os.PathLike[str], index: int, links: list[tuple[str, str]]) -> str:
+def _bench(
+    bench: Bench,
+    sections: Sequence[Section],
+    path: str | os.PathLike[str],
+    index: int,
+    links: list[tuple[str, str]],
+) -> str:
     prefix = f"r{index}-"
-    parts = [f'<h2 id="{prefix}bars">Benchmark <code>move</code></h2>']
-    links.append((f"{prefix}bars", "Bars"))
+    parts = [f'<h2 id="{prefix}bars">Benchmark <code>{bench.name}</code></h2>']
+    links.append((f"{prefix}bars", f"Bars of {bench.name}"))
     parts.append(_bars(bench))
-    for section in sections_of(bench):
+    for section in sections:
         anchor = prefix + section.anchor
         links.append((anchor, section.title))
         parts.append(_section(section, anchor))
     links.append((f"{prefix}machine", "Machine"))
-    facts = {
-        "measured": bench.when,
-        "machine": _machine(dataclasses.asdict(bench.machine)),
-        "pinning": ", ".join(f"{who} on core {core}" for who, core in bench.pinning.items()),
-        "transports": f"{bench.transports} ({bench.one_sided})",
-        "repetitions": bench.repetitions,
-        "versions": ", ".join([f"wherry {bench.wherry}", *(f"{k} {v}" for k, v in bench.versions.items())]),
-    }
-    parts.append(_facts(f"{prefix}machine", facts, path, "make bench report", "wherry bench move"))
+    facts: dict[str, object] = {"measured": bench.when, "machine": _machine(dataclasses.asdict(bench.machine))}
+    if isinstance(bench, RouteBench):
+        facts["cores"] = ", ".join(f"{name} is core {core}" for name, core in bench.pinning.items())
+    else:
+        facts["pinning"] = ", ".join(f"{who} on core {core}" for who, core in bench.pinning.items())
+        facts["transports"] = f"{bench.transports} ({bench.one_sided})"
+    facts["repetitions"] = bench.repetitions
+    facts["versions"] = ", ".join([f"wherry {bench.wherry}", *(f"{k} {v}" for k, v in bench.versions.items())])
+    parts.append(_facts(f"{prefix}machine", facts, path, "make bench report", f"wherry bench {bench.name}"))
     return "\n".join(parts)
 
 
@@ -279,15 +246,16 @@ def _facts(anchor: str, facts: Mapping[str, object], path: str | os.PathLike[str
     )
 
 
-def _verdict(passed: bool) -> str:
+def _verdict(passed: bool | None) -> str:
+    if passed is None:
+        return ""
     return '<span class="verdict pass">met</span>' if passed else '<span class="verdict miss">missed</span>'
 
 
-def _bars(bench: MoveBench) -> str:
+def _bars(bench: Bench) -> str:
     bars = bench.bars
     if not bars:
         return '<div class="card">This run has no bars: it was a part of the benchmark.</div>'
-    met = sum(bar.passed for bar in bars.values())
     lines = []
     for name, bar in bars.items():
         unit = f" {_e(bar.unit)}" if bar.unit else ""
@@ -297,24 +265,24 @@ def _bars(bench: MoveBench) -> str:
         lines.append(
             f'<tr><td><code>{_e(name)}</code>{uses}</td><td class="number"><b>{bar.value:.3g}</b>{unit}</td>'
             f'<td class="number"><small>{bar.min:.3g} to {bar.max:.3g}</small></td>'
-            f'<td class="number">{_e(bar.target)}</td>'
-            f'<td>{_verdict(bar.passed)}</td><td class="published">{_e(bar.published or "")}</td></tr>'
+            f'<td class="number">{_e(bar.target or "")}</td>'
+            f"<td>{_verdict(bar.passed)}</td>"
+            f'<td class="published">{_e(bar.published or "")}</td></tr>'
         )
     return (
-        f'<div class="card"><h3>{met} of {len(bars)} bars met</h3><div class="scroll"><table><thead><tr><th>bar</th>'
+        f'<div class="card"><h3>{met_of(bench)} bars met</h3><div class="scroll"><table><thead><tr><th>bar</th>'
         '<th class="number">median</th><th class="number">min to max</th><th class="number">target</th><th>verdict</th>'
         f"<th>published</th></tr></thead><tbody>{''.join(lines)}</tbody></table></div></div>"
     )
 
 
 def _section(section: Section, anchor: str) -> str:
-    known = published_values()
     svg = _plots.to_svg(_plots.styled(section.draw), anchor)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{_e(section.title)}" ', 1)
-    reference = f" <small>(figure {section.figure} of the paper)</small>" if section.figure else ""
+    reference = f" <small>({section.figure} of the paper)</small>" if section.figure else ""
     paper = "; ".join(
-        f"{_e(known[name]['quantity'])}: {_e(published_text(known[name]))} <small>[{_e(known[name]['source'])}]</small>"
-        for name in section.published
+        f"{_e(entry['quantity'])}: {_e(_published.text_of(entry))} <small>[{_e(entry['source'])}]</small>"
+        for entry in section.published
     )
     caption = _e(section.question)
     if section.ours:
@@ -342,7 +310,8 @@ def _data(rows: Sequence[Any]) -> str:
 
 def _cell(name: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"<td>{_e(value)}</td>"
+        text = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else value
+        return f"<td>{_e(text)}</td>"
     if name == "size":
         return f'<td class="number">{size_text(value)}</td>'
     return f'<td class="number">{value:.4g}</td>' if isinstance(value, float) else f'<td class="number">{value}</td>'

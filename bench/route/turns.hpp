@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of every experiment do: begin and end together, send until it is taken, and notice that the job broke.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "base/clock.hpp"
+#include "wherry/route.hpp"
+
+namespace wherry::bench {
+
+inline void check(const route::Runtime& runtime) {
+  if (!runtime.status()) throw std::runtime_error(runtime.status().message());
+}
+
+inline void barrier(route::Runtime& runtime) {
+  if (!runtime.reduce(std::uint64_t{0})) check(runtime);
+}
+
+inline void quiesce(route::Runtime& runtime) {
+  if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
+}
+
+/// Seconds of `turn`, between two moments that all ranks share.
+template <typename Turn>
+double seconds(route::Runtime& runtime, Turn&& turn) {
+  barrier(runtime);
+  const std::uint64_t start = now_ns();
+  turn();
+  return static_cast<double>(now_ns() - start) * 1e-9;
+}
+
+/// Sends, and adds to `blocked_ns` the time from a refusal until the message was taken.
+template <typename T>
+void send_counting(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, const T& message,
+                   std::uint64_t& blocked_ns) {
+  if (runtime.try_send(to, handler, message) == StatusCode::kOk) return;
+  const std::uint64_t start = now_ns();
+  do {
+    runtime.poll();
+    check(runtime);
+  } while (runtime.try_send(to, handler, message) != StatusCode::kOk);
+  blocked_ns += now_ns() - start;
+}
+
+/// Of a piece of a rank's time: from its making to the moment that one asks.
+class Span {
+ public:
+  explicit Span(const route::Runtime& runtime) : runtime_(runtime), before_(runtime.statistics()) {}
+  /// Average bytes of what was handed on.
+  [[nodiscard]] double transfer_bytes() const {
+    const route::Statistics now = runtime_.statistics();
+    const std::uint64_t transfers = now.transfers - before_.transfers;
+    return transfers == 0 ? 0 : static_cast<double>(now.bytes_out - before_.bytes_out) / static_cast<double>(transfers);
+  }
+
+ private:
+  const route::Runtime& runtime_;
+  route::Statistics before_;
+};
+
+}  // namespace wherry::bench

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's sections of `wherry bench route`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from wherry import _plots_route, _published
+from wherry._plots import Published
+from wherry._sections import Section
+from wherry.bench_schema import ApplicationRow, RouteBench, Sweep, WeakScaling
+
+
+def sections_of(bench: RouteBench) -> list[Section]:
+    """The experiments that this run holds."""
+    known = _published.values("route")
+    results = bench.results
+    found: list[Section] = []
+
+    def add(
+        rows: Sequence[Any],
+        anchor: str,
+        title: str,
+        question: str,
+        draw: Callable[[Any, Published], Figure],
+        *,
+        figure: str = "",
+        ours: str = "",
+    ) -> None:
+        if rows:
+            shown = [entry for entry in known.values() if figure and entry["shown_in"] == figure.replace(" ", "_")]
+            found.append(Section(anchor, title, figure, question, lambda: draw(rows, known), shown, ours, rows))
+
+    add(
+        results.histogram,
+        "histogram",
+        "Histogram against a hand-written exchange and peers",
+        "Increments of random counters, by two ranks on two cores, inline. The exchange takes turns with ours in the "
+        "same processes; peers run in turns with them.",
+        lambda rows, known: _plots_route.histogram(rows, results.peers, known),
+    )
+    add(
+        results.peers,
+        "peers",
+        "How many times faster than peers",
+        "Each peer's rates in this run, and how many times faster route is inline: medians of neighbours.",
+        _plots_route.peers,
+    )
+    add(
+        results.random_sizes,
+        "random-sizes",
+        "Messages of random sizes",
+        "Payload of messages of 8 to 4096 bytes that a handler copies out, inline, both ways at once, against plain "
+        "copies through the same buffers.",
+        _plots_route.random_sizes,
+    )
+    add(
+        results.agent_rate,
+        "agent-rate",
+        "What one routing thread forwards",
+        "Messages that lie ready in buffers, through the agent and back to their sender.",
+        _plots_route.agent_rate,
+    )
+    add(
+        results.latency,
+        "latency",
+        "One message on an idle system",
+        "From rank to rank of two nodes, one at a time, by the clock of the one who gets it back, halved. Where rank "
+        "and agent share a core, the kernel's scheduler is part of it.",
+        _plots_route.latency,
+    )
+    add(
+        results.message_sizes,
+        "message-sizes",
+        "Messages by size and placement",
+        "Two ranks of two nodes send each other messages of one size. All placements have the same two cores.",
+        _plots_route.message_sizes,
+    )
+    add(
+        results.sweeps,
+        "sweeps",
+        "Transfer size, buffers, routing threads",
+        "Eight bytes to random ranks, two nodes of four ranks, one setting changed at a time; defaults are ringed. All "
+        "routing threads of this run share one core: more of them can do no more work.",
+        _plots_route.sweeps,
+        figure="figure 7",
+        ours=_sweeps_sentence(results.sweeps),
+    )
+    add(
+        results.weak_scaling,
+        "weak-scaling",
+        "Weak scaling",
+        "Each node's rank sends the same number of messages to random ranks; ranks share one core, agents the other. "
+        "What a message costs should not grow with the nodes.",
+        _plots_route.weak_scaling,
+        figure="figure 8",
+        ours=_scaling_sentence(results.weak_scaling),
+    )
+    add(
+        results.agent_memory,
+        "agent-memory",
+        "Memory of an agent",
+        "Resident memory of one routing agent while all ranks send to all, and what src/route/layout.hpp says that its "
+        "own inbox and the rings that it writes into take.",
+        _plots_route.agent_memory,
+    )
+    add(
+        results.applications,
+        "applications",
+        "Five applications by placement",
+        "Two nodes of a rank each. shared: ranks and agents on one core (the paper's None); host: the agents on the "
+        "other (x86); inline: a core for each rank. Network share: bytes a second over those of whole buffers that "
+        "ranks do nothing but hand on (the paper: over the link's speed). M:C: bytes from memory over bytes routed.",
+        _plots_route.applications,
+        figure="table 2",
+        ours=_applications_sentence(results.applications),
+    )
+    return found
+
+
+def _sweeps_sentence(rows: Sequence[Sweep]) -> str:
+    parts = []
+    for parameter, noun in (("buffer_bytes", "bytes a buffer"), ("buffers", "buffers"), ("routing_threads", "threads")):
+        host = [row for row in rows if row.parameter == parameter and row.placement == "host"]
+        usual = next((row for row in host if row.is_default), None)
+        if usual is None or usual.mmps == 0:
+            continue
+        best = max(host, key=lambda row: row.mmps)
+        parts.append(f"{best.value} {noun}: {best.mmps / usual.mmps:.2f} times the default ({usual.value})")
+    return f"Ours, best of each with agents: {'; '.join(parts)}." if parts else ""
+
+
+def _scaling_sentence(rows: Sequence[WeakScaling]) -> str:
+    last = max(rows, key=lambda row: row.nodes, default=None)
+    if last is None:
+        return ""
+    return f"Ours: a message at {last.nodes} nodes costs {last.over_2_nodes:.2f} times what it does at 2."
+
+
+def _applications_sentence(rows: Sequence[ApplicationRow]) -> str:
+    missing = next((row.mc_missing for row in rows if row.mc_ratio is None), "")
+    return f"M:C could not be counted here, only estimated from above: {missing}." if missing else ""
