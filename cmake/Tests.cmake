@@ -28,7 +28,12 @@ function(wherry_test name)
       set_property(SOURCE ${T_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
     endif()
   endif()
-  add_test(NAME ${name} COMMAND ${name})
+  wherry_add_test(${name} ${T_TIMEOUT} ${name})
+endfunction()
+
+# wherry_add_test(NAME TIMEOUT COMMAND...): what ctest runs, in the environment that UCX and the sanitizers need.
+function(wherry_add_test name timeout)
+  add_test(NAME ${name} COMMAND ${ARGN})
   set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none")
   if(WHERRY_SANITIZE)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
@@ -38,7 +43,7 @@ function(wherry_test name)
          "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
          "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${_env}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${_env}")
 endfunction()
 
 # wherry_fuzz(NAME SOURCES... LIBS...): one libFuzzer target; tools/fuzz.sh runs all of them.

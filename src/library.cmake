@@ -55,8 +55,9 @@ endif()
 # Flight delivers misaligned (apache/arrow#32276).
 set_property(SOURCE agent/c_api_test.cpp APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized -fno-sanitize=alignment)
 
-# Ranks in C for python/tests/test_convey.py: programs of users, which know no more than the headers and the library.
-if(NOT WHERRY_FUZZ AND NOT WHERRY_SANITIZE AND NOT SKBUILD)
+# Ranks in C for python/tests/test_convey.py, and for AddressSanitizer: programs of users, which know no more than the headers and
+# the library.
+if(NOT WHERRY_FUZZ AND NOT WHERRY_SANITIZE STREQUAL "thread" AND NOT SKBUILD)
   foreach(_test convey/histogram convey/gather convey/elastic convey/steady client/c_api)
     string(REPLACE "/" "_" _name "route_${_test}")
     add_executable(${_name} route/${_test}_test.c)
@@ -64,5 +65,13 @@ if(NOT WHERRY_FUZZ AND NOT WHERRY_SANITIZE AND NOT SKBUILD)
     target_compile_options(${_name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
     target_include_directories(${_name} PRIVATE "${CMAKE_SOURCE_DIR}/include/wherry/compat")
     target_link_libraries(${_name} PRIVATE wherry)
+    if(WHERRY_SANITIZE)
+      target_compile_options(${_name} PRIVATE -fsanitize=${WHERRY_SANITIZE} -fno-omit-frame-pointer)
+      target_link_options(${_name} PRIVATE -fsanitize=${WHERRY_SANITIZE})
+      wherry_sanitizer_shim(${_name})
+      wherry_add_test(${_name} 120 "${WHERRY_VENV}/bin/python" -m wherry.cli run --nodes 2 --ranks-per-node 1 --timeout 100 --
+                      "$<TARGET_FILE:${_name}>")
+      set_property(TEST ${_name} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
+    endif()
   endforeach()
 endif()

@@ -2,7 +2,6 @@
 // Sparse matrices by rows, each rank with its own, and where they come from.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,8 +42,6 @@ struct InputOptions {
   std::string save;  ///< prefix of files for the matrix itself
   std::uint64_t seed = 1;
 };
-/// `rows`: what the application calls them. Values are offered where they matter.
-void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values);
 
 enum class Shape : std::uint8_t {
   kWhole,          ///< as it is in the file, the upper half of a symmetric one included; entries met twice add up.

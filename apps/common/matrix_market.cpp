@@ -131,7 +131,7 @@ class Reader {
                          *row, *column);
     double value = 1;
     if (matrix_.field != Field::kPattern) {
-      if (const std::string wrong = read_value(next_word(text), value); !wrong.empty()) return wrong;
+      if (std::string wrong = read_value(next_word(text), value); !wrong.empty()) return wrong;
     }
     if (!next_word(text).empty()) return fmt::format("more than an entry: {}", quoted(whole));
     ++seen_;

@@ -56,4 +56,16 @@ void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string
       ->default_str(kind == Distribution::Kind::kCyclic ? "cyclic" : "block");
 }
 
+void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values) {
+  auto* file = cli.add_option("--matrix", options.file, "read this Matrix Market file, general or symmetric")
+                   ->type_name("FILE.mtx");
+  add_count(cli, "--rows", options.rows, rows + " to generate", kMaxElements);
+  add_count(cli, "--degree", options.degree, "entries of each, those drawn twice included", kMaxElements);
+  file->excludes("--rows")->excludes("--degree");
+  if (with_values) cli.add_flag("--real", options.real, "values in (0, 1], not integers from 1 to 100")->excludes(file);
+  add_distribution(cli, options.distribution, rows);
+  cli.add_option("--save-input", options.save, "write the matrix: each rank its rows, into PREFIX.<rank>.mtx")
+      ->type_name("PREFIX");
+}
+
 }  // namespace wherry::apps

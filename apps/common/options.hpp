@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/distribution.hpp"
+#include "common/matrix.hpp"
 
 namespace wherry::apps {
 
@@ -22,5 +22,8 @@ void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string
 
 /// A finite number, at least `least`.
 void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double least = 0);
+
+/// Of a matrix: read, or generated. `rows`: what the application calls them. Values are offered where they matter.
+void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values);
 
 }  // namespace wherry::apps

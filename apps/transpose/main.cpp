@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/options.hpp"
 #include "common/program.hpp"
 #include "common/together.hpp"
 #include "transpose/transpose.hpp"

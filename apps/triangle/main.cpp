@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/npy.hpp"
+#include "common/options.hpp"
 #include "common/program.hpp"
 #include "common/random.hpp"
 #include "common/together.hpp"

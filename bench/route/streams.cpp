@@ -123,7 +123,8 @@ Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, 
         check(runtime);
       }
     });
-    results.push_back(static_cast<double>(sent / stride) * 1e-6 / took);
+    const std::size_t count = sent / stride;
+    results.push_back(static_cast<double>(count) * 1e-6 / took);
   }
   return results;
 }

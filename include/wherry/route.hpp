@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -71,14 +72,26 @@ struct Statistics {
 /// Uninterpreted bytes, for handlers and senders of messages of any size.
 using ByteView = std::span<const std::byte>;
 
+namespace detail {
+
+/// What it says is in the memory of one process.
 template <typename T>
-concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> && !std::same_as<T, ByteView> &&
+inline constexpr bool kRefers = std::is_pointer_v<T>;
+template <typename C, typename Traits>
+inline constexpr bool kRefers<std::basic_string_view<C, Traits>> = true;
+template <typename T, std::size_t N>
+inline constexpr bool kRefers<std::span<T, N>> = true;
+
+}  // namespace detail
+
+template <typename T>
+concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> && !detail::kRefers<T> &&
                 sizeof(T) <= kMaxMessageBytes;
 
 /// How a type that is not trivially copyable travels. Specialise with
 ///   static void write(std::vector<std::byte>& out, const T& value);   // appends
-///   static bool read(ByteView in, T& value);                          // false: not a T
-/// route_codec.hpp does so for the standard containers.
+///   static bool read(ByteView in, T& value);                          // false: not a T; the job fails
+/// route_codec.hpp does so for the standard containers, and makes it a line for structures of them.
 template <typename T>
 struct Codec;
 template <typename T>
@@ -295,10 +308,12 @@ class WHERRY_API Runtime {
     return send_view(to, handler.id, message, detail::WhenFull::kAbsorb);
   }
   template <Coded T>
-  StatusCode send(Rank to, Handler<T> handler, const T& message) {
-    std::vector<std::byte> bytes;
-    Codec<T>::write(bytes, message);
-    return send_bytes(to, handler.id, bytes, detail::WhenFull::kAbsorb);
+  [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
+    return send_coded(to, handler, message, detail::WhenFull::kWouldBlock);
+  }
+  template <Coded T>
+  StatusCode send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
+    return send_coded(to, handler, message, detail::WhenFull::kAbsorb);
   }
 
   // ---- requests: a message that is answered by one
@@ -417,14 +432,26 @@ class WHERRY_API Runtime {
     }
     return send_bytes(to, handler, message, when_full);
   }
+  template <Coded T>
+  StatusCode send_coded(Rank to, Handler<T> handler, const T& message, detail::WhenFull when_full) {
+    std::vector<std::byte> bytes = std::exchange(encoded_, {});  // a handler that runs meanwhile may send, too
+    bytes.clear();
+    Codec<T>::write(bytes, message);
+    const StatusCode code = send_view(to, handler.id, bytes, when_full);
+    if (bytes.capacity() <= kKeptBytes) encoded_ = std::move(bytes);
+    return code;
+  }
   StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept;
   std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry);
   std::uint64_t expect(std::function<bool(ByteView)> then);
   void forget(std::uint64_t number) noexcept;
   static void send_reply(detail::RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept;
 
+  static constexpr std::size_t kKeptBytes = 64 << 10;
+
   detail::Front* front_ = nullptr;
   std::unique_ptr<detail::RuntimeCore> core_;
+  std::vector<std::byte> encoded_;  ///< memory for the next message that is not trivially copyable
 };
 
 }  // namespace wherry::route

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong, with real processes: each ends in a clear error or a clean state, and the agent serves on.
+#include <fmt/core.h>
 #include <sys/socket.h>
 
+#include <fstream>
 #include <random>
 
 #include "agent/flight_reading.hpp"
@@ -71,6 +73,32 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
   EXPECT_EQ(cut_short, 3) << "rounds in which a client was killed while one of its frames was half there";
   expect_alive(agent.options());
   EXPECT_FALSE(agent.child().ended());
+}
+
+TEST_P(KilledClient, WithOffloadsWaiting_ExpectOneLineInTheLogWithTheirNumber) {
+  TemporaryDirectory directory = *TemporaryDirectory::create("test");
+  const std::string log = directory.file("log");
+  AgentProcess agent({"--log-level", "warn", "--log-file", log});
+  Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die", GetParam()});
+  ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_offloads_total") > 0; })) << agent.metrics();
+  agent.child().stop();  // so that some are under way, and some behind them, when it dies
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::string pid = fmt::format("(pid {})", client.pid());
+  client.kill(SIGKILL);
+  EXPECT_EQ(client.wait(), 128 + SIGKILL);
+  agent.child().kill(SIGCONT);
+  ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
+  const auto failed = static_cast<int>(agent.metric("wherry_move_failed_total"));
+  ASSERT_GT(failed, 1) << "offloads that a client left behind";
+
+  int about_offloads = 0;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("offload") == line.npos && line.find("ticket") == line.npos) continue;
+    ++about_offloads;
+    EXPECT_NE(line.find(fmt::format("{}: {} offloads failed", pid, failed)), line.npos) << line;
+  }
+  EXPECT_EQ(about_offloads, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, KilledClient, testing::Values("auto", "tcp"),

@@ -21,7 +21,7 @@ struct FileSink::Impl {
   bool stopping = false;
   std::thread thread;
 
-  void push(Catalogue& catalogue, FramePtr frame);
+  void push(Catalogue& catalogue, const FramePtr& frame);
   void run(Catalogue& catalogue);
   void fail(std::string what) {  // under the lock
     ++status.errors;
@@ -33,18 +33,20 @@ Status not_written(const Frame& frame) {
   return {StatusCode::kUnavailable, frame_file_path(frame) + ": not written, the file sink has stopped"};
 }
 
-void FileSink::Impl::push(Catalogue& catalogue, FramePtr frame) {
+void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
+  Status taken;
   {
     const std::lock_guard lock(mutex);
-    if (!stopping) {
-      queue.push_back(std::move(frame));
-      ++status.queued;
+    if (stopping) {
+      taken = not_written(*frame);
+      fail(taken.message());
     } else {
-      fail(not_written(*frame).message());
+      queue.push_back(frame);
+      ++status.queued;
     }
   }
   changed.notify_all();
-  if (frame != nullptr) catalogue.sunk(*frame, not_written(*frame));
+  if (!taken) catalogue.sunk(*frame, taken);
 }
 
 void FileSink::Impl::run(Catalogue& catalogue) {
@@ -91,7 +93,7 @@ void FileSink::Impl::run(Catalogue& catalogue) {
 
 FileSink::FileSink(Catalogue& catalogue) : impl_(std::make_shared<Impl>()), catalogue_(catalogue) {
   impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->run(catalogue); });
-  catalogue.set_sink_hook([impl = impl_, &catalogue](FramePtr frame) { impl->push(catalogue, std::move(frame)); });
+  catalogue.set_sink_hook([impl = impl_, &catalogue](const FramePtr& frame) { impl->push(catalogue, frame); });
 }
 
 FileSink::~FileSink() { stop(); }

@@ -52,7 +52,7 @@ LocalConnection::Event LocalConnection::wait_for(short events, std::chrono::mill
 std::optional<std::string> LocalConnection::read_line(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (std::size_t scanned = 0;;) {
-    if (const std::size_t end = in_.find('\n', scanned); end != std::string::npos && end <= kMaxLocalLine) {
+    if (const std::size_t end = in_.find('\n', scanned); end <= kMaxLocalLine) {  // npos is larger
       std::string line = in_.substr(0, end);
       in_.erase(0, end + 1);
       return line;

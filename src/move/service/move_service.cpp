@@ -61,14 +61,19 @@ void MoveService::on_session_end(fabric::Peer& peer) {
   while (in_flight() && !patience.passed()) peer.worker().progress();
   peer.endpoint() = fabric::Endpoint();
   for (auto& [id, stream] : session.streams) {
+    std::erase(active_, stream.get());
+    for (const auto& o : stream->queue) {
+      ++counters_.failed;
+      if (o->state == Offload::State::kFailed) continue;  // noted then
+      note_failure(*stream, *o, {StatusCode::kUnavailable, "the client has gone"});
+    }
     // What even that did not end keeps its memory for as long as the service lives.
     for (auto& o : stream->queue) {
       if (o->done.pending() != 0) lost_.push_back(std::move(o));
     }
-    std::erase(active_, stream.get());
-    counters_.failed += stream->queue.size();
     catalogue_.close(stream->info->name);
   }
+  tell_failures(session);
   sessions_.erase(it);
 }
 

@@ -76,7 +76,10 @@ class MoveService final : public fabric::Service {
   Status issue(SessionState& session, Offload& offload, std::size_t bytes, bool one_get);
   Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
   static void stop_moving(StreamState& stream, Offload& offload);
-  static void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
+  void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
+  void note_failure(StreamState& stream, const Offload& offload, const Status& why);
+  void lose(SessionState& session);
+  static void tell_failures(SessionState& session);
   void place(StreamState& stream, Offload& offload);
   void settle(StreamState& stream);
   void recover(SessionState& session);
@@ -92,7 +95,8 @@ class MoveService final : public fabric::Service {
   std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
   std::size_t warm_bytes_ = 0;                   ///< of the first of them
   std::uint32_t polls_ = 0;
-  OffloadView view_;  ///< reused by on_message
+  std::uint64_t tell_at_ = 0;  ///< now_ns() at which failures are logged; 0: there are none
+  OffloadView view_;           ///< reused by on_message
   CopyChooser copier_;
   std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
   Bytes aligned_;

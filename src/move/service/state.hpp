@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -105,6 +106,8 @@ struct MoveService::SessionState {
   std::uint32_t suspects = 0;  ///< offloads that must start again one at a time; no other starts meanwhile
   Offload* trial = nullptr;    ///< the one whose turn it is
   bool lost = false;           ///< it cannot be reached any more; the control connection will say so soon
+  std::uint64_t untold = 0;    ///< offloads that failed, and about which no line has been logged yet
+  std::string first_untold;    ///< why the first of them did
 };
 
 }  // namespace wherry::move

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kMovingPerStream = 16;  // offloads whose gets may be in flight at once
 constexpr std::size_t kSpareOffloads = 64;
 constexpr std::uint32_t kWarmUpEvery = 64;                   // polls
+constexpr std::uint64_t kTellAfterNs = 1'000'000'000;        // failures are gathered for so long
 constexpr std::size_t kSpareBytes = std::size_t{256} << 10;  // that the lists of one may keep
 
 std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
@@ -326,11 +327,38 @@ void MoveService::stop_moving(StreamState& stream, Offload& o) {
 
 /// Ends a moving offload that has no get in flight.
 void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::uint64_t detail) {
-  spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+  note_failure(stream, o, why);
   stop_moving(stream, o);
   o.state = Offload::State::kFailed;
   o.code = why.code();
   o.detail = detail;
+}
+
+/// A client that dies, or whose memory is gone, fails with many offloads at once: they share a line in the log.
+void MoveService::note_failure(StreamState& stream, const Offload& o, const Status& why) {
+  SessionState& session = *stream.session;
+  if (session.untold++ == 0)
+    session.first_untold = fmt::format("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+  if (tell_at_ == 0) tell_at_ = now_ns() + kTellAfterNs;
+}
+
+void MoveService::tell_failures(SessionState& session) {
+  if (session.untold == 0) return;
+  const std::uint64_t count = std::exchange(session.untold, 0);
+  spdlog::warn("{} (pid {}): {}: {}", session.peer->name(), session.peer->pid(),
+               count == 1 ? "an offload failed" : fmt::format("{} offloads failed, the first of them", count),
+               std::exchange(session.first_untold, {}));
+}
+
+/// The client is gone: what was begun ends here, what waits does when its turn comes.
+void MoveService::lose(SessionState& session) {
+  session.lost = true;
+  for (const auto& [id, stream] : session.streams) {
+    for (const auto& o : stream->queue) {
+      if (o->state != Offload::State::kMoving || o->done.pending() != 0) continue;
+      fail(*stream, *o, {StatusCode::kUnavailable, "the client cannot be reached any more"}, 0);
+    }
+  }
 }
 
 /// One step of a moving offload; true if it got anywhere.
@@ -354,7 +382,9 @@ bool MoveService::advance(StreamState& stream, Offload& o) {
     // What reads at once, in this thread, leaves the others their turn sooner.
     const std::size_t turn = session.peer->reader() != nullptr ? options_.transfer_unit : options_.window;
     if (Status s = issue(session, o, turn, on_trial); !s) {
-      if (session.peer->reader() != nullptr && o.done.pending() == 0) {
+      if (session.peer->reader() != nullptr && s.code() == StatusCode::kUnavailable) {
+        lose(session);
+      } else if (session.peer->reader() != nullptr && o.done.pending() == 0) {
         fail(stream, o, s, o.at_buffer);  // the connection is none the worse for it
       } else {
         session.reconnect = true;
@@ -390,7 +420,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
     *offsets++ = 0;
     for (const BufferRef& buffer : o.buffers) *offsets++ = at += static_cast<std::int64_t>(buffer.bytes);
   } else if (Status s = finish_buffers(info.plan, o.nodes, o.buffers, frame.layout, bytes, &o.detail); !s) {
-    spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
+    note_failure(stream, o, s);
     o.state = Offload::State::kFailed;
     o.code = s.code();
     return;
@@ -402,7 +432,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
     }
     frame.set_ipc_written();
   } else if (Status s = make_products(info, o.nodes, frame); !s) {
-    spdlog::warn("stream '{}', ticket {}: {}", info.name, o.ticket, s.message());
+    note_failure(stream, o, s);
     o.state = Offload::State::kFailed;
     o.code = s.code();
     return;
@@ -466,14 +496,11 @@ void MoveService::recover(SessionState& session) {
     }
   }
   const Offload* const culprit = session.trial;
-  const bool alive = session.peer->reconnect();
-  session.lost = !alive;
+  if (!session.peer->reconnect()) lose(session);
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->state != Offload::State::kMoving) continue;
-      if (!alive) {
-        fail(*stream, *o, {StatusCode::kUnavailable, "the client cannot be reached any more"}, 0);
-      } else if (o.get() == culprit) {
+      if (o.get() == culprit) {
         fail(*stream, *o, {StatusCode::kSourceFault, fmt::format("buffer {} could not be read", o->last_get)},
              o->last_get);
       } else {
@@ -496,6 +523,7 @@ bool MoveService::poll_stream(StreamState& stream) {
       if (session.lost) {
         o.state = Offload::State::kFailed;
         o.code = StatusCode::kUnavailable;
+        note_failure(stream, o, {o.code, "the client cannot be reached any more"});
       } else if (late) {
         o.state = Offload::State::kFailed;
         o.code = StatusCode::kDeadlineExceeded;
@@ -533,6 +561,10 @@ bool MoveService::poll() {
     active_[i] = active_.back();
     active_.pop_back();
     retire(stream);
+  }
+  if (tell_at_ != 0 && now_ns() >= tell_at_) {
+    tell_at_ = 0;
+    for (const auto& [id, session] : sessions_) tell_failures(*session);
   }
   // In spare time; a little also when there is none.
   if (!worked || ++polls_ % kWarmUpEvery == 0) worked |= warm_up();

@@ -86,7 +86,7 @@ class LauncherBootstrap final : public Bootstrap {
 
  private:
   Status send(LauncherFrame type, const Bytes& payload, const Deadline& deadline) {
-    const Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
+    Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
     if (sent) return sent;
     // A launcher that ends the job says why before it closes the connection.
     if (sent.code() == StatusCode::kUnavailable) {

@@ -11,9 +11,6 @@
 #include "route/convey/home.hpp"
 #include "wherry/convey.h"
 
-using wherry::Result;
-using wherry::Status;
-using wherry::StatusCode;
 using namespace wherry::route::convey;  // NOLINT(google-build-using-namespace)
 
 namespace {

@@ -167,11 +167,11 @@ std::byte* Conveyor::aligned_item() {
   std::byte* const at = arrivals_.item();
   const std::size_t bytes = arrivals_.bytes();
   if (reinterpret_cast<std::uintptr_t>(at) % align_ == 0) return at;
-  if (scratch_bytes_ < bytes) {
-    scratch_ = allocate_aligned(bytes);
+  if (!scratch_ || scratch_bytes_ < bytes) {
+    scratch_ = allocate_aligned(std::max<std::size_t>(bytes, 1));  // an item of no bytes has an address, too
     scratch_bytes_ = bytes;
   }
-  std::memcpy(scratch_.get(), at, bytes);
+  copy_item(scratch_.get(), at, bytes);
   return scratch_.get();
 }
 

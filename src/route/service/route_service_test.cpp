@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// An agent's half of route, without an agent: ranks ask, and write into its inboxes, in whatever order.
+#include "route/service/route_service.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace wherry::route {
+namespace {
+
+class Rank0 final : public fabric::Peer {
+ public:
+  [[nodiscard]] std::uint64_t id() const noexcept override { return 7; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::uint32_t pid() const noexcept override { return 1; }
+  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
+  [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
+  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
+  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
+  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
+  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
+  bool reconnect() override { return false; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
+
+ private:
+  std::string name_ = "rank 0";
+  fabric::Endpoint endpoint_;
+  fabric::Region region_;
+};
+
+enum class End { kLeaves, kDies };
+
+class BeforeConnect : public testing::TestWithParam<std::tuple<End, std::uint32_t>> {};
+
+TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
+  const auto [end, threads] = GetParam();
+  RouteService service({.threads = threads});
+  constexpr RingShape kShape{4, 4096};
+  const Topology topology({0, 0, 1});  // rank 1 never comes, and rank 2 is on another node
+  Rank0 peer;
+  for (std::uint64_t job = 1; job <= 2; ++job) {
+    const AgentLayout layout{topology, 0, threads};
+    Post::Options options;
+    options.mine = 0;
+    options.lanes = 1;
+    options.inbox = {layout.rank_inputs(), kShape};
+    auto post = Post::create(options);
+    ASSERT_TRUE(post) << post.status().message();
+
+    JoinRequest join;
+    join.job = job;
+    join.node_of_rank = {0, 0, 1};
+    join.shape = kShape;
+    join.card = (*post)->card();
+    service.on_session_start(peer);
+    const auto joined = service.on_request(peer, "join", encode(join));
+    ASSERT_TRUE(joined) << joined.status().message();
+    const auto agent = decode_cards(*joined);
+    ASSERT_TRUE(agent);
+    ASSERT_EQ(agent->size(), threads);
+    const Status connected = (*post)->connect(0, agent->front(), layout.input_of_rank(0), true);
+    ASSERT_TRUE(connected) << connected.message();
+    Router& router = (*post)->router();
+    router.set_table({0, 0, 0});
+    for (const Rank to : {0U, 1U, 2U}) {
+      const Header header = Header::make(8, 20, to);
+      std::byte* const at = router.room(router.lane_of(to), header.stride());
+      ASSERT_NE(at, nullptr);
+      header.store(at);
+      router.lane_of(to).at += header.stride();
+    }
+    router.flush(Flush::kExplicit);
+    EXPECT_FALSE(service.poll());
+    EXPECT_FALSE(service.drained());
+
+    if (end == End::kLeaves) {
+      Writer out;
+      out.put(job);
+      const auto left = service.on_request(peer, "leave", out.bytes());
+      EXPECT_TRUE(left) << left.status().message();
+    }
+    service.on_session_end(peer);
+    EXPECT_TRUE(service.drained());
+    EXPECT_FALSE(service.poll());
+  }
+  fabric::MetricsWriter metrics;
+  service.metrics(metrics);
+  EXPECT_NE(metrics.text().find("wherry_route_buffer_bytes 0"), std::string::npos) << metrics.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, BeforeConnect,
+                         testing::Combine(testing::Values(End::kLeaves, End::kDies), testing::Values(1U, 3U)),
+                         [](const auto& tested) {
+                           return std::string(std::get<0>(tested.param) == End::kLeaves ? "Leaves" : "Dies") + "With" +
+                                  std::to_string(std::get<1>(tested.param)) + "Threads";
+                         });
+
+}  // namespace
+}  // namespace wherry::route
