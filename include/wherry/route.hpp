@@ -117,8 +117,7 @@ struct LaneFront {
   std::byte* pack_end = nullptr;  ///< room for them
 };
 
-/// memcpy into a buffer whose lines another core has; for more than kLongCopy bytes.
-WHERRY_API void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+/// From so many bytes on, Runtime::copy_long() copies into buffers faster than memcpy.
 inline constexpr std::size_t kLongCopy = 256;
 
 struct Front {
@@ -421,7 +420,7 @@ class WHERRY_API Runtime {
       if (lane.end - at >= static_cast<std::ptrdiff_t>(stride)) [[likely]] {
         Header::make(message.size(), handler, to).store(at);
         if (message.size() > detail::kLongCopy) {
-          detail::copy_long(at + 8, message.data(), message.size());
+          copy_long(at + 8, message.data(), message.size());
         } else if (!message.empty()) {
           std::memcpy(at + 8, message.data(), message.size());
         }
@@ -441,6 +440,7 @@ class WHERRY_API Runtime {
     if (bytes.capacity() <= kKeptBytes) encoded_ = std::move(bytes);
     return code;
   }
+  static void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept;
   std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry);
   std::uint64_t expect(std::function<bool(ByteView)> then);

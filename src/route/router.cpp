@@ -11,7 +11,7 @@ namespace {
 
 /// Messages are multiples of 8 bytes, most of them short: what memcpy does to find out would cost more than this.
 inline void copy_message(std::byte* to, const std::byte* from, std::size_t stride) noexcept {
-  if (stride > detail::kLongCopy) return detail::copy_long(to, from, stride);
+  if (stride > detail::kLongCopy) return copy_to_other_core(to, from, stride);
   if (stride > 128) {
     std::memcpy(to, from, stride);
     return;
@@ -21,10 +21,6 @@ inline void copy_message(std::byte* to, const std::byte* from, std::size_t strid
 }
 
 }  // namespace
-
-void detail::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  copy_to_other_core(to, from, bytes);
-}
 
 void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) {
   lane.ring = RingWriter(inbox + shape.ring_at(input), shape.ring);

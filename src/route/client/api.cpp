@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "base/copy.hpp"
 #include "route/client/runtime_core.hpp"
 #include "wherry/route.hpp"
 
@@ -37,6 +38,10 @@ Placement Runtime::placement() const noexcept { return core_->place().placement;
 Statistics Runtime::statistics() const noexcept { return core_->statistics(); }
 const Status& Runtime::status() const noexcept { return core_->status(); }
 std::string Runtime::describe() const { return core_->describe(); }
+
+void Runtime::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  copy_to_other_core(to, from, bytes);
+}
 
 StatusCode Runtime::send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept {
   return core_->send(to, handler, message, when_full);

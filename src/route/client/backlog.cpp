@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.hpp"
+
 namespace wherry::route::detail {
 
 Backlog::Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler)
@@ -17,17 +19,20 @@ Backlog::Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t 
 bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
   const Header header = Header::make(message.size(), handler, to);
   if (!must && bytes_ + header.stride() > budget_) return false;
-  const auto lane = static_cast<std::uint32_t>(&router_.lane_of(to) - router_.lanes().data());
-  Queue& queue = queues_[lane];
-  if (!queue.listed) {
-    queue.listed = true;
-    listed_.push_back(lane);
-  }
+  Lane& lane = router_.lane_of(to);
+  const auto index = static_cast<std::uint32_t>(&lane - router_.lanes().data());
+  Queue& queue = queues_[index];
   const bool large = header.stride() > whole_;
   if (large) {
-    queue.blocks.push_back({.data = Bytes(message.begin(), message.end()), .large = header, .number = next_number_++});
+    Large whole{.header = header, .number = next_number_++};
+    // What there is room for leaves at once, without a copy here.
+    if (queue.blocks.empty() && push_fragments(lane, whole, message)) return true;
+    message = message.subspan(whole.sent);
+    Bytes rest = spare_.take(message.size());
+    std::memcpy(rest.data(), message.data(), message.size());
+    queue.blocks.push_back({.data = std::move(rest), .large = whole});
   } else {
-    if (queue.blocks.empty() || queue.blocks.back().large.word != 0 ||
+    if (queue.blocks.empty() || queue.blocks.back().large.header.word != 0 ||
         queue.blocks.back().data.size() + header.stride() > queue.blocks.back().data.capacity()) {
       queue.blocks.emplace_back();
       queue.blocks.back().data.reserve(std::max(kBlockBytes, header.stride()));
@@ -37,6 +42,10 @@ bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
     data.resize(at + header.stride());
     header.store(data.data() + at);
     if (!message.empty()) std::memcpy(data.data() + at + 8, message.data(), message.size());
+  }
+  if (!queue.listed) {
+    queue.listed = true;
+    listed_.push_back(index);
   }
   bytes_ += large ? message.size() : header.stride();
   high_ = std::max(high_, bytes_);
@@ -51,10 +60,18 @@ bool Backlog::push() noexcept {
     while (!queue.blocks.empty()) {
       Block& block = queue.blocks.front();
       const std::size_t before = block.at;
-      const bool done = block.large.word != 0 ? push_fragments(lane, block) : push(lane, block);
+      bool done = false;
+      if (block.large.header.word != 0) {
+        const std::uint32_t sent = block.large.sent;
+        done = push_fragments(lane, block.large, ByteView(block.data).subspan(block.at));
+        block.at += block.large.sent - sent;
+      } else {
+        done = push(lane, block);
+      }
       bytes_ -= block.at - before;
       worked |= done || block.at != before;
       if (!done) return false;
+      if (block.large.header.word != 0) spare_.give(std::move(block.data));
       queue.blocks.pop_front();
     }
     queue.listed = false;
@@ -76,24 +93,25 @@ bool Backlog::push(Lane& lane, Block& block) noexcept {
   return true;
 }
 
-bool Backlog::push_fragments(Lane& lane, Block& block) noexcept {
+bool Backlog::push_fragments(Lane& lane, Large& message, ByteView rest) noexcept {
   const std::size_t most = whole_ - 8 - sizeof(FragmentHead);
-  while (block.at != block.data.size()) {
-    const std::size_t bytes = std::min(most, block.data.size() - block.at);
-    const Header header = Header::make(sizeof(FragmentHead) + bytes, fragment_handler_, block.large.to());
+  while (!rest.empty()) {
+    const ByteView piece = rest.first(std::min(most, rest.size()));
+    const Header header = Header::make(sizeof(FragmentHead) + piece.size(), fragment_handler_, message.header.to());
     std::byte* const to = router_.room(lane, header.stride());
     if (to == nullptr) return false;
     const FragmentHead head{source_,
-                            block.number,
-                            static_cast<std::uint32_t>(block.data.size()),
-                            block.large.handler(),
-                            static_cast<std::uint32_t>(block.at),
+                            message.number,
+                            static_cast<std::uint32_t>(message.header.size()),
+                            message.header.handler(),
+                            message.sent,
                             0};
     header.store(to);
     std::memcpy(to + 8, &head, sizeof head);
-    std::memcpy(to + 8 + sizeof head, block.data.data() + block.at, bytes);
+    copy_to_other_core(to + 8 + sizeof head, piece.data(), piece.size());
     lane.at += header.stride();
-    block.at += bytes;
+    message.sent += static_cast<std::uint32_t>(piece.size());
+    rest = rest.subspan(piece.size());
   }
   return true;
 }

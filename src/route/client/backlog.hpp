@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "route/client/spare.hpp"
 #include "route/router.hpp"
 
 namespace wherry::route::detail {
@@ -26,7 +27,8 @@ class Backlog {
   Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
   /// Messages longer than this travel in fragments.
   [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
-  /// Keeps a copy; false: over the budget, unless `must`.
+  /// Sends a large message as far as there is room, and keeps a copy of what is left, or of a small one as a whole;
+  /// false: over the budget, unless `must`.
   bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
   /// Moves on what there is room for; true if anything went.
   bool push() noexcept;
@@ -35,11 +37,15 @@ class Backlog {
   [[nodiscard]] std::size_t high_water() const noexcept { return high_; }
 
  private:
-  struct Block {
-    Bytes data;          ///< whole messages with headers, or one large one's payload
-    std::size_t at = 0;  ///< what is before it has left
-    Header large;        ///< of a large message; else 0
+  struct Large {
+    Header header;  ///< none: 0
     std::uint32_t number = 0;
+    std::uint32_t sent = 0;  ///< bytes of the message that have left
+  };
+  struct Block {
+    Bytes data;          ///< whole messages with headers, or the rest of a large one's payload
+    std::size_t at = 0;  ///< what is before it has left
+    Large large;
   };
   struct Queue {
     std::deque<Block> blocks;
@@ -47,9 +53,11 @@ class Backlog {
   };
   static constexpr std::size_t kBlockBytes = 64 << 10;
   bool push(Lane& lane, Block& block) noexcept;
-  bool push_fragments(Lane& lane, Block& block) noexcept;
+  /// Sends what there is room for of `rest`, the end of the message. True: all of it.
+  bool push_fragments(Lane& lane, Large& message, ByteView rest) noexcept;
 
   Router& router_;
+  Spare spare_;
   std::vector<Queue> queues_;          ///< by lane
   std::vector<std::uint32_t> listed_;  ///< lanes whose queue is not empty
   std::size_t budget_;

@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint64_t kSpins = 16;             // idle polls before the core is offered to others
 constexpr std::uint64_t kHealthEvery = 1 << 14;  // polls between looks at the job's health
 
+constexpr std::size_t kMuchBacklog = 1 << 20;  // beyond, a large message first lets the receiver catch up
+constexpr int kTries = 256;                    // polls that it gives it
+
 }  // namespace
 
 RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file)
@@ -111,6 +114,14 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUserHandler)
     return StatusCode::kInvalidArgument;
   const bool large = Header::stride_of(message.size()) > backlog_.whole();
+  if (large && backlog_.bytes() > kMuchBacklog) {
+    // Receivers are behind already, and what is kept back now costs memory that no cache has seen.
+    if (when_full == WhenFull::kWouldBlock) {
+      ++would_block_;
+      return StatusCode::kWouldBlock;
+    }
+    for (int i = 0; i < kTries && !in_handler_ && backlog_.bytes() > kMuchBacklog; ++i) poll();
+  }
   if (!large) {
     StatusCode code = put(to, handler, message);
     if (code == StatusCode::kWouldBlock) {
@@ -182,16 +193,18 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
   Assembly& assembly = assemblies_[key];
   const Header header = Header::make(head.total, head.handler, place().rank);
   if (assembly.message.empty()) {
-    assembly.message.resize(header.stride());
+    assembly.message = spare_.take(header.stride());
     header.store(assembly.message.data());
   }
   if (Header::load(assembly.message.data()) != header) return false;
   std::memcpy(assembly.message.data() + 8 + head.offset, bytes.data(), bytes.size());
   assembly.received += bytes.size();
   if (assembly.received < head.total) return true;
-  const Bytes whole = std::move(assembly.message);
+  Bytes whole = std::move(assembly.message);
   assemblies_.erase(key);
-  return handle_one(whole.data(), whole.data() + whole.size(), header) != nullptr;
+  const bool good = handle_one(whole.data(), whole.data() + whole.size(), header) != nullptr;
+  spare_.give(std::move(whole));
+  return good;
 }
 
 const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept {

@@ -79,6 +79,7 @@ class RuntimeCore : public Front {
     Bytes message;  ///< header and payload
     std::size_t received = 0;
   };
+  Spare spare_;                                             ///< for assemblies_
   std::unordered_map<std::uint64_t, Assembly> assemblies_;  ///< by source << 32 | number
   std::unordered_map<std::uint64_t, std::function<bool(ByteView)>> expected_;
   std::uint64_t next_request_ = 1;

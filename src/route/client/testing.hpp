@@ -16,7 +16,7 @@ namespace wherry::route::testing_support {
 
 /// Runs `body(runtime)` as each rank.
 inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank, const Options& options, RingShape shape,
-               const std::function<void(Runtime&)>& body) {
+                      const std::function<void(Runtime&)>& body) {
   auto wirings = wire_threads(node_of_rank, shape);
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
