@@ -23,7 +23,8 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
   const route::Rank other = 1 - runtime.rank();
   std::vector<std::byte> source(std::size_t{1} << 20), sink(std::size_t{1} << 20);
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(splitmix64(i));
-  std::vector<std::uint32_t> sizes(4096);
+  constexpr std::size_t kSizes = 4096;
+  std::vector<std::uint32_t> sizes(kSizes);
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<std::uint32_t>(8 + splitmix64(i) % 4089);
   std::size_t got = 0, at = 0;
   const auto copy_out = [&](ByteView data) {
@@ -43,7 +44,7 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
         messages = seconds(runtime, [&] {
           std::size_t from = 0;
           for (std::size_t i = 0; payload < bytes; ++i) {
-            const std::size_t size = sizes[i % sizes.size()];
+            const std::size_t size = sizes[i & (kSizes - 1)];
             if (from + size > source.size()) from = 0;
             while (runtime.try_send(other, take, ByteView(source.data() + from, size)) != StatusCode::kOk) {
               runtime.poll();

@@ -197,6 +197,13 @@ struct PlainEntry final : HandlerEntry {
   [[no_unique_address]] P prefetch;
 };
 
+/// Asks for the lines of the next message, which another core wrote, while this one is handled.
+inline void prefetch_some(const std::byte* from, const std::byte* limit) noexcept {
+  constexpr std::ptrdiff_t kBytes = 2048, kLine = 64;
+  const std::byte* const to = limit - from < kBytes ? limit : from + kBytes;
+  for (; from < to; from += kLine) __builtin_prefetch(from);
+}
+
 template <typename F>
 struct BytesEntry final : HandlerEntry {
   explicit BytesEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
@@ -205,8 +212,10 @@ struct BytesEntry final : HandlerEntry {
     std::uint64_t count = 0;
     const Header first = header;
     do {
+      const std::byte* const next = at + header.stride();
+      if (header.size() > kLongCopy) prefetch_some(next, limit);
       entry.function(ByteView(at + 8, header.size()));
-      at += header.stride();
+      at = next;
       ++count;
       if (at == limit) break;
       header = Header::load(at);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/copy.hpp"
+#include "route/internal.hpp"
 
 namespace wherry::route {
 namespace {
@@ -33,7 +34,7 @@ Router::Router(std::size_t lanes, std::size_t inputs, std::size_t largest, Rank 
   armed_.reserve(lanes);
 }
 
-void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, bool to_ranks) {
+void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, const std::vector<bool>& ends_at_rank) {
   table_.clear();
   table_.reserve(lane_of_rank.size());
   std::vector<std::size_t> ranks_behind(lanes_.size());
@@ -41,11 +42,13 @@ void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, bool to_r
     table_.push_back(&lanes_[lane]);
     ++ranks_behind[lane];
   }
-  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].direct = to_ranks && ranks_behind[i] == 1;
+  for (std::size_t i = 0; i < lanes_.size(); ++i)
+    lanes_[i].direct = i < ends_at_rank.size() && ends_at_rank[i] && ranks_behind[i] == 1;
 }
 
 bool Router::begin_pack(Lane& lane, Header header) noexcept {
-  if (!lane.direct || header.size() > kMaxPackedBytes || header.size() == 0) return false;
+  if (!lane.direct || header.size() > kMaxPackedBytes || header.size() == 0 || header.handler() < kFirstUserHandler)
+    return false;
   if (lane.unpacked != 0) {
     --lane.unpacked;
     return false;
@@ -149,6 +152,14 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
     std::byte* out = lane.at;
+    const std::size_t step = stride - sizeof(Header);
+    if (lane.pack == header.word && lane.pack_end - out >= static_cast<std::ptrdiff_t>(step)) {
+      copy_message(out, from + sizeof(Header), step);
+      lane.at = out + step;
+      from += stride;
+      ++messages;
+      continue;
+    }
     if (lane.end - out < static_cast<std::ptrdiff_t>(stride)) [[unlikely]] {
       if (stride > largest_) {
         why = Why::kMalformed;
@@ -158,6 +169,13 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
       if (out == nullptr) {
         why = Why::kBlocked;
         break;
+      }
+      if (begin_pack(lane, header)) {
+        copy_message(lane.at, from + sizeof(Header), step);
+        lane.at += step;
+        from += stride;
+        ++messages;
+        continue;
       }
     }
     copy_message(out, from, stride);

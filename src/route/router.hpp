@@ -64,8 +64,8 @@ class Router {
   [[nodiscard]] std::span<Input> inputs() noexcept { return inputs_; }
   /// `words` for bells of every input.
   void set_bells(std::uint64_t* words) noexcept { bells_ = Bells(words); }
-  /// The next hop of each rank, by lane. `to_ranks`: next hops are ranks, not agents.
-  void set_table(const std::vector<std::uint32_t>& lane_of_rank, bool to_ranks = false);
+  /// The next hop of each rank, by lane; and which lanes end at a rank, not at an agent (none given: no lane does).
+  void set_table(const std::vector<std::uint32_t>& lane_of_rank, const std::vector<bool>& ends_at_rank = {});
   [[nodiscard]] detail::LaneFront* const* table() const noexcept { return table_.data(); }
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
   [[nodiscard]] Lane& lane_of(Rank rank) noexcept { return *static_cast<Lane*>(table_[rank]); }

@@ -22,12 +22,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto inbox = aligned(kInbox.bytes()), next = aligned(kInbox.bytes());
   std::memset(inbox.get(), 0, kInbox.bytes());
   std::memset(next.get(), 0, kInbox.bytes());
-  Router router(1, 1, kShape.buffer_bytes, 3);
+  Router router(2, 1, kShape.buffer_bytes, 3);
   router.set_bells(reinterpret_cast<std::uint64_t*>(inbox.get()));
   router.inputs()[0].ring = RingReader(inbox.get() + kInbox.ring_at(0), kShape);
+  // The second lane ends at rank 2, so that messages to it travel packed.
+  const auto end = aligned(kInbox.bytes());
+  std::memset(end.get(), 0, kInbox.bytes());
   connect(router.lanes()[0], kInbox, next.get(), 0);
-  router.set_table({0, 0, 0, 0});
-  RingReader reader(next.get() + kInbox.ring_at(0), kShape);
+  connect(router.lanes()[1], kInbox, end.get(), 0);
+  router.set_table({0, 0, 1, 0}, {false, true});
+  RingReader readers[] = {RingReader(next.get() + kInbox.ring_at(0), kShape),
+                          RingReader(end.get() + kInbox.ring_at(0), kShape)};
 
   // The writer rewrites its memory between rounds: the input is cut into pieces, each laid over the start of it.
   const std::size_t piece = kInbox.bytes() - kInbox.ring_at(0);
@@ -54,14 +59,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       router.flush(Flush::kExplicit);
       // What came out must be whole messages again.
-      const RingReader::Part out = reader.peek();
-      if (out.malformed) __builtin_trap();
-      for (const std::byte* at = out.from; at != out.to;) {
-        const std::size_t stride = Header::load(at).stride();
-        if (stride > static_cast<std::size_t>(out.to - at)) __builtin_trap();
-        at += stride;
+      for (RingReader& reader : readers) {
+        const RingReader::Part out = reader.peek();
+        if (out.malformed) __builtin_trap();
+        for (const std::byte* at = out.from; at != out.to;) {
+          const std::size_t stride = Header::load(at).stride();
+          if (stride > static_cast<std::size_t>(out.to - at)) __builtin_trap();
+          at += stride;
+        }
+        reader.advance(static_cast<std::size_t>(out.to - out.from));
       }
-      reader.advance(static_cast<std::size_t>(out.to - out.from));
     }
   }
   return 0;

@@ -53,7 +53,7 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
     if (Status s = (*post)->expect(input, cards[source], position(topology.hops(source).next, me)); !s)
       return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, source, s.message()));
   }
-  (*post)->router().set_table(hops.lane_of_rank, true);
+  (*post)->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
   if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
   return std::unique_ptr<Wiring>(
       std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), *std::move(post)));

@@ -98,7 +98,7 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
   Lane& lane = router_.lane_of(to);
   std::byte* const at = router_.room(lane, header.stride());
   if (at == nullptr) return StatusCode::kWouldBlock;
-  if (handler >= kFirstUserHandler && router_.begin_pack(lane, header)) {
+  if (router_.begin_pack(lane, header)) {
     std::memcpy(lane.at, message.data(), message.size());
     lane.at += packed_stride(message.size());
     return StatusCode::kOk;

@@ -39,7 +39,7 @@ class ThreadWiring final : public Wiring {
       const auto input = std::ranges::find(sources, place_.rank) - sources.begin();
       connect(router_->lanes()[i], shapes[next], inboxes_[next]->get(), static_cast<std::size_t>(input));
     }
-    router_->set_table(hops.lane_of_rank, true);
+    router_->set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
   }
   [[nodiscard]] std::string transport() const override {
     return place_.topology.ranks() == 1 ? "one rank alone" : "threads of one process";

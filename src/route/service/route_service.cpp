@@ -111,12 +111,14 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     auto post = Post::create(options);
     if (!post) return post.status();
     std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
+    std::vector<bool> ends_at_rank(layout.lanes());
     for (Rank rank = 0; rank < job->topology.ranks(); ++rank) {
       const std::uint32_t node = job->topology.node_of(rank);
       lane_of_rank[rank] =
           node == job->node ? layout.lane_to_rank(job->topology.place_of(rank)) : layout.lane_to_node(node);
+      if (node == job->node) ends_at_rank[lane_of_rank[rank]] = true;
     }
-    (*post)->router().set_table(lane_of_rank);
+    (*post)->router().set_table(lane_of_rank, ends_at_rank);
     job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
   }
   used_ += job->bytes;
