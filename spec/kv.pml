@@ -52,7 +52,7 @@
 
 /* The keeper's configurations, one for each epoch from 1. */
 byte epoch = 1;
-byte members[E + 2], serving[E + 2], leader[E + 2];
+byte members[E + 1], serving[E + 1], leader[E + 1];
 byte failures;
 byte synced_all; /* mask: nodes that told the keeper that they have everything */
 
@@ -68,16 +68,16 @@ byte window[NODES], window_version[NODES]; /* the leader's write in flight */
 byte have_entry, have_lane0, have_lane1; /* what a returning node has fetched */
 
 /* The network: frames sent, by epoch. */
-byte request[E + 2];                        /* mask of writes */
-byte replicate[(E + 2) * (V + 1)];          /* write, by version */
-byte ack[(E + 2) * (V + 1)];                /* mask of followers, by version */
-byte commit[E + 2];                         /* mask of versions */
-byte synced[E + 2];                         /* mask of followers */
-byte entry[(E + 2) * (V + 1)];              /* 1 + write, by version */
-byte done_ok[(E + 2) * (K + 1)];            /* version, by write */
-byte done_refused[(E + 2) * (K + 1)];       /* 1 + version found, by write */
+byte request[E + 1];                        /* mask of writes */
+byte replicate[(E + 1) * (V + 1)];          /* write, by version */
+byte ack[(E + 1) * (V + 1)];                /* mask of followers, by version */
+byte commit[E + 1];                         /* mask of versions */
+byte synced[E + 1];                         /* mask of followers */
+byte entry[(E + 1) * (V + 1)];              /* 1 + write, by version */
+byte done_ok[(E + 1) * (K + 1)];            /* version, by write */
+byte done_refused[(E + 1) * (K + 1)];       /* 1 + version found, by write */
 #ifdef RETURNS
-byte record[(E + 2) * 2 * (K + 1)];         /* lane records: 1 + result, by writer and sequence */
+byte record[(E + 1) * 2 * (K + 1)];         /* lane records: 1 + result, by writer and sequence */
 #endif
 
 /* Clients. */
@@ -280,8 +280,16 @@ inline remember(n_, k_, r_) {
   :: d_step { LEADS(n_) && !HAS(opened, n_) && !HAS(leftover, n_) && ALL_SYNCED(n_) ->             \
       opened = opened | BIT(n_) }                                                                  \
   :: d_step { LEADS(n_) && !HAS(leftover, n_) && entry[EV(at[n_], version[n_])] == 0 &&            \
-              (members[at[n_]] & ~BIT(n_)) != 0 ->                                                 \
+              FETCHED_IN(at[n_]) ->                                                                \
       entry[EV(at[n_], version[n_])] = 1 + value[n_] }
+
+/* Somebody in this epoch asks for the location. */
+#define ASKS(n_, e_) (FOLLOWS(n_) && at[n_] == e_ && (HAS(leftover, n_) || (!HAS(serving[e_], n_) && !HAS(have_entry, n_))))
+#if NODES > 2
+#define FETCHED_IN(e_) (ASKS(0, e_) || ASKS(1, e_) || ASKS(2, e_))
+#else
+#define FETCHED_IN(e_) (ASKS(0, e_) || ASKS(1, e_))
+#endif
 
 inline remember_result(n_, k_, v_) {
   if
@@ -536,6 +544,7 @@ init {
     for (i : 0 .. NODES - 1) { at[i] = 1 };
     opened = BIT(0)
   }
+end: /* wherever: no step has to be taken */
   do
   CLIENT(0, S0)
   CLIENT(1, S1)
@@ -568,6 +577,5 @@ init {
 #ifdef RETURNS
   RETURN(0) RETURN(1)
 #endif
-  :: break /* the end, wherever: no step has to be taken */
   od
 }
