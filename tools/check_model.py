@@ -47,8 +47,7 @@ CONFIGURATIONS = [
     Configuration("give_up", "-DNODES=3 -DE=2 -DS0=2 -DGIVE_UP", 6000),
     Configuration("two_failures", "-DNODES=3 -DE=3 -DFAILURES=2", 6000),
     Configuration("conditional_moves", "-DNODES=3 -DE=3 -DCAS -DMOVES", bitstate=34),
-    Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS", bitstate=34),
-    Configuration("returning_of_three", "-DNODES=3 -DE=4 -DRETURNS", bitstate=34),
+    Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS", 7000),
 ]
 
 
