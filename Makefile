@@ -46,7 +46,7 @@ fuzz-short: build-fuzz
 fuzz: build-fuzz  ## every fuzz target for five minutes
 	tools/fuzz.sh 300
 
-model: setup  ## search the kv protocol's model in every configuration (up to an hour, 6 GB)
+model: setup  ## search the kv protocol's model in every configuration (ten minutes, up to 7 GB)
 	$(PY) tools/check_model.py
 
 spec: setup  ## write what is generated from spec/
