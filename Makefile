@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
+.PHONY: model spec quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -45,6 +45,12 @@ fuzz-short: build-fuzz
 
 fuzz: build-fuzz  ## every fuzz target for five minutes
 	tools/fuzz.sh 300
+
+model: setup  ## search the kv protocol's model in every configuration (ten minutes, up to 7 GB)
+	$(PY) tools/check_model.py
+
+spec: setup  ## write what is generated from spec/
+	$(PY) tools/generate_spec.py
 
 lint: build  ## clang-format, the include rule, ruff, mypy, and clang-tidy (minutes)
 	tools/lint.sh

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format, the include rule, ruff, mypy; and, without --quick, clang-tidy on what changed since it was last clean.
+# clang-format, the include rule, generated files fresh, ruff, mypy; and, without --quick, clang-tidy on what changed since it was last clean.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv/bin
 mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include/*.h' 'bench/*.cpp' 'bench/*.hpp' 'apps/*.cpp' 'apps/*.hpp' 'examples/*.cpp' 'examples/*.c' 'python/*.cpp')
 "$venv/clang-format" --dry-run -Werror "${cpp[@]}"
 "$venv/python" tools/check_includes.py
+"$venv/python" tools/generate_spec.py --check
 "$venv/ruff" format --check python examples tools
 "$venv/ruff" check python examples tools
 "$venv/mypy" python/wherry

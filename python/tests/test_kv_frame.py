@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from wherry import _kv_frame as kv
+from wherry import _kv_registers as registers
+
+# A replicate frame of 5 bytes of value, from node 3 to node 6: src/kv/frame_test.cpp has the same bytes.
+WRITTEN = bytes.fromhex(
+    "020000000006 020000000003 0800"
+    "45 00 0037 0000 4000 40 11 26ae 0a000003 0a000006"
+    "4b56 4b56 0023 0000"
+    "43 95 a1b2 0c0d 01020304 fffefdfc 1122334455667788"
+)
+
+
+def expected() -> kv.Headers:
+    return kv.Headers(
+        kv.Ethernet(0x020000000006, 0x020000000003, kv.ETHERTYPE_IPV4),
+        kv.Ipv4(
+            version_ihl=kv.IP_VERSION_IHL,
+            total_length=kv.MIN_IP_LENGTH + 5,
+            flags_offset=kv.IP_DONT_FRAGMENT,
+            ttl=kv.IP_TTL,
+            protocol=kv.IP_PROTOCOL_UDP,
+            checksum=0x26AE,
+            source=0x0A000003,
+            destination=0x0A000006,
+        ),
+        kv.Udp(kv.UDP_PORT, kv.UDP_PORT, kv.MIN_UDP_LENGTH + 5),
+        kv.Kv(
+            kind=kv.Kind.REPLICATE,
+            node=3,
+            detail=kv.NodeDetail(way=2, place=21).pack()[0],
+            epoch=0xA1B2,
+            client=0x0C0D,
+            request=0x01020304,
+            version=0xFFFEFDFC,
+            key=0x1122334455667788,
+        ),
+    )
+
+
+def test_pack_writes_the_bytes_written_by_hand() -> None:
+    assert expected().pack() == WRITTEN
+
+
+def test_unpack_reads_them() -> None:
+    assert kv.Headers.unpack(WRITTEN) == expected()
+
+
+def test_the_ip_checksum_of_those_bytes_is_right() -> None:
+    words = [int.from_bytes(WRITTEN[i : i + 2], "big") for i in range(14, 34, 2)]
+    assert sum(words) % 0xFFFF == 0
+
+
+def test_random_headers_come_back() -> None:
+    source = random.Random(4)
+    for _ in range(200):
+        data = source.randbytes(64)
+        assert kv.Headers.unpack(data).pack() == data
+        assert kv.WayHeader.unpack(data[:16]).pack() == data[:16]
+
+
+def test_headers_fill_one_beat() -> None:
+    assert kv.Headers.BYTES == kv.HEADER_BYTES == len(kv.Headers().pack()) == 64
+
+
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(kv.Kv)])
+def test_a_field_too_large_is_refused_by_name(name: str) -> None:
+    header = kv.Kv()
+    setattr(header, name, 1 << 64)
+    with pytest.raises(ValueError, match=rf"kv\.{name}: 18446744073709551616 does not fit"):
+        header.pack()
+
+
+def test_a_short_frame_is_refused() -> None:
+    with pytest.raises(ValueError, match="21 bytes, not 22"):
+        kv.Kv.unpack(bytes(21))
+
+
+def crc32c(data: bytes) -> int:
+    """Bit by bit, as its definition has it."""
+    state = 0xFFFFFFFF
+    for byte in data:
+        state ^= byte
+        for _ in range(8):
+            state = state >> 1 ^ (0x82F63B78 if state & 1 else 0)
+    return state ^ 0xFFFFFFFF
+
+
+def test_the_hash_is_the_crc_of_the_keys_bytes() -> None:
+    assert crc32c(b"123456789") == 0xE3069283  # the published check value
+    source = random.Random(5)
+    for key in [0, 1, 2**64 - 1, *(source.getrandbits(64) for _ in range(200))]:
+        assert kv.hash_of(key) == crc32c(key.to_bytes(8, "big"))
+    assert kv.hash_of(0) == 0x8C28B28A
+
+
+def test_five_keys_of_one_bucket_exist() -> None:
+    """Linear in the key: tests can make keys that collide in the whole hash, and so fill a bucket."""
+    kernel: dict[int, int] = {}  # by highest bit of the hash difference: key difference
+    collisions = []
+    for bit in range(64):
+        key, difference = 1 << bit, kv.hash_of(1 << bit) ^ kv.hash_of(0)
+        while difference and (top := difference.bit_length()) in kernel:
+            key ^= kernel[top]
+            difference = kv.hash_of(key) ^ kv.hash_of(0)
+        if difference:
+            kernel[difference.bit_length()] = key
+        else:
+            collisions.append(key)
+    assert len(collisions) == 32
+    assert {kv.hash_of(7 ^ key) for key in collisions} == {kv.hash_of(7)}
+
+
+def test_fields_of_a_register() -> None:
+    state = registers.REGISTERS["state"]
+    assert state.fields["leftovers"].get(0x00012300) == 0x123
+    assert state.fields["leftovers"].put(0x123) == 0x00012300
+    assert registers.REGISTERS["peer_ip"].at(7) == 0x178
+    with pytest.raises(IndexError):
+        registers.REGISTERS["peer_ip"].at(8)

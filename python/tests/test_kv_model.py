@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kv protocol's model: holds as it is, and each fault put into it is found."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+from check_model import CONFIGURATIONS, Configuration, search
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("spin"), reason="spin is not installed: run tools/setup.sh"),
+    pytest.mark.timeout(300),
+]
+
+THREE = "-DNODES=3 -DE=2"
+THRICE = "-DNODES=3 -DE=3 -DFAILURES=2"
+RETURNS = "-DNODES=2 -DE=4 -DRETURNS"
+
+FAULTS = {
+    "ACK_EARLY": THREE,  # the leader answers before its followers have the write
+    "READ_PENDING": THREE,  # a follower shows what is not committed
+    "NO_FENCE": THREE,  # a follower acknowledges a write of an earlier epoch
+    "NO_DEDUP": THREE,  # a duplicate request is executed again
+    "NO_LEASE": THREE,  # a node is removed while it may still answer reads
+    "LANES_LOCAL": THREE,  # only the leader remembers what it executed
+    "NO_REPLAY": THREE,  # a new leader drops writes that may be committed
+    "NO_RECONCILE": THREE,  # a follower keeps what the new leader does not have
+    "ROLLBACK_KEEPS_RECORD": THRICE,  # a rolled back write still counts as executed
+    "OLD_REPLY": THREE + " -DCAS",  # a client believes a refusal of an earlier epoch
+    "REFUSAL_NOT_RECORDED": THREE + " -DCAS",  # a refused request may succeed when it arrives again
+    "SERVE_EARLY": RETURNS,  # a returning node serves before it has everything
+    "SYNC_NO_LANES": RETURNS,  # a returning node does not fetch the lane records
+}
+
+# Situations that the searches above must come through, lest they hold for want of them.
+SITUATIONS = {
+    "COMMIT_IN_LAST_EPOCH": THRICE,
+    "RETRY_AFTER_FAILOVER": THREE,
+    "ROLLBACK": THREE,
+}
+
+
+@pytest.mark.parametrize("configuration", [c for c in CONFIGURATIONS if c.quick], ids=lambda c: c.name)
+def test_the_protocol_holds(configuration: Configuration) -> None:
+    outcome = search(configuration)
+    assert outcome.violated == ""
+    assert outcome.complete
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(fault: str) -> None:
+    assert search(Configuration(fault, f"{FAULTS[fault]} -DBUG_{fault}")).violated
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_situation_is_reached(situation: str) -> None:
+    assert search(Configuration(situation, f"{SITUATIONS[situation]} -DREACH_{situation}")).violated

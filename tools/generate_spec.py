@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what is generated from spec/*.toml; with --check only says whether it is there and fresh.
+
+The results are committed, so that nobody needs this program to build or to read them.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import spec_cpp
+import spec_markdown
+import spec_python
+import spec_sv
+from spec_model import SpecError, read_frame, read_registers
+
+ROOT = Path(__file__).resolve().parent.parent
+FRAME = "spec/kv_frame.toml"
+REGISTERS = "spec/kv_registers.toml"
+
+
+def formatted(path: str, text: str) -> str:
+    """As the house formats such a file."""
+    tools = Path(sys.executable).parent
+    command = {
+        ".hpp": [str(tools / "clang-format"), f"--assume-filename={ROOT / path}"],
+        ".py": [str(tools / "ruff"), "format", f"--config={ROOT / 'pyproject.toml'}", "--stdin-filename", path, "-"],
+    }.get(Path(path).suffix)
+    if not command:
+        return text
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def generated() -> dict[str, str]:
+    """Every generated file, by its path."""
+    frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
+    files = {
+        "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
+        "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
+        "hdl/kv/generated/kv_frame_pkg.sv": spec_sv.frame_package(frame, FRAME),
+        "hdl/kv/generated/kv_registers_pkg.sv": spec_sv.registers_package(registers, REGISTERS),
+        "python/wherry/_kv_frame.py": spec_python.frame_module(frame, FRAME),
+        "python/wherry/_kv_registers.py": spec_python.registers_module(registers, REGISTERS),
+        "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
+        "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
+    }
+    return {path: formatted(path, text) for path, text in files.items()}
+
+
+def main(arguments: list[str]) -> int:
+    """0, or 1 with a line for each stale file."""
+    try:
+        files = generated()
+    except SpecError as error:
+        print(f"spec: {error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"spec: {error.cmd[0]}: {error.stderr}", file=sys.stderr)
+        return 1
+    stale = [path for path, text in files.items() if not (ROOT / path).exists() or (ROOT / path).read_text() != text]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path} is not what spec/ says: run .venv/bin/python tools/generate_spec.py", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(files[path])
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What spec/*.toml says, read and checked: everything that is generated comes from these objects."""
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+class SpecError(Exception):
+    """The specification contradicts itself; the message names the place."""
+
+
+@dataclass
+class Field:
+    """A field of a struct, `offset` bits after its first (most significant) one."""
+
+    name: str
+    bits: int
+    doc: str
+    offset: int = 0
+
+    @property
+    def first_byte(self) -> int:
+        """The first byte that holds some of it."""
+        return self.offset // 8
+
+    @property
+    def spanned_bytes(self) -> int:
+        """How many bytes hold some of it."""
+        return (self.offset + self.bits - 1) // 8 - self.first_byte + 1
+
+    @property
+    def shift(self) -> int:
+        """Bits below it in the big-endian number of those bytes."""
+        return 8 * (self.first_byte + self.spanned_bytes) - self.offset - self.bits
+
+
+@dataclass
+class Struct:
+    """Fields without gaps, most significant bit first."""
+
+    name: str
+    doc: str
+    fields: list[Field]
+
+    @property
+    def bits(self) -> int:
+        """All of it."""
+        return sum(f.bits for f in self.fields)
+
+
+@dataclass
+class Enum:
+    """Named values of a field."""
+
+    name: str
+    bits: int
+    doc: str
+    values: list[tuple[str, int, str]]
+
+
+@dataclass
+class Frame:
+    """spec/kv_frame.toml."""
+
+    title: str
+    doc: str
+    constants: dict[str, tuple[int, str]]
+    polynomial: int
+    hash_doc: str
+    structs: dict[str, Struct]
+    enums: list[Enum]
+
+
+@dataclass
+class RegisterField:
+    """Bits of a register."""
+
+    name: str
+    low: int
+    bits: int
+    doc: str
+
+
+@dataclass
+class Register:
+    """A register, or an array of `count`."""
+
+    name: str
+    offset: int
+    access: str
+    reset: int
+    doc: str
+    count: int = 1
+    stride: int = 4
+    staged: bool = False
+    fields: list[RegisterField] = field(default_factory=list)
+
+
+@dataclass
+class RegisterMap:
+    """spec/kv_registers.toml."""
+
+    title: str
+    doc: str
+    bytes: int
+    registers: list[Register]
+
+
+RESERVED = {"sequence", "property", "type", "class", "bit", "byte", "struct", "union", "delete", "new", "return", "in"}
+HEADERS = ("ethernet", "ipv4", "udp", "kv")  # in the order of the wire
+
+
+def _struct(raw: dict[str, Any]) -> Struct:
+    struct = Struct(raw["name"], raw["doc"], [Field(**f) for f in raw["fields"]])
+    at = 0
+    for f in struct.fields:
+        f.offset, at = at, at + f.bits
+        if f.name in RESERVED:
+            raise SpecError(f"{struct.name}.{f.name}: the name is a keyword in one of the languages")
+        if f.bits > 64 or f.spanned_bytes > 8:
+            raise SpecError(f"{struct.name}.{f.name}: {f.bits} bits over {f.spanned_bytes} bytes; at most 64 over 8")
+    if at % 8:
+        raise SpecError(f"{struct.name}: {at} bits are not whole bytes")
+    return struct
+
+
+def _enum(raw: dict[str, Any]) -> Enum:
+    values = [(v["name"], v["value"], v["doc"]) for v in raw["values"]]
+    enum = Enum(raw["name"], raw["bits"], raw["doc"], values)
+    if len({v for _, v, _ in values}) != len(values) or len({n for n, _, _ in values}) != len(values):
+        raise SpecError(f"{enum.name}: two values share a name or a number")
+    if any(v >> enum.bits for _, v, _ in values):
+        raise SpecError(f"{enum.name}: a value does not fit {enum.bits} bits")
+    return enum
+
+
+def read_frame(path: Path) -> Frame:
+    """Reads the frame; its headers must fill header_bytes."""
+    raw = tomllib.loads(path.read_text())
+    frame = Frame(
+        raw["title"],
+        raw["doc"],
+        {name: (c["value"], c["doc"]) for name, c in raw["constants"].items()},
+        raw["hash"]["polynomial"],
+        raw["hash"]["doc"],
+        {s["name"]: _struct(s) for s in raw["struct"]},
+        [_enum(e) for e in raw["enum"]],
+    )
+    total = sum(frame.structs[name].bits for name in HEADERS) // 8
+    if total != frame.constants["header_bytes"][0]:
+        raise SpecError(f"the headers are {total} bytes, header_bytes says {frame.constants['header_bytes'][0]}")
+    for small in ("reply_detail", "node_detail"):
+        if frame.structs[small].bits != 8:
+            raise SpecError(f"{small}: {frame.structs[small].bits} bits; the field has 8")
+    return frame
+
+
+def read_registers(path: Path) -> RegisterMap:
+    """Reads the registers; no two share a word, and their fields neither a bit."""
+    raw = tomllib.loads(path.read_text())
+    registers = []
+    for entry in raw["register"]:
+        fields = [RegisterField(**f) for f in entry.pop("fields", [])]
+        registers.append(Register(**entry, fields=fields))
+    taken: dict[int, str] = {}
+    for r in registers:
+        if r.access not in {"ro", "rw", "wo"}:
+            raise SpecError(f"{r.name}: access {r.access!r} is none of ro, rw, wo")
+        for at in (r.offset + i * r.stride for i in range(r.count)):
+            if at % 4 or at + 4 > raw["bytes"]:
+                raise SpecError(f"{r.name}: {at:#x} is not a word of the {raw['bytes']} bytes")
+            if at in taken:
+                raise SpecError(f"{r.name} and {taken[at]} share {at:#x}")
+            taken[at] = r.name
+        used = 0
+        for f in r.fields:
+            mask = ((1 << f.bits) - 1) << f.low
+            if mask & used or mask >> 32:
+                raise SpecError(f"{r.name}.{f.name}: its bits are taken or above 31")
+            used |= mask
+    return RegisterMap(raw["title"], raw["doc"], raw["bytes"], registers)
+
+
+def crc_masks(polynomial: int) -> tuple[list[int], int]:
+    """The hash as masks and flip: bit i is the parity of key & masks[i], inverted where flip has bit i."""
+
+    def crc(key: int) -> int:
+        state = 0xFFFFFFFF
+        for byte in key.to_bytes(8, "big"):
+            state ^= byte
+            for _ in range(8):
+                state = (state >> 1) ^ (polynomial if state & 1 else 0)
+        return state ^ 0xFFFFFFFF
+
+    flip = crc(0)
+    columns = [crc(1 << bit) ^ flip for bit in range(64)]
+    return [sum(((columns[bit] >> i) & 1) << bit for bit in range(64)) for i in range(32)], flip
+
+
+def camel(name: str) -> str:
+    """max_value_bytes: MaxValueBytes."""
+    return "".join(part.capitalize() for part in name.split("_"))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SystemVerilog packages of spec/*.toml: packed structs, enums, localparams."""
+
+from spec_cpp import NOTICE
+from spec_model import HEADERS, Enum, Frame, RegisterMap, Struct, camel, crc_masks
+
+LINT_OFF = """  // A package is for many modules, none of which uses all of it.
+  /* verilator lint_off UNUSEDPARAM */
+"""
+LINT_ON = "  /* verilator lint_on UNUSEDPARAM */\n"
+
+
+def _struct(s: Struct) -> str:
+    width = max(len(f"logic [{f.bits - 1}:0]") for f in s.fields)
+    rows = []
+    for f in s.fields:
+        kind = f"logic [{f.bits - 1}:0]" if f.bits > 1 else "logic"
+        rows.append(f"    {kind.ljust(width)} {f.name};{'  // ' + f.doc if f.doc else ''}")
+    return f"  /// {s.doc}\n  typedef struct packed {{\n" + "\n".join(rows) + f"\n  }} {s.name}_t;\n"
+
+
+def _enum(e: Enum) -> str:
+    rows = []
+    for i, (name, value, doc) in enumerate(e.values):
+        comma = "," if i + 1 < len(e.values) else ""
+        rows.append(f"    {camel(e.name)}{camel(name)} = {e.bits}'d{value}{comma}{'  // ' + doc if doc else ''}")
+    return f"  /// {e.doc}\n  typedef enum logic [{e.bits - 1}:0] {{\n" + "\n".join(rows) + f"\n  }} {e.name}_e;\n"
+
+
+def frame_package(frame: Frame, source: str) -> str:
+    """hdl/kv/generated/kv_frame_pkg.sv."""
+    constants = "\n".join(
+        f"  localparam int unsigned {camel(n)} = {v};{'  // ' + doc if doc else ''}"
+        for n, (v, doc) in frame.constants.items()
+    )
+    enums = "\n".join(_enum(e) for e in frame.enums)
+    structs = "\n".join(_struct(s) for s in frame.structs.values())
+    members = "\n".join(f"    {n}_t {n};" for n in HEADERS)
+    masks, flip = crc_masks(frame.polynomial)
+    rows = ",\n".join(f"    64'h{mask:016x}" for mask in reversed(masks))
+    return f"""{NOTICE.format(source=source)}//
+// {frame.doc}
+package kv_frame_pkg;
+
+{LINT_OFF}
+{constants}
+
+{enums}
+{structs}
+  /// All headers of a frame. The first byte on the wire is the most significant one here, and tdata[7:0] of the beat:
+  /// to_headers and to_beat turn the bytes round.
+  typedef struct packed {{
+{members}
+  }} headers_t;
+
+  function automatic logic [511:0] reversed_bytes(logic [511:0] beat);
+    for (int unsigned i = 0; i < 64; i++) reversed_bytes[8*i+:8] = beat[8*(63-i)+:8];
+  endfunction
+  function automatic headers_t to_headers(logic [511:0] beat);
+    return headers_t'(reversed_bytes(beat));
+  endfunction
+  function automatic logic [511:0] to_beat(headers_t headers);
+    return reversed_bytes(headers);
+  endfunction
+
+  /// Bit i of the hash is the parity of key & HashMask[i], inverted where HashFlip has bit i.
+  localparam logic [31:0][63:0] HashMask = {{
+{rows}
+  }};
+  localparam logic [31:0] HashFlip = 32'h{flip:08x};
+
+  /// {frame.hash_doc}.
+  function automatic logic [31:0] hash_of(logic [63:0] key);
+    for (int unsigned i = 0; i < 32; i++) hash_of[i] = ^(key & HashMask[i]) ^ HashFlip[i];
+  endfunction
+  /* verilator lint_off UNUSEDSIGNAL */  // these two take some bits of the hash
+  function automatic logic [7:0] slot_of(logic [31:0] hash);
+    return hash[7:0];
+  endfunction
+  /// Where a new key goes if that way is free, and where a read looks first.
+  function automatic logic [1:0] first_way_of(logic [31:0] hash);
+    return hash[31:30];
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+{LINT_ON}
+endpackage
+"""
+
+
+def registers_package(registers: RegisterMap, source: str) -> str:
+    """hdl/kv/generated/kv_registers_pkg.sv."""
+    lines = []
+    for r in registers.registers:
+        name = camel(r.name)
+        lines.append(f"  /// {r.access}{', staged' if r.staged else ''}{': ' + r.doc if r.doc else ''}")
+        lines.append(f"  localparam logic [11:0] {name}Offset = 12'h{r.offset:03x};")
+        if r.count > 1:
+            lines.append(f"  localparam int unsigned {name}Count = {r.count};")
+            lines.append(f"  localparam int unsigned {name}Stride = {r.stride};")
+        lines.append(f"  localparam logic [31:0] {name}Reset = 32'h{r.reset:08x};")
+        for f in r.fields:
+            note = f"  // {f.doc}" if f.doc else ""
+            lines.append(f"  localparam int unsigned {name}{camel(f.name)}Low = {f.low};{note}")
+            lines.append(f"  localparam int unsigned {name}{camel(f.name)}Bits = {f.bits};")
+    body = "\n".join(lines)
+    return f"""{NOTICE.format(source=source)}//
+// {registers.doc}
+package kv_registers_pkg;
+
+{LINT_OFF}
+  localparam int unsigned Bytes = {registers.bytes};
+
+{body}
+
+{LINT_ON}
+endpackage
+"""
