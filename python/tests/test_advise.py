@@ -61,7 +61,9 @@ def test_program_gets_advice(jobs: Jobs, tmp_path: Path, placement: str) -> None
     assert advice["program"] == [app, "--updates", "1e6"]
     assert (advice["placement"], advice["nodes"], advice["ranks"]) == (placement, 2, 2)
     assert advice["messages"] == 1_000_000
-    assert 16_000_000 <= advice["routed_bytes"] < 16_010_000, "8 bytes and a header each, and the library's few"
+    # 8 bytes and a header each, which messages straight to a rank may share; and the library's few.
+    least = 8_000_000 if placement == "inline" else 16_000_000
+    assert least <= advice["routed_bytes"] < 16_010_000
     assert advice["ratio"] == pytest.approx(advice["memory_bytes"] / advice["routed_bytes"])
     assert advice["estimated"] == (advice["cache_misses"] is None)
     if advice["cache_misses"] is not None:
@@ -112,7 +114,8 @@ def test_kernel_touches_what_it_is_told_to() -> None:
     assert [point["touches"] for point in found["points"]] == [0, 0.25, 3, 0]
     for point in found["points"]:
         assert point["touched"] == pytest.approx(point["touches"] * point["messages"], abs=4)
-        assert point["bytes"] == pytest.approx((point["message_bytes"] + 8) * point["messages"], rel=0.01, abs=2000)
+        least = point["message_bytes"] * point["messages"]  # messages straight to a rank may share headers
+        assert least <= point["bytes"] <= least + 8 * point["messages"] + 2000
         assert point["seconds"] > 0
 
 

@@ -83,7 +83,9 @@ class Calibration:
 
 # From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, 2026-11-22:
 # 0.57 [0.15, 0.69] and 2.9 [2.9, 3.5] (least and most of five rounds); a line takes 17 ns. That command gives another
-# machine's, `--thresholds FILE` uses them. What the kernel is and where it crosses what: docs/route-advise.md.
+# machine's, `--thresholds FILE` uses them. Measured before messages straight to a rank shared headers: that made
+# communication inline cheaper, and left the bytes of shared and host, which the thresholds come from, as they were.
+# What the kernel is and where it crosses what: docs/route-advise.md.
 COMMUNICATION_BELOW = 0.6
 HOST_ABOVE = 3.0
 LINE_NS = 17.0

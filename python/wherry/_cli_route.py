@@ -180,7 +180,7 @@ def _show_advice(advice: Advice, console: Console) -> None:
 
 
 def _show_calibration(calibration: Calibration, console: Console) -> None:
-    table = Table(box=None, title="Two ranks on two cores, ns for a message of 16 bytes", title_justify="left")
+    table = Table(box=None, title="Two ranks on two cores, ns for a message of 8 bytes", title_justify="left")
     for name in ("ratio", "counted", "inline", "shared", "host", "host over shared"):
         table.add_column(name, justify="right")
     for point in calibration.curve:

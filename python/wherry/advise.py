@@ -238,7 +238,7 @@ def _kernel_says(ratio: float, calibration: Calibration) -> list[str]:
         return []
     return [
         f"On two cores, the calibration's kernel of ratio {point.ratio:.2g} took {point.inline_ns:.3g} ns for a "
-        f"message of 16 bytes inline, {point.host_ns:.3g} with host and {point.shared_ns:.3g} with shared: host over "
+        f"message of 8 bytes inline, {point.host_ns:.3g} with host and {point.shared_ns:.3g} with shared: host over "
         f"shared {point.speedup:.2f} [{point.speedup_min:.2f}, {point.speedup_max:.2f}]."
     ]
 
