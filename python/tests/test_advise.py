@@ -14,7 +14,7 @@ import pytest
 from apps import program
 from jobs import Jobs, built
 
-from wherry import _calibration, _paths, advise
+from wherry import _calibration, _paths, advise, cli
 from wherry._calibration import DEFAULT, Calibration, Cost, Point
 from wherry.advise import Category, RankFile
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
@@ -273,3 +273,15 @@ def test_calibration_that_is_none_is_refused(tmp_path: Path, change: dict[str, A
 def test_calibration_takes_two_cores() -> None:
     with pytest.raises(InvalidArgument, match="two cores"):
         _calibration.measure([0])
+
+
+def test_calibrate_shows_and_writes_what_it_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    measured = _calibration.evaluate(made_up_rounds(), 64, 1 << 26)
+    monkeypatch.setattr(_calibration, "measure", lambda _cores: measured)
+    assert cli.main(["advise", "--calibrate", "--json", str(tmp_path / "here.json")]) == 0
+    said = capsys.readouterr().out
+    assert "2.00 [2.00, 2.00]" in said
+    assert f"{'host_above':20} 4.05 [4.05, 4.05]" in said
+    assert _calibration.load(tmp_path / "here.json").curve == measured.curve
