@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/event_counter.hpp"
 #include "huge.hpp"
-#include "route/client/statistics_file.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::bench {
@@ -123,7 +123,7 @@ class Kernel {
   double touches_ = 0, credit_ = 0;
   std::uint64_t touched_ = 0, found_ = 0;
   bool counted_ = false;
-  route::EventCounter misses_ = route::EventCounter::cache_misses();
+  EventCounter misses_ = EventCounter::cache_misses();
   const route::Handler<std::uint64_t> small_;
   const route::Handler<Large> large_;
 };

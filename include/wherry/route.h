@@ -8,9 +8,12 @@
 //   wherry_route* route;
 //   uint32_t handler;
 //   if (wherry_route_start(NULL, &route, &why) != WHERRY_OK) { puts(why.message); ... }
-//   wherry_route_on_bytes(route, add, table, &handler, &why);     // the same handlers, in the same order, on every
-//   rank wherry_route_send(route, owner, handler, &index, sizeof index, &why); wherry_route_quiesce(route,
-//   WHERRY_FOREVER, &why);            // every message sent anywhere has been handled wherry_route_close(route, &why);
+//   // the same handlers, in the same order, on every rank
+//   wherry_route_on_bytes(route, add, table, &handler, &why);
+//   wherry_route_send(route, owner, handler, &index, sizeof index, &why);
+//   // returns when every message sent anywhere has been handled
+//   wherry_route_quiesce(route, WHERRY_FOREVER, &why);
+//   wherry_route_close(route, &why);
 //
 // Threads: one at a time. Handlers run in it, inside poll, send and the collective calls. They may send, but call
 // nothing else of here, and must return (no exception, no longjmp).

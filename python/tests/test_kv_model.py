@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,10 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from check_model import CONFIGURATIONS, Configuration, search
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("spin"), reason="spin is not installed: run tools/setup.sh"),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.timeout(300)
 
 THREE = "-DNODES=3 -DE=2"
 THRICE = "-DNODES=3 -DE=3 -DFAILURES=2"

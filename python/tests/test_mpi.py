@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ while [[ $1 == --* ]]; do
   esac
   shift
 done
-[[ -z ${mpi:-} ]] || exec "$MPIEXEC" -n "$tasks" "$@"
+[[ -z ${mpi:-} ]] || exec "$MPIEXEC" -outfile-pattern "$OUTPUT/%r" -n "$tasks" "$@"
 [[ $tasks == 1 ]] || exit 1
 exec "$@"
 """
@@ -42,17 +43,26 @@ def segments() -> Iterator[None]:
 
 
 def mpiexec(ranks: int, *actions: str, timeout: float = 40, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Its stdout: what the ranks printed, one rank after the other (mpiexec itself mixes them within lines)."""
     assert MPIEXEC.exists(), f"no {MPIEXEC}: run tools/setup.sh"
     built("libwherry_mpi.so")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")} | variables
-    return subprocess.run(
-        [str(MPIEXEC), "-n", str(ranks), built("bootstrap_rank"), *actions],
-        env=environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=timeout,
-    )
+    with tempfile.TemporaryDirectory() as output:
+        pattern = ["-outfile-pattern", f"{output}/%r"]
+        done = subprocess.run(
+            [str(MPIEXEC), *pattern, "-n", str(ranks), built("bootstrap_rank"), *actions],
+            env=environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=timeout,
+        )
+        done.stdout += printed(Path(output))
+    return done
+
+
+def printed(output: Path) -> str:
+    return "".join(file.read_text() for file in sorted(output.iterdir()))
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -102,6 +112,8 @@ def test_rank_that_dies_ends_the_others(how: str) -> None:
 def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
     (tmp_path / "srun").write_text(SRUN)
     (tmp_path / "srun").chmod(0o755)
+    output = tmp_path / "output"
+    output.mkdir()
     job = f"test-{os.getpid()}"
     directory = Path(f"/tmp/wherry-{job}")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
@@ -111,6 +123,7 @@ def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
         "SLURM_NNODES": "1",
         "SLURM_NTASKS_PER_NODE": "3",
         "WHERRY_PLACEMENT": placement,
+        "OUTPUT": str(output),
     }
     done = subprocess.run(
         ["bash", str(JOB_SCRIPT), built("bootstrap_rank"), "exchange", "environment"],
@@ -122,9 +135,10 @@ def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     ranks = 2 if placement == "host" else 3
-    assert len(re.findall(rf"^rank \d of {ranks} node 0", done.stdout, re.MULTILINE)) == ranks
-    assert done.stdout.count(f"WHERRY_PLACEMENT={placement}") == ranks
-    assert done.stdout.count(f"WHERRY_AGENT={directory}/agent.json") == (ranks if placement == "host" else 0)
+    lines = printed(output)
+    assert len(re.findall(rf"^rank \d of {ranks} node 0", lines, re.MULTILINE)) == ranks
+    assert lines.count(f"WHERRY_PLACEMENT={placement}") == ranks
+    assert lines.count(f"WHERRY_AGENT={directory}/agent.json") == (ranks if placement == "host" else 0)
     assert not directory.exists()
 
 

@@ -170,20 +170,26 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveBench:
-    """One run of `wherry bench move`."""
+class Run:
+    """What one run of any benchmark says of itself, and its claims."""
 
     schema: int
-    name: Literal["move"]
     when: str
     wherry: str
     machine: Machine
     versions: dict[str, str]
     pinning: dict[str, int]
-    transports: str
-    one_sided: Literal["one_sided", "emulated"]
     repetitions: int
     bars: dict[str, Bar]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBench(Run):
+    """One run of `wherry bench move`."""
+
+    name: Literal["move"]
+    transports: str
+    one_sided: Literal["one_sided", "emulated"]
     results: Results
 
 
@@ -361,18 +367,10 @@ class RouteResults:
 
 
 @dataclass(frozen=True, slots=True)
-class RouteBench:
+class RouteBench(Run):
     """One run of `wherry bench route`."""
 
-    schema: int
     name: Literal["route"]
-    when: str
-    wherry: str
-    machine: Machine
-    versions: dict[str, str]
-    pinning: dict[str, int]
-    repetitions: int
-    bars: dict[str, Bar]
     results: RouteResults
 
 

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "wherry/route_message.hpp"
+
 namespace wherry::route {
 
 enum Internal : std::uint32_t {
@@ -12,8 +14,9 @@ enum Internal : std::uint32_t {
   kVerdictHandler,
   kReplyHandler,
   kAbortHandler,  ///< text: why the job is over
-  // kPackHandler is 6: wherry/route_message.hpp
   kFirstUserHandler = 16
 };
+static_assert(kAbortHandler < kPackHandler &&
+              kPackHandler < kFirstUserHandler);  // that one stands in the public header
 
 }  // namespace wherry::route

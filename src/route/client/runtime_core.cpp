@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/copy.hpp"
 #include "base/cpu.hpp"
 
 namespace wherry::route::detail {
@@ -104,7 +105,11 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
     return StatusCode::kOk;
   }
   header.store(at);
-  if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
+  if (message.size() > kLongCopy) {
+    copy_to_other_core(at + 8, message.data(), message.size());
+  } else if (!message.empty()) {
+    std::memcpy(at + 8, message.data(), message.size());
+  }
   lane.at += header.stride();
   return StatusCode::kOk;
 }

@@ -5,41 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "base/event_counter.hpp"
 #include "route/client/wiring.hpp"
 
 namespace wherry::route {
-
-/// Counts an event of the kernel's (perf_event_open(2)) in user mode, in the calling thread and in threads and
-/// processes that it starts later.
-class EventCounter {
- public:
-  /// Last-level cache misses, as far as the kernel knows a counter for them: PERF_COUNT_HW_CACHE_MISSES.
-  static EventCounter cache_misses();
-  /// `type` and `config` as in perf_event_attr. Counts from now on, or not at all: see missing().
-  EventCounter(std::uint32_t type, std::uint64_t config);
-  EventCounter(EventCounter&& other) noexcept;
-  EventCounter& operator=(EventCounter&&) = delete;
-  EventCounter(const EventCounter&) = delete;
-  EventCounter& operator=(const EventCounter&) = delete;
-  ~EventCounter();
-
-  /// Events so far; nullopt: see missing(). When events took turns on the hardware, scaled up to the whole time.
-  [[nodiscard]] std::optional<std::uint64_t> read();
-  /// Why there is no count; empty: there is one.
-  [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
-
- private:
-  int fd_ = -1;
-  std::string missing_;
-};
-
-/// `count` of an event that was counted for `running` of the `enabled` nanoseconds; nullopt: it never was.
-std::optional<std::uint64_t> scaled(std::uint64_t count, std::uint64_t enabled, std::uint64_t running) noexcept;
-/// What perf_event_open's `error` means, and what to do about it; `paranoid`: kernel.perf_event_paranoid, if known.
-std::string why_not_counted(int error, std::optional<int> paranoid);
 
 class StatisticsFile {
  public:
