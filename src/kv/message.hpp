@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes between nodes and clients, apart from how it travels: docs/kv-protocol.md, section 3.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "kv/generated/frame.hpp"
+
+namespace wherry::kv {
+
+/// Time as the hardware counts it: cycles of 250 MHz, 4 ns each, from an origin of the node's own.
+using Cycles = std::uint64_t;
+inline constexpr std::uint64_t kCycleNs = 4;
+
+/// Where a node or a client is. Sockets leave `mac` at 0.
+struct Endpoint {
+  std::uint64_t mac = 0;
+  std::uint32_t ip = 0;  ///< host byte order
+  std::uint16_t port = 0;
+  friend constexpr bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+
+/// A frame without its addresses. The value is borrowed for the duration of the call that it is given to.
+struct Message {
+  Kv header;
+  ByteView value;
+};
+
+/// Takes what a node or a client core sends. Called from within the calls to that core, on their thread; it must not
+/// call back into the core.
+class Output {
+ public:
+  virtual void send(const Endpoint& to, const Message& message) = 0;
+
+ protected:
+  Output() = default;
+  Output(const Output&) = default;
+  Output& operator=(const Output&) = default;
+  ~Output() = default;
+};
+
+/// The registers of docs/kv-registers.md, of whatever keeps them: a node in software, a simulated core, a card.
+/// Offsets are multiples of 4 below registers::kBytes. One thread at a time.
+class RegisterIo {
+ public:
+  virtual std::uint32_t read(std::uint32_t offset) = 0;
+  virtual void write(std::uint32_t offset, std::uint32_t value) = 0;
+
+ protected:
+  RegisterIo() = default;
+  RegisterIo(const RegisterIo&) = default;
+  RegisterIo& operator=(const RegisterIo&) = default;
+  ~RegisterIo() = default;
+};
+
+}  // namespace wherry::kv
