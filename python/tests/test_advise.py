@@ -144,8 +144,8 @@ def test_ratio_is_misses_times_line_over_routed_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "category"),
-    [(0.0, Category.communication), (0.59, Category.communication), (0.6, Category.balanced), (3.0, Category.balanced),
-     (3.01, Category.host), (72.0, Category.host)],
+    [(0.0, Category.communication), (0.19, Category.communication), (0.2, Category.balanced), (1.35, Category.balanced),
+     (1.36, Category.host), (72.0, Category.host)],
 )  # fmt: skip
 def test_categories(ratio: float, category: Category) -> None:
     assert advise.categorise(ratio, DEFAULT) is category

@@ -81,16 +81,15 @@ class Calibration:
         path.write_text(json.dumps({"schema": 1, "name": "advise-calibration"} | asdict(self), indent=2) + "\n")
 
 
-# From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, 2026-11-22:
-# 0.57 [0.15, 0.69] and 2.9 [2.9, 3.5] (least and most of five rounds); a line takes 17 ns. That command gives another
-# machine's, `--thresholds FILE` uses them. Measured before messages straight to a rank shared headers: that made
-# communication inline cheaper, and left the bytes of shared and host, which the thresholds come from, as they were.
-# What the kernel is and where it crosses what: docs/route-advise.md.
-COMMUNICATION_BELOW = 0.6
-HOST_ABOVE = 3.0
-LINE_NS = 17.0
-INLINE_COST = Cost(message_ns=9.0, byte_ns=0.10)
-AGENT_COST = Cost(message_ns=14.0, byte_ns=0.14)
+# From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, nothing else
+# running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. That
+# command gives another machine's, `--thresholds FILE` uses them. What the kernel is and where it crosses what:
+# docs/route-advise.md.
+COMMUNICATION_BELOW = 0.2
+HOST_ABOVE = 1.35
+LINE_NS = 31.0
+INLINE_COST = Cost(message_ns=10.0, byte_ns=0.10)
+AGENT_COST = Cost(message_ns=17.0, byte_ns=0.085)
 DEFAULT = Calibration(
     COMMUNICATION_BELOW,
     HOST_ABOVE,
