@@ -152,7 +152,7 @@ def test_categories(ratio: float, category: Category) -> None:
 
 
 def test_advice_follows_the_category() -> None:
-    few, some, many = (advise.conclude(["p"], [rank(cache_misses=n)], DEFAULT).what_to_do[0] for n in (10, 500, 9000))
+    few, some, many = (advise.conclude(["p"], [rank(cache_misses=n)], DEFAULT).what_to_do[0] for n in (10, 200, 9000))
     assert few.startswith("Keep routing inline")
     assert "host lets them overlap" in some
     assert many.startswith("Local work dominates")
