@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// An AXI4-Lite subordinate for registers: one access at a time, in the simplest form.
+///
+/// Behaviour: write_o or read_o, never both, with address_o (of a whole word: its two lowest bits are 0) stays up until the
+/// user says done_i; in that cycle the access happens, with read_data_i, and error_i where there is no such register (SLVERR).
+/// Registers that answer at once tie done_i to 1. Address and data of a write may come in any order and far apart. Reads and
+/// writes take turns when both wait. Cuts every path between the bus and the user.
+/// Latency: with done_i at 1, from address (and data) to response 2 cycles; an access every 3 cycles at best.
+/// Reset: forgets what was under way.
+/// Requirements: write_strobe_o is the user's to obey; done_i comes in the end.
+module axi_lite_registers #(
+    /// Bits of a byte address; at least 3.
+    parameter int unsigned AddressWidth = 12
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire  [AddressWidth-1:0] s_axil_awaddr,
+    input  wire                     s_axil_awvalid,
+    output logic                    s_axil_awready,
+    input  wire  [            31:0] s_axil_wdata,
+    input  wire  [             3:0] s_axil_wstrb,
+    input  wire                     s_axil_wvalid,
+    output logic                    s_axil_wready,
+    output logic [             1:0] s_axil_bresp,
+    output logic                    s_axil_bvalid,
+    input  wire                     s_axil_bready,
+    input  wire  [AddressWidth-1:0] s_axil_araddr,
+    input  wire                     s_axil_arvalid,
+    output logic                    s_axil_arready,
+    output logic [            31:0] s_axil_rdata,
+    output logic [             1:0] s_axil_rresp,
+    output logic                    s_axil_rvalid,
+    input  wire                     s_axil_rready,
+
+    output logic                    write_o,
+    output logic                    read_o,
+    output logic [AddressWidth-1:0] address_o,
+    output logic [            31:0] write_data_o,
+    output logic [             3:0] write_strobe_o,
+    input  wire                     done_i,
+    input  wire  [            31:0] read_data_i,
+    input  wire                     error_i
+);
+
+  if (AddressWidth < 3) begin : gen_check_address_width
+    $fatal(1, "AddressWidth must be at least 3 in %m");
+  end
+
+  // What came in and was not yet carried out.
+  logic aw_valid_q, w_valid_q, ar_valid_q;
+  logic [AddressWidth-3:0] aw_q, ar_q;
+  logic [31:0] data_q;
+  logic [3:0] strobe_q;
+  // Responses, and the access under way.
+  logic b_valid_q, r_valid_q, error_q, read_error_q;
+  logic [31:0] read_data_q;
+  logic write_q, read_q, read_next_q;
+
+  logic may_write, may_read;
+  assign may_write = aw_valid_q && w_valid_q && !b_valid_q;
+  assign may_read  = ar_valid_q && !r_valid_q;
+
+  assign s_axil_awready = !aw_valid_q;
+  assign s_axil_wready  = !w_valid_q;
+  assign s_axil_arready = !ar_valid_q;
+  assign s_axil_bvalid  = b_valid_q;
+  assign s_axil_bresp   = {error_q, 1'b0};
+  assign s_axil_rvalid  = r_valid_q;
+  assign s_axil_rresp   = {read_error_q, 1'b0};
+  assign s_axil_rdata   = read_data_q;
+
+  assign write_o        = write_q;
+  assign read_o         = read_q;
+  assign address_o      = {write_q ? aw_q : ar_q, 2'b00};
+  assign write_data_o   = data_q;
+  assign write_strobe_o = strobe_q;
+
+  logic unused_address;
+  assign unused_address = ^{s_axil_awaddr[1:0], s_axil_araddr[1:0]};
+
+  always_ff @(posedge clk_i) begin
+    if (s_axil_awready) begin
+      aw_valid_q <= s_axil_awvalid;
+      aw_q <= s_axil_awaddr[AddressWidth-1:2];
+    end
+    if (s_axil_wready) begin
+      w_valid_q <= s_axil_wvalid;
+      data_q <= s_axil_wdata;
+      strobe_q <= s_axil_wstrb;
+    end
+    if (s_axil_arready) begin
+      ar_valid_q <= s_axil_arvalid;
+      ar_q <= s_axil_araddr[AddressWidth-1:2];
+    end
+    if (s_axil_bready) b_valid_q <= 1'b0;
+    if (s_axil_rready) r_valid_q <= 1'b0;
+
+    if (write_q && done_i) begin
+      write_q <= 1'b0;
+      aw_valid_q <= 1'b0;
+      w_valid_q <= 1'b0;
+      b_valid_q <= 1'b1;
+      error_q <= error_i;
+    end else if (read_q && done_i) begin
+      read_q <= 1'b0;
+      ar_valid_q <= 1'b0;
+      r_valid_q <= 1'b1;
+      read_error_q <= error_i;
+      read_data_q <= read_data_i;
+    end else if (!write_q && !read_q) begin
+      read_q <= may_read && (read_next_q || !may_write);
+      write_q <= may_write && !(may_read && read_next_q);
+      read_next_q <= !may_read || (may_write && !read_next_q);
+    end
+
+    if (rst_i) begin
+      aw_valid_q <= 1'b0;
+      w_valid_q <= 1'b0;
+      ar_valid_q <= 1'b0;
+      b_valid_q <= 1'b0;
+      r_valid_q <= 1'b0;
+      write_q <= 1'b0;
+      read_q <= 1'b0;
+      read_next_q <= 1'b0;
+    end
+  end
+
+  `ASSERT(one_access, !(write_o && read_o), "a read and a write at once")
+  `ASSERT_NEXT(b_kept, s_axil_bvalid && !s_axil_bready,
+               s_axil_bvalid && s_axil_bresp == $past(s_axil_bresp),
+               "a write's response was withdrawn or changed")
+  `ASSERT_NEXT(r_kept, s_axil_rvalid && !s_axil_rready,
+               s_axil_rvalid && {s_axil_rresp, s_axil_rdata} == $past({s_axil_rresp, s_axil_rdata}),
+               "a read's response was withdrawn or changed")
+
+endmodule
+`default_nettype wire

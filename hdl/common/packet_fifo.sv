@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// A queue of whole frames: store and forward, with bad frames dropped at their end.
+///
+/// Behaviour: a frame comes out when all of it is in, and then without a gap. s_bad with the last beat drops it. With
+/// DropWhenFull s_ready is always 1 and a frame that finds no room is dropped; without, the sender waits, and only a frame
+/// longer than the fifo is dropped (it could never come out). Frames in = frames out + dropped_bad_o + dropped_full_o, each
+/// of which is 1 for one cycle a frame; a frame that is both bad and without room counts as bad.
+/// Cuts every path.
+/// Latency: from a frame's last beat in to its first beat out 1 cycle in LUTs, 2 in block RAM.
+/// Reset: empties it.
+/// Requirements: in reset s_valid is low, and the next beat after it begins a frame.
+module packet_fifo #(
+    /// Bits of the payload, without last; at least 1.
+    parameter int unsigned Width = 8,
+    /// Beats that it holds, and of the longest frame; a power of two, at least 2.
+    parameter int unsigned Depth = 512,
+    /// In block RAM rather than in LUTs.
+    parameter bit Block = Depth > 64,
+    /// Drop frames that find no room, instead of making the sender wait.
+    parameter bit DropWhenFull = 1'b0
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire              s_valid,
+    output logic             s_ready,
+    input  wire  [Width-1:0] s_payload,
+    input  wire              s_last,
+    /// Looked at with the last beat only.
+    input  wire              s_bad,
+
+    output logic             m_valid,
+    input  wire              m_ready,
+    output logic [Width-1:0] m_payload,
+    output logic             m_last,
+
+    output logic dropped_bad_o,
+    output logic dropped_full_o
+);
+
+  if (Width < 1) begin : gen_check_width
+    $fatal(1, "Width must be at least 1 in %m");
+  end
+  if (Depth < 2 || 2 ** $clog2(Depth) != Depth) begin : gen_check_depth
+    $fatal(1, "Depth must be a power of two and at least 2 in %m");
+  end
+
+  localparam int unsigned AddressWidth = $clog2(Depth);
+
+  // One bit more than an address, so that full and empty differ. read_q <= commit_q <= write_q, round the circle: what is
+  // between the first two may come out, what is between the others is the frame that is coming in.
+  logic [AddressWidth:0] read_q, commit_q, write_q;
+  logic full, alone, lost_q, lost;
+  logic put, fetch, unused_held;
+
+  assign full    = write_q == (read_q ^ {1'b1, {AddressWidth{1'b0}}});
+  // Nothing will ever leave to make room for this frame.
+  assign alone   = read_q == commit_q;
+  assign s_ready = DropWhenFull || !full || alone || lost_q;
+  // This beat, or one of this frame before it, found no room.
+  assign lost    = lost_q || full;
+  assign put     = s_valid && s_ready;
+
+  assign dropped_bad_o  = put && s_last && s_bad;
+  assign dropped_full_o = put && s_last && lost && !s_bad;
+
+  always_ff @(posedge clk_i) begin
+    if (put) begin
+      if (!lost) write_q <= write_q + 1'b1;
+      lost_q <= lost && !s_last;
+      if (s_last && (s_bad || lost)) write_q <= commit_q;
+      if (s_last && !s_bad && !lost) commit_q <= write_q + 1'b1;
+    end
+    if (fetch) read_q <= read_q + 1'b1;
+    if (rst_i) begin
+      write_q <= '0;
+      commit_q <= '0;
+      read_q <= '0;
+      lost_q <= 1'b0;
+    end
+  end
+
+  fifo_ram #(
+      .Width(Width + 1),
+      .Depth(Depth),
+      .Block(Block)
+  ) i_ram (
+      .clk_i,
+      .rst_i,
+      .write_i(put && !lost),
+      .write_address_i(write_q[AddressWidth-1:0]),
+      .write_data_i({s_last, s_payload}),
+      .available_i(!alone),
+      .read_address_i(read_q[AddressWidth-1:0]),
+      .fetch_o(fetch),
+      .held_o(unused_held),
+      .m_valid,
+      .m_ready,
+      .m_payload({m_last, m_payload})
+  );
+
+  `ASSERT(not_overfull, (AddressWidth + 1)'(write_q - read_q) <= (AddressWidth + 1)'(Depth),
+          "holds more beats than it has places for")
+  `ASSERT(commit_between,
+          (AddressWidth + 1)'(commit_q - read_q) <= (AddressWidth + 1)'(write_q - read_q),
+          "the end of the whole frames is not between the pointers")
+  `ASSERT_NEXT(gapless, m_valid && m_ready && !m_last, m_valid, "a gap within a frame")
+  `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
+  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, {m_last, m_payload} == $past({m_last, m_payload}),
+               "a beat changed before it was taken")
+
+endmodule
+`default_nettype wire

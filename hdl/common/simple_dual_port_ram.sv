@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// A memory in block RAM or UltraRAM: one write port, one read port, one clock.
+///
+/// Behaviour: read_data_o holds its value while read_i is low. A read of the entry that is written in the same cycle
+/// returns what was there before (Forward = 0) or what is written (Forward = 1).
+/// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
+/// Reset: none; contents start at 0 in block RAM and simulation. UltraRAM always starts at 0.
+/// Requirements: none.
+module simple_dual_port_ram #(
+    /// Bits of an entry; at least 1.
+    parameter int unsigned Width = 8,
+    /// Entries; at least 2.
+    parameter int unsigned Depth = 512,
+    /// In UltraRAM, which comes in blocks of 4096 times 72 bits, rather than in block RAM (512 times 72).
+    parameter bit Ultra = 1'b0,
+    /// A read of the entry being written returns the new data; costs a register and a multiplexer of Width bits.
+    parameter bit Forward = 1'b0,
+    /// The RAM's own output register: one cycle more, a much shorter path from clock to data.
+    parameter bit OutputRegister = 1'b0,
+    localparam int unsigned AddressWidth = $clog2(Depth)
+) (
+    input wire clk_i,
+
+    input wire                    write_i,
+    input wire [AddressWidth-1:0] write_address_i,
+    input wire [       Width-1:0] write_data_i,
+
+    input  wire                     read_i,
+    input  wire  [AddressWidth-1:0] read_address_i,
+    output logic [       Width-1:0] read_data_o
+);
+
+  if (Width < 1) begin : gen_check_width
+    $fatal(1, "Width must be at least 1 in %m");
+  end
+  if (Depth < 2) begin : gen_check_depth
+    $fatal(1, "Depth must be at least 2 in %m");
+  end
+
+  logic [Width-1:0] ram_q;
+
+  if (Ultra) begin : gen_ultra
+    (* ram_style = "ultra" *)
+    logic [Width-1:0] memory[Depth];
+    always_ff @(posedge clk_i) begin
+      if (write_i) memory[write_address_i] <= write_data_i;
+      if (read_i) ram_q <= memory[read_address_i];
+    end
+  end else begin : gen_block
+    (* ram_style = "block" *)
+    logic [Width-1:0] memory[Depth];
+    initial begin
+      for (int i = 0; i < int'(Depth); i++) memory[i] = '0;
+    end
+    always_ff @(posedge clk_i) begin
+      if (write_i) memory[write_address_i] <= write_data_i;
+      if (read_i) ram_q <= memory[read_address_i];
+    end
+  end
+
+  logic [Width-1:0] data;
+  if (Forward) begin : gen_forward
+    logic hit_q;
+    logic [Width-1:0] written_q;
+    always_ff @(posedge clk_i) begin
+      if (read_i) begin
+        hit_q <= write_i && write_address_i == read_address_i;
+        written_q <= write_data_i;
+      end
+    end
+    assign data = hit_q ? written_q : ram_q;
+  end else begin : gen_no_forward
+    assign data = ram_q;
+  end
+
+  if (OutputRegister) begin : gen_output_register
+    logic read_q;
+    logic [Width-1:0] data_q;
+    always_ff @(posedge clk_i) begin
+      read_q <= read_i;
+      if (read_q) data_q <= data;
+    end
+    assign read_data_o = data_q;
+  end else begin : gen_no_output_register
+    assign read_data_o = data;
+  end
+
+endmodule
+`default_nettype wire

