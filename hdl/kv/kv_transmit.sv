@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Makes the core's frames, and lets them and the host's take turns on the way to the network.
+///
+/// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in the pool. A record of `later` becomes
+/// one frame, whose value is the next one of the `word` stream; it waits until that has begun. Nobody waits behind
+/// somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there.
+/// Both checksums are right, the UDP one 0 unless `summed`. tuser of the core's frames is their size in bytes.
+/// Latency: record in to first beat out 4 cycles; the host's beats 1.
+/// Paths: none from input to output; m_axis_tready to s_axis_tready and word_ready.
+/// Reset: forgets all records and the frame under way; m_axis_tvalid falls.
+/// Requirements: peers and self_i change only when nothing is to be sent.
+module kv_transmit
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// Bits of tuser; 16 or more have room for the size of the core's frames.
+    parameter int unsigned UserWidth = 16,
+    /// Records that wait, of each kind: powers of two.
+    parameter int unsigned NowDepth = 32,
+    parameter int unsigned LaterDepth = 64,
+    localparam int unsigned BeatBits = $clog2(ValueBeats)
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire endpoint_t self_i,
+    /// Who a node is, in the same cycle.
+    output logic [2:0] peer_o,
+    input wire endpoint_t peer_i,
+
+    input  wire         now_valid,
+    output logic        now_ready,
+    input  wire  send_t now_send,
+    /// Few places are left.
+    output logic        now_almost_full_o,
+
+    input  wire         later_valid,
+    output logic        later_ready,
+    input  wire  send_t later_send,
+
+    // Values from memory, in the order of the records; word_first with the first word of each. A value of no bytes has no word.
+    input  wire          word_valid,
+    output logic         word_ready,
+    input  wire  [511:0] word_data,
+    /// A value has begun to arrive: once for each, when or before its first word is at word_valid.
+    input  wire          value_begun_i,
+
+    output logic                pool_read_o,
+    output place_t              pool_place_o,
+    output logic [BeatBits-1:0] pool_beat_o,
+    input  wire  [       511:0] pool_data_i,
+    input  wire                 filling_i,
+    input  wire place_t         filling_place_i,
+    input  wire  [  BeatBits:0] filled_i,
+
+    input  wire                  s_axis_tvalid,
+    output logic                 s_axis_tready,
+    input  wire  [        511:0] s_axis_tdata,
+    input  wire  [         63:0] s_axis_tkeep,
+    input  wire                  s_axis_tlast,
+    input  wire  [UserWidth-1:0] s_axis_tuser,
+
+    output logic                 m_axis_tvalid,
+    input  wire                  m_axis_tready,
+    output logic [        511:0] m_axis_tdata,
+    output logic [         63:0] m_axis_tkeep,
+    output logic                 m_axis_tlast,
+    output logic [UserWidth-1:0] m_axis_tuser,
+
+    /// A frame of this kind has been sent.
+    output logic       sent_o,
+    output logic [4:0] sent_kind_o,
+    output logic       passed_o
+);
+
+  localparam int unsigned SendWidth = $bits(send_t);
+
+  // ---- the two queues
+
+  logic now_there, now_take, later_there, later_take;
+  send_t now_head, later_head;
+  // verilator lint_off UNUSEDSIGNAL
+  logic [ $clog2(NowDepth+1)-1:0] now_count;
+  logic [$clog2(LaterDepth+1)-1:0] later_count;
+  logic later_almost_full;
+  // verilator lint_on UNUSEDSIGNAL
+
+  stream_fifo #(
+      .Width(SendWidth),
+      .Depth(NowDepth),
+      .AlmostFull(NowDepth - 8)
+  ) i_now (
+      .clk_i,
+      .rst_i,
+      .s_valid(now_valid),
+      .s_ready(now_ready),
+      .s_payload(now_send),
+      .m_valid(now_there),
+      .m_ready(now_take),
+      .m_payload(now_head),
+      .count_o(now_count),
+      .almost_full_o(now_almost_full_o)
+  );
+
+  stream_fifo #(
+      .Width(SendWidth),
+      .Depth(LaterDepth),
+      .Block(1'b0)
+  ) i_later (
+      .clk_i,
+      .rst_i,
+      .s_valid(later_valid),
+      .s_ready(later_ready),
+      .s_payload(later_send),
+      .m_valid(later_there),
+      .m_ready(later_take),
+      .m_payload(later_head),
+      .count_o(later_count),
+      .almost_full_o(later_almost_full)
+  );
+
+  // Values that have begun to arrive and whose record is still in the queue.
+  logic [$clog2(LaterDepth+1)-1:0] begun_q;
+  logic later_begun;
+  assign later_begun = later_there && (later_head.length == '0 || begun_q != '0);
+
+  // ---- stage A: which record, to whom; sums, first half
+
+  logic advance_a, advance_b;
+  logic turn_q;  // the queue that was not chosen last
+  logic choose_later, chosen;
+  send_t head;
+  logic [7:0] sent_q, left, lowest;  // nodes of the head that have been served
+  logic last_node;
+  logic [2:0] node;
+  endpoint_t to;
+
+  assign choose_later = later_begun && (!now_there || turn_q);
+  assign chosen       = later_begun || now_there;
+  assign head         = choose_later ? later_head : now_head;
+  assign left         = choose_later ? head.nodes : head.nodes & ~sent_q;
+  assign lowest       = left & (~left + 1'b1);
+  assign last_node    = (left & ~lowest) == '0;
+  assign node         = {|lowest[7:4], |(lowest & 8'b11001100), |(lowest & 8'b10101010)};
+  assign peer_o       = node;
+  assign to           = head.nodes == '0 ? head.to : peer_i;
+  assign later_take   = advance_a && choose_later;
+  assign now_take     = advance_a && now_there && !choose_later && last_node;
+
+  always_ff @(posedge clk_i) begin
+    if (advance_a && chosen) begin
+      turn_q <= !choose_later;
+      if (!choose_later) sent_q <= last_node ? '0 : sent_q | lowest;
+    end
+    begun_q <= begun_q + ($clog2(LaterDepth + 1))'(value_begun_i)
+                       - ($clog2(LaterDepth + 1))'(later_take && later_head.length != '0);
+    if (rst_i) begin
+      turn_q  <= 1'b0;
+      sent_q  <= '0;
+      begun_q <= '0;
+    end
+  end
+
+  // What does not depend on the frame.
+  logic [18:0] ip_self_q, udp_self_q;
+  always_ff @(posedge clk_i) begin
+    ip_self_q <= 19'({8'(IpVersionIhl), 8'd0}) + 19'(IpDontFragment) + 19'({8'(IpTtl), 8'(IpProtocolUdp)})
+               + 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]);
+    udp_self_q <= 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]) + 19'(self_i.port) + 19'(IpProtocolUdp);
+  end
+
+  logic [15:0] udp_length, ip_length;
+  assign udp_length = 16'(head.length) + 16'(MinUdpLength);
+  assign ip_length  = 16'(head.length) + 16'(MinIpLength);
+
+  logic valid_a_q, summed_a_q;
+  kv_t kv_a_q;
+  value_source_e source_a_q;
+  place_t place_a_q;
+  logic [10:0] length_a_q;
+  endpoint_t to_a_q;
+  logic [20:0] ip_a_q;
+  logic [5:0][17:0] udp_a_q;
+  logic [10:0][15:0] word;
+  assign word = head.kv;
+
+  always_ff @(posedge clk_i) begin
+    if (advance_a) begin
+      valid_a_q <= chosen;
+      summed_a_q <= head.summed;
+      kv_a_q     <= head.kv;
+      source_a_q <= head.length == '0 ? ValueNone : head.source;
+      place_a_q  <= head.place;
+      length_a_q <= head.length;
+      to_a_q    <= to;
+      ip_a_q    <= 21'(ip_self_q) + 21'(ip_length) + (21'(to.ip[31:16]) + 21'(to.ip[15:0]));
+      udp_a_q[0] <= 18'(to.ip[31:16]) + 18'(to.ip[15:0]) + 18'(to.port);
+      udp_a_q[1] <= {1'b0, udp_length, 1'b0} + 18'(head.sum);
+      udp_a_q[2] <= 18'(word[0]) + 18'(word[1]) + 18'(word[2]);
+      udp_a_q[3] <= 18'(word[3]) + 18'(word[4]) + 18'(word[5]);
+      udp_a_q[4] <= 18'(word[6]) + 18'(word[7]) + 18'(word[8]);
+      udp_a_q[5] <= 18'(word[9]) + 18'(word[10]);
+    end
+    if (rst_i) valid_a_q <= 1'b0;
+  end
+
+  // ---- stage B: the header
+
+  logic [21:0] udp_sum;
+  logic [15:0] ip_checksum, udp_checksum;
+  assign udp_sum      = ((22'(udp_a_q[0]) + 22'(udp_a_q[1])) + (22'(udp_a_q[2]) + 22'(udp_a_q[3])))
+                      + ((22'(udp_a_q[4]) + 22'(udp_a_q[5])) + 22'(udp_self_q));
+  assign ip_checksum  = ~add16(ip_a_q[15:0], 16'(ip_a_q[20:16]));
+  assign udp_checksum = ~add16(udp_sum[15:0], 16'(udp_sum[21:16]));
+
+  headers_t headers;
+  always_comb begin
+    headers = '0;
+    headers.ethernet.destination = to_a_q.mac;
+    headers.ethernet.source      = self_i.mac;
+    headers.ethernet.ethertype   = 16'(EthertypeIpv4);
+    headers.ipv4.version_ihl     = 8'(IpVersionIhl);
+    headers.ipv4.total_length    = 16'(length_a_q) + 16'(MinIpLength);
+    headers.ipv4.flags_offset    = 16'(IpDontFragment);
+    headers.ipv4.ttl             = 8'(IpTtl);
+    headers.ipv4.protocol        = 8'(IpProtocolUdp);
+    headers.ipv4.checksum        = ip_checksum;
+    headers.ipv4.source          = self_i.ip;
+    headers.ipv4.destination     = to_a_q.ip;
+    headers.udp.source_port      = self_i.port;
+    headers.udp.destination_port = to_a_q.port;
+    headers.udp.length           = 16'(length_a_q) + 16'(MinUdpLength);
+    headers.udp.checksum         = !summed_a_q ? '0 : udp_checksum == '0 ? '1 : udp_checksum;
+    headers.kv                   = kv_a_q;
+  end
+
+  // Reads values from the pool, in the order of the headers.
+  logic reader_free, reader_start, needs_pool_a;
+
+  logic valid_b_q;
+  headers_t headers_b_q;
+  logic [10:0] length_b_q;
+  value_source_e source_b_q;
+  logic take_b;
+
+  assign advance_b    = (!valid_b_q || take_b) && (reader_free || !needs_pool_a);
+  assign advance_a    = !valid_a_q || advance_b;
+  assign needs_pool_a = valid_a_q && source_a_q == ValuePool;
+  assign reader_start = advance_b && needs_pool_a;
+
+  always_ff @(posedge clk_i) begin
+    if (!valid_b_q || take_b) valid_b_q <= valid_a_q && advance_b;
+    if (advance_b && valid_a_q) begin
+      headers_b_q <= headers;
+      length_b_q  <= length_a_q;
+      source_b_q  <= source_a_q;
+    end
+    if (rst_i) valid_b_q <= 1'b0;
+  end
+
+  place_t reader_place_q;
+  logic [BeatBits-1:0] reader_beat_q;
+  logic [BeatBits:0] reader_left_q;  // words still to be read
+  logic held_q, take_pool;  // a word is at pool_data_i
+
+  assign reader_free  = reader_left_q == '0;
+  assign pool_place_o = reader_place_q;
+  assign pool_beat_o  = reader_beat_q;
+  assign pool_read_o  = reader_left_q != '0 && (!held_q || take_pool)
+      && !(filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q});
+
+  always_ff @(posedge clk_i) begin
+    if (reader_start) begin
+      reader_place_q <= place_a_q;
+      reader_beat_q  <= '0;
+      reader_left_q  <= (BeatBits + 1)'((length_a_q + 11'(BeatBytes - 1)) >> $clog2(BeatBytes));
+    end else if (pool_read_o) begin
+      reader_beat_q <= reader_beat_q + 1'b1;
+      reader_left_q <= reader_left_q - 1'b1;
+    end
+    if (!held_q || take_pool) held_q <= pool_read_o;
+    if (rst_i) begin
+      reader_left_q <= '0;
+      held_q <= 1'b0;
+    end
+  end
+
+  // ---- the way out
+
+  typedef enum logic [1:0] {
+    Between = 2'd0,  // frames
+    Pool = 2'd1,
+    Memory = 2'd2,
+    Host = 2'd3
+  } state_e;
+
+  state_e state_q, from;
+  logic host_turn_q;  // the core's frame was the last
+  logic [10:0] left_q;  // bytes of the value that are still to come
+  logic out_free, out_load, last;
+  logic [63:0] value_keep;
+  logic [10:0] size_q;
+
+  assign out_free = !m_axis_tvalid || m_axis_tready;
+
+  // In state Between, Between stands for a header.
+  always_comb begin
+    from = state_q;
+    if (state_q == Between && s_axis_tvalid && (host_turn_q || !valid_b_q)) from = Host;
+  end
+
+  always_comb begin
+    out_load = 1'b0;
+    last     = left_q <= 11'(BeatBytes);
+    case (from)
+      Between: begin
+        out_load = out_free && valid_b_q;
+        last     = source_b_q == ValueNone;
+      end
+      Pool: out_load = out_free && held_q;
+      Memory: out_load = out_free && word_valid;
+      default: begin
+        out_load = out_free && s_axis_tvalid;
+        last     = s_axis_tlast;
+      end
+    endcase
+  end
+
+  assign take_b        = out_load && from == Between;
+  assign take_pool     = out_load && from == Pool;
+  assign word_ready    = out_free && from == Memory;
+  assign s_axis_tready = out_free && from == Host;
+
+  always_comb begin
+    for (int i = 0; i < 64; i++) value_keep[i] = 11'(i) < left_q;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (out_free) m_axis_tvalid <= out_load;
+    if (out_load) begin
+      case (from)
+        Between: m_axis_tdata <= to_beat(headers_b_q);
+        Pool:    m_axis_tdata <= pool_data_i;
+        Memory:  m_axis_tdata <= word_data;
+        default: m_axis_tdata <= s_axis_tdata;
+      endcase
+      case (from)
+        Between: m_axis_tkeep <= '1;
+        Pool, Memory: m_axis_tkeep <= value_keep;
+        default: m_axis_tkeep <= s_axis_tkeep;
+      endcase
+      m_axis_tlast <= last;
+      m_axis_tuser <= from == Host ? s_axis_tuser
+                    : UserWidth'(HeaderBytes) + UserWidth'(from == Between ? length_b_q : size_q);
+      left_q <= from == Between ? length_b_q : left_q - 11'(BeatBytes);
+      if (from == Between) size_q <= length_b_q;
+      case (from)
+        Between: state_q <= state_e'(source_b_q);
+        default: state_q <= last ? Between : from;
+      endcase
+      if (last) host_turn_q <= from != Host;
+    end
+    if (rst_i) begin
+      m_axis_tvalid <= 1'b0;
+      state_q       <= Between;
+      host_turn_q   <= 1'b0;
+    end
+  end
+
+  assign sent_o      = take_b;
+  assign sent_kind_o = headers_b_q.kv.kind;
+  assign passed_o    = out_load && from == Host && last;
+
+  `ASSERT(now_source, !now_valid || now_send.source != ValueMemory, "a value from memory belongs in the other queue")
+  `ASSERT(later_source, !later_valid || (later_send.source == ValueMemory && $countones(later_send.nodes) <= 1),
+          "only one frame can have a value from memory")
+  `ASSERT(begun_in_range, begun_q <= ($clog2(LaterDepth + 1))'(LaterDepth), "more values begun than records can be")
+  `ASSERT_NEXT(valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid, "a beat was withdrawn before it was taken")
+  `ASSERT_NEXT(payload_kept, m_axis_tvalid && !m_axis_tready,
+               m_axis_tdata == $past(m_axis_tdata) && m_axis_tlast == $past(m_axis_tlast)
+               && m_axis_tkeep == $past(m_axis_tkeep), "a beat changed before it was taken")
+
+endmodule
+`default_nettype wire

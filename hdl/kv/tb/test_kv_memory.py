@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kv_pool and kv_channel, against a list of places and a memory that holds AXI3 to its rules."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from bench import Bench, Pin, Sink, Source
+from simulate import ROOT, simulate
+
+KV = Path(__file__).resolve().parent.parent
+CHANNELS = {"shallow": 8, "deep": 128}
+
+
+class Places:
+    """Takes places, writes and reads them, gives them back, and knows what should be where."""
+
+    def __init__(self, bench: Bench, scope: Any) -> None:
+        self.bench = bench
+        self.pin = lambda name, *where: bench.pin(scope, name, *where)
+        self.busy = 0.5
+        self.reset()
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        self.held: dict[int, dict[int, int]] = {}
+        self.giving: list[int] = []
+        self.reading: list[int | None] = [None, None]
+        self.taken = 0
+
+    def drive(self) -> None:
+        draw = self.bench.random
+        self.take = self.pin("place_valid_o").get() and draw.random() < self.busy
+        self.pin("take_i").set(self.take)
+        self.giving = (
+            draw.sample(sorted(self.held), min(len(self.held), draw.randrange(4))) if draw.random() < 0.4 else []
+        )
+        self.pin("free_i").set((1 << len(self.giving)) - 1)
+        for i, place in enumerate(self.giving):
+            self.pin("freed_i", i, 6).set(place)
+        mine = [place for place in self.held if place not in self.giving]
+        self.write = (
+            (draw.choice(mine), draw.randrange(16), draw.getrandbits(512)) if mine and draw.random() < 0.8 else None
+        )
+        self.pin("write_i").set(self.write is not None)
+        for name, value in zip(("write_place_i", "write_beat_i", "write_data_i"), self.write or (), strict=False):
+            self.pin(name).set(value)
+        for i in range(2):
+            written = [(place, beat) for place in mine for beat in self.held[place]]
+            self.asked = getattr(self, "asked", [None, None])
+            self.asked[i] = draw.choice(written) if written and draw.random() < 0.7 else None
+            self.pin("read_i", i, 1).set(self.asked[i] is not None)
+            if self.asked[i]:
+                self.pin("read_place_i", i, 6).set(self.asked[i][0])
+                self.pin("read_beat_i", i, 4).set(self.asked[i][1])
+
+    def sample(self) -> None:
+        for i in range(2):
+            if self.reading[i] is not None:
+                assert self.pin("read_data_o", i, 512).get() == self.reading[i]
+            if self.asked[i]:
+                place, beat = self.asked[i]
+                self.reading[i] = self.held[place][beat]
+        if self.write:
+            place, beat, data = self.write
+            self.held[place][beat] = data
+        free = 64 - len(self.held)
+        assert self.pin("place_plenty_o").get() == (free > 16)
+        if self.take:
+            place = self.pin("place_o").get()
+            assert place not in self.held
+            self.held[place] = {}
+            self.taken += 1
+        for place in self.giving:
+            del self.held[place]
+
+
+@cocotb.test()
+async def places_are_taken_written_read_and_given_back(dut: Any) -> None:
+    bench = Bench(dut)
+    places = Places(bench, dut.pool)
+    for busy in (0.1, 0.5, 1.0):
+        await bench.reset()
+        places.busy = busy
+        await bench.cycle(1500)
+        assert places.taken > 80
+
+
+@cocotb.test()
+async def all_places_can_be_taken_one_a_cycle(dut: Any) -> None:
+    bench = Bench(dut)
+    take, valid, place = (bench.pin(dut.pool, name) for name in ("take_i", "place_valid_o", "place_o"))
+    for name in ("take_i", "free_i", "write_i", "read_i"):  # as the test before left them
+        bench.pin(dut.pool, name).set(1)
+        bench.pin(dut.pool, name).set(0)
+    await bench.reset()
+    await bench.cycle(2)
+    seen = set()
+    for _ in range(64):
+        assert valid.get()
+        seen.add(place.get())
+        take.set(1)
+        await bench.cycle()
+    take.set(0)
+    await bench.cycle()
+    assert (seen, valid.get()) == (set(range(64)), 0)
+
+
+class Memory:
+    """A port of HBM that takes its time, and holds the master to AXI3: A3.4 (bursts), A5.3 (order)."""
+
+    def __init__(self, bench: Bench, scope: Any) -> None:
+        def pin(name: str) -> Pin:
+            return bench.pin(scope, f"m_axi_{name}")
+
+        self.bench, self.delay, self.errors = bench, (5, 30), 0.0
+        self.ar = Sink(bench, pin("arvalid"), pin("arready"), [pin("araddr"), pin("arlen")])
+        self.aw = Sink(bench, pin("awvalid"), pin("awready"), [pin("awaddr"), pin("awlen")])
+        self.w = Sink(bench, pin("wvalid"), pin("wready"), [pin("wdata"), pin("wlast")])
+        self.r = Source(bench, pin("rvalid"), pin("rready"), [pin("rdata"), pin("rresp")])
+        self.b = Source(bench, pin("bvalid"), pin("bready"), [pin("bresp")])
+        self.reset()
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        self.bytes: dict[int, int] = {}  # 32 bytes at an address
+        self.later: deque[tuple[int, Source, list[Any]]] = deque()
+        self.due = {id(self.r): 0, id(self.b): 0}
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        draw = self.bench.random
+        for address, length in self.ar.items:
+            self.check(address, length)
+            beats = [(self.bytes.get(address + 32 * i, 0), 0) for i in range(length + 1)]
+            self.answer(self.r, beats)
+        self.ar.items.clear()
+        while self.aw.items and len(self.w.items) > self.aw.items[0][1]:
+            address, length = self.aw.items.pop(0)
+            self.check(address, length)
+            for i in range(length + 1):
+                data, last = self.w.items.pop(0)
+                assert last == (i == length)
+                self.bytes[address + 32 * i] = data
+            self.answer(self.b, [2 if draw.random() < self.errors else 0])
+        while self.later and self.later[0][0] <= self.bench.cycles:
+            _, source, items = self.later.popleft()
+            source.items += items
+
+    def answer(self, source: Source, items: list[Any]) -> None:
+        at = max(self.due[id(source)], self.bench.cycles + self.bench.random.randint(*self.delay))
+        self.due[id(source)] = at
+        self.later.append((at, source, items))
+        self.later = deque(sorted(self.later, key=lambda entry: entry[0]))
+
+    def check(self, address: int, length: int) -> None:
+        assert length < 16
+        assert address % 64 == 0
+        assert address // 4096 == (address + 32 * length) // 4096
+
+
+class Port:
+    """A channel, its user and its memory."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        scope = getattr(bench.dut, name)
+
+        def pins(*names: str) -> list[Pin]:
+            return [bench.pin(scope, pin) for pin in names]
+
+        self.bench, self.name = bench, name
+        self.memory = Memory(bench, scope)
+        self.reads = Source(bench, *pins("read_valid", "read_ready"), pins("read_address", "read_words", "read_tag"))
+        self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data", "word_tag"))
+        self.writes = Source(
+            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_tag")
+        )
+        self.data = Source(bench, *pins("data_valid", "data_ready"), pins("data", "data_last"))
+        self.done, self.done_tag, self.error = pins("write_done_o", "write_done_tag_o", "error_o")
+        self.begun = pins("word_begun_o", "word_begun_first_o", "word_begun_tag_o")
+        self.reset()
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        self.expected: list[tuple[int, int]] = []
+        self.tags: list[int] = []
+        self.confirmed: list[int] = []
+        self.firsts: list[int] = []
+        self.read_tags: list[int] = []
+        self.failures = 0
+
+    def drive(self) -> None:
+        pass
+
+    def sample(self) -> None:
+        if self.done.get():
+            self.confirmed.append(self.done_tag.get())
+        if self.begun[0].get() and self.begun[1].get():
+            self.firsts.append(self.begun[2].get())
+        self.failures += self.error.get()
+
+    def write(self, address: int, words: int) -> list[int]:
+        draw, tag = self.bench.random, self.bench.random.getrandbits(5)
+        data = [draw.getrandbits(512) for _ in range(words)]
+        self.writes.items.append((address, words - 1, tag))
+        self.data.items += [(word, i == words - 1) for i, word in enumerate(data)]
+        self.tags.append(tag)
+        return data
+
+    def read(self, address: int, words: list[int]) -> None:
+        tag = self.bench.random.getrandbits(5)
+        self.reads.items.append((address, len(words) - 1, tag))
+        self.expected += [(word, tag) for word in words]
+        self.read_tags.append(tag)
+
+
+@cocotb.test()
+async def what_was_written_is_read(dut: Any) -> None:
+    bench = Bench(dut)
+    ports = [Port(bench, name) for name in CHANNELS]
+    for idle, stall, delay in [(0, 0, (5, 5)), (0.3, 0.3, (1, 40)), (0, 0.8, (2, 20)), (0.7, 0, (60, 90))]:
+        await bench.reset()
+        for port in ports:
+            memory = port.memory
+            memory.delay = delay
+            for agent in (port.reads, port.writes, port.data, memory.r, memory.b):
+                agent.idle = idle
+            for agent in (port.words, memory.ar, memory.aw, memory.w):
+                agent.stall = stall
+        content = []
+        for page in range(40):
+            words = bench.random.randint(1, 8)
+            address = page * 4096 + 64 * bench.random.randint(0, 64 - words)
+            content.append([(address, port.write(address, words)) for port in ports])
+        await bench.until(lambda: all(len(port.confirmed) == 40 for port in ports))
+        for port in ports:
+            assert port.confirmed == port.tags, port.name
+        for i in bench.random.choices(range(40), k=80):
+            for port, (address, words) in zip(ports, content[i], strict=True):
+                first = bench.random.randrange(len(words))
+                port.read(address + 64 * first, words[first:])
+        # Writes elsewhere go on beside.
+        for page in range(40, 60):
+            for port in ports:
+                port.write(page * 4096, 8)
+        await bench.until(lambda: all(len(port.words.items) == len(port.expected) for port in ports))
+        await bench.until(lambda: all(len(port.confirmed) == 60 for port in ports))
+        for port in ports:
+            assert port.words.items == port.expected, port.name
+            assert port.firsts == port.read_tags, port.name
+            assert not port.failures, port.name
+
+
+@cocotb.test()
+async def reads_and_writes_run_at_a_beat_a_cycle(dut: Any) -> None:
+    bench = Bench(dut)
+    port = Port(bench, "deep")
+    Port(bench, "shallow")
+    await bench.reset()
+    port.memory.delay = (50, 50)
+    for page in range(30):
+        port.read(page * 4096, [0] * 8)
+        port.write((page + 100) * 4096, 8)
+    await bench.until(lambda: len(port.words.items) == 240 and len(port.confirmed) == 30)
+    for beats in (port.memory.r.cycles_of[:480], port.memory.w.cycles_of[:480]):
+        assert beats[-1] - beats[0] == 479, "a gap between beats"
+
+
+@cocotb.test()
+async def errors_are_told(dut: Any) -> None:
+    bench = Bench(dut)
+    ports = [Port(bench, name) for name in CHANNELS]
+    await bench.reset()
+    for port in ports:
+        port.memory.errors = 1.0
+        port.write(0, 3)
+    await bench.until(lambda: all(port.failures == 1 for port in ports))
+
+
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  kv_pool pool (.clk_i, .rst_i);
+  kv_channel #(.TagWidth(5), .ReadDepth(8), .WriteDepth(4)) shallow (.clk_i, .rst_i);
+  kv_channel #(.TagWidth(5), .ReadDepth(128)) deep (.clk_i, .rst_i);
+endmodule
+"""
+
+
+def test_kv_memory() -> None:
+    top = ROOT / "build" / "hdl" / "test_kv_memory" / "top.sv"
+    top.parent.mkdir(parents=True, exist_ok=True)
+    top.write_text(TOP)
+    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
+    simulate(__file__, sources=(*packages, KV / "kv_pool.sv", KV / "kv_channel.sv", top))

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kv_transmit: what it sends, taken apart by scapy, against what it was told to send."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import kv_frames as frames
+from bench import Bench, Sink, Source
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from simulate import ROOT, simulate
+
+KV = Path(__file__).resolve().parent.parent
+NONE, POOL, MEMORY = range(3)
+# send_t, from its highest bits down.
+FIELDS = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
+PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 1000 + i) for i in range(8)]
+PINS = (
+    "self_i", "now_almost_full_o", "value_begun_i", "pool_read_o", "pool_place_o", "pool_beat_o",
+    "pool_data_i", "filling_i", "filling_place_i", "filled_i", "sent_o", "sent_kind_o", "passed_o",
+)  # fmt: skip
+
+
+def pack(**values: int) -> int:
+    word = 0
+    for name, width in FIELDS.items():
+        word = word << width | values[name]
+    return word
+
+
+class Rig:
+    """The module, a pool, a memory, a host, and a scoreboard."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, scope = bench, bench.dut.dut
+        self.peers = bench.pin(bench.dut, "peers")
+
+        def pins(*names: str) -> list[Any]:
+            return [bench.pin(scope, name) for name in names]
+
+        stream = ("tdata", "tkeep", "tlast", "tuser")
+        self.now = Source(bench, *pins("now_valid", "now_ready"), pins("now_send"))
+        self.later = Source(bench, *pins("later_valid", "later_ready"), pins("later_send"))
+        self.host = Source(
+            bench, *pins("s_axis_tvalid", "s_axis_tready"), pins(*[f"s_axis_{field}" for field in stream])
+        )
+        self.words = Source(bench, *pins("word_valid", "word_ready"), pins("word_data"))
+        self.sink = Sink(bench, *pins("m_axis_tvalid", "m_axis_tready"), pins(*[f"m_axis_{field}" for field in stream]))
+        self.pins = dict(zip(PINS, pins(*PINS), strict=True))
+        self.reset()
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        self.pool: dict[tuple[int, int], bytes] = {}
+        self.values: deque[bytes] = deque()  # that memory will send
+        self.expected: dict[str, deque[tuple[int, bytes, bytes, bool]]] = {"now": deque(), "later": deque()}
+        self.host_frames: deque[list[Any]] = deque()
+        self.data = 0
+        self.filling: tuple[int, int] | None = None
+        self.sent: list[int] = []
+        self.passed = 0
+
+    def send(self, source: int, size: int, *, nodes: int = 0, place: int = 0, summed: bool = True) -> None:
+        draw = self.bench.random
+        kv, value = frames.kv_header(draw, draw.randrange(32)), draw.randbytes(size)
+        to = draw.getrandbits(96)
+        record = pack(
+            nodes=nodes, to=to, kv=int.from_bytes(kv, "big"), source=source, place=place, length=size, summed=summed,
+            sum=frames.ones_sum(value) if summed else draw.getrandbits(16),
+        )  # fmt: skip
+        receivers = [PEERS[i] for i in range(8) if nodes >> i & 1] or [to]
+        name = "later" if source == MEMORY else "now"
+        self.expected[name] += [(receiver, kv, value, summed) for receiver in receivers]
+        (self.later if source == MEMORY else self.now).items.append(record)
+        padded = value + draw.randbytes(-size % 64)
+        if source == POOL:
+            self.pool.update({(place, i): padded[64 * i : 64 * i + 64] for i in range(len(padded) // 64)})
+        elif source == MEMORY and size:
+            self.values.append(padded)
+
+    def host_frame(self) -> None:
+        draw = self.bench.random
+        size, user, items = draw.randrange(60, 1519), draw.getrandbits(16), []
+        for left in range(size, 0, -64):
+            items.append((draw.getrandbits(512), (1 << min(left, 64)) - 1, left <= 64, user))
+        self.host.items.extend(items)
+        self.host_frames.append(items)
+
+    def drive(self) -> None:
+        pins, draw = self.pins, self.bench.random
+        pins["self_i"].set(frames.SELF)
+        self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
+        pins["pool_data_i"].set(self.data)
+        pins["filling_i"].set(self.filling is not None)
+        if self.filling:
+            if draw.random() < 0.3 and self.filling[1] < 16:
+                self.filling = (self.filling[0], self.filling[1] + 1)
+            pins["filling_place_i"].set(self.filling[0])
+            pins["filled_i"].set(self.filling[1])
+        begun = bool(self.values) and draw.random() < 0.2
+        pins["value_begun_i"].set(begun)
+        if begun:
+            value = self.values.popleft()
+            self.words.items += [int.from_bytes(value[i : i + 64], "little") for i in range(0, len(value), 64)]
+
+    def sample(self) -> None:
+        pins = self.pins
+        if pins["pool_read_o"].get():
+            place, beat = pins["pool_place_o"].get(), pins["pool_beat_o"].get()
+            assert not self.filling or self.filling[0] != place or beat < self.filling[1], "read what was not there yet"
+            self.data = int.from_bytes(self.pool[place, beat], "little")
+        if pins["sent_o"].get():
+            self.sent.append(pins["sent_kind_o"].get())
+        self.passed += pins["passed_o"].get()
+
+    def take_frames(self) -> int:
+        """Checks whole frames that came out, and forgets them; returns how many were the core's."""
+        frame: list[Any] = []
+        count = 0
+        for item in self.sink.items:
+            frame.append(item)
+            if item[2]:
+                count += self.check(frame)
+                frame = []
+        self.sink.items[:] = frame
+        return count
+
+    def check(self, beats: list[Any]) -> bool:
+        if self.host_frames and beats == self.host_frames[0]:
+            self.host_frames.popleft()
+            return False
+        data = b"".join(beat[0].to_bytes(64, "little")[: beat[1].bit_count()] for beat in beats)
+        assert all(beat[1] == (1 << 64) - 1 for beat in beats[:-1])
+        assert all(beat[3] == len(data) for beat in beats)
+        packet = Ether(data)
+        kv, value = bytes(packet[UDP].payload)[:22], bytes(packet[UDP].payload)[22:]
+        to = frames.endpoint(packet.dst, packet[IP].dst, packet[UDP].dport)
+        udp_checksum = packet[UDP].chksum
+        assert frames.endpoint(packet.src, packet[IP].src, packet[UDP].sport) == frames.SELF
+        found = (to, kv, value, udp_checksum != 0)
+        queues = [queue for queue in self.expected.values() if queue and queue[0] == found]
+        assert queues, (
+            f"nobody asked for {str(found)[:200]}; next: {[str(queue[0])[:200] for queue in self.expected.values() if queue]}"
+        )
+        queues[0].popleft()
+        assert packet[IP].flags == "DF" and packet[IP].ttl == 64
+        # scapy computes what is missing.
+        del packet[IP].chksum, packet[IP].len, packet[UDP].len, packet[UDP].chksum
+        again = Ether(bytes(packet))
+        assert again[IP].chksum == struct.unpack(">H", data[24:26])[0]
+        assert (again[IP].len, again[UDP].len) == (len(data) - 14, len(data) - 34)
+        assert udp_checksum in (0, again[UDP].chksum)
+        return True
+
+    @property
+    def idle(self) -> bool:
+        self.take_frames()
+        return not self.host_frames and not any(self.expected.values())
+
+
+@cocotb.test()
+async def frames_of_all_sorts(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    draw = bench.random
+    for idle, stall in [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.05, 0.9)]:
+        await bench.reset()
+        for source in (rig.now, rig.later, rig.host, rig.words):
+            source.idle = idle
+        rig.sink.stall = stall
+        for i in range(120):
+            size = draw.choice([0, 1, 2, 63, 64, 65, 128, 1023, 1024, draw.randrange(1025)])
+            nodes, kind = draw.choice([0, 0, draw.randrange(1, 256)]), draw.randrange(4)
+            if kind == 0:
+                rig.send(NONE, 0, nodes=nodes, summed=draw.random() < 0.7)
+            elif kind == 1 and i < 64:  # a place each
+                rig.send(POOL, size, nodes=nodes, place=i, summed=draw.random() < 0.7)
+            elif kind == 2:
+                rig.send(MEMORY, size, nodes=draw.choice([0, 1 << draw.randrange(8)]), summed=draw.random() < 0.7)
+            else:
+                rig.host_frame()
+        await bench.until(lambda: rig.idle, 60_000)
+        await bench.cycle(10)
+        assert rig.idle and not rig.sink.items
+
+
+@cocotb.test()
+async def latency_is_as_stated_and_frames_follow_closely(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    for size, beats in [(0, 1), (64, 2), (1024, 17)]:
+        await bench.reset()
+        rig.now.cycles_of.clear()
+        for i in range(20):
+            rig.send(POOL if size else NONE, size, place=i)
+        began = bench.cycles
+        await bench.until(lambda: len(rig.sink.cycles_of) == 20 * beats)  # noqa: B023
+        assert rig.now.cycles_of[0] == began
+        assert rig.sink.cycles_of[0] == began + 4
+        assert rig.sink.cycles_of[-1] == began + 4 + 20 * beats - 1, "a gap"
+        assert rig.idle
+
+
+@cocotb.test()
+async def readers_stay_behind_the_writer(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    for _ in range(20):
+        await bench.reset()
+        rig.filling = (7, 0)
+        rig.send(POOL, 1024, place=7, nodes=5)
+        await bench.until(lambda: rig.idle)
+
+
+@cocotb.test()
+async def acknowledgements_overtake_values_from_memory(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    await bench.reset()
+    rig.send(MEMORY, 500)
+    values, rig.values = rig.values, deque()
+    for _ in range(10):
+        rig.send(NONE, 0)
+    await bench.cycle(30)
+    rig.take_frames()
+    assert not rig.expected["now"]
+    assert rig.expected["later"]
+    rig.values = values
+    await bench.until(lambda: rig.idle)
+
+
+@cocotb.test()
+async def host_and_core_take_turns(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    await bench.reset()
+    for i in range(20):
+        rig.host_frame()
+        rig.send(POOL, 64, place=i)
+    order = []
+    while not rig.idle or not order:
+        await bench.cycle()
+        if rig.passed + len(rig.sent) > len(order):
+            order.append(rig.passed)
+        if len(order) > 100:
+            break
+    assert rig.idle
+    assert all(b - a <= 1 for a, b in zip(order, order[1:], strict=False))
+    assert (rig.passed, len(rig.sent)) == (20, 20)
+
+
+@cocotb.test()
+async def reset_in_mid_frame(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    for cut in range(1, 30):
+        for i in range(3):
+            rig.send(POOL, 300, place=i)
+            rig.send(MEMORY, 200)
+            rig.host_frame()
+        await bench.cycle(cut)
+        await bench.reset()
+        rig.send(NONE, 0)
+        rig.send(MEMORY, 65)
+        rig.send(POOL, 129, place=3)
+        rig.host_frame()
+        await bench.until(lambda: rig.idle)
+
+
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  logic [7:0][95:0] peers;
+  logic [2:0] peer;
+  kv_transmit dut (.clk_i, .rst_i, .peer_o(peer), .peer_i(peers[peer]));
+endmodule
+"""
+
+
+def test_kv_transmit() -> None:
+    top = ROOT / "build" / "hdl" / "test_kv_transmit" / "top.sv"
+    top.parent.mkdir(parents=True, exist_ok=True)
+    top.write_text(TOP)
+    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
+    simulate(__file__, sources=(*packages, KV / "kv_transmit.sv", top))
