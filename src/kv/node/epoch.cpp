@@ -16,7 +16,8 @@ void Node::enter(std::uint32_t epoch) {
   entered_ = 0;
   owed_entered_ = 0;
   enter_due_ = 0;
-  leads_any_ = has(config_.members, self()) && std::ranges::find(config_.leaders, config_.node) != config_.leaders.end();
+  leads_any_ =
+      has(config_.members, self()) && std::ranges::find(config_.leaders, config_.node) != config_.leaders.end();
   if (epoch16_ != 0 && !table_.allocated() && !table_.allocate(bucket_bits_)) fail();
   if (!fault_) leave_pending_over();
   if (fault_) return;

@@ -18,7 +18,9 @@ struct LaneRecord {
   bool unsettled = false;  ///< pending or leftover at this follower
 
   /// Never used: anything is newer.
-  [[nodiscard]] bool empty() const noexcept { return request == 0 && version == 0 && status == Status::ok && !in_flight; }
+  [[nodiscard]] bool empty() const noexcept {
+    return request == 0 && version == 0 && status == Status::ok && !in_flight;
+  }
   [[nodiscard]] bool settled() const noexcept { return !in_flight && !unsettled; }
   /// An `ok` always has a version: without one, all that is known is that this request is over.
   [[nodiscard]] bool has_answer() const noexcept { return settled() && (status != Status::ok || version != 0); }

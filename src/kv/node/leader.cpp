@@ -71,8 +71,7 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash) {
 
 /// Refusals are recorded like an `ok`: a repetition that comes later must not succeed after the client was told no.
 void Node::refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version) {
-  if (!options_.faults.forget_refusals)
-    lanes_[h.client] = {.request = h.request, .version = version, .status = status};
+  if (!options_.faults.forget_refusals) lanes_[h.client] = {.request = h.request, .version = version, .status = status};
   answer(from, h, slot, status, version);
 }
 
@@ -129,8 +128,8 @@ bool Node::on_replicated(const Kv& h) {
   if (!leads(slot_of(hash_of(h.key)))) return false;
   const unsigned place = h.detail % kPlaces;
   Place& p = window_[place];
-  const bool ours = window_.busy(place) && p.version == h.version && p.lane == h.client && p.request == h.request &&
-                    p.key == h.key;
+  const bool ours =
+      window_.busy(place) && p.version == h.version && p.lane == h.client && p.request == h.request && p.key == h.key;
   if (ours) {
     p.answered = static_cast<std::uint8_t>(p.answered | 1U << h.node);
     commit_if_answered(place);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software node: docs/kv-protocol.md without sockets, threads or clocks. Whoever drives it gives it messages and the
-// time, takes what it sends, and sets its registers as it would those of the hardware. One thread at a time; receive()
-// and tick() allocate nothing.
+// The software node: docs/kv-protocol.md without sockets, threads or clocks. Whoever drives it gives it messages and
+// the time, takes what it sends, and sets its registers as it would those of the hardware. One thread at a time;
+// receive() and tick() allocate nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace wherry::kv {
 
 /// Deliberate breaches of the protocol, which a checker of histories must notice. None, outside of tests.
 struct NodeFaults {
-  bool serve_pending_reads = false;    ///< followers show writes that are not committed
-  bool skip_lane_check = false;        ///< a repeated request is a new one
-  bool commit_before_all = false;      ///< the first answer commits
-  bool forget_fence = false;           ///< frames of other epochs are as good
-  bool keep_leftovers = false;         ///< leftovers are believed, not settled
-  bool ignore_lease = false;           ///< a node that lost its lease goes on answering
-  bool forget_refusals = false;        ///< refusals are not recorded
-  bool keep_rolled_back_lanes = false; ///< what was rolled back stays in its lane's record
+  bool serve_pending_reads = false;     ///< followers show writes that are not committed
+  bool skip_lane_check = false;         ///< a repeated request is a new one
+  bool commit_before_all = false;       ///< the first answer commits
+  bool forget_fence = false;            ///< frames of other epochs are as good
+  bool keep_leftovers = false;          ///< leftovers are believed, not settled
+  bool ignore_lease = false;            ///< a node that lost its lease goes on answering
+  bool forget_refusals = false;         ///< refusals are not recorded
+  bool keep_rolled_back_lanes = false;  ///< what was rolled back stays in its lane's record
 };
 
 struct NodeOptions {
@@ -136,7 +136,9 @@ class Node final : public RegisterIo {
   [[nodiscard]] bool leased() const noexcept {
     return lease_ == kNever || now_ < lease_ || options_.faults.ignore_lease;
   }
-  [[nodiscard]] bool serving() const noexcept { return !fault_ && epoch16_ != 0 && has(config_.serving, self()) && leased(); }
+  [[nodiscard]] bool serving() const noexcept {
+    return !fault_ && epoch16_ != 0 && has(config_.serving, self()) && leased();
+  }
   [[nodiscard]] unsigned self() const noexcept { return config_.node; }
   [[nodiscard]] bool leads(unsigned slot) const noexcept { return config_.leaders[slot] == config_.node; }
   [[nodiscard]] std::uint8_t others() const noexcept {
@@ -166,9 +168,9 @@ class Node final : public RegisterIo {
   bool fault_ = false;
   bool opened_ = false;
   bool leads_any_ = false;
-  bool leftovers_changed_ = false;   ///< after_leftovers() has work
-  std::uint8_t entered_ = 0;         ///< members that said so, to this leader
-  std::uint8_t owed_entered_ = 0;    ///< leaders that asked, of this member
+  bool leftovers_changed_ = false;  ///< after_leftovers() has work
+  std::uint8_t entered_ = 0;        ///< members that said so, to this leader
+  std::uint8_t owed_entered_ = 0;   ///< leaders that asked, of this member
   Cycles enter_due_ = 0;
   Configuration config_;
   Configuration staged_;

@@ -69,8 +69,7 @@ std::uint32_t Node::read(std::uint32_t offset) {
 
 std::uint32_t Node::state() const noexcept {
   return kStateServing.set(0, serving() ? 1 : 0) | kStateOpened.set(0, opened_ && !fault_ ? 1 : 0) |
-         kStateFault.set(0, fault_ ? 1 : 0) |
-         kStateLeftovers.set(0, static_cast<std::uint32_t>(notes_.leftovers())) |
+         kStateFault.set(0, fault_ ? 1 : 0) | kStateLeftovers.set(0, static_cast<std::uint32_t>(notes_.leftovers())) |
          kStateInFlight.set(0, window_.in_flight());
 }
 

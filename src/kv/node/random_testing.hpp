@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients, a keeper and misfortune around a Cluster, all by chance from one seed; what comes out is a history for each key.
+// Clients, a keeper and misfortune around a Cluster, all by chance from one seed; what comes out is a history for each
+// key.
 #pragma once
 
 #include "kv/node/history_testing.hpp"
@@ -10,7 +11,7 @@ namespace wherry::kv::testing {
 struct Story {
   std::map<std::uint64_t, History> histories;
   std::map<Status, unsigned> statuses;  ///< how operations ended
-  std::uint64_t values = 0;  ///< written
+  std::uint64_t values = 0;             ///< written
   unsigned unknown = 0;
   unsigned epochs = 0;
   unsigned returns = 0;  ///< nodes that came back and served again

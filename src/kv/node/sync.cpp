@@ -105,10 +105,8 @@ void Node::pump_lanes() {
     else
       counters_.retries += static_cast<std::uint32_t>(std::popcount(slot.missing));
     // A client's request: it says nothing of the sender.
-    const Kv h{.kind = static_cast<std::uint8_t>(Kind::lane),
-               .epoch = epoch16_,
-               .client = slot.lane,
-               .request = slot.tag};
+    const Kv h{
+        .kind = static_cast<std::uint8_t>(Kind::lane), .epoch = epoch16_, .client = slot.lane, .request = slot.tag};
     for (unsigned node = 0; node < kMaxNodes; ++node)
       if (has(slot.missing, node)) send_node(node, h);
     slot.due = retry_at();
@@ -122,9 +120,8 @@ void Node::on_lane_record(unsigned sender, const Kv& h) {
   LaneSync::Slot& slot = lane_sync_.slots[index];
   if (!slot.used || slot.tag == 0 || slot.tag != h.request || !has(slot.missing, sender)) return;
   LaneRecord& mine = lanes_[slot.lane];
-  const LaneRecord theirs{.request = static_cast<std::uint32_t>(h.key),
-                          .version = h.version,
-                          .status = static_cast<Status>(detail.status)};
+  const LaneRecord theirs{
+      .request = static_cast<std::uint32_t>(h.key), .version = h.version, .status = static_cast<Status>(detail.status)};
   if (!theirs.empty() && (mine.empty() || newer(theirs.request, mine.request))) mine = theirs;
   slot.missing = static_cast<std::uint8_t>(slot.missing & ~(1U << sender));
   if (slot.missing != 0) return;

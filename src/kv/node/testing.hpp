@@ -87,8 +87,8 @@ class Cluster {
     Node& n = *nodes_[i];
     n.set_now(now);
     n.write(registers::kNodeOffset, i);
-    n.write(registers::kMembersOffset, registers::kMembersAll.set(0, plan.members) |
-                                           registers::kMembersServing.set(0, plan.serving));
+    n.write(registers::kMembersOffset,
+            registers::kMembersAll.set(0, plan.members) | registers::kMembersServing.set(0, plan.serving));
     for (unsigned word = 0; word < registers::kLeaderCount; ++word) {
       std::uint32_t value = 0;
       for (unsigned k = 0; k < 8; ++k) value |= std::uint32_t{plan.leaders[8 * word + k]} << 4 * k;
@@ -198,11 +198,13 @@ class Cluster {
   std::uint64_t sequence_ = 0;
 };
 
+inline std::uint32_t bucket_of_key(std::uint64_t key) { return bucket_of(hash_of(key), Cluster::kBucketBits); }
+
 /// `count` keys of one bucket in a table of Cluster::kBucketBits.
 inline std::vector<std::uint64_t> keys_of_one_bucket(std::uint32_t bucket, std::size_t count) {
   std::vector<std::uint64_t> keys;
   for (std::uint64_t key = 1; keys.size() < count; ++key)
-    if (bucket_of(hash_of(key), Cluster::kBucketBits) == bucket) keys.push_back(key);
+    if (bucket_of_key(key) == bucket) keys.push_back(key);
   return keys;
 }
 
