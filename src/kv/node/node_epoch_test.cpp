@@ -176,6 +176,20 @@ TEST_F(KvEpoch, LeftoversNotSettled_ExpectNobodyShowsThem) {
   EXPECT_TRUE(opened(1));
 }
 
+TEST_F(KvEpoch, LeaderAskedForItsOwnLeftover_ExpectNoWordOfItBeforeItIsCommitted) {
+  start();
+  write_that_reaches(0, 0b110, 5, "new", 41);
+  cluster->kill(0);
+  cluster->drop = [](const Frame& f) { return f.kind() == Kind::replicate; };
+  next_epoch(0b110, 1);
+  cluster->settle();
+  EXPECT_EQ(leftovers(2), 1U) << "were it believed now and node 1 died, it would be shown and lost";
+  EXPECT_EQ(text(2, 5), "pending");
+  cluster->drop = nullptr;
+  cluster->settle();
+  EXPECT_EQ(text(2, 5), "new");
+}
+
 TEST_F(KvEpoch, LeftoversOfTwoFormerLeaders_ExpectAllSettled) {
   start(5);
   for (unsigned slot = 0; slot < kSlots; ++slot) plan.leaders[slot] = static_cast<std::uint8_t>(slot % 2);
