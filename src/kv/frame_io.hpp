@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames and datagrams <-> messages: docs/kv-protocol.md, section 3. Bytes from outside; believes nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kv/message.hpp"
+
+namespace wherry::kv {
+
+enum class Parsed {
+  kOurs,
+  kForeign,  ///< not kv: the host's
+  kBadChecksum,
+  kBadLength,
+};
+
+/// A message and who sent it. The value lies in the frame that was parsed.
+struct Received {
+  Endpoint from;
+  Message message;
+};
+
+/// A whole Ethernet frame that came to `self`. `out` is set if it is ours only.
+[[nodiscard]] Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept;
+
+enum class UdpChecksum { kRight, kNone };
+
+/// A whole frame into `out`. Returns its bytes; 0 if `out` is too small or the value too long for UDP.
+[[nodiscard]] std::size_t build(std::span<std::byte> out, const Endpoint& from, const Endpoint& to,
+                                const Message& message, UdpChecksum checksum = UdpChecksum::kRight) noexcept;
+
+/// What a UDP socket delivers: the kv header and the value. The kernel has checked the rest.
+[[nodiscard]] Parsed parse_datagram(ByteView payload, Message* out) noexcept;
+[[nodiscard]] std::size_t build_datagram(std::span<std::byte> out, const Message& message) noexcept;
+
+}  // namespace wherry::kv

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the staged registers say, and what a node counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kv/generated/registers.hpp"
+#include "kv/message.hpp"
+
+namespace wherry::kv {
+
+/// Takes effect when `epoch` is written.
+struct Configuration {
+  std::uint8_t node = 0;
+  std::uint8_t members = 0;  ///< must acknowledge
+  std::uint8_t serving = 0;  ///< may answer clients
+  std::uint16_t udp_port = registers::kUdpPortReset;
+  std::array<std::uint8_t, kSlots> leaders{};
+  std::array<Endpoint, kMaxNodes> peers{};
+};
+
+/// As the registers count. Every frame for the core is one of dropped, refused, answered and taken.
+struct Counters {
+  std::uint32_t frames_kv = 0;
+  std::uint32_t dropped = 0;   ///< without effect: the dropped_* and what no node receives
+  std::uint32_t refused = 0;   ///< answered with: ask again
+  std::uint32_t answered = 0;  ///< answered for good
+  std::uint32_t taken = 0;     ///< all else
+  std::uint32_t passed_rx = 0;
+  std::uint32_t passed_tx = 0;
+  std::uint32_t dropped_checksum = 0;
+  std::uint32_t dropped_length = 0;
+  std::uint32_t dropped_epoch = 0;
+  std::uint32_t dropped_duplicate = 0;
+  std::uint32_t retries = 0;
+  std::array<std::uint32_t, registers::kRepliesCount> replies{};
+  std::array<std::uint32_t, registers::kReceivedCount> received{};
+  std::array<std::uint32_t, registers::kSentCount> sent{};
+};
+
+}  // namespace wherry::kv

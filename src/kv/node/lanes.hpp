@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lane records: which request of a lane was the last, and what became of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kv/generated/frame.hpp"
+#include "kv/node/serial.hpp"
+
+namespace wherry::kv {
+
+struct LaneRecord {
+  std::uint32_t request = 0;
+  std::uint32_t version = 0;
+  Status status = Status::ok;
+  bool in_flight = false;  ///< in this leader's window, new
+  bool unsettled = false;  ///< pending or leftover at this follower
+
+  /// Never used: anything is newer.
+  [[nodiscard]] bool empty() const noexcept {
+    return request == 0 && version == 0 && status == Status::ok && !in_flight;
+  }
+  [[nodiscard]] bool settled() const noexcept { return !in_flight && !unsettled; }
+  /// An `ok` always has a version: without one, all that is known is that this request is over.
+  [[nodiscard]] bool has_answer() const noexcept { return settled() && (status != Status::ok || version != 0); }
+};
+
+class Lanes {
+ public:
+  explicit Lanes(unsigned bits) : records_(std::size_t{1} << bits) {}
+
+  [[nodiscard]] std::size_t count() const noexcept { return records_.size(); }
+  [[nodiscard]] LaneRecord& operator[](std::uint16_t lane) noexcept { return records_[lane]; }
+  void clear() noexcept {
+    for (LaneRecord& r : records_) r = {};
+  }
+
+  /// What an `ok` write leaves behind, unless the lane is further already.
+  void learn(std::uint16_t lane, std::uint32_t request, std::uint32_t version, bool settled) noexcept {
+    LaneRecord& r = records_[lane];
+    if (!r.empty() && newer(r.request, request)) return;
+    r = {.request = request, .version = version, .unsettled = !settled};
+  }
+  void settle(std::uint16_t lane, std::uint32_t request) noexcept {
+    if (records_[lane].request == request) records_[lane].unsettled = false;
+  }
+  /// The request had no effect: the client's next try is new.
+  void roll_back(std::uint16_t lane, std::uint32_t request) noexcept {
+    if (records_[lane].request == request) records_[lane] = {.request = request - 1};
+  }
+
+ private:
+  std::vector<LaneRecord> records_;
+};
+
+}  // namespace wherry::kv

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The leader's part of a write: docs/kv-protocol.md, sections 4 and 5.
+#include "kv/node/node.hpp"
+
+namespace wherry::kv {
+namespace {
+
+bool is_removal(Kind kind) noexcept { return kind == Kind::remove || kind == Kind::remove_if; }
+bool is_conditional(Kind kind) noexcept { return kind == Kind::write_if || kind == Kind::remove_if; }
+
+std::uint8_t node_detail(std::uint32_t way, unsigned place) noexcept {
+  return static_cast<std::uint8_t>(way << 6 | place);
+}
+
+}  // namespace
+
+void Node::on_request(const Endpoint& from, const Message& m) {
+  const Kv& h = m.header;
+  const std::uint32_t hash = hash_of(h.key);
+  const unsigned slot = slot_of(hash);
+  if (h.client >= lanes_.count()) return answer(from, h, slot, Status::bad_lane);
+  if (!serving()) return answer(from, h, slot, Status::not_serving);
+  if (h.epoch != epoch16_) return answer(from, h, slot, Status::stale_epoch);
+  if (!leads(slot)) return answer(from, h, slot, Status::not_leader);
+  if (!opened_) return answer(from, h, slot, Status::busy);
+  if (!is_new(from, h, slot)) return;
+  const std::uint32_t bucket = bucket_of(hash, table_.bits());
+  if (window_.full() || window_.has_bucket(bucket)) return answer(from, h, slot, Status::busy);
+  decide(from, m, hash);
+}
+
+/// Against the lane's record; what is not new is answered from it, or dropped.
+bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
+  const LaneRecord& r = lanes_[h.client];
+  if (r.empty() || newer(h.request, r.request)) return true;
+  if (options_.faults.skip_lane_check && !r.in_flight) return true;
+  if (h.request == r.request && r.has_answer())
+    answer(from, h, slot, r.status, r.version);
+  else
+    drop_as(counters_.dropped_duplicate);
+  return false;
+}
+
+void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash) {
+  const Kv& h = m.header;
+  const auto kind = static_cast<Kind>(h.kind);
+  const std::uint32_t bucket = bucket_of(hash, table_.bits());
+  const unsigned slot = slot_of(hash);
+  Location at = table_.find(bucket, first_way_of(hash), h.key);
+  const bool found = at != Table::kNowhere;
+  const std::uint32_t version = found ? table_.way(at).version : 0;
+  if (is_removal(kind) && !found) return refuse(from, h, slot, Status::no_such_key, 0);
+  if (is_conditional(kind) && h.version != version) return refuse(from, h, slot, Status::version_mismatch, version);
+  if (!found) at = table_.free_way(bucket, first_way_of(hash));
+  if (at == Table::kNowhere) return refuse(from, h, slot, Status::table_full, 0);
+
+  ++counters_.taken;
+  lanes_[h.client] = {.request = h.request, .in_flight = true};
+  const unsigned place = window_.take({.location = at,
+                                       .key = h.key,
+                                       .version = table_.next_version(bucket),
+                                       .request = h.request,
+                                       .lane = h.client,
+                                       .removes = is_removal(kind),
+                                       .kind = h.kind,
+                                       .client = from},
+                                      m.value);
+  replicate(place);
+  commit_if_answered(place);
+}
+
+/// Refusals are recorded like an `ok`: a repetition that comes later must not succeed after the client was told no.
+void Node::refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version) {
+  if (!options_.faults.forget_refusals) lanes_[h.client] = {.request = h.request, .version = version, .status = status};
+  answer(from, h, slot, status, version);
+}
+
+/// To all that have not answered.
+void Node::replicate(unsigned place) {
+  Place& p = window_[place];
+  Kv h = header(p.removes ? Kind::replicate_remove : Kind::replicate);
+  h.detail = node_detail(way_at(p.location), place);
+  h.client = p.lane;
+  h.request = p.request;
+  h.version = p.version;
+  h.key = p.key;
+  const unsigned missing = others() & ~unsigned{p.answered};
+  for (unsigned node = 0; node < kMaxNodes; ++node)
+    if (has(missing, node)) send_node(node, h, window_.value(place));
+  p.due = retry_at();
+}
+
+void Node::commit_if_answered(unsigned place) {
+  Place& p = window_[place];
+  const bool early = options_.faults.commit_before_all && p.answered != 0;
+  if ((others() & ~unsigned{p.answered}) != 0 && !early) return;
+  if (others() != 0 || leased())
+    commit(place);
+  else
+    p.due = retry_at();  // alone, nobody else can say that this epoch is still the last
+}
+
+void Node::commit(unsigned place) {
+  const Place p = window_[place];
+  if (p.leftover) {
+    notes_.at_bucket(bucket_at(p.location), [&](Notes::Index i) {
+      if (notes_[i].location == p.location) notes_.drop(i);
+    });
+    leftovers_changed_ = true;
+  } else {
+    table_.store(p.location, p.key, p.version, !p.removes, window_.value(place));
+  }
+  lanes_.learn(p.lane, p.request, p.version, true);
+  window_.free(place);
+  const Kv request{.kind = p.kind, .client = p.lane, .request = p.request, .key = p.key};
+  if (p.kind != 0) reply(p.client, request, slot_at(p.location), Status::ok, p.version, {});
+  Kv h = header(Kind::commit);
+  h.detail = node_detail(way_at(p.location), place);
+  h.client = p.lane;
+  h.request = p.request;
+  h.version = p.version;
+  h.key = p.key;
+  for (unsigned node = 0; node < kMaxNodes; ++node)
+    if (has(others(), node)) send_node(node, h);
+}
+
+bool Node::on_replicated(const Kv& h) {
+  if (!leads(slot_of(hash_of(h.key)))) return false;
+  const unsigned place = h.detail % kPlaces;
+  Place& p = window_[place];
+  const bool ours =
+      window_.busy(place) && p.version == h.version && p.lane == h.client && p.request == h.request && p.key == h.key;
+  if (ours) {
+    p.answered = static_cast<std::uint8_t>(p.answered | 1U << h.node);
+    commit_if_answered(place);
+    return true;
+  }
+  Kv committed = h;  // a write leaves the window by its commit only
+  committed.kind = static_cast<std::uint8_t>(Kind::commit);
+  committed.node = config_.node;
+  committed.epoch = epoch16_;
+  send_node(h.node, committed);
+  return true;
+}
+
+void Node::retry_window() {
+  window_.each([&](unsigned place) {
+    Place& p = window_[place];
+    if (p.due > now_) return (void)schedule(p.due);
+    const unsigned missing = others() & ~unsigned{p.answered};
+    if (missing == 0) return commit_if_answered(place);
+    counters_.retries += static_cast<std::uint32_t>(std::popcount(missing));
+    replicate(place);
+  });
+}
+
+}  // namespace wherry::kv

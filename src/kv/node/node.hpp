@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The software node: docs/kv-protocol.md without sockets, threads or clocks. Whoever drives it gives it messages and
+// the time, takes what it sends, and sets its registers as it would those of the hardware. One thread at a time;
+// receive() and tick() allocate nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/message.hpp"
+#include "kv/node/configuration.hpp"
+#include "kv/node/lanes.hpp"
+#include "kv/node/notes.hpp"
+#include "kv/node/sync.hpp"
+#include "kv/node/table.hpp"
+#include "kv/node/window.hpp"
+
+namespace wherry::kv {
+
+/// Deliberate breaches of the protocol, which a checker of histories must notice. None, outside of tests.
+struct NodeFaults {
+  bool serve_pending_reads = false;     ///< followers show writes that are not committed
+  bool skip_lane_check = false;         ///< a repeated request is a new one
+  bool commit_before_all = false;       ///< the first answer commits
+  bool forget_fence = false;            ///< frames of other epochs are as good
+  bool keep_leftovers = false;          ///< leftovers are believed, not settled
+  bool ignore_lease = false;            ///< a node that lost its lease goes on answering
+  bool forget_refusals = false;         ///< refusals are not recorded
+  bool keep_rolled_back_lanes = false;  ///< what was rolled back stays in its lane's record
+};
+
+struct NodeOptions {
+  unsigned lane_bits = 12;
+  unsigned max_followers = kMaxNodes - 1;
+  unsigned channels = 1;  ///< as the register `capability` reports
+  std::size_t max_leftovers = 1024;
+  NodeFaults faults{};
+};
+
+class Node final : public RegisterIo {
+ public:
+  using Options = NodeOptions;
+  using Faults = NodeFaults;
+  static constexpr Cycles kNever = ~Cycles{0};
+  enum class Drop { kChecksum, kLength };
+
+  Node(const Options& options, Output& output);
+
+  void receive(const Endpoint& from, const Message& message, Cycles now);
+  /// Sends again what was not answered. Returns when it wants to be called next, or kNever; a call to receive() or
+  /// write() may bring that forward, so ask again after some.
+  Cycles tick(Cycles now);
+  /// The time that `cycles` reads and that a lease is compared with, where neither of the two above was called.
+  void set_now(Cycles now) noexcept { now_ = now; }
+
+  std::uint32_t read(std::uint32_t offset) override;
+  void write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// Frames that were for this node and that the parser rejected, and frames that are the host's.
+  void count_dropped(Drop why) noexcept;
+  void count_passed_rx(std::uint32_t frames = 1) noexcept { counters_.passed_rx += frames; }
+  void count_passed_tx(std::uint32_t frames = 1) noexcept { counters_.passed_tx += frames; }
+
+  /// Asks memory for what receive() of this request will need: for a shell that has several at hand.
+  void prefetch(const Kv& request) const noexcept;
+
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const Table& table() const noexcept { return table_; }
+
+ private:
+  // node.cpp: what comes in, reads, replies.
+  void from_node(const Endpoint& from, const Message& m);
+  [[nodiscard]] bool take_from_node(const Endpoint& from, unsigned sender, const Message& m);
+  void on_read(const Endpoint& from, const Kv& h);
+  void on_lane(const Endpoint& from, const Message& m);
+  void on_ping(const Endpoint& from, const Message& m);
+  void tell(const Endpoint& to, const Kv& request, Status status, std::uint32_t version = 0, std::uint64_t key = 0);
+  void answer(const Endpoint& to, const Kv& request, unsigned slot, Status status, std::uint32_t version = 0,
+              ByteView value = {});
+  void reply(const Endpoint& to, const Kv& request, unsigned slot, Status status, std::uint32_t version,
+             ByteView value);
+  void send(const Endpoint& to, const Kv& header, ByteView value = {});
+  void send_node(unsigned node, const Kv& header, ByteView value = {});
+  void count_answer(Status status) noexcept;
+  void drop_as(std::uint32_t& reason) noexcept;
+  void fail() noexcept;
+
+  // leader.cpp: writes.
+  void on_request(const Endpoint& from, const Message& m);
+  [[nodiscard]] bool is_new(const Endpoint& from, const Kv& h, unsigned slot);
+  void decide(const Endpoint& from, const Message& m, std::uint32_t hash);
+  void refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version);
+  void replicate(unsigned place);
+  void commit_if_answered(unsigned place);
+  void commit(unsigned place);
+  [[nodiscard]] bool on_replicated(const Kv& h);
+  void retry_window();
+
+  // follower.cpp
+  [[nodiscard]] bool on_replicate(const Message& m);
+  [[nodiscard]] bool on_commit(const Kv& h);
+  void resolve(Notes::Index index, std::uint32_t version, bool same_write);
+  void drop_settled(Notes::Index note);
+  void ask_for_commit(std::uint32_t bucket);
+
+  // epoch.cpp
+  void enter(std::uint32_t epoch);
+  void keep_or_drop_window();
+  void leave_pending_over();
+  void replay_leftovers();
+  void fetch_leftovers();
+  void repeat_enter();
+  void after_leftovers();
+  void open_if_ready();
+  void on_enter(unsigned sender);
+  [[nodiscard]] bool on_fetch(const Endpoint& from, const Kv& h);
+  [[nodiscard]] bool on_entry(const Message& m);
+  void adopt(Location at, const Message& m, bool present);
+
+  // sync.cpp: a node returns.
+  void start_bucket_sync(std::uint32_t count);
+  void start_lane_sync(std::uint32_t count);
+  void restart_sync();
+  void pump_buckets();
+  void pump_lanes();
+  [[nodiscard]] bool on_sync_entry(const Message& m, bool present);
+  void on_lane_record(unsigned sender, const Kv& h);
+
+  // node_registers.cpp
+  [[nodiscard]] std::uint32_t read_counter(std::uint32_t offset) const noexcept;
+  [[nodiscard]] std::uint32_t read_staged(std::uint32_t offset) const noexcept;
+  [[nodiscard]] std::uint32_t state() const noexcept;
+  void write_staged(std::uint32_t offset, std::uint32_t value) noexcept;
+  void write_control(std::uint32_t value);
+  void clear_table() noexcept;
+
+  [[nodiscard]] bool leased() const noexcept {
+    return lease_ == kNever || now_ < lease_ || options_.faults.ignore_lease;
+  }
+  [[nodiscard]] bool serving() const noexcept {
+    return !fault_ && epoch16_ != 0 && has(config_.serving, self()) && leased();
+  }
+  [[nodiscard]] unsigned self() const noexcept { return config_.node; }
+  [[nodiscard]] bool leads(unsigned slot) const noexcept { return config_.leaders[slot] == config_.node; }
+  [[nodiscard]] std::uint8_t others() const noexcept {
+    return static_cast<std::uint8_t>(config_.members & ~(1U << self()));
+  }
+  [[nodiscard]] static bool has(unsigned mask, unsigned node) noexcept { return (mask >> node & 1) != 0; }
+  [[nodiscard]] std::uint32_t bucket_of_key(std::uint64_t key) const noexcept {
+    return bucket_of(hash_of(key), table_.bits());
+  }
+  [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
+  /// Header of a frame to other nodes.
+  [[nodiscard]] Kv header(Kind kind) const noexcept;
+  Cycles retry_at() noexcept { return schedule(now_ + retry_cycles_); }
+  Cycles schedule(Cycles at) noexcept {
+    if (at < next_due_) next_due_ = at;
+    return at;
+  }
+
+  const Options options_;
+  Output& output_;
+  Cycles now_ = 0;
+  Cycles lease_ = 0;
+  Cycles next_due_ = kNever;
+  std::uint32_t retry_cycles_ = registers::kRetryCyclesReset;
+  std::uint32_t epoch_ = 0;
+  std::uint16_t epoch16_ = 0;
+  bool fault_ = false;
+  bool opened_ = false;
+  bool leads_any_ = false;
+  bool leftovers_changed_ = false;  ///< after_leftovers() has work
+  std::uint8_t entered_ = 0;        ///< members that said so, to this leader
+  std::uint8_t owed_entered_ = 0;   ///< leaders that asked, of this member
+  Cycles enter_due_ = 0;
+  Configuration config_;
+  Configuration staged_;
+  Counters counters_;
+
+  Table table_;
+  Lanes lanes_;
+  Notes notes_;
+  Window window_;
+  Tags tags_;
+  BucketSync bucket_sync_;
+  LaneSync lane_sync_;
+
+  // Registers that mean nothing to software but that read back.
+  std::uint32_t control_ = 0;
+  std::uint32_t bucket_bits_ = registers::kBucketBitsReset;
+  std::uint32_t speculate_ = registers::kSpeculateReset;
+  std::uint32_t lease_low_ = 0;
+  std::uint32_t cycles_high_ = 0;
+  std::uint32_t sync_from_ = 0;
+  std::array<std::uint32_t, 4> bases_{};
+};
+
+}  // namespace wherry::kv

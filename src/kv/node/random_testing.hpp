@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients, a keeper and misfortune around a Cluster, all by chance from one seed; what comes out is a history for each
+// key.
+#pragma once
+
+#include "kv/node/history_testing.hpp"
+#include "kv/node/testing.hpp"
+
+namespace wherry::kv::testing {
+
+struct Story {
+  std::map<std::uint64_t, History> histories;
+  std::map<Status, unsigned> statuses;  ///< how operations ended
+  std::uint64_t values = 0;             ///< written
+  unsigned unknown = 0;
+  unsigned epochs = 0;
+  unsigned returns = 0;  ///< nodes that came back and served again
+  unsigned takeovers = 0;
+
+  [[nodiscard]] bool linearizable() const {
+    for (const auto& [key, history] : histories)
+      if (!testing::linearizable(history)) return false;
+    return true;
+  }
+};
+
+/// `operations` of six clients on ten keys of three buckets, from and to `nodes` nodes.
+[[nodiscard]] Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults = {});
+
+}  // namespace wherry::kv::testing

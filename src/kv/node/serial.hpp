@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that wrap around: versions, requests, epochs.
+#pragma once
+
+#include <cstdint>
+
+namespace wherry::kv {
+
+[[nodiscard]] constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+/// Version 0 is that of a location never written: older than all others.
+[[nodiscard]] constexpr bool version_newer(std::uint32_t a, std::uint32_t b) noexcept {
+  return a != 0 && (b == 0 || newer(a, b));
+}
+
+[[nodiscard]] constexpr std::uint32_t version_after(std::uint32_t version) noexcept {
+  return version + 1 == 0 ? 1 : version + 1;
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/node/table.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "kv/node/serial.hpp"
+
+namespace wherry::kv {
+namespace {
+
+void* reserve(std::size_t bytes) noexcept {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+Table::~Table() { release(); }
+
+void Table::release() noexcept {
+  if (lines_ != nullptr) munmap(lines_, line_bytes());
+  if (values_ != nullptr) munmap(values_, value_bytes());
+  lines_ = nullptr;
+  values_ = nullptr;
+}
+
+bool Table::allocate(unsigned bits) noexcept {
+  release();
+  bits_ = bits;
+  lines_ = static_cast<Line*>(reserve(line_bytes()));
+  values_ = static_cast<std::byte*>(reserve(value_bytes()));
+  if (lines_ == nullptr || values_ == nullptr) {
+    release();
+    return false;
+  }
+  // Lines only: of the values, a few scattered keys would take the memory of all.
+  (void)madvise(lines_, line_bytes(), MADV_HUGEPAGE);
+  return true;
+}
+
+void Table::clear() noexcept {
+  if (lines_ == nullptr) return;
+  (void)madvise(lines_, line_bytes(), MADV_DONTNEED);  // reads as zeros from now on
+  (void)madvise(values_, value_bytes(), MADV_DONTNEED);
+}
+
+Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
+  for (std::uint32_t i = 0; i < kWays; ++i) {
+    const std::uint32_t w = (first_way + i) % kWays;
+    if (lines_[bucket].ways[w].present == 0) return location_of(bucket, w);
+  }
+  return kNowhere;
+}
+
+std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept {
+  std::uint32_t highest = 0;
+  for (const Way& w : lines_[bucket].ways)
+    if (version_newer(w.version, highest)) highest = w.version;
+  return version_after(highest);
+}
+
+void Table::store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept {
+  lines_[at / kWays].ways[at % kWays] = {.key = key,
+                                         .version = version,
+                                         .length = static_cast<std::uint16_t>(present ? value.size() : 0),
+                                         .present = static_cast<std::uint8_t>(present)};
+  if (present && !value.empty()) std::memcpy(values_ + at * kMaxValueBytes, value.data(), value.size());
+}
+
+}  // namespace wherry::kv

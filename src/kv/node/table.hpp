@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's table: 2^b buckets of four ways, laid out as docs/kv-protocol.md, section 12, has it. A look-up costs one
+// cache line of headers and the value.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.hpp"
+#include "kv/generated/frame.hpp"
+
+namespace wherry::kv {
+
+/// A bucket and a way: 4 x bucket + way, as `fetch` writes it.
+using Location = std::uint64_t;
+
+[[nodiscard]] constexpr Location location_of(std::uint32_t bucket, std::uint32_t way) noexcept {
+  return Location{bucket} * kWays + way;
+}
+[[nodiscard]] constexpr std::uint32_t bucket_at(Location at) noexcept { return static_cast<std::uint32_t>(at / kWays); }
+[[nodiscard]] constexpr std::uint32_t way_at(Location at) noexcept { return static_cast<std::uint32_t>(at % kWays); }
+
+/// WayHeader in the machine's own byte order. The key stays when it is deleted: who replays the deletion names it.
+struct Way {
+  std::uint64_t key = 0;
+  std::uint32_t version = 0;
+  std::uint16_t length = 0;
+  std::uint8_t present = 0;
+  std::uint8_t unused = 0;
+};
+
+struct alignas(64) Line {
+  std::array<Way, kWays> ways;
+};
+static_assert(sizeof(Way) == WayHeader::kBytes && sizeof(Line) == 64);
+
+class Table {
+ public:
+  Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  ~Table();
+
+  /// Address space for 2^bits buckets, all empty; memory comes as it is touched. False: the system has not got it.
+  [[nodiscard]] bool allocate(unsigned bits) noexcept;
+  void clear() noexcept;
+
+  [[nodiscard]] bool allocated() const noexcept { return lines_ != nullptr; }
+  [[nodiscard]] unsigned bits() const noexcept { return bits_; }
+  [[nodiscard]] std::uint64_t buckets() const noexcept { return std::uint64_t{1} << bits_; }
+
+  [[nodiscard]] const Line& line(std::uint32_t bucket) const noexcept { return lines_[bucket]; }
+  [[nodiscard]] const Way& way(Location at) const noexcept { return lines_[at / kWays].ways[at % kWays]; }
+  [[nodiscard]] ByteView value(Location at) const noexcept {
+    const Way& w = way(at);
+    return {values_ + at * kMaxValueBytes, w.present != 0 ? w.length : std::size_t{0}};
+  }
+  /// Where a key is; kNowhere if it is not.
+  static constexpr Location kNowhere = ~Location{0};
+  [[nodiscard]] Location find(std::uint32_t bucket, std::uint32_t first_way, std::uint64_t key) const noexcept {
+    const Line& l = lines_[bucket];
+    for (std::uint32_t i = 0; i < kWays; ++i) {
+      const std::uint32_t w = (first_way + i) % kWays;
+      if (l.ways[w].key == key && l.ways[w].present != 0) return location_of(bucket, w);
+    }
+    return kNowhere;
+  }
+  /// Where a new key goes: the first way if it is free, else any that is; kNowhere if none is.
+  [[nodiscard]] Location free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept;
+  /// What the next write in this bucket gets.
+  [[nodiscard]] std::uint32_t next_version(std::uint32_t bucket) const noexcept;
+
+  void store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept;
+
+  /// Asks for what a look-up will read.
+  void prefetch(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
+    __builtin_prefetch(lines_ + bucket);
+    __builtin_prefetch(values_ + location_of(bucket, first_way) * kMaxValueBytes);
+  }
+
+ private:
+  void release() noexcept;
+  [[nodiscard]] std::size_t line_bytes() const noexcept { return sizeof(Line) << bits_; }
+  [[nodiscard]] std::size_t value_bytes() const noexcept { return std::size_t{kWays} * kMaxValueBytes << bits_; }
+
+  Line* lines_ = nullptr;
+  std::byte* values_ = nullptr;
+  unsigned bits_ = 0;
+};
+
+}  // namespace wherry::kv
