@@ -77,7 +77,7 @@ struct ClientOptions {
 };
 
 /// What became of an operation. `value`: of a read that ended kOk.
-struct Answer {
+struct Reply {
   Outcome outcome = Outcome::kNoAnswer;
   std::uint32_t version = 0;
   std::vector<std::byte> value;
@@ -114,14 +114,14 @@ class WHERRY_API Client {
 
   // Each blocks until the operation has ended, `deadline` at most (zero: that of the options). Operations that were
   // posted before go on meanwhile.
-  [[nodiscard]] Answer get(std::uint64_t key, std::chrono::nanoseconds deadline = {});
-  [[nodiscard]] Answer put(std::uint64_t key, std::span<const std::byte> value, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply get(std::uint64_t key, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply put(std::uint64_t key, std::span<const std::byte> value, std::chrono::nanoseconds deadline = {});
   /// Only if the key has this version; 0: only if there is no such key.
-  [[nodiscard]] Answer put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
-                              std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
+                             std::chrono::nanoseconds deadline = {});
   /// kNoSuchKey if there is none.
-  [[nodiscard]] Answer remove(std::uint64_t key, std::chrono::nanoseconds deadline = {});
-  [[nodiscard]] Answer remove_if(std::uint64_t key, std::uint32_t version, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply remove(std::uint64_t key, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply remove_if(std::uint64_t key, std::uint32_t version, std::chrono::nanoseconds deadline = {});
 
   // Each returns at once; poll() tells the end, with this tag. The value is copied. It leaves with others, at the next
   // poll(), wait() or flush(). kWouldBlock: as many operations as the options allow, or all lanes are in use.

@@ -60,7 +60,7 @@ class PyKvClient {
  private:
   static nb::tuple result(const kv::Completion& c) {
     if (c.outcome == kv::Outcome::kOk) return nb::make_tuple(c.version, nb::bytes(c.value.data(), c.value.size()));
-    const nb::object error = exception_of(kv::Answer{c.outcome, c.version, {}}.status());
+    const nb::object error = exception_of(kv::Reply{c.outcome, c.version, {}}.status());
     if (c.outcome == kv::Outcome::kVersionMismatch) error.attr("version") = c.version;
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();

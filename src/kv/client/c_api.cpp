@@ -16,10 +16,10 @@ using wherry::c_abi::give_defaults;
 using wherry::c_abi::guarded;
 using wherry::c_abi::invalid;
 using wherry::c_abi::is_null;
-using wherry::kv::Answer;
 using wherry::kv::Client;
 using wherry::kv::ClientOptions;
 using wherry::kv::Completion;
+using wherry::kv::Reply;
 
 struct wherry_kv {
   Client client;
@@ -88,7 +88,7 @@ template <typename Run>
 int answered(wherry_kv* kv, uint32_t* version, wherry_error* error, Run&& run) noexcept {
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
-    const Answer answer = run(kv->client);
+    const Reply answer = run(kv->client);
     if (version != nullptr) *version = answer.version;
     return answer.status();
   });
@@ -142,7 +142,7 @@ int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity, int
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
     if (value == nullptr && capacity != 0) return is_null("value");
-    const Answer answer = kv->client.get(key, nanoseconds(deadline_ns));
+    const Reply answer = kv->client.get(key, nanoseconds(deadline_ns));
     if (version != nullptr) *version = answer.version;
     if (bytes != nullptr) *bytes = answer.value.size();
     if (answer.value.size() > capacity)

@@ -4,7 +4,8 @@
 //
 // Where the protocol leaves a choice:
 // - One epoch is kept, not one for each slot: the newest that any reply carried. The leader is kept for each slot, and
-//   learnt from replies of that epoch only.
+//   learnt from replies of that epoch only. A client that heard nothing for 32768 epochs takes the true one for an old
+//   one: it must be made anew.
 // - A lane starts as soon as every node has answered for it, be it `not_serving`, or one has answered with a record
 //   and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane: refusals
 //   are recorded by leaders alone, and a silent one may know a newer request. If it does, a write that was not sent yet
@@ -78,6 +79,15 @@ class ClientCore {
   /// Does what is due. When to call again at the latest: always later than `now`.
   Cycles tick(Cycles now);
   [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
+
+  /// Serial numbers: whether a is newer than b.
+  [[nodiscard]] static constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
+    return static_cast<std::int32_t>(a - b) > 0;
+  }
+  /// The same for epochs as frames carry them; 0 is none, and older than all.
+  [[nodiscard]] static constexpr bool newer_epoch(std::uint16_t a, std::uint16_t b) noexcept {
+    return a != 0 && (b == 0 || static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0);
+  }
 
   /// Whether some node has answered as one that serves, and, if there are lanes, one of them is ready.
   [[nodiscard]] bool ready() const noexcept { return heard_ && (ready_lanes_ > 0 || options_.lanes == 0); }
@@ -186,14 +196,5 @@ class ClientCore {
   std::uint64_t random_ = 0;
   ClientStatistics statistics_;
 };
-
-/// Serial numbers: whether a is newer than b.
-[[nodiscard]] constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
-  return static_cast<std::int32_t>(a - b) > 0;
-}
-/// The same for epochs as frames carry them; 0 is none, and older than all.
-[[nodiscard]] constexpr bool newer_epoch(std::uint16_t a, std::uint16_t b) noexcept {
-  return a != 0 && (b == 0 || static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0);
-}
 
 }  // namespace wherry::kv

@@ -346,6 +346,7 @@ TEST(KvClientCore, Epochs_WrapAround) {
   EXPECT_EQ(rig.core->epoch(), 1);
   rig.reply(second, second.node, Status::ok, 1, second.node, 3);
   EXPECT_EQ(rig.take_end().outcome, Outcome::kOk);
+  constexpr auto newer_epoch = ClientCore::newer_epoch;
   EXPECT_TRUE(newer_epoch(1, 0) && newer_epoch(40000, 0) && !newer_epoch(0, 65535) && !newer_epoch(0, 1));
   EXPECT_TRUE(newer_epoch(1, 65535) && !newer_epoch(65535, 1) && newer_epoch(32768, 1) && !newer_epoch(1, 1));
 }

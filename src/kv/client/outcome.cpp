@@ -81,6 +81,6 @@ std::string sentence(Outcome outcome, std::uint32_t version) {
 
 }  // namespace
 
-wherry::Status Answer::status() const { return {status_code(outcome), sentence(outcome, version)}; }
+wherry::Status Reply::status() const { return {status_code(outcome), sentence(outcome, version)}; }
 
 }  // namespace wherry::kv

@@ -135,7 +135,7 @@ struct Client::Impl final : Completions {
     return StatusCode::kWouldBlock;
   }
 
-  Answer run(ClientCore::Request request, nanoseconds deadline) {
+  Reply run(ClientCore::Request request, nanoseconds deadline) {
     Slot& slot = slots[blocking];
     slot = {};
     request.tag = blocking;
@@ -143,7 +143,7 @@ struct Client::Impl final : Completions {
     if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
     socket->flush();
     progress_until(kNever, [&] { return slot.done; });
-    Answer answer{slot.outcome, slot.version, {}};
+    Reply answer{slot.outcome, slot.version, {}};
     answer.value.assign(value_of(blocking), value_of(blocking) + slot.length);
     return answer;
   }
@@ -203,18 +203,17 @@ Client::Client(Client&& other) noexcept = default;
 Client& Client::operator=(Client&& other) noexcept = default;
 Client::~Client() = default;
 
-Answer Client::get(std::uint64_t key, nanoseconds deadline) { return impl_->run({.key = key}, deadline); }
-Answer Client::put(std::uint64_t key, std::span<const std::byte> value, nanoseconds deadline) {
+Reply Client::get(std::uint64_t key, nanoseconds deadline) { return impl_->run({.key = key}, deadline); }
+Reply Client::put(std::uint64_t key, std::span<const std::byte> value, nanoseconds deadline) {
   return impl_->run({.kind = Kind::write, .key = key, .value = value}, deadline);
 }
-Answer Client::put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
-                      nanoseconds deadline) {
+Reply Client::put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value, nanoseconds deadline) {
   return impl_->run({.kind = Kind::write_if, .key = key, .version = version, .value = value}, deadline);
 }
-Answer Client::remove(std::uint64_t key, nanoseconds deadline) {
+Reply Client::remove(std::uint64_t key, nanoseconds deadline) {
   return impl_->run({.kind = Kind::remove, .key = key}, deadline);
 }
-Answer Client::remove_if(std::uint64_t key, std::uint32_t version, nanoseconds deadline) {
+Reply Client::remove_if(std::uint64_t key, std::uint32_t version, nanoseconds deadline) {
   return impl_->run({.kind = Kind::remove_if, .key = key, .version = version}, deadline);
 }
 

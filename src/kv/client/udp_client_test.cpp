@@ -34,17 +34,17 @@ TEST(KvUdpClient, EveryCall_DoesWhatItSays) {
   Client client = connected(store);
   EXPECT_EQ(client.get(1).outcome, Outcome::kNoSuchKey);
   EXPECT_EQ(client.get(1).status().code(), StatusCode::kNotFound);
-  const Answer put = client.put(1, bytes("one"));
+  const Reply put = client.put(1, bytes("one"));
   EXPECT_EQ(put.outcome, Outcome::kOk);
-  Answer got = client.get(1);
+  Reply got = client.get(1);
   EXPECT_EQ(got.value, bytes("one"));
   EXPECT_EQ(got.version, put.version);
   EXPECT_EQ(client.put_if(1, 0, bytes("x")).outcome, Outcome::kVersionMismatch);
-  const Answer wrong = client.put_if(1, put.version + 5, bytes("x"));
+  const Reply wrong = client.put_if(1, put.version + 5, bytes("x"));
   EXPECT_EQ(wrong.outcome, Outcome::kVersionMismatch);
   EXPECT_EQ(wrong.version, put.version);
   EXPECT_NE(wrong.status().message().find("another"), std::string::npos);
-  const Answer changed = client.put_if(1, put.version, bytes("two"));
+  const Reply changed = client.put_if(1, put.version, bytes("two"));
   EXPECT_EQ(changed.outcome, Outcome::kOk);
   EXPECT_EQ(client.remove_if(1, put.version).outcome, Outcome::kVersionMismatch);
   EXPECT_EQ(client.remove_if(1, changed.version).outcome, Outcome::kOk);
@@ -115,10 +115,10 @@ TEST(KvUdpClient, BadNetwork_CountersAreExact) {
   for (std::uint64_t i = 0; i < kRounds; ++i) {
     if (i == 100) store.with([](testing::ReferenceStore& s) { ++s.epoch, ++s.shift; });
     ++value;
-    const Answer put = client.put_if(9, version, std::as_bytes(std::span(&value, 1)), 20s);
+    const Reply put = client.put_if(9, version, std::as_bytes(std::span(&value, 1)), 20s);
     ASSERT_EQ(put.outcome, Outcome::kOk) << i << ": " << put.status().to_string();
     version = put.version;
-    const Answer got = client.get(9, 20s);
+    const Reply got = client.get(9, 20s);
     ASSERT_EQ(got.outcome, Outcome::kOk);
     ASSERT_EQ(got.version, version);
     std::uint64_t found = 0;
@@ -137,7 +137,7 @@ TEST(KvUdpClient, NodeDies_ReadsGoOnAndWritesEndUnknown) {
   ASSERT_EQ(client.put(key, bytes("x")).outcome, Outcome::kOk);
   store.dead = 1;
   EXPECT_EQ(client.get(key).value, bytes("x"));
-  const Answer put = client.put(key, bytes("y"), 100ms);
+  const Reply put = client.put(key, bytes("y"), 100ms);
   EXPECT_EQ(put.outcome, Outcome::kUnknown);
   EXPECT_EQ(put.status().code(), StatusCode::kDeadlineExceeded);
   store.dead = 3;
