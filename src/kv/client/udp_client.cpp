@@ -70,11 +70,12 @@ struct Client::Impl final : Completions {
       : socket(std::move(s)),
         core(options, *socket, *this),
         waiting(how),
-        slots(options.operations + 1),
-        values(std::make_unique<std::byte[]>((options.operations + 1) * std::size_t{kMaxValueBytes})),
-        done(options.operations),
-        blocking(options.operations) {
-    for (std::uint32_t i = options.operations; i > 0; --i) free.push_back(i - 1);
+        operations(options.operations),
+        blocking(2 * options.operations),
+        slots(blocking + 1),
+        values(std::make_unique<std::byte[]>((blocking + 1) * std::size_t{kMaxValueBytes})),
+        done(options.operations) {
+    for (std::uint32_t i = blocking; i > 0; --i) free.push_back(i - 1);
     polled.reserve(options.operations);
   }
 
@@ -90,6 +91,7 @@ struct Client::Impl final : Completions {
     if (i != blocking) done[(done_head + done_count++) % done.size()] = i;
   }
 
+  [[nodiscard]] std::size_t in_flight() const noexcept { return blocking - free.size() - polled.size(); }
   std::byte* value_of(std::uint32_t slot) noexcept { return values.get() + std::size_t{slot} * kMaxValueBytes; }
 
   /// Takes in and sends out what there is.
@@ -123,7 +125,7 @@ struct Client::Impl final : Completions {
   }
 
   StatusCode post(ClientCore::Request request, nanoseconds deadline) {
-    if (free.empty()) return StatusCode::kWouldBlock;
+    if (in_flight() >= operations) return StatusCode::kWouldBlock;
     const std::uint32_t i = free.back();
     slots[i] = {.tag = request.tag};
     const Cycles now = now_cycles();
@@ -168,12 +170,13 @@ struct Client::Impl final : Completions {
   ClientCore core;
   Waiting waiting;
   Cycles default_deadline = 0;
-  std::vector<Slot> slots;  ///< the last one is that of the blocking calls
+  /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
+  std::uint32_t operations, blocking;
+  std::vector<Slot> slots;
   std::unique_ptr<std::byte[]> values;
   std::vector<std::uint32_t> free, polled;
   std::vector<std::uint32_t> done;  ///< a ring
   std::size_t done_head = 0, done_count = 0;
-  std::uint32_t blocking;
 };
 
 Result<Client> Client::connect(const ClientOptions& options) {
@@ -242,7 +245,7 @@ bool Client::wait(nanoseconds timeout) {
   return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });
 }
 void Client::flush() { impl_->socket->flush(); }
-std::size_t Client::in_flight() const noexcept { return impl_->blocking - impl_->free.size() - impl_->polled.size(); }
+std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
 ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }
 
 }  // namespace wherry::kv

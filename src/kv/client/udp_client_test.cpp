@@ -106,6 +106,30 @@ TEST(KvUdpClient, NothingPolled_WouldBlockAndBlockingCallsGoOn) {
   }
 }
 
+TEST(KvUdpClient, AllPolledAtOnce_AsManyCanBePostedAndValuesStay) {
+  UdpStore store(1, {}, 1);
+  Client client = connected(store, {.operations = 8});
+  EXPECT_EQ(client.put(1, bytes("value")).outcome, Outcome::kOk);
+  std::array<Completion, 8> out;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(client.post_get(1, i), StatusCode::kOk);
+    std::size_t count = 0;
+    while (count < 8) {
+      std::this_thread::sleep_for(1ms);
+      ASSERT_TRUE(client.wait(10s));
+      count += client.poll(std::span(out).subspan(count));
+    }
+    for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(client.post_get(2, i), StatusCode::kOk);
+    EXPECT_EQ(client.post_get(2, 8), StatusCode::kWouldBlock);
+    ASSERT_TRUE(client.wait(10s));
+    EXPECT_EQ(std::vector(out[7].value.begin(), out[7].value.end()), bytes("value"));
+    for (count = 0; count < 8;) {
+      ASSERT_TRUE(client.wait(10s));
+      count += client.poll(out);
+    }
+  }
+}
+
 TEST(KvUdpClient, BadNetwork_CountersAreExact) {
   UdpStore store(3, {.loss = 0.1, .repeat = 0.1, .late = 0.1, .garbage = true}, 5);
   Client client = connected(store, {.first_lane = 50, .lanes = 2, .seed = 3});
