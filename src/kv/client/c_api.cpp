@@ -147,7 +147,7 @@ int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity, int
     if (bytes != nullptr) *bytes = answer.value.size();
     if (answer.value.size() > capacity)
       return invalid(fmt::format("the value has {} bytes, there is room for {}", answer.value.size(), capacity));
-    if (!answer.value.empty()) std::memcpy(value, answer.value.data(), answer.value.size());
+    if (value != nullptr && !answer.value.empty()) std::memcpy(value, answer.value.data(), answer.value.size());
     return answer.status();
   });
 }

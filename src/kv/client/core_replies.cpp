@@ -145,24 +145,15 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
     return;
   }
   const std::uint8_t leader = leader_of(op.key);
+  const bool same_epoch = header.epoch == op.epoch;
+  const bool stale = status == Status::stale_epoch;
   if (status == Status::not_serving) {
     send_soon(i, leader != from ? leader : after(from), now);
-  } else if (news) {  // whatever else it says: it was said to an older epoch's try
+  } else if (news || (stale && op.epoch != epoch_) || (same_epoch && status == Status::not_leader && leader != from)) {
+    // To a newer epoch's leader, whatever else it says: it was said to an older epoch's try.
     send_soon(i, leader, now);
-  } else if (status == Status::stale_epoch) {
-    if (op.epoch != epoch_) {  // meanwhile another reply told of a newer one
-      send_soon(i, leader, now);
-    } else if (header.epoch != op.epoch) {  // the node has not entered our epoch yet
-      op.node = leader;
-      send_later(i, now);
-    } else {
-      ignore();  // repeated
-    }
-  } else if (header.epoch != op.epoch) {
-    ignore();
-  } else if (status == Status::not_leader && leader != from) {
-    send_soon(i, leader, now);
-  } else if (status == Status::busy || status == Status::not_leader) {
+  } else if ((stale && !same_epoch) ||  // the node has not entered our epoch yet
+             (same_epoch && (status == Status::busy || status == Status::not_leader))) {
     send_later(i, now);
   } else {
     ignore();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public client: a ClientCore on a UDP socket, with the clock of this machine.
 #include <fmt/core.h>
+#include <netdb.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +12,7 @@
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "kv/client/core.hpp"
-#include "kv/client/udp_socket.hpp"
+#include "kv/udp_port.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -23,6 +25,26 @@ Cycles to_cycles(nanoseconds time) noexcept {
 }
 
 wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+
+/// "host:port", or "host" with the port of the protocol; IPv4.
+Result<Endpoint> resolve(const std::string& text) {
+  HostPort at{text, kUdpPort};
+  if (text.find(':') != std::string::npos) {
+    auto parsed = parse_host_port(text);
+    if (!parsed) return parsed.status();
+    at = *std::move(parsed);
+  }
+  if (at.port == 0) return invalid(fmt::format("node '{}': port 0", text));
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(at.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return invalid(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  return Endpoint{.ip = ntohl(address->sin_addr.s_addr), .port = at.port};
+}
 
 Result<ClientCore::Options> core_options(const ClientOptions& options) {
   if (options.nodes.empty()) return invalid("nodes: none given");
@@ -38,7 +60,7 @@ Result<ClientCore::Options> core_options(const ClientOptions& options) {
   ClientCore::Options core;
   for (std::size_t n = 0; n < options.nodes.size(); ++n) {
     if (options.nodes[n].empty()) continue;
-    auto at = resolve_endpoint(options.nodes[n]);
+    auto at = resolve(options.nodes[n]);
     if (!at) return at.status();
     if (std::ranges::find(core.nodes, *at) != core.nodes.end())
       return invalid(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
@@ -66,9 +88,9 @@ struct Client::Impl final : Completions {
     bool done = false;
   };
 
-  Impl(const ClientCore::Options& options, Waiting how, std::unique_ptr<UdpSocket> s)
-      : socket(std::move(s)),
-        core(options, *socket, *this),
+  Impl(const ClientCore::Options& options, Waiting how, UdpPort on)
+      : port(std::move(on)),
+        core(options, port, *this),
         waiting(how),
         operations(options.operations),
         blocking(2 * options.operations),
@@ -96,15 +118,16 @@ struct Client::Impl final : Completions {
 
   /// Takes in and sends out what there is.
   void progress() {
-    constexpr int kBatches = 8;  // then others get their turn
+    constexpr int kBatches = 8;          // then others get their turn
+    constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
     const Cycles now = now_cycles();
     for (int i = 0; i < kBatches; ++i) {
       const std::size_t count =
-          socket->receive([&](const Endpoint& from, const Message& message) { core.on_message(from, message, now); });
-      if (count < UdpSocket::kBatch) break;
+          port.poll([&](const Endpoint& from, const Message& message) { core.on_message(from, message, now); });
+      if (count < kNoMore) break;
     }
     if (core.next_wake() <= now) core.tick(now);
-    socket->flush();
+    port.flush();
   }
 
   /// Until `over()` or the time `end`.
@@ -119,9 +142,16 @@ struct Client::Impl final : Completions {
         cpu_relax();
       } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
         constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
-        socket->wait(nanoseconds(std::min(wake - now, kLongest) * kCycleNs));
+        sleep(std::min(wake - now, kLongest) * kCycleNs);
       }
     }
+  }
+
+  /// Until something arrives, or for so long.
+  void sleep(std::uint64_t ns) const noexcept {
+    pollfd p{port.fd(), POLLIN, 0};
+    const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    ::ppoll(&p, 1, &limit, nullptr);
   }
 
   StatusCode post(ClientCore::Request request, nanoseconds deadline) {
@@ -143,7 +173,7 @@ struct Client::Impl final : Completions {
     request.tag = blocking;
     request.deadline = now_cycles() + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
     if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
-    socket->flush();
+    port.flush();
     progress_until(kNever, [&] { return slot.done; });
     Reply answer{slot.outcome, slot.version, {}};
     answer.value.assign(value_of(blocking), value_of(blocking) + slot.length);
@@ -166,7 +196,7 @@ struct Client::Impl final : Completions {
     return count;
   }
 
-  std::unique_ptr<UdpSocket> socket;
+  UdpPort port;
   ClientCore core;
   Waiting waiting;
   Cycles default_deadline = 0;
@@ -182,9 +212,9 @@ struct Client::Impl final : Completions {
 Result<Client> Client::connect(const ClientOptions& options) {
   auto core = core_options(options);
   if (!core) return core.status();
-  auto socket = UdpSocket::open();
-  if (!socket) return socket.status();
-  auto impl = std::make_unique<Impl>(*core, options.waiting, *std::move(socket));
+  auto port = UdpPort::open({});
+  if (!port) return port.status();
+  auto impl = std::make_unique<Impl>(*core, options.waiting, *std::move(port));
   impl->default_deadline = core->deadline;
   impl->core.start(now_cycles());
   impl->progress_until(now_cycles() + to_cycles(options.connect_timeout),
@@ -244,7 +274,7 @@ bool Client::wait(nanoseconds timeout) {
   const Cycles time = to_cycles(timeout);
   return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });
 }
-void Client::flush() { impl_->socket->flush(); }
+void Client::flush() { impl_->port.flush(); }
 std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
 ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }
 
