@@ -34,8 +34,9 @@ class Network {
       core->start(net.now_);
     }
     void send(const Endpoint& to, const Message& m) override {
-      net.carry([this, node = static_cast<std::uint8_t>(to.ip - 1), h = m.header,
-                 v = std::vector<std::byte>(m.value.begin(), m.value.end())] { net.at_node(this, node, h, v); });
+      // Requests outlive a client that is killed, so they must not look into it.
+      net.carry([network = &net, client = this, node = static_cast<std::uint8_t>(to.ip - 1), h = m.header,
+                 v = std::vector<std::byte>(m.value.begin(), m.value.end())] { network->at_node(client, node, h, v); });
     }
     void on_complete(const Completion& c) override {
       ends.push_back({c.tag, c.outcome, c.version, c.value.empty() ? 0 : number(c.value)});
