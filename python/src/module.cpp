@@ -16,16 +16,16 @@
 
 #include "base/version.hpp"
 #include "move/c_import.hpp"
+#include "raise.hpp"
 #include "wherry/move.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace wherry;
 
-namespace {
+namespace wherry::python {
 
-/// The one place where a Status becomes a Python exception: wherry.<Name>, raised with the message.
-[[noreturn]] void raise(const Status& status) {
+nb::object exception_of(const Status& status) {
   const char* name = "Error";
   switch (status.code()) {
     case StatusCode::kWouldBlock:
@@ -72,9 +72,20 @@ namespace {
   }
   const nb::object type = nb::module_::import_("wherry.errors").attr(name);
   const std::string text = status.message().empty() ? std::string(to_string(status.code())) : status.message();
-  PyErr_SetString(type.ptr(), text.c_str());
+  return type(nb::str(text.c_str(), text.size()));
+}
+
+void raise(const Status& status) {
+  const nb::object error = exception_of(status);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   throw nb::python_error();
 }
+
+}  // namespace wherry::python
+
+namespace {
+
+using wherry::python::raise;
 
 template <typename T>
 T value_or_raise(Result<T> result) {
@@ -503,6 +514,8 @@ NB_MODULE(_core, m) {
             ok_or_raise(wait_in_slices(timeout, kShortSlice, look, [] { return false; }));
           },
           "timeout"_a);
+
+  wherry::python::register_kv(m);
 
   m.def("open_session", &open_session, "agent"_a, "token"_a, "name"_a, "transport"_a, "connect_timeout"_a,
         "max_tickets"_a, "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_program"_a,

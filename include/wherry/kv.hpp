@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv: a client of the replicated key-value store (docs/kv-protocol.md). Keys are 64-bit numbers, values up to 1024
+// bytes. Every key is linearizable; what was acknowledged is on every live node; a write takes effect at most once.
+//
+//   auto store = wherry::kv::Client::connect({.nodes = {"10.0.0.1", "10.0.0.2", "10.0.0.3"}});
+//   auto written = store->put(7, bytes);                       // blocks until the leader has answered
+//   auto read = store->get(7);
+//   if (read.outcome == wherry::kv::Outcome::kOk) use(read.value);
+//   store->put_if(7, read.version, other);                     // kVersionMismatch if somebody was faster
+//
+// Many at once: post_get(), post_put(), ..., then wait() and poll().
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+/// How an operation ended. All but kUnknown are certain.
+enum class Outcome : std::uint8_t {
+  kOk = 0,
+  kNoSuchKey = 1,
+  kVersionMismatch = 2,  ///< `version` is the one found; 0: there is no such key
+  kTableFull = 3,        ///< no room in the key's bucket; other keys go on
+  kTooLong = 4,          ///< a value of more than 1024 bytes
+  kBadFrame = 5,         ///< a node does not understand this client
+  kBadLane = 6,          ///< the nodes keep no record for this client's lanes: configure lower ones
+  kUnknown = 7,          ///< the deadline passed: the write may have taken effect, or still take effect, once
+  kNoAnswer = 8,         ///< the deadline passed, and nothing was changed: a read, or a write that was never sent
+};
+WHERRY_API std::string_view to_string(Outcome outcome) noexcept;
+/// kNotFound, kFailedPrecondition (version mismatch), kResourceExhausted (table full), kDeadlineExceeded (unknown),
+/// kUnavailable (no answer), kUnsupported (bad frame), kInvalidArgument.
+WHERRY_API StatusCode status_code(Outcome outcome) noexcept;
+
+/// Which node is asked first. Any node that serves can answer.
+enum class ReadFrom : std::uint8_t {
+  kNearest,     ///< the one that answers a ping first; asked anew every second
+  kRoundRobin,  ///< each in turn
+  kLeader,      ///< the key's leader, which never has to pass a read on
+};
+
+enum class Waiting : std::uint8_t {
+  kBlock,  ///< sleeps until an answer arrives
+  kSpin,   ///< asks without end: some microseconds faster, at the price of a core
+};
+
+struct ClientOptions {
+  /// "host:port" or "host" (port 19286), IPv4, in the order of their numbers in the cluster: at most 8. "": no node of
+  /// that number.
+  std::vector<std::string> nodes;
+  /// The lanes that are this client's and nobody else's: at most `lanes` writes are in flight at once.
+  std::uint16_t first_lane = 0;
+  std::uint32_t lanes = 64;
+  /// In flight, or finished and not yet polled: a power of two, up to 65536.
+  std::uint32_t operations = 1024;
+  /// For calls that name none.
+  std::chrono::nanoseconds deadline = std::chrono::seconds(5);
+  /// After so long without an answer a request is sent again, then after `timeout_factor` times as long, ...
+  std::chrono::nanoseconds first_timeout = std::chrono::milliseconds(2);
+  std::uint32_t timeout_factor = 2;
+  std::chrono::nanoseconds timeout_cap = std::chrono::milliseconds(100);
+  /// How long connect() waits for a serving node.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds(5);
+  ReadFrom reads = ReadFrom::kNearest;
+  Waiting waiting = Waiting::kBlock;
+  /// Of pauses and tags; 0: a random one.
+  std::uint64_t seed = 0;
+};
+
+/// What became of an operation. `value`: of a read that ended kOk.
+struct Reply {
+  Outcome outcome = Outcome::kNoAnswer;
+  std::uint32_t version = 0;
+  std::vector<std::byte> value;
+  /// The same as a Status: its status_code(), and a sentence.
+  [[nodiscard]] WHERRY_API wherry::Status status() const;
+};
+
+/// Of an operation that was posted.
+struct Completion {
+  std::uint64_t tag = 0;
+  Outcome outcome = Outcome::kNoAnswer;
+  std::uint32_t version = 0;
+  std::span<const std::byte> value;  ///< until the next poll()
+};
+
+/// Counts since connect().
+struct ClientStatistics {
+  std::uint64_t sent = 0;       ///< frames, of all kinds
+  std::uint64_t timeouts = 0;   ///< requests sent again because nobody answered
+  std::uint64_t redirects = 0;  ///< requests sent again at once, to another node or in another epoch
+  std::uint64_t pauses = 0;     ///< requests that waited because a node was busy
+  std::uint64_t ignored = 0;    ///< frames that were no answer to anything: late, repeated, or not of a node
+  std::uint64_t unknown = 0;    ///< writes whose end is not known
+};
+
+/// One thread at a time.
+class WHERRY_API Client {
+ public:
+  /// Blocks until a node that serves has answered. kInvalidArgument: the options; kUnavailable: nobody serves.
+  static Result<Client> connect(const ClientOptions& options);
+  Client(Client&& other) noexcept;
+  Client& operator=(Client&& other) noexcept;
+  ~Client();  ///< Whatever is in flight is given up: writes may still take effect, once.
+
+  // Each blocks until the operation has ended, `deadline` at most (zero: that of the options). Operations that were
+  // posted before go on meanwhile.
+  [[nodiscard]] Reply get(std::uint64_t key, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply put(std::uint64_t key, std::span<const std::byte> value, std::chrono::nanoseconds deadline = {});
+  /// Only if the key has this version; 0: only if there is no such key.
+  [[nodiscard]] Reply put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
+                             std::chrono::nanoseconds deadline = {});
+  /// kNoSuchKey if there is none.
+  [[nodiscard]] Reply remove(std::uint64_t key, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] Reply remove_if(std::uint64_t key, std::uint32_t version, std::chrono::nanoseconds deadline = {});
+
+  // Each returns at once; poll() tells the end, with this tag. The value is copied. It leaves with others, at the next
+  // poll(), wait() or flush(). kWouldBlock: as many operations as the options allow, or all lanes are in use.
+  [[nodiscard]] StatusCode post_get(std::uint64_t key, std::uint64_t tag, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] StatusCode post_put(std::uint64_t key, std::span<const std::byte> value, std::uint64_t tag,
+                                    std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] StatusCode post_put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
+                                       std::uint64_t tag, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] StatusCode post_remove(std::uint64_t key, std::uint64_t tag, std::chrono::nanoseconds deadline = {});
+  [[nodiscard]] StatusCode post_remove_if(std::uint64_t key, std::uint32_t version, std::uint64_t tag,
+                                          std::chrono::nanoseconds deadline = {});
+
+  /// Takes up to out.size() completions; how many. Receives and sends; never blocks. Operations keep their place until
+  /// they were polled, and their values until the next poll().
+  std::size_t poll(std::span<Completion> out);
+  /// Blocks until there is something to poll, or `timeout` has passed: false.
+  bool wait(std::chrono::nanoseconds timeout);
+  /// What was posted leaves now.
+  void flush();
+
+  /// Posted, and not polled.
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+  [[nodiscard]] ClientStatistics statistics() const noexcept;
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::kv

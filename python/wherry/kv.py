@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the replicated key-value store (docs/kv-protocol.md).
+
+    from wherry.kv import Client
+
+    store = Client(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
+    version = store.put(7, b"value")
+    value, version = store.get(7)
+    store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
+
+Keys are numbers of 64 bits, values at most 1024 bytes. What was acknowledged is on every live node. Any thread may use
+a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Iterable
+from typing import SupportsIndex
+
+import wherry._core as _core
+from wherry.errors import InvalidArgument
+
+_MOST = 1024
+_BUFFERS = bytes | bytearray | memoryview
+
+
+def _key(key: SupportsIndex) -> int:
+    number = operator.index(key)
+    if not 0 <= number < 1 << 64:
+        raise InvalidArgument(f"key {number}: want 0 to 2^64 - 1")
+    return number
+
+
+def _version(version: SupportsIndex) -> int:
+    number = operator.index(version)
+    if not 0 <= number < 1 << 32:
+        raise InvalidArgument(f"version {number}: want what get() or put() returned, or 0 for no such key")
+    return number
+
+
+def _value(value: _BUFFERS) -> bytes:
+    if not isinstance(value, _BUFFERS):
+        raise InvalidArgument(f"a value is bytes, not {type(value).__name__}")
+    data = bytes(value)
+    if len(data) > _MOST:
+        raise InvalidArgument(f"a value of {len(data)} bytes: at most {_MOST}")
+    return data
+
+
+class Client:
+    """A client of the store.
+
+    `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `first_lane`, `lanes`: this client's
+    and nobody else's. `reads`: which node is asked first, "nearest", "round_robin" or "leader". Times are in seconds.
+    Raises Unavailable when no node serves within `connect_timeout`.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        *,
+        first_lane: int = 0,
+        lanes: int = 1,
+        deadline: float = 5.0,
+        reads: str = "nearest",
+        spin: bool = False,
+        first_timeout: float = 0.002,
+        timeout_cap: float = 0.1,
+        connect_timeout: float = 5.0,
+        seed: int = 0,
+    ) -> None:
+        if isinstance(nodes, str):
+            raise InvalidArgument(f"nodes: want a list of names, not the text '{nodes}'")
+        if not deadline > 0:
+            raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
+        if not 0 <= first_lane < 65536 or not 0 <= lanes <= 65536:
+            raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to 65535")
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._core = _core.kv_connect(
+            list(nodes), first_lane, lanes, reads, spin, first_timeout, timeout_cap, connect_timeout, seed
+        )
+
+    def _seconds(self, deadline: float | None) -> float:
+        return self._deadline if deadline is None else deadline
+
+    def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
+        """Value and version. NotFound: no such key; Unavailable: nobody answered in time."""
+        number = _key(key)
+        with self._lock:
+            version, value = self._core.get(number, self._seconds(deadline))
+        return value, version
+
+    def put(self, key: SupportsIndex, value: _BUFFERS, *, deadline: float | None = None) -> int:
+        """The version written.
+
+        ResourceExhausted: no room in the key's bucket. DeadlineExceeded: not answered in time: the write may have taken
+        effect, or still take effect, once. Unavailable: not answered, and nothing was changed. So do all writes.
+        """
+        number, data = _key(key), _value(value)
+        with self._lock:
+            version, _ = self._core.put(number, data, self._seconds(deadline))
+        return version
+
+    def put_if(
+        self, key: SupportsIndex, value: _BUFFERS, version: SupportsIndex, *, deadline: float | None = None
+    ) -> int:
+        """The same, only if the key has this version; 0: only if there is no such key.
+
+        FailedPrecondition otherwise: its `version` is the one found, 0 if there is none.
+        """
+        number, expected, data = _key(key), _version(version), _value(value)
+        with self._lock:
+            written, _ = self._core.put_if(number, expected, data, self._seconds(deadline))
+        return written
+
+    def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> None:
+        """Deletes the key. NotFound: there is none."""
+        number = _key(key)
+        with self._lock:
+            self._core.remove(number, self._seconds(deadline))
+
+    def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> None:
+        """The same, only if the key has this version; FailedPrecondition otherwise, as put_if."""
+        number, expected = _key(key), _version(version)
+        with self._lock:
+            self._core.remove_if(number, expected, self._seconds(deadline))

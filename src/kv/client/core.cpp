@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/client/core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace wherry::kv {
+namespace {
+
+constexpr std::uint8_t kMaxHops = 4;
+
+constexpr ClientCore::Options mended(ClientCore::Options o) noexcept {
+  o.operations = std::bit_ceil(std::clamp(o.operations, 1U, 65536U));
+  o.lanes = std::min(o.lanes, 65536U - o.first_lane);
+  o.first_timeout = std::max<Cycles>(o.first_timeout, 1);
+  o.timeout_cap = std::max(o.timeout_cap, o.first_timeout);
+  o.timeout_factor = std::max(o.timeout_factor, 1U);
+  o.first_pause = std::max<Cycles>(o.first_pause, 1);
+  o.pause_cap = std::max(o.pause_cap, o.first_pause);
+  o.probe_every = std::max<Cycles>(o.probe_every, 1);
+  return o;
+}
+
+}  // namespace
+
+ClientCore::ClientCore(const Options& options, Output& output, Completions& completions)
+    : options_(mended(options)),
+      output_(output),
+      completions_(completions),
+      index_bits_(static_cast<unsigned>(std::countr_zero(options_.operations))),
+      ops_(options_.operations),
+      free_ops_(options_.operations),
+      free_count_(options_.operations),
+      lanes_(options_.lanes),
+      free_lanes_(options_.lanes),
+      values_(std::make_unique<std::byte[]>(std::size_t{options_.lanes} * kMaxValueBytes)),
+      timers_(std::size_t{options_.operations} + options_.lanes + 1),
+      random_(options.seed * 0x9e3779b97f4a7c15 | 1) {
+  for (Index i = 0; i < options_.operations; ++i) free_ops_[i] = i;
+  for (Index i = 0; i < options_.lanes; ++i) free_lanes_[i] = options_.lanes - 1 - i;
+  for (std::uint8_t n = 0; n < kMaxNodes; ++n)
+    if (present(n)) present_ = static_cast<std::uint8_t>(present_ | 1U << n);
+  leaders_.fill(kNobody);
+  // A client that starts again at the same address must not take old answers for its own.
+  const auto generation = static_cast<std::uint32_t>(random() >> 32);
+  for (Op& op : ops_) op.generation = generation;
+  probe_tag_ = static_cast<std::uint32_t>(random() >> 32);
+  lane_tag_ = static_cast<std::uint32_t>(random() >> 32);
+}
+
+void ClientCore::start(Cycles now) {
+  constexpr Index kAtOnce = 64;  // more would be a burst that sockets cannot hold
+  for (Index i = 0; i < std::min(options_.lanes, kAtOnce); ++i)
+    if (lanes_[i].state == LaneState::cold) start_lane(i, now);
+  if (!probing_) probe(now);
+}
+
+bool ClientCore::submit(const Request& request, Cycles now) {
+  if (request.value.size() > kMaxValueBytes) {
+    completions_.on_complete({.tag = request.tag, .outcome = Outcome::kTooLong});
+    return true;
+  }
+  if (free_count_ == 0) return false;
+  const bool read = request.kind == Kind::read;
+  Index lane = kNone;
+  if (!read) {
+    lane = take_lane();
+    if (lane == kNone) {
+      if (bad_lanes_ < options_.lanes) return false;
+      completions_.on_complete({.tag = request.tag, .outcome = Outcome::kBadLane});
+      return true;
+    }
+  }
+  const Index i = free_ops_[free_head_];
+  free_head_ = (free_head_ + 1) & (options_.operations - 1);
+  --free_count_;
+  active_ = true;
+  if (!probing_) probe(now);
+
+  Op& op = ops_[i];
+  op = {.key = request.key,
+        .tag = request.tag,
+        .generation = op.generation,
+        .version = request.version,
+        .lane = lane,
+        .kind = request.kind};
+  op.deadline = request.deadline != 0 ? request.deadline : now + options_.deadline;
+  op.timeout = options_.first_timeout;
+  op.pause = options_.first_pause;
+  if (read) {
+    op.request = ++op.generation << index_bits_ | i;
+    send_try(i, reader_for(op.key), now);
+    return true;
+  }
+  op.length = static_cast<std::uint32_t>(request.value.size());
+  if (op.length != 0) std::memcpy(value_of(lane).data(), request.value.data(), op.length);
+  Lane& l = lanes_[lane];
+  l.op = i;
+  if (l.state == LaneState::ready) {
+    op.request = l.next++;
+    send_try(i, leader_of(op.key), now);
+    return true;
+  }
+  op.state = State::lane_wanted;
+  arm(i, op.deadline);
+  if (l.state == LaneState::cold) start_lane(lane, now);
+  return true;
+}
+
+void ClientCore::finish(Index i, Outcome outcome, std::uint32_t version, ByteView value) {
+  Op& op = ops_[i];
+  if (op.lane != kNone) {
+    Lane& lane = lanes_[op.lane];
+    lane.op = kNone;
+    if (lane.state != LaneState::bad) free_lanes_.push_back(op.lane);  // has room: that many were taken
+  }
+  op.state = State::idle;
+  op.lane = kNone;
+  timers_.clear(i);
+  free_ops_[(free_head_ + free_count_) & (options_.operations - 1)] = i;
+  ++free_count_;
+  if (outcome == Outcome::kUnknown) ++statistics_.unknown;
+  completions_.on_complete({.tag = op.tag, .outcome = outcome, .version = version, .value = value});
+}
+
+void ClientCore::expire(Index i) {
+  finish(i, ops_[i].sent && ops_[i].lane != kNone ? Outcome::kUnknown : Outcome::kNoAnswer, 0, {});
+}
+
+std::span<std::byte, kMaxValueBytes> ClientCore::value_of(Index lane) noexcept {
+  return std::span<std::byte, kMaxValueBytes>(values_.get() + std::size_t{lane} * kMaxValueBytes, kMaxValueBytes);
+}
+
+void ClientCore::send(std::uint8_t node, const Kv& header, ByteView value) {
+  if (!present(node)) return;
+  ++statistics_.sent;
+  output_.send(options_.nodes[node], {header, value});
+}
+
+void ClientCore::arm(Index i, Cycles at) noexcept { timers_.set(i, std::min(at, ops_[i].deadline)); }
+
+void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
+  Op& op = ops_[i];
+  op.node = node;
+  op.state = State::waiting;
+  arm(i, now + op.timeout);
+  Kv header{.kind = static_cast<std::uint8_t>(op.kind), .epoch = epoch_, .request = op.request, .key = op.key};
+  if (op.lane == kNone) {
+    header.client = options_.first_lane;
+    op.sent = true;
+    send(node, header);
+    return;
+  }
+  if (present(node) && (lanes_[op.lane].known >> node & 1U) == 0) {
+    op.asking = true;
+    ask_lane(op.lane, node);
+    return;
+  }
+  op.asking = false;
+  op.sent = true;
+  op.epoch = epoch_;
+  header.client = static_cast<std::uint16_t>(options_.first_lane + op.lane);
+  header.version = op.version;
+  send(node, header, ByteView(value_of(op.lane)).first(op.length));
+}
+
+/// At once; but two nodes that name each other must not keep the client busy.
+void ClientCore::send_soon(Index i, std::uint8_t node, Cycles now) {
+  Op& op = ops_[i];
+  if (op.hops >= kMaxHops) {
+    op.node = node;
+    send_later(i, now);
+    return;
+  }
+  ++op.hops;
+  ++statistics_.redirects;
+  send_try(i, node, now);
+}
+
+void ClientCore::send_later(Index i, Cycles now) {
+  Op& op = ops_[i];
+  op.state = State::pausing;
+  op.hops = 0;
+  ++statistics_.pauses;
+  arm(i, now + op.pause / 2 + random() % (op.pause / 2 + 1) + 1);
+  op.pause = std::min(op.pause * 2, options_.pause_cap);
+}
+
+void ClientCore::on_timer(Index i, Cycles now) {
+  Op& op = ops_[i];
+  if (now >= op.deadline) {
+    expire(i);
+    return;
+  }
+  const bool read = op.lane == kNone;
+  if (op.state == State::pausing) {
+    send_try(i, read ? op.node : leader_of(op.key), now);
+    return;
+  }
+  ++statistics_.timeouts;
+  if (op.node < kMaxNodes && nodes_[op.node].silent < 255) ++nodes_[op.node].silent;
+  if (op.node == nearest_) nearest_ = kNobody;
+  op.hops = 0;
+  op.timeout = std::min(op.timeout * options_.timeout_factor, options_.timeout_cap);
+  if (op.timeouts < 255) ++op.timeouts;
+  // A read is as well asked elsewhere. A write: the frame may be lost or the leader dead; another node knows a new
+  // leader.
+  const std::uint8_t leader = leader_of(op.key);
+  const bool same = !read && op.timeouts % 2 == 1 && (usable(leader) || op.node != leader);
+  send_try(i, same ? leader : after(op.node), now);
+}
+
+Cycles ClientCore::tick(Cycles now) {
+  while (timers_.next() <= now) {
+    const std::uint32_t thing = timers_.first();
+    timers_.clear(thing);
+    if (thing < options_.operations) {
+      on_timer(thing, now);
+    } else if (thing < options_.operations + options_.lanes) {
+      on_lane_timer(thing - options_.operations, now);
+    } else {
+      probing_ = false;
+      if (active_) probe(now);
+    }
+  }
+  return timers_.next();
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client's half of docs/kv-protocol.md, without sockets, threads or a clock: it is given the time and what arrives,
+// and hands out what to send and what has ended.
+//
+// Where the protocol leaves a choice:
+// - One epoch is kept, not one for each slot: the newest that any reply carried. The leader is kept for each slot, and
+//   learnt from replies of that epoch only. A client that heard nothing for 32768 epochs takes the true one for an old
+//   one: it must be made anew.
+// - A lane starts as soon as every node has answered for it, be it `not_serving`, or one has answered with a record
+//   and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane: refusals
+//   are recorded by leaders alone, and a silent one may know a newer request. If it does, a write that was not sent yet
+//   takes a newer number; one that was is given up (Outcome::kUnknown), as the node might take it for another.
+// - A reply that says to ask again counts only if it comes from the node that was asked last: so repeated replies do
+//   not multiply requests.
+// - Any reply to a read is believed that carries its tag: it was made after the read began, by a node with a lease.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "kv/client/timers.hpp"
+#include "kv/message.hpp"
+#include "wherry/kv.hpp"
+
+namespace wherry::kv {
+
+/// Takes what has ended. Called from within the calls to the core; must not call back into it. The value is borrowed
+/// for the call.
+class Completions {
+ public:
+  virtual void on_complete(const Completion& completion) = 0;
+
+ protected:
+  Completions() = default;
+  Completions(const Completions&) = default;
+  Completions& operator=(const Completions&) = default;
+  ~Completions() = default;
+};
+
+class ClientCore {
+ public:
+  static constexpr Cycles kMillisecond = 1'000'000 / kCycleNs;
+
+  struct Options {
+    std::array<Endpoint, kMaxNodes> nodes{};  ///< by number; port 0: no such node
+    std::uint16_t first_lane = 0;
+    std::uint32_t lanes = 64;
+    std::uint32_t operations = 1024;  ///< a power of two, up to 65536
+    Cycles deadline = 5000 * kMillisecond;
+    Cycles first_timeout = 2 * kMillisecond;
+    std::uint32_t timeout_factor = 2;
+    Cycles timeout_cap = 100 * kMillisecond;
+    Cycles lane_grace = 50 * kMillisecond;
+    Cycles first_pause = kMillisecond / 50;
+    Cycles pause_cap = 2 * kMillisecond;
+    Cycles probe_every = 1000 * kMillisecond;
+    ReadFrom reads = ReadFrom::kNearest;
+    std::uint64_t seed = 1;
+  };
+
+  struct Request {
+    Kind kind = Kind::read;  ///< read, write, write_if, remove, remove_if
+    std::uint64_t key = 0;
+    std::uint32_t version = 0;  ///< expected; 0 with write_if: no such key
+    ByteView value;             ///< copied
+    std::uint64_t tag = 0;      ///< the user's
+    Cycles deadline = 0;        ///< a time, not a duration; 0: as in the options
+  };
+
+  /// Both must outlive it. Allocates what it needs; nothing later does.
+  ClientCore(const Options& options, Output& output, Completions& completions);
+
+  /// Asks for the first lanes' records and for the nearest node. Without it the first operations do.
+  void start(Cycles now);
+  /// False: would block (as many operations as the options allow, or every lane has a write); nothing happened.
+  [[nodiscard]] bool submit(const Request& request, Cycles now);
+  void on_message(const Endpoint& from, const Message& message, Cycles now);
+  /// Does what is due. When to call again at the latest: always later than `now`.
+  Cycles tick(Cycles now);
+  [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
+
+  /// Serial numbers: whether a is newer than b.
+  [[nodiscard]] static constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
+    return static_cast<std::int32_t>(a - b) > 0;
+  }
+  /// The same for epochs as frames carry them; 0 is none, and older than all.
+  [[nodiscard]] static constexpr bool newer_epoch(std::uint16_t a, std::uint16_t b) noexcept {
+    return a != 0 && (b == 0 || static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0);
+  }
+
+  /// Whether some node has answered as one that serves, and, if there are lanes, one of them is ready.
+  [[nodiscard]] bool ready() const noexcept { return heard_ && (ready_lanes_ > 0 || options_.lanes == 0); }
+  /// The cluster keeps no record for any of the lanes: no write can ever be sent.
+  [[nodiscard]] bool all_lanes_bad() const noexcept { return options_.lanes > 0 && bad_lanes_ == options_.lanes; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return options_.operations - free_count_; }
+  [[nodiscard]] std::uint16_t epoch() const noexcept { return epoch_; }
+  [[nodiscard]] const ClientStatistics& statistics() const noexcept { return statistics_; }
+
+ private:
+  using Index = std::uint32_t;
+  static constexpr Index kNone = ~Index{0};
+  static constexpr std::uint8_t kNobody = kMaxNodes;
+  enum class State : std::uint8_t { idle, waiting, pausing, lane_wanted };
+  enum class LaneState : std::uint8_t { cold, starting, ready, bad };
+
+  struct Op {
+    std::uint64_t key = 0, tag = 0;
+    Cycles deadline = 0, timeout = 0, pause = 0;
+    std::uint32_t request = 0;     ///< read: tag; else: the lane's number, once the lane is ready
+    std::uint32_t generation = 0;  ///< of tags
+    std::uint32_t version = 0, length = 0;
+    Index lane = kNone;
+    std::uint16_t epoch = 0;  ///< of the latest try
+    Kind kind = Kind::read;
+    State state = State::idle;
+    std::uint8_t node = kNobody;  ///< asked last
+    std::uint8_t hops = 0;        ///< sent again at once since the last pause
+    std::uint8_t timeouts = 0;
+    bool sent = false;    ///< at least once, as itself
+    bool asking = false;  ///< the node was asked for the lane's record first
+  };
+  struct Lane {
+    std::uint32_t next = 0;  ///< number of the next write; while it starts: the newest record
+    std::uint32_t tag = 0;   ///< of the question for its record
+    Cycles timeout = 0, grace_end = 0;
+    Index op = kNone;
+    LaneState state = LaneState::cold;
+    std::uint8_t known = 0, refused = 0;  ///< nodes that answered with a record; that said they do not serve
+  };
+  struct Node {
+    std::uint8_t silent = 0;  ///< timeouts since it was last heard
+    bool serving = true;      ///< as far as is known
+  };
+
+  // core.cpp: operations
+  void finish(Index i, Outcome outcome, std::uint32_t version, ByteView value);
+  void expire(Index i);
+  void send_try(Index i, std::uint8_t node, Cycles now);
+  void send_soon(Index i, std::uint8_t node, Cycles now);
+  void send_later(Index i, Cycles now);
+  void arm(Index i, Cycles at) noexcept;
+  void on_timer(Index i, Cycles now);
+  void send(std::uint8_t node, const Kv& header, ByteView value = {});
+  [[nodiscard]] std::span<std::byte, kMaxValueBytes> value_of(Index lane) noexcept;
+
+  // core_replies.cpp
+  void on_read_done(std::uint8_t from, const Message& message, Cycles now);
+  void on_write_done(std::uint8_t from, const Message& message, Cycles now);
+  void on_pong(std::uint8_t from, const Kv& header);
+  void learn_epoch(std::uint16_t epoch) noexcept;
+  void learn(const Kv& header) noexcept;
+  void ignore() noexcept { ++statistics_.ignored; }
+
+  // core_lanes.cpp
+  [[nodiscard]] Index take_lane() noexcept;
+  void start_lane(Index lane, Cycles now);
+  void ask_lane(Index lane, std::uint8_t node);
+  void ask_all(Index lane, Cycles now);
+  void on_lane_record(std::uint8_t from, const Kv& header, Cycles now);
+  void on_late_record(Index lane, std::uint8_t from, std::uint32_t record, Cycles now);
+  void on_lane_timer(Index lane, Cycles now);
+  bool try_ready(Index lane, Cycles now);
+
+  // core_nodes.cpp
+  [[nodiscard]] bool present(std::uint8_t node) const noexcept {
+    return node < kMaxNodes && options_.nodes[node].port != 0;
+  }
+  [[nodiscard]] bool usable(std::uint8_t node) const noexcept;
+  [[nodiscard]] std::uint8_t node_of(const Endpoint& from) const noexcept;
+  [[nodiscard]] std::uint8_t after(std::uint8_t node) const noexcept;
+  [[nodiscard]] std::uint8_t leader_of(std::uint64_t key) const noexcept;
+  [[nodiscard]] std::uint8_t reader_for(std::uint64_t key) noexcept;
+  void probe(Cycles now);
+  std::uint64_t random() noexcept;
+
+  Options options_;
+  Output& output_;
+  Completions& completions_;
+  unsigned index_bits_ = 0;
+  std::uint8_t present_ = 0;  ///< bit by node
+  std::vector<Op> ops_;
+  std::vector<Index> free_ops_;  ///< a ring, so that a place, and with it a tag, comes again as late as possible
+  std::size_t free_head_ = 0, free_count_ = 0;
+  std::vector<Lane> lanes_;
+  std::vector<Index> free_lanes_;  ///< a stack, so that lanes that have started are used first
+  std::uint32_t ready_lanes_ = 0, bad_lanes_ = 0;
+  std::unique_ptr<std::byte[]> values_;  ///< by lane
+  TimerHeap timers_;                     ///< operations, then lanes, then the probe
+  std::array<Node, kMaxNodes> nodes_{};
+  std::array<std::uint8_t, kSlots> leaders_{};
+  std::uint16_t epoch_ = 0;  ///< the newest; 0: none known
+  std::uint8_t nearest_ = kNobody, turn_ = 0;
+  bool heard_ = false, probe_open_ = false, active_ = false, probing_ = false;
+  std::uint32_t probe_tag_ = 0, lane_tag_ = 0;
+  std::uint64_t random_ = 0;
+  ClientStatistics statistics_;
+};
+
+}  // namespace wherry::kv

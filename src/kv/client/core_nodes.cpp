@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which node to ask.
+#include <bit>
+
+#include "kv/client/core.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr std::uint8_t kSilentAfter = 3;  ///< timeouts without a word in between
+
+}  // namespace
+
+bool ClientCore::usable(std::uint8_t node) const noexcept {
+  return present(node) && nodes_[node].serving && nodes_[node].silent < kSilentAfter;
+}
+
+std::uint8_t ClientCore::node_of(const Endpoint& from) const noexcept {
+  for (std::uint8_t n = 0; n < kMaxNodes; ++n)
+    if (present(n) && options_.nodes[n].ip == from.ip && options_.nodes[n].port == from.port) return n;
+  return kNobody;
+}
+
+/// The next one that is usable, else the next one. The same if there is no other.
+std::uint8_t ClientCore::after(std::uint8_t node) const noexcept {
+  std::uint8_t any = kNobody;
+  for (unsigned step = 1; step <= kMaxNodes; ++step) {
+    const auto n = static_cast<std::uint8_t>((node + step) % kMaxNodes);
+    if (!present(n)) continue;
+    if (usable(n) && n != node) return n;
+    if (any == kNobody) any = n;
+  }
+  return any;
+}
+
+/// A static cluster deals the slots out in turn: a good guess at first.
+std::uint8_t ClientCore::leader_of(std::uint64_t key) const noexcept {
+  const std::uint32_t slot = slot_of(hash_of(key));
+  if (leaders_[slot] != kNobody) return leaders_[slot];
+  const auto nodes = static_cast<std::uint32_t>(std::popcount(present_));
+  if (nodes == 0) return kNobody;
+  std::uint8_t node = after(kMaxNodes - 1);
+  if (!present(node)) return node;
+  for (std::uint32_t skip = slot % nodes; skip > 0;) {
+    node = static_cast<std::uint8_t>((node + 1) % kMaxNodes);
+    if (present(node)) --skip;
+  }
+  return node;
+}
+
+std::uint8_t ClientCore::reader_for(std::uint64_t key) noexcept {
+  switch (options_.reads) {
+    case ReadFrom::kLeader: {
+      const std::uint8_t leader = leader_of(key);
+      return usable(leader) ? leader : after(leader);
+    }
+    case ReadFrom::kRoundRobin:
+      turn_ = after(turn_);
+      return turn_;
+    case ReadFrom::kNearest:
+      break;
+  }
+  return usable(nearest_) ? nearest_ : after(turn_);
+}
+
+/// A ping to everybody: the first that answers is the nearest, and who was silent may be back.
+void ClientCore::probe(Cycles now) {
+  ++probe_tag_;
+  probe_open_ = true;
+  probing_ = true;
+  active_ = false;
+  for (std::uint8_t n = 0; n < kMaxNodes; ++n)
+    send(n, {.kind = static_cast<std::uint8_t>(Kind::ping),
+             .epoch = epoch_,
+             .client = options_.first_lane,
+             .request = probe_tag_});
+  timers_.set(options_.operations + options_.lanes, now + options_.probe_every);
+}
+
+/// splitmix64: the same on every machine.
+std::uint64_t ClientCore::random() noexcept {
+  random_ += 0x9e3779b97f4a7c15;
+  std::uint64_t z = random_;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+}  // namespace wherry::kv

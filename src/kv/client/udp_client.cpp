@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public client: a ClientCore on a UDP socket, with the clock of this machine.
+#include <fmt/core.h>
+#include <netdb.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "base/clock.hpp"
+#include "base/cpu.hpp"
+#include "kv/client/core.hpp"
+#include "kv/udp_port.hpp"
+
+namespace wherry::kv {
+namespace {
+
+using std::chrono::nanoseconds;
+
+Cycles now_cycles() noexcept { return now_ns() / kCycleNs; }
+Cycles to_cycles(nanoseconds time) noexcept {
+  return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
+}
+
+wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+
+/// "host:port", or "host" with the port of the protocol; IPv4.
+Result<Endpoint> resolve(const std::string& text) {
+  HostPort at{text, kUdpPort};
+  if (text.find(':') != std::string::npos) {
+    auto parsed = parse_host_port(text);
+    if (!parsed) return parsed.status();
+    at = *std::move(parsed);
+  }
+  if (at.port == 0) return invalid(fmt::format("node '{}': port 0", text));
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(at.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return invalid(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  return Endpoint{.ip = ntohl(address->sin_addr.s_addr), .port = at.port};
+}
+
+Result<ClientCore::Options> core_options(const ClientOptions& options) {
+  if (options.nodes.empty()) return invalid("nodes: none given");
+  if (options.nodes.size() > kMaxNodes)
+    return invalid(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
+  if (options.first_lane + std::uint64_t{options.lanes} > 65536)
+    return invalid(fmt::format("lanes {} to {}: the last one that a frame can name is 65535", options.first_lane,
+                               options.first_lane + std::uint64_t{options.lanes} - 1));
+  if (!std::has_single_bit(options.operations) || options.operations > 65536)
+    return invalid(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
+  if (options.deadline <= nanoseconds(0) || options.first_timeout <= nanoseconds(0) || options.timeout_factor == 0)
+    return invalid("deadline, first_timeout and timeout_factor must be above 0");
+  ClientCore::Options core;
+  for (std::size_t n = 0; n < options.nodes.size(); ++n) {
+    if (options.nodes[n].empty()) continue;
+    auto at = resolve(options.nodes[n]);
+    if (!at) return at.status();
+    if (std::ranges::find(core.nodes, *at) != core.nodes.end())
+      return invalid(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
+    core.nodes[n] = *at;
+  }
+  core.first_lane = options.first_lane;
+  core.lanes = options.lanes;
+  core.operations = options.operations;
+  core.deadline = to_cycles(options.deadline);
+  core.first_timeout = to_cycles(options.first_timeout);
+  core.timeout_factor = options.timeout_factor;
+  core.timeout_cap = to_cycles(options.timeout_cap);
+  core.reads = options.reads;
+  core.seed = options.seed != 0 ? options.seed : std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  return core;
+}
+
+}  // namespace
+
+struct Client::Impl final : Completions {
+  struct Slot {
+    std::uint64_t tag = 0;
+    Outcome outcome = Outcome::kNoAnswer;
+    std::uint32_t version = 0, length = 0;
+    bool done = false;
+  };
+
+  Impl(const ClientCore::Options& options, Waiting how, UdpPort on)
+      : port(std::move(on)),
+        core(options, port, *this),
+        waiting(how),
+        operations(options.operations),
+        blocking(2 * options.operations),
+        slots(blocking + 1),
+        values(std::make_unique<std::byte[]>((blocking + 1) * std::size_t{kMaxValueBytes})),
+        done(options.operations) {
+    for (std::uint32_t i = blocking; i > 0; --i) free.push_back(i - 1);
+    polled.reserve(options.operations);
+  }
+
+  /// In the core, an operation's tag is its slot. Slots outlive the core's operations until they were polled.
+  void on_complete(const Completion& completion) override {
+    const auto i = static_cast<std::uint32_t>(completion.tag);
+    Slot& slot = slots[i];
+    slot.outcome = completion.outcome;
+    slot.version = completion.version;
+    slot.length = static_cast<std::uint32_t>(completion.value.size());
+    if (slot.length != 0) std::memcpy(value_of(i), completion.value.data(), slot.length);
+    slot.done = true;
+    if (i != blocking) done[(done_head + done_count++) % done.size()] = i;
+  }
+
+  [[nodiscard]] std::size_t in_flight() const noexcept { return blocking - free.size() - polled.size(); }
+  std::byte* value_of(std::uint32_t slot) noexcept { return values.get() + std::size_t{slot} * kMaxValueBytes; }
+
+  /// Takes in and sends out what there is.
+  void progress() {
+    constexpr int kBatches = 8;          // then others get their turn
+    constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
+    const Cycles now = now_cycles();
+    for (int i = 0; i < kBatches; ++i) {
+      const std::size_t count =
+          port.poll([&](const Endpoint& from, const Message& message) { core.on_message(from, message, now); });
+      if (count < kNoMore) break;
+    }
+    if (core.next_wake() <= now) core.tick(now);
+    port.flush();
+  }
+
+  /// Until `over()` or the time `end`.
+  template <typename Over>
+  bool progress_until(Cycles end, const Over& over) {
+    for (;;) {
+      progress();
+      if (over()) return true;
+      const Cycles now = now_cycles();
+      if (now >= end) return false;
+      if (waiting == Waiting::kSpin) {
+        cpu_relax();
+      } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
+        constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
+        sleep(std::min(wake - now, kLongest) * kCycleNs);
+      }
+    }
+  }
+
+  /// Until something arrives, or for so long.
+  void sleep(std::uint64_t ns) const noexcept {
+    pollfd p{port.fd(), POLLIN, 0};
+    const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    ::ppoll(&p, 1, &limit, nullptr);
+  }
+
+  StatusCode post(ClientCore::Request request, nanoseconds deadline) {
+    if (in_flight() >= operations) return StatusCode::kWouldBlock;
+    const std::uint32_t i = free.back();
+    slots[i] = {.tag = request.tag};
+    const Cycles now = now_cycles();
+    request.tag = i;
+    request.deadline = deadline > nanoseconds(0) ? now + to_cycles(deadline) : 0;
+    free.pop_back();
+    if (core.submit(request, now)) return StatusCode::kOk;
+    free.push_back(i);
+    return StatusCode::kWouldBlock;
+  }
+
+  Reply run(ClientCore::Request request, nanoseconds deadline) {
+    Slot& slot = slots[blocking];
+    slot = {};
+    request.tag = blocking;
+    request.deadline = now_cycles() + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
+    if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
+    port.flush();
+    progress_until(kNever, [&] { return slot.done; });
+    Reply answer{slot.outcome, slot.version, {}};
+    answer.value.assign(value_of(blocking), value_of(blocking) + slot.length);
+    return answer;
+  }
+
+  std::size_t poll(std::span<Completion> out) {
+    free.insert(free.end(), polled.begin(), polled.end());
+    polled.clear();
+    progress();
+    const std::size_t count = std::min(out.size(), done_count);
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::uint32_t i = done[done_head];
+      done_head = (done_head + 1) % done.size();
+      --done_count;
+      polled.push_back(i);
+      const Slot& slot = slots[i];
+      out[n] = {slot.tag, slot.outcome, slot.version, {value_of(i), slot.length}};
+    }
+    return count;
+  }
+
+  UdpPort port;
+  ClientCore core;
+  Waiting waiting;
+  Cycles default_deadline = 0;
+  /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
+  std::uint32_t operations, blocking;
+  std::vector<Slot> slots;
+  std::unique_ptr<std::byte[]> values;
+  std::vector<std::uint32_t> free, polled;
+  std::vector<std::uint32_t> done;  ///< a ring
+  std::size_t done_head = 0, done_count = 0;
+};
+
+Result<Client> Client::connect(const ClientOptions& options) {
+  auto core = core_options(options);
+  if (!core) return core.status();
+  auto port = UdpPort::open({});
+  if (!port) return port.status();
+  auto impl = std::make_unique<Impl>(*core, options.waiting, *std::move(port));
+  impl->default_deadline = core->deadline;
+  impl->core.start(now_cycles());
+  impl->progress_until(now_cycles() + to_cycles(options.connect_timeout),
+                       [&] { return impl->core.ready() || impl->core.all_lanes_bad(); });
+  if (impl->core.all_lanes_bad()) {
+    return invalid(fmt::format("lanes {} to {}: the nodes keep no records for lanes so high", options.first_lane,
+                               options.first_lane + options.lanes - 1));
+  }
+  if (!impl->core.ready()) {
+    std::string names;
+    for (const std::string& node : options.nodes) names += (names.empty() ? "" : ", ") + node;
+    return wherry::Status(StatusCode::kUnavailable, fmt::format("no serving node answered at {}", names));
+  }
+  return Client(std::move(impl));
+}
+
+Client::Client(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Client::Client(Client&& other) noexcept = default;
+Client& Client::operator=(Client&& other) noexcept = default;
+Client::~Client() = default;
+
+Reply Client::get(std::uint64_t key, nanoseconds deadline) { return impl_->run({.key = key}, deadline); }
+Reply Client::put(std::uint64_t key, std::span<const std::byte> value, nanoseconds deadline) {
+  return impl_->run({.kind = Kind::write, .key = key, .value = value}, deadline);
+}
+Reply Client::put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value, nanoseconds deadline) {
+  return impl_->run({.kind = Kind::write_if, .key = key, .version = version, .value = value}, deadline);
+}
+Reply Client::remove(std::uint64_t key, nanoseconds deadline) {
+  return impl_->run({.kind = Kind::remove, .key = key}, deadline);
+}
+Reply Client::remove_if(std::uint64_t key, std::uint32_t version, nanoseconds deadline) {
+  return impl_->run({.kind = Kind::remove_if, .key = key, .version = version}, deadline);
+}
+
+StatusCode Client::post_get(std::uint64_t key, std::uint64_t tag, nanoseconds deadline) {
+  return impl_->post({.key = key, .tag = tag}, deadline);
+}
+StatusCode Client::post_put(std::uint64_t key, std::span<const std::byte> value, std::uint64_t tag,
+                            nanoseconds deadline) {
+  return impl_->post({.kind = Kind::write, .key = key, .value = value, .tag = tag}, deadline);
+}
+StatusCode Client::post_put_if(std::uint64_t key, std::uint32_t version, std::span<const std::byte> value,
+                               std::uint64_t tag, nanoseconds deadline) {
+  return impl_->post({.kind = Kind::write_if, .key = key, .version = version, .value = value, .tag = tag}, deadline);
+}
+StatusCode Client::post_remove(std::uint64_t key, std::uint64_t tag, nanoseconds deadline) {
+  return impl_->post({.kind = Kind::remove, .key = key, .tag = tag}, deadline);
+}
+StatusCode Client::post_remove_if(std::uint64_t key, std::uint32_t version, std::uint64_t tag, nanoseconds deadline) {
+  return impl_->post({.kind = Kind::remove_if, .key = key, .version = version, .tag = tag}, deadline);
+}
+
+std::size_t Client::poll(std::span<Completion> out) { return impl_->poll(out); }
+bool Client::wait(nanoseconds timeout) {
+  const Cycles now = now_cycles();
+  const Cycles time = to_cycles(timeout);
+  return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });
+}
+void Client::flush() { impl_->port.flush(); }
+std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
+ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }
+
+}  // namespace wherry::kv
