@@ -43,15 +43,22 @@ inline Endpoint endpoint_of(std::uint32_t index) {
   return {.mac = 0x020000000000U + index, .ip = 0x0a000000U + index, .port = static_cast<std::uint16_t>(kUdpPort)};
 }
 
-/// Calls something of its own, at the time that it last asked for, and not twice.
+/// The one time at which a process wants to be woken. The network cannot take a wake back, so those that were overtaken
+/// by an earlier one are to be told apart: a wake's tag is its time.
 class Alarm {
  public:
-  void ask(Network& network, Port port, Cycles when, std::uint64_t tag) {
+  void ask(Network& network, Port port, Cycles when) {
+    when = std::max(when, network.now());
     if (when >= at_) return;
     at_ = when;
-    network.wake_at(when, port, tag);
+    network.wake_at(when, port, when);
   }
-  void rang() noexcept { at_ = ~Cycles{0}; }
+  /// Whether this wake is the one that is waited for.
+  bool rings(std::uint64_t tag) noexcept {
+    if (tag != at_) return false;
+    at_ = ~Cycles{0};
+    return true;
+  }
 
  private:
   Cycles at_ = ~Cycles{0};
@@ -87,8 +94,8 @@ class Client final : public KvPort, MessageSink, Completions {
     core_.on_message(from, message, now);
     arm();
   }
-  void on_wake(Cycles now, std::uint64_t) override {
-    alarm_.rang();
+  void on_wake(Cycles now, std::uint64_t tag) override {
+    if (!alarm_.rings(tag)) return;
     core_.tick(now);
     arm();
   }
@@ -97,7 +104,7 @@ class Client final : public KvPort, MessageSink, Completions {
         network_.now(), completion.tag,
         {.outcome = outcome_of(completion.outcome), .version = completion.version, .value = completion.value});
   }
-  void arm() { alarm_.ask(network_, port_.port(), core_.next_wake(), 0); }
+  void arm() { alarm_.ask(network_, port_.port(), core_.next_wake()); }
   static Outcome outcome_of(kv::Outcome outcome) {
     switch (outcome) {
       case kv::Outcome::kOk:
@@ -160,7 +167,7 @@ class Machine final : public Receiver, Output, DriverOutput {
     work();
   }
   void wake(Cycles, std::uint64_t tag) override {
-    if (tag == kTime) alarm_.rang();
+    if (tag != kFromKeeper && !alarm_.rings(tag)) return;
     node_.set_now(local());
     if (tag == kFromKeeper) {
       const FromKeeper message = std::move(inbox_.front());
@@ -171,14 +178,13 @@ class Machine final : public Receiver, Output, DriverOutput {
   }
 
  private:
-  static constexpr std::uint64_t kTime = 0;
-  static constexpr std::uint64_t kFromKeeper = 1;
+  static constexpr std::uint64_t kFromKeeper = ~std::uint64_t{0};  ///< no time
 
   [[nodiscard]] Cycles local() const noexcept { return network_.now() + origin_; }
   void work() {
     if (driver_.next_time() <= local()) driver_.on_time(local());
     const Cycles next = std::min(node_.tick(local()), driver_.next_time());
-    if (next != ~Cycles{0}) alarm_.ask(network_, port_, std::max(next, local() + 1) - origin_, kTime);
+    if (next != ~Cycles{0}) alarm_.ask(network_, port_, std::max(next, local() + 1) - origin_);
   }
   void send(const Endpoint& to, const Message& message) override {
     std::array<std::byte, Kv::kBytes + kMaxValueBytes> datagram;
