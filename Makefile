@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: model spec quick-lint help setup build run test test-cpp test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
+.PHONY: model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -21,15 +21,23 @@ build-%: setup
 	@[ -f build/$*/build.ninja ] || cmake --preset $* >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
 	cmake --build --preset $* -j $(JOBS)
 
-build: build-release  ## the optimised build, with the Python module
+build: build-release build/linearizable  ## the optimised build, with the Python module
+
+# The judge of kv histories. The script knows whether it is fresh.
+.PHONY: build/linearizable
+build/linearizable: setup
+	@tools/linearizable/build
 
 run: build  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
 	$(PY) -m wherry.jobs.lammps_lj
 
-test: quick-lint test-cpp test-python test-asan test-tsan fuzz-short  ## everything that CI runs
+test: quick-lint test-cpp test-go test-python test-asan test-tsan fuzz-short  ## everything that CI runs
 
 test-cpp: build
 	ctest --preset release
+
+test-go: setup
+	cd tools/linearizable && go test ./...
 
 test-asan: build-asan
 	ctest --preset asan
@@ -60,6 +68,7 @@ quick-lint: setup
 
 format:  ## put every file into the house format
 	git ls-files '*.cpp' '*.hpp' '*.h' | xargs .venv/bin/clang-format -i
+	gofmt -w tools/linearizable
 	.venv/bin/ruff format python examples bench
 	.venv/bin/ruff check --fix python examples bench
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format, the include rule, generated files fresh, ruff, mypy; and, without --quick, clang-tidy on what changed since it was last clean.
+# clang-format, the include rule, generated files fresh, ruff, mypy, gofmt and vet; and, without --quick, clang-tidy on what changed since it was last clean.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv/bin
@@ -11,6 +11,9 @@ mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include
 "$venv/ruff" format --check python examples tools
 "$venv/ruff" check python examples tools
 "$venv/mypy" python/wherry
+unformatted=$(gofmt -l tools/linearizable)
+[[ -z "$unformatted" ]] || { echo "gofmt -w $unformatted" >&2; exit 1; }
+(cd tools/linearizable && go vet ./...)
 
 [[ "${1:-}" == --quick ]] && exit 0
 

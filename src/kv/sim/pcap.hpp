@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes over the simulated network as a pcap file, to look at in Wireshark.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "kv/sim/network.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv::sim {
+
+class Pcap final : public Tap {
+ public:
+  /// Writes packets at the moment that they meet this fate: kDelivered shows what processes saw, kLost what they
+  /// missed.
+  static Result<std::unique_ptr<Pcap>> create(const std::string& path, Fate shown = Fate::kDelivered);
+
+  void see(Cycles now, Fate fate, const Packet& packet) override;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  Pcap(std::FILE* file, Fate shown) noexcept : file_(file), shown_(shown) {}
+  std::unique_ptr<std::FILE, Close> file_;
+  Fate shown_;
+};
+
+}  // namespace wherry::kv::sim

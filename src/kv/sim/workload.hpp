@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that do random things to few keys, and write down what comes of it.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "kv/sim/history.hpp"
+#include "kv/sim/network.hpp"
+
+namespace wherry::kv::sim {
+
+/// A client of the store, whatever it is made of. Each ticket that was submitted is completed once, or never.
+class KvPort {
+ public:
+  /// The value is borrowed for the duration of the call. Must not complete from within.
+  virtual void submit(std::uint64_t ticket, const Request& request) = 0;
+
+ protected:
+  KvPort() = default;
+  KvPort(const KvPort&) = default;
+  KvPort& operator=(const KvPort&) = default;
+  ~KvPort() = default;
+};
+
+/// To whom a KvPort says how a ticket ended. It may submit the next from within.
+class KvSink {
+ public:
+  virtual void complete(Cycles now, std::uint64_t ticket, const Answer& answer) = 0;
+
+ protected:
+  KvSink() = default;
+  KvSink(const KvSink&) = default;
+  KvSink& operator=(const KvSink&) = default;
+  ~KvSink() = default;
+};
+
+struct WorkloadOptions {
+  std::uint32_t operations = 100;  ///< of each client
+  std::uint32_t outstanding = 1;   ///< at once, of each client
+  std::uint32_t bucket_keys = 5;   ///< that share a bucket: with more than four the table is full now and then
+  std::uint32_t other_keys = 2;    ///< anywhere
+  unsigned bucket_bits = 8;        ///< of the table: which keys share a bucket
+  Cycles think = 5000;             ///< up to so much between an answer and the next request; 20 us
+  std::array<std::uint32_t, 5> weights{40, 25, 20, 8, 7};  ///< of Verb's values
+};
+
+/// Keys that all lie in one bucket of a table of 2^bits buckets, distinct, the first at or after `from`.
+[[nodiscard]] std::vector<std::uint64_t> keys_of_one_bucket(std::size_t count, unsigned bits, std::uint64_t from = 1);
+
+class Workload final : public KvSink {
+ public:
+  Workload(Network& network, std::uint64_t seed, const WorkloadOptions& options);
+  Workload(const Workload&) = delete;  // the network has its address
+  Workload& operator=(const Workload&) = delete;
+  ~Workload() = default;
+
+  /// One client more. The port must outlive the events of the network.
+  void add_client(KvPort& port);
+  /// Begins; the network's events carry it on.
+  void start();
+  /// Every operation was answered.
+  [[nodiscard]] bool done() const noexcept { return answered_ == clients_.size() * options_.operations; }
+  [[nodiscard]] const History& history() const noexcept { return history_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
+
+  /// Tickets are unique over all clients.
+  void complete(Cycles now, std::uint64_t ticket, const Answer& answer) override;
+
+ private:
+  struct Client {
+    KvPort* port;
+    std::uint32_t begun = 0;
+    std::map<std::uint64_t, std::uint32_t> versions;  ///< by key, as last seen
+  };
+  void think(std::uint32_t client);
+  void next(Cycles now, std::uint32_t client);
+  [[nodiscard]] Verb choose();
+  /// Unique to client and number, where its length allows.
+  ByteView make_value(std::uint32_t client, std::uint32_t number);
+
+  Network& network_;
+  Random random_;
+  WorkloadOptions options_;
+  std::vector<std::uint64_t> keys_;
+  std::vector<Client> clients_;
+  struct Ticket {
+    std::uint32_t client;
+    Verb verb;
+    std::uint64_t key;
+  };
+  std::vector<Ticket> tickets_;
+  History history_;
+  std::uint64_t answered_ = 0;
+  std::array<std::byte, kMaxValueBytes> value_{};
+};
+
+}  // namespace wherry::kv::sim
