@@ -11,7 +11,7 @@
 namespace wherry::kv {
 
 /// Takes effect when `epoch` is written.
-struct Configuration {
+struct NodeConfiguration {
   std::uint8_t node = 0;
   std::uint8_t members = 0;  ///< must acknowledge
   std::uint8_t serving = 0;  ///< may answer clients
@@ -21,7 +21,7 @@ struct Configuration {
 };
 
 /// As the registers count. Every frame for the core is one of dropped, refused, answered and taken.
-struct Counters {
+struct NodeCounters {
   std::uint32_t frames_kv = 0;
   std::uint32_t dropped = 0;   ///< without effect: the dropped_* and what no node receives
   std::uint32_t refused = 0;   ///< answered with: ask again

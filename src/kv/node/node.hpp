@@ -63,7 +63,7 @@ class Node final : public RegisterIo {
   /// Asks memory for what receive() of this request will need: for a shell that has several at hand.
   void prefetch(const Kv& request) const noexcept;
 
-  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
 
  private:
@@ -172,9 +172,9 @@ class Node final : public RegisterIo {
   std::uint8_t entered_ = 0;        ///< members that said so, to this leader
   std::uint8_t owed_entered_ = 0;   ///< leaders that asked, of this member
   Cycles enter_due_ = 0;
-  Configuration config_;
-  Configuration staged_;
-  Counters counters_;
+  NodeConfiguration config_;
+  NodeConfiguration staged_;
+  NodeCounters counters_;
 
   Table table_;
   Lanes lanes_;

@@ -74,7 +74,7 @@ std::uint32_t Node::state() const noexcept {
 }
 
 std::uint32_t Node::read_counter(std::uint32_t offset) const noexcept {
-  const Counters& c = counters_;
+  const NodeCounters& c = counters_;
   if (within(offset, replies_offset(0), kRepliesCount)) return c.replies[(offset - replies_offset(0)) / 4];
   if (within(offset, received_offset(0), kReceivedCount)) return c.received[(offset - received_offset(0)) / 4];
   if (within(offset, sent_offset(0), kSentCount)) return c.sent[(offset - sent_offset(0)) / 4];

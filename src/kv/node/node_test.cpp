@@ -415,7 +415,7 @@ TEST_F(KvNode, Counters_ExpectTheirIdentities) {
     Node& n = cluster.node(node);
     std::uint32_t received = 0;
     for (std::uint32_t kind = 0; kind < kReceivedCount; ++kind) received += n.read(received_offset(kind));
-    const Counters& c = n.counters();
+    const NodeCounters& c = n.counters();
     EXPECT_EQ(n.read(kFramesKvOffset), c.dropped + c.refused + c.answered + c.taken);
     EXPECT_EQ(n.read(kFramesKvOffset), received + n.read(kDroppedChecksumOffset) + n.read(kDroppedLengthOffset));
   }
