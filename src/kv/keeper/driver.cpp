@@ -82,10 +82,11 @@ void Driver::on(const Configure& configure, Cycles now) {
     if (!ready_ || fault_) return;
     if (c.epoch > epoch()) enter(c, now);
     output_.send(Entered{boot_, c.epoch});
-  } else if (entered_ && c.epoch > epoch()) {
-    // Left out: what it has grows old from here on. It returns empty.
-    begin(boot_, now);
+    return;
   }
+  // Left out, knowingly or not: what it has grows old from here on. It returns empty, under a new number.
+  const bool left_out = entered_ ? c.epoch > epoch() : c.boots[options_.node] == boot_;
+  if (left_out) begin(boot_, now);
 }
 
 void Driver::on(const Stop& stop, Cycles) {

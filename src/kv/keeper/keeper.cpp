@@ -76,7 +76,8 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   n.stop = 0;
   n.stopped = false;
   // What it should be in; or, as one that was left out, that it was: then it returns under a new boot number.
-  if (current_.epoch != 0 && phase_ != Phase::asking && (same_boot(number) || (hello.entered && !has(current_.members, number)))) {
+  const bool left_out = !has(current_.members, number) && (hello.entered || current_.boots[number] == n.boot);
+  if (current_.epoch != 0 && phase_ != Phase::asking && (same_boot(number) || left_out)) {
     output_.send(number, Configure{current_});
     if (settled_) output_.send(number, Settled{current_.epoch});
   }
@@ -92,10 +93,9 @@ void Keeper::on(std::uint32_t number, const Report& report, Cycles now) {
 
 void Keeper::on(std::uint32_t number, const AskLease& ask, Cycles now) {
   Node& n = nodes_[number];
-  const bool waited_for = n.stop != 0 && options_.fault != KeeperFault::grant_while_removed;
   const bool leaves = proposed_ && !has(proposed_->serving, number);
   const bool grants = phase_ == Phase::running && now < mandate_ && same_boot(number) && ask.boot == n.boot &&
-                      has(current_.serving, number) && ask.epoch == current_.epoch && !waited_for && !leaves;
+                      has(current_.serving, number) && ask.epoch == current_.epoch && n.stop == 0 && !leaves;
   if (grants) n.lease_end = std::max(n.lease_end, now + options_.lease);
   output_.send(number, Grant{ask.id, grants ? options_.lease : 0});
 }

@@ -19,12 +19,12 @@ namespace wherry::kv {
 /// For tests alone: rules that a keeper can be made to break, to see that the tests notice.
 enum class KeeperFault : std::uint8_t {
   none,
-  ignore_leases,       ///< rule 1: publishes without waiting
-  serve_incomplete,    ///< rule 2: a member serves at once
-  leader_is_member,    ///< rule 3: the slots of a node that left go to any member
-  overlook_restart,    ///< rule 4: a new boot number goes on as the node it was
-  repeat_epoch,        ///< publishes another content under the same number
-  grant_while_removed  ///< grants to a node that it is waiting for
+  ignore_leases,     ///< rule 1: publishes without waiting
+  serve_incomplete,  ///< rule 2: a member serves at once
+  leader_is_member,  ///< rule 3: the slots of a node that left go to any member
+  overlook_restart,  ///< rule 4: a new boot number goes on as the node it was
+  repeat_epoch,      ///< publishes another content under the same number
+  forget_leases      ///< one that starts does not wait for the leases of the one before
 };
 
 struct KeeperNode {
@@ -41,6 +41,9 @@ struct KeeperOptions {
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
+  /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is
+  /// kept may be lost: clients never go back.
+  std::uint64_t first_epoch = 1;
   KeeperFault fault = KeeperFault::none;
 };
 

@@ -40,7 +40,8 @@ NodeMask Keeper::unwanted() const noexcept {
 NodeMask Keeper::candidates() const noexcept {
   return select(without(configured_, current_.members), [&](std::uint32_t node) {
     const Node& n = nodes_[node];
-    return n.connected && n.admitted && n.boot != 0 && n.entered == 0 && n.report.ready && !n.report.fault &&
+    const bool spent = n.boot == current_.boots[node];
+    return n.connected && n.admitted && n.boot != 0 && !spent && n.entered == 0 && n.report.ready && !n.report.fault &&
            n.misses < options_.misses;
   });
 }
@@ -76,8 +77,7 @@ Configuration Keeper::wanted() {
     next.serving |= select(without(next.members, next.serving), [&](std::uint32_t node) { return may_serve(node); });
   }
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
-    next.boots[node] = has(next.members, node) ? nodes_[node].boot : 0;
-    if (has(next.members & current_.members, node)) next.boots[node] = current_.boots[node];
+    if (has(without(next.members, current_.members), node)) next.boots[node] = nodes_[node].boot;
     if (options_.nodes[node].configured) next.peers[node] = options_.nodes[node].endpoint;
   }
   if (leaders_) {

@@ -16,7 +16,7 @@
 namespace wherry::kv {
 namespace {
 
-/// How far an operator's decision leaps over epochs that may have been and that nobody reported.
+/// How far to leap, where nothing was kept, over epochs that may have been published and that nobody reported.
 constexpr std::uint64_t kLeap = 4096;
 
 std::uint64_t leap(std::uint64_t epoch) { return next_epoch(epoch + kLeap); }
@@ -32,7 +32,7 @@ void Keeper::adopt(const Configuration& configuration, Cycles now) {
   // granted itself is not forgotten, either.
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
     Node& n = nodes_[node];
-    n.lease_end = std::max(n.lease_end, first_ + options_.lease);
+    if (options_.fault != KeeperFault::forget_leases) n.lease_end = std::max(n.lease_end, first_ + options_.lease);
     n.misses = 0;
     n.last_heard = std::max(n.last_heard, now);
     if (n.connected) output_.send(node, Configure{current_});
@@ -68,12 +68,13 @@ void Keeper::recover(Cycles now) {
     if (n.claim && (highest == nullptr || n.claim->epoch > highest->claim->epoch)) highest = &n;
   }
   if (highest != nullptr) {
+    highest_ = leap(highest_);
     adopt(*highest->claim, now);
     renew_ = true;
     return;
   }
   Configuration next;
-  next.epoch = next_epoch(highest_);
+  next.epoch = next_epoch(std::max(highest_, options_.first_epoch - 1));
   next.members = next.serving = configured_;
   next.bucket_bits = options_.bucket_bits;
   next.leaders = first_leaders(configured_);
@@ -96,16 +97,17 @@ Answer Keeper::start_over(Cycles now) {
   }
   NodeMask members = 0;
   Configuration next;
+  next.boots = current_.boots;
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
     const Node& n = nodes_[node];
     const bool empty = n.connected && n.admitted && n.boot != 0 && n.entered == 0 && n.report.ready && !n.report.fault;
-    if (!has(configured_, node) || !empty) continue;
+    if (!has(configured_, node) || !empty || n.boot == current_.boots[node]) continue;
     members |= mask_of(node);
     next.boots[node] = n.boot;
     next.peers[node] = options_.nodes[node].endpoint;
   }
   if (members == 0) return {false, "no node is connected and empty; start the nodes first"};
-  next.epoch = leap(std::max(highest_, current_.epoch));
+  next.epoch = leap(std::max({highest_, current_.epoch, options_.first_epoch}));
   next.members = next.serving = members;
   next.bucket_bits = options_.bucket_bits;
   next.leaders = first_leaders(members);
