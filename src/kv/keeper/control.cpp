@@ -65,8 +65,8 @@ Json to_json(const Configuration& c) {
   for (const std::uint8_t leader : c.leaders) leaders += kDigits[leader % kMaxNodes];
   Json peers = Json::array();
   for (const Endpoint& peer : c.peers) peers.push_back({{"mac", peer.mac}, {"ip", peer.ip}, {"port", peer.port}});
-  return {{"epoch", c.epoch},     {"members", c.members}, {"serving", c.serving}, {"bucket_bits", c.bucket_bits},
-          {"leaders", leaders},   {"peers", peers},       {"boots", c.boots}};
+  return {{"epoch", c.epoch},   {"members", c.members}, {"serving", c.serving}, {"bucket_bits", c.bucket_bits},
+          {"leaders", leaders}, {"peers", peers},       {"boots", c.boots}};
 }
 
 Result<Configuration> from_json(const Json& json) {
@@ -116,7 +116,8 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 struct Encoder {
   Json operator()(const Hello& m) const {
     Json json{{"type", "hello"}, {"version", kControlVersion}, {"cluster", m.cluster}, {"node", m.node},
-              {"boot", m.boot},  {"ended_boot", m.ended_boot}, {"ready", m.ready},     {"complete", m.complete}, {"lanes", m.lanes}};
+              {"boot", m.boot},  {"ended_boot", m.ended_boot}, {"ready", m.ready},     {"complete", m.complete},
+              {"lanes", m.lanes}};
     if (m.entered) json["entered"] = to_json(*m.entered);
     return json;
   }
@@ -177,8 +178,8 @@ Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
   std::uint64_t version = 0;
   fields.number("version", version);
   if (fields.status().is_ok() && version != kControlVersion)
-    return wherry::Status(StatusCode::kVersionMismatch, "control message: version " + std::to_string(version) + " instead of " +
-                                                    std::to_string(kControlVersion));
+    return wherry::Status(StatusCode::kVersionMismatch, "control message: version " + std::to_string(version) +
+                                                            " instead of " + std::to_string(kControlVersion));
   fields.text("cluster", m.cluster, 256);
   fields.number("node", m.node, kMaxNodes - 1);
   fields.number("boot", m.boot);

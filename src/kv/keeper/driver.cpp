@@ -33,8 +33,8 @@ void Driver::disconnected() {
 
 void Driver::hello() {
   if (!connected_) return;
-  output_.send(Hello{options_.cluster, options_.node, boot_, ended_, ready_ && !fault_, complete_, options_.lanes,
-                     entered_});
+  output_.send(
+      Hello{options_.cluster, options_.node, boot_, ended_, ready_ && !fault_, complete_, options_.lanes, entered_});
 }
 
 void Driver::report(std::uint64_t ping) {
@@ -110,8 +110,8 @@ void Driver::on(const Settled& settled, Cycles now) {
 
 void Driver::on(const Answer& answer, Cycles) { refusal_ = answer.text; }
 
-/// The core's clock is read before the keeper is asked, so that the lease ends here first, however long the way was. The
-/// 0.1 % are for clocks that go at different speeds.
+/// The core's clock is read before the keeper is asked, so that the lease ends here first, however long the way was.
+/// The 0.1 % are for clocks that go at different speeds.
 void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;

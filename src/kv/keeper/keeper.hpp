@@ -64,21 +64,21 @@ class KeeperOutput {
 
 /// How one removal of serving nodes went.
 struct Failover {
-  std::uint64_t epoch = 0;      ///< the one without them
+  std::uint64_t epoch = 0;  ///< the one without them
   NodeMask removed = 0;
-  Cycles last_sign = 0;         ///< of the one that was heard from last
+  Cycles last_sign = 0;  ///< of the one that was heard from last
   Cycles published = 0;
-  Cycles confirmed = 0;         ///< by all members; 0: not yet
+  Cycles confirmed = 0;  ///< by all members; 0: not yet
 };
 
 class Keeper {
  public:
   enum class Phase : std::uint8_t {
-    asking,   ///< nothing was kept: waits for the nodes' word
+    asking,  ///< nothing was kept: waits for the nodes' word
     running,
-    lost,     ///< no node has the data any more
-    halted,   ///< by the operator
-    deposed   ///< another keeper is elected
+    lost,    ///< no node has the data any more
+    halted,  ///< by the operator
+    deposed  ///< another keeper is elected
   };
 
   /// What was kept last, if anything. `now` is of the caller's clock, in cycles.

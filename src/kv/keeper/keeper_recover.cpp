@@ -5,7 +5,8 @@
 //  - every configured node says that it is in no epoch: an empty cluster starts;
 //  - every configured node is, under the same boot number, a member of the highest configuration that any of them
 //    entered: then nobody can have entered a higher one, since all members are here and remember;
-//  - otherwise a node that is missing, or that restarted, may have served alone and taken writes since. To go on without
+//  - otherwise a node that is missing, or that restarted, may have served alone and taken writes since. To go on
+//  without
 //    it could lose them, so an operator must say so (`resume`), or that the store shall be empty (`start_over`).
 #include <fmt/core.h>
 
@@ -91,8 +92,8 @@ Answer Keeper::start_over(Cycles now) {
   if (phase_ != Phase::lost && phase_ != Phase::asking)
     return {false, "there are nodes that have the data, or may come back with it; remove them to start over"};
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
-    const bool old = phase_ == Phase::asking ? now < first_ + options_.lease
-                                             : has(current_.serving, node) && !over(node, now);
+    const bool old =
+        phase_ == Phase::asking ? now < first_ + options_.lease : has(current_.serving, node) && !over(node, now);
     if (old) return {false, "leases of nodes that served still run; ask again when they are over"};
   }
   NodeMask members = 0;

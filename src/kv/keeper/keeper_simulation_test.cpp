@@ -94,9 +94,7 @@ class World {
     Cycles time;
     std::uint64_t order;
     std::function<void()> action;
-    bool operator<(const Event& other) const {
-      return time != other.time ? time > other.time : order > other.order;
-    }
+    bool operator<(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
   };
 
   std::uint64_t draw(std::uint64_t below) { return below == 0 ? 0 : random_() % below; }
@@ -105,11 +103,10 @@ class World {
     return {1 + kDrift * (static_cast<double>(draw(2001)) - 1000) / 1000, draw(std::uint64_t{1} << 30)};
   }
   Cycles now() const { return keeper_clock_.local(truth_); }
-  void at(Cycles delay, std::function<void()> action) {
-    events_.push({truth_ + delay, ++order_, std::move(action)});
-  }
+  void at(Cycles delay, std::function<void()> action) { events_.push({truth_ + delay, ++order_, std::move(action)}); }
   void violate(const std::string& what) {
-    if (violation_.empty()) violation_ = "seed " + std::to_string(plan_.seed) + ", at " + std::to_string(truth_) + ": " + what;
+    if (violation_.empty())
+      violation_ = "seed " + std::to_string(plan_.seed) + ", at " + std::to_string(truth_) + ": " + what;
   }
 
   // ---- processes
@@ -157,6 +154,8 @@ class World {
     ++keepers_;
     if (plan_.forgetful && chance(50)) {
       kept_.reset();
+      // What nobody entered is forgotten with it, and may be: all links are cut, so nobody will.
+      last_ = entered_;
     } else if (storing_ && chance(50)) {  // it arrived, and the answer did not: it counts as published
       kept_ = storing_;
       published(*kept_);
@@ -271,7 +270,10 @@ class World {
         break;
       case 10:
         if (m.core) (chance(50) ? m.core->fault : m.core->gone) = true;
-        if (m.core) at(draw(kLease), [this, node] { if (machines_[node].core) machines_[node].core->gone = false; });
+        if (m.core)
+          at(draw(kLease), [this, node] {
+            if (machines_[node].core) machines_[node].core->gone = false;
+          });
         break;
       default:
         if (!keeper_) break;
@@ -320,8 +322,10 @@ class World {
     if (!is_new) return;
     ++epochs;
     if (const auto s = check(c); !s) violate("(3) " + s.message());
-    if (c.epoch <= last_.epoch) violate("(d) an epoch that is not higher");
-    const bool fresh = !anybody_lived() || !same_any(c);
+    if (c.epoch <= highest_) violate("(d) an epoch that is not higher");
+    highest_ = c.epoch;
+    const bool goes_on = same_any(c);
+    const bool fresh = !anybody_lived() || !goes_on || nobody_lived(c);
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
       if (!has(c.members, node)) continue;
       const bool was = has(last_.members, node) && last_.boots[node] == c.boots[node];
@@ -332,9 +336,10 @@ class World {
         violate("(b) node " + std::to_string(node) + " serves and has not everything");
       if (has(c.serving, node) && !served && was) ++returns;
     }
-    if (fresh && last_.epoch != 0 && !starts_over_) {
+    if (fresh && !goes_on && last_.epoch != 0 && !starts_over_) {
       for (std::uint32_t node = 0; node < count_; ++node) {
-        if (machines_[node].driver && has(last_.serving, node) && machines_[node].boot == last_.boots[node] && lived_.contains(last_.boots[node]))
+        if (machines_[node].driver && has(last_.serving, node) && machines_[node].boot == last_.boots[node] &&
+            lived_.contains(last_.boots[node]))
           violate("(b) starts empty while a node has the data");
       }
     }
@@ -342,12 +347,13 @@ class World {
     last_ = c;
     starts_over_ = false;
   }
-  bool anybody_lived() const {  // in what was published last
+  bool nobody_lived(const Configuration& c) const {
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
-      if (has(last_.members, node) && lived_.contains(last_.boots[node])) return true;
+      if (has(c.members, node) && lived_.contains(c.boots[node])) return false;
     }
-    return false;
+    return true;
   }
+  bool anybody_lived() const { return !nobody_lived(last_); }
   bool same_any(const Configuration& c) const {
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
       if (has(c.serving, node) && has(last_.members, node) && c.boots[node] == last_.boots[node] &&
@@ -364,6 +370,8 @@ class World {
       const auto c = decode_configuration(content);
       if (!c || c->members != e.members || c->serving != e.serving || c->leaders != e.leaders)
         violate("(d) a node entered something else under this epoch");
+      else if (c->epoch > entered_.epoch)
+        entered_ = *c;
       return;
     }
     violate("(d) a node entered an epoch that was never published");
@@ -457,7 +465,9 @@ class World {
   std::uint64_t keepers_ = 0;
   std::optional<Configuration> kept_;
   std::optional<Configuration> storing_;
-  Configuration last_;  // published
+  Configuration last_;     // published
+  Configuration entered_;  // the highest that any node entered
+  std::uint64_t highest_ = 0;
   std::map<std::uint64_t, std::string> contents_;
   std::set<std::uint64_t> lived_;     // boots that were in an epoch
   std::set<std::uint64_t> complete_;  // boots that got everything
@@ -514,13 +524,11 @@ TEST_P(KeeperFaults, DeliberateFault_ExpectFoundByItsProperty) {
   FAIL() << "500 schedules did not show it";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KeeperFaults,
-                         testing::Values(std::pair(KeeperFault::ignore_leases, "(a)"),
-                                         std::pair(KeeperFault::serve_incomplete, "(b)"),
-                                         std::pair(KeeperFault::leader_is_member, "(3)"),
-                                         std::pair(KeeperFault::overlook_restart, "(d)"),
-                                         std::pair(KeeperFault::repeat_epoch, "(d)"),
-                                         std::pair(KeeperFault::forget_leases, "(e)")));
+INSTANTIATE_TEST_SUITE_P(
+    All, KeeperFaults,
+    testing::Values(std::pair(KeeperFault::ignore_leases, "(a)"), std::pair(KeeperFault::serve_incomplete, "(b)"),
+                    std::pair(KeeperFault::leader_is_member, "(3)"), std::pair(KeeperFault::overlook_restart, "(d)"),
+                    std::pair(KeeperFault::repeat_epoch, "(d)"), std::pair(KeeperFault::forget_leases, "(e)")));
 
 }  // namespace
 }  // namespace wherry::kv

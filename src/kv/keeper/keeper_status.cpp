@@ -27,14 +27,14 @@ std::string Keeper::status(Cycles now) const {
     const bool member = has(current_.members, node);
     std::uint32_t leads = 0;
     for (const std::uint8_t leader : current_.leaders) leads += current_.epoch != 0 && leader == node ? 1 : 0;
-    const char* state = !n.admitted                                ? "removed"
-                        : has(silent(), node) || n.boot == 0       ? "silent"
-                        : n.report.fault                           ? "fault"
-                        : member && !same_boot(node)               ? "restarted"
-                        : n.stop != 0                              ? "stopping"
-                        : has(current_.serving, node)              ? "serving"
-                        : member                                   ? "catching up"
-                                                                   : "waiting";
+    const char* state = !n.admitted                          ? "removed"
+                        : has(silent(), node) || n.boot == 0 ? "silent"
+                        : n.report.fault                     ? "fault"
+                        : member && !same_boot(node)         ? "restarted"
+                        : n.stop != 0                        ? "stopping"
+                        : has(current_.serving, node)        ? "serving"
+                        : member                             ? "catching up"
+                                                             : "waiting";
     nodes.push_back({{"node", node},
                      {"name", options_.nodes[node].name},
                      {"state", state},
