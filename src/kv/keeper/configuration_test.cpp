@@ -56,7 +56,9 @@ TEST(Configuration, EveryChangeOfTheServingSet_ExpectEvenSpreadAndLeastMovement)
       }
       ASSERT_LE(most - least, 1U);
       ASSERT_EQ(moved, gained);  // nobody gave a slot away to be given another
-      if (before == after) ASSERT_EQ(moved, 0U);
+      if (before == after) {
+        ASSERT_EQ(moved, 0U);
+      }
     }
   }
 }

@@ -16,7 +16,7 @@ Configuration example() {
   c.bucket_bits = 21;
   c.leaders = first_leaders(c.serving);
   for (std::uint32_t node = 0; node < kMaxNodes; ++node)
-    c.peers[node] = {0x02000000ff00 + node, 0x0a000001 + node, 19286};
+    c.peers[node] = {std::uint64_t{0x02000000ff00} + node, 0x0a000001 + node, 19286};
   c.boots = {1, ~std::uint64_t{0}, 0, 77, 0, 0, 0, 0};
   return c;
 }
