@@ -146,7 +146,7 @@ class Keeper {
   void adopt(const Configuration& configuration, Cycles now);
   Answer start_over(Cycles now);
   Answer move(const Command& command);
-  void propose(Configuration next);
+  void propose(const Configuration& next);
 
   KeeperOptions options_;
   KeeperOutput& output_;

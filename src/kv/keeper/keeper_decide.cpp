@@ -118,12 +118,12 @@ void Keeper::decide(Cycles now) {
   renew_ = false;
   next.epoch = next_epoch(std::max(current_.epoch, highest_));
   if (options_.fault == KeeperFault::repeat_epoch && current_.epoch != 0) next.epoch = current_.epoch;
-  propose(std::move(next));
+  propose(next);
 }
 
-void Keeper::propose(Configuration next) {
+void Keeper::propose(const Configuration& next) {
   highest_ = std::max(highest_, next.epoch);
-  proposed_ = std::move(next);
+  proposed_ = next;
   output_.store(*proposed_);
 }
 
