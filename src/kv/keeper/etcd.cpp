@@ -212,7 +212,7 @@ wherry::Status EtcdElection::campaign() {
 
 wherry::Status EtcdElection::keep_alive() {
   Impl& h = *impl_;
-  const wherry::Status over{StatusCode::kFailedPrecondition, "this keeper's lease in etcd is over"};
+  wherry::Status over{StatusCode::kFailedPrecondition, "this keeper's lease in etcd is over"};
   if (h.created == 0) return over;
   const std::uint64_t asked = now_ns();
   const auto json = h.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}});
