@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that says what a kv cluster is made of; every node, keeper and client of it reads the same.
+//
+//   [cluster]
+//   name = "lab"              bucket_bits = 21          lanes = 4096
+//   mode = "keeper"           # static: no keeper, all nodes, for ever; keeper: one process; etcd: several
+//   keeper = "10.0.0.1:19287" # where the keeper listens; in mode etcd what it listens on by default
+//   etcd = "http://10.0.0.9:2379"                       etcd_prefix = "/wherry/kv/lab"
+//   [timing]
+//   ping_ms = 100             misses = 3                lease_ms = 300             retry_cycles = 25000
+//   [[node]]
+//   number = 0                name = "a"                udp = "10.0.0.1:19286"
+//   mac = "02:00:00:00:00:01" control = "10.0.0.1:19288"
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "kv/keeper/configuration.hpp"
+
+namespace wherry::kv {
+
+enum class ClusterMode : std::uint8_t { fixed, keeper, etcd };
+
+struct ClusterNode {
+  bool configured = false;
+  std::string name;
+  Endpoint endpoint;
+  std::string control;  ///< host:port of the node's own control address; empty: none
+};
+
+struct ClusterFile {
+  std::string name;
+  ClusterMode mode = ClusterMode::fixed;
+  std::uint32_t bucket_bits = 21;
+  std::uint32_t lanes = 4096;
+  std::string keeper;
+  std::string etcd;
+  std::string etcd_prefix;
+  std::uint32_t ping_ms = 100;
+  std::uint32_t misses = 3;
+  std::uint32_t lease_ms = 300;
+  std::uint32_t retry_cycles = 25000;
+  std::array<ClusterNode, kMaxNodes> nodes;
+};
+
+/// kInvalidArgument names file, line, what is wrong and what is wanted.
+Result<ClusterFile> parse_cluster_file(const std::string& text, const std::string& origin);
+Result<ClusterFile> load_cluster_file(const std::string& path);
+
+/// Mode static: epoch 1, all nodes serve, slot s is led by the (s mod n)-th. Leases never end.
+[[nodiscard]] Configuration static_configuration(const ClusterFile& file);
+
+}  // namespace wherry::kv

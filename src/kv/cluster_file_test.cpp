@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/cluster_file.hpp"
+
+#include <gtest/gtest.h>
+
+namespace wherry::kv {
+namespace {
+
+constexpr const char* kGood = R"([cluster]
+name = "lab"
+bucket_bits = 16
+mode = "keeper"
+keeper = "10.0.0.1:19287"
+[timing]
+ping_ms = 10
+lease_ms = 30
+[[node]]
+number = 0
+udp = "10.0.0.1:19286"
+mac = "02:00:00:00:00:0a"
+[[node]]
+number = 5
+name = "b"
+udp = "10.0.0.2:19286"
+control = "10.0.0.2:19288"
+)";
+
+TEST(ClusterFile, AGoodOne_ExpectAllOfIt) {
+  const auto file = parse_cluster_file(kGood, "lab.toml");
+  ASSERT_TRUE(file) << file.status().message();
+  EXPECT_EQ(file->name, "lab");
+  EXPECT_EQ(file->mode, ClusterMode::keeper);
+  EXPECT_EQ(file->bucket_bits, 16U);
+  EXPECT_EQ(file->lanes, 4096U);
+  EXPECT_EQ(file->ping_ms, 10U);
+  EXPECT_EQ(file->misses, 3U);
+  EXPECT_EQ(file->nodes[0].endpoint, (Endpoint{0x02000000000a, 0x0a000001, 19286}));
+  EXPECT_EQ(file->nodes[0].name, "node0");
+  EXPECT_EQ(file->nodes[5].name, "b");
+  EXPECT_FALSE(file->nodes[1].configured);
+
+  const Configuration c = static_configuration(*file);
+  EXPECT_TRUE(check(c)) << check(c).message();
+  EXPECT_EQ(c.epoch, 1U);
+  EXPECT_EQ(c.members, 0b100001);
+  EXPECT_EQ(c.leaders[0], 0);
+  EXPECT_EQ(c.leaders[255], 5);
+}
+
+TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
+  const auto error = [](std::string from, const std::string& to, const char* line, const char* cause) {
+    std::string text = kGood;
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const auto file = parse_cluster_file(text, "lab.toml");
+    ASSERT_FALSE(file) << to;
+    EXPECT_EQ(file.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(file.status().message().find(line), std::string::npos) << file.status().message();
+    EXPECT_NE(file.status().message().find(cause), std::string::npos) << file.status().message();
+  };
+  error("bucket_bits = 16", "bucket_bits = 7", "lab.toml, line 3", "8 to 32");
+  error("bucket_bits = 16", "bucket_bitz = 16", "line 3", "unknown key 'cluster.bucket_bitz'");
+  error("name = \"lab\"\n", "\n", "line 1", "'cluster.name' is missing");
+  error("mode = \"keeper\"", "mode = \"pigeon\"", "line 4", "static, keeper or etcd");
+  error("mode = \"keeper\"", "mode = \"etcd\"", "line 1", "cluster.etcd");
+  error("keeper = \"10.0.0.1:19287\"", "", "line 1", "cluster.keeper");
+  error("ping_ms = 10", "ping_ms = -1", "line 7", "1 to 60000");
+  error("10.0.0.1:19286", "localhost:19286", "line 11", "numeric IPv4");
+  error("02:00:00:00:00:0a", "02:00:00:00:00:0g", "line 12", "six bytes");
+  error("number = 5", "number = 8", "line 14", "0 to 7");
+  error("number = 5", "number = 0", "line 14", "two nodes 0");
+  error("10.0.0.2:19286", "10.0.0.1:19286", "line 16", "node 0 has this address");
+  error("[timing]", "[timinG]", "line 6", "there are [cluster]");
+  error("[timing]", "[timing", "line 6", "");
+  EXPECT_NE(parse_cluster_file("", "x").status().message().find("[cluster]"), std::string::npos);
+  EXPECT_NE(parse_cluster_file("[cluster]\nname = 'a'\n", "x").status().message().find("[[node]]"), std::string::npos);
+  EXPECT_EQ(load_cluster_file("/nonexistent/x.toml").status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace wherry::kv

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node's driver, an operator and the keeper say to each other: one JSON object a line, over TCP. Numbers of 64
+// bits are JSON numbers. Both directions are decoded by pure functions that believe nothing.
+//
+//   node      hello        cluster, node, boot; what it is in; which earlier boot of its own it saw end
+//   keeper    ping         node: report                         each T
+//   keeper    configure    node: entered                        a configuration, also to those that it leaves out
+//   node      ask_lease    keeper: grant (0: no)
+//   keeper    stop         node: stopped                        the lease is dropped, and none is asked for
+//   keeper    resume                                            the stop is taken back
+//   keeper    settled                                           all members have entered this epoch
+//   operator  command      keeper: answer
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "kv/keeper/configuration.hpp"
+
+namespace wherry::kv {
+
+inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
+inline constexpr std::uint64_t kControlVersion = 1;
+
+struct Hello {
+  std::string cluster;
+  std::uint32_t node = 0;
+  std::uint64_t boot = 0;
+  std::uint64_t ended_boot = 0;  ///< 0 or the boot before, whose lease and epoch this driver took away itself
+  bool ready = false;            ///< empty and cleared: may become a member
+  bool complete = false;         ///< as in Report
+  std::uint32_t lanes = 0;
+  std::optional<Configuration> entered;  ///< in this boot
+  friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+struct Counters {
+  std::uint64_t frames = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t retries = 0;
+  friend bool operator==(const Counters&, const Counters&) = default;
+};
+
+struct Report {
+  std::uint64_t ping = 0;  ///< what it answers; 0: nothing, something changed
+  std::uint64_t boot = 0;
+  std::uint64_t epoch = 0;
+  bool ready = false;
+  bool fault = false;
+  bool complete = false;    ///< as a member it got everything, and nothing is left over
+  std::uint32_t state = 0;  ///< the register
+  std::uint64_t buckets_left = 0;
+  std::uint64_t lanes_left = 0;
+  Counters counters;
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+struct AskLease {
+  std::uint64_t id = 0;
+  std::uint64_t boot = 0;
+  std::uint64_t epoch = 0;
+  friend bool operator==(const AskLease&, const AskLease&) = default;
+};
+struct Entered {
+  std::uint64_t boot = 0;
+  std::uint64_t epoch = 0;
+  friend bool operator==(const Entered&, const Entered&) = default;
+};
+struct Stopped {
+  std::uint64_t boot = 0;
+  std::uint64_t id = 0;
+  friend bool operator==(const Stopped&, const Stopped&) = default;
+};
+
+enum class Op : std::uint8_t { status, remove, admit, move, stop, resume, start_over };
+struct Command {
+  Op op = Op::status;
+  std::uint32_t node = 0;        ///< remove, admit, move
+  std::uint32_t first_slot = 0;  ///< move
+  std::uint32_t last_slot = 0;
+  friend bool operator==(const Command&, const Command&) = default;
+};
+
+using ToKeeper = std::variant<Hello, Report, AskLease, Entered, Stopped, Command>;
+
+struct Ping {
+  std::uint64_t ping = 0;
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+struct Configure {
+  Configuration configuration;
+  friend bool operator==(const Configure&, const Configure&) = default;
+};
+struct Grant {
+  std::uint64_t id = 0;
+  Cycles lease = 0;  ///< from when it was asked for; 0: none
+  friend bool operator==(const Grant&, const Grant&) = default;
+};
+struct Stop {
+  std::uint64_t id = 0;
+  friend bool operator==(const Stop&, const Stop&) = default;
+};
+struct Resume {
+  friend bool operator==(const Resume&, const Resume&) = default;
+};
+struct Settled {
+  std::uint64_t epoch = 0;
+  friend bool operator==(const Settled&, const Settled&) = default;
+};
+/// To an operator; and to a node that is turned away, before the connection is closed.
+struct Answer {
+  bool ok = false;
+  std::string text;  ///< of `status` JSON, else a sentence
+  friend bool operator==(const Answer&, const Answer&) = default;
+};
+
+using FromKeeper = std::variant<Ping, Configure, Grant, Stop, Resume, Settled, Answer>;
+
+/// One line without its end.
+std::string encode(const ToKeeper& message);
+std::string encode(const FromKeeper& message);
+/// kProtocol, naming the field that is wrong.
+Result<ToKeeper> decode_to_keeper(std::string_view line);
+Result<FromKeeper> decode_from_keeper(std::string_view line);
+
+/// A configuration alone, as it is kept in a file or in etcd.
+std::string encode(const Configuration& configuration);
+Result<Configuration> decode_configuration(std::string_view text);
+
+}  // namespace wherry::kv

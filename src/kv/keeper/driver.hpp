@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The software side of a node: obeys the keeper and drives the registers of docs/kv-registers.md, be they of a node in
+// software or of a card. Without sockets and clocks; driver_client.hpp gives it both. It reads a register over a bus a
+// few times a second, and a few hundred times while it catches up.
+#pragma once
+
+#include <optional>
+
+#include "kv/generated/registers.hpp"
+#include "kv/keeper/control.hpp"
+
+namespace wherry::kv {
+
+struct DriverOptions {
+  std::string cluster;
+  std::uint32_t node = 0;
+  std::uint32_t bucket_bits = 21;
+  std::uint32_t lanes = 4096;
+  std::uint32_t retry_cycles = registers::kRetryCyclesReset;
+  bool accept = false;
+  std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time
+  Cycles busy_interval = 500'000;                ///< between looks while the core clears or fetches (2 ms)
+  Cycles idle_interval = 25'000'000;             ///< between looks for a fault otherwise (100 ms)
+};
+
+/// Calls come from within the driver's; they must not call back into it.
+class DriverOutput {
+ public:
+  virtual void send(const ToKeeper& message) = 0;
+  /// A number, not 0, that no node of the cluster ever had: random.
+  virtual std::uint64_t draw_boot() = 0;
+
+ protected:
+  DriverOutput() = default;
+  DriverOutput(const DriverOutput&) = default;
+  DriverOutput& operator=(const DriverOutput&) = default;
+  ~DriverOutput() = default;
+};
+
+class Driver {
+ public:
+  /// Takes the core out of whatever it was in, and begins to empty it.
+  Driver(DriverOptions options, RegisterIo& core, DriverOutput& output, Cycles now);
+
+  /// Without a keeper: once the core is empty it enters this, with a lease that never ends.
+  void enter_static(const Configuration& configuration, Cycles now);
+
+  void connected(Cycles now);
+  void disconnected();
+  void on_message(const FromKeeper& message, Cycles now);
+  void on_time(Cycles now);
+  [[nodiscard]] Cycles next_time() const noexcept;
+
+  [[nodiscard]] std::uint64_t boot() const noexcept { return boot_; }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return entered_ ? entered_->epoch : 0; }
+  [[nodiscard]] const std::optional<Configuration>& entered() const noexcept { return entered_; }
+  [[nodiscard]] bool complete() const noexcept { return complete_; }
+  /// Why the keeper turned this node away; empty if it did not.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+
+ private:
+  void on(const Ping& ping, Cycles now);
+  void on(const Configure& configure, Cycles now);
+  void on(const Grant& grant, Cycles now);
+  void on(const Stop& stop, Cycles now);
+  void on(const Resume& resume, Cycles now);
+  void on(const Settled& settled, Cycles now);
+  void on(const Answer& answer, Cycles now);
+
+  void begin(std::uint64_t ended, Cycles now);
+  void clear();
+  bool look(Cycles now);
+  void enter(const Configuration& configuration, Cycles now);
+  void stage(const Configuration& configuration);
+  void synchronise();
+  void ask_lease(Cycles now);
+  void hello();
+  void report(std::uint64_t ping);
+  [[nodiscard]] bool serves() const noexcept { return entered_ && has(entered_->serving, options_.node); }
+  [[nodiscard]] bool busy() const noexcept { return !ready_ || (entered_ && !complete_); }
+  [[nodiscard]] Cycles cycles();
+  [[nodiscard]] std::uint64_t read_counter(std::uint32_t offset) { return core_.read(offset); }
+  void write_lease(Cycles end);
+
+  DriverOptions options_;
+  RegisterIo& core_;
+  DriverOutput& output_;
+  std::uint64_t boot_ = 0;
+  std::uint64_t ended_ = 0;
+  std::optional<Configuration> entered_;
+  std::optional<Configuration> static_;
+  bool connected_ = false;
+  bool ready_ = false;     ///< the core is empty, or was when it entered its first epoch
+  bool fault_ = false;     ///< the core cannot be cleared, or does not answer
+  bool stopped_ = false;   ///< the keeper asked for it
+  bool settled_ = false;   ///< all members entered an epoch with this one as a member
+  bool complete_ = false;  ///< has everything
+  bool fetching_ = false;
+  bool lanes_asked_ = false;
+  std::uint64_t next_bucket_ = 0;
+  std::uint32_t state_ = 0;  ///< register, as last read
+  std::uint64_t asks_ = 0;
+  std::uint64_t asked_ = 0;  ///< the request for a lease that is not answered yet; 0: none
+  Cycles asked_cycles_ = 0;  ///< the core's clock before it was sent
+  Cycles asked_at_ = 0;
+  Cycles next_ask_ = 0;
+  Cycles lease_ = 0;      ///< as last granted
+  Cycles lease_end_ = 0;  ///< by the core's clock
+  Cycles next_look_ = 0;
+  std::uint64_t reports_ = 0;
+  Counters counters_;
+  std::string refusal_;
+};
+
+}  // namespace wherry::kv

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/keeper/driver_client.hpp"
+
+#include <poll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "kv/keeper/line_connection.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr Cycles kAgain = 50'000'000 / kCycleNs;  // after a connection was refused or lost
+constexpr auto kConnect = std::chrono::milliseconds(200);
+
+Cycles now() { return now_ns() / kCycleNs; }
+
+}  // namespace
+
+struct DriverClient::Impl final : DriverOutput {
+  std::vector<HostPort> keepers;
+  std::size_t turn_of = 0;
+  LineConnection lines;
+  Cycles connect_at = 0;
+  bool broken = false;
+  std::string said;  // the last refusal, logged once
+  std::unique_ptr<Driver> driver;
+
+  void send(const ToKeeper& message) override {
+    if (!lines.send(encode(message))) broken = true;
+  }
+  std::uint64_t draw_boot() override {
+    std::uint64_t boot = 0;
+    while (boot == 0) {
+      if (getrandom(&boot, sizeof boot, 0) != sizeof boot) boot = now_ns();
+    }
+    return boot;
+  }
+
+  void disconnect() {
+    lines.close();
+    broken = false;
+    driver->disconnected();
+    if (!driver->refusal().empty() && driver->refusal() != said) {
+      said = driver->refusal();
+      spdlog::error("kv node: the keeper turned it away: {}", said);
+    }
+    connect_at = now() + kAgain;
+    turn_of = (turn_of + 1) % std::max<std::size_t>(1, keepers.size());
+  }
+  void connect() {
+    if (lines || keepers.empty() || now() < connect_at) return;
+    auto socket = connect_tcp(keepers[turn_of], Deadline(kConnect));
+    if (!socket) {
+      connect_at = now() + kAgain;
+      turn_of = (turn_of + 1) % keepers.size();
+      return;
+    }
+    lines = LineConnection(*std::move(socket));
+    driver->connected(now());
+  }
+  void read() {
+    while (lines && !broken) {
+      const auto line = lines.next();
+      if (!line) {
+        broken = true;
+        return;
+      }
+      if (!line->has_value()) return;
+      const auto message = decode_from_keeper(**line);
+      if (!message) {
+        spdlog::error("kv node: what calls itself the keeper is none: {}", message.status().message());
+        broken = true;
+        return;
+      }
+      driver->on_message(*message, now());
+    }
+  }
+};
+
+DriverClient::DriverClient(std::vector<HostPort> keepers, DriverOptions options, RegisterIo& core)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->keepers = std::move(keepers);
+  impl_->driver = std::make_unique<Driver>(std::move(options), core, *impl_, now());
+}
+
+DriverClient::~DriverClient() = default;
+Driver& DriverClient::driver() noexcept { return *impl_->driver; }
+bool DriverClient::connected() const noexcept { return static_cast<bool>(impl_->lines); }
+
+void DriverClient::turn() {
+  Impl& h = *impl_;
+  h.connect();
+  h.read();
+  if (h.driver->next_time() <= now()) h.driver->on_time(now());
+  if (h.lines && !h.broken && h.lines.wants_to_write() && !h.lines.flush()) h.broken = true;
+  if (h.broken) h.disconnect();
+}
+
+void DriverClient::turn(int timeout_ms) {
+  Impl& h = *impl_;
+  const Cycles next = h.lines ? h.driver->next_time() : std::min(h.driver->next_time(), h.connect_at);
+  const Cycles before = now();
+  const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
+  pollfd p{h.lines.fd(), static_cast<short>(h.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0};
+  ::poll(&p, 1, static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
+  turn();
+}
+
+Result<Answer> ask_keeper(const HostPort& keeper, const Command& command, const Deadline& deadline) {
+  auto socket = connect_tcp(keeper, deadline);
+  if (!socket)
+    return wherry::Status(StatusCode::kUnavailable, "no keeper at " + keeper.to_string() + "; is it running?");
+  LineConnection lines(*std::move(socket));
+  if (auto s = lines.send(encode(ToKeeper(command))); !s) return s;
+  for (;;) {
+    const auto line = lines.next();
+    if (!line) return line.status();
+    if (line->has_value()) {
+      const auto message = decode_from_keeper(**line);
+      if (!message) return message.status();
+      if (const auto* answer = std::get_if<Answer>(&*message)) return *answer;
+      return wherry::Status(StatusCode::kProtocol, "the keeper answered something else");
+    }
+    if (deadline.passed())
+      return wherry::Status(StatusCode::kDeadlineExceeded, "no answer from the keeper at " + keeper.to_string());
+    pollfd p{lines.fd(), POLLIN, 0};
+    ::poll(&p, 1, deadline.left_ms(1000));
+  }
+}
+
+}  // namespace wherry::kv

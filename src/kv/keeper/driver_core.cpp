@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver does with the registers.
+#include <algorithm>
+
+#include "kv/keeper/driver.hpp"
+
+namespace wherry::kv {
+
+using namespace registers;
+
+Cycles Driver::cycles() {
+  const std::uint32_t low = core_.read(cycles_offset(0));  // latches the high word
+  return std::uint64_t{core_.read(cycles_offset(1))} << 32 | low;
+}
+
+void Driver::write_lease(Cycles end) {
+  lease_end_ = end;
+  core_.write(lease_offset(0), static_cast<std::uint32_t>(end));
+  core_.write(lease_offset(1), static_cast<std::uint32_t>(end >> 32));
+}
+
+void Driver::clear() {
+  std::uint32_t control = kControlEnable.mask() | kControlClearTable.mask();
+  if (options_.accept) control |= kControlAccept.mask();
+  core_.write(kControlOffset, control);
+}
+
+/// A new boot, which has nothing and is in nothing.
+void Driver::begin(std::uint64_t ended, Cycles now) {
+  write_lease(0);
+  core_.write(kEpochOffset, 0);
+  core_.write(kBucketBitsOffset, options_.bucket_bits);
+  core_.write(kRetryCyclesOffset, options_.retry_cycles);
+  clear();
+  ended_ = ended;
+  boot_ = output_.draw_boot();
+  entered_.reset();
+  ready_ = stopped_ = settled_ = complete_ = fetching_ = lanes_asked_ = false;
+  next_bucket_ = 0;
+  asked_ = 0;
+  next_look_ = now + options_.busy_interval;
+  hello();
+}
+
+/// Reads the state and does what it asks for. False: the core is faulty, which was reported.
+bool Driver::look(Cycles now) {
+  state_ = core_.read(kStateOffset);
+  // A card that left its bus reads as ones.
+  const bool gone = state_ == ~std::uint32_t{0} && core_.read(kIdOffset) != kIdReset;
+  if (gone || kStateFault.get(state_) != 0) {
+    const bool known = fault_;
+    fault_ = true;
+    next_look_ = now + options_.idle_interval;
+    if (entered_) {
+      report(0);
+      begin(gone ? 0 : boot_, now);  // a core that does not hear is not known to have stopped
+    } else if (kStateClearing.get(state_) == 0 || gone) {
+      begin(ended_, now);  // the core may have come back with anything in it
+      if (!known) report(0);
+    }
+    next_look_ = now + options_.idle_interval;
+    return false;
+  }
+  if (fault_) {  // it is over, and what the core was told meanwhile it may not have heard
+    fault_ = false;
+    begin(ended_, now);
+    return true;
+  }
+  const bool was_ready = ready_;
+  const bool was_complete = complete_;
+  if (!ready_ && kStateClearing.get(state_) == 0) ready_ = true;
+  if (entered_ && !complete_) synchronise();
+  next_look_ = now + (busy() ? options_.busy_interval : options_.idle_interval);
+  if (ready_ != was_ready || complete_ != was_complete) report(0);
+  return true;
+}
+
+void Driver::stage(const Configuration& c) {
+  core_.write(kNodeOffset, options_.node);
+  core_.write(kMembersOffset, kMembersAll.set(kMembersServing.set(0, c.serving), c.members));
+  core_.write(kUdpPortOffset, c.peers[options_.node].port);
+  for (std::uint32_t word = 0; word < kLeaderCount; ++word) {
+    std::uint32_t value = 0;
+    for (std::uint32_t i = 0; i < 8; ++i) value |= std::uint32_t{c.leaders[8 * word + i]} << 4 * i;
+    core_.write(leader_offset(word), value);
+  }
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    core_.write(peer_mac_low_offset(node), static_cast<std::uint32_t>(c.peers[node].mac));
+    core_.write(peer_mac_high_offset(node), static_cast<std::uint32_t>(c.peers[node].mac >> 32));
+    core_.write(peer_ip_offset(node), c.peers[node].ip);
+    core_.write(peer_port_offset(node), c.peers[node].port);
+  }
+}
+
+void Driver::enter(const Configuration& c, Cycles now) {
+  const bool first = !entered_;
+  stage(c);
+  if (!has(c.serving, options_.node)) write_lease(0);
+  core_.write(kEpochOffset, static_cast<std::uint32_t>(c.epoch & 0xffff));
+  entered_ = c;
+  settled_ = settled_ && !first;
+  stopped_ = false;
+  asked_ = 0;  // it was asked for in another epoch
+  next_ask_ = now;
+  if (first && has(c.serving, options_.node)) complete_ = true;  // an empty cluster starts: empty is everything
+  if (static_) write_lease(~Cycles{0});
+  if (!complete_) next_look_ = now;
+}
+
+/// Buckets, a chunk at a time, then lanes. The lanes wait until all members have entered an epoch that this node is a
+/// member of: a node that is still in the epoch before answers for its lanes, too, and could commit there, without this
+/// node, right after.
+void Driver::synchronise() {
+  const std::uint64_t all = std::uint64_t{1} << options_.bucket_bits;
+  if (fetching_ && core_.read(kSyncCountOffset) != 0) return;
+  fetching_ = false;
+  if (next_bucket_ < all) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.chunk, all - next_bucket_));
+    core_.write(kSyncFromOffset, static_cast<std::uint32_t>(next_bucket_));
+    core_.write(kSyncCountOffset, count);
+    next_bucket_ += count;
+    fetching_ = true;
+    return;
+  }
+  if (!lanes_asked_) {
+    if (!settled_) return;
+    core_.write(kSyncLanesOffset, options_.lanes);
+    lanes_asked_ = true;
+    return;
+  }
+  if (core_.read(kSyncLanesOffset) != 0) return;
+  complete_ = kStateLeftovers.get(core_.read(kStateOffset)) == 0;
+}
+
+}  // namespace wherry::kv

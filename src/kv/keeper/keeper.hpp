@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides who is in which epoch, and grants leases: docs/kv-protocol.md, section 9. A state machine without sockets or
+// clocks; keeper_server.hpp gives it both.
+//
+// A configuration is kept (`store`) before any node hears of it, so that a keeper that starts again, or another one,
+// knows the last that may have been entered. Without what was kept, a keeper goes on by itself only if nothing can
+// have happened that it does not know of; otherwise it waits for an operator (keeper_recover.cpp).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/keeper/control.hpp"
+
+namespace wherry::kv {
+
+/// For tests alone: rules that a keeper can be made to break, to see that the tests notice.
+enum class KeeperFault : std::uint8_t {
+  none,
+  ignore_leases,     ///< rule 1: publishes without waiting
+  serve_incomplete,  ///< rule 2: a member serves at once
+  leader_is_member,  ///< rule 3: the slots of a node that left go to any member
+  overlook_restart,  ///< rule 4: a new boot number goes on as the node it was
+  repeat_epoch,      ///< publishes another content under the same number
+  forget_leases      ///< one that starts does not wait for the leases of the one before
+};
+
+struct KeeperNode {
+  bool configured = false;
+  std::string name;
+  Endpoint endpoint;
+};
+
+struct KeeperOptions {
+  std::string cluster;
+  std::array<KeeperNode, kMaxNodes> nodes;
+  std::uint32_t bucket_bits = 21;
+  std::uint32_t lanes = 4096;
+  Cycles ping_interval = 25'000'000;  ///< T
+  std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
+  Cycles lease = 75'000'000;          ///< D
+  /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is
+  /// kept may be lost: clients never go back.
+  std::uint64_t first_epoch = 1;
+  KeeperFault fault = KeeperFault::none;
+};
+
+/// Calls come from within the keeper's; they must not call back into it.
+class KeeperOutput {
+ public:
+  /// To the node's present connection; dropped if there is none.
+  virtual void send(std::uint32_t node, const FromKeeper& message) = 0;
+  /// Keeps it, in place of what was kept before; then Keeper::stored is called.
+  virtual void store(const Configuration& configuration) = 0;
+
+ protected:
+  KeeperOutput() = default;
+  KeeperOutput(const KeeperOutput&) = default;
+  KeeperOutput& operator=(const KeeperOutput&) = default;
+  ~KeeperOutput() = default;
+};
+
+/// How one removal of serving nodes went.
+struct Failover {
+  std::uint64_t epoch = 0;  ///< the one without them
+  NodeMask removed = 0;
+  Cycles last_sign = 0;  ///< of the one that was heard from last
+  Cycles published = 0;
+  Cycles confirmed = 0;  ///< by all members; 0: not yet
+};
+
+class Keeper {
+ public:
+  enum class Phase : std::uint8_t {
+    asking,  ///< nothing was kept: waits for the nodes' word
+    running,
+    lost,    ///< no node has the data any more
+    halted,  ///< by the operator
+    deposed  ///< another keeper is elected
+  };
+
+  /// What was kept last, if anything. `now` is of the caller's clock, in cycles.
+  Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Configuration> stored, Cycles now);
+
+  /// From the node's present connection. A hello opens one; the caller has closed the one before.
+  void on_message(std::uint32_t node, const ToKeeper& message, Cycles now);
+  void disconnected(std::uint32_t node, Cycles now);
+  void on_time(Cycles now);
+  [[nodiscard]] Cycles next_time() const noexcept;
+  /// What became of KeeperOutput::store. False: somebody else has kept another one; this keeper is deposed.
+  void stored(bool kept, Cycles now);
+  /// Leases are granted and epochs published before that time only: until then nobody else was elected.
+  void set_mandate(Cycles until) noexcept { mandate_ = until; }
+  void depose() noexcept { phase_ = Phase::deposed; }
+
+  Answer command(const Command& command, Cycles now);
+  [[nodiscard]] std::string status(Cycles now) const;  ///< JSON
+  [[nodiscard]] Phase phase() const noexcept { return phase_; }
+  [[nodiscard]] const Configuration& configuration() const noexcept { return current_; }
+  /// The end, by the keeper's clock, of the last lease that the node may have.
+  [[nodiscard]] Cycles lease_end(std::uint32_t node) const noexcept { return nodes_[node].lease_end; }
+  [[nodiscard]] const std::vector<Failover>& failovers() const noexcept { return failovers_; }
+
+ private:
+  struct Node {
+    bool admitted = true;  ///< not removed by the operator
+    bool connected = false;
+    bool heard = false;  ///< since the last ping
+    std::uint32_t misses = 0;
+    std::uint64_t boot = 0;   ///< of its last hello
+    std::uint64_t ended = 0;  ///< a boot that it saw end
+    std::uint64_t entered = 0;
+    std::optional<Configuration> claim;  ///< of its last hello
+    Report report;
+    Cycles last_heard = 0;
+    Cycles lease_end = 0;
+    std::uint64_t stop = 0;  ///< number of the stop that it was sent; 0: none
+    bool stopped = false;    ///< confirmed
+  };
+
+  void on(std::uint32_t number, const Hello& hello, Cycles now);
+  void on(std::uint32_t number, const Report& report, Cycles now);
+  void on(std::uint32_t number, const AskLease& ask, Cycles now);
+  void on(std::uint32_t number, const Entered& entered, Cycles now);
+  void on(std::uint32_t number, const Stopped& stopped, Cycles now);
+  void on(std::uint32_t number, const Command& command, Cycles now);
+
+  [[nodiscard]] bool same_boot(std::uint32_t node) const noexcept;
+  [[nodiscard]] NodeMask failed() const noexcept;  ///< members that cannot come back as what they were
+  [[nodiscard]] NodeMask silent() const noexcept;
+  [[nodiscard]] NodeMask unwanted() const noexcept;  ///< silent, or removed by the operator
+  [[nodiscard]] NodeMask candidates() const noexcept;
+  [[nodiscard]] bool may_serve(std::uint32_t node) const noexcept;
+  [[nodiscard]] Configuration wanted();
+  [[nodiscard]] bool over(std::uint32_t node, Cycles now) const noexcept;
+  void decide(Cycles now);
+  void publish(Cycles now);
+  void confirm(Cycles now);
+  void stop(std::uint32_t node);
+  void resume(std::uint32_t node);
+
+  void recover(Cycles now);
+  [[nodiscard]] std::string missing(Cycles now) const;  ///< what recover() waits for
+  void adopt(const Configuration& configuration, Cycles now);
+  Answer start_over(Cycles now);
+  Answer move(const Command& command);
+  void propose(const Configuration& next);
+
+  KeeperOptions options_;
+  KeeperOutput& output_;
+  Phase phase_ = Phase::asking;
+  NodeMask configured_ = 0;
+  Configuration current_;                  ///< published; epoch 0: none
+  std::optional<Configuration> proposed_;  ///< being stored
+  std::optional<Leaders> leaders_;         ///< asked for by the operator
+  std::uint64_t highest_ = 0;              ///< epoch that any node, or what was kept, told of
+  Cycles first_ = 0;
+  Cycles next_ping_ = 0;
+  Cycles mandate_ = ~Cycles{0};
+  Cycles wake_ = ~Cycles{0};  ///< when the lease that is waited for ends
+  Cycles asked_at_ = 0;       ///< when recover() looked last
+  std::uint64_t pings_ = 0;
+  std::uint64_t stops_ = 0;
+  bool renew_ = false;    ///< a new epoch is due even with the same content
+  bool settled_ = false;  ///< all members confirmed current_
+  std::array<Node, kMaxNodes> nodes_;
+  std::vector<Failover> failovers_;  ///< the last 64
+};
+
+[[nodiscard]] std::string_view name_of(Keeper::Phase phase) noexcept;
+
+}  // namespace wherry::kv

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The four rules of docs/kv-protocol.md, section 9: which configuration comes next, and when.
+#include <algorithm>
+#include <utility>
+
+#include "kv/keeper/keeper.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr std::size_t kFailovers = 64;
+
+template <typename Predicate>
+NodeMask select(NodeMask among, Predicate&& predicate) {
+  NodeMask mask = 0;
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if (has(among, node) && predicate(node)) mask |= mask_of(node);
+  }
+  return mask;
+}
+
+}  // namespace
+
+NodeMask Keeper::failed() const noexcept {
+  return select(current_.members, [&](std::uint32_t node) {
+    const Node& n = nodes_[node];
+    // Before its first word to this keeper nothing is known: silence tells.
+    return n.boot != 0 && (n.boot != current_.boots[node] || n.report.fault);
+  });
+}
+
+NodeMask Keeper::silent() const noexcept {
+  return select(configured_, [&](std::uint32_t node) { return nodes_[node].misses >= options_.misses; });
+}
+
+NodeMask Keeper::unwanted() const noexcept {
+  return silent() | select(configured_, [&](std::uint32_t node) { return !nodes_[node].admitted; });
+}
+
+NodeMask Keeper::candidates() const noexcept {
+  return select(without(configured_, current_.members), [&](std::uint32_t node) {
+    const Node& n = nodes_[node];
+    const bool spent = n.boot == current_.boots[node];
+    return n.connected && n.admitted && n.boot != 0 && !spent && n.entered == 0 && n.report.ready && !n.report.fault &&
+           n.misses < options_.misses;
+  });
+}
+
+bool Keeper::may_serve(std::uint32_t node) const noexcept {
+  if (options_.fault == KeeperFault::serve_incomplete) return same_boot(node);
+  return same_boot(node) && nodes_[node].report.complete;
+}
+
+bool Keeper::over(std::uint32_t node, Cycles now) const noexcept {
+  const Node& n = nodes_[node];
+  if (options_.fault == KeeperFault::ignore_leases) return true;
+  // The very boot that served says that it stopped, or the next one that it saw it end.
+  return n.stopped || (n.ended != 0 && n.ended == current_.boots[node]) || now >= n.lease_end;
+}
+
+/// What should be next, were there no leases. `current_` if nothing should change, or nothing can.
+Configuration Keeper::wanted() {
+  Configuration next = current_;
+  const NodeMask failures = failed();
+  const NodeMask silence = unwanted();
+  const NodeMask left = without(current_.serving, failures);
+  if (left == 0) {
+    phase_ = Phase::lost;
+    return next;
+  }
+  // If all are silent, or removed by the operator, they keep their places: they have the data.
+  const bool heard = without(left, silence) != 0;
+  next.serving = heard ? without(left, silence) : left;
+  next.members = without(current_.members, failures | without(silence, next.serving));
+  if (heard) {
+    next.members |= candidates();
+    next.serving |= select(without(next.members, next.serving), [&](std::uint32_t node) { return may_serve(node); });
+  }
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if (has(without(next.members, current_.members), node)) next.boots[node] = nodes_[node].boot;
+    if (options_.nodes[node].configured) next.peers[node] = options_.nodes[node].endpoint;
+  }
+  if (leaders_) {
+    const bool valid = std::all_of(leaders_->begin(), leaders_->end(), [&](auto l) { return has(next.serving, l); });
+    if (valid) next.leaders = *leaders_;
+    leaders_.reset();
+  }
+  // After a loss of everybody but one, or a return: evenly again. Otherwise the operator's word on slots stands.
+  if (next.serving != current_.serving) spread_leaders(next.leaders, next.serving);
+  if (options_.fault == KeeperFault::leader_is_member && next.members != next.serving)
+    spread_leaders(next.leaders, next.members);
+  return next;
+}
+
+void Keeper::decide(Cycles now) {
+  wake_ = ~Cycles{0};
+  if (phase_ == Phase::asking) recover(now);
+  if (phase_ != Phase::running || proposed_ || now >= mandate_) return;
+  const auto moves = leaders_;
+  Configuration next = wanted();
+  if (phase_ != Phase::running) return;
+  const NodeMask leaving = without(current_.serving, next.serving);
+  bool ready = true;
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if (has(leaving, node) && !over(node, now)) {
+      stop(node);  // sooner than the lease, if it hears
+      wake_ = std::min(wake_, nodes_[node].lease_end);
+      ready = false;
+    } else if (!has(leaving, node)) {
+      resume(node);
+    }
+  }
+  if (!ready) {
+    leaders_ = moves;
+    return;
+  }
+  if (next == current_ && !renew_) return;
+  renew_ = false;
+  next.epoch = next_epoch(std::max(current_.epoch, highest_));
+  if (options_.fault == KeeperFault::repeat_epoch && current_.epoch != 0) next.epoch = current_.epoch;
+  propose(next);
+}
+
+void Keeper::propose(const Configuration& next) {
+  highest_ = std::max(highest_, next.epoch);
+  proposed_ = next;
+  output_.store(*proposed_);
+}
+
+void Keeper::stored(bool kept, Cycles now) {
+  if (!proposed_ || phase_ == Phase::deposed) return;
+  if (!kept) {
+    phase_ = Phase::deposed;
+    return;
+  }
+  publish(now);
+  decide(now);
+}
+
+void Keeper::publish(Cycles now) {
+  const NodeMask removed = without(current_.serving, proposed_->serving);
+  if (removed != 0) {
+    Failover f;
+    f.epoch = proposed_->epoch;
+    f.removed = removed;
+    f.published = now;
+    for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+      if (has(removed, node)) f.last_sign = std::max(f.last_sign, nodes_[node].last_heard);
+    }
+    if (failovers_.size() == kFailovers) failovers_.erase(failovers_.begin());
+    failovers_.push_back(f);
+  }
+  current_ = *std::exchange(proposed_, std::nullopt);
+  settled_ = false;
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    Node& n = nodes_[node];
+    n.stop = has(current_.serving, node) ? n.stop : 0;
+    n.stopped = n.stopped && n.stop != 0;
+    // Also to whom it leaves out: that one must know that it is.
+    if (n.connected) output_.send(node, Configure{current_});
+  }
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/keeper/keeper_server.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <list>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "kv/keeper/line_connection.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr std::size_t kMaxConnections = 128;
+constexpr Cycles kIntroduction = 5'000'000'000 / kCycleNs;  // to say who one is
+constexpr Cycles kStoreAgain = 100'000'000 / kCycleNs;      // after a failure
+constexpr std::uint32_t kNobody = kMaxNodes;
+
+}  // namespace
+
+struct KeeperServer::Impl final : KeeperOutput {
+  struct Connection {
+    LineConnection lines;
+    std::uint32_t node = kNobody;
+    bool operator_asked = false;
+    Cycles opened = 0;
+    bool broken = false;
+  };
+
+  Fd listener;
+  std::uint16_t port = 0;
+  KeeperOptions options;
+  std::unique_ptr<ConfigurationStore> store_;
+  std::unique_ptr<Keeper> keeper;
+  std::list<Connection> connections;
+  std::optional<Configuration> unkept;  // to be stored
+  Cycles store_at = 0;
+
+  void send(std::uint32_t node, const FromKeeper& message) override {
+    for (Connection& c : connections) {
+      // One that fails is closed by turn(): the keeper must not be called from here.
+      if (c.node == node && !c.broken && !c.lines.send(encode(message))) c.broken = true;
+    }
+  }
+  void store(const Configuration& configuration) override {
+    unkept = configuration;
+    store_at = 0;
+  }
+
+  void keep() {
+    while (unkept && now() >= store_at) {
+      const auto s = store_->store(*unkept);
+      if (s || s.code() == StatusCode::kFailedPrecondition) {
+        unkept.reset();
+        if (!s) spdlog::error("kv keeper: {}; another keeper is elected", s.message());
+        keeper->stored(s.is_ok(), now());
+      } else {
+        spdlog::warn("kv keeper: {}; trying again", s.message());
+        store_at = now() + kStoreAgain;
+      }
+    }
+  }
+
+  void accept_all() {
+    for (;;) {
+      Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) return;
+      if (connections.size() >= kMaxConnections) continue;
+      connections.emplace_back();
+      connections.back().lines = LineConnection(std::move(socket));
+      connections.back().opened = now();
+    }
+  }
+
+  void refuse(Connection& c, std::string why) {
+    (void)c.lines.send(encode(FromKeeper(Answer{false, std::move(why)})));
+    c.broken = true;
+  }
+
+  void take(Connection& c, const ToKeeper& message) {
+    if (const auto* command = std::get_if<Command>(&message)) {
+      c.operator_asked = true;
+      if (!c.lines.send(encode(FromKeeper(keeper->command(*command, now()))))) c.broken = true;
+      return;
+    }
+    if (const auto* hello = std::get_if<Hello>(&message)) {
+      if (hello->cluster != options.cluster)
+        return refuse(c, fmt::format("this is the keeper of cluster '{}', not '{}'", options.cluster, hello->cluster));
+      if (!options.nodes[hello->node].configured)
+        return refuse(c, fmt::format("cluster '{}' has no node {}", options.cluster, hello->node));
+      if (hello->lanes != options.lanes)
+        return refuse(c, fmt::format("node {} has {} lanes, the cluster {}", hello->node, hello->lanes, options.lanes));
+      if (c.node != kNobody && c.node != hello->node) return refuse(c, "a connection is for one node");
+      for (Connection& other : connections) {
+        if (&other == &c || other.node != hello->node) continue;
+        other.node = kNobody;  // the latest connection of a node is its connection
+        other.broken = true;
+        keeper->disconnected(hello->node, now());
+      }
+      c.node = hello->node;
+    }
+    if (c.node == kNobody) return refuse(c, "say hello first");
+    keeper->on_message(c.node, message, now());
+  }
+
+  void read(Connection& c) {
+    while (!c.broken) {
+      const auto line = c.lines.next();
+      if (!line) {
+        c.broken = true;
+        return;
+      }
+      if (!line->has_value()) return;
+      const auto message = decode_to_keeper(**line);
+      if (!message) return refuse(c, message.status().message());
+      take(c, *message);
+    }
+  }
+
+  void close_broken() {
+    for (auto it = connections.begin(); it != connections.end();) {
+      const bool idle = it->node == kNobody && !it->operator_asked && now() - it->opened > kIntroduction;
+      if (!it->broken && !idle) {
+        ++it;
+        continue;
+      }
+      const std::uint32_t node = it->node;
+      it = connections.erase(it);
+      if (node != kNobody) keeper->disconnected(node, now());
+    }
+  }
+};
+
+Cycles KeeperServer::now() noexcept { return now_ns() / kCycleNs; }
+
+KeeperServer::KeeperServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+KeeperServer::~KeeperServer() = default;
+
+Result<std::unique_ptr<KeeperServer>> KeeperServer::start(const HostPort& at, KeeperOptions options,
+                                                          std::unique_ptr<ConfigurationStore> store) {
+  auto impl = std::make_unique<Impl>();
+  auto listener = listen_tcp(at);
+  if (!listener) return listener.status();
+  impl->listener = *std::move(listener);
+  const auto port = local_port(impl->listener);
+  if (!port) return port.status();
+  impl->port = *port;
+  auto kept = store->load();
+  if (!kept) return kept.status();
+  impl->options = options;
+  impl->store_ = std::move(store);
+  impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, *std::move(kept), now());
+  return std::unique_ptr<KeeperServer>(new KeeperServer(std::move(impl)));
+}
+
+std::uint16_t KeeperServer::port() const noexcept { return impl_->port; }
+Keeper& KeeperServer::keeper() noexcept { return *impl_->keeper; }
+
+void KeeperServer::turn(int timeout_ms) {
+  Impl& h = *impl_;
+  std::vector<pollfd> fds{{h.listener.get(), POLLIN, 0}};
+  std::vector<Impl::Connection*> whose;
+  for (Impl::Connection& c : h.connections) {
+    fds.push_back({c.lines.fd(), static_cast<short>(c.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
+    whose.push_back(&c);
+  }
+  Cycles next = h.keeper->next_time();
+  if (h.unkept) next = std::min(next, h.store_at);
+  const Cycles before = now();
+  const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
+  ::poll(fds.data(), fds.size(),
+         static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
+  for (std::size_t i = 0; i < whose.size(); ++i) {
+    if ((fds[i + 1].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
+    if ((fds[i + 1].revents & ~POLLOUT) != 0) h.read(*whose[i]);
+  }
+  if (fds[0].revents != 0) h.accept_all();
+  if (h.keeper->next_time() <= now()) h.keeper->on_time(now());
+  h.keep();
+  h.close_broken();
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Keeper on TCP: one thread that calls turn(). What is kept goes to a ConfigurationStore: a file, or etcd.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/socket.hpp"
+#include "kv/keeper/keeper.hpp"
+
+namespace wherry::kv {
+
+class ConfigurationStore {
+ public:
+  virtual ~ConfigurationStore() = default;
+  /// What was kept last; nullopt: nothing was.
+  virtual Result<std::optional<Configuration>> load() = 0;
+  /// Replaces it, durably. kFailedPrecondition: somebody else has, meanwhile. Other errors: it may be tried again.
+  virtual wherry::Status store(const Configuration& configuration) = 0;
+};
+
+/// One file, replaced by renaming, and locked against a second keeper for as long as this lives.
+Result<std::unique_ptr<ConfigurationStore>> open_file_store(const std::string& path);
+
+class KeeperServer {
+ public:
+  static Result<std::unique_ptr<KeeperServer>> start(const HostPort& at, KeeperOptions options,
+                                                     std::unique_ptr<ConfigurationStore> store);
+  ~KeeperServer();
+
+  /// Waits for what happens next, at most so long, and deals with it.
+  void turn(int timeout_ms);
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  [[nodiscard]] Keeper& keeper() noexcept;
+  /// Time as the keeper counts it.
+  [[nodiscard]] static Cycles now() noexcept;
+
+ private:
+  struct Impl;
+  explicit KeeperServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::kv

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shells, over loopback TCP: nodes with fake cores in one thread, a keeper that is stopped and started again.
+#include "kv/keeper/keeper_server.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/temporary_directory.hpp"
+#include "kv/keeper/driver_client.hpp"
+#include "kv/keeper/testing.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr Cycles kMillisecond = 250'000;
+
+struct LoopbackNode {
+  LoopbackNode(std::uint32_t number, std::uint16_t port, Cycles& now) : core(now, DriftingClock{}, 1000) {
+    DriverOptions o;
+    o.cluster = "loopback";
+    o.node = number;
+    o.bucket_bits = 10;
+    o.lanes = 64;
+    o.busy_interval = kMillisecond;
+    o.idle_interval = 10 * kMillisecond;
+    client = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port}}, o, core);
+  }
+  FakeCore core;
+  std::unique_ptr<DriverClient> client;
+};
+
+class Loopback : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::create("kv-keeper");
+    ASSERT_TRUE(directory);
+    directory_ = *std::move(directory);
+    start_keeper(0);
+    for (std::uint32_t node = 0; node < 3; ++node) start_node(node);
+  }
+  void start_keeper(std::uint16_t port) {
+    KeeperOptions o;
+    o.cluster = "loopback";
+    o.bucket_bits = 10;
+    o.lanes = 64;
+    o.ping_interval = 20 * kMillisecond;
+    o.lease = 100 * kMillisecond;
+    for (std::uint32_t node = 0; node < 3; ++node) o.nodes[node] = {true, "n", {0, 0x7f000001, 19286}};
+    for (std::uint32_t node = 0; node < 3; ++node)
+      o.nodes[node].endpoint.port = static_cast<std::uint16_t>(19300 + node);
+    auto store = open_file_store(directory_.file("keeper.json"));
+    ASSERT_TRUE(store) << store.status().message();
+    auto server = KeeperServer::start({"127.0.0.1", port}, o, *std::move(store));
+    ASSERT_TRUE(server) << server.status().message();
+    keeper_ = *std::move(server);
+    port_ = keeper_->port();
+  }
+  void start_node(std::uint32_t node) { nodes_[node] = std::make_unique<LoopbackNode>(node, port_, now_); }
+  bool until(const std::function<bool()>& done) {
+    const Deadline deadline(std::chrono::seconds(20));
+    while (!deadline.passed()) {
+      now_ = KeeperServer::now();
+      if (done()) return true;
+      if (keeper_) keeper_->turn(1);
+      for (auto& node : nodes_) {
+        if (node) node->client->turn();
+      }
+    }
+    return false;
+  }
+  bool serve(NodeMask mask) {
+    for (std::uint32_t node = 0; node < 3; ++node) {
+      if (has(mask, node) && !(nodes_[node] && nodes_[node]->core.serving())) return false;
+    }
+    return keeper_ && keeper_->keeper().configuration().serving == mask;
+  }
+  Answer command(const Command& command) {
+    Result<Answer> answer = wherry::Status(StatusCode::kInternal, "");
+    std::atomic<bool> done = false;
+    std::thread asker([&] {
+      answer = ask_keeper({"127.0.0.1", port_}, command, Deadline(std::chrono::seconds(10)));
+      done = true;
+    });
+    EXPECT_TRUE(until([&] { return done.load(); }));
+    asker.join();
+    EXPECT_TRUE(answer) << answer.status().message();
+    return answer ? *answer : Answer{};
+  }
+
+  Cycles now_ = KeeperServer::now();
+  TemporaryDirectory directory_;
+  std::unique_ptr<KeeperServer> keeper_;
+  std::uint16_t port_ = 0;
+  std::array<std::unique_ptr<LoopbackNode>, 3> nodes_;
+};
+
+TEST_F(Loopback, NodeStopsAndReturns_ExpectRemovedThenServing) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, 1U);
+  nodes_[1].reset();
+  ASSERT_TRUE(until([&] { return serve(0b101); }));
+  start_node(1);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  EXPECT_EQ(nodes_[1]->core.fetched, 1024U);
+  EXPECT_TRUE(nodes_[1]->core.lanes);
+  ASSERT_TRUE(
+      until([&] { return !keeper_->keeper().failovers().empty() && keeper_->keeper().failovers()[0].confirmed; }));
+}
+
+TEST_F(Loopback, KeeperStartsAgain_ExpectTheSameEpochAndThenHigherOnes) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  const auto second = open_file_store(directory_.file("keeper.json"));
+  EXPECT_EQ(second.status().code(), StatusCode::kFailedPrecondition) << "two keepers on one file";
+  keeper_.reset();
+  ASSERT_TRUE(until([&] { return !nodes_[0]->core.serving(); })) << "without a keeper leases run out";
+  start_keeper(port_);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, 1U);
+  nodes_[2].reset();
+  ASSERT_TRUE(until([&] { return serve(0b011); }));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, 2U);
+}
+
+TEST_F(Loopback, AllNodesRestart_ExpectItSaysSoAndStartsOverWhenTold) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  for (std::uint32_t node = 0; node < 3; ++node) start_node(node);
+  ASSERT_TRUE(until([&] { return keeper_->keeper().phase() == Keeper::Phase::lost; }));
+  const auto status = nlohmann::json::parse(command({}).text);
+  EXPECT_EQ(status["phase"], "lost");
+  EXPECT_NE(status["waits_for"].get<std::string>().find("start_over"), std::string::npos);
+  Answer answer;
+  ASSERT_TRUE(until([&] {
+    answer = keeper_->keeper().command({Op::start_over, 0, 0, 0}, KeeperServer::now());
+    return answer.ok;
+  })) << answer.text;
+  ASSERT_TRUE(until([&] { return keeper_->keeper().configuration().epoch > 4000 && serve(0b111); }));
+}
+
+TEST_F(Loopback, OperatorsCommands_ExpectDoneOrRefused) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  EXPECT_TRUE(command({Op::move, 2, 0, 9}).ok);
+  ASSERT_TRUE(until([&] { return keeper_->keeper().configuration().leaders[9] == 2; }));
+  EXPECT_TRUE(command({Op::remove, 2, 0, 0}).ok);
+  ASSERT_TRUE(until([&] { return serve(0b011); }));
+  EXPECT_FALSE(command({Op::move, 2, 0, 9}).ok);
+  EXPECT_FALSE(command({Op::start_over, 0, 0, 0}).ok);
+  EXPECT_TRUE(command({Op::admit, 2, 0, 0}).ok);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  EXPECT_TRUE(command({Op::stop, 0, 0, 0}).ok);
+  ASSERT_TRUE(
+      until([&] { return !nodes_[0]->core.serving() && !nodes_[1]->core.serving() && !nodes_[2]->core.serving(); }));
+  const auto status = nlohmann::json::parse(command({}).text);
+  EXPECT_EQ(status["phase"], "halted");
+  EXPECT_EQ(status["nodes"].size(), 3U);
+  EXPECT_TRUE(command({Op::resume, 0, 0, 0}).ok);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+}
+
+TEST_F(Loopback, Rubbish_ExpectAnsweredAndClosed) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  for (const std::string& text : {std::string("hello\n"), std::string(200'000, 'x'),
+                                  std::string("{\"type\":\"entered\",\"boot\":1,\"epoch\":1}\n")}) {
+    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+    ASSERT_TRUE(socket);
+    (void)::send(socket->get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    std::array<char, 4096> reply;
+    ASSERT_TRUE(until([&] {
+      const ssize_t n = ::recv(socket->get(), reply.data(), reply.size(), MSG_DONTWAIT);
+      return n == 0 || (n < 0 && errno != EAGAIN);
+    }));
+  }
+  EXPECT_TRUE(serve(0b111));
+}
+
+}  // namespace
+}  // namespace wherry::kv

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a core's registers without a core, in virtual time, that remembers what was done to it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+
+#include "kv/generated/registers.hpp"
+#include "kv/keeper/configuration.hpp"
+
+namespace wherry::kv {
+
+/// A clock that goes at its own speed: true time to local and back.
+struct DriftingClock {
+  double rate = 1;
+  Cycles origin = 0;
+  [[nodiscard]] Cycles local(Cycles truth) const {
+    return origin + static_cast<Cycles>(static_cast<double>(truth) * rate);
+  }
+  /// The first moment at which the clock shows `local`.
+  [[nodiscard]] Cycles truth(Cycles local_time) const {
+    if (local_time <= origin) return 0;
+    if (local_time - origin > Cycles{1} << 50) return ~Cycles{0};
+    auto guess = static_cast<Cycles>(static_cast<double>(local_time - origin) / rate);
+    while (guess > 0 && local(guess - 1) >= local_time) --guess;
+    while (local(guess) < local_time) ++guess;
+    return guess;
+  }
+};
+
+class FakeCore final : public RegisterIo {
+ public:
+  struct Entry {
+    std::uint32_t epoch = 0;
+    NodeMask members = 0;
+    NodeMask serving = 0;
+    Leaders leaders{};
+  };
+
+  FakeCore(const Cycles& truth, DriftingClock clock, std::uint32_t slowness)
+      : truth_(truth), clock_(clock), slowness_(slowness) {}
+
+  std::function<void(const Entry&)> on_enter;
+  std::function<void()> on_lanes;  ///< its lanes are asked for
+  bool fault = false;
+  bool gone = false;  ///< off its bus
+
+  std::uint32_t read(std::uint32_t offset) override {
+    using namespace registers;
+    if (gone) return ~std::uint32_t{0};
+    ++reads;
+    if (offset == kIdOffset) return kIdReset;
+    if (offset == cycles_offset(0)) {
+      latched_ = clock_.local(truth_);
+      return static_cast<std::uint32_t>(latched_);
+    }
+    if (offset == cycles_offset(1)) return static_cast<std::uint32_t>(latched_ >> 32);
+    if (offset == kStateOffset) {
+      std::uint32_t state = kStateServing.set(0, serving() ? 1 : 0);
+      if (truth_ < cleared_at_) state = kStateClearing.set(state, 1);
+      return kStateFault.set(state, fault ? 1 : 0);
+    }
+    settle();
+    if (offset == kSyncCountOffset) return buckets_left_;
+    if (offset == kSyncLanesOffset) return lanes_left_;
+    return values_[offset / 4];
+  }
+
+  void write(std::uint32_t offset, std::uint32_t value) override {
+    using namespace registers;
+    if (gone) return;
+    ++writes;
+    settle();
+    values_[offset / 4] = value;
+    if (offset == lease_offset(1)) lease = std::uint64_t{value} << 32 | values_[lease_offset(0) / 4];
+    if (offset == kControlOffset && (value & kControlClearTable.mask()) != 0 && now.epoch == 0) {
+      cleared_at_ = truth_ + slowness_;
+      fetched = 0;
+      lanes = fault = false;
+      buckets_left_ = lanes_left_ = 0;
+    }
+    if (offset == kSyncCountOffset) {
+      buckets_left_ = value;
+      done_at_ = truth_ + slowness_;
+      in_order = in_order && values_[kSyncFromOffset / 4] == fetched;
+    }
+    if (offset == kSyncLanesOffset) {
+      lanes_left_ = value;
+      done_at_ = truth_ + slowness_;
+      if (on_lanes) on_lanes();
+    }
+    if (offset == kEpochOffset) enter(value);
+  }
+
+  [[nodiscard]] bool leased() const { return lease > clock_.local(truth_); }
+  [[nodiscard]] bool serving() const {
+    return now.epoch != 0 && !fault && has(now.serving, values_[registers::kNodeOffset / 4] % kMaxNodes) && leased();
+  }
+  [[nodiscard]] Cycles lease_truth() const { return clock_.truth(lease); }
+
+  Entry now;
+  Cycles lease = 0;
+  std::uint64_t fetched = 0;
+  bool lanes = false;
+  bool in_order = true;
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+
+ private:
+  void settle() {
+    if (now.epoch == 0 || truth_ < done_at_) return;
+    fetched += std::exchange(buckets_left_, 0);
+    if (std::exchange(lanes_left_, 0) != 0) lanes = true;
+  }
+  void enter(std::uint32_t epoch) {
+    using namespace registers;
+    now = Entry{};
+    if (epoch == 0) return;
+    now.epoch = epoch;
+    now.members = static_cast<NodeMask>(kMembersAll.get(values_[kMembersOffset / 4]));
+    now.serving = static_cast<NodeMask>(kMembersServing.get(values_[kMembersOffset / 4]));
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot)
+      now.leaders[slot] = values_[leader_offset(slot / 8) / 4] >> 4 * (slot % 8) & 0xf;
+    if (on_enter) on_enter(now);
+  }
+
+  const Cycles& truth_;
+  DriftingClock clock_;
+  std::uint32_t slowness_;
+  std::array<std::uint32_t, registers::kBytes / 4> values_{};
+  Cycles latched_ = 0;
+  Cycles cleared_at_ = 0;
+  Cycles done_at_ = 0;
+  std::uint32_t buckets_left_ = 0;
+  std::uint32_t lanes_left_ = 0;
+};
+
+}  // namespace wherry::kv
