@@ -11,7 +11,7 @@ if(SKBUILD)
                         INSTALL_RPATH "$ORIGIN/../libucx/lib;$ORIGIN/../pyarrow")
   set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
   install(TARGETS _core LIBRARY DESTINATION wherry)
-  install(TARGETS wherryd RUNTIME DESTINATION wherry/_bin)
+  install(TARGETS wherryd wherry-kv RUNTIME DESTINATION wherry/_bin)
   return()
 endif()
 if(WHERRY_FUZZ)
@@ -25,7 +25,7 @@ set(_build "${CMAKE_CURRENT_BINARY_DIR}/package")
 
 # CMAKE_INSTALL_RPATH (cmake/Dependencies.cmake) names the wheels that this build used, if it used them.
 install(TARGETS wherry LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS wherryd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS wherryd wherry-kv RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/wherry" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry-kv: the processes of a kv cluster.
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "kv/process/keeper_process.hpp"
+#include "kv/process/node_process.hpp"
+
+namespace {
+
+std::atomic<bool> stop_requested{false};
+void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
+
+int fail(const wherry::Status& status) {
+  fmt::print(stderr, "wherry-kv: {}\n", status.message());
+  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "wherry-kv: a node, or the keeper, of a replicated key-value store (docs/kv.md). `wherry kv up` starts a whole "
+      "cluster.\n\n"
+      "  wherry-kv node --cluster lab.toml --number 0\n"
+      "  wherry-kv keeper --cluster lab.toml --state /var/lib/wherry/lab.json\n",
+      "wherry-kv"};
+  app.set_version_flag("--version", std::string("wherry ") + std::string(wherry::kVersion));
+  app.require_subcommand(1);
+  std::string file, log_level = "info", log_file;
+  std::vector<std::string> keepers;
+  wherry::kv::NodeProcessOptions node;
+  wherry::kv::KeeperProcessOptions keeper;
+  std::string listen;
+
+  CLI::App* const node_command = app.add_subcommand("node", "a software node, on a UDP socket");
+  node_command->add_option("--number", node.number, "of the node in the cluster file")->required();
+  node_command->add_flag("--spin", node.spin, "never sleep: faster answers, for a core of its own");
+  node_command->add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
+  CLI::App* const keeper_command = app.add_subcommand("keeper", "decides who is in the cluster, and who leads");
+  keeper_command->add_option("--listen", listen, "host:port; otherwise as the cluster file says");
+  keeper_command->add_option("--state", keeper.state_file, "where the last configuration is kept, in mode keeper");
+  for (CLI::App* const command : {node_command, keeper_command}) {
+    command->add_option("--cluster", file, "TOML file: docs/kv.md")->required();
+    command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
+    command->add_option("--log-file", log_file, "instead of standard error");
+  }
+  CLI11_PARSE(app, argc, argv);
+
+  auto cluster = wherry::kv::load_cluster_file(file);
+  if (!cluster) return fail(cluster.status());
+  if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  if (node_command->parsed()) {
+    node.cluster = *cluster;
+    if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};
+    for (const std::string& text : keepers) {
+      auto at = wherry::parse_host_port(text);
+      if (!at) return fail(at.status());
+      node.keepers.push_back(*std::move(at));
+    }
+    if (auto s = wherry::kv::run_node(node, stop_requested); !s) return fail(s);
+    return 0;
+  }
+  keeper.cluster = *cluster;
+  auto at = wherry::parse_host_port(listen.empty() ? cluster->keeper : listen);
+  if (!at) return fail(at.status());
+  keeper.listen = *std::move(at);
+  if (keeper.state_file.empty()) keeper.state_file = file + ".state.json";
+  if (auto s = wherry::kv::run_keeper(keeper, stop_requested); !s) return fail(s);
+  return 0;
+}

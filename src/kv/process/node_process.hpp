@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A software node as a process: one thread that turns between its socket, its clock and its keeper.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/socket.hpp"
+#include "kv/cluster_file.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+struct NodeProcessOptions {
+  ClusterFile cluster;
+  std::uint32_t number = 0;
+  std::vector<HostPort> keepers;  ///< empty in mode static
+  bool spin = false;              ///< never sleeps: some microseconds faster, at the price of a core
+  bool accept = false;  ///< as the register `control.accept`; memory of a software node answers at once anyway
+};
+
+/// Until `stop`. An error: the address is taken, or the keeper turned the node away for good.
+wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop);
+
+}  // namespace wherry::kv
