@@ -63,6 +63,65 @@ package kv_core_pkg;
     logic [15:0] sum;
   } send_t;
 
+  /// What memory is to do: docs/kv-core.md, kv_values.
+  typedef struct packed {
+    logic write;  // 0: read
+    logic [31:0] bucket;
+    logic [1:0] way;
+    logic [10:0] length;
+    logic has_line;  // write: the bucket's new line
+    logic [511:0] line;
+    place_t place;  // write: where the value is; comes back when memory has it all
+  } job_t;
+
+  /// What a lane's last request was, and came to.
+  typedef struct packed {
+    logic [31:0] request;
+    logic [31:0] version;
+    logic [4:0] status;
+    logic in_flight;  // a write that this node leads
+    logic settled;  // no write that may yet be taken back
+  } lane_t;
+
+  /// A write at a follower that may not be committed yet.
+  typedef struct packed {
+    logic valid;
+    logic [31:0] bucket;
+    logic [1:0] way;
+    logic [31:0] version;
+    logic [15:0] lane;
+    logic [31:0] request;
+  } note_t;
+
+  /// A write at its leader.
+  typedef struct packed {
+    endpoint_t to;
+    kv_t reply;  // but for the version
+    logic [1:0] way;
+    logic [31:0] version;
+    logic remove;
+    logic [10:0] length;
+    logic summed;
+    logic [15:0] sum;
+  } window_t;
+
+  /// Serial numbers (RFC 1982): a is newer than b. 0 is older than all others.
+  function automatic logic newer(logic [31:0] a, logic [31:0] b);
+    logic [31:0] difference;
+    difference = a - b;
+    return a != '0 && (b == '0 || (difference != '0 && !difference[31]));
+  endfunction
+
+  /// The ways of a line: the first one in its lowest bytes, each as on the wire.
+  function automatic way_header_t way_of(logic [511:0] line, logic [1:0] way);
+    logic [127:0] bytes;
+    bytes = line[128*way+:128];
+    for (int i = 0; i < 16; i++) way_of[8*i+:8] = bytes[8*(15-i)+:8];
+  endfunction
+  function automatic logic [127:0] way_bytes(way_header_t header);
+    for (int i = 0; i < 16; i++) way_bytes[8*i+:8] = header[8*(15-i)+:8];
+  endfunction
+
   /// One's complement sum of two 16-bit words.
   function automatic logic [15:0] add16(logic [15:0] a, logic [15:0] b);
     logic [16:0] total;
