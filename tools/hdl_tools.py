@@ -33,8 +33,7 @@ def folders() -> list[str]:
 
 
 def read(top: str, parameters: dict[str, int] | None = None, defines: str = "-DSYNTHESIS", sources: str = "") -> str:
-    """Yosys' command to read a module, and all that it needs, with the slang frontend (native SystemVerilog; one thread,
-    since WebAssembly has no more). `sources` replaces the file of that name."""
+    """Yosys' command to read a module and what it needs; `sources` stand in for its file. One thread: WebAssembly."""
     path = sources or next(str(path) for path in modules() if path.stem == top)
     packages = " ".join(str(path) for path in files("*_pkg.sv"))
     places = " ".join(f"-I {folder} -y {folder}" for folder in folders())

@@ -21,6 +21,7 @@ def run(command: list[str]) -> str:
 def verible(fix: bool) -> list[str]:
     """Format and style of every file."""
     files = [str(path) for path in hdl.files("*.sv", "*.svh")]
+    files += sorted(str(path.relative_to(hdl.ROOT)) for path in hdl.ROOT.glob("hdl/**/formal/*.sv"))
     formatter = [str(hdl.BIN / "verible-verilog-format"), "--column_limit=120", "--inplace"]
     linter = [str(hdl.BIN / "verible-verilog-lint"), "--rules_config=hdl/verible.rules"]
     linter += ["--waiver_files=hdl/verible.waivers", "--ruleset=default"]

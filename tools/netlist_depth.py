@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The longest path of a netlist that Yosys mapped to Xilinx cells, in LUTs.
 
-Yosys' own `ltp` takes a flip-flop of the vendor's for logic, and so finds loops. Here a path runs through LUTs (1 each),
-LUT RAM that is read without a clock (1), carry chains and wide multiplexers (0: they are a fraction of a LUT and its
-wiring); it begins and ends at registers, block RAM and ports.
+Yosys' own `ltp` takes a flip-flop of the vendor's for logic, and so finds loops. Here a path runs through LUTs (1
+each), LUT RAM that is read without a clock (1), carry chains and wide multiplexers (0: they are a fraction of a LUT and
+its wiring); it begins and ends at registers, block RAM and ports.
 """
 
 import re
