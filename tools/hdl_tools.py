@@ -16,10 +16,10 @@ NOT_RTL = {"tb", "formal"}
 
 
 def files(*patterns: str) -> list[Path]:
-    """Relative paths of the RTL, sorted; packages first, since others need them."""
+    """Relative paths of the RTL, sorted; packages first, generated ones before others, since others need them."""
     found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(f"hdl/**/{pattern}")}
     rtl = [path for path in found if not NOT_RTL & set(path.parts)]
-    return sorted(rtl, key=lambda path: (not path.stem.endswith("_pkg"), path))
+    return sorted(rtl, key=lambda path: (not path.stem.endswith("_pkg"), "generated" not in path.parts, path))
 
 
 def modules() -> list[Path]:

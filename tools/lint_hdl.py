@@ -33,8 +33,8 @@ def verilator(path: Path) -> str:
     packages = [str(p) for p in hdl.files("*_pkg.sv")]
     command = [str(hdl.VERILATOR), "--lint-only", "--quiet", "-Wall", "--assert"]
     command += [f"-I{folder}" for folder in hdl.folders()]
-    if str(path) in packages:
-        return run([*command, str(path)])
+    if str(path) in packages:  # with those before it, which it may need
+        return run([*command, *packages[: packages.index(str(path)) + 1]])
     return run([*command, "--top-module", path.stem, *packages, str(path)])
 
 
