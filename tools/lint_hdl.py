@@ -4,6 +4,7 @@
 `--fix` puts the files into the house format first.
 """
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +54,9 @@ def main(arguments: list[str]) -> int:
     with ThreadPoolExecutor(2) as pool:
         complaints += pool.map(verilator, hdl.files("*.sv"))
     for path in hdl.files("*.sv"):
-        if not path.stem.endswith("_pkg") and f"module {path.stem} " not in (hdl.ROOT / path).read_text():
+        if not path.stem.endswith("_pkg") and not re.search(
+            rf"^module {path.stem}\b", (hdl.ROOT / path).read_text(), re.MULTILINE
+        ):
             complaints.append(f"{path}: holds no module of its name\n")
     complaints.append(yosys())
     complaints = [text for text in complaints if text]
