@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
+.PHONY: formal synth test-hdl model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -31,7 +31,7 @@ build/linearizable: setup
 run: build  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
 	$(PY) -m wherry.jobs.lammps_lj
 
-test: quick-lint test-cpp test-go test-python test-asan test-tsan fuzz-short  ## everything that CI runs
+test: quick-lint test-cpp test-go test-python test-hdl test-asan test-tsan fuzz-short  ## everything that CI runs
 
 test-cpp: build
 	ctest --preset release
@@ -48,6 +48,16 @@ test-tsan: build-tsan
 test-python: build
 	$(PY) -m pytest -q python/tests
 
+test-hdl: setup  ## RTL: simulations, proofs, and the resource table of the small cells
+	$(PY) -m pytest -q hdl
+	$(PY) tools/synth.py --check
+
+formal: setup  ## prove the stream cells, a line for each property
+	$(PY) tools/formal.py
+
+synth: setup  ## synthesise the RTL and write docs/resources.md
+	$(PY) tools/synth.py
+
 fuzz-short: build-fuzz
 	tools/fuzz.sh 10
 
@@ -60,7 +70,7 @@ model: setup  ## search the kv protocol's model in every configuration (ten minu
 spec: setup  ## write what is generated from spec/
 	$(PY) tools/generate_spec.py
 
-lint: build  ## clang-format, the include rule, ruff, mypy, and clang-tidy (minutes)
+lint: build  ## clang-format, the include rule, ruff, mypy, the RTL's linters, and clang-tidy (minutes)
 	tools/lint.sh
 
 quick-lint: setup
@@ -69,8 +79,9 @@ quick-lint: setup
 format:  ## put every file into the house format
 	git ls-files '*.cpp' '*.hpp' '*.h' | xargs .venv/bin/clang-format -i
 	gofmt -w tools/linearizable
-	.venv/bin/ruff format python examples bench
-	.venv/bin/ruff check --fix python examples bench
+	.venv/bin/ruff format python examples bench hdl tools
+	.venv/bin/ruff check --fix python examples bench hdl tools
+	$(PY) tools/lint_hdl.py --fix
 
 bench: bench-move bench-route  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
 

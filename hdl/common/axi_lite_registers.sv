@@ -8,7 +8,7 @@
 /// user says done_i; in that cycle the access happens, with read_data_i, and error_i where there is no such register (SLVERR).
 /// Registers that answer at once tie done_i to 1. Address and data of a write may come in any order and far apart. Reads and
 /// writes take turns when both wait. Cuts every path between the bus and the user.
-/// Latency: with done_i at 1, from address (and data) to response 2 cycles; an access every 3 cycles at best.
+/// Latency: with done_i at 1, from address (and data) to response 3 cycles; an access every 3 cycles.
 /// Reset: forgets what was under way.
 /// Requirements: write_strobe_o is the user's to obey; done_i comes in the end.
 module axi_lite_registers #(
@@ -54,15 +54,15 @@ module axi_lite_registers #(
   logic aw_valid_q, w_valid_q, ar_valid_q;
   logic [AddressWidth-3:0] aw_q, ar_q;
   logic [31:0] data_q;
-  logic [3:0] strobe_q;
+  logic [ 3:0] strobe_q;
   // Responses, and the access under way.
   logic b_valid_q, r_valid_q, error_q, read_error_q;
   logic [31:0] read_data_q;
   logic write_q, read_q, read_next_q;
 
   logic may_write, may_read;
-  assign may_write = aw_valid_q && w_valid_q && !b_valid_q;
-  assign may_read  = ar_valid_q && !r_valid_q;
+  assign may_write      = aw_valid_q && w_valid_q && !b_valid_q;
+  assign may_read       = ar_valid_q && !r_valid_q;
 
   assign s_axil_awready = !aw_valid_q;
   assign s_axil_wready  = !w_valid_q;
@@ -130,12 +130,12 @@ module axi_lite_registers #(
   end
 
   `ASSERT(one_access, !(write_o && read_o), "a read and a write at once")
-  `ASSERT_NEXT(b_kept, s_axil_bvalid && !s_axil_bready,
-               s_axil_bvalid && s_axil_bresp == $past(s_axil_bresp),
+  `ASSERT_NEXT(b_kept, s_axil_bvalid && !s_axil_bready, s_axil_bvalid && s_axil_bresp == $past(s_axil_bresp),
                "a write's response was withdrawn or changed")
-  `ASSERT_NEXT(r_kept, s_axil_rvalid && !s_axil_rready,
-               s_axil_rvalid && {s_axil_rresp, s_axil_rdata} == $past({s_axil_rresp, s_axil_rdata}),
+  `ASSERT_NEXT(r_kept, s_axil_rvalid && !s_axil_rready, s_axil_rvalid && s_axil_rresp == $past(s_axil_rresp),
                "a read's response was withdrawn or changed")
+  `ASSERT_NEXT(data_kept, s_axil_rvalid && !s_axil_rready, s_axil_rdata == $past(s_axil_rdata),
+               "the data of a read's response changed")
 
 endmodule
 `default_nettype wire

@@ -6,7 +6,7 @@
 /// Behaviour: in every cycle one counter may grow by amount_i, the same one in cycles that follow each other too. Counters wrap.
 /// clear_i, and reset, set all to 0, one a cycle (clearing_o); what happens meanwhile is not counted.
 /// Latency: an event is there to be read 2 cycles later; read_data_o 1 cycle after read_i, kept until the next.
-/// Reset: begins to clear. 
+/// Reset: begins to clear.
 /// Requirements: index_i and read_index_i are below Counters.
 module counter_ram #(
     /// Counters; at least 2.

@@ -50,8 +50,7 @@ module credit_counter #(
   end
 
   `ASSERT(take_available, !take_i || available_q, "took a credit that is not there")
-  `ASSERT(give_taken, !give_i || take_i || count_q != CountWidth'(Credits),
-          "gave a credit that was never taken")
+  `ASSERT(give_taken, !give_i || take_i || count_q != CountWidth'(Credits), "gave a credit that was never taken")
 
 endmodule
 `default_nettype wire

@@ -68,7 +68,7 @@ module fifo_ram #(
     assign unused_rst = rst_i;
 
     assign fetch_o = available_i && m_ready;
-    assign held_o  = 1'b0;
+    assign held_o = 1'b0;
     assign m_valid = available_i;
 
     lutram #(

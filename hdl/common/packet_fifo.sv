@@ -56,13 +56,13 @@ module packet_fifo #(
   logic full, alone, lost_q, lost;
   logic put, fetch, unused_held;
 
-  assign full    = write_q == (read_q ^ {1'b1, {AddressWidth{1'b0}}});
+  assign full           = write_q == (read_q ^ {1'b1, {AddressWidth{1'b0}}});
   // Nothing will ever leave to make room for this frame.
-  assign alone   = read_q == commit_q;
-  assign s_ready = DropWhenFull || !full || alone || lost_q;
+  assign alone          = read_q == commit_q;
+  assign s_ready        = DropWhenFull || !full || alone || lost_q;
   // This beat, or one of this frame before it, found no room.
-  assign lost    = lost_q || full;
-  assign put     = s_valid && s_ready;
+  assign lost           = lost_q || full;
+  assign put            = s_valid && s_ready;
 
   assign dropped_bad_o  = put && s_last && s_bad;
   assign dropped_full_o = put && s_last && lost && !s_bad;
@@ -76,10 +76,10 @@ module packet_fifo #(
     end
     if (fetch) read_q <= read_q + 1'b1;
     if (rst_i) begin
-      write_q <= '0;
+      write_q  <= '0;
       commit_q <= '0;
-      read_q <= '0;
-      lost_q <= 1'b0;
+      read_q   <= '0;
+      lost_q   <= 1'b0;
     end
   end
 
@@ -104,8 +104,7 @@ module packet_fifo #(
 
   `ASSERT(not_overfull, (AddressWidth + 1)'(write_q - read_q) <= (AddressWidth + 1)'(Depth),
           "holds more beats than it has places for")
-  `ASSERT(commit_between,
-          (AddressWidth + 1)'(commit_q - read_q) <= (AddressWidth + 1)'(write_q - read_q),
+  `ASSERT(commit_between, (AddressWidth + 1)'(commit_q - read_q) <= (AddressWidth + 1)'(write_q - read_q),
           "the end of the whole frames is not between the pointers")
   `ASSERT_NEXT(gapless, m_valid && m_ready && !m_last, m_valid, "a gap within a frame")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")

@@ -83,6 +83,8 @@ module stream_arbiter #(
 
   `ASSERT(one_ready, (s_ready & (s_ready - 1'b1)) == '0, "two inputs are taken in one cycle")
   `ASSERT(ready_of_valid, (s_ready & ~s_valid) == '0, "an input without a beat is taken")
+  `ASSERT(holder_exists, !hold_q || 32'(holder_q) < Inputs, "an input that does not exist has the output")
+  `ASSERT(holder_waits, Packets || !hold_q || s_valid[holder_q], "an input withdrew the beat that it offered")
   `ASSERT(works, Packets || m_valid == |s_valid, "idle while an input has a beat")
   `ASSERT_NEXT(index_kept, m_valid && (!m_ready || (Packets && !m_last)), m_index == $past(m_index),
                "the output changed hands before the beat, or the packet, was through")

@@ -47,8 +47,7 @@ module stream_demux #(
   end
 
   `ASSERT(output_exists, !s_valid || 32'(select_i) < Outputs, "select_i names no output")
-  `ASSERT_NEXT(select_kept, s_valid && !s_ready, select_i == $past(select_i),
-               "select_i changed while a beat waited")
+  `ASSERT_NEXT(select_kept, s_valid && !s_ready, select_i == $past(select_i), "select_i changed while a beat waited")
 
 endmodule
 `default_nettype wire

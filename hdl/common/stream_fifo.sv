@@ -93,8 +93,7 @@ module stream_fifo #(
   `ASSERT(pointers_agree, AddressWidth'(write_q - read_q) == AddressWidth'(count_q - CountWidth'(held)),
           "the pointers are not as far apart as the count says")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
-  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
-               "a beat changed before it was taken")
+  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload), "a beat changed before it was taken")
 
 endmodule
 `default_nettype wire

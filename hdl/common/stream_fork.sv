@@ -14,7 +14,7 @@ module stream_fork #(
     /// Outputs; at least 2.
     parameter int unsigned Outputs = 2,
     /// Bits of the payload; at least 1.
-    parameter int unsigned Width = 8
+    parameter int unsigned Width   = 8
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -47,8 +47,7 @@ module stream_fork #(
   end
 
   `ASSERT(never_all_done, done_q != '1, "all outputs have the beat, and it is still at the input")
-  `ASSERT_NEXT(valid_kept, (m_valid & ~m_ready) != '0,
-               ($past(m_valid & ~m_ready) & ~m_valid) == '0,
+  `ASSERT_NEXT(valid_kept, (m_valid & ~m_ready) != '0, ($past(m_valid & ~m_ready) & ~m_valid) == '0,
                "a beat was withdrawn before it was taken")
 
 endmodule

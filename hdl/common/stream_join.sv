@@ -13,7 +13,7 @@ module stream_join #(
     /// Inputs; at least 2.
     parameter int unsigned Inputs = 2,
     /// Bits of each input's payload; at least 1.
-    parameter int unsigned Width = 8
+    parameter int unsigned Width  = 8
 ) (
     input  wire  [Inputs-1:0]            s_valid,
     output logic [Inputs-1:0]            s_ready,

@@ -43,8 +43,7 @@ module stream_register #(
   end
 
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
-  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
-               "a beat changed before it was taken")
+  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload), "a beat changed before it was taken")
 
 endmodule
 `default_nettype wire

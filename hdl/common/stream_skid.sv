@@ -57,8 +57,7 @@ module stream_skid #(
 
   `ASSERT(aside_after_output, !aside_valid_q || valid_q, "a beat is aside while the output is free")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
-  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
-               "a beat changed before it was taken")
+  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload), "a beat changed before it was taken")
 
 endmodule
 `default_nettype wire

@@ -24,12 +24,12 @@ module kv_channel #(
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                    read_valid,
-    output logic                   read_ready,
-    input  wire [AddressWidth-1:0] read_address,
+    input  wire                     read_valid,
+    output logic                    read_ready,
+    input  wire  [AddressWidth-1:0] read_address,
     /// Less 1.
-    input  wire [             2:0] read_words,
-    input  wire [    TagWidth-1:0] read_tag,
+    input  wire  [             2:0] read_words,
+    input  wire  [    TagWidth-1:0] read_tag,
 
     output logic                word_valid,
     input  wire                 word_ready,
@@ -40,12 +40,12 @@ module kv_channel #(
     output logic                word_begun_first_o,
     output logic [TagWidth-1:0] word_begun_tag_o,
 
-    input  wire                    write_valid,
-    output logic                   write_ready,
-    input  wire [AddressWidth-1:0] write_address,
+    input  wire                     write_valid,
+    output logic                    write_ready,
+    input  wire  [AddressWidth-1:0] write_address,
     /// Less 1.
-    input  wire [             2:0] write_words,
-    input  wire [    TagWidth-1:0] write_tag,
+    input  wire  [             2:0] write_words,
+    input  wire  [    TagWidth-1:0] write_tag,
 
     input  wire          data_valid,
     output logic         data_ready,
@@ -235,7 +235,10 @@ module kv_channel #(
   );
   assign m_axi_bready = 1'b1;
   assign write_done_o = m_axi_bvalid && done_valid;
-  assign error_o      = (m_axi_bvalid && m_axi_bresp[1]) || (m_axi_rvalid && m_axi_rresp[1]);
+  // OKAY and EXOKAY differ in the low bit, as the two errors do.
+  logic unused_resp;
+  assign unused_resp = m_axi_bresp[0] ^ m_axi_rresp[0];
+  assign error_o     = (m_axi_bvalid && m_axi_bresp[1]) || (m_axi_rvalid && m_axi_rresp[1]);
 
   `ASSERT(room_for_words, !word_put || words_ready, "memory answered and there was no room")
   `ASSERT(asked_for_words, !m_axi_rvalid || tags_valid, "memory answered what nobody asked")

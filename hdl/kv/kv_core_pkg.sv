@@ -46,8 +46,8 @@ package kv_core_pkg;
   endfunction
 
   typedef enum logic [1:0] {
-    ValueNone = 2'd0,
-    ValuePool = 2'd1,
+    ValueNone   = 2'd0,
+    ValuePool   = 2'd1,
     ValueMemory = 2'd2
   } value_source_e;
 

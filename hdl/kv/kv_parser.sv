@@ -50,23 +50,23 @@ module kv_parser
     output logic [UserWidth-1:0] m_axis_tuser,
 
     /// The pool's next free place.
-    input  wire          place_valid_i,
+    input  wire         place_valid_i,
     /// There are more than those kept back for takes_last_place().
-    input  wire          place_plenty_i,
-    input  wire  place_t place_i,
-    output logic         place_take_o,
+    input  wire         place_plenty_i,
+    input  wire place_t place_i,
+    output logic        place_take_o,
     /// Gives back a place whose frame was bad.
-    output logic         place_free_o,
-    output place_t       place_freed_o,
+    output logic        place_free_o,
+    output place_t      place_freed_o,
 
-    output logic                          pool_write_o,
-    output place_t                        pool_place_o,
-    output logic [$clog2(ValueBeats)-1:0] pool_beat_o,
-    output logic [                 511:0] pool_data_o,
+    output logic                            pool_write_o,
+    output place_t                          pool_place_o,
+    output logic   [$clog2(ValueBeats)-1:0] pool_beat_o,
+    output logic   [                 511:0] pool_data_o,
     /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
-    output logic                          filling_o,
-    output place_t                        filling_place_o,
-    output logic [  $clog2(ValueBeats):0] filled_o,
+    output logic                            filling_o,
+    output place_t                          filling_place_o,
+    output logic   [  $clog2(ValueBeats):0] filled_o,
 
     input  wire      room_i,
     output logic     request_valid_o,
@@ -269,14 +269,16 @@ module kv_parser
     if (rst_i) valid3_q <= 1'b0;
   end
 
-  assign pool_write_o = valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && filled_q != (BeatBits + 1)'(ValueBeats);
+  logic pool_full;
+  assign pool_full = filled_q == (BeatBits + 1)'(ValueBeats);
+  assign pool_write_o = valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && !pool_full;
   assign pool_place_o = place3_q;
-  assign pool_beat_o  = filled_q[BeatBits-1:0];
-  assign pool_data_o  = beat2_q;
+  assign pool_beat_o = filled_q[BeatBits-1:0];
+  assign pool_data_o = beat2_q;
 
-  assign filling_o       = filling_q;
+  assign filling_o = filling_q;
   assign filling_place_o = place3_q;
-  assign filled_o        = filled_q;
+  assign filled_o = filled_q;
 
   always_ff @(posedge clk_i) begin
     if (starts) filled_q <= '0;
@@ -295,10 +297,10 @@ module kv_parser
   endfunction
 
   logic early, right_checksums, right_lengths, decided;
-  assign early           = WholeFrames && first3_q && !frame3_q.summed;
-  assign right_checksums = right_ip3_q && (!frame3_q.summed || fold(total) == '1) && (early || !error3_q);
-  assign right_lengths   = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
-  assign decided         = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+  assign early              = WholeFrames && first3_q && !frame3_q.summed;
+  assign right_checksums    = right_ip3_q && (!frame3_q.summed || fold(total) == '1) && (early || !error3_q);
+  assign right_lengths      = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
+  assign decided            = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
 
   assign request_valid_o    = decided && right_checksums && right_lengths;
   assign dropped_checksum_o = decided && !right_checksums;
@@ -335,9 +337,8 @@ module kv_parser
   `ASSERT(freed_once, !(place_free_o && request_valid_o), "gave a place back and away")
   `ASSERT_NEXT(host_valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid,
                "a beat for the host was withdrawn before it was taken")
-  `ASSERT_NEXT(host_payload_kept, m_axis_tvalid && !m_axis_tready,
-               m_axis_tdata == $past(m_axis_tdata) && m_axis_tlast == $past(m_axis_tlast),
-               "a beat for the host changed before it was taken")
+  `ASSERT_NEXT(host_payload_kept, m_axis_tvalid && !m_axis_tready, m_axis_tdata == $past(m_axis_tdata)
+               && m_axis_tlast == $past(m_axis_tlast), "a beat for the host changed before it was taken")
 
 endmodule
 `default_nettype wire

@@ -14,9 +14,9 @@ module kv_pool
   import kv_core_pkg::*;
 #(
     /// Places kept back: place_plenty_o is low when no more than these are free.
-    parameter int unsigned Reserve = 16,
+    parameter  int unsigned Reserve  = 16,
     /// Who may give places back, at once.
-    parameter int unsigned Freers = 3,
+    parameter  int unsigned Freers   = 3,
     localparam int unsigned BeatBits = $clog2(ValueBeats)
 ) (
     input wire clk_i,
@@ -30,10 +30,10 @@ module kv_pool
     input wire         [Freers-1:0] free_i,
     input wire place_t [Freers-1:0] freed_i,
 
-    input wire                write_i,
-    input wire place_t        write_place_i,
-    input wire [BeatBits-1:0] write_beat_i,
-    input wire [       511:0] write_data_i,
+    input wire                        write_i,
+    input wire place_t                write_place_i,
+    input wire         [BeatBits-1:0] write_beat_i,
+    input wire         [       511:0] write_data_i,
 
     input  wire         [1:0]               read_i,
     input  wire place_t [1:0]               read_place_i,

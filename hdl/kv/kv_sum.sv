@@ -11,13 +11,13 @@
 module kv_sum (
     input wire clk_i,
 
-    input  wire         enable_i,
-    input  wire [511:0] beat_i,
-    output logic [20:0] sum_o
+    input  wire          enable_i,
+    input  wire  [511:0] beat_i,
+    output logic [ 20:0] sum_o
 );
 
   logic [31:0][15:0] word;
-  logic [7:0][17:0] quarter_q;
+  logic [ 7:0][17:0] quarter_q;
 
   always_comb begin
     for (int i = 0; i < 32; i++) word[i] = {beat_i[16*i+:8], beat_i[16*i+8+:8]};

@@ -17,11 +17,11 @@ module kv_transmit
   import kv_core_pkg::*;
 #(
     /// Bits of tuser; 16 or more have room for the size of the core's frames.
-    parameter int unsigned UserWidth = 16,
+    parameter  int unsigned UserWidth  = 16,
     /// Records that wait, of each kind: powers of two.
-    parameter int unsigned NowDepth = 32,
-    parameter int unsigned LaterDepth = 64,
-    localparam int unsigned BeatBits = $clog2(ValueBeats)
+    parameter  int unsigned NowDepth   = 32,
+    parameter  int unsigned LaterDepth = 64,
+    localparam int unsigned BeatBits   = $clog2(ValueBeats)
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -31,15 +31,15 @@ module kv_transmit
     output logic [2:0] peer_o,
     input wire endpoint_t peer_i,
 
-    input  wire         now_valid,
-    output logic        now_ready,
-    input  wire  send_t now_send,
+    input  wire        now_valid,
+    output logic       now_ready,
+    input  wire send_t now_send,
     /// Few places are left.
-    output logic        now_almost_full_o,
+    output logic       now_almost_full_o,
 
-    input  wire         later_valid,
-    output logic        later_ready,
-    input  wire  send_t later_send,
+    input  wire        later_valid,
+    output logic       later_ready,
+    input  wire send_t later_send,
 
     // Values from memory, in the order of the records; word_first with the first word of each. A value of no bytes has no word.
     input  wire          word_valid,
@@ -48,13 +48,13 @@ module kv_transmit
     /// A value has begun to arrive: once for each, when or before its first word is at word_valid.
     input  wire          value_begun_i,
 
-    output logic                pool_read_o,
-    output place_t              pool_place_o,
-    output logic [BeatBits-1:0] pool_beat_o,
-    input  wire  [       511:0] pool_data_i,
-    input  wire                 filling_i,
-    input  wire place_t         filling_place_i,
-    input  wire  [  BeatBits:0] filled_i,
+    output logic                       pool_read_o,
+    output place_t                     pool_place_o,
+    output logic        [BeatBits-1:0] pool_beat_o,
+    input  wire         [       511:0] pool_data_i,
+    input  wire                        filling_i,
+    input  wire place_t                filling_place_i,
+    input  wire         [  BeatBits:0] filled_i,
 
     input  wire                  s_axis_tvalid,
     output logic                 s_axis_tready,
@@ -83,7 +83,7 @@ module kv_transmit
   logic now_there, now_take, later_there, later_take;
   send_t now_head, later_head;
   // verilator lint_off UNUSEDSIGNAL
-  logic [ $clog2(NowDepth+1)-1:0] now_count;
+  logic [$clog2(NowDepth+1)-1:0] now_count;
   logic [$clog2(LaterDepth+1)-1:0] later_count;
   logic later_almost_full;
   // verilator lint_on UNUSEDSIGNAL
@@ -155,8 +155,11 @@ module kv_transmit
       turn_q <= !choose_later;
       if (!choose_later) sent_q <= last_node ? '0 : sent_q | lowest;
     end
-    begun_q <= begun_q + ($clog2(LaterDepth + 1))'(value_begun_i)
-                       - ($clog2(LaterDepth + 1))'(later_take && later_head.length != '0);
+    begun_q <= begun_q + ($clog2(
+        LaterDepth + 1
+    ))'(value_begun_i) - ($clog2(
+        LaterDepth + 1
+    ))'(later_take && later_head.length != '0);
     if (rst_i) begin
       turn_q  <= 1'b0;
       sent_q  <= '0;
@@ -189,14 +192,14 @@ module kv_transmit
 
   always_ff @(posedge clk_i) begin
     if (advance_a) begin
-      valid_a_q <= chosen;
+      valid_a_q  <= chosen;
       summed_a_q <= head.summed;
       kv_a_q     <= head.kv;
       source_a_q <= head.length == '0 ? ValueNone : head.source;
       place_a_q  <= head.place;
       length_a_q <= head.length;
-      to_a_q    <= to;
-      ip_a_q    <= 21'(ip_self_q) + 21'(ip_length) + (21'(to.ip[31:16]) + 21'(to.ip[15:0]));
+      to_a_q     <= to;
+      ip_a_q     <= 21'(ip_self_q) + 21'(ip_length) + (21'(to.ip[31:16]) + 21'(to.ip[15:0]));
       udp_a_q[0] <= 18'(to.ip[31:16]) + 18'(to.ip[15:0]) + 18'(to.port);
       udp_a_q[1] <= {1'b0, udp_length, 1'b0} + 18'(head.sum);
       udp_a_q[2] <= 18'(word[0]) + 18'(word[1]) + 18'(word[2]);
@@ -213,12 +216,12 @@ module kv_transmit
   logic [15:0] ip_checksum, udp_checksum;
   assign udp_sum      = ((22'(udp_a_q[0]) + 22'(udp_a_q[1])) + (22'(udp_a_q[2]) + 22'(udp_a_q[3])))
                       + ((22'(udp_a_q[4]) + 22'(udp_a_q[5])) + 22'(udp_self_q));
-  assign ip_checksum  = ~add16(ip_a_q[15:0], 16'(ip_a_q[20:16]));
+  assign ip_checksum = ~add16(ip_a_q[15:0], 16'(ip_a_q[20:16]));
   assign udp_checksum = ~add16(udp_sum[15:0], 16'(udp_sum[21:16]));
 
   headers_t headers;
   always_comb begin
-    headers = '0;
+    headers                      = '0;
     headers.ethernet.destination = to_a_q.mac;
     headers.ethernet.source      = self_i.mac;
     headers.ethernet.ethertype   = 16'(EthertypeIpv4);
@@ -266,9 +269,9 @@ module kv_transmit
   logic [BeatBits:0] reader_left_q;  // words still to be read
   logic held_q, take_pool;  // a word is at pool_data_i
 
-  assign reader_free  = reader_left_q == '0;
+  assign reader_free = reader_left_q == '0;
   assign pool_place_o = reader_place_q;
-  assign pool_beat_o  = reader_beat_q;
+  assign pool_beat_o = reader_beat_q;
   assign pool_read_o  = reader_left_q != '0 && (!held_q || take_pool)
       && !(filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q});
 
@@ -320,7 +323,7 @@ module kv_transmit
         out_load = out_free && valid_b_q;
         last     = source_b_q == ValueNone;
       end
-      Pool: out_load = out_free && held_q;
+      Pool:   out_load = out_free && held_q;
       Memory: out_load = out_free && word_valid;
       default: begin
         out_load = out_free && s_axis_tvalid;
@@ -379,9 +382,9 @@ module kv_transmit
           "only one frame can have a value from memory")
   `ASSERT(begun_in_range, begun_q <= ($clog2(LaterDepth + 1))'(LaterDepth), "more values begun than records can be")
   `ASSERT_NEXT(valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid, "a beat was withdrawn before it was taken")
-  `ASSERT_NEXT(payload_kept, m_axis_tvalid && !m_axis_tready,
-               m_axis_tdata == $past(m_axis_tdata) && m_axis_tlast == $past(m_axis_tlast)
-               && m_axis_tkeep == $past(m_axis_tkeep), "a beat changed before it was taken")
+  `ASSERT_NEXT(payload_kept, m_axis_tvalid && !m_axis_tready, m_axis_tdata == $past(m_axis_tdata)
+               && m_axis_tlast == $past(m_axis_tlast) && m_axis_tkeep == $past(m_axis_tkeep),
+               "a beat changed before it was taken")
 
 endmodule
 `default_nettype wire

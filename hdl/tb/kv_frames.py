@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames good and bad, made with scapy, and what docs/kv-protocol.md, section 3, says of them: an opinion of its own."""
+"""Ethernet frames good and bad, made with scapy, and what docs/kv-protocol.md, section 3, says of them: an independent
+opinion."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ KINDS_WITH_PLACE = {2, 3, 4, 5, 8, 9, 27}
 
 
 def mac_number(text: str) -> int:
+    """aa:bb:... as a number."""
     return int(text.replace(":", ""), 16)
 
 
 def ip_number(text: str) -> int:
+    """a.b.c.d as a number."""
     return int.from_bytes(bytes(int(part) for part in text.split(".")), "big")
 
 
@@ -77,12 +80,14 @@ def judge(frame: bytes, *, error: bool = False) -> Opinion:
 
 
 def kv_header(draw: random.Random, kind: int) -> bytes:
+    """One of that kind, random otherwise."""
     return bytes([kind << 3 | draw.randrange(8)]) + draw.randbytes(21)
 
 
 def good(
     draw: random.Random, *, kind: int | None = None, size: int | None = None, checksum: bool | None = None
 ) -> Ether:
+    """A frame for the core that nothing is wrong with; what is not given is random."""
     kind = draw.randrange(32) if kind is None else kind
     if size is None:
         size = draw.choice([0, 0, 0, 1, 2, 63, 64, 65, 127, 128, 1023, 1024, draw.randrange(1025)])

@@ -69,7 +69,7 @@ def simulate(
             results = runner.test(
                 hdl_toplevel=top, test_module=module, build_dir=directory, test_dir=directory, log_file=log
             )
-        except SystemExit:
+        except (SystemExit, RuntimeError):  # the latter where an assertion stopped the simulation
             pytest.fail(log.read_text()[-4000:], pytrace=False)
         tests, failed = get_results(results)
         if failed or not tests:

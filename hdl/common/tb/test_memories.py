@@ -100,7 +100,9 @@ class Counters:
         scope, parameters = getattr(bench.dut, name), INSTANCES[name][1]
         self.bench, self.name, self.count = bench, name, parameters["Counters"]
         self.mask = (1 << parameters["Width"]) - 1
-        self.pins = {p: bench.pin(scope, p) for p in ("add_i", "index_i", "amount_i", "read_i", "read_index_i", "clear_i")}
+        self.pins = {
+            p: bench.pin(scope, p) for p in ("add_i", "index_i", "amount_i", "read_i", "read_index_i", "clear_i")
+        }
         self.data, self.clearing = bench.pin(scope, "read_data_o"), bench.pin(scope, "clearing_o")
         self.model = [0] * self.count
 

@@ -77,7 +77,9 @@ async def whole_good_frames_come_out(dut: Any) -> None:
         for lane in lanes:
             lane.source.idle, lane.sink.stall = idle, stall
             for _ in range(60 if lane.depth <= 16 else 15):
-                length = bench.random.choice([1, 1, 2, 3, lane.depth - 1, lane.depth, bench.random.randint(1, lane.depth)])
+                length = bench.random.choice(
+                    [1, 1, 2, 3, lane.depth - 1, lane.depth, bench.random.randint(1, lane.depth)]
+                )
                 lane.queue(length, bad=bench.random.random() < 0.2)
         await bench.until(lambda: all(lane.idle for lane in lanes))
         await bench.cycle(5)

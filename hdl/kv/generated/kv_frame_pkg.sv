@@ -76,13 +76,13 @@ package kv_frame_pkg;
 
   /// IPv4 header without options
   typedef struct packed {
-    logic [7:0]  version_ihl;  // 0x45
-    logic [7:0]  dscp_ecn;  // sent as 0, ignored
+    logic [7:0] version_ihl;  // 0x45
+    logic [7:0] dscp_ecn;  // sent as 0, ignored
     logic [15:0] total_length;  // 50 and the value's length
     logic [15:0] identification;  // sent as 0, ignored
     logic [15:0] flags_offset;  // sent as 0x4000 (do not fragment)
-    logic [7:0]  ttl;  // sent as 64, ignored
-    logic [7:0]  protocol;  // 17
+    logic [7:0] ttl;  // sent as 64, ignored
+    logic [7:0] protocol;  // 17
     logic [15:0] checksum;  // of this header; a wrong one is a bad frame
     logic [31:0] source;  // address
     logic [31:0] destination;  // address
@@ -98,9 +98,9 @@ package kv_frame_pkg;
 
   /// kv header
   typedef struct packed {
-    logic [4:0]  kind;  // what the frame is; bit 4 marks a reply
-    logic [2:0]  node;  // in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
-    logic [7:0]  detail;  // reply_detail in replies, node_detail in replicate, replicated and commit, else 0
+    logic [4:0] kind;  // what the frame is; bit 4 marks a reply
+    logic [2:0] node;  // in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
+    logic [7:0] detail;  // reply_detail in replies, node_detail in replicate, replicated and commit, else 0
     logic [15:0] epoch;  // low 16 bits of the sender's epoch
     logic [15:0] client;  // lane of the client that wrote
     logic [31:0] request;  // number of the request within its lane; a reply repeats it
@@ -110,25 +110,25 @@ package kv_frame_pkg;
 
   /// detail of a reply
   typedef struct packed {
-    logic [1:0] way;  // in entry: the way it describes
+    logic [1:0] way;      // in entry: the way it describes
     logic       present;  // in entry: the location holds a key
     logic [4:0] status;
   } reply_detail_t;
 
   /// detail of replicate, replicate_delete, replicated and commit
   typedef struct packed {
-    logic [1:0] way;  // of the bucket
+    logic [1:0] way;    // of the bucket
     logic [5:0] place;  // of the leader's window
   } node_detail_t;
 
   /// a location in memory; four of them are a bucket's line
   typedef struct packed {
-    logic [63:0] key;  // the whole key
-    logic [31:0] version;  // of the last write here, kept when the key is deleted
-    logic        present;  // 0: the location is free
+    logic [63:0] key;       // the whole key
+    logic [31:0] version;   // of the last write here, kept when the key is deleted
+    logic        present;   // 0: the location is free
     logic [3:0]  reserved;  // 0
-    logic [10:0] length;  // of the value, 0 to 1024 bytes
-    logic [15:0] sum;  // one's complement sum of the value, for the UDP checksum of replies
+    logic [10:0] length;    // of the value, 0 to 1024 bytes
+    logic [15:0] sum;       // one's complement sum of the value, for the UDP checksum of replies
   } way_header_t;
 
   /// All headers of a frame. The first byte on the wire is the most significant one here, and tdata[7:0] of the beat:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_parser: frames made by scapy, judged by the protocol's text (kv_frames.py), against what the parser makes of them."""
+"""kv_parser: frames made by scapy, judged by the protocol's text (kv_frames.py), against what the parser makes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ FIELDS = {
 PINS = (
     "enable_i", "self_i", "place_valid_i", "place_plenty_i", "place_i", "place_take_o", "place_free_o", "place_freed_o",
     "pool_write_o", "pool_place_o", "pool_beat_o", "pool_data_o", "filling_o", "filling_place_o", "filled_o", "room_i",
-    "request_valid_o", "request_o", "passed_o", "received_o", "dropped_checksum_o", "dropped_length_o", "dropped_busy_o",
+    "request_valid_o", "request_o", "passed_o", "received_o", "dropped_checksum_o", "dropped_length_o",
+    "dropped_busy_o",
 )  # fmt: skip
 FATES = ("checksum", "length", "busy")
 
@@ -90,7 +91,7 @@ class Lane:
             place, beat = seen["pool_place_o"].get(), seen["pool_beat_o"].get()
             assert (seen["filling_o"].get(), seen["filling_place_o"].get(), seen["filled_o"].get()) == (1, place, beat)
             self.held[place][beat] = seen["pool_data_o"].get().to_bytes(64, "little")
-        # A verdict is of the oldest frame that was received before this cycle, "busy" of the one that is received in it.
+        # A verdict is of the oldest frame received before this cycle, "busy" of the one that is received in it.
         if seen["request_valid_o"].get():
             self.on_request(unpack(seen["request_o"].get()))
         for fate in FATES[:2]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections import deque
 from pathlib import Path
@@ -144,11 +145,11 @@ class Rig:
         assert frames.endpoint(packet.src, packet[IP].src, packet[UDP].sport) == frames.SELF
         found = (to, kv, value, udp_checksum != 0)
         queues = [queue for queue in self.expected.values() if queue and queue[0] == found]
-        assert queues, (
-            f"nobody asked for {str(found)[:200]}; next: {[str(queue[0])[:200] for queue in self.expected.values() if queue]}"
-        )
+        nexts = [str(queue[0])[:200] for queue in self.expected.values() if queue]
+        assert queues, f"nobody asked for {str(found)[:200]}; next: {nexts}"
         queues[0].popleft()
-        assert packet[IP].flags == "DF" and packet[IP].ttl == 64
+        assert packet[IP].flags == "DF"
+        assert packet[IP].ttl == 64
         # scapy computes what is missing.
         del packet[IP].chksum, packet[IP].len, packet[UDP].len, packet[UDP].chksum
         again = Ether(bytes(packet))
@@ -186,7 +187,8 @@ async def frames_of_all_sorts(dut: Any) -> None:
                 rig.host_frame()
         await bench.until(lambda: rig.idle, 60_000)
         await bench.cycle(10)
-        assert rig.idle and not rig.sink.items
+        assert rig.idle
+        assert not rig.sink.items
 
 
 @cocotb.test()
@@ -250,7 +252,7 @@ async def host_and_core_take_turns(dut: Any) -> None:
         if len(order) > 100:
             break
     assert rig.idle
-    assert all(b - a <= 1 for a, b in zip(order, order[1:], strict=False))
+    assert all(b - a <= 1 for a, b in itertools.pairwise(order))
     assert (rig.passed, len(rig.sent)) == (20, 20)
 
 

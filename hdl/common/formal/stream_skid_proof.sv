@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Of stream_skid: what comes out is what went in, each beat once and in order; it takes two, and is never stuck.
+module stream_skid_proof #(
+    parameter int unsigned Width = 8
+) (
+    input wire             clk_i,
+    input wire             rst_i,
+    input wire             s_valid,
+    input wire [Width-1:0] s_payload,
+    input wire             m_ready
+);
+
+  logic s_ready, m_valid;
+  logic [Width-1:0] m_payload;
+  stream_skid #(.Width(Width)) dut (.*);
+
+  // The beats within, as a listener at the input knows them: the first comes out next.
+  logic [1:0] count_q, left;
+  logic [Width-1:0] first_q, second_q;
+  logic put, take;
+  assign put  = s_valid && s_ready;
+  assign take = m_valid && m_ready;
+  assign left = count_q - 2'(take);
+  always_ff @(posedge clk_i) begin
+    if (take) first_q <= second_q;
+    if (put && left == 0) first_q <= s_payload;
+    if (put && left == 1) second_q <= s_payload;
+    count_q <= left + 2'(put);
+    if (rst_i) count_q <= '0;
+  end
+
+  `RESET_FIRST
+
+  `ASSERT(two_at_most, count_q <= 2, "holds more beats than it has places for")
+  `ASSERT(valid_is_count, m_valid == (count_q != 0), "a beat was lost or made up")
+  `ASSERT(ready_is_room, s_ready == (count_q < 2), "refuses a beat though there is room, or takes one too many")
+  `ASSERT(first_is_right, count_q == 0 || m_payload == first_q, "a beat was changed, or overtook another")
+  `ASSERT(second_is_right, count_q < 2 || dut.aside_q == second_q, "the beat aside was changed")
+  `COVER(streaming, put && take && $past(put && take))
+  `COVER(filled, count_q == 2 && s_valid)
+  `COVER(drained, take && $past(take && count_q == 2))
+
+endmodule
+`default_nettype wire

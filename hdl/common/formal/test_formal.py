@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proofs go through, and with a bug in the cell they do not."""
+
+from __future__ import annotations
+
+import formal
+import hdl_tools
+import pytest
+
+# (proof, what the cell says, what a careless engineer might have written)
+BUGS = [
+    ("stream_register_width8", "if (s_ready) valid_q <= s_valid", "valid_q <= s_valid"),
+    ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
+    ("stream_skid_width8", "assign s_ready   = !aside_valid_q", "assign s_ready   = 1'b1"),
+    ("stream_skid_width8", "aside_valid_q ? aside_q : s_payload", "s_payload"),
+    ("stream_fifo_depth4", "count_q != CountWidth'(Depth)", "count_q != CountWidth'(Depth + 1)"),
+    ("stream_fifo_depth4", "if (put && !take) count_q", "if (put) count_q"),
+    ("stream_fifo_depth4_block1", "count_q != CountWidth'(held)", "count_q != '0"),
+    ("stream_arbiter_inputs3_fixed0_packets0", "hold_q   <= !m_ready ||", "hold_q   <="),
+    ("stream_arbiter_inputs3_fixed0_packets1", "hold_q   <= !m_ready || (Packets && !m_last)", "hold_q   <= !m_ready"),
+    (
+        "stream_arbiter_inputs3_fixed1_packets0",
+        "i = int'(Inputs) - 1; i >= 0; i--) if",
+        "i = 0; i < int'(Inputs); i++) if",
+    ),
+    ("stream_arbiter_inputs3_fair1", "i > int'(m_index)", "i >= int'(m_index)"),
+]
+
+
+@pytest.mark.parametrize("proof", formal.PROOFS, ids=lambda proof: proof.name)
+def test_proof(proof: formal.Proof) -> None:
+    outcome = formal.prove(proof)
+    assert outcome.proved, "\n".join(outcome.lines)
+
+
+@pytest.mark.parametrize(("name", "before", "after"), BUGS)
+def test_a_bug_is_found(name: str, before: str, after: str) -> None:
+    proof = next(proof for proof in formal.PROOFS if proof.name == name)
+    text = (hdl_tools.ROOT / "hdl" / "common" / f"{proof.cell}.sv").read_text()
+    assert text.count(before) == 1
+    directory = formal.BUILD / "changed"
+    directory.mkdir(parents=True, exist_ok=True)
+    changed = directory / f"{proof.cell}.sv"
+    changed.write_text(text.replace(before, after))
+    outcome = formal.prove(proof, (changed,))
+    assert not outcome.proved
+    assert any(line.startswith("FAILED") and "cover" not in line for line in outcome.lines), outcome.lines

