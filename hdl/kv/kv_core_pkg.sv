@@ -81,6 +81,7 @@ package kv_core_pkg;
     logic [4:0] status;
     logic in_flight;  // a write that this node leads
     logic settled;  // no write that may yet be taken back
+    logic used;  // there was one
   } lane_t;
 
   /// A write at a follower that may not be committed yet.
