@@ -35,7 +35,9 @@ module kv_engine
     output logic [7:0] slot_o,
     input wire [2:0] leader_i,
     output logic [2:0] peer_o,
-    input wire endpoint_t peer_i,  // of which the MAC address does not matter
+    // verilator lint_off UNUSEDSIGNAL  // a node's MAC address does not matter
+    input wire endpoint_t peer_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- requests
     input  wire           request_valid_i,
@@ -127,6 +129,8 @@ module kv_engine
     endcase
   endfunction
 
+  logic [Places-1:0] window_q;  // in use
+  logic [31:0] mask_q;  // of a bucket
   logic [$clog2(Spacing)-1:0] hold_q;
   logic open, valid0, retry0;
   request_t request0;
@@ -143,7 +147,6 @@ module kv_engine
   assign request0 = head;
   assign bucket0  = (head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : head.hash) & mask_q;
 
-  logic [31:0] mask_q;
   always_ff @(posedge clk_i) mask_q <= ~('1 << bucket_bits_i);
 
   assign slot_o        = bucket0[7:0];
@@ -215,7 +218,6 @@ module kv_engine
       .read_data_o(filter_read)
   );
 
-  logic [Places-1:0] window_q;  // in use
   window_t window0, window_write_q;
   logic   window_put_q;
   place_t window_at_q;
@@ -321,6 +323,7 @@ module kv_engine
         && !request1_q.too_long && (request1_q.length == '0 || may_have_value(request1_q.kv.kind));
     if (is_replicate(request1_q.kv.kind) || request1_q.kv.kind == KindCommit) known1 &= leader1_q == request1_q.kv.node;
     if (is_replicated(request1_q.kv.kind)) known1 &= leads1;
+    if (request1_q.kv.kind != KindFetch) known1 &= right_lane1;
   end
 
   // ---- E2: the line has come
@@ -623,7 +626,8 @@ module kv_engine
           now.kv = answer(kv3, leader3_q, epoch_i, status3, '0);
           if (refusal3_q == StatusOk && !newer_lane3_q) begin
             // Heard before: told again what it came to, if that is known and final.
-            replied           = same_lane3_q && !lane3_q.in_flight && lane3_q.settled;
+            // With `store` not before memory has it: the first answer is on its way.
+            replied           = same_lane3_q && !lane3_q.in_flight && lane3_q.settled && (accept_i || !busy3_q);
             dropped_duplicate = !replied;
             now.kv.version    = lane3_q.version;
             now_d             = replied;

@@ -1,0 +1,649 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kv_engine, within one epoch, against docs/kv-protocol.md, sections 4 to 6, written down once more in Python."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import kv_frames as frames
+from bench import Bench
+from simulate import COMMON, simulate
+
+KV = Path(__file__).resolve().parent.parent
+SELF, EPOCH, LANES, BUCKET_BITS = 2, 0xA1B2, 4096, 12
+PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 19286) for i in range(8)]
+READ, WRITE, WRITE_IF, REMOVE, REMOVE_IF, LANE, PING, REPLICATE, REPLICATE_REMOVE, COMMIT, FETCH, ENTER = range(1, 13)
+LANE_RECORD, REPLICATED, REPLICATED_REMOVE, ENTRY, ENTERED = 22, 24, 25, 27, 28
+OK, NO_SUCH_KEY, MISMATCH, FULL, TOO_LONG, BAD_FRAME, BAD_LANE = range(7)
+NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
+
+KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "request": 32, "version": 32, "key": 64}
+REQUEST = {
+    "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
+}  # fmt: skip
+SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
+JOB = {"write": 1, "bucket": 32, "way": 2, "length": 11, "has_line": 1, "line": 512, "place": 6}
+NONE, POOL, MEMORY = range(3)
+
+
+def pack(layout: dict[str, int], values: dict[str, int]) -> int:
+    word = 0
+    for name, width in layout.items():
+        word = word << width | (values[name] & ((1 << width) - 1))
+    return word
+
+
+def unpack(layout: dict[str, int], word: int) -> dict[str, int]:
+    found = {}
+    for name, width in reversed(layout.items()):
+        found[name] = word & ((1 << width) - 1)
+        word >>= width
+    return found
+
+
+def newer(a: int, b: int) -> bool:
+    """Serial numbers; 0 is older than all."""
+    return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
+
+
+@dataclass(frozen=True)
+class Way:
+    key: int = 0
+    version: int = 0
+    present: bool = False
+    length: int = 0
+    sum: int = 0
+    summed: bool = False
+
+    def bytes(self) -> bytes:
+        flags = self.present << 15 | self.summed << 14 | self.length
+        return b"".join(value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2)))
+
+
+@dataclass
+class Write:
+    """In flight at its leader."""
+
+    request: dict[str, int]
+    kv: dict[str, int]
+    way: int
+    version: int
+    remove: bool
+    answered: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Lane:
+    request: int = 0
+    version: int = 0
+    status: int = OK
+    in_flight: bool = False
+    settled: bool = False
+    used: bool = False
+
+
+def line_number(ways: list[Way]) -> int:
+    return int.from_bytes(b"".join(way.bytes() for way in ways), "little")
+
+
+class Node:
+    """What the protocol says, for a node whose members all are in one epoch and that has nothing left over."""
+
+    def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
+        self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
+        self.others = members - {SELF}
+        self.lines: dict[int, list[Way]] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
+        self.window: dict[int, Write] = {}
+        self.leads: set[int] = set()  # buckets, modulo 4096
+        self.sends: list[dict[str, int]] = []
+        self.later: list[dict[str, int]] = []
+        self.jobs: list[dict[str, int]] = []
+        self.freed: list[int] = []
+        self.slow: list[dict[str, int]] = []
+        self.deferred: list[dict[str, int]] = []
+
+    def leader(self, bucket: int) -> int:
+        return sorted(self.members)[bucket % 256 % len(self.members)]
+
+    def line(self, bucket: int) -> list[Way]:
+        return self.lines.setdefault(bucket, [Way() for _ in range(4)])
+
+    def pending(self, bucket: int) -> bool:
+        return any(note[0] % 4096 == bucket % 4096 for note in self.notes.values())
+
+    def send(self, to: int, kv: dict[str, int], *, nodes: set[int] | None = None, value: dict[str, int] | None = None) -> dict[str, int]:
+        send = {"nodes": sum(1 << n for n in nodes or ()), "to": to, "source": NONE, "place": 0, "length": 0, "summed": 1, "sum": 0}
+        send["kv"] = pack(KV_FIELDS, kv)
+        if value:
+            send |= {"source": POOL, "place": value["place"], "length": value["length"], "summed": value["summed"], "sum": value["sum"]}
+        return send
+
+    def reply(self, request: dict[str, int], kv: dict[str, int], status: int, version: int = 0, **also: int) -> dict[str, int]:
+        leader = SELF if kv["kind"] in (LANE, PING) else self.leader(request["hash"] % 2**BUCKET_BITS)
+        done = kv | {"kind": kv["kind"] | 16, "node": leader, "detail": status, "epoch": EPOCH, "version": version} | also
+        return self.send(request["from"], done)
+
+    def take(self, request: dict[str, int]) -> None:
+        kv = unpack(KV_FIELDS, request["kv"])
+        bucket = (kv["key"] >> 2 if kv["kind"] == FETCH else request["hash"]) % 2**BUCKET_BITS
+        kept = False
+        kind = kv["kind"]
+        if kind in (PING, LANE):
+            self.on_question(request, kv)
+        elif kind == READ:
+            self.on_read(request, kv, bucket)
+        elif kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
+            kept = self.on_write(request, kv, bucket)
+        elif kind == LANE_RECORD:
+            self.slow.append(request)
+            kept = True
+        elif kind in (REPLICATE, REPLICATE_REMOVE, REPLICATED, REPLICATED_REMOVE, COMMIT, FETCH, ENTRY, ENTER, ENTERED):
+            kept = self.known(request, kv, bucket) and self.between(request, kv, bucket)
+        if request["has_place"] and not kept:
+            self.freed.append(request["place"])
+
+    def refusal(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> int:
+        if request["too_long"]:
+            return TOO_LONG
+        if (request["length"] and kv["kind"] not in (WRITE, WRITE_IF)) or kv["detail"] or kv["node"]:
+            return BAD_FRAME
+        if kv["client"] >= LANES:
+            return BAD_LANE
+        if not self.serving:
+            return NOT_SERVING
+        if kv["kind"] != READ:
+            if kv["epoch"] != EPOCH:
+                return STALE
+            if self.leader(bucket) != SELF:
+                return NOT_LEADER
+            if not self.opened:
+                return BUSY
+        return OK
+
+    def on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
+        status = BAD_LANE if kv["kind"] == LANE and kv["client"] >= LANES else OK if self.serving else NOT_SERVING
+        if kv["kind"] == PING or status:
+            self.sends.append(self.reply(request, kv, status))
+            return
+        lane = self.lanes.get(kv["client"], Lane())
+        if lane.used and not lane.settled:
+            self.sends.append(self.reply(request, kv, OK, 0, key=(lane.request - 1) % 2**32))
+        else:
+            self.sends.append(self.reply(request, kv, lane.status, lane.version, key=lane.request))
+
+    def on_read(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> None:
+        status = self.refusal(request, kv, bucket)
+        if status == OK and self.pending(bucket):
+            status = BUSY if self.leader(bucket) == SELF else PENDING
+        if status:
+            self.sends.append(self.reply(request, kv, status))
+            return
+        for number, way in enumerate(self.line(bucket)):
+            if way.present and way.key == kv["key"]:
+                self.give(self.reply(request, kv, OK, way.version), bucket, number, way)
+                return
+        self.sends.append(self.reply(request, kv, NO_SUCH_KEY))
+
+    def give(self, send: dict[str, int], bucket: int, number: int, way: Way) -> None:
+        if not way.length:
+            self.sends.append(send)
+            return
+        self.later.append(send | {"source": MEMORY, "length": way.length, "summed": way.summed, "sum": way.sum})
+        self.jobs.append({"write": 0, "bucket": bucket, "way": number, "length": way.length})
+
+    def on_write(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        status = self.refusal(request, kv, bucket)
+        lane = self.lanes.setdefault(kv["client"], Lane()) if status == OK else Lane()
+        if status == OK and lane.used and not newer((kv["request"] - lane.request) % 2**32, 0):
+            status = OK
+        if status == OK and lane.used and not newer(kv["request"], lane.request):
+            if kv["request"] == lane.request and not lane.in_flight and lane.settled:
+                self.sends.append(self.reply(request, kv, lane.status, lane.version))
+            return False
+        if status == OK and (self.pending(bucket) or bucket % 4096 in self.leads or not request["has_place"]):
+            status = BUSY
+        if status:
+            self.sends.append(self.reply(request, kv, status))
+            return False
+        line = self.line(bucket)
+        found = next((i for i, way in enumerate(line) if way.present and way.key == kv["key"]), None)
+        version, outcome, told = (line[found].version if found is not None else 0), OK, 0
+        remove = kv["kind"] in (REMOVE, REMOVE_IF)
+        if remove and found is None:
+            outcome = NO_SUCH_KEY
+        elif kv["kind"] in (WRITE_IF, REMOVE_IF) and kv["version"] != version:
+            outcome, told = MISMATCH, version
+        elif found is None and all(way.present for way in line):
+            outcome = FULL
+        if outcome:
+            self.lanes[kv["client"]] = Lane(kv["request"], told, outcome, False, True, True)
+            self.sends.append(self.reply(request, kv, outcome, told))
+            return False
+        if found is None:
+            first = request["hash"] >> 30
+            found = first if not line[first].present else next(i for i in range(4) if not line[i].present)
+        newest = 0
+        for way in line:
+            newest = way.version if newer(way.version, newest) else newest
+        version = newest % (2**32 - 1) + 1
+        self.lanes[kv["client"]] = Lane(kv["request"], version, OK, True, False, True)
+        write = Write(request, kv, found, version, remove)
+        if not self.others:
+            self.commit(write, bucket)
+            return True
+        self.window[request["place"]] = write
+        self.leads.add(bucket % 4096)
+        self.replicate(write, self.others)
+        return True
+
+    def replicate(self, write: Write, nodes: set[int]) -> None:
+        kind = REPLICATE_REMOVE if write.remove else REPLICATE
+        kv = write.kv | {
+            "kind": kind, "node": SELF, "detail": write.way << 6 | write.request["place"], "epoch": EPOCH, "version": write.version,
+        }  # fmt: skip
+        self.sends.append(self.send(write.request["from"], kv, nodes=nodes, value=write.request))
+
+    def store(self, bucket: int, number: int, way: Way, place: int, answer: dict[str, int]) -> None:
+        line = self.line(bucket)
+        line[number] = way
+        self.jobs.append({
+            "write": 1, "bucket": bucket, "way": number, "length": way.length if way.present else 0, "has_line": 1,
+            "line": line_number(line), "place": place,
+        })  # fmt: skip
+        if self.accept:
+            self.sends.append(answer)
+        else:
+            self.deferred.append(answer)
+
+    def commit(self, write: Write, bucket: int) -> None:
+        request, kv = write.request, write.kv
+        way = Way(kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"]))
+        self.store(bucket, write.way, way, request["place"], self.reply(request, kv, OK, write.version))
+        lane = self.lanes[kv["client"]]
+        if lane.request == kv["request"]:
+            self.lanes[kv["client"]] = Lane(kv["request"], write.version, OK, False, True, True)
+
+    def known(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        sender = kv["node"]
+        right = kv["epoch"] == EPOCH and sender in self.others and request["from"] % 2**48 == PEERS[sender] % 2**48
+        right &= not request["too_long"] and (not request["length"] or kv["kind"] in (REPLICATE, ENTRY))
+        right &= kv["client"] < LANES or kv["kind"] == FETCH
+        if kv["kind"] in (REPLICATE, REPLICATE_REMOVE, COMMIT):
+            right &= self.leader(bucket) == sender
+        elif kv["kind"] in (REPLICATED, REPLICATED_REMOVE, FETCH):
+            right &= self.leader(bucket) == SELF
+        return right
+
+    def between(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        kind, sender = kv["kind"], kv["node"]
+        way, place = kv["detail"] >> 6, kv["detail"] & 63
+        echo = kv | {"node": SELF}
+        if kind in (REPLICATE, REPLICATE_REMOVE):
+            answer = self.send(request["from"], echo | {"kind": kind | 16})
+            if not newer(kv["version"], self.line(bucket)[way].version):
+                self.sends.append(answer)
+                return False
+            new = Way(kv["key"], kv["version"], kind == REPLICATE, request["length"], request["sum"], bool(request["summed"]))
+            self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
+            lane = self.lanes.setdefault(kv["client"], Lane())
+            if not lane.used or newer(kv["request"], lane.request):
+                self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
+            self.store(bucket, way, new, request["place"], answer)
+            return True
+        if kind in (REPLICATED, REPLICATED_REMOVE):
+            write = self.window.get(place)
+            same = write and (write.version, write.kv["client"], write.kv["request"]) == (kv["version"], kv["client"], kv["request"])
+            if not write or not same:
+                self.sends.append(self.send(request["from"], echo | {"kind": COMMIT}))
+                return False
+            write.answered.add(sender)
+            if write.answered >= self.others:
+                del self.window[place]
+                self.leads.discard(bucket % 4096)
+                self.commit(write, bucket)
+                self.sends.append(self.send(request["from"], echo | {"kind": COMMIT}, nodes=self.others))
+            return False
+        if kind == COMMIT:
+            note = self.notes.get((sender, place))
+            if note and note[0] == bucket and note[2:] == (kv["version"], kv["client"], kv["request"]):
+                del self.notes[sender, place]
+                lane = self.lanes[kv["client"]]
+                if lane.request == kv["request"]:
+                    lane.settled = True
+            return False
+        if kind == FETCH:
+            number = kv["key"] % 4
+            way_now = self.line(bucket)[number]
+            detail = number << 6 | way_now.present << 5
+            entry = self.send(request["from"], echo | {"kind": ENTRY, "detail": detail, "key": way_now.key, "version": way_now.version})
+            self.give(entry, bucket, number, way_now if way_now.present else replace(way_now, length=0))
+            return False
+        self.slow.append(request)
+        return True
+
+
+PINS = (
+    "node_i", "members_i", "serving_i", "opened_i", "accept_i", "epoch_i", "bucket_bits_i", "request_valid_i", "request_i",
+    "room_o", "retry_valid_i", "retry_place_i", "retry_taken_o", "slow_valid_o", "slow_o", "stop_i", "idle_o", "line_read_o",
+    "line_bucket_o", "line_hit_i", "line_i", "want_o", "want_bucket_o", "line_write_o", "line_write_bucket_o",
+    "line_write_line_o", "group_busy_i", "job_room_i", "job_valid_o", "job_o", "done_valid_i", "done_place_i", "place_free_o",
+    "place_freed_o", "done_free_o", "done_freed_o", "now_almost_full_i", "now_valid_o", "now_o", "later_room_i",
+    "later_valid_o", "later_o", "window_o", "received_o", "replied_o", "replied_status_o", "dropped_epoch_o",
+    "dropped_duplicate_o",
+)  # fmt: skip
+
+
+class Rig:
+    """The engine among stand-ins for its neighbours, and the model that says what it should do."""
+
+    def __init__(self, bench: Bench, model: Node) -> None:
+        self.bench, self.model = bench, model
+        scope: Any = bench.dut.dut
+        self.pins = {name: bench.pin(scope, name) for name in PINS}
+        self.leaders, self.peers = bench.pin(bench.dut, "leaders"), bench.pin(bench.dut, "peers")
+        self.requests: deque[dict[str, int]] = deque()
+        self.free = set(range(64))
+        self.lines: dict[int, int] = {}
+        self.present: set[int] = set()
+        self.reads: deque[tuple[int, int] | None] = deque([None, None])
+        self.coming: dict[int, int] = {}
+        self.writing: list[tuple[int, int]] = []  # cycle, place
+        self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "jobs": [], "slow": []}
+        self.freed: list[int] = []
+        self.misses, self.idle, self.received = 0.1, 0.0, 0
+        self.sent_at: list[int] = []
+        self.given_at: list[int] = []
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        pass
+
+    def clear(self) -> None:
+        """What the sequencer does."""
+        scope: Any = self.bench.dut.dut
+        for ram, depth in ((scope.i_lanes, 4096), (scope.i_notes, 512), (scope.i_filter, 4096)):
+            memory = ram.gen_block.memory
+            for i in range(depth):
+                memory[i].value = 0
+
+    def submit(self, request: dict[str, int]) -> None:
+        self.model.take(request)
+        self.requests.append(request)
+
+    def drive(self) -> None:
+        draw, pins, model = self.bench.random, self.pins, self.model
+        pins["node_i"].set(SELF)
+        pins["members_i"].set(sum(1 << member for member in model.members))
+        for name in ("serving", "opened", "accept"):
+            pins[f"{name}_i"].set(getattr(model, name))
+        pins["epoch_i"].set(EPOCH)
+        pins["bucket_bits_i"].set(BUCKET_BITS)
+        self.leaders.set(sum(model.leader(slot) << 3 * slot for slot in range(256)))
+        self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
+        pins["now_almost_full_i"].set(draw.random() < self.idle)
+        pins["later_room_i"].set(draw.random() >= self.idle)
+        pins["job_room_i"].set(draw.random() >= self.idle)
+        self.giving = bool(self.requests) and bool(pins["room_o"].get()) and draw.random() >= self.idle
+        pins["request_valid_i"].set(self.giving)
+        pins["request_i"].set(pack(REQUEST, self.requests[0]) if self.giving else draw.getrandbits(346))
+        read = self.reads.popleft()
+        pins["line_hit_i"].set(read is not None and read[0] in self.present)
+        pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
+        pins["group_busy_i"].set(0)
+        done = next((entry for entry in self.writing if entry[0] <= self.bench.cycles), None)
+        pins["done_valid_i"].set(done is not None)
+        if done:
+            self.writing.remove(done)
+            pins["done_place_i"].set(done[1])
+
+    def sample(self) -> None:
+        draw, pins = self.bench.random, self.pins
+        if self.giving:
+            self.requests.popleft()
+            self.given_at.append(self.bench.cycles)
+        bucket = pins["line_bucket_o"].get()
+        if draw.random() < self.misses / 10:
+            self.present.discard(bucket)
+        self.reads.append((bucket, self.lines.get(bucket, 0)) if pins["line_read_o"].get() else None)
+        if pins["want_o"].get():
+            wanted = pins["want_bucket_o"].get()
+            if self.coming.setdefault(wanted, self.bench.cycles + draw.randint(0, 20)) <= self.bench.cycles:
+                self.present.add(wanted)
+                del self.coming[wanted]
+        if pins["line_write_o"].get():
+            self.lines[pins["line_write_bucket_o"].get()] = pins["line_write_line_o"].get()
+        for name, layout, kind in (("now", SEND, "sends"), ("later", SEND, "later"), ("job", JOB, "jobs"), ("slow", REQUEST, "slow")):
+            if pins[f"{name}_valid_o"].get():
+                self.seen[kind].append(unpack(layout, pins[f"{name}_o"].get()))
+                if name == "now":
+                    self.sent_at.append(self.bench.cycles)
+                if name == "job" and self.seen["jobs"][-1]["write"]:
+                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
+        if pins["place_free_o"].get():
+            self.freed.append(pins["place_freed_o"].get())
+            self.free.add(self.freed[-1])
+        if pins["done_free_o"].get():
+            self.free.add(pins["done_freed_o"].get())
+        self.received += pins["received_o"].get()
+
+    @property
+    def quiet(self) -> bool:
+        return not self.requests and bool(self.pins["idle_o"].get()) and not self.writing
+
+    def check(self) -> None:
+        """What came out against what should have; and forgets both."""
+        model = self.model
+
+        def plain(items: list[dict[str, int]], *, of: str) -> list[dict[str, int]]:
+            kept = []
+            for item in items:
+                entry = {key: int(value) for key, value in item.items()}
+                if of == "sends":
+                    entry["to"] = 0 if entry["nodes"] else entry["to"]
+                    if not entry["length"]:
+                        entry["source"] = entry["place"] = entry["sum"] = 0
+                        entry["summed"] = 1
+                    if entry["source"] != POOL:
+                        entry["place"] = 0
+                elif of == "jobs" and not entry["write"]:
+                    entry = {key: entry[key] for key in ("write", "bucket", "way", "length")}
+                kept.append(entry)
+            return kept
+
+        expected = list(model.sends)
+        if not model.accept:
+            expected += model.deferred
+            model.deferred = []
+        found, wanted = plain(self.seen["sends"], of="sends"), plain(expected, of="sends")
+        if not model.accept:
+            found.sort(key=lambda entry: sorted(entry.items()))
+            wanted.sort(key=lambda entry: sorted(entry.items()))
+        for number, (a, b) in enumerate(zip(found, wanted, strict=False)):
+            if a != b:
+                said = [f"frame {number}"]
+                for entry in (a, b):
+                    said.append(f"{({k: v for k, v in entry.items() if k != 'kv'} | unpack(KV_FIELDS, entry['kv']))}")
+                raise AssertionError("\n".join(said))
+        assert len(found) == len(wanted), (len(found), len(wanted))
+        assert plain(self.seen["later"], of="sends") == plain(model.later, of="sends")
+        assert plain(self.seen["jobs"], of="jobs") == plain(model.jobs, of="jobs")
+        assert self.seen["slow"] == [{key: int(value) for key, value in item.items()} for item in model.slow]
+        assert sorted(self.freed) == sorted(model.freed)
+        assert self.pins["window_o"].get() == sum(1 << place for place in model.window)
+        for items in (*self.seen.values(), self.freed, model.sends, model.later, model.jobs, model.freed, model.slow):
+            items.clear()
+
+
+class Traffic:
+    """Requests that go where it is interesting."""
+
+    def __init__(self, rig: Rig, keys: int = 24, lanes: int = 6) -> None:
+        self.rig, self.draw = rig, rig.bench.random
+        self.lanes = [0, 1, 4095, *range(100, 100 + lanes - 3)]
+        self.next_request = dict.fromkeys(self.lanes, 2**32 - 5)
+        self.past: list[dict[str, int]] = []
+        # Several keys in a bucket, several buckets for each leader, and cells of the filter that two buckets would share.
+        buckets: dict[int, list[int]] = {}
+        key = 0
+        while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
+            key += 1
+            bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
+            if len(buckets) < 5 or bucket in buckets:
+                buckets.setdefault(bucket, []).append(key)
+        self.keys = [key for found in buckets.values() for key in found[:7]]
+
+    def next(self) -> dict[str, int] | None:
+        draw, model = self.draw, self.rig.model
+        if self.past and draw.random() < 0.08:
+            return self.again(draw.choice(self.past[-40:]))
+        kind = draw.choices(
+            [READ, WRITE, WRITE_IF, REMOVE, REMOVE_IF, LANE, PING, REPLICATE, REPLICATED, COMMIT, FETCH, ENTRY],
+            [8, 8, 3, 3, 2, 1, 1, 8, 12, 5, 2, 1],
+        )[0]
+        key = draw.choice(self.keys)
+        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": EPOCH, "client": draw.choice(self.lanes), "request": 0, "version": 0, "key": key}
+        source, length = draw.getrandbits(96), draw.choice([0, 1, 64, 1024])
+        bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
+        if kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
+            lane = kv["client"]
+            kv["request"] = self.next_request[lane]
+            self.next_request[lane] = (self.next_request[lane] + draw.choice([0, 1, 1, 1, 3])) % 2**32 or 1
+            if kind in (WRITE_IF, REMOVE_IF) and draw.random() < 0.7:
+                kv["version"] = next((way.version for way in model.line(bucket) if way.present and way.key == key), 0)
+        elif kind == REPLICATE:
+            leader, line = model.leader(bucket), model.line(bucket)
+            # As a leader would: where the key is, or where nothing is.
+            there = [i for i in range(4) if line[i].present and line[i].key == key]
+            if not (ways := there or [i for i in range(4) if not line[i].present]):
+                return None
+            way = draw.choice(ways)
+            stored = model.line(bucket)[way].version
+            kv |= {"kind": draw.choice([REPLICATE, REPLICATE, REPLICATE_REMOVE]), "node": leader, "detail": way << 6 | draw.randrange(64)}
+            kv |= {"version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1, "request": draw.getrandbits(4) + 2**31}
+            source = PEERS[leader]
+        elif kind == REPLICATED:
+            if not model.window:
+                return None
+            place, write = draw.choice(list(model.window.items()))
+            sender = draw.choice(sorted(model.others))
+            kv = write.kv | {"kind": REPLICATED, "node": sender, "detail": write.way << 6 | place, "version": write.version, "epoch": EPOCH}
+            if draw.random() < 0.1:
+                kv["version"] = write.version - 1
+            source, length = PEERS[sender], 0
+        elif kind == COMMIT:
+            if not model.notes:
+                return None
+            (leader, place), note = draw.choice(list(model.notes.items()))
+            key = next(k for k in self.keys if frames.crc32c(k.to_bytes(8, "big")) % 2**BUCKET_BITS == note[0])
+            kv |= {"node": leader, "detail": note[1] << 6 | place, "client": note[3], "request": note[4], "version": note[2], "key": key}
+            if draw.random() < 0.1:
+                kv["version"] ^= 1
+            source, length = PEERS[leader], 0
+        elif kind in (FETCH, ENTRY):
+            sender = draw.choice(sorted(model.others)) if model.others else 0
+            kv["node"], source = sender, PEERS[sender]
+            if kind == FETCH:
+                kv["key"] = bucket << 2 | draw.randrange(4)
+        if kind not in (WRITE, WRITE_IF, REPLICATE, ENTRY) and draw.random() < 0.97:
+            length = 0
+        if draw.random() < 0.04:
+            kv["epoch"] ^= 1
+        if draw.random() < 0.02:
+            kv["detail"] ^= 1
+        if draw.random() < 0.02:
+            kv["client"] = draw.choice([4096, 65535])
+        return self.request(source, kv, length)
+
+    def request(self, source: int, kv: dict[str, int], length: int) -> dict[str, int] | None:
+        draw, free = self.draw, self.rig.free
+        has_place = kv["kind"] in frames.KINDS_WITH_PLACE
+        if has_place and not free:
+            return None
+        place = free.pop() if has_place else 0
+        request = {
+            "from": source, "kv": pack(KV_FIELDS, kv), "hash": frames.crc32c(kv["key"].to_bytes(8, "big")), "length": length,
+            "too_long": length == 1024 and draw.random() < 0.05, "summed": draw.getrandbits(1), "sum": draw.getrandbits(16),
+            "has_place": has_place, "place": place,
+        }  # fmt: skip
+        self.past.append(request)
+        return request
+
+    def again(self, old: dict[str, int]) -> dict[str, int] | None:
+        return self.request(old["from"], unpack(KV_FIELDS, old["kv"]), old["length"])
+
+
+async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: float = 0.0, seed: int = 1) -> Rig:
+    bench = Bench(dut, seed)
+    rig = Rig(bench, model)
+    rig.misses, rig.idle = misses, idle
+    for name in ("retry_valid_i", "stop_i", "done_valid_i", "request_valid_i"):
+        rig.pins[name].set(1)
+        rig.pins[name].set(0)
+    await bench.reset()
+    rig.clear()
+    await bench.cycle()
+    traffic = Traffic(rig)
+    for _ in range(count):
+        while len(rig.requests) > 8:
+            await bench.cycle()
+        request = traffic.next()
+        if request is None:
+            await bench.cycle()
+        else:
+            rig.submit(request)
+    await bench.until(lambda: rig.quiet)
+    await bench.cycle(80)
+    rig.check()
+    return rig
+
+
+@cocotb.test()
+async def a_cluster_of_three(dut: Any) -> None:
+    for seed in range(3):
+        await run(dut, Node({0, 2, 5}), 1500, seed=seed, misses=0.1 * seed, idle=0.15 * seed)
+
+
+@cocotb.test()
+async def alone(dut: Any) -> None:
+    await run(dut, Node({SELF}), 800)
+
+
+@cocotb.test()
+async def eight(dut: Any) -> None:
+    await run(dut, Node(set(range(8))), 1200, idle=0.1)
+
+
+@cocotb.test()
+async def stored_before_it_is_acknowledged(dut: Any) -> None:
+    await run(dut, Node({0, 2}, accept=False), 1200)
+
+
+@cocotb.test()
+async def not_serving_or_closed(dut: Any) -> None:
+    await run(dut, Node({0, 2}, serving=False), 300)
+    await run(dut, Node({0, 2}, opened=False), 300)
+
+
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  logic [255:0][2:0] leaders;
+  logic [7:0][95:0] peers;
+  logic [7:0] slot;
+  logic [2:0] peer;
+  kv_engine dut (.clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]));
+endmodule
+"""
+
+
+def test_kv_engine() -> None:
+    top = COMMON.parent.parent / "build" / "hdl" / "test_kv_engine" / "top.sv"
+    top.parent.mkdir(parents=True, exist_ok=True)
+    top.write_text(TOP)
+    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
+    simulate(__file__, sources=(*packages, KV / "kv_queue.sv", KV / "kv_engine.sv", top))
