@@ -38,7 +38,7 @@ def read(top: str, parameters: dict[str, int] | None = None, defines: str = "-DS
     packages = " ".join(str(path) for path in files("*_pkg.sv"))
     places = " ".join(f"-I {folder} -y {folder}" for folder in folders())
     assigned = " ".join(f"-G {name}={value}" for name, value in (parameters or {}).items())
-    return f"read_slang --threads 1 {defines} {places} {packages} {path} --top {top} {assigned}"
+    return f"read_slang --threads 1 --unroll-limit 20000 {defines} {places} {packages} {path} --top {top} {assigned}"
 
 
 def environment() -> dict[str, str]:

@@ -106,6 +106,94 @@ package kv_core_pkg;
     logic [15:0] sum;
   } window_t;
 
+  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
+  /// reached its end stays there: reads then ask the leader, which is always right.
+  typedef struct packed {
+    logic leads;
+    logic [7:0] notes;
+  } filter_t;
+
+  /// A request with all that is known of it, for the engine's last stage.
+  typedef struct packed {
+    logic retry;  // of the write at `place`
+    request_t request;
+    logic [31:0] bucket;
+    logic [2:0] leader;
+    logic leads;  // this node does
+    logic known;  // between nodes: from the right one
+    status_e refusal;  // of a client's request
+    lane_t lane;
+    logic newer_lane;  // than the record's
+    logic same_lane;
+    note_t note;  // at (sender, place)
+    filter_t filter;  // of the bucket
+    filter_t filter_old;  // of the note's
+    logic matches_window;
+    logic last_answer;  // with this one all have answered
+    window_t window;
+    logic [7:0] answered;
+    place_t place;
+    logic busy;  // memory is at a write of the group
+    logic [511:0] line;
+    logic [3:0] match;  // ways with the key
+    logic [3:0] free;
+    logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
+  } looked_t;
+
+  /// What is to be done.
+  typedef struct packed {
+    logic now_valid;
+    send_t now;
+    logic second_valid;  // after `now`
+    send_t second;
+    logic later_valid;
+    send_t later;
+    logic job_valid;
+    job_t job;  // its line goes to the cache, too, if line_put
+    logic line_put;
+    logic lane_put;
+    lane_t lane;
+    logic note_put;
+    note_t note;
+    logic filter_put;
+    filter_t filter;
+    logic filter_old_put;
+    filter_t filter_old;
+    logic window_put;
+    window_t window;
+    logic answered_put;
+    logic [7:0] answered;
+    place_t window_place;
+    logic [Places-1:0] window_in_use;
+    logic place_free;
+    logic slow;
+    logic defer;  // `now` when memory has the job
+    logic replied;
+    logic [4:0] status;
+    logic dropped_epoch;
+    logic dropped_duplicate;
+  } decision_t;
+
+  /// Requests that leave nothing behind may follow each other closely.
+  function automatic logic changes(logic [4:0] kind);
+    case (kind)
+      KindRead, KindPing, KindLane, KindFetch: return 1'b0;
+      default: return 1'b1;
+    endcase
+  endfunction
+  function automatic logic is_write(logic [4:0] kind);
+    return kind == KindWrite || kind == KindWriteIf || kind == KindRemove || kind == KindRemoveIf;
+  endfunction
+  function automatic logic is_replicate(logic [4:0] kind);
+    return kind == KindReplicate || kind == KindReplicateRemove;
+  endfunction
+  function automatic logic is_replicated(logic [4:0] kind);
+    return kind == KindReplicated || kind == KindReplicatedRemove;
+  endfunction
+  function automatic logic may_have_value(logic [4:0] kind);
+    return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
+  endfunction
+
   /// Serial numbers (RFC 1982): a is newer than b. 0 is older than all others.
   function automatic logic newer(logic [31:0] a, logic [31:0] b);
     logic [31:0] difference;

@@ -4,14 +4,16 @@
 
 /// What a node does with a request: docs/kv-protocol.md, sections 4 to 6; docs/kv-core.md has the cycles.
 ///
-/// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides; its decisions are
-/// registered and take effect in the cycle after. A request whose line is not in the cache starts over until it is, and
-/// those behind it with it. One that changes state keeps the next out until what it changed can be read; reads follow each other
-/// every cycle. What needs more than that (epochs, leftovers, a node's return) goes to the sequencer.
-/// Latency: request at the queue's end to decision at the outputs 5 cycles.
-/// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to clear.
-/// Requirements: the configuration changes only while idle_o and stop_i. Outputs are taken at once: now_almost_full_i and
-/// room_i keep room for what is under way.
+/// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides
+/// (kv_decide); its decisions are registered and take effect in the cycle after. A request whose line is not in the cache
+/// starts over until it is, and those behind it with it. One that changes state keeps the next out until what it changed
+/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a node's return) goes
+/// to the sequencer.
+/// Latency: request in to decision at the outputs 6 cycles.
+/// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to
+/// clear.
+/// Requirements: the configuration changes only while idle_o and stop_i. Outputs are taken at once: now_almost_full_i,
+/// later_room_i and job_room_i keep room for what is under way.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -122,12 +124,6 @@ module kv_engine
       .empty_o  (queue_empty)
   );
 
-  function automatic logic changes(logic [4:0] kind);
-    case (kind)
-      KindRead, KindPing, KindLane, KindFetch: return 1'b0;
-      default: return 1'b1;
-    endcase
-  endfunction
 
   logic [Places-1:0] window_q;  // in use
   logic [31:0] mask_q;  // of a bucket
@@ -194,12 +190,6 @@ module kv_engine
       .read_data_o(note1)
   );
 
-  // What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
-  // reached its end stays there: reads then ask the leader, which is always right.
-  typedef struct packed {
-    logic leads;
-    logic [7:0] notes;
-  } filter_t;
   filter_t filter_read, filter_write_q;
   logic filter_put_q, filter_again1;
   logic [11:0] filter_at_q, filter_address;
@@ -274,23 +264,6 @@ module kv_engine
     if (rst_i) valid1_q <= 1'b0;
   end
 
-  function automatic logic is_write(logic [4:0] kind);
-    return kind == KindWrite || kind == KindWriteIf || kind == KindRemove || kind == KindRemoveIf;
-  endfunction
-  function automatic logic is_replicate(logic [4:0] kind);
-    return kind == KindReplicate || kind == KindReplicateRemove;
-  endfunction
-  function automatic logic is_replicated(logic [4:0] kind);
-    return kind == KindReplicated || kind == KindReplicatedRemove;
-  endfunction
-  // Between nodes, and the engine's.
-  function automatic logic between_nodes(logic [4:0] kind);
-    return is_replicate(kind) || is_replicated(kind) || kind == KindCommit || kind == KindFetch || kind == KindEntry ||
-        kind == KindEnter || kind == KindEntered;
-  endfunction
-  function automatic logic may_have_value(logic [4:0] kind);
-    return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
-  endfunction
 
   assign filter_again1 = valid1_q && !retry1_q && is_replicate(request1_q.kv.kind);
 
@@ -366,10 +339,10 @@ module kv_engine
   logic needs_line2, matches_window2, last_answer2;
   logic [7:0] others;
   assign kind2 = request2_q.kv.kind;
-  assign others = members_i & ~(8'b1 << node_i);
+  assign others = members_i & ~(8'd1 << node_i);
   assign matches_window2 = in_window2_q && window2_q.version == request2_q.kv.version
       && window2_q.reply.client == request2_q.kv.client && window2_q.reply.request == request2_q.kv.request;
-  assign last_answer2 = ((answered2_q | 8'b1 << request2_q.kv.node) & others) == others;
+  assign last_answer2 = ((answered2_q | 8'd1 << request2_q.kv.node) & others) == others;
   always_comb begin
     needs_line2 = 1'b0;
     if (!retry2_q) begin
@@ -408,439 +381,51 @@ module kv_engine
 
   // ---- E3: the decision
 
-  logic valid3_q, retry3_q, leads3_q, known3_q, newer_lane3_q, same_lane3_q, matches_window3_q, last_answer3_q, busy3_q;
-  request_t request3_q;
-  logic [31:0] bucket3_q;
-  logic [2:0] leader3_q;
-  status_e refusal3_q;
-  lane_t lane3_q;
-  note_t note3_q;
-  filter_t filter3_q, filter_old3_q;
-  window_t window3_q;
-  logic [7:0] answered3_q;
-  place_t place3_q;
-  logic [3:0] match3_q, free3_q;
-  logic [1:0][31:0] newest3_q;
-  logic [511:0] line3_q;
+  logic valid3_q;
+  looked_t looked3_q;
+  decision_t decision3;
 
   always_ff @(posedge clk_i) begin
-    valid3_q          <= valid2_q && !miss2;
-    retry3_q          <= retry2_q;
-    leads3_q          <= leads2_q;
-    known3_q          <= known2_q;
-    newer_lane3_q     <= newer_lane2_q;
-    same_lane3_q      <= same_lane2_q;
-    matches_window3_q <= matches_window2;
-    last_answer3_q    <= last_answer2;
-    busy3_q           <= group_busy_i;
-    request3_q        <= request2_q;
-    bucket3_q         <= bucket2_q;
-    leader3_q         <= leader2_q;
-    refusal3_q        <= refusal2_q;
-    lane3_q           <= lane2_q;
-    note3_q           <= note2_q;
-    filter3_q         <= filter2_q;
-    filter_old3_q     <= filter_read;
-    window3_q         <= window2_q;
-    answered3_q       <= answered2_q;
-    place3_q          <= place2_q;
-    match3_q          <= match2;
-    free3_q           <= free2;
-    newest3_q         <= newest2;
-    line3_q           <= line_i;
+    valid3_q                 <= valid2_q && !miss2;
+    looked3_q.retry          <= retry2_q;
+    looked3_q.request        <= request2_q;
+    looked3_q.bucket         <= bucket2_q;
+    looked3_q.leader         <= leader2_q;
+    looked3_q.leads          <= leads2_q;
+    looked3_q.known          <= known2_q;
+    looked3_q.refusal        <= refusal2_q;
+    looked3_q.lane           <= lane2_q;
+    looked3_q.newer_lane     <= newer_lane2_q;
+    looked3_q.same_lane      <= same_lane2_q;
+    looked3_q.note           <= note2_q;
+    looked3_q.filter         <= filter2_q;
+    looked3_q.filter_old     <= filter_read;
+    looked3_q.matches_window <= matches_window2;
+    looked3_q.last_answer    <= last_answer2;
+    looked3_q.window         <= window2_q;
+    looked3_q.answered       <= answered2_q;
+    looked3_q.place          <= place2_q;
+    looked3_q.busy           <= group_busy_i;
+    looked3_q.line           <= line_i;
+    looked3_q.match          <= match2;
+    looked3_q.free           <= free2;
+    looked3_q.newest         <= newest2;
     if (rst_i) valid3_q <= 1'b0;
   end
 
-  logic [4:0] kind3;
-  kv_t kv3;
-  assign kv3   = request3_q.kv;
-  assign kind3 = kv3.kind;
-
-  // Where the key is, or would go.
-  logic found3;
-  logic [1:0] found_way3, first_way3, new_way3, way3;
-  way_header_t header3;  // of way3
-  logic [31:0] newest, next_version;
-  assign found3     = match3_q != '0;
-  assign found_way3 = {match3_q[3] | match3_q[2], match3_q[3] | match3_q[1]};
-  assign first_way3 = first_way_of(request3_q.hash);
-  always_comb begin
-    new_way3 = first_way3;
-    if (!free3_q[first_way3]) begin
-      for (int i = 3; i >= 0; i--) if (free3_q[i]) new_way3 = 2'(i);
-    end
-    if (is_replicate(kind3)) way3 = kv3.detail[7:6];
-    else if (kind3 == KindFetch) way3 = kv3.key[1:0];
-    else if (is_replicated(kind3)) way3 = window3_q.way;
-    else way3 = found3 ? found_way3 : new_way3;
-  end
-  assign header3      = way_of(line3_q, way3);
-  assign newest       = newer(newest3_q[0], newest3_q[1]) ? newest3_q[0] : newest3_q[1];
-  assign next_version = newest == '1 ? 32'd1 : newest + 1'b1;
-
-  // How a client's write ends, if it does not go on to the followers.
-  logic conditional3, removes3;
-  status_e outcome3;
-  logic [31:0] outcome_version3;
-  assign conditional3 = kind3 == KindWriteIf || kind3 == KindRemoveIf;
-  assign removes3     = kind3 == KindRemove || kind3 == KindRemoveIf;
-  always_comb begin
-    outcome3 = StatusOk;
-    outcome_version3 = '0;
-    if (removes3 && !found3) outcome3 = StatusNoSuchKey;
-    else if (conditional3 && kv3.version != (found3 ? header3.version : '0)) begin
-      outcome3 = StatusVersionMismatch;
-      outcome_version3 = found3 ? header3.version : '0;
-    end else if (!found3 && free3_q == '0) outcome3 = StatusTableFull;
-  end
-
-  // Frames.
-  function automatic kv_t answer(kv_t request, logic [2:0] leader, logic [15:0] epoch, logic [4:0] status,
-                                 logic [31:0] version);
-    answer         = request;
-    answer.kind    = request.kind | 5'd16;
-    answer.node    = leader;
-    answer.detail  = {3'b0, status};
-    answer.epoch   = epoch;
-    answer.version = version;
-  endfunction
-  function automatic send_t frame(endpoint_t to, kv_t kv);
-    frame        = '0;
-    frame.to     = to;
-    frame.kv     = kv;
-    frame.source = ValueNone;
-    frame.summed = 1'b1;
-  endfunction
-
-  // What E3 decides, for the registers below.
-  logic now_d, second_d, later_d, job_d, line_put, lane_put, note_put, window_put, answered_put, place_free, slow_d;
-  logic filter_put, filter_put_old, replied, dropped_epoch, dropped_duplicate, defer;
-  send_t now, second, later;
-  job_t job;
-  way_header_t new_header;
-  lane_t lane;
-  note_t note;
-  filter_t filter, filter_old;
-  window_t window;
-  logic [7:0] answered;
-  logic [Places-1:0] window_in_use;
-  place_t window_place;
-  logic [4:0] status3;
-  logic commits, commits_alone;
-  logic fresh3, leaves_note3;  // a replicate that is not there yet; the note at its place is of another cell
-  assign fresh3       = newer(kv3.version, header3.version);
-  assign leaves_note3 = note3_q.valid && note3_q.bucket[11:0] != bucket3_q[11:0];
-
-  always_comb begin
-    now_d = 1'b0;
-    second_d = 1'b0;
-    later_d = 1'b0;
-    job_d = 1'b0;
-    line_put = 1'b0;
-    lane_put = 1'b0;
-    note_put = 1'b0;
-    window_put = 1'b0;
-    answered_put = 1'b0;
-    place_free = 1'b0;
-    slow_d = 1'b0;
-    filter_put = 1'b0;
-    filter_put_old = 1'b0;
-    replied = 1'b0;
-    dropped_epoch = 1'b0;
-    dropped_duplicate = 1'b0;
-    defer = 1'b0;
-    commits = 1'b0;
-    commits_alone = 1'b0;
-    status3 = StatusOk;
-    now = frame(request3_q.from, kv3);
-    second = frame(request3_q.from, kv3);
-    later = frame(request3_q.from, kv3);
-    later.source = ValueMemory;
-    later.length = header3.length;
-    later.sum = header3.sum;
-    later.summed = header3.reserved[3];
-    job = '0;
-    job.bucket = bucket3_q;
-    job.way = way3;
-    job.place = request3_q.place;
-    new_header = header3;
-    lane = lane3_q;
-    note = note3_q;
-    filter = filter3_q;
-    filter_old = filter_old3_q;
-    window = window3_q;
-    answered = answered3_q;
-    window_in_use = window_q;
-    window_place = request3_q.place;
-
-    if (valid3_q && retry3_q) begin
-      // Again, to those who have not answered.
-      now_d          = (others & ~answered3_q) != '0;
-      now.kv         = window3_q.reply;
-      now.kv.kind    = window3_q.remove ? KindReplicateRemove : KindReplicate;
-      now.kv.node    = node_i;
-      now.kv.detail  = {window3_q.way, place3_q};
-      now.kv.epoch   = epoch_i;
-      now.kv.version = window3_q.version;
-      now.nodes      = others & ~answered3_q;
-      now.source     = ValuePool;
-      now.place      = place3_q;
-      now.length     = window3_q.length;
-      now.summed     = window3_q.summed;
-      now.sum        = window3_q.sum;
-    end else if (valid3_q) begin
-      place_free = request3_q.has_place;
-      case (kind3)
-        KindPing, KindLane: begin
-          now_d = 1'b1;
-          replied = 1'b1;
-          status3 = kind3 == KindLane && (kv3.client >> LaneBits) != '0 ? StatusBadLane
-                  : !serving_i ? StatusNotServing : StatusOk;
-          now.kv = answer(kv3, node_i, epoch_i, status3, '0);
-          if (kind3 == KindLane && status3 == StatusOk) begin
-            // Of a write that may yet be taken back, the request before it.
-            now.kv.key     = {32'd0, lane3_q.request - 32'(lane3_q.used && !lane3_q.settled)};
-            now.kv.version = lane3_q.settled ? lane3_q.version : '0;
-            now.kv.detail  = {3'b0, lane3_q.settled ? lane3_q.status : 5'(StatusOk)};
-          end
-        end
-
-        KindRead: begin
-          replied = 1'b1;
-          status3 = refusal3_q != StatusOk ? refusal3_q
-                  : filter3_q.notes != '0 ? (leads3_q ? StatusBusy : StatusPending)
-                  : found3 ? StatusOk : StatusNoSuchKey;
-          now.kv = answer(kv3, leader3_q, epoch_i, status3, status3 == StatusOk ? header3.version : '0);
-          later.kv = now.kv;
-          later_d = status3 == StatusOk && header3.length != '0;
-          now_d = !later_d;
-          job_d = later_d;
-          job.length = header3.length;
-        end
-
-        KindWrite, KindWriteIf, KindRemove, KindRemoveIf: begin
-          if (refusal3_q != StatusOk) status3 = refusal3_q;
-          else if (!newer_lane3_q) status3 = lane3_q.status;
-          else if (filter3_q != '0 || !request3_q.has_place) status3 = StatusBusy;
-          else status3 = outcome3;
-          now.kv = answer(kv3, leader3_q, epoch_i, status3, '0);
-          if (refusal3_q == StatusOk && !newer_lane3_q) begin
-            // Heard before: told again what it came to, if that is known and final.
-            // With `store` not before memory has it: the first answer is on its way.
-            replied           = same_lane3_q && !lane3_q.in_flight && lane3_q.settled && (accept_i || !busy3_q);
-            dropped_duplicate = !replied;
-            now.kv.version    = lane3_q.version;
-            now_d             = replied;
-          end else if (status3 != StatusOk) begin
-            now_d   = 1'b1;
-            replied = 1'b1;
-            if (refusal3_q == StatusOk && status3 == outcome3) begin
-              lane_put = 1'b1;
-              lane = '{
-                  request: kv3.request,
-                  version: outcome_version3,
-                  status: outcome3,
-                  in_flight: 1'b0,
-                  settled: 1'b1,
-                  used: 1'b1
-              };
-              now.kv.version = outcome_version3;
-            end
-          end else begin
-            // The write begins.
-            place_free = 1'b0;
-            lane_put = 1'b1;
-            lane = '{
-                request: kv3.request,
-                version: next_version,
-                status: StatusOk,
-                in_flight: 1'b1,
-                settled: 1'b0,
-                used: 1'b1
-            };
-            window_put = 1'b1;
-            window.to = request3_q.from;
-            window.reply = kv3;
-            window.reply.version = next_version;
-            window.way = way3;
-            window.version = next_version;
-            window.remove = removes3;
-            window.length = request3_q.length;
-            window.summed = request3_q.summed;
-            window.sum = request3_q.sum;
-            answered_put = 1'b1;
-            answered = '0;
-            commits_alone = others == '0;
-            if (!commits_alone) begin
-              window_in_use[request3_q.place] = 1'b1;
-              filter_put                      = 1'b1;
-              filter.leads                    = 1'b1;
-              now_d                           = 1'b1;
-              now.nodes                       = others;
-              now.kv.kind                     = removes3 ? KindReplicateRemove : KindReplicate;
-              now.kv.node                     = node_i;
-              now.kv.detail                   = {way3, request3_q.place};
-              now.kv.version                  = next_version;
-              now.source                      = ValuePool;
-              now.place                       = request3_q.place;
-              now.length                      = request3_q.length;
-              now.summed                      = request3_q.summed;
-              now.sum                         = request3_q.sum;
-            end
-          end
-        end
-
-        KindReplicate, KindReplicateRemove: begin
-          now.kv      = kv3;
-          now.kv.kind = kind3 | 5'd16;
-          now.kv.node = node_i;
-          if (!known3_q) dropped_epoch = 1'b1;
-          else if (!request3_q.has_place) dropped_duplicate = 1'b1;
-          else if (fresh3) begin
-            place_free = 1'b0;
-            new_header = '{
-                key: kv3.key,
-                version: kv3.version,
-                present: kind3 == KindReplicate,
-                reserved: {request3_q.summed, 3'b0},
-                length: request3_q.length,
-                sum: request3_q.sum
-            };
-            line_put = 1'b1;
-            job_d = 1'b1;
-            note_put = 1'b1;
-            note = '{
-                valid: 1'b1,
-                bucket: bucket3_q,
-                way: way3,
-                version: kv3.version,
-                lane: kv3.client,
-                request: kv3.request
-            };
-            lane_put = newer_lane3_q;
-            lane = '{
-                request: kv3.request,
-                version: kv3.version,
-                status: StatusOk,
-                in_flight: 1'b0,
-                settled: 1'b0,
-                used: 1'b1
-            };
-            filter_put = !note3_q.valid || leaves_note3;
-            filter.notes = filter3_q.notes + 8'(filter3_q.notes != '1);
-            filter_put_old = leaves_note3 && filter_old3_q.notes != '1;
-            filter_old.notes = filter_old3_q.notes - 1'b1;
-            now_d = accept_i;
-            defer = !accept_i;
-          end else begin
-            // It is here already. While memory is still at it, the first one's answer will come.
-            now_d = accept_i || !busy3_q;
-            dropped_duplicate = !now_d;
-          end
-        end
-
-        KindReplicated, KindReplicatedRemove: begin
-          window_place = place3_q;
-          if (!known3_q) dropped_epoch = 1'b1;
-          else if (!matches_window3_q) begin
-            // Committed before: tell this one again.
-            now_d       = 1'b1;
-            now.kv.kind = KindCommit;
-            now.kv.node = node_i;
-          end else begin
-            answered_put = 1'b1;
-            answered     = answered3_q | 8'b1 << kv3.node;
-            commits      = last_answer3_q;
-          end
-        end
-
-        KindCommit: begin
-          if (!known3_q) dropped_epoch = 1'b1;
-          else if (note3_q.valid && note3_q.version == kv3.version && note3_q.bucket == bucket3_q
-                   && note3_q.lane == kv3.client && note3_q.request == kv3.request) begin
-            note_put     = 1'b1;
-            note.valid   = 1'b0;
-            filter_put   = filter3_q.notes != '1;
-            filter.notes = filter3_q.notes - 1'b1;
-            lane_put     = same_lane3_q;
-            lane.settled = 1'b1;
-          end
-        end
-
-        KindFetch: begin
-          if (!known3_q || !leads3_q) dropped_epoch = 1'b1;
-          else begin
-            now.kv         = kv3;
-            now.kv.kind    = KindEntry;
-            now.kv.node    = node_i;
-            now.kv.key     = header3.key;
-            now.kv.version = header3.version;
-            now.kv.detail  = {way3, header3.present, 5'(StatusOk)};
-            later.kv       = now.kv;
-            later_d        = header3.present && header3.length != '0;
-            now_d          = !later_d;
-            job_d          = later_d;
-            job.length     = header3.length;
-          end
-        end
-
-        KindEntry, KindEntered, KindEnter: begin
-          slow_d        = known3_q;
-          dropped_epoch = !known3_q;
-          place_free    = request3_q.has_place && !known3_q;
-        end
-
-        KindLaneRecord: slow_d = 1'b1;
-
-        default: begin
-        end
-      endcase
-
-      if (commits || commits_alone) begin
-        // Every member has it: it takes effect.
-        new_header = '{
-            key: kv3.key,
-            version: window.version,
-            present: !window.remove,
-            reserved: {window.summed, 3'b0},
-            length: window.length,
-            sum: window.sum
-        };
-        line_put = 1'b1;
-        job_d = 1'b1;
-        job.place = window_place;
-        lane_put = commits_alone || same_lane3_q;
-        lane = '{
-            request: window.reply.request,
-            version: window.version,
-            status: StatusOk,
-            in_flight: 1'b0,
-            settled: 1'b1,
-            used: 1'b1
-        };
-        window_put = 1'b0;
-        window_in_use[window_place] = 1'b0;
-        filter_put = commits;
-        filter.leads = 1'b0;
-        now = frame(window.to, answer(window.reply, node_i, epoch_i, StatusOk, window.version));
-        now_d = accept_i;
-        defer = !accept_i;
-        replied = 1'b1;
-        second_d = commits;
-        second.nodes = others;
-        second.kv = kv3;
-        second.kv.kind = KindCommit;
-        second.kv.node = node_i;
-      end
-
-      job.write    = line_put;
-      job.has_line = line_put;
-      if (line_put) job.length = new_header.present ? new_header.length : '0;
-    end
-
-    job.line = line3_q;
-    job.line[128*way3+:128] = way_bytes(new_header);
-  end
+  kv_decide #(
+      .LaneBits(LaneBits)
+  ) i_decide (
+      .node_i,
+      .others_i  (others),
+      .serving_i,
+      .accept_i,
+      .epoch_i,
+      .window_i  (window_q),
+      .valid_i   (valid3_q),
+      .looked_i  (looked3_q),
+      .decision_o(decision3)
+  );
 
   // ---- what takes effect
 
@@ -853,55 +438,55 @@ module kv_engine
   send_t engine_send_q;
 
   always_ff @(posedge clk_i) begin
-    engine_now_q          <= now_d || second_q;
-    engine_send_q         <= second_q ? second_send_q : now;
-    second_q              <= second_d;
-    second_send_q         <= second;
-    later_valid_o         <= later_d;
-    later_o               <= later;
-    job_valid_o           <= job_d;
-    job_o                 <= job;
+    engine_now_q          <= decision3.now_valid || second_q;
+    engine_send_q         <= second_q ? second_send_q : decision3.now;
+    second_q              <= decision3.second_valid;
+    second_send_q         <= decision3.second;
+    later_valid_o         <= decision3.later_valid;
+    later_o               <= decision3.later;
+    job_valid_o           <= decision3.job_valid;
+    job_o                 <= decision3.job;
 
-    line_write_o          <= line_put;
-    line_write_bucket_o   <= bucket3_q;
-    line_write_line_o     <= job.line;
+    line_write_o          <= decision3.line_put;
+    line_write_bucket_o   <= looked3_q.bucket;
+    line_write_line_o     <= decision3.job.line;
 
-    lane_put_q            <= lane_put;
-    lane_write_q          <= lane;
-    lane_at_q             <= kv3.client[LaneBits-1:0];
-    note_put_q            <= note_put;
-    note_write_q          <= note;
-    note_at_q             <= {kv3.node, kv3.detail[5:0]};
-    window_put_q          <= window_put;
-    window_write_q        <= window;
-    window_at_q           <= window_place;
-    window_q              <= window_in_use;
-    answered_put_q        <= answered_put;
-    answered_write_q      <= answered;
+    lane_put_q            <= decision3.lane_put;
+    lane_write_q          <= decision3.lane;
+    lane_at_q             <= looked3_q.request.kv.client[LaneBits-1:0];
+    note_put_q            <= decision3.note_put;
+    note_write_q          <= decision3.note;
+    note_at_q             <= {looked3_q.request.kv.node, looked3_q.request.kv.detail[5:0]};
+    window_put_q          <= decision3.window_put;
+    window_write_q        <= decision3.window;
+    window_at_q           <= decision3.window_place;
+    window_q              <= decision3.window_in_use;
+    answered_put_q        <= decision3.answered_put;
+    answered_write_q      <= decision3.answered;
 
     // Two cells in two cycles: nobody else writes in the second.
-    filter_put_q          <= filter_put || filter_second_q;
-    filter_write_q        <= filter_second_q ? filter_second_write_q : filter;
-    filter_at_q           <= filter_second_q ? filter_second_at_q : bucket3_q[11:0];
-    filter_second_q       <= filter_put_old;
-    filter_second_write_q <= filter_old;
-    filter_second_at_q    <= note3_q.bucket[11:0];
+    filter_put_q          <= decision3.filter_put || filter_second_q;
+    filter_write_q        <= filter_second_q ? filter_second_write_q : decision3.filter;
+    filter_at_q           <= filter_second_q ? filter_second_at_q : looked3_q.bucket[11:0];
+    filter_second_q       <= decision3.filter_old_put;
+    filter_second_write_q <= decision3.filter_old;
+    filter_second_at_q    <= looked3_q.note.bucket[11:0];
 
-    defer_q               <= defer;
-    defer_send_q          <= now;
-    defer_place_q         <= job.place;
+    defer_q               <= decision3.defer;
+    defer_send_q          <= decision3.now;
+    defer_place_q         <= decision3.job.place;
 
-    place_free_o          <= place_free;
-    place_freed_o         <= request3_q.place;
-    slow_valid_o          <= slow_d;
-    slow_o                <= request3_q;
+    place_free_o          <= decision3.place_free;
+    place_freed_o         <= looked3_q.request.place;
+    slow_valid_o          <= decision3.slow;
+    slow_o                <= looked3_q.request;
 
-    received_o            <= valid3_q && !retry3_q;
-    received_kind_o       <= kind3;
-    replied_o             <= replied;
-    replied_status_o      <= commits ? 5'(StatusOk) : status3;
-    dropped_epoch_o       <= dropped_epoch;
-    dropped_duplicate_o   <= dropped_duplicate;
+    received_o            <= valid3_q && !looked3_q.retry;
+    received_kind_o       <= looked3_q.request.kv.kind;
+    replied_o             <= decision3.replied;
+    replied_status_o      <= decision3.status;
+    dropped_epoch_o       <= decision3.dropped_epoch;
+    dropped_duplicate_o   <= decision3.dropped_duplicate;
     if (rst_i) begin
       engine_now_q <= 1'b0;
       second_q <= 1'b0;
@@ -977,10 +562,11 @@ module kv_engine
 
   assign idle_o = queue_empty && !valid1_q && !valid2_q && !valid3_q && !second_q && hold_q == '0;
 
-  `ASSERT(sends_in_turn, !(second_q && now_d), "two frames for one cycle")
-  `ASSERT(place_used_once, !(place_free && (job_d && job.write || window_put)), "a place was freed and used")
+  `ASSERT(sends_in_turn, !(second_q && decision3.now_valid), "two frames for one cycle")
+  `ASSERT(place_used_once, !(decision3.place_free && (decision3.line_put || decision3.window_put)),
+          "a place was freed and used")
   `ASSERT(room_for_done, !done_valid_i || done_ready, "memory did more than there are places")
-  `ASSERT(line_was_there, !line_put || !valid3_q || $past(line_hit_i), "a line was changed that had not come")
+  `ASSERT(line_was_there, !decision3.line_put || $past(line_hit_i), "a line was changed that had not come")
 
 endmodule
 `default_nettype wire

@@ -1,342 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine, within one epoch, against docs/kv-protocol.md, sections 4 to 6, written down once more in Python."""
+"""kv_engine, within one epoch, against docs/kv-protocol.md, sections 4 to 6, as kv_model.py has them."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_frames as frames
 from bench import Bench
+from kv_model import (
+    BUCKET_BITS,
+    COMMIT,
+    ENTRY,
+    EPOCH,
+    FETCH,
+    JOB,
+    KV_FIELDS,
+    LANE,
+    PEERS,
+    PING,
+    POOL,
+    READ,
+    REMOVE,
+    REMOVE_IF,
+    REPLICATE,
+    REPLICATE_REMOVE,
+    REPLICATED,
+    REQUEST,
+    SELF,
+    SEND,
+    WRITE,
+    WRITE_IF,
+    Node,
+    pack,
+    unpack,
+)
 from simulate import COMMON, simulate
 
 KV = Path(__file__).resolve().parent.parent
-SELF, EPOCH, LANES, BUCKET_BITS = 2, 0xA1B2, 4096, 12
-PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 19286) for i in range(8)]
-READ, WRITE, WRITE_IF, REMOVE, REMOVE_IF, LANE, PING, REPLICATE, REPLICATE_REMOVE, COMMIT, FETCH, ENTER = range(1, 13)
-LANE_RECORD, REPLICATED, REPLICATED_REMOVE, ENTRY, ENTERED = 22, 24, 25, 27, 28
-OK, NO_SUCH_KEY, MISMATCH, FULL, TOO_LONG, BAD_FRAME, BAD_LANE = range(7)
-NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
-
-KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "request": 32, "version": 32, "key": 64}
-REQUEST = {
-    "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
-}  # fmt: skip
-SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
-JOB = {"write": 1, "bucket": 32, "way": 2, "length": 11, "has_line": 1, "line": 512, "place": 6}
-NONE, POOL, MEMORY = range(3)
-
-
-def pack(layout: dict[str, int], values: dict[str, int]) -> int:
-    word = 0
-    for name, width in layout.items():
-        word = word << width | (values[name] & ((1 << width) - 1))
-    return word
-
-
-def unpack(layout: dict[str, int], word: int) -> dict[str, int]:
-    found = {}
-    for name, width in reversed(layout.items()):
-        found[name] = word & ((1 << width) - 1)
-        word >>= width
-    return found
-
-
-def newer(a: int, b: int) -> bool:
-    """Serial numbers; 0 is older than all."""
-    return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
-
-
-@dataclass(frozen=True)
-class Way:
-    key: int = 0
-    version: int = 0
-    present: bool = False
-    length: int = 0
-    sum: int = 0
-    summed: bool = False
-
-    def bytes(self) -> bytes:
-        flags = self.present << 15 | self.summed << 14 | self.length
-        return b"".join(value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2)))
-
-
-@dataclass
-class Write:
-    """In flight at its leader."""
-
-    request: dict[str, int]
-    kv: dict[str, int]
-    way: int
-    version: int
-    remove: bool
-    answered: set[int] = field(default_factory=set)
-
-
-@dataclass
-class Lane:
-    request: int = 0
-    version: int = 0
-    status: int = OK
-    in_flight: bool = False
-    settled: bool = False
-    used: bool = False
-
-
-def line_number(ways: list[Way]) -> int:
-    return int.from_bytes(b"".join(way.bytes() for way in ways), "little")
-
-
-class Node:
-    """What the protocol says, for a node whose members all are in one epoch and that has nothing left over."""
-
-    def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
-        self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
-        self.others = members - {SELF}
-        self.lines: dict[int, list[Way]] = {}
-        self.lanes: dict[int, Lane] = {}
-        self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
-        self.window: dict[int, Write] = {}
-        self.leads: set[int] = set()  # buckets, modulo 4096
-        self.sends: list[dict[str, int]] = []
-        self.later: list[dict[str, int]] = []
-        self.jobs: list[dict[str, int]] = []
-        self.freed: list[int] = []
-        self.slow: list[dict[str, int]] = []
-        self.deferred: list[dict[str, int]] = []
-
-    def leader(self, bucket: int) -> int:
-        return sorted(self.members)[bucket % 256 % len(self.members)]
-
-    def line(self, bucket: int) -> list[Way]:
-        return self.lines.setdefault(bucket, [Way() for _ in range(4)])
-
-    def pending(self, bucket: int) -> bool:
-        return any(note[0] % 4096 == bucket % 4096 for note in self.notes.values())
-
-    def send(self, to: int, kv: dict[str, int], *, nodes: set[int] | None = None, value: dict[str, int] | None = None) -> dict[str, int]:
-        send = {"nodes": sum(1 << n for n in nodes or ()), "to": to, "source": NONE, "place": 0, "length": 0, "summed": 1, "sum": 0}
-        send["kv"] = pack(KV_FIELDS, kv)
-        if value:
-            send |= {"source": POOL, "place": value["place"], "length": value["length"], "summed": value["summed"], "sum": value["sum"]}
-        return send
-
-    def reply(self, request: dict[str, int], kv: dict[str, int], status: int, version: int = 0, **also: int) -> dict[str, int]:
-        leader = SELF if kv["kind"] in (LANE, PING) else self.leader(request["hash"] % 2**BUCKET_BITS)
-        done = kv | {"kind": kv["kind"] | 16, "node": leader, "detail": status, "epoch": EPOCH, "version": version} | also
-        return self.send(request["from"], done)
-
-    def take(self, request: dict[str, int]) -> None:
-        kv = unpack(KV_FIELDS, request["kv"])
-        bucket = (kv["key"] >> 2 if kv["kind"] == FETCH else request["hash"]) % 2**BUCKET_BITS
-        kept = False
-        kind = kv["kind"]
-        if kind in (PING, LANE):
-            self.on_question(request, kv)
-        elif kind == READ:
-            self.on_read(request, kv, bucket)
-        elif kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
-            kept = self.on_write(request, kv, bucket)
-        elif kind == LANE_RECORD:
-            self.slow.append(request)
-            kept = True
-        elif kind in (REPLICATE, REPLICATE_REMOVE, REPLICATED, REPLICATED_REMOVE, COMMIT, FETCH, ENTRY, ENTER, ENTERED):
-            kept = self.known(request, kv, bucket) and self.between(request, kv, bucket)
-        if request["has_place"] and not kept:
-            self.freed.append(request["place"])
-
-    def refusal(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> int:
-        if request["too_long"]:
-            return TOO_LONG
-        if (request["length"] and kv["kind"] not in (WRITE, WRITE_IF)) or kv["detail"] or kv["node"]:
-            return BAD_FRAME
-        if kv["client"] >= LANES:
-            return BAD_LANE
-        if not self.serving:
-            return NOT_SERVING
-        if kv["kind"] != READ:
-            if kv["epoch"] != EPOCH:
-                return STALE
-            if self.leader(bucket) != SELF:
-                return NOT_LEADER
-            if not self.opened:
-                return BUSY
-        return OK
-
-    def on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
-        status = BAD_LANE if kv["kind"] == LANE and kv["client"] >= LANES else OK if self.serving else NOT_SERVING
-        if kv["kind"] == PING or status:
-            self.sends.append(self.reply(request, kv, status))
-            return
-        lane = self.lanes.get(kv["client"], Lane())
-        if lane.used and not lane.settled:
-            self.sends.append(self.reply(request, kv, OK, 0, key=(lane.request - 1) % 2**32))
-        else:
-            self.sends.append(self.reply(request, kv, lane.status, lane.version, key=lane.request))
-
-    def on_read(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> None:
-        status = self.refusal(request, kv, bucket)
-        if status == OK and self.pending(bucket):
-            status = BUSY if self.leader(bucket) == SELF else PENDING
-        if status:
-            self.sends.append(self.reply(request, kv, status))
-            return
-        for number, way in enumerate(self.line(bucket)):
-            if way.present and way.key == kv["key"]:
-                self.give(self.reply(request, kv, OK, way.version), bucket, number, way)
-                return
-        self.sends.append(self.reply(request, kv, NO_SUCH_KEY))
-
-    def give(self, send: dict[str, int], bucket: int, number: int, way: Way) -> None:
-        if not way.length:
-            self.sends.append(send)
-            return
-        self.later.append(send | {"source": MEMORY, "length": way.length, "summed": way.summed, "sum": way.sum})
-        self.jobs.append({"write": 0, "bucket": bucket, "way": number, "length": way.length})
-
-    def on_write(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
-        status = self.refusal(request, kv, bucket)
-        lane = self.lanes.setdefault(kv["client"], Lane()) if status == OK else Lane()
-        if status == OK and lane.used and not newer((kv["request"] - lane.request) % 2**32, 0):
-            status = OK
-        if status == OK and lane.used and not newer(kv["request"], lane.request):
-            if kv["request"] == lane.request and not lane.in_flight and lane.settled:
-                self.sends.append(self.reply(request, kv, lane.status, lane.version))
-            return False
-        if status == OK and (self.pending(bucket) or bucket % 4096 in self.leads or not request["has_place"]):
-            status = BUSY
-        if status:
-            self.sends.append(self.reply(request, kv, status))
-            return False
-        line = self.line(bucket)
-        found = next((i for i, way in enumerate(line) if way.present and way.key == kv["key"]), None)
-        version, outcome, told = (line[found].version if found is not None else 0), OK, 0
-        remove = kv["kind"] in (REMOVE, REMOVE_IF)
-        if remove and found is None:
-            outcome = NO_SUCH_KEY
-        elif kv["kind"] in (WRITE_IF, REMOVE_IF) and kv["version"] != version:
-            outcome, told = MISMATCH, version
-        elif found is None and all(way.present for way in line):
-            outcome = FULL
-        if outcome:
-            self.lanes[kv["client"]] = Lane(kv["request"], told, outcome, False, True, True)
-            self.sends.append(self.reply(request, kv, outcome, told))
-            return False
-        if found is None:
-            first = request["hash"] >> 30
-            found = first if not line[first].present else next(i for i in range(4) if not line[i].present)
-        newest = 0
-        for way in line:
-            newest = way.version if newer(way.version, newest) else newest
-        version = newest % (2**32 - 1) + 1
-        self.lanes[kv["client"]] = Lane(kv["request"], version, OK, True, False, True)
-        write = Write(request, kv, found, version, remove)
-        if not self.others:
-            self.commit(write, bucket)
-            return True
-        self.window[request["place"]] = write
-        self.leads.add(bucket % 4096)
-        self.replicate(write, self.others)
-        return True
-
-    def replicate(self, write: Write, nodes: set[int]) -> None:
-        kind = REPLICATE_REMOVE if write.remove else REPLICATE
-        kv = write.kv | {
-            "kind": kind, "node": SELF, "detail": write.way << 6 | write.request["place"], "epoch": EPOCH, "version": write.version,
-        }  # fmt: skip
-        self.sends.append(self.send(write.request["from"], kv, nodes=nodes, value=write.request))
-
-    def store(self, bucket: int, number: int, way: Way, place: int, answer: dict[str, int]) -> None:
-        line = self.line(bucket)
-        line[number] = way
-        self.jobs.append({
-            "write": 1, "bucket": bucket, "way": number, "length": way.length if way.present else 0, "has_line": 1,
-            "line": line_number(line), "place": place,
-        })  # fmt: skip
-        if self.accept:
-            self.sends.append(answer)
-        else:
-            self.deferred.append(answer)
-
-    def commit(self, write: Write, bucket: int) -> None:
-        request, kv = write.request, write.kv
-        way = Way(kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"]))
-        self.store(bucket, write.way, way, request["place"], self.reply(request, kv, OK, write.version))
-        lane = self.lanes[kv["client"]]
-        if lane.request == kv["request"]:
-            self.lanes[kv["client"]] = Lane(kv["request"], write.version, OK, False, True, True)
-
-    def known(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
-        sender = kv["node"]
-        right = kv["epoch"] == EPOCH and sender in self.others and request["from"] % 2**48 == PEERS[sender] % 2**48
-        right &= not request["too_long"] and (not request["length"] or kv["kind"] in (REPLICATE, ENTRY))
-        right &= kv["client"] < LANES or kv["kind"] == FETCH
-        if kv["kind"] in (REPLICATE, REPLICATE_REMOVE, COMMIT):
-            right &= self.leader(bucket) == sender
-        elif kv["kind"] in (REPLICATED, REPLICATED_REMOVE, FETCH):
-            right &= self.leader(bucket) == SELF
-        return right
-
-    def between(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
-        kind, sender = kv["kind"], kv["node"]
-        way, place = kv["detail"] >> 6, kv["detail"] & 63
-        echo = kv | {"node": SELF}
-        if kind in (REPLICATE, REPLICATE_REMOVE):
-            answer = self.send(request["from"], echo | {"kind": kind | 16})
-            if not newer(kv["version"], self.line(bucket)[way].version):
-                self.sends.append(answer)
-                return False
-            new = Way(kv["key"], kv["version"], kind == REPLICATE, request["length"], request["sum"], bool(request["summed"]))
-            self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
-            lane = self.lanes.setdefault(kv["client"], Lane())
-            if not lane.used or newer(kv["request"], lane.request):
-                self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
-            self.store(bucket, way, new, request["place"], answer)
-            return True
-        if kind in (REPLICATED, REPLICATED_REMOVE):
-            write = self.window.get(place)
-            same = write and (write.version, write.kv["client"], write.kv["request"]) == (kv["version"], kv["client"], kv["request"])
-            if not write or not same:
-                self.sends.append(self.send(request["from"], echo | {"kind": COMMIT}))
-                return False
-            write.answered.add(sender)
-            if write.answered >= self.others:
-                del self.window[place]
-                self.leads.discard(bucket % 4096)
-                self.commit(write, bucket)
-                self.sends.append(self.send(request["from"], echo | {"kind": COMMIT}, nodes=self.others))
-            return False
-        if kind == COMMIT:
-            note = self.notes.get((sender, place))
-            if note and note[0] == bucket and note[2:] == (kv["version"], kv["client"], kv["request"]):
-                del self.notes[sender, place]
-                lane = self.lanes[kv["client"]]
-                if lane.request == kv["request"]:
-                    lane.settled = True
-            return False
-        if kind == FETCH:
-            number = kv["key"] % 4
-            way_now = self.line(bucket)[number]
-            detail = number << 6 | way_now.present << 5
-            entry = self.send(request["from"], echo | {"kind": ENTRY, "detail": detail, "key": way_now.key, "version": way_now.version})
-            self.give(entry, bucket, number, way_now if way_now.present else replace(way_now, length=0))
-            return False
-        self.slow.append(request)
-        return True
-
-
 PINS = (
-    "node_i", "members_i", "serving_i", "opened_i", "accept_i", "epoch_i", "bucket_bits_i", "request_valid_i", "request_i",
-    "room_o", "retry_valid_i", "retry_place_i", "retry_taken_o", "slow_valid_o", "slow_o", "stop_i", "idle_o", "line_read_o",
-    "line_bucket_o", "line_hit_i", "line_i", "want_o", "want_bucket_o", "line_write_o", "line_write_bucket_o",
-    "line_write_line_o", "group_busy_i", "job_room_i", "job_valid_o", "job_o", "done_valid_i", "done_place_i", "place_free_o",
-    "place_freed_o", "done_free_o", "done_freed_o", "now_almost_full_i", "now_valid_o", "now_o", "later_room_i",
-    "later_valid_o", "later_o", "window_o", "received_o", "replied_o", "replied_status_o", "dropped_epoch_o",
+    "node_i",
+    "members_i",
+    "serving_i",
+    "opened_i",
+    "accept_i",
+    "epoch_i",
+    "bucket_bits_i",
+    "request_valid_i",
+    "request_i",
+    "room_o",
+    "retry_valid_i",
+    "retry_place_i",
+    "retry_taken_o",
+    "slow_valid_o",
+    "slow_o",
+    "stop_i",
+    "idle_o",
+    "line_read_o",
+    "line_bucket_o",
+    "line_hit_i",
+    "line_i",
+    "want_o",
+    "want_bucket_o",
+    "line_write_o",
+    "line_write_bucket_o",
+    "line_write_line_o",
+    "group_busy_i",
+    "job_room_i",
+    "job_valid_o",
+    "job_o",
+    "done_valid_i",
+    "done_place_i",
+    "place_free_o",
+    "place_freed_o",
+    "done_free_o",
+    "done_freed_o",
+    "now_almost_full_i",
+    "now_valid_o",
+    "now_o",
+    "later_room_i",
+    "later_valid_o",
+    "later_o",
+    "window_o",
+    "received_o",
+    "replied_o",
+    "replied_status_o",
+    "dropped_epoch_o",
     "dropped_duplicate_o",
-)  # fmt: skip
+)
 
 
 class Rig:
@@ -418,7 +171,12 @@ class Rig:
                 del self.coming[wanted]
         if pins["line_write_o"].get():
             self.lines[pins["line_write_bucket_o"].get()] = pins["line_write_line_o"].get()
-        for name, layout, kind in (("now", SEND, "sends"), ("later", SEND, "later"), ("job", JOB, "jobs"), ("slow", REQUEST, "slow")):
+        for name, layout, kind in (
+            ("now", SEND, "sends"),
+            ("later", SEND, "later"),
+            ("job", JOB, "jobs"),
+            ("slow", REQUEST, "slow"),
+        ):
             if pins[f"{name}_valid_o"].get():
                 self.seen[kind].append(unpack(layout, pins[f"{name}_o"].get()))
                 if name == "now":
@@ -468,7 +226,7 @@ class Rig:
             if a != b:
                 said = [f"frame {number}"]
                 for entry in (a, b):
-                    said.append(f"{({k: v for k, v in entry.items() if k != 'kv'} | unpack(KV_FIELDS, entry['kv']))}")
+                    said.append(f"{ ({k: v for k, v in entry.items() if k != 'kv'} | unpack(KV_FIELDS, entry['kv'])) }")
                 raise AssertionError("\n".join(said))
         assert len(found) == len(wanted), (len(found), len(wanted))
         assert plain(self.seen["later"], of="sends") == plain(model.later, of="sends")
@@ -488,7 +246,7 @@ class Traffic:
         self.lanes = [0, 1, 4095, *range(100, 100 + lanes - 3)]
         self.next_request = dict.fromkeys(self.lanes, 2**32 - 5)
         self.past: list[dict[str, int]] = []
-        # Several keys in a bucket, several buckets for each leader, and cells of the filter that two buckets would share.
+        # Several keys in a bucket, several buckets for each leader.
         buckets: dict[int, list[int]] = {}
         key = 0
         while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
@@ -507,7 +265,16 @@ class Traffic:
             [8, 8, 3, 3, 2, 1, 1, 8, 12, 5, 2, 1],
         )[0]
         key = draw.choice(self.keys)
-        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": EPOCH, "client": draw.choice(self.lanes), "request": 0, "version": 0, "key": key}
+        kv = {
+            "kind": kind,
+            "node": 0,
+            "detail": 0,
+            "epoch": EPOCH,
+            "client": draw.choice(self.lanes),
+            "request": 0,
+            "version": 0,
+            "key": key,
+        }
         source, length = draw.getrandbits(96), draw.choice([0, 1, 64, 1024])
         bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
         if kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
@@ -524,15 +291,28 @@ class Traffic:
                 return None
             way = draw.choice(ways)
             stored = model.line(bucket)[way].version
-            kv |= {"kind": draw.choice([REPLICATE, REPLICATE, REPLICATE_REMOVE]), "node": leader, "detail": way << 6 | draw.randrange(64)}
-            kv |= {"version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1, "request": draw.getrandbits(4) + 2**31}
+            kv |= {
+                "kind": draw.choice([REPLICATE, REPLICATE, REPLICATE_REMOVE]),
+                "node": leader,
+                "detail": way << 6 | draw.randrange(64),
+            }
+            kv |= {
+                "version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1,
+                "request": draw.getrandbits(4) + 2**31,
+            }
             source = PEERS[leader]
         elif kind == REPLICATED:
             if not model.window:
                 return None
             place, write = draw.choice(list(model.window.items()))
             sender = draw.choice(sorted(model.others))
-            kv = write.kv | {"kind": REPLICATED, "node": sender, "detail": write.way << 6 | place, "version": write.version, "epoch": EPOCH}
+            kv = write.kv | {
+                "kind": REPLICATED,
+                "node": sender,
+                "detail": write.way << 6 | place,
+                "version": write.version,
+                "epoch": EPOCH,
+            }
             if draw.random() < 0.1:
                 kv["version"] = write.version - 1
             source, length = PEERS[sender], 0
@@ -541,7 +321,14 @@ class Traffic:
                 return None
             (leader, place), note = draw.choice(list(model.notes.items()))
             key = next(k for k in self.keys if frames.crc32c(k.to_bytes(8, "big")) % 2**BUCKET_BITS == note[0])
-            kv |= {"node": leader, "detail": note[1] << 6 | place, "client": note[3], "request": note[4], "version": note[2], "key": key}
+            kv |= {
+                "node": leader,
+                "detail": note[1] << 6 | place,
+                "client": note[3],
+                "request": note[4],
+                "version": note[2],
+                "key": key,
+            }
             if draw.random() < 0.1:
                 kv["version"] ^= 1
             source, length = PEERS[leader], 0
@@ -567,10 +354,16 @@ class Traffic:
             return None
         place = free.pop() if has_place else 0
         request = {
-            "from": source, "kv": pack(KV_FIELDS, kv), "hash": frames.crc32c(kv["key"].to_bytes(8, "big")), "length": length,
-            "too_long": length == 1024 and draw.random() < 0.05, "summed": draw.getrandbits(1), "sum": draw.getrandbits(16),
-            "has_place": has_place, "place": place,
-        }  # fmt: skip
+            "from": source,
+            "kv": pack(KV_FIELDS, kv),
+            "hash": frames.crc32c(kv["key"].to_bytes(8, "big")),
+            "length": length,
+            "too_long": length == 1024 and draw.random() < 0.05,
+            "summed": draw.getrandbits(1),
+            "sum": draw.getrandbits(16),
+            "has_place": has_place,
+            "place": place,
+        }
         self.past.append(request)
         return request
 
@@ -646,4 +439,4 @@ def test_kv_engine() -> None:
     top.parent.mkdir(parents=True, exist_ok=True)
     top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_queue.sv", KV / "kv_engine.sv", top))
+    simulate(__file__, sources=(*packages, KV / "kv_queue.sv", KV / "kv_decide.sv", KV / "kv_engine.sv", top))

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kv node within one epoch: docs/kv-protocol.md, sections 3 to 6, written down in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import kv_frames as frames
+
+SELF, EPOCH, LANES, BUCKET_BITS = 2, 0xA1B2, 4096, 12
+PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 19286) for i in range(8)]
+READ, WRITE, WRITE_IF, REMOVE, REMOVE_IF, LANE, PING, REPLICATE, REPLICATE_REMOVE, COMMIT, FETCH, ENTER = range(1, 13)
+LANE_RECORD, REPLICATED, REPLICATED_REMOVE, ENTRY, ENTERED = 22, 24, 25, 27, 28
+OK, NO_SUCH_KEY, MISMATCH, FULL, TOO_LONG, BAD_FRAME, BAD_LANE = range(7)
+NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
+
+KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "request": 32, "version": 32, "key": 64}
+REQUEST = {
+    "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
+}  # fmt: skip
+SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
+JOB = {"write": 1, "bucket": 32, "way": 2, "length": 11, "has_line": 1, "line": 512, "place": 6}
+NONE, POOL, MEMORY = range(3)
+
+
+def pack(layout: dict[str, int], values: dict[str, int]) -> int:
+    """A packed struct as a number."""
+    word = 0
+    for name, width in layout.items():
+        word = word << width | (values[name] & ((1 << width) - 1))
+    return word
+
+
+def unpack(layout: dict[str, int], word: int) -> dict[str, int]:
+    """And back."""
+    found = {}
+    for name, width in reversed(layout.items()):
+        found[name] = word & ((1 << width) - 1)
+        word >>= width
+    return found
+
+
+def newer(a: int, b: int) -> bool:
+    """Serial numbers; 0 is older than all."""
+    return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A location."""
+
+    key: int = 0
+    version: int = 0
+    present: bool = False
+    length: int = 0
+    sum: int = 0
+    summed: bool = False
+
+    def bytes(self) -> bytes:
+        """As memory has it."""
+        flags = self.present << 15 | self.summed << 14 | self.length
+        return b"".join(
+            value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2))
+        )
+
+
+@dataclass
+class Write:
+    """In flight at its leader."""
+
+    request: dict[str, int]
+    kv: dict[str, int]
+    way: int
+    version: int
+    remove: bool
+    answered: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Lane:
+    """A lane's record."""
+
+    request: int = 0
+    version: int = 0
+    status: int = OK
+    in_flight: bool = False
+    settled: bool = False
+    used: bool = False
+
+
+def line_number(ways: list[Way]) -> int:
+    """A line as the RTL has it."""
+    return int.from_bytes(b"".join(way.bytes() for way in ways), "little")
+
+
+class Node:
+    """What the protocol says, for a node whose members all are in one epoch and that has nothing left over."""
+
+    def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
+        self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
+        self.others = members - {SELF}
+        self.lines: dict[int, list[Way]] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
+        self.window: dict[int, Write] = {}
+        self.leads: set[int] = set()  # buckets, modulo 4096
+        self.sends: list[dict[str, int]] = []
+        self.later: list[dict[str, int]] = []
+        self.jobs: list[dict[str, int]] = []
+        self.freed: list[int] = []
+        self.slow: list[dict[str, int]] = []
+        self.deferred: list[dict[str, int]] = []
+
+    def leader(self, bucket: int) -> int:
+        """Of the bucket's slot."""
+        return sorted(self.members)[bucket % 256 % len(self.members)]
+
+    def line(self, bucket: int) -> list[Way]:
+        """The bucket's four ways."""
+        return self.lines.setdefault(bucket, [Way() for _ in range(4)])
+
+    def _pending(self, bucket: int) -> bool:
+        return any(note[0] % 4096 == bucket % 4096 for note in self.notes.values())
+
+    def _send(
+        self, to: int, kv: dict[str, int], *, nodes: set[int] | None = None, value: dict[str, int] | None = None
+    ) -> dict[str, int]:
+        send = {
+            "nodes": sum(1 << n for n in nodes or ()),
+            "to": to,
+            "source": NONE,
+            "place": 0,
+            "length": 0,
+            "summed": 1,
+            "sum": 0,
+        }
+        send["kv"] = pack(KV_FIELDS, kv)
+        if value:
+            send |= {
+                "source": POOL,
+                "place": value["place"],
+                "length": value["length"],
+                "summed": value["summed"],
+                "sum": value["sum"],
+            }
+        return send
+
+    def _reply(
+        self, request: dict[str, int], kv: dict[str, int], status: int, version: int = 0, **also: int
+    ) -> dict[str, int]:
+        leader = SELF if kv["kind"] in (LANE, PING) else self.leader(request["hash"] % 2**BUCKET_BITS)
+        done = (
+            kv | {"kind": kv["kind"] | 16, "node": leader, "detail": status, "epoch": EPOCH, "version": version} | also
+        )
+        return self._send(request["from"], done)
+
+    def take(self, request: dict[str, int]) -> None:
+        """Does what the request asks for, and notes what must come out."""
+        kv = unpack(KV_FIELDS, request["kv"])
+        bucket = (kv["key"] >> 2 if kv["kind"] == FETCH else request["hash"]) % 2**BUCKET_BITS
+        kept = False
+        kind = kv["kind"]
+        if kind in (PING, LANE):
+            self._on_question(request, kv)
+        elif kind == READ:
+            self._on_read(request, kv, bucket)
+        elif kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
+            kept = self._on_write(request, kv, bucket)
+        elif kind == LANE_RECORD:
+            self.slow.append(request)
+            kept = True
+        elif kind in (REPLICATE, REPLICATE_REMOVE, REPLICATED, REPLICATED_REMOVE, COMMIT, FETCH, ENTRY, ENTER, ENTERED):
+            kept = self._known(request, kv, bucket) and self._between(request, kv, bucket)
+        if request["has_place"] and not kept:
+            self.freed.append(request["place"])
+
+    def _refusal(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> int:
+        if request["too_long"]:
+            return TOO_LONG
+        if (request["length"] and kv["kind"] not in (WRITE, WRITE_IF)) or kv["detail"] or kv["node"]:
+            return BAD_FRAME
+        if kv["client"] >= LANES:
+            return BAD_LANE
+        if not self.serving:
+            return NOT_SERVING
+        if kv["kind"] != READ:
+            if kv["epoch"] != EPOCH:
+                return STALE
+            if self.leader(bucket) != SELF:
+                return NOT_LEADER
+            if not self.opened:
+                return BUSY
+        return OK
+
+    def _on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
+        status = BAD_LANE if kv["kind"] == LANE and kv["client"] >= LANES else OK if self.serving else NOT_SERVING
+        if kv["kind"] == PING or status:
+            self.sends.append(self._reply(request, kv, status))
+            return
+        lane = self.lanes.get(kv["client"], Lane())
+        if lane.used and not lane.settled:
+            self.sends.append(self._reply(request, kv, OK, 0, key=(lane.request - 1) % 2**32))
+        else:
+            self.sends.append(self._reply(request, kv, lane.status, lane.version, key=lane.request))
+
+    def _on_read(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> None:
+        status = self._refusal(request, kv, bucket)
+        if status == OK and self._pending(bucket):
+            status = BUSY if self.leader(bucket) == SELF else PENDING
+        if status:
+            self.sends.append(self._reply(request, kv, status))
+            return
+        for number, way in enumerate(self.line(bucket)):
+            if way.present and way.key == kv["key"]:
+                self._give(self._reply(request, kv, OK, way.version), bucket, number, way)
+                return
+        self.sends.append(self._reply(request, kv, NO_SUCH_KEY))
+
+    def _give(self, send: dict[str, int], bucket: int, number: int, way: Way) -> None:
+        if not way.length:
+            self.sends.append(send)
+            return
+        self.later.append(send | {"source": MEMORY, "length": way.length, "summed": way.summed, "sum": way.sum})
+        self.jobs.append({"write": 0, "bucket": bucket, "way": number, "length": way.length})
+
+    def _on_write(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        status = self._refusal(request, kv, bucket)
+        lane = self.lanes.setdefault(kv["client"], Lane()) if status == OK else Lane()
+        if status == OK and lane.used and not newer((kv["request"] - lane.request) % 2**32, 0):
+            status = OK
+        if status == OK and lane.used and not newer(kv["request"], lane.request):
+            if kv["request"] == lane.request and not lane.in_flight and lane.settled:
+                self.sends.append(self._reply(request, kv, lane.status, lane.version))
+            return False
+        if status == OK and (self._pending(bucket) or bucket % 4096 in self.leads or not request["has_place"]):
+            status = BUSY
+        if status:
+            self.sends.append(self._reply(request, kv, status))
+            return False
+        line = self.line(bucket)
+        found = next((i for i, way in enumerate(line) if way.present and way.key == kv["key"]), None)
+        version, outcome, told = (line[found].version if found is not None else 0), OK, 0
+        remove = kv["kind"] in (REMOVE, REMOVE_IF)
+        if remove and found is None:
+            outcome = NO_SUCH_KEY
+        elif kv["kind"] in (WRITE_IF, REMOVE_IF) and kv["version"] != version:
+            outcome, told = MISMATCH, version
+        elif found is None and all(way.present for way in line):
+            outcome = FULL
+        if outcome:
+            self.lanes[kv["client"]] = Lane(kv["request"], told, outcome, False, True, True)
+            self.sends.append(self._reply(request, kv, outcome, told))
+            return False
+        if found is None:
+            first = request["hash"] >> 30
+            found = first if not line[first].present else next(i for i in range(4) if not line[i].present)
+        newest = 0
+        for way in line:
+            newest = way.version if newer(way.version, newest) else newest
+        version = newest % (2**32 - 1) + 1
+        self.lanes[kv["client"]] = Lane(kv["request"], version, OK, True, False, True)
+        write = Write(request, kv, found, version, remove)
+        if not self.others:
+            self._commit(write, bucket)
+            return True
+        self.window[request["place"]] = write
+        self.leads.add(bucket % 4096)
+        self._replicate(write, self.others)
+        return True
+
+    def _replicate(self, write: Write, nodes: set[int]) -> None:
+        kind = REPLICATE_REMOVE if write.remove else REPLICATE
+        kv = write.kv | {
+            "kind": kind,
+            "node": SELF,
+            "detail": write.way << 6 | write.request["place"],
+            "epoch": EPOCH,
+            "version": write.version,
+        }
+        self.sends.append(self._send(write.request["from"], kv, nodes=nodes, value=write.request))
+
+    def _store(self, bucket: int, number: int, way: Way, place: int, answer: dict[str, int]) -> None:
+        line = self.line(bucket)
+        line[number] = way
+        self.jobs.append({
+            "write": 1, "bucket": bucket, "way": number, "length": way.length if way.present else 0, "has_line": 1,
+            "line": line_number(line), "place": place,
+        })  # fmt: skip
+        if self.accept:
+            self.sends.append(answer)
+        else:
+            self.deferred.append(answer)
+
+    def _commit(self, write: Write, bucket: int) -> None:
+        request, kv = write.request, write.kv
+        way = Way(
+            kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"])
+        )
+        self._store(bucket, write.way, way, request["place"], self._reply(request, kv, OK, write.version))
+        lane = self.lanes[kv["client"]]
+        if lane.request == kv["request"]:
+            self.lanes[kv["client"]] = Lane(kv["request"], write.version, OK, False, True, True)
+
+    def _known(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        sender = kv["node"]
+        right = kv["epoch"] == EPOCH and sender in self.others and request["from"] % 2**48 == PEERS[sender] % 2**48
+        right &= not request["too_long"] and (not request["length"] or kv["kind"] in (REPLICATE, ENTRY))
+        right &= kv["client"] < LANES or kv["kind"] == FETCH
+        if kv["kind"] in (REPLICATE, REPLICATE_REMOVE, COMMIT):
+            right &= self.leader(bucket) == sender
+        elif kv["kind"] in (REPLICATED, REPLICATED_REMOVE, FETCH):
+            right &= self.leader(bucket) == SELF
+        return right
+
+    def _between(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
+        kind, sender = kv["kind"], kv["node"]
+        way, place = kv["detail"] >> 6, kv["detail"] & 63
+        echo = kv | {"node": SELF}
+        if kind in (REPLICATE, REPLICATE_REMOVE):
+            answer = self._send(request["from"], echo | {"kind": kind | 16})
+            if not newer(kv["version"], self.line(bucket)[way].version):
+                self.sends.append(answer)
+                return False
+            new = Way(
+                kv["key"], kv["version"], kind == REPLICATE, request["length"], request["sum"], bool(request["summed"])
+            )
+            self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
+            lane = self.lanes.setdefault(kv["client"], Lane())
+            if not lane.used or newer(kv["request"], lane.request):
+                self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
+            self._store(bucket, way, new, request["place"], answer)
+            return True
+        if kind in (REPLICATED, REPLICATED_REMOVE):
+            write = self.window.get(place)
+            same = write and (write.version, write.kv["client"], write.kv["request"]) == (
+                kv["version"],
+                kv["client"],
+                kv["request"],
+            )
+            if not write or not same:
+                self.sends.append(self._send(request["from"], echo | {"kind": COMMIT}))
+                return False
+            write.answered.add(sender)
+            if write.answered >= self.others:
+                del self.window[place]
+                self.leads.discard(bucket % 4096)
+                self._commit(write, bucket)
+                self.sends.append(self._send(request["from"], echo | {"kind": COMMIT}, nodes=self.others))
+            return False
+        if kind == COMMIT:
+            note = self.notes.get((sender, place))
+            if note and note[0] == bucket and note[2:] == (kv["version"], kv["client"], kv["request"]):
+                del self.notes[sender, place]
+                lane = self.lanes[kv["client"]]
+                if lane.request == kv["request"]:
+                    lane.settled = True
+            return False
+        if kind == FETCH:
+            number = kv["key"] % 4
+            way_now = self.line(bucket)[number]
+            detail = number << 6 | way_now.present << 5
+            entry = self._send(
+                request["from"],
+                echo | {"kind": ENTRY, "detail": detail, "key": way_now.key, "version": way_now.version},
+            )
+            self._give(entry, bucket, number, way_now if way_now.present else replace(way_now, length=0))
+            return False
+        self.slow.append(request)
+        return True
