@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The registers of the kv core, docs/kv-registers.md, behind AXI4-Lite, and what they say to the
+/// other blocks.
+///
+/// Behaviour: all that can be written is kept in a file in LUT RAM, from which it is read back;
+/// what other blocks need is in flip-flops besides. A write merges its bytes with the word that is
+/// there; one without bytes does nothing. Bits without a meaning (node above [2:0], the upper
+/// halves of members, udp_port, peer_mac_high and peer_port, control above [1:0]) read as 0.
+/// Reserved and read-only words ignore writes. Every response is OKAY.
+///
+/// Epochs. The file has the staged registers as written; the copies that the core works with are
+/// this block's outputs. Writing another epoch than the present one begins a handshake with the
+/// sequencer:
+///
+///     enter_valid_o   _/-----------------------\_  from the write to entered_i; enter_epoch_o is the new one
+///     enter_copy_i    _______/-\_________________  the engine is drained: nobody needs the old copies any more
+///     copied_o        ________________/-\________  self_o to epoch_o, peers and leaders are new from this cycle on
+///     entered_i       ______________________/-\__  leftovers are noted, the window is sorted out
+///
+/// From then on `epoch` reads as the new one, and not before: who reads it knows that the old epoch
+/// has ended, and that state.leftovers counts them all. Until then writes of `epoch` and of staged
+/// registers are not accepted (AWREADY stays low, so that whatever is written behind them waits
+/// too); all reads and other writes go on. bucket_bits and control.clear_table count only in an
+/// epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored. In an
+/// epoch whose low 16 bits are 0, nobody is a member. bucket_bits takes 8 to MaxBucketBits, and
+/// clears the table if it changes.
+///
+/// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
+/// 0.
+/// Latency: address (and data) in to response 5 cycles for a read, 7 for a write, an access every 5
+/// or 7; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
+/// written. Outputs change with the response of a write, leased_o one cycle later. enter_copy_i to
+/// copied_o: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
+/// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
+/// Paths: none between the bus and the rest, nor from input to output but of the lookups.
+/// Reset: all registers are as docs/kv-registers.md has them; an epoch being entered is forgotten.
+/// The peers and leaders in use are not cleared: nobody is a member.
+/// Requirements: enter_copy_i comes once in each enter_valid_o, entered_i once after copied_o.
+module kv_registers
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+  import kv_registers_pkg::*;
+#(
+    /// What software reads of the core in `capability`.
+    parameter int unsigned MaxFollowers = 7,
+    parameter int unsigned LaneBits = 12,
+    parameter int unsigned Channels = 2,
+    /// Lookups of slots' leaders in one cycle; at least 1.
+    parameter int unsigned LeaderPorts = 1,
+    /// Lookups of nodes' addresses; at least 1: transmit, and the check of a sender.
+    parameter int unsigned PeerPorts = 2
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire  [11:0] s_axil_awaddr,
+    input  wire         s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  wire  [31:0] s_axil_wdata,
+    input  wire  [ 3:0] s_axil_wstrb,
+    input  wire         s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  wire         s_axil_bready,
+    input  wire  [11:0] s_axil_araddr,
+    input  wire         s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [31:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  wire         s_axil_rready,
+
+    // The epoch.
+    output logic             enter_valid_o,
+    output logic      [31:0] enter_epoch_o,
+    input  wire              enter_copy_i,
+    output logic             copied_o,
+    input  wire              entered_i,
+    output logic      [31:0] epoch_o,
+    output logic      [ 2:0] node_o,
+    output logic      [ 7:0] members_o,
+    output logic      [ 7:0] serving_members_o,
+    /// This node: its entry among the peers, but with udp_port.
+    output endpoint_t        self_o,
+
+    input  wire       [PeerPorts-1:0][2:0] peer_index_i,
+    output endpoint_t [PeerPorts-1:0]      peer_o,
+
+    input  wire  [LeaderPorts-1:0][7:0] slot_i,
+    output logic [LeaderPorts-1:0][2:0] leader_o,
+
+    output logic        enable_o,
+    output logic        accept_o,
+    output logic [31:0] retry_cycles_o,
+    output logic [ 5:0] bucket_bits_o,
+    /// 2047 also stands for more.
+    output logic [10:0] speculate_o,
+    output logic [63:0] line_base_o,
+    output logic [63:0] value_base_o,
+    /// The lease has not ended.
+    output logic        leased_o,
+    /// Once: control.clear_table, or other bucket_bits.
+    output logic        clear_table_o,
+
+    // Fetching: in the cycle of a write, sync_data_o is what was written.
+    output logic        sync_count_write_o,
+    output logic        sync_lanes_write_o,
+    output logic [31:0] sync_data_o,
+    output logic [31:0] sync_from_o,
+    /// Not yet complete.
+    input  wire  [31:0] sync_count_i,
+    input  wire  [16:0] sync_lanes_i,
+
+    // The register `state`.
+    input wire                          serving_i,
+    input wire                          opened_i,
+    input wire                          clearing_i,
+    input wire                          fault_i,
+    input wire [StateLeftoversBits-1:0] leftovers_i,
+    input wire [ StateInFlightBits-1:0] in_flight_i,
+
+    // Events.
+    input wire       frame_kv_i,
+    input wire       passed_rx_i,
+    input wire       passed_tx_i,
+    input wire       dropped_checksum_i,
+    input wire       dropped_length_i,
+    input wire       dropped_epoch_i,
+    input wire       dropped_duplicate_i,
+    input wire       retry_i,
+    input wire       reply_i,
+    input wire [3:0] reply_status_i,
+    input wire       received_i,
+    input wire [4:0] received_kind_i,
+    input wire       sent_i,
+    input wire [4:0] sent_kind_i
+);
+
+  localparam int unsigned PlaceBits = $clog2(Places);
+  localparam int unsigned MinBucketBits = 8;  // a slot is a part of the bucket's number
+
+  if (MaxFollowers > 7) begin : gen_check_followers
+    $fatal(1, "MaxFollowers must be at most 7 in %m");
+  end
+  if (LaneBits < 1 || LaneBits > 16) begin : gen_check_lanes
+    $fatal(1, "LaneBits must be 1 to 16 in %m");
+  end
+  if (Channels < 1 || Channels > 7) begin : gen_check_channels
+    $fatal(1, "Channels must be 1 to 7 in %m");
+  end
+  if (LeaderPorts < 1 || PeerPorts < 1) begin : gen_check_ports
+    $fatal(1, "LeaderPorts and PeerPorts must be at least 1 in %m");
+  end
+
+  // The file has the words below the counters.
+  typedef logic [6:0] index_t;
+  localparam index_t IdWord = IdOffset[8:2];
+  localparam index_t CoreVersionWord = CoreVersionOffset[8:2];
+  localparam index_t CapabilityWord = CapabilityOffset[8:2];
+  localparam index_t ControlWord = ControlOffset[8:2];
+  localparam index_t StateWord = StateOffset[8:2];
+  localparam index_t EpochWord = EpochOffset[8:2];
+  localparam index_t NodeWord = NodeOffset[8:2];
+  localparam index_t MembersWord = MembersOffset[8:2];
+  localparam index_t UdpPortWord = UdpPortOffset[8:2];
+  localparam index_t RetryCyclesWord = RetryCyclesOffset[8:2];
+  localparam index_t BucketBitsWord = BucketBitsOffset[8:2];
+  localparam index_t SpeculateWord = SpeculateOffset[8:2];
+  localparam index_t CyclesWord = CyclesOffset[8:2];
+  localparam index_t LeaseWord = LeaseOffset[8:2];
+  localparam index_t LineBaseWord = LineBaseOffset[8:2];
+  localparam index_t ValueBaseWord = ValueBaseOffset[8:2];
+  localparam index_t SyncFromWord = SyncFromOffset[8:2];
+  localparam index_t SyncCountWord = SyncCountOffset[8:2];
+  localparam index_t SyncLanesWord = SyncLanesOffset[8:2];
+  localparam index_t LeaderWord = LeaderOffset[8:2];
+  localparam index_t PeerWord = PeerMacLowOffset[8:2];
+  localparam index_t LastWord = PeerWord + 7'd31;
+
+  if (LeaderWord[4:0] != '0 || LeaderCount != 32 || LeaderStride != 4
+      || PeerWord[4:0] != '0 || PeerMacLowCount != 8 || PeerMacLowStride != 16
+      || PeerMacHighOffset != PeerMacLowOffset + 4 || PeerIpOffset != PeerMacLowOffset + 8
+      || PeerPortOffset != PeerMacLowOffset + 12
+      || NodeWord < EpochWord || MembersWord < NodeWord || UdpPortWord < NodeWord
+      || FramesKvOffset != 12'h200) begin : gen_check_layout
+    $fatal(1, "registers have moved: look at the words in %m");
+  end
+
+  /// The 32 words of the slots' leaders, and of the peers.
+  function automatic logic is_leader(logic [1:0] block);
+    return block == LeaderWord[6:5];
+  endfunction
+  function automatic logic is_peer(logic [1:0] block);
+    return block == PeerWord[6:5];
+  endfunction
+  /// Is copied when an epoch is entered.
+  function automatic logic is_staged(index_t word);
+    return is_leader(word[6:5]) || is_peer(word[6:5]) || word == NodeWord || word == MembersWord || word == UdpPortWord;
+  endfunction
+  /// Goes into the file when written.
+  function automatic logic is_kept(index_t word);
+    case (word)
+      ControlWord, RetryCyclesWord, BucketBitsWord, SpeculateWord, LeaseWord, LeaseWord + 7'd1: return 1'b1;
+      LineBaseWord, LineBaseWord + 7'd1, ValueBaseWord, ValueBaseWord + 7'd1: return 1'b1;
+      SyncFromWord, SyncCountWord, SyncLanesWord: return 1'b1;
+      default: return is_staged(word);
+    endcase
+  endfunction
+  /// Bits that a word has.
+  function automatic logic [31:0] bits_of(index_t word);
+    if (word == ControlWord) return 32'd3;
+    if (word == NodeWord) return 32'd7;
+    if (word == MembersWord || word == UdpPortWord || (is_peer(word[6:5]) && word[0])) return 32'hffff;
+    return '1;
+  endfunction
+  function automatic logic [31:0] reset_of(index_t word);
+    case (word)
+      IdWord: return IdReset;
+      CoreVersionWord: return CoreVersionReset;
+      CapabilityWord:
+      return MaxFollowers << CapabilityMaxFollowersLow | LaneBits << CapabilityLaneBitsLow
+                           | PlaceBits << CapabilityPlaceBitsLow | Channels << CapabilityChannelsLow;
+      UdpPortWord: return UdpPortReset;
+      RetryCyclesWord: return RetryCyclesReset;
+      BucketBitsWord: return BucketBitsReset;
+      SpeculateWord: return SpeculateReset;
+      default: return '0;
+    endcase
+  endfunction
+
+  // ---- the bus
+
+  // An address is let in a cycle after it was seen, unless it has to wait for an epoch to be entered.
+  logic entering, aw_valid, aw_ready, let_in_q;
+  logic waits;
+  assign waits = entering && s_axil_awaddr[11:9] == '0 && (is_staged(
+      s_axil_awaddr[8:2]
+  ) || s_axil_awaddr[8:2] == EpochWord);
+  assign aw_valid = s_axil_awvalid && let_in_q;
+  assign s_axil_awready = aw_ready && let_in_q;
+
+  always_ff @(posedge clk_i) begin
+    // While a write is under way, aw_ready is low: what it does to `entering` is known here.
+    let_in_q <= s_axil_awvalid && aw_ready && !let_in_q && !waits;
+    if (rst_i) let_in_q <= 1'b0;
+  end
+
+  logic write, read, done;
+  logic [11:0] address;
+  logic [31:0] write_data, read_data;
+  logic [3:0] strobe;
+
+  axi_lite_registers #(
+      .AddressWidth(12)
+  ) i_bus (
+      .clk_i,
+      .rst_i,
+      .s_axil_awaddr,
+      .s_axil_awvalid(aw_valid),
+      .s_axil_awready(aw_ready),
+      .s_axil_wdata,
+      .s_axil_wstrb,
+      .s_axil_wvalid,
+      .s_axil_wready,
+      .s_axil_bresp,
+      .s_axil_bvalid,
+      .s_axil_bready,
+      .s_axil_araddr,
+      .s_axil_arvalid,
+      .s_axil_arready,
+      .s_axil_rdata,
+      .s_axil_rresp,
+      .s_axil_rvalid,
+      .s_axil_rready,
+      .write_o(write),
+      .read_o(read),
+      .address_o(address),
+      .write_data_o(write_data),
+      .write_strobe_o(strobe),
+      .done_i(done),
+      .read_data_i(read_data),
+      .error_i(1'b0)
+  );
+
+  // ---- an access takes three or four cycles
+
+  typedef enum logic [2:0] {
+    Initialise = 3'd0,  // the file
+    Idle = 3'd1,
+    Drain = 3'd2,  // until enter_copy_i
+    Copy = 3'd3,
+    Settle = 3'd4,  // until entered_i
+    Report = 3'd5  // the new epoch in the file
+  } state_e;
+  state_e state_q;
+
+  // In its first the address is registered, in the second the word is read. A read's third is its
+  // last. In a write's third its bytes are merged with the word, in the fourth something happens.
+  index_t walk_q, word_index_q;
+  logic starts, reads_q, second_q, third_q, fourth_q, in_file_q, in_counters_q, clearing_counters;
+  logic [31:0] bits_q;
+  logic is_kept_q;
+  assign starts = (write || read) && !second_q && !third_q && !fourth_q && state_q != Initialise
+      && !(address[11:9] == FramesKvOffset[11:9] && clearing_counters);
+  assign done = reads_q ? third_q : fourth_q;
+
+  logic unused_address;
+  assign unused_address = ^address[1:0];
+
+  always_ff @(posedge clk_i) begin
+    reads_q       <= read;
+    word_index_q  <= address[8:2];
+    in_file_q     <= address[11:9] == '0;
+    in_counters_q <= address[11:9] == FramesKvOffset[11:9];
+    bits_q        <= bits_of(word_index_q);
+    is_kept_q     <= is_kept(word_index_q);
+    second_q      <= starts;
+    third_q       <= second_q;
+    fourth_q      <= third_q && !reads_q;
+    if (rst_i) begin
+      second_q <= 1'b0;
+      third_q  <= 1'b0;
+      fourth_q <= 1'b0;
+    end
+  end
+
+  logic commit, kept;  // a write's fourth cycle; of a word of the file
+  logic in_none, takes_bits, takes_epoch;
+  assign commit = fourth_q && in_file_q && strobe != '0;
+
+  // The file: one read port, for accesses and, when there is none, for the copying.
+  index_t file_index;
+  logic [31:0] filed, special, word_q, merged, merged_q, file_data;
+  logic is_special, file_write;
+
+  assign file_index = second_q ? word_index_q : walk_q;
+  assign kept       = commit && is_kept_q && (word_index_q != BucketBitsWord || takes_bits);
+  assign file_write = commit ? kept : state_q == Initialise || state_q == Report;
+
+  always_comb begin
+    for (int i = 0; i < 32; i++) begin
+      merged[i] = (strobe[i/8] ? write_data[i] : word_q[i]) && bits_q[i];
+    end
+  end
+  assign file_data = commit ? merged_q : state_q == Initialise ? reset_of(walk_q) : epoch_o;
+
+  lutram #(
+      .Width(32),
+      .Depth(128)
+  ) i_file (
+      .clk_i,
+      .write_i(file_write),
+      .write_address_i(commit ? word_index_q : walk_q),
+      .write_data_i(file_data),
+      .read_address_i(file_index),
+      .read_data_o(filed)
+  );
+
+  logic [63:0] cycles_q;
+  logic [31:0] cycles_high_q;
+
+  always_comb begin
+    is_special = 1'b1;
+    special = '0;
+    case (file_index)
+      StateWord: begin
+        special[StateServingLow] = serving_i;
+        special[StateOpenedLow] = opened_i;
+        special[StateClearingLow] = clearing_i;
+        special[StateFaultLow] = fault_i;
+        special[StateLeftoversLow+:StateLeftoversBits] = leftovers_i;
+        special[StateInFlightLow+:StateInFlightBits] = in_flight_i;
+      end
+      CyclesWord: special = cycles_q[31:0];
+      CyclesWord + 7'd1: special = cycles_high_q;
+      SyncCountWord: special = sync_count_i;
+      SyncLanesWord: special = 32'(sync_lanes_i);
+      default: is_special = 1'b0;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    word_q <= is_special && reads_q ? special : filed;
+    if (second_q && reads_q && in_file_q && word_index_q == CyclesWord) cycles_high_q <= cycles_q[63:32];
+  end
+
+  logic [31:0] counter;
+  assign read_data = in_file_q ? word_q : in_counters_q ? counter : '0;
+
+  // ---- what is written
+
+  logic differs, differs_q;
+  always_comb begin
+    differs = 1'b0;
+    for (int i = 0; i < 32; i++) if (strobe[i/8] && write_data[i] != word_q[i]) differs = 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    if (third_q) begin
+      merged_q  <= merged;
+      differs_q <= differs;
+    end
+  end
+
+  assign sync_data_o = merged_q;
+  assign in_none     = epoch_o[15:0] == '0 && state_q == Idle;
+  assign takes_epoch = commit && word_index_q == EpochWord && differs_q;
+  assign takes_bits  = in_none && merged_q >= MinBucketBits && merged_q <= MaxBucketBits;
+
+  logic clear_counters_q;
+
+  always_ff @(posedge clk_i) begin
+    clear_counters_q <= 1'b0;
+    clear_table_o <= 1'b0;
+    sync_count_write_o <= commit && word_index_q == SyncCountWord;
+    sync_lanes_write_o <= commit && word_index_q == SyncLanesWord;
+    if (commit) begin
+      case (word_index_q)
+        ControlWord: begin
+          enable_o <= merged_q[ControlEnableLow];
+          accept_o <= merged_q[ControlAcceptLow];
+          clear_counters_q <= strobe[ControlClearCountersLow/8] && write_data[ControlClearCountersLow];
+          clear_table_o <= strobe[ControlClearTableLow/8] && write_data[ControlClearTableLow] && in_none;
+        end
+        RetryCyclesWord: retry_cycles_o <= merged_q;
+        BucketBitsWord:
+        if (takes_bits) begin
+          bucket_bits_o <= merged_q[5:0];
+          clear_table_o <= differs_q;
+        end
+        SpeculateWord: speculate_o <= merged_q[31:11] != '0 ? '1 : merged_q[10:0];
+        LineBaseWord: line_base_o[31:0] <= merged_q;
+        LineBaseWord + 7'd1: line_base_o[63:32] <= merged_q;
+        ValueBaseWord: value_base_o[31:0] <= merged_q;
+        ValueBaseWord + 7'd1: value_base_o[63:32] <= merged_q;
+        SyncFromWord: sync_from_o <= merged_q;
+        default: ;
+      endcase
+    end
+    if (rst_i) begin
+      enable_o <= ControlReset[ControlEnableLow];
+      accept_o <= ControlReset[ControlAcceptLow];
+      clear_counters_q <= 1'b0;
+      clear_table_o <= 1'b0;
+      sync_count_write_o <= 1'b0;
+      sync_lanes_write_o <= 1'b0;
+      retry_cycles_o <= RetryCyclesReset;
+      bucket_bits_o <= BucketBitsReset[5:0];
+      speculate_o <= SpeculateReset[10:0];
+      line_base_o <= {LineBaseReset, LineBaseReset};
+      value_base_o <= {ValueBaseReset, ValueBaseReset};
+      sync_from_o <= SyncFromReset;
+    end
+  end
+
+  // ---- time
+
+  logic [63:0] lease_q;
+  logic [31:0] lease_low_q;
+  logic ones, low_ones_q, never_q;
+  assign ones = merged_q == '1;
+
+  always_ff @(posedge clk_i) begin
+    cycles_q <= cycles_q + 1'b1;
+    leased_o <= never_q || cycles_q < lease_q;
+    if (commit && word_index_q == LeaseWord) begin
+      lease_low_q <= merged_q;
+      low_ones_q  <= ones;
+    end
+    if (commit && word_index_q == LeaseWord + 7'd1) begin
+      lease_q <= {merged_q, lease_low_q};
+      never_q <= ones && low_ones_q;
+    end
+    if (rst_i) begin
+      cycles_q    <= {CyclesReset, CyclesReset};
+      lease_low_q <= LeaseReset;
+      lease_q     <= {LeaseReset, LeaseReset};
+      low_ones_q  <= 1'b0;
+      never_q     <= 1'b0;
+      leased_o    <= 1'b0;
+    end
+  end
+
+  // ---- entering an epoch
+
+  logic   copy_q;  // word_q has this word of the walk
+  index_t copied_word_q;
+
+  assign entering      = state_q != Idle;
+  assign enter_valid_o = state_q == Drain || state_q == Copy || state_q == Settle;
+
+  always_ff @(posedge clk_i) begin
+    copied_o <= 1'b0;
+    copy_q <= state_q == Copy && !second_q && walk_q <= LastWord;
+    copied_word_q <= walk_q;
+    case (state_q)
+      Initialise: begin
+        walk_q <= walk_q + 1'b1;
+        if (walk_q == '1) state_q <= Idle;
+      end
+      Idle: begin
+        walk_q <= NodeWord;
+        if (takes_epoch) begin
+          enter_epoch_o <= merged_q;
+          state_q <= Drain;
+        end
+      end
+      Drain:   if (enter_copy_i) state_q <= Copy;
+      Copy: begin
+        if (!second_q && walk_q <= LastWord) walk_q <= walk_q + 1'b1;
+        if (copy_q && copied_word_q == LastWord) begin
+          epoch_o  <= enter_epoch_o;
+          copied_o <= 1'b1;
+          walk_q   <= EpochWord;
+          state_q  <= Settle;
+        end
+      end
+      Settle:  if (entered_i) state_q <= Report;
+      default: if (!commit) state_q <= Idle;
+    endcase
+    if (rst_i) begin
+      state_q  <= Initialise;
+      walk_q   <= '0;
+      copy_q   <= 1'b0;
+      copied_o <= 1'b0;
+      epoch_o  <= EpochReset;
+    end
+  end
+
+  // What was collected of a peer.
+  logic [47:0] mac_q;
+  logic [31:0] ip_q;
+  logic peer_write;
+  logic [2:0] peer_index;
+  endpoint_t peer;
+  assign peer_index = copied_word_q[4:2];
+  assign peer       = '{mac: mac_q, ip: ip_q, port: word_q[15:0]};
+  assign peer_write = copy_q && is_peer(copied_word_q[6:5]) && copied_word_q[1:0] == 2'd3;
+
+  always_ff @(posedge clk_i) begin
+    if (copy_q) begin
+      if (copied_word_q == NodeWord) node_o <= word_q[2:0];
+      if (copied_word_q == MembersWord) begin
+        members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_q[MembersAllLow+:MembersAllBits];
+        serving_members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_q[MembersServingLow+:MembersServingBits];
+      end
+      if (copied_word_q == UdpPortWord) self_o.port <= word_q[15:0];
+      case (copied_word_q[1:0])
+        2'd0: mac_q[31:0] <= word_q;
+        2'd1: mac_q[47:32] <= word_q[15:0];
+        2'd2: ip_q <= word_q;
+        default:
+        if (peer_write && peer_index == node_o) begin
+          self_o.mac <= mac_q;
+          self_o.ip  <= ip_q;
+        end
+      endcase
+    end
+    if (rst_i) begin
+      node_o <= NodeReset[2:0];
+      members_o <= MembersReset[MembersAllLow+:MembersAllBits];
+      serving_members_o <= MembersReset[MembersServingLow+:MembersServingBits];
+      self_o <= '{mac: '0, ip: '0, port: UdpPortReset[15:0]};
+    end
+  end
+
+  lutram #(
+      .Width($bits(endpoint_t)),
+      .Depth(8),
+      .ReadPorts(PeerPorts)
+  ) i_peers (
+      .clk_i,
+      .write_i(peer_write),
+      .write_address_i(peer_index),
+      .write_data_i(peer),
+      .read_address_i(peer_index_i),
+      .read_data_o(peer_o)
+  );
+
+  // Nodes are below 8: three bits of the four that a slot has.
+  logic [7:0][2:0] copied_leaders;
+  logic [LeaderPorts-1:0][4:0] leader_index;
+  logic [LeaderPorts-1:0][7:0][2:0] leaders;
+
+  for (genvar i = 0; i < 8; i++) begin : gen_copied_leader
+    assign copied_leaders[i] = word_q[4*i+:3];
+  end
+  for (genvar i = 0; i < LeaderPorts; i++) begin : gen_leader
+    assign leader_index[i] = slot_i[i][7:3];
+    assign leader_o[i] = leaders[i][slot_i[i][2:0]];
+  end
+
+  lutram #(
+      .Width(24),
+      .Depth(32),
+      .ReadPorts(LeaderPorts)
+  ) i_leaders (
+      .clk_i,
+      .write_i(copy_q && is_leader(copied_word_q[6:5])),
+      .write_address_i(copied_word_q[4:0]),
+      .write_data_i(copied_leaders),
+      .read_address_i(leader_index),
+      .read_data_o(leaders)
+  );
+
+  // ---- counters
+
+  function automatic int unsigned event_of(logic [11:0] offset);
+    return 32'(offset - FramesKvOffset) / 4;
+  endfunction
+
+  logic [7:0] events;
+  assign events[event_of(FramesKvOffset)] = frame_kv_i;
+  assign events[event_of(FramesPassedRxOffset)] = passed_rx_i;
+  assign events[event_of(FramesPassedTxOffset)] = passed_tx_i;
+  assign events[event_of(DroppedChecksumOffset)] = dropped_checksum_i;
+  assign events[event_of(DroppedLengthOffset)] = dropped_length_i;
+  assign events[event_of(DroppedEpochOffset)] = dropped_epoch_i;
+  assign events[event_of(DroppedDuplicateOffset)] = dropped_duplicate_i;
+  assign events[event_of(RetriesOffset)] = retry_i;
+
+  kv_counters i_counters (
+      .clk_i,
+      .rst_i,
+      .events_i(events),
+      .reply_i,
+      .reply_status_i,
+      .received_i,
+      .received_kind_i,
+      .sent_i,
+      .sent_kind_i,
+      .read_i(second_q && reads_q && in_counters_q),
+      .read_index_i(word_index_q),
+      .read_data_o(counter),
+      .clear_i(clear_counters_q),
+      .clearing_o(clearing_counters)
+  );
+
+  `ASSERT(copy_when_asked, !enter_copy_i || state_q == Drain, "enter_copy_i while nobody waits for it")
+  `ASSERT(entered_when_copied, !entered_i || state_q == Settle, "entered_i before the copies are new")
+
+endmodule
+`default_nettype wire

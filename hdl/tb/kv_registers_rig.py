@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and a sequencer."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+from bench import Bench, Pin, Sink, Source
+from simulate import ROOT
+
+SPEC = tomllib.loads((ROOT / "spec" / "kv_registers.toml").read_text())
+PARAMETERS = {
+    "wide": {"MaxFollowers": 7, "LaneBits": 12, "Channels": 2, "LeaderPorts": 1, "PeerPorts": 2},
+    "lean": {"MaxFollowers": 2, "LaneBits": 9, "Channels": 4, "LeaderPorts": 2, "PeerPorts": 3},
+}
+CLEARING = 135  # cycles from the write of clear_counters after which everything counts again, for certain
+
+
+class Register:
+    """One word of the map."""
+
+    def __init__(self, entry: dict[str, Any], index: int) -> None:
+        self.name, self.index = entry["name"], index
+        self.access, self.reset, self.staged = entry["access"], entry["reset"], entry.get("staged", False)
+        fields = {field["name"]: ((1 << field["bits"]) - 1) << field["low"] for field in entry.get("fields", [])}
+        self.low = {field["name"]: field["low"] for field in entry.get("fields", [])}
+        # What the map says in words only.
+        narrow = {"node": 7, "udp_port": 0xFFFF, "peer_mac_high": 0xFFFF, "peer_port": 0xFFFF}
+        narrow["control"] = fields.get("enable", 0) | fields.get("accept", 0)
+        self.mask = narrow.get(self.name, sum(fields.values()) or 0xFFFFFFFF)
+        self.fields = fields
+        self.is_counter = entry["offset"] >= MAP_COUNTERS
+
+
+MAP_COUNTERS = next(entry["offset"] for entry in SPEC["register"] if entry["name"] == "frames_kv")
+MAP: dict[int, Register] = {}
+AT: dict[str, int] = {}
+for entry in SPEC["register"]:
+    AT[entry["name"]] = entry["offset"]
+    for i in range(entry.get("count", 1)):
+        assert entry["offset"] + i * entry.get("stride", 4) not in MAP
+        MAP[entry["offset"] + i * entry.get("stride", 4)] = Register(entry, i)
+FIELDS = {MAP[AT[name]].name: MAP[AT[name]] for name in ("control", "state", "capability", "members")}
+CLEAR_COUNTERS, CLEAR_TABLE = (FIELDS["control"].fields[name] for name in ("clear_counters", "clear_table"))
+
+SINGLES = {
+    "frame_kv_i": "frames_kv",
+    "passed_rx_i": "frames_passed_rx",
+    "passed_tx_i": "frames_passed_tx",
+    "dropped_checksum_i": "dropped_checksum",
+    "dropped_length_i": "dropped_length",
+    "dropped_epoch_i": "dropped_epoch",
+    "dropped_duplicate_i": "dropped_duplicate",
+    "retry_i": "retries",
+}
+INDEXED = [
+    ("reply_i", "reply_status_i", "replies"),
+    ("received_i", "received_kind_i", "received"),
+    ("sent_i", "sent_kind_i", "sent"),
+]
+
+
+def merged(old: int, data: int, strobe: int) -> int:
+    """A word of which some bytes were written."""
+    mask = sum(0xFF << (8 * i) for i in range(4) if strobe >> i & 1)
+    return (old & ~mask) | (data & mask)
+
+
+class Rig:
+    """An instance, its bus, everybody around it, and what it should be."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        scope = getattr(bench.dut, name)
+        self.bench, self.name, self.scope = bench, name, scope
+        self.pins: dict[str, Pin] = {}
+        self.parameters = PARAMETERS[name]
+
+        def channel(kind: Any, prefix: str, fields: list[str]) -> Any:
+            pins = [bench.pin(scope, f"s_axil_{prefix}{field}") for field in ("valid", "ready", *fields)]
+            return kind(bench, pins[0], pins[1], pins[2:])
+
+        self.aw, self.w = channel(Source, "aw", ["addr"]), channel(Source, "w", ["data", "strb"])
+        self.ar = channel(Source, "ar", ["addr"])
+        self.b, self.r = channel(Sink, "b", ["resp"]), channel(Sink, "r", ["data", "resp"])
+        self.rate, self.spread = 0.0, 0.5  # of events, and how often their index is any
+        self.drain, self.settle = (0, 20), (0, 20)  # cycles that the sequencer takes
+        bench.agents.append(self)
+        self.reset()
+
+    def pin(self, name: str) -> Pin:
+        """A signal of the instance."""
+        if name not in self.pins:
+            self.pins[name] = self.bench.pin(self.scope, name)
+        return self.pins[name]
+
+    def pace(self, idle_aw: float, idle_w: float, stall: float) -> None:
+        """How often the bus's master pauses."""
+        self.aw.idle, self.w.idle, self.ar.idle = idle_aw, idle_w, idle_aw
+        self.b.stall = self.r.stall = stall
+
+    # ---- the model
+
+    def reset(self) -> None:
+        """Everything as after a reset of two cycles."""
+        self.words = {offset: register.reset for offset, register in MAP.items() if register.access != "wo"}
+        low = FIELDS["capability"].low
+        self.words[AT["capability"]] = (
+            self.parameters["MaxFollowers"] << low["max_followers"]
+            | self.parameters["LaneBits"] << low["lane_bits"]
+            | 6 << low["place_bits"]
+            | self.parameters["Channels"] << low["channels"]
+        )
+        self.active = {"epoch": 0, "node": 0, "members": 0, "self": (0, 0, MAP[AT["udp_port"]].reset)}
+        self.peers: list[tuple[int, int, int]] | None = None
+        self.leaders: list[int] | None = None
+        self.phase, self.wait = "idle", 0
+        self.target = 0
+        self.entered_at = -100
+        self.entries = 0
+        self.asked: list[int] = []  # epochs that the sequencer was asked to enter
+        self.expected_asked: list[int] = []
+        self.epoch_at_aw = self.answered_at = 0
+        self.none_before = self.none_now = True
+        self.leased = self.answering = 0
+        self.cleared = False
+        self.last_epoch = 0  # before the one that has just been entered
+        self.pulses = {"clear_table_o": 0, "sync_count_write_o": 0, "sync_lanes_write_o": 0}
+        self.expected_pulses = dict.fromkeys(self.pulses, 0)
+        self.synced: list[tuple[str, int]] = []
+        self.expected_synced: list[tuple[str, int]] = []
+        # A count is between these two: of events while counters are cleared, nobody knows.
+        self.least = {offset: 0 for offset, register in MAP.items() if register.is_counter}
+        self.most = dict(self.least)
+        self.blind_until = self.bench.cycles + 2 + CLEARING
+        self.zero = self.bench.cycles + 2  # when `cycles` is 0, two cycles of reset from here
+
+    def shown(self, offset: int) -> int:
+        """What a register that keeps still reads as."""
+        register = MAP.get(offset & ~3)
+        if register is None:
+            return 0
+        if register.name == "state":
+            pins = {f"{field}_i": mask for field, mask in register.fields.items()}
+            return sum(self.pin(name).get() << register.low[name[:-2]] for name in pins)
+        if register.name in ("sync_count", "sync_lanes"):
+            return self.pin(f"{register.name}_i").get()
+        return self.words[offset & ~3]
+
+    def none_at_write(self) -> bool:
+        """No epoch, and none being entered, in the cycle before the response, when the write happened."""
+        if 0 <= self.answered_at - self.entered_at <= 5 and self.words[AT["epoch"]] & 0xFFFF == 0:
+            return self.cleared  # too close to call
+        return self.none_before
+
+    def wrote(self, offset: int, data: int, strobe: int) -> None:
+        """A write has taken effect."""
+        offset &= ~3
+        register = MAP.get(offset)
+        if register is None or register.access != "rw" or strobe == 0:
+            return
+        old, given = self.words[offset], merged(0, data, strobe)
+        new = merged(old, data, strobe) & register.mask
+        if register.name == "epoch":
+            new = merged(self.epoch_at_aw, data, strobe)
+            self.expected_asked += [new] * (new != self.epoch_at_aw)
+            assert self.asked == self.expected_asked
+            return
+        if register.name == "bucket_bits":
+            if not (self.none_at_write() and 8 <= new <= 32):
+                return
+            self.expected_pulses["clear_table_o"] += new != old
+        self.words[offset] = new
+        if register.name == "control":
+            if given & CLEAR_COUNTERS:
+                self.least = dict.fromkeys(self.least, 0)
+                self.most = dict(self.least)
+                self.blind_until = self.bench.cycles + CLEARING
+            self.expected_pulses["clear_table_o"] += bool(given & CLEAR_TABLE) and self.none_at_write()
+        if register.name in ("sync_count", "sync_lanes"):
+            self.expected_pulses[f"{register.name}_write_o"] += 1
+            self.expected_synced.append((f"{register.name}_write_o", new))
+
+    def wide(self, name: str) -> int:
+        """Two words."""
+        return self.words[AT[name]] | self.words[AT[name] + 4] << 32
+
+    def check_outputs(self) -> None:
+        """Outputs that keep still between writes."""
+        control, low = self.words[AT["control"]], FIELDS["control"].low
+        assert self.pin("enable_o").get() == control >> low["enable"] & 1
+        assert self.pin("accept_o").get() == control >> low["accept"] & 1
+        assert self.pin("retry_cycles_o").get() == self.words[AT["retry_cycles"]]
+        assert self.pin("bucket_bits_o").get() == self.words[AT["bucket_bits"]]
+        assert self.pin("speculate_o").get() == min(self.words[AT["speculate"]], 2047)
+        assert self.pin("line_base_o").get() == self.wide("line_base")
+        assert self.pin("value_base_o").get() == self.wide("value_base")
+        assert self.pin("sync_from_o").get() == self.words[AT["sync_from"]]
+        assert self.pulses == self.expected_pulses
+        assert self.synced == self.expected_synced
+
+    def copy(self) -> None:
+        """All staged registers take effect."""
+        words, self.target = self.words, self.asked[-1]
+        in_epoch = self.target & 0xFFFF != 0
+        self.active["epoch"] = self.target
+        self.active["node"] = words[AT["node"]]
+        self.active["members"] = words[AT["members"]] if in_epoch else 0
+        self.peers = []
+        for i in range(MAP_PEERS):
+            mac = words[AT["peer_mac_low"] + 16 * i] | words[AT["peer_mac_high"] + 16 * i] << 32
+            self.peers.append((mac, words[AT["peer_ip"] + 16 * i], words[AT["peer_port"] + 16 * i]))
+        mac, ip, _ = self.peers[words[AT["node"]]]
+        self.active["self"] = (mac, ip, words[AT["udp_port"]])
+        self.leaders = [words[AT["leader"] + slot // 8 * 4] >> slot % 8 * 4 & 7 for slot in range(256)]
+
+    # ---- what happens in a cycle
+
+    def drive(self) -> None:
+        """The sequencer, lookups and events of a cycle."""
+        draw = self.bench.random
+        self.pin("enter_copy_i").set(self.phase == "drained")
+        self.pin("entered_i").set(self.phase == "settled")
+        self.looked = [
+            draw.choice((7, draw.randrange(8))) for _ in range(self.parameters["PeerPorts"])
+        ]  # 7: copied last
+        self.slots = [draw.randrange(256) for _ in range(self.parameters["LeaderPorts"])]
+        self.pin("peer_index_i").set(sum(value << 3 * i for i, value in enumerate(self.looked)))
+        self.pin("slot_i").set(sum(value << 8 * i for i, value in enumerate(self.slots)))
+        self.events = []
+        for pin, counter in SINGLES.items():
+            happens = draw.random() < self.rate
+            self.pin(pin).set(happens)
+            if happens:
+                self.events.append(AT[counter])
+        for pin, index, counter in INDEXED:
+            happens = draw.random() < self.rate
+            self.pin(pin).set(happens)
+            which = draw.getrandbits(self.pin(index).width) if draw.random() < self.spread else 3
+            self.pin(index).set(which)
+            if happens:
+                self.events.append(AT[counter] + 4 * which)
+
+    def sample(self) -> None:
+        """Compares what can be compared in every cycle."""
+        for offset in self.events:
+            self.most[offset] += 1
+            if self.bench.cycles > self.blind_until:
+                self.least[offset] += 1
+        for name in self.pulses:
+            if self.pin(name).get():
+                self.pulses[name] += 1
+                if name.startswith("sync"):
+                    self.synced.append((name, self.pin("sync_data_o").get()))
+        self.sequence()
+        self.leased = self.pin("leased_o").get()
+        if self.aw.cycles_of and self.aw.cycles_of[-1] == self.bench.cycles:
+            self.epoch_at_aw = self.words[AT["epoch"]]
+        if self.pin("s_axil_bvalid").get() and not self.answering:
+            self.answered_at, self.none_before = self.bench.cycles, self.none_now
+            self.cleared = bool(self.pin("clear_table_o").get())
+        self.answering = self.pin("s_axil_bvalid").get()
+        self.none_now = self.phase == "idle" and self.words[AT["epoch"]] & 0xFFFF == 0
+        if self.phase == "copying":
+            return
+        active = self.active
+        assert self.pin("epoch_o").get() == active["epoch"], self.name
+        assert self.pin("node_o").get() == active["node"], self.name
+        assert self.pin("members_o").get() == active["members"] & 0xFF, self.name
+        assert self.pin("serving_members_o").get() == active["members"] >> 8, self.name
+        assert self.endpoint("self_o", 0) == active["self"], self.name
+        if self.peers is not None and self.leaders is not None:
+            for i, node in enumerate(self.looked):
+                assert self.endpoint("peer_o", i) == self.peers[node], self.name
+            for i, slot in enumerate(self.slots):
+                assert self.pin("leader_o").get() >> 3 * i & 7 == self.leaders[slot], self.name
+
+    def endpoint(self, name: str, i: int) -> tuple[int, int, int]:
+        """An endpoint_t: MAC address, IPv4 address, port."""
+        value = self.pin(name).get() >> 96 * i & (1 << 96) - 1
+        return value >> 48, value >> 16 & 0xFFFFFFFF, value & 0xFFFF
+
+    def sequence(self) -> None:
+        """The sequencer: drains, lets copy, settles."""
+        valid, copied = self.pin("enter_valid_o").get(), self.pin("copied_o").get()
+        now, draw = self.bench.cycles, self.bench.random
+        assert copied == (copied and self.phase == "copying"), self.phase
+        assert valid or self.phase == "idle", self.phase
+        if self.phase == "idle" and valid:
+            self.phase, self.wait = "draining", now + draw.randint(*self.drain)
+            self.asked.append(self.pin("enter_epoch_o").get())
+        if self.phase == "draining" and now >= self.wait:
+            self.phase = "drained"
+        elif self.phase == "drained":
+            self.phase, self.copy_at = "copying", now
+        elif self.phase == "copying" and copied:
+            self.copied_after = now - self.copy_at
+            self.copy()
+            self.phase, self.wait = "settling", now + draw.randint(*self.settle)
+        elif self.phase == "settling" and now >= self.wait:
+            self.phase = "settled"
+        elif self.phase == "settled":
+            self.phase, self.entered_at = "idle", now
+            self.words[AT["epoch"]] = self.target
+            self.entries += 1
+
+    # ---- accesses
+
+    def start_write(self, offset: int, data: int, strobe: int = 15) -> None:
+        """A write that nobody waits for."""
+        self.b.items.clear(), self.b.cycles_of.clear(), self.aw.cycles_of.clear()
+        self.aw.items.append(offset)
+        self.w.items.append((data, strobe))
+
+    def start_read(self, offset: int) -> None:
+        """A read that nobody waits for."""
+        self.r.items.clear(), self.r.cycles_of.clear(), self.ar.cycles_of.clear()
+        self.ar.items.append(offset)
+
+    async def write(self, offset: int, data: int, strobe: int = 15) -> None:
+        """A write; returns with the response."""
+        await self.both((offset, data, strobe), None)
+
+    async def read(self, offset: int) -> int:
+        """A read, checked."""
+        return await self.both(None, offset)
+
+    async def both(self, write: tuple[int, int, int] | None, read: int | None) -> int:
+        """A write, a read, or both at once; checks what can be told of them."""
+        register = None if read is None else MAP.get(read & ~3)
+        counter = (read or 0) & ~3
+        least = self.least.get(counter, 0)
+        before: int | None = None
+        held = False
+        if write:
+            target = MAP.get(write[0] & ~3)
+            held = target is not None and (target.staged or target.name == "epoch")
+            self.start_write(*write)
+        if read is not None:
+            self.start_read(read)
+        value, wrote = 0, write is None
+        while not wrote or read is not None:
+            if read is not None and before is None:
+                await self.bench.settle()
+                before = self.shown(read)
+            await self.bench.cycle()
+            if not wrote and self.b.items:
+                assert self.b.items == [0]
+                wrote = True
+                if held:
+                    assert self.aw.cycles_of[0] > self.entered_at
+                if write:
+                    self.wrote(*write)
+            if read is not None and self.r.items:
+                (item,) = self.r.items
+                value, response = item
+                assert response == 0
+                if register is not None and register.is_counter:
+                    if write is None:
+                        assert least <= value <= self.most[counter], (hex(read), least, value, self.most[counter])
+                elif register is not None and register.name == "cycles":
+                    first, last = self.ar.cycles_of[0] - self.zero, self.bench.cycles - self.zero
+                    assert register.index == 1 or first < value <= last
+                else:
+                    may = {before, self.shown(read)}
+                    if write and (write[0] ^ read) & ~3 == 0:
+                        may.add(self.after(write))
+                    if register is not None and register.name == "epoch" and self.bench.cycles - self.entered_at < 12:
+                        may.add(self.last_epoch)
+                    assert value in may, (self.name, hex(read), value, may)
+                read = None
+            if self.phase == "idle" and self.bench.cycles - self.entered_at >= 12:
+                self.last_epoch = self.words[AT["epoch"]]
+        return value
+
+    def after(self, write: tuple[int, int, int]) -> int | None:
+        """What a write that is on its way will leave."""
+        register = MAP.get(write[0] & ~3)
+        if register is None or register.access != "rw" or register.name == "epoch":
+            return None  # nothing new, or nothing soon
+        return merged(self.words[write[0] & ~3], write[1], write[2]) & register.mask
+
+    def disturb(self) -> None:
+        """Other values at the inputs that are read as registers."""
+        for name in ("sync_count_i", "sync_lanes_i", *(f"{field}_i" for field in FIELDS["state"].fields)):
+            self.pin(name).set(self.bench.random.getrandbits(self.pin(name).width))
+
+    async def enter(self, epoch: int) -> None:
+        """Enters an epoch and waits until it is entered."""
+        await self.write(AT["epoch"], epoch)
+        await self.bench.until(lambda: self.phase == "idle")
+        await self.bench.cycle(3)
+        self.last_epoch = self.words[AT["epoch"]]
+
+    async def stage(self) -> None:
+        """Something in every staged register."""
+        for offset, register in MAP.items():
+            if register.staged:
+                await self.write(offset, self.bench.random.getrandbits(32))
+
+
+MAP_PEERS = sum(1 for register in MAP.values() if register.name == "peer_ip")
