@@ -21,7 +21,7 @@ int bpf(bpf_cmd command, bpf_attr& attributes) noexcept {
 
 std::uint64_t address(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
 
-wherry::Status failed(const std::string& what) {
+wherry::Status program_error(const std::string& what) {
   const int error = errno;
   const bool forbidden = error == EPERM || error == EACCES;
   const bool taken = error == EBUSY || error == EEXIST;
@@ -111,7 +111,7 @@ Result<XdpProgram> XdpProgram::load(const Endpoint& self, std::uint32_t queues) 
   attributes.value_size = sizeof(int);
   attributes.max_entries = queues;
   Fd map(bpf(BPF_MAP_CREATE, attributes));
-  if (!map) return failed("cannot make a map of sockets");
+  if (!map) return program_error("cannot make a map of sockets");
 
   const std::vector<bpf_insn> code = xdp_instructions(self, map.get());
   attributes = {};
@@ -121,7 +121,7 @@ Result<XdpProgram> XdpProgram::load(const Endpoint& self, std::uint32_t queues) 
   attributes.license = address("Apache-2.0");
   std::memcpy(attributes.prog_name, "wherry_kv", sizeof "wherry_kv");
   Fd program(bpf(BPF_PROG_LOAD, attributes));
-  if (!program) return failed("the kernel does not take the program");
+  if (!program) return program_error("the kernel does not take the program");
   return XdpProgram(std::move(map), std::move(program));
 }
 
@@ -132,7 +132,7 @@ wherry::Status XdpProgram::attach(int interface, Mode mode) {
   attributes.link_create.attach_type = BPF_XDP;
   attributes.link_create.flags = mode == Mode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
   Fd link(bpf(BPF_LINK_CREATE, attributes));
-  if (!link) return failed(mode == Mode::native ? "native mode" : "generic mode");
+  if (!link) return program_error(mode == Mode::native ? "native mode" : "generic mode");
   link_ = std::move(link);
   return {};
 }
@@ -142,7 +142,7 @@ wherry::Status XdpProgram::deliver(std::uint32_t queue, int socket) {
   attributes.map_fd = static_cast<std::uint32_t>(map_.get());
   attributes.key = address(&queue);
   attributes.value = address(&socket);
-  if (bpf(BPF_MAP_UPDATE_ELEM, attributes) != 0) return failed(fmt::format("no socket for queue {}", queue));
+  if (bpf(BPF_MAP_UPDATE_ELEM, attributes) != 0) return program_error(fmt::format("no socket for queue {}", queue));
   return {};
 }
 
@@ -151,7 +151,7 @@ Result<std::uint32_t> XdpProgram::try_out(ByteView frame) const {
   attributes.test.prog_fd = static_cast<std::uint32_t>(program_.get());
   attributes.test.data_in = address(frame.data());
   attributes.test.data_size_in = static_cast<std::uint32_t>(frame.size());
-  if (bpf(BPF_PROG_TEST_RUN, attributes) != 0) return failed("cannot try the program");
+  if (bpf(BPF_PROG_TEST_RUN, attributes) != 0) return program_error("cannot try the program");
   return attributes.test.retval;
 }
 

@@ -14,7 +14,7 @@
 namespace wherry::kv {
 namespace {
 
-wherry::Status failed(const std::string& what) {
+wherry::Status socket_error(const std::string& what) {
   const int error = errno;
   const StatusCode code = error == EPERM || error == EACCES              ? StatusCode::kPermissionDenied
                           : error == EBUSY                               ? StatusCode::kAlreadyExists
@@ -39,17 +39,17 @@ Result<XdpSocket> XdpSocket::open(std::uint32_t frames) {
     return wherry::Status(StatusCode::kInvalidArgument,
                           fmt::format("AF_XDP: {} frames are not a power of two from 64 on", frames));
   XdpSocket socket(Fd(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)));
-  if (!socket.socket_) return failed("no socket");
+  if (!socket.socket_) return socket_error("no socket");
   const std::size_t bytes = 2 * kFrameBytes * frames;
   void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (at == MAP_FAILED) return failed("no memory for frames");
+  if (at == MAP_FAILED) return socket_error("no memory for frames");
   socket.frames_ = Mapping(at, bytes);
   xdp_umem_reg memory{};
   memory.addr = reinterpret_cast<std::uintptr_t>(at);
   memory.len = bytes;
   memory.chunk_size = kFrameBytes;
   if (setsockopt(socket.fd(), SOL_XDP, XDP_UMEM_REG, &memory, sizeof memory) != 0)
-    return failed("cannot share memory with the kernel");
+    return socket_error("cannot share memory with the kernel");
   if (wherry::Status mapped = socket.map_rings(frames); !mapped) return mapped;
 
   for (std::uint32_t i = 0; i < frames; ++i) socket.fill_[i] = i * kFrameBytes;
@@ -62,10 +62,10 @@ Result<XdpSocket> XdpSocket::open(std::uint32_t frames) {
 wherry::Status XdpSocket::map_rings(std::uint32_t frames) {
   // Each ring has room for every frame that can be in it: producing never fails.
   for (const int ring : {XDP_RX_RING, XDP_TX_RING, XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING})
-    if (setsockopt(fd(), SOL_XDP, ring, &frames, sizeof frames) != 0) return failed("no ring");
+    if (setsockopt(fd(), SOL_XDP, ring, &frames, sizeof frames) != 0) return socket_error("no ring");
   xdp_mmap_offsets offsets{};
   socklen_t size = sizeof offsets;
-  if (getsockopt(fd(), SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &size) != 0) return failed("no offsets of rings");
+  if (getsockopt(fd(), SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &size) != 0) return socket_error("no offsets of rings");
   if (size != sizeof offsets)
     return {StatusCode::kUnsupported, "AF_XDP: this kernel's rings have no flags; Linux 5.4 or newer is needed"};
   bool mapped = true;
@@ -82,7 +82,7 @@ wherry::Status XdpSocket::map_rings(std::uint32_t frames) {
   map(send_, offsets.tx, XDP_PGOFF_TX_RING);
   map(fill_, offsets.fr, XDP_UMEM_PGOFF_FILL_RING);
   map(complete_, offsets.cr, XDP_UMEM_PGOFF_COMPLETION_RING);
-  return mapped ? wherry::Status() : failed("cannot map a ring");
+  return mapped ? wherry::Status() : socket_error("cannot map a ring");
 }
 
 wherry::Status XdpSocket::bind(int interface, std::uint32_t queue, bool zero_copy) {
@@ -92,7 +92,7 @@ wherry::Status XdpSocket::bind(int interface, std::uint32_t queue, bool zero_cop
   address.sxdp_ifindex = static_cast<std::uint32_t>(interface);
   address.sxdp_queue_id = queue;
   if (::bind(fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return failed(fmt::format("queue {}, {}", queue, zero_copy ? "zero-copy" : "copy"));
+    return socket_error(fmt::format("queue {}, {}", queue, zero_copy ? "zero-copy" : "copy"));
   return {};
 }
 
