@@ -13,7 +13,7 @@
 
 namespace wherry::kv {
 
-/// Twenty-odd instructions, assembled here: neither a compiler for BPF nor a loader of its object files is needed.
+/// Some thirty instructions, assembled here: neither a compiler for BPF nor a loader of its object files is needed.
 /// `map` is of type XSKMAP and says which socket gets the frames of a queue; without one they go to the kernel.
 [[nodiscard]] std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map);
 
