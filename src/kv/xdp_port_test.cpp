@@ -69,6 +69,12 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     std::string why;
     network_ = VethPair::make(&why);
     if (!network_) GTEST_SKIP() << why;
+    // A container may permit namespaces and neither BPF nor AF_XDP.
+    const auto program = XdpProgram::load({}, 1);
+    const auto socket = XdpSocket::open(64);
+    for (const wherry::Status& status : {program.status(), socket.status()})
+      if (status.code() == StatusCode::kPermissionDenied || status.code() == StatusCode::kUnsupported)
+        GTEST_SKIP() << status.message();
     node_ = network_->at(0, kNodePort);
     peer_ = network_->at(1, kPeerPort);
   }
