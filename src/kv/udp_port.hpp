@@ -11,6 +11,7 @@
 
 #include "base/socket.hpp"
 #include "kv/message.hpp"
+#include "kv/port.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {
@@ -27,12 +28,7 @@ class UdpPort final : public Output {
     int buffer_bytes = 4 << 20;  ///< of the kernel, each way; it may grant less
     bool segments = true;        ///< false: each datagram alone
   };
-  struct Counters {
-    std::uint64_t received = 0, sent = 0;
-    std::uint64_t bad_length =
-        0;  ///< shorter than a header, longer than the longest value, or reassembled from fragments
-    std::uint64_t send_failed = 0;  ///< refused by the kernel: its buffer was full, or no route
-  };
+  using Counters = PortCounters;
 
   /// `at`: IPv4 address and port in host byte order; port 0: any. An error names the address.
   static Result<UdpPort> open(const Endpoint& at, const Options& options);
@@ -110,5 +106,6 @@ class UdpPort final : public Output {
   std::size_t used_ = 0;  ///< of runs_
   Counters counters_;
 };
+static_assert(Port<UdpPort>);
 
 }  // namespace wherry::kv
