@@ -287,7 +287,7 @@ module kv_lines
   `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
   `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
-  `ASSERT_NEXT(want_kept, want_i && !here_o, want_i && want_bucket_i == $past(want_bucket_i),
+  `ASSERT_NEXT(want_kept, want_i && !here_o, here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
                "what is wanted changed before it was there")
 
 endmodule

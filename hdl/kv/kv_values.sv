@@ -250,7 +250,7 @@ module kv_values
   logic [Channels-1:0] feed_ready;
 
   assign rest       = head.words - {number_q, BurstBits'(0)};
-  assign value_step = rest != '0;
+  assign value_step = head.words > {number_q, BurstBits'(0)};
   assign value_last = rest <= (BeatBits + 1)'(BurstWords);
   assign channel = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
   always_comb begin
