@@ -188,8 +188,8 @@ module kv_lines
       if (free[i]) ask_index |= FillBits'(i);
     end
   end
-  assign ask = look2_q.valid && !hit && !clearing_o && !clear_i && !write_i && !fill_wait_i && fill_match == '0
-             && fill_q != '1;
+  assign ask = look2_q.valid && !hit && !clearing_o && !clear_i && !write_i && !fill_wait_i
+             && fill_match == '0 && fill_q != '1;
 
   always_ff @(posedge clk_i) begin
     worthless_q <= worthless_q | write_match | {Fills{clear_i}};
@@ -231,7 +231,10 @@ module kv_lines
   );
   assign asking_channel = Channels == 1 ? '0 : channel_t'(asking);
   assign asking_take    = fill_ready[asking_channel];
-  assign fill_address = {line_base_i[AddressBits-1:12] + (AddressBits - 12)'(asking[$bits(bucket_t)-1:6]), asking[5:0], 6'd0};
+  assign fill_address = {
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(asking[$bits(bucket_t)-1:6]),
+    asking[5:0], 6'd0
+  };
   always_comb begin
     fill_valid = '0;
     fill_valid[asking_channel] = asking_valid;
@@ -284,10 +287,13 @@ module kv_lines
   end
 
   `ASSERT(line_base_aligned, line_base_i[11:0] == '0, "lines begin within a page")
-  `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
-  `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
+  `ASSERT(not_written_while_clearing, !write_i || !clearing_o,
+          "a line was written while the cache is cleared")
+  `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index],
+          "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
-  `ASSERT_NEXT(want_kept, want_i && !here_o, here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
+  `ASSERT_NEXT(want_kept, want_i && !here_o,
+               here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
                "what is wanted changed before it was there")
 
 endmodule

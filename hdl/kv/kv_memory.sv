@@ -57,7 +57,7 @@ module kv_memory
     // kv_values
     input  wire             job_valid,
     output logic            job_ready,
-    input  wire  job_t      job,
+    input  wire  memory_job_t      job,
     input  wire  [   511:0] job_line,
     output logic            done_o,
     output job_tag_t        done_tag_o,

@@ -41,7 +41,7 @@ module kv_values
 
     input  wire         job_valid,
     output logic        job_ready,
-    input  wire  job_t  job,
+    input  wire  memory_job_t  job,
     /// With has_line.
     input  wire [511:0] job_line,
 
@@ -260,10 +260,15 @@ module kv_values
 
   address_t value_address, line_address;
   assign value_address = {
-    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q[NumberBits-1:0], (BurstBits + 6)'(0)
+    value_base_i[AddressBits-1:12] + head.bucket,
+    head.way,
+    number_q[NumberBits-1:0],
+    (BurstBits + 6)'(0)
   };
   assign line_address = {
-    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]),
+    head.bucket[5:0],
+    6'd0
   };
   assign read_address  = value_address;
   assign read_words    = burst_words;
@@ -274,7 +279,8 @@ module kv_values
   always_comb begin
     read_valid  = '0;
     write_valid = '0;
-    read_valid[channel] = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
+    read_valid[channel] = head_valid && !head.write && value_step && !read_wait
+                        && !(reads_full && read_first);
     write_valid[channel] = head_valid && head.write && (value_step || head.has_line) && !write_wait
                          && feed_ready[channel];
   end

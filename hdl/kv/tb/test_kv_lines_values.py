@@ -30,7 +30,7 @@ def initial(address: int) -> int:
 
 
 class Job(NamedTuple):
-    """A job_t, and what comes with it."""
+    """A memory_job_t, and what comes with it."""
 
     write: bool
     bucket: int
