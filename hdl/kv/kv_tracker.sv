@@ -124,14 +124,17 @@ module kv_tracker
       fill_match[i]    = write_q[i] && write_group_q[i] == fill_group_i;
       started_match[i] = started_q[i] && write_group_q[i] == job_group_i;
     end
-    for (int i = 0; i < int'(Reads); i++) read_match[i] = read_q[i] && read_group_q[i] == job_group_i;
+    for (int i = 0; i < int'(Reads); i++) begin
+      read_match[i] = read_q[i] && read_group_q[i] == job_group_i;
+    end
   end
   assign fill_wait_o      = |fill_match;
   assign job_read_wait_o  = |started_match;
   assign job_write_wait_o = |read_match;
 
   `ASSERT(write_room, !write_put_i || !write_full_o, "a write was put in and there was no room")
-  `ASSERT(write_starts_there, !write_start_i || (write_q[write_start_q] && !started_q[write_start_q]),
+  `ASSERT(write_starts_there,
+          !write_start_i || (write_q[write_start_q] && !started_q[write_start_q]),
           "no write could start")
   `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
   `ASSERT(read_room, !read_put_i || !read_full_o, "a read was put in and there was no room")

@@ -448,7 +448,9 @@ module kv_values
   logic [Channels-1:0][AnswerBits-1:0] answers_q;
   logic [Channels-1:0] answered;
   always_comb begin
-    for (int c = 0; c < int'(Channels); c++) answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c]);
+    for (int c = 0; c < int'(Channels); c++) begin
+      answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c]);
+    end
   end
   assign write_end  = write_started && &answered;
   assign done_o     = write_end;
