@@ -7,8 +7,10 @@
 /// Behaviour: a read of 1 to 8 words is one burst; its words come out in order, each with the command's tag. A write is one burst, its words
 /// taken from the word stream in the order of the commands; write_done_o, with the command's tag, when memory has answered. Reads are asked for only
 /// when the return fifo has room for them, so that the memory is never kept waiting (the fifo's depth is what may be on its way).
-/// Reads and writes do not wait for each other.
-/// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM.
+/// Reads and writes do not wait for each other. A read with read_line is of one word, which needs no room: it goes past the fifo to line_*, and
+/// holds up memory until it is taken there.
+/// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
+/// Paths: line_ready to m_axi_rready.
 /// Reset: forgets everything. What the memory still answers must have come before it ends.
 /// Requirements: addresses are multiples of 64; no burst crosses a 4 KiB boundary; RLAST and identifiers are not looked at, since
 /// all transactions have identifier 0 and come in order (AXI3, A5.3).
@@ -30,6 +32,7 @@ module kv_channel #(
     /// Less 1.
     input  wire  [             2:0] read_words,
     input  wire  [    TagWidth-1:0] read_tag,
+    input  wire                     read_line,
 
     output logic                word_valid,
     input  wire                 word_ready,
@@ -39,6 +42,11 @@ module kv_channel #(
     output logic                word_begun_o,
     output logic                word_begun_first_o,
     output logic [TagWidth-1:0] word_begun_tag_o,
+
+    output logic                line_valid,
+    input  wire                 line_ready,
+    output logic [       511:0] line_data,
+    output logic [TagWidth-1:0] line_tag,
 
     input  wire                     write_valid,
     output logic                    write_ready,
@@ -99,7 +107,7 @@ module kv_channel #(
   logic [CreditWidth-1:0] credit_q;  // words of the fifo that nobody has asked for
   logic [CreditWidth-1:0] asked;
   logic read_take, tags_ready, word_take;
-  assign asked      = CreditWidth'(read_words) + 1'b1;
+  assign asked      = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
   assign read_ready = (!m_axi_arvalid || m_axi_arready) && credit_q >= asked && tags_ready;
   assign read_take  = read_valid && read_ready;
 
@@ -120,18 +128,19 @@ module kv_channel #(
   logic tags_valid, tags_take;
   logic [TagWidth-1:0] tag;
   logic [2:0] words;
+  logic is_line;
   stream_fifo #(
-      .Width(TagWidth + 3),
+      .Width(TagWidth + 4),
       .Depth(32)
   ) i_tags (
       .clk_i,
       .rst_i,
       .s_valid(read_take),
       .s_ready(tags_ready),
-      .s_payload({read_tag, read_words}),
+      .s_payload({read_line, read_tag, read_words}),
       .m_valid(tags_valid),
       .m_ready(tags_take),
-      .m_payload({tag, words}),
+      .m_payload({is_line, tag, words}),
       .count_o(tags_count),
       .almost_full_o(tags_almost_full)
   );
@@ -139,20 +148,30 @@ module kv_channel #(
   logic second_q;  // the first half of a word is in low_q
   logic [255:0] low_q;
   logic [2:0] index_q;  // of the word in its read
-  logic word_put;
-  assign m_axi_rready = 1'b1;
-  assign word_put     = m_axi_rvalid && second_q;
-  assign tags_take    = word_put && index_q == words;
+  logic [255:0] line_high_q;
+  logic r_take, word_end, word_put;
+  assign m_axi_rready = !line_valid || line_ready;
+  assign r_take       = m_axi_rvalid && m_axi_rready;
+  assign word_end     = r_take && second_q;
+  assign word_put     = word_end && !is_line;
+  assign tags_take    = word_end && index_q == words;
+  assign line_data    = {line_high_q, low_q};  // low_q changes when the line is taken, not before
 
   always_ff @(posedge clk_i) begin
-    if (m_axi_rvalid) begin
+    if (r_take) begin
       second_q <= !second_q;
       if (!second_q) low_q <= m_axi_rdata;
+      else line_high_q <= m_axi_rdata;
     end
-    if (word_put) index_q <= tags_take ? '0 : index_q + 1'b1;
+    if (word_end) begin
+      index_q  <= tags_take ? '0 : index_q + 1'b1;
+      line_tag <= tag;
+    end
+    if (!line_valid || line_ready) line_valid <= word_end && is_line;
     if (rst_i) begin
-      second_q <= 1'b0;
-      index_q  <= '0;
+      second_q   <= 1'b0;
+      index_q    <= '0;
+      line_valid <= 1'b0;
     end
   end
 
@@ -238,9 +257,10 @@ module kv_channel #(
   // OKAY and EXOKAY differ in the low bit, as the two errors do.
   logic unused_resp;
   assign unused_resp = m_axi_bresp[0] ^ m_axi_rresp[0];
-  assign error_o     = (m_axi_bvalid && m_axi_bresp[1]) || (m_axi_rvalid && m_axi_rresp[1]);
+  assign error_o     = (m_axi_bvalid && m_axi_bresp[1]) || (r_take && m_axi_rresp[1]);
 
   `ASSERT(room_for_words, !word_put || words_ready, "memory answered and there was no room")
+  `ASSERT(line_is_word, !read_valid || !read_line || read_words == '0, "a line is one word")
   `ASSERT(asked_for_words, !m_axi_rvalid || tags_valid, "memory answered what nobody asked")
   `ASSERT(wrote_what_answers, !m_axi_bvalid || done_valid, "memory confirmed what nobody wrote")
   `ASSERT(read_aligned, !read_valid || read_address[5:0] == '0, "a read is not at a word's start")
@@ -249,6 +269,8 @@ module kv_channel #(
   `ASSERT(write_aligned, !write_valid || write_address[5:0] == '0, "a write is not at a word's start")
   `ASSERT(write_within_page, !write_valid || 7'(write_address[11:6]) + 7'(write_words) < 7'd64,
           "a write crosses a 4 KiB boundary")
+  `ASSERT_NEXT(line_kept, line_valid && !line_ready, line_valid && line_data == $past(line_data),
+               "a line was withdrawn or changed")
   `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
                "a read command was withdrawn or changed")
   `ASSERT_NEXT(aw_kept, m_axi_awvalid && !m_axi_awready, m_axi_awvalid && m_axi_awaddr == $past(m_axi_awaddr),

@@ -211,6 +211,36 @@ package kv_core_pkg;
     for (int i = 0; i < 16; i++) way_bytes[8*i+:8] = header[8*(15-i)+:8];
   endfunction
 
+  // ---- memory: 34 bits of address, so at most 2^22 buckets with four values of 1 KiB each
+
+  localparam int unsigned AddressBits = 34;
+  typedef logic [AddressBits-1:0] address_t;
+  typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
+
+  /// Buckets whose reads and writes are kept apart together.
+  localparam int unsigned GroupBits = 9;
+  typedef logic [GroupBits-1:0] group_t;
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic group_t group_of(bucket_t bucket);
+    return bucket[GroupBits-1:0];
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  typedef logic [15:0] job_tag_t;
+
+  /// Something to do in memory: kv_values.
+  typedef struct packed {
+    logic write;
+    bucket_t bucket;
+    logic [1:0] way;
+    logic [10:0] length;  // of the value
+    // Of writes only:
+    logic has_value;  // the value in `place` of the pool
+    logic has_line;  // the bucket's new line, which comes beside the job
+    place_t place;
+    job_tag_t tag;  // comes back when memory has it
+  } memory_job_t;
+
   /// One's complement sum of two 16-bit words.
   function automatic logic [15:0] add16(logic [15:0] a, logic [15:0] b);
     logic [16:0] total;

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 import cocotb
+from axi_memory import Memory
 from bench import Bench, Pin, Sink, Source
 from simulate import ROOT, simulate
 
@@ -109,61 +109,6 @@ async def all_places_can_be_taken_one_a_cycle(dut: Any) -> None:
     assert (seen, valid.get()) == (set(range(64)), 0)
 
 
-class Memory:
-    """A port of HBM that takes its time, and holds the master to AXI3: A3.4 (bursts), A5.3 (order)."""
-
-    def __init__(self, bench: Bench, scope: Any) -> None:
-        def pin(name: str) -> Pin:
-            return bench.pin(scope, f"m_axi_{name}")
-
-        self.bench, self.delay, self.errors = bench, (5, 30), 0.0
-        self.ar = Sink(bench, pin("arvalid"), pin("arready"), [pin("araddr"), pin("arlen")])
-        self.aw = Sink(bench, pin("awvalid"), pin("awready"), [pin("awaddr"), pin("awlen")])
-        self.w = Sink(bench, pin("wvalid"), pin("wready"), [pin("wdata"), pin("wlast")])
-        self.r = Source(bench, pin("rvalid"), pin("rready"), [pin("rdata"), pin("rresp")])
-        self.b = Source(bench, pin("bvalid"), pin("bready"), [pin("bresp")])
-        self.reset()
-        bench.agents.append(self)
-
-    def reset(self) -> None:
-        self.bytes: dict[int, int] = {}  # 32 bytes at an address
-        self.later: deque[tuple[int, Source, list[Any]]] = deque()
-        self.due = {id(self.r): 0, id(self.b): 0}
-
-    def drive(self) -> None:
-        pass
-
-    def sample(self) -> None:
-        draw = self.bench.random
-        for address, length in self.ar.items:
-            self.check(address, length)
-            beats = [(self.bytes.get(address + 32 * i, 0), 0) for i in range(length + 1)]
-            self.answer(self.r, beats)
-        self.ar.items.clear()
-        while self.aw.items and len(self.w.items) > self.aw.items[0][1]:
-            address, length = self.aw.items.pop(0)
-            self.check(address, length)
-            for i in range(length + 1):
-                data, last = self.w.items.pop(0)
-                assert last == (i == length)
-                self.bytes[address + 32 * i] = data
-            self.answer(self.b, [2 if draw.random() < self.errors else 0])
-        while self.later and self.later[0][0] <= self.bench.cycles:
-            _, source, items = self.later.popleft()
-            source.items += items
-
-    def answer(self, source: Source, items: list[Any]) -> None:
-        at = max(self.due[id(source)], self.bench.cycles + self.bench.random.randint(*self.delay))
-        self.due[id(source)] = at
-        self.later.append((at, source, items))
-        self.later = deque(sorted(self.later, key=lambda entry: entry[0]))
-
-    def check(self, address: int, length: int) -> None:
-        assert length < 16
-        assert address % 64 == 0
-        assert address // 4096 == (address + 32 * length) // 4096
-
-
 class Port:
     """A channel, its user and its memory."""
 
@@ -175,7 +120,9 @@ class Port:
 
         self.bench, self.name = bench, name
         self.memory = Memory(bench, scope)
-        self.reads = Source(bench, *pins("read_valid", "read_ready"), pins("read_address", "read_words", "read_tag"))
+        fields = pins("read_address", "read_words", "read_tag", "read_line")
+        self.reads = Source(bench, *pins("read_valid", "read_ready"), fields)
+        self.lines = Sink(bench, *pins("line_valid", "line_ready"), pins("line_data", "line_tag"))
         self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data", "word_tag"))
         self.writes = Source(
             bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_tag")
@@ -188,6 +135,7 @@ class Port:
 
     def reset(self) -> None:
         self.expected: list[tuple[int, int]] = []
+        self.expected_lines: list[tuple[int, int]] = []
         self.tags: list[int] = []
         self.confirmed: list[int] = []
         self.firsts: list[int] = []
@@ -214,9 +162,14 @@ class Port:
 
     def read(self, address: int, words: list[int]) -> None:
         tag = self.bench.random.getrandbits(5)
-        self.reads.items.append((address, len(words) - 1, tag))
+        self.reads.items.append((address, len(words) - 1, tag, 0))
         self.expected += [(word, tag) for word in words]
         self.read_tags.append(tag)
+
+    def read_line(self, address: int, word: int) -> None:
+        tag = self.bench.random.getrandbits(5)
+        self.reads.items.append((address, 0, tag, 1))
+        self.expected_lines.append((word, tag))
 
 
 @cocotb.test()
@@ -230,7 +183,7 @@ async def what_was_written_is_read(dut: Any) -> None:
             memory.delay = delay
             for agent in (port.reads, port.writes, port.data, memory.r, memory.b):
                 agent.idle = idle
-            for agent in (port.words, memory.ar, memory.aw, memory.w):
+            for agent in (port.words, port.lines, memory.ar, memory.aw, memory.w):
                 agent.stall = stall
         content = []
         for page in range(40):
@@ -244,14 +197,18 @@ async def what_was_written_is_read(dut: Any) -> None:
             for port, (address, words) in zip(ports, content[i], strict=True):
                 first = bench.random.randrange(len(words))
                 port.read(address + 64 * first, words[first:])
+                if bench.random.random() < 0.3:
+                    port.read_line(address, words[0])
         # Writes elsewhere go on beside.
         for page in range(40, 60):
             for port in ports:
                 port.write(page * 4096, 8)
         await bench.until(lambda: all(len(port.words.items) == len(port.expected) for port in ports))
         await bench.until(lambda: all(len(port.confirmed) == 60 for port in ports))
+        await bench.until(lambda: all(len(port.lines.items) == len(port.expected_lines) for port in ports))
         for port in ports:
             assert port.words.items == port.expected, port.name
+            assert port.lines.items == port.expected_lines, port.name
             assert port.firsts == port.read_tags, port.name
             assert not port.failures, port.name
 
@@ -269,6 +226,25 @@ async def reads_and_writes_run_at_a_beat_a_cycle(dut: Any) -> None:
     await bench.until(lambda: len(port.words.items) == 240 and len(port.confirmed) == 30)
     for beats in (port.memory.r.cycles_of[:480], port.memory.w.cycles_of[:480]):
         assert beats[-1] - beats[0] == 479, "a gap between beats"
+
+
+@cocotb.test()
+async def lines_go_past_words_that_nobody_takes(dut: Any) -> None:
+    bench = Bench(dut)
+    ports = [Port(bench, name) for name in CHANNELS]
+    await bench.reset()
+    for port in ports:
+        port.memory.delay = (5, 5)
+        port.words.stall = 1.0
+        for i in range(4):
+            port.read(4096 * i, [0] * (8 if port.name == "deep" else 2))
+            port.read_line(4096 * i, 0)
+        port.read_line(0, 0)
+    await bench.until(lambda: all(len(port.lines.items) == 5 for port in ports))
+    for port in ports:
+        assert not port.words.items
+        # Second half at R to line_valid: a cycle.
+        assert port.lines.cycles_of[-1] == port.memory.r.cycles_of[-1] + 1
 
 
 @cocotb.test()

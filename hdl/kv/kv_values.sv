@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Reads and writes values, and writes lines, in the order of its jobs.
+///
+/// Behaviour: a value is cut into bursts of BurstWords words; burst j of location x = {bucket, way} is at value_base + 1024 x + 64 BurstWords j and
+/// travels on channel (j + x) mod Channels; only as many words as the length needs. A line is at line_base + 64 bucket and travels on channel
+/// bucket mod Channels. Jobs start in order. A read waits while a write of its group has started and not ended; a write waits
+/// while a read of its group is on its way: so each sees exactly what the jobs before it left. Values that are read come out in order at word_*; of a value
+/// of no bytes, nothing. A write takes its value from the pool, behind the parser that may still fill it; done_o, in order,
+/// when memory has answered for all of it.
+/// Latency: job in to read_valid or write_valid 1 cycle; channel's word to word_* 0; word of the pool to data_valid 1 cycle after its read,
+/// which is 2 after the job; memory's last answer to done_o 1.
+/// Paths: word_valid and word_data from the channels', word_ready to the channels'; job.write to job_ready.
+/// Reset: forgets everything.
+/// Requirements: bases are multiples of 4096 and change only while there is no job. The place stays the write's until done_o.
+///
+/// No deadlock: jobs start in order, so the words in a return fifo are of values not younger than any that waits for room in one, and the
+/// oldest value's bursts have all been asked for or are next: the word stream's taker alone decides. A write waits for reads before it
+/// (which wait for that taker), for memory, and for the parser.
+module kv_values
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// 1, 2 or 4.
+    parameter int unsigned Channels = 2,
+    /// Jobs that wait; a power of two.
+    parameter int unsigned Jobs = 32,
+    /// Writes, waiting or under way; a power of two.
+    parameter int unsigned Writes = 32,
+    /// Reads on their way; a power of two.
+    parameter int unsigned Reads = 64,
+    localparam int unsigned BeatBits = $clog2(ValueBeats)
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire address_t line_base_i,
+    input wire address_t value_base_i,
+
+    input  wire         job_valid,
+    output logic        job_ready,
+    input  wire  memory_job_t  job,
+    /// With has_line.
+    input  wire [511:0] job_line,
+
+    output logic     done_o,
+    output job_tag_t done_tag_o,
+
+    output logic         word_valid,
+    input  wire          word_ready,
+    output logic [511:0] word_data,
+    output logic         word_first,
+    output logic         word_last,
+    /// A value has begun to arrive, in order: once for each that has words, when or before its first word is at word_valid.
+    output logic         value_begun_o,
+
+    output logic                pool_read_o,
+    output place_t              pool_place_o,
+    output logic [BeatBits-1:0] pool_beat_o,
+    input  wire  [       511:0] pool_data_i,
+    input  wire                 filling_i,
+    input  wire place_t         filling_place_i,
+    input  wire  [  BeatBits:0] filled_i,
+
+    /// No line of this group may be fetched: a write to it waits or is under way.
+    input  wire group_t fill_group_i,
+    output logic        fill_wait_o,
+
+    // To the channels; what is not an array is for that whose valid is high.
+    output logic     [Channels-1:0]        read_valid,
+    input  wire      [Channels-1:0]        read_ready,
+    output address_t                       read_address,
+    output logic     [         2:0]        read_words,
+    /// The first burst of a value.
+    output logic                           read_first,
+    input  wire      [Channels-1:0]        channel_valid,
+    output logic     [Channels-1:0]        channel_ready,
+    input  wire      [Channels-1:0][511:0] channel_data,
+    /// The first word of a value has reached the channel's fifo.
+    input  wire      [Channels-1:0]        channel_begun_i,
+    output logic     [Channels-1:0]        write_valid,
+    input  wire      [Channels-1:0]        write_ready,
+    output address_t                       write_address,
+    output logic     [         2:0]        write_words,
+    output logic     [Channels-1:0]        data_valid,
+    input  wire      [Channels-1:0]        data_ready,
+    output logic     [       511:0]        data,
+    output logic                           data_last,
+    input  wire      [Channels-1:0]        write_done_i
+);
+
+  if (Channels != 1 && Channels != 2 && Channels != 4) begin : gen_check_channels
+    $fatal(1, "Channels must be 1, 2 or 4 in %m");
+  end
+
+  localparam int unsigned BurstWords = Channels == 4 ? 4 : 8;
+  localparam int unsigned BurstBits = $clog2(BurstWords);
+  localparam int unsigned Bursts = ValueBeats / BurstWords;
+  localparam int unsigned NumberBits = BeatBits - BurstBits;  // of a burst's number in its value
+  localparam int unsigned ChannelBits = Channels == 1 ? 1 : $clog2(Channels);
+  localparam int unsigned WriteBits = $clog2(Writes);
+  localparam int unsigned ReadBits = $clog2(Reads);
+
+  typedef logic [ChannelBits-1:0] channel_t;
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic channel_t channel_of(logic [1:0] number);
+    return Channels == 1 ? '0 : channel_t'(number);
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  // What the queue keeps of a job.
+  typedef struct packed {
+    logic write;
+    bucket_t bucket;
+    logic [1:0] way;
+    logic [BeatBits:0] words;
+    logic has_line;
+    place_t place;
+    logic [WriteBits-1:0] index;  // its place in the tracker
+  } queued_t;
+
+  // What is needed to end a write: its answers, by channel.
+  typedef struct packed {
+    job_tag_t tag;
+    logic [Channels-1:0][1:0] answers;
+  } ending_t;
+
+  // ---- jobs in
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic [$clog2(Jobs+1)-1:0] jobs_count;
+  logic [Channels-1:0][5:0] feed_count;
+  logic jobs_almost_full;
+  logic [Channels-1:0] feed_almost_full;
+  // verilator lint_on UNUSEDSIGNAL
+
+  logic queue_ready, tracker_full, put, put_write;
+  queued_t put_job, head;
+  ending_t put_ending, ending;
+  logic [WriteBits-1:0] put_index, end_index;
+  logic [BeatBits:0] length_words;
+
+  assign job_ready    = queue_ready && !(job.write && tracker_full);
+  assign put          = job_valid && job_ready;
+  assign put_write    = put && job.write;
+  assign length_words = job.length[10:6] + (BeatBits + 1)'(|job.length[5:0]);
+  always_comb begin
+    put_job.write    = job.write;
+    put_job.bucket   = job.bucket;
+    put_job.way      = job.way;
+    put_job.words    = job.write && !job.has_value ? '0 : length_words;
+    put_job.has_line = job.write && job.has_line;
+    put_job.place    = job.place;
+    put_job.index    = put_index;
+  end
+  always_comb begin
+    put_ending.tag     = job.tag;
+    put_ending.answers = '0;
+    for (int j = 0; j < int'(Bursts); j++) begin
+      if (put_job.words > (BeatBits + 1)'(j * int'(BurstWords))) begin
+        put_ending.answers[channel_of(job.way+2'(j))] += 2'd1;
+      end
+    end
+    if (job.has_line) put_ending.answers[channel_of(job.bucket[1:0])] += 2'd1;
+  end
+
+  logic head_valid, head_take;
+  stream_fifo #(
+      .Width($bits(queued_t)),
+      .Depth(Jobs),
+      .Block(1'b0)
+  ) i_jobs (
+      .clk_i,
+      .rst_i,
+      .s_valid(job_valid && !(job.write && tracker_full)),
+      .s_ready(queue_ready),
+      .s_payload(put_job),
+      .m_valid(head_valid),
+      .m_ready(head_take),
+      .m_payload(head),
+      .count_o(jobs_count),
+      .almost_full_o(jobs_almost_full)
+  );
+
+  lutram #(
+      .Width($bits(ending_t)),
+      .Depth(Writes)
+  ) i_endings (
+      .clk_i,
+      .write_i(put_write),
+      .write_address_i(put_index),
+      .write_data_i(put_ending),
+      .read_address_i(end_index),
+      .read_data_o(ending)
+  );
+
+  logic [WriteBits-1:0] line_index_q;
+  logic [511:0] line;
+  lutram #(
+      .Width(512),
+      .Depth(Writes)
+  ) i_lines (
+      .clk_i,
+      .write_i(put_write),
+      .write_address_i(put_index),
+      .write_data_i(job_line),
+      .read_address_i(line_index_q),
+      .read_data_o(line)
+  );
+
+  logic write_start, write_started, write_end, reads_full, read_put, read_there, read_end;
+  logic read_wait, write_wait;
+  logic [ReadBits-1:0] read_put_index, read_index;
+  kv_tracker #(
+      .Writes(Writes),
+      .Reads (Reads)
+  ) i_tracker (
+      .clk_i,
+      .rst_i,
+      .write_full_o(tracker_full),
+      .write_put_i(put_write),
+      .write_put_group_i(group_of(job.bucket)),
+      .write_put_index_o(put_index),
+      .write_start_i(write_start),
+      .write_started_o(write_started),
+      .write_end_index_o(end_index),
+      .write_end_i(write_end),
+      .read_full_o(reads_full),
+      .read_put_i(read_put),
+      .read_put_index_o(read_put_index),
+      .read_there_o(read_there),
+      .read_end_index_o(read_index),
+      .read_end_i(read_end),
+      .fill_group_i,
+      .fill_wait_o,
+      .job_group_i(group_of(head.bucket)),
+      .job_read_wait_o(read_wait),
+      .job_write_wait_o(write_wait)
+  );
+
+  // ---- the first job: a burst a cycle, its value's, then its line
+
+  logic [NumberBits:0] number_q;  // bursts of the value that have been asked for
+  logic [BeatBits:0] rest;  // words of the value from this burst on
+  logic value_step, value_last, step, step_last;
+  channel_t channel;
+  logic [2:0] burst_words;  // less 1
+  logic [Channels-1:0] feed_ready;
+
+  assign rest       = head.words - {number_q, BurstBits'(0)};
+  assign value_step = head.words > {number_q, BurstBits'(0)};
+  assign value_last = rest <= (BeatBits + 1)'(BurstWords);
+  assign channel = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
+  always_comb begin
+    burst_words = value_last ? 3'(rest - 1'b1) : 3'(BurstWords - 1);
+    if (!value_step) burst_words = '0;
+  end
+
+  address_t value_address, line_address;
+  assign value_address = {
+    value_base_i[AddressBits-1:12] + head.bucket,
+    head.way,
+    number_q[NumberBits-1:0],
+    (BurstBits + 6)'(0)
+  };
+  assign line_address = {
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]),
+    head.bucket[5:0],
+    6'd0
+  };
+  assign read_address  = value_address;
+  assign read_words    = burst_words;
+  assign read_first    = number_q == '0;
+  assign write_address = value_step ? value_address : line_address;
+  assign write_words   = burst_words;
+
+  always_comb begin
+    read_valid  = '0;
+    write_valid = '0;
+    read_valid[channel] = head_valid && !head.write && value_step && !read_wait
+                        && !(reads_full && read_first);
+    write_valid[channel] = head_valid && head.write && (value_step || head.has_line) && !write_wait
+                         && feed_ready[channel];
+  end
+
+  assign step        = |(read_valid & read_ready) || |(write_valid & write_ready);
+  assign step_last   = value_step ? value_last && !head.has_line : 1'b1;
+  assign head_take   = head_valid && (step ? step_last : !value_step && !head.has_line);
+  assign write_start = head_take && head.write;
+  assign read_put    = |(read_valid & read_ready) && read_first;
+
+  always_ff @(posedge clk_i) begin
+    if (head_take) number_q <= '0;
+    else if (step) number_q <= number_q + 1'b1;
+    if (rst_i) number_q <= '0;
+  end
+
+  // ---- values that are read: in the tracker's order
+
+  typedef struct packed {
+    logic [1:0] way;
+    logic [BeatBits-1:0] last;  // word
+  } reading_t;
+
+  logic [ReadBits-1:0] begin_q;  // the oldest value that has not begun
+  reading_t reading;
+  // verilator lint_off UNUSEDSIGNAL
+  reading_t beginning;
+  // verilator lint_on UNUSEDSIGNAL
+  lutram #(
+      .Width($bits(reading_t)),
+      .Depth(Reads),
+      .ReadPorts(2)
+  ) i_readings (
+      .clk_i,
+      .write_i(read_put),
+      .write_address_i(read_put_index),
+      .write_data_i({head.way, BeatBits'(head.words - 1'b1)}),
+      .read_address_i({begin_q, read_index}),
+      .read_data_o({beginning, reading})
+  );
+
+  logic [BeatBits-1:0] word_q;
+  channel_t from, begins_on;
+  assign from       = channel_of(reading.way + 2'(word_q >> BurstBits));
+  assign word_valid = read_there && channel_valid[from];
+  assign word_data  = channel_data[from];
+  assign word_first = word_q == '0;
+  assign word_last  = word_q == reading.last;
+  assign read_end   = word_valid && word_ready && word_last;
+  always_comb begin
+    channel_ready = '0;
+    channel_ready[from] = read_there && word_ready;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (word_valid && word_ready) word_q <= word_last ? '0 : word_q + 1'b1;
+    if (rst_i) word_q <= '0;
+  end
+
+  // First words that are here, of values that have not been announced. They are of the oldest such value, on the channel that it begins on.
+  logic [Channels-1:0][ReadBits:0] firsts_q;
+  assign begins_on     = channel_of(beginning.way);
+  assign value_begun_o = firsts_q[begins_on] != '0;
+
+  always_ff @(posedge clk_i) begin
+    for (int c = 0; c < int'(Channels); c++) begin
+      firsts_q[c] <= firsts_q[c] + (ReadBits + 1)'(channel_begun_i[c])
+                   - (ReadBits + 1)'(value_begun_o && begins_on == channel_t'(c));
+    end
+    if (value_begun_o) begin_q <= begin_q + 1'b1;
+    if (rst_i) begin
+      firsts_q <= '0;
+      begin_q  <= '0;
+    end
+  end
+
+  // ---- words that are written: each channel has its bursts in order, and a word goes to whoever has one that is there
+
+  typedef struct packed {
+    logic line;
+    logic [WriteBits-1:0] index;  // of the line
+    place_t place;
+    logic [NumberBits-1:0] number;
+    logic [2:0] words;  // less 1
+  } feed_t;
+
+  feed_t feed;
+  feed_t [Channels-1:0] feeds;
+  logic [Channels-1:0] feed_valid, feed_take, feedable;
+  logic [Channels-1:0][2:0] fed_q;  // words
+  logic [Channels-1:0][BeatBits-1:0] beat;
+  assign feed = '{
+          line: !value_step,
+          index: head.index,
+          place: head.place,
+          number: number_q[NumberBits-1:0],
+          words: burst_words
+      };
+
+  for (genvar c = 0; c < int'(Channels); c++) begin : gen_feed
+    stream_fifo #(
+        .Width($bits(feed_t)),
+        .Depth(32)
+    ) i_feed (
+        .clk_i,
+        .rst_i,
+        .s_valid(write_valid[c] && write_ready[c]),
+        .s_ready(feed_ready[c]),
+        .s_payload(feed),
+        .m_valid(feed_valid[c]),
+        .m_ready(feed_take[c]),
+        .m_payload(feeds[c]),
+        .count_o(feed_count[c]),
+        .almost_full_o(feed_almost_full[c])
+    );
+    assign beat[c]     = {feeds[c].number, BurstBits'(fed_q[c])};
+    assign feedable[c] = feed_valid[c] && (feeds[c].line
+        || !(filling_i && filling_place_i == feeds[c].place && filled_i <= {1'b0, beat[c]}));
+  end
+
+  logic held_q, held_line_q, held_last_q, held_take, fetch;
+  channel_t held_channel_q, chosen;
+  assign held_take = held_q && data_ready[held_channel_q];
+  assign fetch     = |feedable && (!held_q || held_take);
+
+  // The next after the last, since a channel takes a word every other cycle.
+  always_comb begin
+    chosen = held_channel_q;
+    for (int i = int'(Channels) - 1; i > 0; i--) begin
+      if (feedable[held_channel_q+channel_t'(i)]) chosen = held_channel_q + channel_t'(i);
+    end
+  end
+  always_comb begin
+    feed_take = '0;
+    feed_take[chosen] = fetch && fed_q[chosen] == feeds[chosen].words;
+    data_valid = '0;
+    data_valid[held_channel_q] = held_q;
+  end
+
+  assign pool_read_o  = fetch && !feeds[chosen].line;
+  assign pool_place_o = feeds[chosen].place;
+  assign pool_beat_o  = beat[chosen];
+  assign data         = held_line_q ? line : pool_data_i;
+  assign data_last    = held_last_q;
+
+  always_ff @(posedge clk_i) begin
+    if (fetch) begin
+      held_channel_q <= chosen;
+      held_line_q    <= feeds[chosen].line;
+      held_last_q    <= |feed_take;
+      line_index_q   <= feeds[chosen].index;
+      fed_q[chosen]  <= |feed_take ? '0 : fed_q[chosen] + 1'b1;
+    end
+    if (!held_q || held_take) held_q <= fetch;
+    if (rst_i) begin
+      held_q         <= 1'b0;
+      held_channel_q <= '0;
+      fed_q          <= '0;
+    end
+  end
+
+  // ---- the oldest write ends when each channel has answered for its part of it
+
+  localparam int unsigned AnswerBits = $clog2(3 * Writes + 1);
+  logic [Channels-1:0][AnswerBits-1:0] answers_q;
+  logic [Channels-1:0] answered;
+  always_comb begin
+    for (int c = 0; c < int'(Channels); c++) begin
+      answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c]);
+    end
+  end
+  assign write_end  = write_started && &answered;
+  assign done_o     = write_end;
+  assign done_tag_o = ending.tag;
+
+  always_ff @(posedge clk_i) begin
+    for (int c = 0; c < int'(Channels); c++) begin
+      answers_q[c] <= answers_q[c] + AnswerBits'(write_done_i[c])
+                    - (write_end ? AnswerBits'(ending.answers[c]) : '0);
+    end
+    if (rst_i) answers_q <= '0;
+  end
+
+`ifndef SYNTHESIS
+  logic [ReadBits:0] begun_q;  // values that have begun and not ended
+  always_ff @(posedge clk_i) begin
+    begun_q <= begun_q + (ReadBits + 1)'(value_begun_o) - (ReadBits + 1)'(read_end);
+    if (rst_i) begun_q <= '0;
+  end
+`endif
+
+  `ASSERT(length_right, !job_valid || job.length <= 11'(MaxValueBytes), "a value is too long")
+  `ASSERT(line_base_aligned, line_base_i[11:0] == '0, "lines begin within a page")
+  `ASSERT(value_base_aligned, value_base_i[11:0] == '0, "values begin within a page")
+  `ASSERT(begun_before_word, !(word_valid && word_first) || value_begun_o || begun_q != '0,
+          "a value's first word came before it was announced")
+  `ASSERT_NEXT(word_kept, word_valid && !word_ready, word_valid && word_data == $past(word_data),
+               "a word was withdrawn or changed")
+
+endmodule
+`default_nettype wire

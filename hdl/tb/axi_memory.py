@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A port of HBM that takes its time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from bench import Bench, Pin, Sink, Source
+
+
+class Bytes:
+    """What a memory holds, 32 bytes at an address; several ports may share it."""
+
+    def __init__(self, initial: Callable[[int], int] = lambda address: 0) -> None:
+        self.initial = initial
+        self.written: dict[int, int] = {}
+
+    def read(self, address: int) -> int:
+        """32 bytes."""
+        value = self.written.get(address)
+        return self.initial(address) if value is None else value
+
+    def word(self, address: int) -> int:
+        """64 bytes."""
+        return self.read(address) | self.read(address + 32) << 256
+
+
+class Memory:
+    """An AXI3 slave that holds the master to A3.4 (bursts) and A5.3 (order), and gives it no more than that.
+
+    A read shows what is there when it is asked or when it is answered, a write takes effect when its data come or when it
+    is confirmed: whoever reads and writes one address at a time gets either.
+    """
+
+    def __init__(self, bench: Bench, scope: Any, content: Bytes | None = None, index: int | None = None) -> None:
+        def pin(name: str, width: int = 1) -> Pin:
+            return bench.pin(scope, f"m_axi_{name}", index, width)
+
+        self.bench, self.delay, self.errors = bench, (5, 30), 0.0
+        self.content = content or Bytes()
+        self.shared = content is not None
+        self.ar = Sink(bench, pin("arvalid"), pin("arready"), [pin("araddr", 34), pin("arlen", 4)])
+        self.aw = Sink(bench, pin("awvalid"), pin("awready"), [pin("awaddr", 34), pin("awlen", 4)])
+        self.w = Sink(bench, pin("wvalid"), pin("wready"), [pin("wdata", 256), pin("wlast")])
+        self.r = Source(bench, pin("rvalid"), pin("rready"), [pin("rdata", 256), pin("rresp", 2)])
+        self.b = Source(bench, pin("bvalid"), pin("bready"), [pin("bresp", 2)])
+        self.reset()
+        bench.agents.append(self)
+
+    def reset(self) -> None:
+        """Forgets what is under way, and what it holds unless that is shared."""
+        if not self.shared:
+            self.content.written.clear()
+        self.reads: deque[tuple[int, int, list[int] | None, int]] = deque()
+        self.writes: deque[tuple[int, dict[int, int]]] = deque()
+        self.late = self.bench.random.random() < 0.5
+        self.read_bursts: list[tuple[int, int]] = []
+        self.write_bursts: list[tuple[int, int]] = []
+
+    def drive(self) -> None:
+        """Nothing: its agents do that."""
+
+    def sample(self) -> None:
+        """Takes commands and answers those whose time has come."""
+        now, draw = self.bench.cycles, self.bench.random
+        for address, length in self.ar.items:
+            self.check(address, length)
+            self.read_bursts.append((address, length))
+            data = None if draw.random() < 0.5 else self.data(address, length)
+            self.reads.append((self.due(self.reads), address, data, length))
+        self.ar.items.clear()
+        while self.aw.items and len(self.w.items) > self.aw.items[0][1]:
+            address, length = self.aw.items.pop(0)
+            self.check(address, length)
+            self.write_bursts.append((address, length))
+            beats = {}
+            for i in range(length + 1):
+                data, last = self.w.items.pop(0)
+                assert last == (i == length)
+                beats[address + 32 * i] = data
+            if not self.late:
+                self.content.written.update(beats)
+            self.writes.append((self.due(self.writes), beats))
+        while self.reads and self.reads[0][0] <= now:
+            _, address, data, length = self.reads.popleft()
+            self.r.items += [(beat, 0) for beat in data or self.data(address, length)]
+        while self.writes and self.writes[0][0] <= now:
+            _, beats = self.writes.popleft()
+            if self.late:
+                self.content.written.update(beats)
+            self.b.items.append(2 if draw.random() < self.errors else 0)
+
+    def data(self, address: int, length: int) -> list[int]:
+        """What is there now."""
+        return [self.content.read(address + 32 * i) for i in range(length + 1)]
+
+    def due(self, queue: deque[Any]) -> int:
+        """When to answer what comes now: not before what is in the queue."""
+        at = self.bench.cycles + self.bench.random.randint(*self.delay)
+        return max(at, queue[-1][0]) if queue else at
+
+    def check(self, address: int, length: int) -> None:
+        """Holds a burst to the rules."""
+        assert length < 16
+        assert address % 64 == 0
+        assert address // 4096 == (address + 32 * length) // 4096
