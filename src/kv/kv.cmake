@@ -28,6 +28,9 @@ wherry_sanitizer_shim(wherry-kv)
 # Tests only: whole kv clusters in virtual time.
 add_library(wherry_kv_sim STATIC EXCLUDE_FROM_ALL kv/sim/network.cpp kv/sim/wire.cpp kv/sim/pcap.cpp kv/sim/history.cpp kv/sim/workload.cpp)
 target_link_libraries(wherry_kv_sim PUBLIC wherry_base)
+add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/cluster.cpp
+            kv/sim/trouble.cpp)
+target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv_client wherry_kv_keeper)
 
 # ---------------------------------------------------------------- tests, beside what they test
 wherry_test(kv_frame_test SOURCES kv/frame_test.cpp kv/frame_io_test.cpp LIBS wherry_kv)
