@@ -15,9 +15,8 @@ Cluster::Cluster(std::uint64_t seed, const ClusterOptions& options)
       workload_(network_, seed + 1, options.workload),
       machines_(options.nodes),
       attached_(options.nodes),
-      keeper_(network_, keeper_options(), options.control_latency, [this](std::uint32_t node) {
-        return node < machines_.size() ? machines_[node].get() : nullptr;
-      }) {
+      keeper_(network_, keeper_options(), options.control_latency,
+              [this](std::uint32_t node) { return node < machines_.size() ? machines_[node].get() : nullptr; }) {
   network_.set_links(options.link);
   for (std::uint32_t i = 0; i < options.nodes; ++i) start_node(i);
   ClientCore::Options client = options.client;
@@ -61,9 +60,9 @@ void Cluster::start_node(std::uint32_t node) {
   const std::uint64_t seed = network_.random().next();
   const auto drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
                      static_cast<std::int32_t>(options_.drift);
-  machines_[node] =
-      std::make_unique<Machine>(network_, port_of(node), NodeOptions{.lane_bits = kLaneBits, .faults = options_.node_faults},
-                                driver, seed, drift, [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); });
+  machines_[node] = std::make_unique<Machine>(
+      network_, port_of(node), NodeOptions{.lane_bits = kLaneBits, .faults = options_.node_faults}, driver, seed, drift,
+      [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); });
   if (attached_[node])
     network_.revive(port_of(node), *machines_[node]);
   else

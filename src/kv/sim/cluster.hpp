@@ -15,7 +15,7 @@ struct ClusterOptions {
   std::uint32_t nodes = 3;
   std::uint32_t clients = 4;
   WorkloadOptions workload{.operations = 250};
-  /// One frame in a hundred lost, one twice, one so late that the epoch may be another.
+  /// One frame in a hundred lost, one twice, one late: so late that the epoch may be another.
   Link link{.loss = 10'000, .duplicate = 10'000, .late = 10'000, .lateness = 200'000};
   Cycles ping_interval = 20'000;  ///< 80 us; a node that was silent for `misses` of them is removed
   std::uint32_t misses = 3;

@@ -26,7 +26,7 @@ constexpr Cycles kMillisecond = 1'000'000 / wherry::kv::kCycleNs;
 
 struct NodeFaultName {
   std::string_view name;
-  bool NodeFaults::*fault;
+  bool NodeFaults::* fault;
 };
 constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFaults::serve_pending_reads},
                                  NodeFaultName{"skip_lane_check", &NodeFaults::skip_lane_check},
@@ -36,9 +36,9 @@ constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFault
                                  NodeFaultName{"ignore_lease", &NodeFaults::ignore_lease},
                                  NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
                                  NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes}};
-constexpr std::array<std::string_view, 7> kKeeperFaults{"none",           "ignore_leases", "serve_incomplete",
-                                                        "leader_is_member", "overlook_restart", "repeat_epoch",
-                                                        "forget_leases"};
+constexpr std::array<std::string_view, 7> kKeeperFaults{
+    "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
+    "repeat_epoch", "forget_leases"};
 
 struct Arguments {
   std::uint64_t seed = 1;
@@ -94,7 +94,8 @@ void add(sim::Cluster& cluster, const sim::Trouble& trouble, Totals& totals) {
 void print(const Totals& t) {
   std::string troubles;
   for (std::size_t i = 0; i < t.troubles.size(); ++i)
-    troubles += fmt::format("{}\"{}\":{}", i == 0 ? "" : ",", name_of(static_cast<sim::Trouble::Kind>(i)), t.troubles[i]);
+    troubles +=
+        fmt::format("{}\"{}\":{}", i == 0 ? "" : ",", name_of(static_cast<sim::Trouble::Kind>(i)), t.troubles[i]);
   const sim::ClusterCounts& c = t.cluster;
   fmt::print(
       "{{\"operations\":{},\"ok\":{},\"unknown\":{},\"events\":{},\"stuck\":{},\"deaths\":{},\"retries\":{},"
@@ -104,10 +105,13 @@ void print(const Totals& t) {
       c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, troubles);
 }
 
-/// Seeds differ in how many nodes there are, and in whether a lease outlasts the detection of silence by far.
+/// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
+/// whether late frames come after the next few requests or after the next epoch.
 void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& options) {
   options.nodes = arguments.nodes != 0 ? arguments.nodes : 2 + static_cast<std::uint32_t>(seed % 4);
   options.lease = (seed / 4 % 2 == 0 ? 3 : 12) * options.ping_interval;
+  options.link.lateness = seed / 8 % 2 == 0 ? 10'000 : 15 * options.ping_interval;
+  if (seed / 2 % 2 == 0) options.link.duplicate *= 10;
 }
 
 wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions options, Totals& totals) {
@@ -124,7 +128,7 @@ wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::Clu
   cluster.start();
   trouble.start();
   sim::Network& network = cluster.network();
-  while (!cluster.workload().done() && network.now() < kLimit && network.step()) {
+  while (!cluster.workload().done() && !trouble.stuck() && network.now() < kLimit && network.step()) {
   }
   add(cluster, trouble, totals);
   return cluster.workload().history().write(fmt::format("{}/{}-{}.jsonl", arguments.folder, arguments.fault, seed));

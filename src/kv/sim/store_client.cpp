@@ -98,9 +98,8 @@ void StoreClient::on_wake(Cycles now, std::uint64_t tag) {
 
 void StoreClient::on_complete(const Completion& completion) {
   open_.erase(completion.tag);
-  sink_.complete(
-      network_.now(), completion.tag,
-      {.outcome = outcome_of(completion.outcome), .version = completion.version, .value = completion.value});
+  sink_.complete(network_.now(), completion.tag,
+                 {.outcome = outcome_of(completion.outcome), .version = completion.version, .value = completion.value});
 }
 
 }  // namespace wherry::kv::sim

@@ -13,8 +13,8 @@ constexpr Cycles kPatience = 10'000'000;  ///< 40 ms
 
 std::string_view name_of(Trouble::Kind kind) noexcept {
   static constexpr std::array<std::string_view, Trouble::kKinds> kNames{
-      "death",       "deaths",       "ambush",      "moves",       "isolation", "silence",      "broken_line",
-      "late_node",   "keeper_death", "keeper_loss", "stand_still", "partition", "client_death", "client_still"};
+      "death",     "deaths",       "ambush",      "moves",       "isolation", "silence",      "broken_line",
+      "late_node", "keeper_death", "keeper_loss", "stand_still", "partition", "client_death", "client_still"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -27,7 +27,9 @@ Trouble::Trouble(Cluster& cluster, std::uint64_t seed)
   cluster.network().set_tap(this);
 }
 
-void Trouble::start() { at(up_to(interval_), [this](Cycles now) { begin(now); }); }
+void Trouble::start() {
+  at(up_to(interval_), [this](Cycles now) { begin(now); });
+}
 
 void Trouble::begin(Cycles now) {
   if (cluster_.workload().done()) return;
@@ -131,7 +133,8 @@ void Trouble::set_deaf(bool deaf) {
   Link link = cluster_.options().link;
   if (deaf) link.loss = kAlways;
   for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
-    if (has(trap_.deaf, node)) cluster_.network().set_link(Cluster::port_of(trap_.leader), Cluster::port_of(node), link);
+    if (has(trap_.deaf, node))
+      cluster_.network().set_link(Cluster::port_of(trap_.leader), Cluster::port_of(node), link);
 }
 
 void Trouble::set_trap(bool moves, Cycles now) {
@@ -140,7 +143,8 @@ void Trouble::set_trap(bool moves, Cycles now) {
   // One hears, others as it comes, one at least does not.
   const std::uint32_t hears = (trap_.leader + 1 + random_.below(nodes - 1)) % nodes;
   for (std::uint32_t node = 0; node < nodes; ++node)
-    if (node != trap_.leader && node != hears && (trap_.deaf == 0 || random_.below(2) == 0)) trap_.deaf |= mask_of(node);
+    if (node != trap_.leader && node != hears && (trap_.deaf == 0 || random_.below(2) == 0))
+      trap_.deaf |= mask_of(node);
   set_deaf(true);
   at(now + 5 * interval_, [this](Cycles) {
     if (trap_.armed) set_deaf(false);
