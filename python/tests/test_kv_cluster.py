@@ -102,8 +102,8 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_failover_is_measured(tmp_path: Path) -> None:
-    options = "--failover --count 20 --ping-ms 1 --lease-ms 3 --retry-ms 0.2 --retry-cap-ms 1".split()
-    done = subprocess.run([CLUSTER, *options], check=True, timeout=50, stdout=subprocess.PIPE, text=True)
+    options = "--failover --count 20 --ping-ms 1 --lease-ms 3 --retry-ms 0.2 --retry-cap-ms 1"
+    done = subprocess.run([CLUSTER, *options.split()], check=True, timeout=50, stdout=subprocess.PIPE, text=True)
     last = done.stdout.splitlines()[-1]
     assert last.startswith("first write"), done.stdout
     median = float(last.split("p50")[1].split()[0])
