@@ -92,7 +92,7 @@ void KeeperSeat::store(const Configuration& configuration) {
 }
 
 Answer KeeperSeat::command(const Command& command) {
-  const Answer answer = keeper_->command(command, network_.now());
+  Answer answer = keeper_->command(command, network_.now());
   give_time(network_.now());
   return answer;
 }
