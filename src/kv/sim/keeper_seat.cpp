@@ -91,8 +91,8 @@ void KeeperSeat::store(const Configuration& configuration) {
   });
 }
 
-Answer KeeperSeat::command(const Command& command) {
-  Answer answer = keeper_->command(command, network_.now());
+kv::Answer KeeperSeat::command(const Command& command) {
+  kv::Answer answer = keeper_->command(command, network_.now());
   give_time(network_.now());
   return answer;
 }

@@ -45,7 +45,7 @@ class KeeperSeat final : KeeperOutput {
   [[nodiscard]] bool alive() const noexcept { return keeper_.has_value(); }
   /// Precondition: alive.
   [[nodiscard]] const Keeper& keeper() const { return *keeper_; }
-  Answer command(const Command& command);
+  kv::Answer command(const Command& command);
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
