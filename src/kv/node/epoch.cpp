@@ -38,7 +38,7 @@ void Node::keep_or_drop_window() {
       p.due = 0;
       return;
     }
-    if (!p.leftover && !options_.faults.keep_rolled_back_lanes) lanes_.roll_back(p.lane, p.request);
+    if (!p.leftover) roll_back(p.lane, p.request);
     window_.free(place);
   });
 }

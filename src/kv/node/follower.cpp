@@ -46,8 +46,13 @@ bool Node::on_replicate(const Message& m) {
 void Node::resolve(Notes::Index index, std::uint32_t version, bool same_write) {
   const Note& note = notes_[index];
   const bool stays = version_newer(version, note.version) || (version == note.version && same_write);
-  if (!stays && !options_.faults.keep_rolled_back_lanes) lanes_.roll_back(note.lane, note.request);
+  if (!stays) roll_back(note.lane, note.request);
   drop_settled(index);
+}
+
+void Node::roll_back(std::uint16_t lane, std::uint32_t request) noexcept {
+  ++counters_.rolled_back;
+  if (!options_.faults.keep_rolled_back_lanes) lanes_.roll_back(lane, request);
 }
 
 void Node::drop_settled(Notes::Index index) {

@@ -103,6 +103,7 @@ void Node::commit_if_answered(unsigned place) {
 void Node::commit(unsigned place) {
   const Place p = window_[place];
   if (p.leftover) {
+    ++counters_.completed;
     notes_.at_bucket(bucket_at(p.location), [&](Notes::Index i) {
       if (notes_[i].location == p.location) notes_.drop(i);
     });

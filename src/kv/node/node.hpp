@@ -99,6 +99,7 @@ class Node final : public RegisterIo {
   [[nodiscard]] bool on_replicate(const Message& m);
   [[nodiscard]] bool on_commit(const Kv& h);
   void resolve(Notes::Index index, std::uint32_t version, bool same_write);
+  void roll_back(std::uint16_t lane, std::uint32_t request) noexcept;
   void drop_settled(Notes::Index note);
   void ask_for_commit(std::uint32_t bucket);
 

@@ -446,5 +446,33 @@ TEST_F(KvReturn, WriteInFlightWhenItAsksForTheLane_ExpectTheNumberBefore) {
   EXPECT_EQ(write(2, 5, "b", 41).header.version, 2U) << "41 is new to it";
 }
 
+TEST_F(KvReturn, LaneRecordOfAnotherEpoch_ExpectItIgnored) {
+  start();
+  cluster->kill(2);
+  next_epoch(0b011, 0);
+  cluster->settle();
+  std::vector<Frame> records;
+  cluster->drop = [&](const Frame& f) {
+    if (f.kind() == Kind::lane_record) records.push_back(f);
+    return f.kind() == Kind::lane_record;
+  };
+  admit(2);
+  cluster->run(cluster->now + 3000);
+  ASSERT_FALSE(records.empty());
+  cluster->drop = nullptr;
+  const std::uint32_t left = cluster->node(2).read(kSyncLanesOffset);
+  ASSERT_NE(left, 0U);
+  const auto arrive = [&] {
+    for (const Frame& f : records) cluster->node(2).receive(f.from, {f.header, f.value}, cluster->now);
+  };
+  // Its sender had not entered this one, in which nothing is committed without node 2.
+  for (Frame& f : records) --f.header.epoch;
+  arrive();
+  EXPECT_EQ(cluster->node(2).read(kSyncLanesOffset), left);
+  for (Frame& f : records) ++f.header.epoch;
+  arrive();
+  EXPECT_LT(cluster->node(2).read(kSyncLanesOffset), left);
+}
+
 }  // namespace
 }  // namespace wherry::kv::testing

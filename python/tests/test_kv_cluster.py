@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole clusters of the kv store, simulated with troubles, keep what they promise, and a breach of each rule of the
+protocol is found out: docs/kv-testing.md."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
+JUDGE = ROOT / "build" / "linearizable"
+SEEDS = 120
+
+# Each must be found within so many seeds, from 1 on.
+FAULTS = {
+    "skip_lane_check": 10,
+    "commit_before_all": 10,
+    "ignore_lease": 10,
+    "serve_incomplete": 10,
+    "leader_is_member": 10,
+    "forget_fence": 50,
+    "keep_leftovers": 50,
+    "keep_rolled_back_lanes": 50,
+    "ignore_leases": 50,
+    "overlook_restart": 50,
+    "serve_pending_reads": 50,
+    "forget_leases": 100,
+    "forget_refusals": 30,
+}
+OPTIONS = {"forget_refusals": ["--duplicate", "100000"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    if not CLUSTER.exists():
+        pytest.fail(f"{CLUSTER} was not built: `make build`")
+    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
+
+
+def simulate(folder: Path, fault: str, count: int, *options: str) -> dict[str, Any]:
+    command = [CLUSTER, "--fault", fault, "--count", str(count), "--out", folder, *options]
+    done = subprocess.run(command, check=True, timeout=50, stdout=subprocess.PIPE, text=True)
+    counts: dict[str, Any] = json.loads(done.stdout)
+    return counts
+
+
+def judge(folder: Path) -> tuple[int, str]:
+    command = [JUDGE, "--timeout", "10s", *sorted(folder.glob("*.jsonl"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
+    counts = simulate(tmp_path, "none", SEEDS)
+    code, output = judge(tmp_path)
+    assert code == 0, output
+    assert output.count(": linearizable; ") == SEEDS
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    # Of what these histories are: not of nothing.
+    assert counts["operations"] == SEEDS * 1000
+    assert counts["ok"] > counts["operations"] / 2
+    assert 0 < counts["unknown"] < counts["operations"] / 50
+    assert counts["deaths"] >= SEEDS
+    assert counts["failovers"] >= SEEDS
+    assert counts["returns"] >= SEEDS
+    assert counts["retries"] > 10 * SEEDS
+    assert counts["redirects"] > 10 * SEEDS
+    assert counts["rolled_back"] > SEEDS
+    assert counts["completed"] > SEEDS / 2
+    assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> None:
+    simulate(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []))
+    code, output = judge(tmp_path)
+    assert code == 1, output
+    assert "NOT linearizable" in output
+
+
+def test_an_epoch_with_two_contents_stops_the_cluster_and_shows_nothing_wrong(tmp_path: Path) -> None:
+    counts = simulate(tmp_path, "repeat_epoch", 10)
+    code, output = judge(tmp_path)
+    assert code == 0, output
+    assert counts["stuck"] > 5
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    written = []
+    for name in "ab":
+        folder = tmp_path / name
+        folder.mkdir()
+        pcap = folder / "frames.pcap"
+        simulate(folder, "none", 1, "--seed", "7", "--pcap", str(pcap))
+        written.append(((folder / "none-7.jsonl").read_bytes(), pcap.read_bytes()))
+    assert written[0] == written[1]
+
+
+def test_failover_is_measured(tmp_path: Path) -> None:
+    options = "--failover --count 20 --ping-ms 1 --lease-ms 3 --retry-ms 0.2 --retry-cap-ms 1"
+    done = subprocess.run([CLUSTER, *options.split()], check=True, timeout=50, stdout=subprocess.PIPE, text=True)
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("first write"), done.stdout
+    median = float(last.split("p50")[1].split()[0])
+    assert 3 < median < 6, "three to four pings without an answer, and a client's timeout"

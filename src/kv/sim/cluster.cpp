@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/sim/cluster.hpp"
+
+#include <string>
+
+namespace wherry::kv::sim {
+
+Endpoint Cluster::endpoint_of(std::uint32_t index) {
+  return {.mac = 0x020000000000U + index, .ip = 0x0a000000U + index, .port = static_cast<std::uint16_t>(kUdpPort)};
+}
+
+Cluster::Cluster(std::uint64_t seed, const ClusterOptions& options)
+    : options_(options),
+      network_(seed),
+      workload_(network_, seed + 1, options.workload),
+      machines_(options.nodes),
+      attached_(options.nodes),
+      keeper_(network_, keeper_options(), options.control_latency,
+              [this](std::uint32_t node) { return node < machines_.size() ? machines_[node].get() : nullptr; }) {
+  network_.set_links(options.link);
+  for (std::uint32_t i = 0; i < options.nodes; ++i) start_node(i);
+  ClientCore::Options client = options.client;
+  client.lanes = kLanesEach;
+  client.operations = 16;
+  for (std::uint32_t i = 0; i < options.nodes; ++i) client.nodes[i] = endpoint_of(i);
+  for (std::uint32_t i = 0; i < options.clients; ++i) {
+    client.first_lane = static_cast<std::uint16_t>(i * kLanesEach);
+    client.seed = seed + 2 + i;
+    clients_.push_back(
+        std::make_unique<StoreClient>(network_, endpoint_of(kMaxNodes + i), client, options.impatience, workload_));
+    workload_.add_client(*clients_.back());
+  }
+}
+
+KeeperOptions Cluster::keeper_options() const {
+  KeeperOptions keeper{.cluster = options_.driver.cluster,
+                       .bucket_bits = options_.workload.bucket_bits,
+                       .lanes = 1U << kLaneBits,
+                       .ping_interval = options_.ping_interval,
+                       .misses = options_.misses,
+                       .lease = options_.lease,
+                       .fault = options_.keeper_fault};
+  for (std::uint32_t i = 0; i < options_.nodes; ++i)
+    keeper.nodes[i] = {.configured = true, .name = std::to_string(i), .endpoint = endpoint_of(i)};
+  return keeper;
+}
+
+void Cluster::start() {
+  keeper_.start();
+  for (const auto& client : clients_) client->start();
+  workload_.start();
+}
+
+void Cluster::start_node(std::uint32_t node) {
+  if (machines_[node] != nullptr) return;
+  DriverOptions driver = options_.driver;
+  driver.node = node;
+  driver.bucket_bits = options_.workload.bucket_bits;
+  driver.lanes = 1U << kLaneBits;
+  const std::uint64_t seed = network_.random().next();
+  const auto drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
+                     static_cast<std::int32_t>(options_.drift);
+  machines_[node] = std::make_unique<Machine>(
+      network_, port_of(node), NodeOptions{.lane_bits = kLaneBits, .faults = options_.node_faults}, driver, seed, drift,
+      [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); });
+  if (attached_[node])
+    network_.revive(port_of(node), *machines_[node]);
+  else
+    network_.attach(endpoint_of(node), *machines_[node]);
+  attached_[node] = true;
+  machines_[node]->begin();
+  keeper_.connect(node);
+}
+
+void Cluster::kill_node(std::uint32_t node, bool keeper_notices) {
+  if (machines_[node] == nullptr) return;
+  count_life(*machines_[node], ended_);
+  ++ended_.deaths;
+  network_.kill(port_of(node));
+  machines_[node].reset();
+  keeper_.disconnect(node, keeper_notices);
+}
+
+bool Cluster::whole() const {
+  if (!keeper_.alive() || keeper_.keeper().phase() != Keeper::Phase::running) return false;
+  const Configuration& now = keeper_.keeper().configuration();
+  for (std::uint32_t node = 0; node < options_.nodes; ++node) {
+    const Machine* const machine = machines_[node].get();
+    if (!has(now.serving, node) || machine == nullptr || machine->driver().epoch() != now.epoch) return false;
+  }
+  return true;
+}
+
+std::uint32_t Cluster::leader_of(std::uint64_t key) const {
+  return keeper_.keeper().configuration().leaders[slot_of(hash_of(key))];
+}
+
+void Cluster::count_life(const Machine& machine, ClusterCounts& counts) const {
+  counts.rolled_back += machine.node().counters().rolled_back;
+  counts.completed += machine.node().counters().completed;
+}
+
+ClusterCounts Cluster::counts() const {
+  ClusterCounts sum = ended_;
+  sum.keeper = keeper_.counts();
+  for (const auto& machine : machines_)
+    if (machine != nullptr) count_life(*machine, sum);
+  for (const auto& client : clients_) {
+    const ClientStatistics statistics = client->statistics();
+    sum.retries += statistics.timeouts;
+    sum.redirects += statistics.redirects;
+  }
+  return sum;
+}
+
+}  // namespace wherry::kv::sim

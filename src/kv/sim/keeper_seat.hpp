@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the keeper sits: what it keeps across its own starts, and its connections to the nodes' drivers, which are in
+// order and without loss, but may stall and break.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kv/keeper/keeper.hpp"
+#include "kv/sim/machine.hpp"
+
+namespace wherry::kv::sim {
+
+class KeeperSeat final : KeeperOutput {
+ public:
+  /// The present machine of a node; null while it is dead.
+  using FindMachine = std::function<Machine*(std::uint32_t node)>;
+  struct Counts {
+    std::uint64_t epochs = 0;
+    std::uint64_t failovers = 0;  ///< epochs that a node serves no more in
+    std::uint64_t returns = 0;    ///< nodes that began to serve, after the first epoch
+    std::uint64_t starts = 0;     ///< of the keeper
+  };
+
+  KeeperSeat(Network& network, KeeperOptions options, Cycles latency, FindMachine machine);
+  KeeperSeat(const KeeperSeat&) = delete;  // the network has its address
+  KeeperSeat& operator=(const KeeperSeat&) = delete;
+  ~KeeperSeat() = default;
+
+  void start();
+  void kill();
+  /// What it kept is lost, as it must not be: the next one asks the nodes.
+  void forget() { kept_.reset(); }
+
+  /// The driver's connection is made, or made anew; it breaks, which the keeper need not notice.
+  void connect(std::uint32_t node);
+  void disconnect(std::uint32_t node, bool keeper_notices);
+  /// Nothing arrives until then, in neither direction; nothing is lost.
+  void stall(std::uint32_t node, Cycles until) { lines_[node].stalled = until; }
+  /// From a driver, over its present connection.
+  void to_keeper(std::uint32_t node, const ToKeeper& message);
+
+  [[nodiscard]] bool alive() const noexcept { return keeper_.has_value(); }
+  /// Precondition: alive.
+  [[nodiscard]] const Keeper& keeper() const { return *keeper_; }
+  kv::Answer command(const Command& command);
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Line {
+    std::uint64_t id = 0;  ///< of the present connection; 0: none
+    bool open = false;     ///< as far as the keeper knows
+    Cycles stalled = 0;
+  };
+
+  void send(std::uint32_t node, const FromKeeper& message) override;
+  void store(const Configuration& configuration) override;
+  void tell(std::uint32_t node, const FromControl& event);
+  void give_time(Cycles now);
+  [[nodiscard]] Cycles arrival(std::uint32_t node) const;
+
+  Network& network_;
+  KeeperOptions options_;
+  Cycles latency_;
+  FindMachine machine_;
+  std::vector<Line> lines_;
+  std::uint64_t ids_ = 0;
+  std::optional<Keeper> keeper_;
+  std::optional<Configuration> kept_;
+  Cycles next_ = 0;
+  Counts counts_;
+};
+
+}  // namespace wherry::kv::sim

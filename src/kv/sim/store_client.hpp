@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client core on the simulated network, for a workload to use.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "kv/client/core.hpp"
+#include "kv/sim/alarm.hpp"
+#include "kv/sim/wire.hpp"
+#include "kv/sim/workload.hpp"
+
+namespace wherry::kv::sim {
+
+class StoreClient final : public KvPort, MessageSink, Completions {
+ public:
+  /// `impatience`: chance that an operation is given up early, in parts per million.
+  StoreClient(Network& network, const Endpoint& at, const ClientCore::Options& options, std::uint32_t impatience,
+              KvSink& sink);
+
+  void start();
+  void submit(std::uint64_t ticket, const Request& request) override;
+  /// As a process that is killed and started again: nobody will know of what it had in flight, and its lanes go on.
+  void restart();
+  [[nodiscard]] Port port() const noexcept { return port_.port(); }
+  /// Since the first start.
+  [[nodiscard]] ClientStatistics statistics() const;
+
+ private:
+  void on_message(Cycles now, const Endpoint& from, const Message& message) override;
+  void on_wake(Cycles now, std::uint64_t tag) override;
+  void on_complete(const Completion& completion) override;
+  void answer_soon(std::uint64_t ticket, Outcome outcome);
+  void arm() { alarm_.ask(network_, port_.port(), core_->next_wake()); }
+
+  Network& network_;
+  MessagePort port_;
+  ClientCore::Options options_;
+  std::uint32_t impatience_;
+  Random random_;
+  std::optional<ClientCore> core_;
+  KvSink& sink_;
+  Alarm alarm_;
+  std::set<std::uint64_t> open_;  ///< tickets
+  ClientStatistics before_;
+};
+
+}  // namespace wherry::kv::sim
