@@ -30,8 +30,8 @@ class Bytes:
 class Memory:
     """An AXI3 slave that holds the master to A3.4 (bursts) and A5.3 (order), and gives it no more than that.
 
-    A read shows what is there when it is asked or when it is answered, a write takes effect when its data come or when it
-    is confirmed: whoever reads and writes one address at a time gets either.
+    A read shows what is there when it is asked or when it is answered, a write takes effect when its data come or when
+    it is confirmed: whoever reads and writes one address at a time gets either.
     """
 
     def __init__(self, bench: Bench, scope: Any, content: Bytes | None = None, index: int | None = None) -> None:

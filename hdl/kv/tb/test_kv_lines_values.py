@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory, and in it kv_lines, kv_values and kv_tracker, against what memory must hold and reads must show, in the order
-of the jobs. The ports of memory answer reads with what is there early or late, and make writes effective early or late.
+"""kv_memory, with kv_lines, kv_values and kv_tracker: what memory must hold and reads must show, in the order of the jobs.
+
+The ports of memory answer reads with what is there early or late, and make writes effective early or late.
 """
 
 from __future__ import annotations
