@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/cluster_file.hpp"
 #include "raise.hpp"
 #include "wherry/kv.hpp"
 
@@ -104,6 +105,34 @@ PyKvClient* kv_connect(std::vector<std::string> nodes, std::uint16_t first_lane,
   return new PyKvClient(*std::move(client));
 }
 
+std::string address_of(const kv::Endpoint& at) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(at.ip >> shift & 255) + (shift > 0 ? "." : ":");
+  return text + std::to_string(at.port);
+}
+
+/// What a cluster file says, for Python: that it has no reader of its own gives all programs the same errors.
+nb::dict kv_cluster(const std::string& path) {
+  const auto file = kv::load_cluster_file(path);
+  if (!file) raise(file.status());
+  nb::list nodes, names;
+  for (const kv::ClusterNode& node : file->nodes) {
+    nodes.append(node.configured ? address_of(node.endpoint) : "");
+    names.append(node.name);
+  }
+  nb::dict out;
+  out["name"] = file->name;
+  out["mode"] = file->mode == kv::ClusterMode::fixed    ? "static"
+                : file->mode == kv::ClusterMode::keeper ? "keeper"
+                                                        : "etcd";
+  out["keeper"] = file->keeper;
+  out["lanes"] = file->lanes;
+  out["bucket_bits"] = file->bucket_bits;
+  out["nodes"] = nodes;
+  out["names"] = names;
+  return out;
+}
+
 }  // namespace
 
 void register_kv(nb::module_& m) {
@@ -147,6 +176,7 @@ void register_kv(nb::module_& m) {
 
   m.def("kv_connect", &kv_connect, "nodes"_a, "first_lane"_a, "lanes"_a, "reads"_a, "spin"_a, "first_timeout"_a,
         "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
+  m.def("kv_cluster", &kv_cluster, "path"_a);
 }
 
 }  // namespace wherry::python

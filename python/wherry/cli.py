@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `wherry agent`, `run`, `streams`, `cat`, `bench`, `report`, `version`.
+"""The command line: `wherry agent`, `run`, `kv`, `streams`, `cat`, `bench`, `report`, `version`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
 130 Ctrl-C; that of `wherry run` is the status of the job.
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_route, _paths, bench_schema, reader
+from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema, reader
 from wherry.errors import Error, NotFound
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ app = typer.Typer(
     "  wherry cat particles        read a stream, here, without a copy\n\n"
     "  wherry agent stop\n\n"
     "  wherry run --nodes 2 --ranks-per-node 2 -- ./program    ranks that send each other messages\n\n"
+    "  wherry kv up                a replicated key-value store\n\n"
     "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
 )
 agent_app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
@@ -47,6 +48,7 @@ bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios o
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 _cli_route.add_to(app)
+_cli_kv.add_to(app)
 
 EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
