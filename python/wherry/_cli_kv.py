@@ -31,6 +31,7 @@ from wherry.errors import (
 
 if TYPE_CHECKING:
     from wherry._kv_cluster import Cluster, Up
+    from wherry.kv import Client
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
 """Exit statuses of get, put and delete: no such key or another version; may have happened; nobody answered."""
@@ -77,7 +78,9 @@ ClusterOption = Annotated[
         help="The cluster file. Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`.",
     ),
 ]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Decimal, 0x and hexadecimal, or up to 8 bytes of text.")]
+KeyArgument = Annotated[
+    str, typer.Argument(metavar="KEY", help="Decimal, 0x and hexadecimal, or up to 8 bytes of text.")
+]
 TextOption = Annotated[bool, typer.Option("--text", help="KEY is a text, even if it looks like a number.")]
 IfVersionOption = Annotated[
     int | None,
@@ -119,7 +122,9 @@ def up(
     etcd: Annotated[
         str | None, typer.Option(metavar="URL", help="Keep the configuration in this etcd, as http://127.0.0.1:2379.")
     ] = None,
-    ping_ms: Annotated[int | None, typer.Option(min=1, help="The keeper asks each node so often.  [default: 100]")] = None,
+    ping_ms: Annotated[
+        int | None, typer.Option(min=1, help="The keeper asks each node so often.  [default: 100]")
+    ] = None,
     misses: Annotated[
         int | None, typer.Option(min=1, help="A node that was silent for so many pings is removed.  [default: 3]")
     ] = None,
@@ -127,7 +132,9 @@ def up(
     name: Annotated[str | None, typer.Option(help="Of the cluster.  [default: local]")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Start again what dies.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="In the background; `wherry kv down` ends it.")] = False,
-    rtl: Annotated[int | None, typer.Option(metavar="K", min=1, max=8, help="Simulated RTL nodes: not built yet.")] = None,
+    rtl: Annotated[
+        int | None, typer.Option(metavar="K", min=1, max=8, help="Simulated RTL nodes: not built yet.")
+    ] = None,
 ) -> None:
     """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (or, with --detach, not).
 
@@ -148,7 +155,9 @@ def up(
     from wherry import _kv_up
 
     if rtl is not None:
-        raise Unsupported("--rtl: nodes in simulated hardware are not built yet; software nodes speak the same protocol")
+        raise Unsupported(
+            "--rtl: nodes in simulated hardware are not built yet; software nodes speak the same protocol"
+        )
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
     options = _kv_up.Options(
@@ -164,13 +173,13 @@ def up(
         restart=restart,
     )
     if not detach:
-        raise typer.Exit(_kv_up.run(options, lambda *found: _show_up(*found, "Ctrl-C")))
+        raise typer.Exit(_kv_up.run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read)
         os.setsid()
-        raise typer.Exit(_kv_up.run(options, lambda *found: _go_to_background(write, *found)))
+        raise typer.Exit(_kv_up.run(options, lambda where, status, up: _go_to_background(write, where, status, up)))
     os.close(write)
     with os.fdopen(read) as pipe:
         said = pipe.read()
@@ -270,7 +279,7 @@ def _outcomes() -> Iterator[None]:
         raise typer.Exit(UNAVAILABLE) from None
 
 
-def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | None = None) -> Any:
+def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | None = None) -> Client:
     from wherry.kv import Client
 
     nodes = cluster.nodes
@@ -278,8 +287,8 @@ def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | Non
         if node not in cluster.numbers:
             raise InvalidArgument(f"cluster '{cluster.name}' has no node {node}")
         nodes = [address if number == node else "" for number, address in enumerate(nodes)]
-    lanes = {"lanes": 0} if lane is None else {"first_lane": lane, "lanes": 1}
-    return Client(nodes, deadline=timeout, connect_timeout=timeout, **lanes)
+    lanes = 0 if lane is None else 1
+    return Client(nodes, deadline=timeout, connect_timeout=timeout, first_lane=lane or 0, lanes=lanes)
 
 
 @kv_app.command("get")
@@ -422,7 +431,9 @@ def delete(
 def nodes(
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
-    remove: Annotated[int | None, typer.Option(metavar="N", min=0, max=7, help="Take node N out, until --admit.")] = None,
+    remove: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=7, help="Take node N out, until --admit.")
+    ] = None,
     admit: Annotated[int | None, typer.Option(metavar="N", min=0, max=7, help="Let node N in again.")] = None,
     start_over: Annotated[
         bool, typer.Option("--start-over", help="After all nodes that had the data were lost: an empty store.")
@@ -519,4 +530,3 @@ def _show_nodes(status: dict[str, Any]) -> None:
             f"last word{done}",
             markup=False,
         )
-

@@ -108,9 +108,8 @@ def _cluster_of(file: Path, options: Options) -> Cluster:
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
     for name in given:
         if getattr(options, name) is not None:
-            raise InvalidArgument(
-                f"{file} is there already and says --{name.replace('_', '-')}: edit it, remove it, or name another --dir"
-            )
+            flag = "--" + name.replace("_", "-")
+            raise InvalidArgument(f"{file} is there already and says {flag}: edit it, remove it, or name another --dir")
     cluster = _kv_cluster.load(file)
     if cluster.mode == "static":
         raise InvalidArgument(f"{file}: mode static has no keeper: start its nodes with `wherry-kv node`")

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import markup
@@ -23,8 +23,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema, reader
+from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema
 from wherry.errors import Error, NotFound
+
+if TYPE_CHECKING:
+    from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
 
 app = typer.Typer(
     name="wherry",
@@ -138,6 +141,8 @@ def agent_stop(
 
       wherry agent stop
     """
+    from wherry import reader
+
     session = reader.locate(agent)
     _agent.stop(session, timeout)
     note(f"agent stopped: pid {session.pid}")
@@ -158,6 +163,8 @@ def agent_status(
 
       wherry agent status --json | jq .streams
     """
+    from wherry import reader
+
     session = reader.locate(agent)
     found = reader.streams(session)
     metrics = _agent.read_metrics(session)
@@ -208,6 +215,8 @@ def streams(
 
       wherry streams --json | jq '.[].name'
     """
+    from wherry import reader
+
     found = reader.streams(agent)
     if as_json:
         print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
@@ -291,6 +300,8 @@ def cat(
         limit = 20
     if format_ is Format.arrow and output is None and sys.stdout.isatty():
         raise typer.BadParameter("Arrow is no text: give --out FILE, or redirect the output", param_hint="--format")
+    from wherry import reader
+
     with reader.open(stream, agent, follow=follow) as source:
         batches = _limited(source, limit)
         if format_ is Format.arrow:
