@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import wherry._core as _core
+import wherry._kv_core as _core
 from wherry import _paths
 from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, ResourceExhausted, Unavailable
@@ -54,7 +54,7 @@ class Cluster:
 
 def load(path: Path) -> Cluster:
     """Reads a cluster file. InvalidArgument names file, line and what is wanted; NotFound."""
-    said = _core.kv_cluster(str(path))
+    said = _core.cluster(str(path))
     return Cluster(
         path=path,
         name=said["name"],

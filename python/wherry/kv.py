@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
-import wherry._core as _core
+import wherry._kv_core as _core
 from wherry.errors import InvalidArgument
 
 _MOST = 1024
@@ -80,7 +80,7 @@ class Client:
             raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to 65535")
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._core = _core.kv_connect(
+        self._core = _core.connect(
             list(nodes), first_lane, lanes, reads, spin, first_timeout, timeout_cap, connect_timeout, seed
         )
 
