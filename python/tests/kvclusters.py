@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,15 @@ class KvHome(Jobs):
     def kill(self, number: int) -> None:
         os.kill(self.up.nodes[number], signal.SIGKILL)
 
-    def start_node(self, number: int) -> subprocess.Popen[bytes]:
-        """By hand, as the note of `up` says."""
-        words = [built("wherry-kv"), "node", "--cluster", str(self.up.cluster), "--number", str(number)]
-        return subprocess.Popen(words, env=self.environment, stderr=subprocess.DEVNULL)
+    @contextmanager
+    def program(self, *words: str) -> Iterator[None]:
+        """wherry-kv with the newest cluster, by hand, as the notes of `up` say."""
+        command = [built("wherry-kv"), words[0], "--cluster", str(self.up.cluster), *words[1:]]
+        with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as process:
+            try:
+                yield
+            finally:
+                process.kill()
 
     def expect_nothing_left(self) -> None:
         """But for the files of lanes, which stay."""

@@ -107,7 +107,7 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
     with pytest.raises(Unavailable):
         home.client(lanes=0, only=1, connect_timeout=0.3)
 
-    with home.start_node(1) as node:
+    with home.program("node", "--number", "1"):
         home.wait_until_all_serve()
         leads = {one["node"]: one["leads"] for one in _kv_cluster.status(home.cluster)["nodes"]}
         assert min(leads.values()) > 80
@@ -125,7 +125,6 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
         refused = home.run("nodes", "--remove", "1")
         assert refused.returncode == 1
         assert "alone has the data" in refused.stderr
-        node.terminate()
     home.ok("down")
 
 
@@ -157,12 +156,10 @@ def test_keeper_killed_the_store_stops_and_goes_on(home: KvHome) -> None:
     assert shown.returncode == 4
     assert shown.stdout.count("not serving") == 3
     assert "is not there" in shown.stderr
-    words = [built("wherry-kv"), "keeper", "--cluster", str(home.up.cluster), "--log-level", "off"]
-    with subprocess.Popen(words, env=home.environment) as again:
+    with home.program("keeper"):
         home.wait_until_all_serve()
         assert client.get(1) == (b"one", version)
         client.put_if(1, b"two", version)
-        again.terminate()
     home.ok("down")
 
 
@@ -245,6 +242,25 @@ def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
         assert done.returncode == 1
         assert "node 0" in done.stderr
         assert "198.51.100.1:29371: cannot bind" in done.stderr
+
+
+def test_bench_counts_what_it_did(home: KvHome) -> None:
+    built("wherry-kv")
+    home.ok("up", "--detach", *QUICK)
+    mix = ("--reads", "2", "--writes", "1", "--conditional", "1", "--keys", "200", "--zipf", "0.9")
+    result = json.loads(home.ok("bench", "--seconds", "0.3", "--clients", "2", "--depth", "4", *mix, "--json"))
+    assert set(result["operations"]) == {"read", "write", "write_if"}
+    for verb in result["operations"].values():
+        assert sum(verb["outcomes"].values()) == verb["count"] > 10
+        assert 0 < verb["p50_us"] <= verb["p99_us"] <= verb["p999_us"] <= verb["max_us"]
+        assert set(verb["outcomes"]) <= {"ok", "version mismatch"}
+    shown = home.ok("bench", "--seconds", "0.1", "--no-fill", "--keys", "200", "--value-bytes", "0")
+    assert "p99.9 us" in shown
+    assert "a second in all" in shown
+    refused = home.run("bench", "--clients", "5", "--depth", "1000")
+    assert refused.returncode == 1
+    assert "cluster 'local' has 4096" in refused.stderr
+    home.ok("down")
 
 
 def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:

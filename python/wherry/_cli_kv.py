@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from wherry import _cli_kv_bench
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -56,6 +57,7 @@ kv_app = typer.Typer(
 
 def add_to(app: typer.Typer) -> None:
     """Gives `app` the command kv."""
+    kv_app.command("bench")(_cli_kv_bench.bench)
     app.add_typer(kv_app, name="kv")
 
 
