@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -12,13 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from jobs import Jobs, built, eventually
 
-from wherry import _kv_cluster
+from wherry import _kv_cluster, cli
 from wherry.errors import DeadlineExceeded, FailedPrecondition, NotFound, Unavailable
 from wherry.kv import Client
 
@@ -35,6 +37,16 @@ class KvHome(Jobs):
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "wherry.cli", "kv", *words]
+
+    def run(self, *words: str, timeout: float = 30, **more: str) -> Done:
+        """`up` as a process; the other commands in this one, which saves most of the tests' time."""
+        if words[0] == "up":
+            return super().run(*words, timeout=timeout, **more)
+        out, err = io.StringIO(), io.StringIO()
+        surroundings = mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": str(self.runtime)} | more)
+        with surroundings, redirect_stdout(out), redirect_stderr(err):
+            status = cli.main(["kv", *words])
+        return Done(["wherry", "kv", *words], status, out.getvalue(), err.getvalue())
 
     def ok(self, *words: str) -> str:
         """Standard output of a command that must succeed."""

@@ -65,6 +65,10 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
     assert json.loads(home.ok("get", "65", "--json")) == {"key": 65, "version": 1, "hex": blob.read_bytes().hex()}
     home.ok("put", "7", "--hex", "00ff")
     assert home.ok("get", "7") == "0x00ff\n"
+    piped = subprocess.run(
+        home.command("get", "7", "--out", "-"), env=home.environment, capture_output=True, timeout=30
+    )
+    assert (piped.returncode, piped.stdout) == (0, b"\x00\xff")
     blob.write_bytes(bytes(1025))
     long = home.run("put", "1", f"@{blob}")
     assert long.returncode == 1
