@@ -300,6 +300,17 @@ def test_linearizable_while_nodes_are_killed_and_return(home: KvHome, tmp_path: 
         home.kill(victim)
         assert eventually(lambda victim=victim, pid=pid: home.up.nodes[victim] not in (0, pid))
         home.wait_until_all_serve()
+    # One that stands still for longer than its lease must not answer from what it had.
+    for victim in (0, 2):
+        pid = home.up.nodes[victim]
+        os.kill(pid, signal.SIGSTOP)
+        assert eventually(lambda victim=victim: home.states().get(victim) == "silent")
+        before = recorder.count
+        assert eventually(lambda before=before: recorder.count > before + 200)
+        os.kill(pid, signal.SIGCONT)
+        home.wait_until_all_serve()
+    os.kill(home.up.keeper, signal.SIGKILL)
+    assert eventually(home.all_serve)
     time.sleep(0.1)
     file = tmp_path / "history.jsonl"
     lines = recorder.finish(file)
