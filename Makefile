@@ -99,4 +99,4 @@ lock:  ## resolve requirements.in into requirements.lock
 	build/lock-venv/bin/pip install -q -r requirements.in && build/lock-venv/bin/pip freeze > requirements.lock
 
 clean:
-	rm -rf build python/wherry/_core*.so
+	rm -rf build python/wherry/_core*.so python/wherry/_kv_core*.so

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The key-value client for wherry/kv.py.
+// wherry._kv_core: the key-value client for wherry/kv.py, without UCX, which takes half a second to load.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kv/cluster_file.hpp"
 #include "raise.hpp"
 #include "wherry/kv.hpp"
 
@@ -27,9 +28,9 @@ nanoseconds from_seconds(double seconds) {
   return nanoseconds(static_cast<std::int64_t>((seconds < kLong ? std::max(seconds, 0.0) : kLong) * 1e9));
 }
 
-class PyKvClient {
+class PyClient {
  public:
-  explicit PyKvClient(kv::Client client) : client_(std::move(client)) {}
+  explicit PyClient(kv::Client client) : client_(std::move(client)) {}
 
   /// Posts, and waits in slices without the GIL: other threads run and Ctrl-C works. What it leaves behind then is
   /// dropped when it ends. Returns (version, value) or raises; a mismatch's exception has `version`.
@@ -75,9 +76,9 @@ std::span<const std::byte> view(const nb::bytes& value) {
   return {static_cast<const std::byte*>(value.data()), value.size()};
 }
 
-PyKvClient* kv_connect(std::vector<std::string> nodes, std::uint16_t first_lane, std::uint32_t lanes,
-                       const std::string& reads, bool spin, double first_timeout, double timeout_cap,
-                       double connect_timeout, std::uint64_t seed) {
+PyClient* connect(std::vector<std::string> nodes, std::uint16_t first_lane, std::uint32_t lanes,
+                  const std::string& reads, bool spin, double first_timeout, double timeout_cap, double connect_timeout,
+                  std::uint64_t seed) {
   kv::ClientOptions options;
   options.nodes = std::move(nodes);
   options.first_lane = first_lane;
@@ -101,22 +102,52 @@ PyKvClient* kv_connect(std::vector<std::string> nodes, std::uint16_t first_lane,
     client = kv::Client::connect(options);
   }
   if (!client) raise(client.status());
-  return new PyKvClient(*std::move(client));
+  return new PyClient(*std::move(client));
+}
+
+std::string address_of(const kv::Endpoint& at) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(at.ip >> shift & 255) + (shift > 0 ? "." : ":");
+  return text + std::to_string(at.port);
+}
+
+/// What a cluster file says: Python has no reader of its own, so that all programs name the same errors.
+nb::dict cluster(const std::string& path) {
+  const auto file = kv::load_cluster_file(path);
+  if (!file) raise(file.status());
+  nb::list nodes, names;
+  for (const kv::ClusterNode& node : file->nodes) {
+    nodes.append(node.configured ? address_of(node.endpoint) : "");
+    names.append(node.name);
+  }
+  nb::dict out;
+  out["name"] = file->name;
+  out["mode"] = file->mode == kv::ClusterMode::fixed    ? "static"
+                : file->mode == kv::ClusterMode::keeper ? "keeper"
+                                                        : "etcd";
+  out["keeper"] = file->keeper;
+  out["lanes"] = file->lanes;
+  out["bucket_bits"] = file->bucket_bits;
+  out["nodes"] = nodes;
+  out["names"] = names;
+  return out;
 }
 
 }  // namespace
+}  // namespace wherry::python
 
-void register_kv(nb::module_& m) {
-  nb::class_<PyKvClient>(m, "KvClient")
+NB_MODULE(_kv_core, m) {
+  using namespace wherry::python;
+  nb::class_<PyClient>(m, "Client")
       .def(
           "get",
-          [](PyKvClient& self, std::uint64_t key, double deadline) {
+          [](PyClient& self, std::uint64_t key, double deadline) {
             return self.run(deadline, [&](auto tag, auto left) { return self.client().post_get(key, tag, left); });
           },
           "key"_a, "deadline"_a)
       .def(
           "put",
-          [](PyKvClient& self, std::uint64_t key, const nb::bytes& value, double deadline) {
+          [](PyClient& self, std::uint64_t key, const nb::bytes& value, double deadline) {
             const auto data = view(value);
             return self.run(deadline,
                             [&](auto tag, auto left) { return self.client().post_put(key, data, tag, left); });
@@ -124,7 +155,7 @@ void register_kv(nb::module_& m) {
           "key"_a, "value"_a, "deadline"_a)
       .def(
           "put_if",
-          [](PyKvClient& self, std::uint64_t key, std::uint32_t version, const nb::bytes& value, double deadline) {
+          [](PyClient& self, std::uint64_t key, std::uint32_t version, const nb::bytes& value, double deadline) {
             const auto data = view(value);
             return self.run(deadline, [&](auto tag, auto left) {
               return self.client().post_put_if(key, version, data, tag, left);
@@ -133,20 +164,19 @@ void register_kv(nb::module_& m) {
           "key"_a, "version"_a, "value"_a, "deadline"_a)
       .def(
           "remove",
-          [](PyKvClient& self, std::uint64_t key, double deadline) {
+          [](PyClient& self, std::uint64_t key, double deadline) {
             return self.run(deadline, [&](auto tag, auto left) { return self.client().post_remove(key, tag, left); });
           },
           "key"_a, "deadline"_a)
       .def(
           "remove_if",
-          [](PyKvClient& self, std::uint64_t key, std::uint32_t version, double deadline) {
+          [](PyClient& self, std::uint64_t key, std::uint32_t version, double deadline) {
             return self.run(deadline,
                             [&](auto tag, auto left) { return self.client().post_remove_if(key, version, tag, left); });
           },
           "key"_a, "version"_a, "deadline"_a);
 
-  m.def("kv_connect", &kv_connect, "nodes"_a, "first_lane"_a, "lanes"_a, "reads"_a, "spin"_a, "first_timeout"_a,
+  m.def("connect", &connect, "nodes"_a, "first_lane"_a, "lanes"_a, "reads"_a, "spin"_a, "first_timeout"_a,
         "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
+  m.def("cluster", &cluster, "path"_a);
 }
-
-}  // namespace wherry::python

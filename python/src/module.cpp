@@ -23,66 +23,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace wherry;
 
-namespace wherry::python {
-
-nb::object exception_of(const Status& status) {
-  const char* name = "Error";
-  switch (status.code()) {
-    case StatusCode::kWouldBlock:
-      name = "WouldBlock";
-      break;
-    case StatusCode::kInvalidArgument:
-      name = "InvalidArgument";
-      break;
-    case StatusCode::kNotFound:
-      name = "NotFound";
-      break;
-    case StatusCode::kAlreadyExists:
-      name = "AlreadyExists";
-      break;
-    case StatusCode::kUnsupported:
-      name = "Unsupported";
-      break;
-    case StatusCode::kFailedPrecondition:
-      name = "FailedPrecondition";
-      break;
-    case StatusCode::kDeadlineExceeded:
-      name = "DeadlineExceeded";
-      break;
-    case StatusCode::kResourceExhausted:
-      name = "ResourceExhausted";
-      break;
-    case StatusCode::kSourceFault:
-      name = "SourceFault";
-      break;
-    case StatusCode::kCancelled:
-      name = "Cancelled";
-      break;
-    case StatusCode::kUnavailable:
-      name = "Unavailable";
-      break;
-    case StatusCode::kPermissionDenied:
-      name = "PermissionDenied";
-      break;
-    case StatusCode::kVersionMismatch:
-      name = "VersionMismatch";
-      break;
-    default:
-      break;
-  }
-  const nb::object type = nb::module_::import_("wherry.errors").attr(name);
-  const std::string text = status.message().empty() ? std::string(to_string(status.code())) : status.message();
-  return type(nb::str(text.c_str(), text.size()));
-}
-
-void raise(const Status& status) {
-  const nb::object error = exception_of(status);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-  throw nb::python_error();
-}
-
-}  // namespace wherry::python
-
 namespace {
 
 using wherry::python::raise;
@@ -514,8 +454,6 @@ NB_MODULE(_core, m) {
             ok_or_raise(wait_in_slices(timeout, kShortSlice, look, [] { return false; }));
           },
           "timeout"_a);
-
-  wherry::python::register_kv(m);
 
   m.def("open_session", &open_session, "agent"_a, "token"_a, "name"_a, "transport"_a, "connect_timeout"_a,
         "max_tickets"_a, "embedded_budget"_a, "embedded_core"_a, "embedded_flight"_a, "embedded_program"_a,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of wherry._core share.
+// What the compiled modules share: each has a copy.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,8 +12,5 @@ namespace wherry::python {
 nanobind::object exception_of(const Status& status);
 /// The one place where a Status becomes a Python exception: wherry.<Name>, raised with the message.
 [[noreturn]] void raise(const Status& status);
-
-/// kv.cpp: the client of the key-value store.
-void register_kv(nanobind::module_& m);
 
 }  // namespace wherry::python

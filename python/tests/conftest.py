@@ -127,7 +127,7 @@ def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
 @pytest.fixture(autouse=True)
 def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test meets the agent, or the configuration, of the user who runs it."""
-    for variable in ("WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD"):
+    for variable in ("WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD", "WHERRY_KV", "WHERRY_KV_CLUSTER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
 

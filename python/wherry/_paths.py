@@ -58,6 +58,19 @@ def wherryd(environment: Mapping[str, str] | None = None) -> Path:
     return _find("wherryd", "WHERRY_WHERRYD", candidates, "build it with `make build`", environment)
 
 
+def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
+    """The program of kv's nodes and keeper: $WHERRY_KV, the wheel's own, the checkout's release build, PATH.
+
+    Raises NotFound, which lists the places that were tried.
+    """
+    environment = os.environ if environment is None else environment
+    candidates = [PACKAGE / "_bin" / "wherry-kv"]
+    root = repository()
+    if root is not None:
+        candidates.append(root / "build" / "release" / "src" / "wherry-kv")
+    return _find("wherry-kv", "WHERRY_KV", candidates, "build it with `make build`", environment)
+
+
 def bench_move(environment: Mapping[str, str] | None = None) -> Path:
     """The benchmark program of the data movement service: the checkout's release build, PATH.
 
@@ -85,6 +98,12 @@ def session_file(environment: Mapping[str, str] | None = None) -> Path:
     environment = os.environ if environment is None else environment
     if environment.get("WHERRY_SESSION"):
         return Path(environment["WHERRY_SESSION"]).expanduser()
+    return runtime_directory(environment) / "agent.json"
+
+
+def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Where the user's running things are known by name: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>."""
+    environment = os.environ if environment is None else environment
     if environment.get("XDG_RUNTIME_DIR"):
-        return Path(environment["XDG_RUNTIME_DIR"]) / "wherry" / "agent.json"
-    return Path(f"/tmp/wherry-{os.getuid()}") / "agent.json"
+        return Path(environment["XDG_RUNTIME_DIR"]) / "wherry"
+    return Path(f"/tmp/wherry-{os.getuid()}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `wherry agent`, `run`, `streams`, `cat`, `bench`, `report`, `version`.
+"""The command line: `wherry agent`, `run`, `kv`, `streams`, `cat`, `bench`, `report`, `version`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
 130 Ctrl-C; that of `wherry run` is the status of the job.
@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import markup
@@ -23,8 +23,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_route, _paths, bench_schema, reader
+from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema
 from wherry.errors import Error, NotFound
+
+if TYPE_CHECKING:
+    from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
 
 app = typer.Typer(
     name="wherry",
@@ -40,6 +43,7 @@ app = typer.Typer(
     "  wherry cat particles        read a stream, here, without a copy\n\n"
     "  wherry agent stop\n\n"
     "  wherry run --nodes 2 --ranks-per-node 2 -- ./program    ranks that send each other messages\n\n"
+    "  wherry kv up                a replicated key-value store\n\n"
     "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
 )
 agent_app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
@@ -47,6 +51,7 @@ bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios o
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 _cli_route.add_to(app)
+_cli_kv.add_to(app)
 
 EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
@@ -136,6 +141,8 @@ def agent_stop(
 
       wherry agent stop
     """
+    from wherry import reader
+
     session = reader.locate(agent)
     _agent.stop(session, timeout)
     note(f"agent stopped: pid {session.pid}")
@@ -156,6 +163,8 @@ def agent_status(
 
       wherry agent status --json | jq .streams
     """
+    from wherry import reader
+
     session = reader.locate(agent)
     found = reader.streams(session)
     metrics = _agent.read_metrics(session)
@@ -206,6 +215,8 @@ def streams(
 
       wherry streams --json | jq '.[].name'
     """
+    from wherry import reader
+
     found = reader.streams(agent)
     if as_json:
         print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
@@ -289,6 +300,8 @@ def cat(
         limit = 20
     if format_ is Format.arrow and output is None and sys.stdout.isatty():
         raise typer.BadParameter("Arrow is no text: give --out FILE, or redirect the output", param_hint="--format")
+    from wherry import reader
+
     with reader.open(stream, agent, follow=follow) as source:
         batches = _limited(source, limit)
         if format_ is Format.arrow:

@@ -3,7 +3,7 @@
 
     from wherry.kv import Client
 
-    store = Client(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
+    store = Client(["10.0.0.1", "10.0.0.2", "10.0.0.3"])     # or Client.of("lab.toml")
     version = store.put(7, b"value")
     value, version = store.get(7)
     store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
@@ -15,11 +15,12 @@ a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from collections.abc import Iterable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
-import wherry._core as _core
+import wherry._kv_core as _core
 from wherry.errors import InvalidArgument
 
 _MOST = 1024
@@ -79,9 +80,19 @@ class Client:
             raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to 65535")
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._core = _core.kv_connect(
+        self._core = _core.connect(
             list(nodes), first_lane, lanes, reads, spin, first_timeout, timeout_cap, connect_timeout, seed
         )
+
+    @classmethod
+    def of(cls, cluster: str | os.PathLike[str] | None = None, **options: Any) -> Client:
+        """A client of the cluster that a file describes.
+
+        Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`. `options`: as those of Client.
+        """
+        from wherry import _kv_cluster
+
+        return cls(_kv_cluster.locate(cluster).nodes, **options)
 
     def _seconds(self, deadline: float | None) -> float:
         return self._deadline if deadline is None else deadline
@@ -116,14 +127,16 @@ class Client:
             written, _ = self._core.put_if(number, expected, data, self._seconds(deadline))
         return written
 
-    def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> None:
-        """Deletes the key. NotFound: there is none."""
+    def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
+        """Deletes the key; the version of that. NotFound: there is none."""
         number = _key(key)
         with self._lock:
-            self._core.remove(number, self._seconds(deadline))
+            version, _ = self._core.remove(number, self._seconds(deadline))
+        return version
 
-    def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> None:
+    def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> int:
         """The same, only if the key has this version; FailedPrecondition otherwise, as put_if."""
         number, expected = _key(key), _version(version)
         with self._lock:
-            self._core.remove_if(number, expected, self._seconds(deadline))
+            removed, _ = self._core.remove_if(number, expected, self._seconds(deadline))
+        return removed

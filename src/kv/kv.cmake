@@ -40,6 +40,7 @@ wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.c
 wherry_test(kv_random_test SOURCES kv/node/node_random_test.cpp kv/node/random_testing.cpp LIBS wherry_kv)
 wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
 wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp LIBS wherry_kv_xdp wherry_kv_udp)
+wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_network_test.cpp LIBS wherry_kv_client)
 wherry_test(kv_udp_client_test SOURCES kv/client/udp_client_test.cpp LIBS wherry_kv_client THREADS)
 if(TARGET kv_udp_client_test)  # the C half of the test is C99 with warnings of its own: those of the house are for C++

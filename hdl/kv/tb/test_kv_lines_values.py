@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory, with kv_lines, kv_values and kv_tracker: what memory must hold and reads must show, in the order of the jobs.
+"""kv_memory, with kv_lines, kv_values, kv_tracker: what memory must hold and reads must show, in the order of jobs.
 
 The ports of memory answer reads with what is there early or late, and make writes effective early or late.
 """

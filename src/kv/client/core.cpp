@@ -42,6 +42,7 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
   for (std::uint8_t n = 0; n < kMaxNodes; ++n)
     if (present(n)) present_ = static_cast<std::uint8_t>(present_ | 1U << n);
   leaders_.fill(kNobody);
+  probe_wait_ = options_.first_timeout;
   // A client that starts again at the same address must not take old answers for its own.
   const auto generation = static_cast<std::uint32_t>(random() >> 32);
   for (Op& op : ops_) op.generation = generation;
@@ -221,7 +222,7 @@ Cycles ClientCore::tick(Cycles now) {
       on_lane_timer(thing - options_.operations, now);
     } else {
       probing_ = false;
-      if (active_) probe(now);
+      if (active_ || !heard_) probe(now);
     }
   }
   return timers_.next();

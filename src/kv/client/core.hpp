@@ -192,6 +192,7 @@ class ClientCore {
   std::uint16_t epoch_ = 0;  ///< the newest; 0: none known
   std::uint8_t nearest_ = kNobody, turn_ = 0;
   bool heard_ = false, probe_open_ = false, active_ = false, probing_ = false;
+  Cycles probe_wait_ = 0;  ///< until the next probe, while nobody was heard
   std::uint32_t probe_tag_ = 0, lane_tag_ = 0;
   std::uint64_t random_ = 0;
   ClientStatistics statistics_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which node to ask.
+#include <algorithm>
 #include <bit>
 
 #include "kv/client/core.hpp"
@@ -63,7 +64,8 @@ std::uint8_t ClientCore::reader_for(std::uint64_t key) noexcept {
   return usable(nearest_) ? nearest_ : after(turn_);
 }
 
-/// A ping to everybody: the first that answers is the nearest, and who was silent may be back.
+/// A ping to everybody: the first that answers is the nearest, and who was silent may be back. Until a serving node was
+/// heard, it comes again as requests do, only later each time: a client may be there before the nodes serve.
 void ClientCore::probe(Cycles now) {
   ++probe_tag_;
   probe_open_ = true;
@@ -74,7 +76,8 @@ void ClientCore::probe(Cycles now) {
              .epoch = epoch_,
              .client = options_.first_lane,
              .request = probe_tag_});
-  timers_.set(options_.operations + options_.lanes, now + options_.probe_every);
+  timers_.set(options_.operations + options_.lanes, now + (heard_ ? options_.probe_every : probe_wait_));
+  probe_wait_ = std::min(2 * probe_wait_, options_.probe_every);
 }
 
 /// splitmix64: the same on every machine.

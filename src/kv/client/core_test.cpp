@@ -41,7 +41,7 @@ struct Rig final : Output, Completions {
   void send(const Endpoint& to, const Message& message) override {
     for (std::uint8_t n = 0; n < kMaxNodes; ++n) {
       if (!(options.nodes[n] == to)) continue;
-      if (static_cast<Kind>(message.header.kind) == Kind::ping) return;
+      if (static_cast<Kind>(message.header.kind) == Kind::ping) return pings.push_back({n, message.header, {}});
       sent.push_back({n, message.header, {message.value.begin(), message.value.end()}});
     }
   }
@@ -105,7 +105,7 @@ struct Rig final : Output, Completions {
 
   ClientCore::Options options;
   Cycles now = 1000;
-  std::deque<Sent> sent;
+  std::deque<Sent> sent, pings;
   std::deque<Ended> ended;
   std::optional<ClientCore> core;
 };
@@ -249,6 +249,22 @@ TEST(KvClientCore, NodesThatDoNotServe_LaneStartsWithTheOthers) {
   EXPECT_FALSE(rig.core->ready());
   rig.record(rig.take(), 0, 0, Status::not_serving);
   EXPECT_TRUE(rig.core->ready());
+}
+
+TEST(KvClientCore, NoLanesAndNobodyServesYet_PingsComeAgainUntilOneDoes) {
+  Rig rig(lanes(0));
+  rig.core->start(rig.now);
+  ASSERT_EQ(rig.pings.size(), 3U);
+  rig.reply(rig.pings.front(), 0, Status::not_serving, 0, 0);
+  rig.pings.clear();
+  rig.pass(10 * kMs);
+  ASSERT_FALSE(rig.pings.empty());
+  EXPECT_FALSE(rig.core->ready());
+  rig.reply(rig.pings.back(), 2, Status::ok, 1, 0);
+  EXPECT_TRUE(rig.core->ready());
+  rig.pings.clear();
+  rig.pass();
+  EXPECT_TRUE(rig.pings.empty()) << "an idle client is quiet";
 }
 
 TEST(KvClientCore, NotLeader_AsksTheLeaderAndRemembers) {

@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "kv/keeper/driver_client.hpp"
 #include "kv/node/node.hpp"
-#include "kv/udp_port.hpp"
+#include "kv/process/receive.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -52,9 +52,8 @@ wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<boo
   std::uint64_t driver_due = 0, bad_lengths = 0;
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
+    const std::size_t count = receive_all(*port, node, [] { return now_ns() / kCycleNs; });
     std::uint64_t now = now_ns();
-    const std::size_t count =
-        port->poll([&](const Endpoint& from, const Message& message) { node.receive(from, message, now / kCycleNs); });
     for (; bad_lengths < port->counters().bad_length; ++bad_lengths) node.count_dropped(Node::Drop::kLength);
     if (count != 0 || now / kCycleNs >= due) due = node.tick(now / kCycleNs);
     port->flush();

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program beside a kv cluster of its own: with_kv.py PROGRAM [ARGS]...
+
+$WHERRY_KV_CLUSTER is set for it; "{nodes}" among the arguments becomes the nodes' addresses.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+
+def main(words: list[str]) -> int:
+    """The program's exit status."""
+    with tempfile.TemporaryDirectory(prefix="wherry-kv-") as directory:
+        wherry = [sys.executable, "-m", "wherry.cli", "kv"]
+        file = Path(directory) / "cluster.toml"
+        environment = os.environ | {"XDG_RUNTIME_DIR": directory, "WHERRY_KV_CLUSTER": str(file)}
+        subprocess.run([*wherry, "up", "--detach", "--dir", directory], env=environment, check=True, timeout=40)
+        try:
+            nodes = [node["udp"] for node in tomllib.loads(file.read_text())["node"]]
+            filled = [part for word in words for part in (nodes if word == "{nodes}" else [word])]
+            return subprocess.run(filled, env=environment, check=False, timeout=40).returncode
+        finally:
+            subprocess.run([*wherry, "down"], env=environment, check=True, timeout=20)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

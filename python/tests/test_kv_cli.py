@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv` with real processes: a cluster on the loopback, and what happens to it when they are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import built, eventually
+from kvclusters import KvHome, Recorder
+
+from wherry import _kv_cluster
+from wherry.errors import InvalidArgument, NotFound, Unavailable
+
+QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def home() -> Iterator[KvHome]:
+    built("wherry-kv")
+    one = KvHome()
+    try:
+        yield one
+        one.expect_nothing_left()
+    finally:
+        one.clean_up()
+
+
+def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
+    said = home.ok("up", "--detach", *QUICK)
+    assert said.count("serving") == 3
+    assert "wherry kv put greeting hello" in said
+    first = home.ok("put", "greeting", "hello")
+    version = int(first.removeprefix("version "))
+    done = home.run("get", "greeting")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", first)
+
+    wrong = home.run("put", "greeting", "x", "--if-version", str(version + 7))
+    assert (wrong.returncode, wrong.stderr) == (1, f"another version: it is {version}\n")
+    wrong = home.run("put", "other", "x", "--if-version", "3")
+    assert (wrong.returncode, wrong.stderr) == (1, "another version: there is no such key\n")
+    assert home.run("put", "greeting", "x", "--if-version", "0").returncode == 1
+    home.ok("put", "greeting", "bye", "--if-version", str(version))
+
+    for words in (["get", "nobody"], ["delete", "nobody"]):
+        missing = home.run(*words)
+        assert (missing.returncode, missing.stdout, missing.stderr) == (1, "", "no such key\n")
+    assert home.run("delete", "greeting", "--if-version", str(version)).returncode == 1
+    home.ok("delete", "greeting", "--if-version", str(version + 1))
+    assert home.run("get", "greeting").returncode == 1
+
+    # Values that are no text, from a file and to one; the number that the text "A" is.
+    blob = tmp_path / "blob"
+    blob.write_bytes(bytes(range(256)) * 4)
+    home.ok("put", "0x41", f"@{blob}")
+    home.ok("get", "A", "--out", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == blob.read_bytes()
+    assert json.loads(home.ok("get", "65", "--json")) == {"key": 65, "version": 1, "hex": blob.read_bytes().hex()}
+    home.ok("put", "7", "--hex", "00ff")
+    assert home.ok("get", "7") == "0x00ff\n"
+    piped = subprocess.run(
+        home.command("get", "7", "--out", "-"), env=home.environment, capture_output=True, timeout=30
+    )
+    assert (piped.returncode, piped.stdout) == (0, b"\x00\xff")
+    blob.write_bytes(bytes(1025))
+    long = home.run("put", "1", f"@{blob}")
+    assert long.returncode == 1
+    assert "1025 bytes: at most 1024" in long.stderr
+    home.ok("down")
+
+
+def test_keys_as_users_write_them() -> None:
+    parse = _kv_cluster.parse_key
+    assert [parse(word) for word in ("0", "42", "0x2a", "0XfF", "a", "user:42")] == [
+        0, 42, 42, 255, 0x61, 0x757365723A3432,
+    ]  # fmt: skip
+    assert parse("42", text=True) == 0x3432
+    assert parse("18446744073709551615") == 2**64 - 1
+    for wrong, why in (
+        ("18446744073709551616", "below 2"),
+        ("0x", "not hexadecimal"),
+        ("0x1_0", "not hexadecimal"),
+        ("ninebytes", "9 bytes"),
+        ("", "0 bytes"),
+    ):
+        with pytest.raises(InvalidArgument, match=why):
+            parse(wrong)
+
+
+def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK)
+    client = home.client(lanes=1)
+    for key in range(200):
+        client.put(key, str(key).encode())
+    home.kill(1)
+    for key in range(0, 200, 3):
+        client.put(key, f"later {key}".encode())
+    assert client.get(1) == (b"1", client.get(1)[1])
+    client.remove(2)
+    assert eventually(lambda: home.states() == {0: "serving", 1: "silent", 2: "serving"}), home.states()
+    shown = home.ok("nodes")
+    assert "silent" in shown
+    assert "removed node 1" in shown
+    with pytest.raises(Unavailable):
+        home.client(lanes=0, only=1, connect_timeout=0.3)
+
+    with home.program("node", "--number", "1"):
+        home.wait_until_all_serve()
+        leads = {one["node"]: one["leads"] for one in _kv_cluster.status(home.cluster)["nodes"]}
+        assert min(leads.values()) > 80
+        alone = home.client(lanes=0, only=1)
+        with pytest.raises(NotFound):
+            alone.get(2)
+        for key in set(range(200)) - {2}:
+            assert alone.get(key)[0] == (str(key) if key % 3 else f"later {key}").encode()
+        # It leads, too: with the others gone it is the store.
+        for number in (0, 2):
+            home.kill(number)
+            assert eventually(lambda number=number: home.states()[number] == "silent")
+        client.put(1, b"alone")
+        assert home.ok("get", "1", "--node", "1") == "alone\n"
+        refused = home.run("nodes", "--remove", "1")
+        assert refused.returncode == 1
+        assert "alone has the data" in refused.stderr
+    home.ok("down")
+
+
+def test_removed_and_admitted_by_the_operator(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK)
+    home.ok("put", "1", "one")
+    home.ok("nodes", "--remove", "2")
+    assert eventually(lambda: home.states()[2] == "removed")
+    home.ok("put", "1", "two")
+    home.ok("nodes", "--admit", "2")
+    home.wait_until_all_serve()
+    assert home.ok("get", "1", "--node", "2") == "two\n"
+    document = json.loads(home.ok("nodes", "--json"))
+    assert {node["pid"] for node in document["nodes"]} == set(home.up.nodes.values())
+    home.ok("down")
+
+
+def test_keeper_killed_the_store_stops_and_goes_on(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK)
+    client = home.client(lanes=1)
+    version = client.put(1, b"one")
+    keeper = home.up.keeper
+    os.kill(keeper, signal.SIGKILL)
+    assert eventually(lambda: home.up.keeper == 0)
+    assert eventually(lambda: "serving" not in _kv_cluster.ping(home.cluster, 0.05).values())
+    done = home.run("get", "1", "--timeout", "0.2")
+    assert done.returncode == 4, done.stderr
+    shown = home.run("nodes")
+    assert shown.returncode == 4
+    assert shown.stdout.count("not serving") == 3
+    assert "is not there" in shown.stderr
+    with home.program("keeper"):
+        home.wait_until_all_serve()
+        assert client.get(1) == (b"one", version)
+        client.put_if(1, b"two", version)
+    home.ok("down")
+
+
+def test_all_nodes_killed_the_data_is_lost_and_it_is_said(home: KvHome, tmp_path: Path) -> None:
+    place = ("--dir", str(tmp_path / "place"))
+    home.ok("up", "--detach", *QUICK, "--restart", *place)
+    client = home.client(lanes=1)
+    client.put(1, b"one")
+    for pid in home.up.nodes.values():
+        os.kill(pid, signal.SIGKILL)
+    lost = lambda: _kv_cluster.status(home.cluster)["phase"] == "lost"  # noqa: E731
+    assert eventually(lost)
+    shown = home.ok("nodes")
+    assert "the data is gone" in shown
+    assert "wherry kv nodes --start-over" in shown
+    assert "that was the last one: the data is lost" in (tmp_path / "place" / "up.log").read_text()
+    assert home.run("get", "1", "--timeout", "0.3").returncode == 4
+    assert eventually(lambda: home.run("nodes", "--start-over").returncode == 0)
+    home.wait_until_all_serve()
+    assert home.run("get", "1").returncode == 1  # no such key
+    client.put(1, b"new")  # a client from before goes on
+    home.ok("down")
+
+    # Again in the same place: the keeper remembers its epochs, and the store is empty.
+    home.ok("up", "--detach", *place)
+    with pytest.raises(NotFound):
+        client.get(1)
+    client.put(1, b"newer")
+    refused = home.run("up", *place)
+    assert refused.returncode == 1
+    assert "another `wherry kv up` runs" in refused.stderr
+    home.ok("down", "--cluster", str(tmp_path / "place" / "cluster.toml"))
+    refused = home.run("up", *place, "--nodes", "2")
+    assert refused.returncode == 1
+    assert "--nodes: edit it" in refused.stderr
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0), (signal.SIGKILL, -9)])
+def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, status: int) -> None:
+    with home.start("up", *QUICK) as running:
+        assert running.stdout
+        shown = [running.stdout.readline() for _ in range(4)]
+        assert [line.split()[2] for line in shown[1:]] == ["serving"] * 3
+        assert len(home.processes("wherry-kv")) == 4
+        running.send_signal(number)
+        running.communicate(timeout=10)
+        assert running.returncode == status
+    if number == signal.SIGKILL:  # nobody was left to remove it; nobody is misled by it
+        assert eventually(lambda: not home.processes())
+        assert "has gone" in home.run("get", "1").stderr
+        (home.runtime / "wherry" / "kv-up.json").unlink()
+        assert eventually(lambda: list(home.temporary.iterdir()) == [home.runtime])
+
+
+def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
+    refused = home.run("up", "--rtl", "2")
+    assert refused.returncode == 1
+    assert "not built yet" in refused.stderr
+    missing = home.run("get", "1")
+    assert missing.returncode == 1
+    assert "no `wherry kv up` of this user runs" in missing.stderr
+    file = tmp_path / "cluster.toml"
+    file.write_text('[cluster]\nname = "x"\nmode = "keeper"\nkeeper = "127.0.0.1:1"\n[[node]]\nnumber = 9\n')
+    for words in (
+        ["get", "1", "--cluster", str(file)],
+        ["up", "--dir", str(tmp_path)],
+        ["nodes", "--cluster", str(file)],
+    ):
+        done = home.run(*words)
+        assert done.returncode == 1
+        assert f"{file}, line 6: 'node.number': want a whole number from 0 to 7" in done.stderr
+    assert "line 6" in home.run("get", "1", WHERRY_KV_CLUSTER=str(file)).stderr
+    # An address that is not this machine's: the node's own words, and nothing is left.
+    file.write_text(
+        '[cluster]\nname = "x"\nmode = "keeper"\nkeeper = "127.0.0.1:29371"\n'
+        '[[node]]\nnumber = 0\nudp = "198.51.100.1:29371"\n'
+    )
+    for more in ([], ["--detach"]):
+        done = home.run("up", "--dir", str(tmp_path), *more)
+        assert done.returncode == 1
+        assert "node 0" in done.stderr
+        assert "198.51.100.1:29371: cannot bind" in done.stderr
+
+
+def test_bench_counts_what_it_did(home: KvHome) -> None:
+    built("wherry-kv")
+    home.ok("up", "--detach", *QUICK)
+    mix = ("--reads", "2", "--writes", "1", "--conditional", "1", "--keys", "200", "--zipf", "0.9")
+    result = json.loads(home.ok("bench", "--seconds", "0.3", "--clients", "2", "--depth", "4", *mix, "--json"))
+    assert set(result["operations"]) == {"read", "write", "write_if"}
+    for verb in result["operations"].values():
+        assert sum(verb["outcomes"].values()) == verb["count"] > 10
+        assert 0 < verb["p50_us"] <= verb["p99_us"] <= verb["p999_us"] <= verb["max_us"]
+        assert set(verb["outcomes"]) <= {"ok", "version mismatch"}
+    shown = home.ok("bench", "--seconds", "0.1", "--no-fill", "--keys", "200", "--value-bytes", "0")
+    assert "p99.9 us" in shown
+    assert "a second in all" in shown
+    refused = home.run("bench", "--clients", "5", "--depth", "1000")
+    assert refused.returncode == 1
+    assert "cluster 'local' has 4096" in refused.stderr
+    home.ok("down")
+
+
+def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
+    import socket
+
+    ports = []
+    for _ in range(2):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            ports.append(one.getsockname()[1])
+    client, peer = (f"http://127.0.0.1:{port}" for port in ports)
+    words = ["etcd", "--data-dir", str(tmp_path / "etcd"), "--listen-client-urls", client, "--advertise-client-urls"]
+    words += [client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+    words += ["--initial-cluster", f"default={peer}", "--logger", "zap", "--log-level", "error"]
+    with subprocess.Popen(words, env=home.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as etcd:
+        try:
+            home.ok("up", "--detach", *QUICK, "--etcd", client, "--name", "in-etcd")
+            home.ok("put", "1", "one")
+            assert home.ok("get", "1") == "one\n"
+            home.ok("down")
+        finally:
+            etcd.terminate()
+
+
+def test_linearizable_while_nodes_are_killed_and_return(home: KvHome, tmp_path: Path) -> None:
+    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
+    home.ok("up", "--detach", "--bucket-bits", "8", "--ping-ms", "40", "--restart")
+    recorder = Recorder(lambda number: home.client(lane=10 + number, lanes=1))
+    for victim in (0, 1, 2, 1):
+        before = recorder.count
+        assert eventually(lambda before=before: recorder.count > before + 200)
+        pid = home.up.nodes[victim]
+        home.kill(victim)
+        assert eventually(lambda victim=victim, pid=pid: home.up.nodes[victim] not in (0, pid))
+        home.wait_until_all_serve()
+    # One that stands still for longer than its lease must not answer from what it had.
+    for victim in (0, 2):
+        pid = home.up.nodes[victim]
+        os.kill(pid, signal.SIGSTOP)
+        assert eventually(lambda victim=victim: home.states().get(victim) == "silent")
+        before = recorder.count
+        assert eventually(lambda before=before: recorder.count > before + 200)
+        os.kill(pid, signal.SIGCONT)
+        home.wait_until_all_serve()
+    os.kill(home.up.keeper, signal.SIGKILL)
+    assert eventually(home.all_serve)
+    time.sleep(0.1)
+    file = tmp_path / "history.jsonl"
+    lines = recorder.finish(file)
+    home.ok("down")
+    outcomes = {name: sum(line["outcome"] == name for line in lines) for name in ("ok", "unknown", "refused")}
+    assert outcomes["ok"] > 1000
+    judged = subprocess.run(
+        [ROOT / "build" / "linearizable", "--timeout", "30s", file], capture_output=True, text=True, timeout=50
+    )
+    assert judged.returncode == 0, judged.stdout + judged.stderr

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv up`: a keeper and nodes on this machine, from their start to their end.
+
+All end with it, however it ends. A process that dies is reported; with `restart` it is started again: a node then comes
+back empty and fetches everything from the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry import _kv_cluster, _paths
+from wherry._kv_cluster import Cluster, Up
+from wherry._processes import Process, Workspace, how_it_ended
+from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, Unavailable
+
+READY_S = 20.0
+GRACE_S = 2.0
+"""From SIGTERM to SIGKILL."""
+FIRST_PAUSE_S = 0.3
+LONGEST_PAUSE_S = 5.0
+"""Before a process that died is started again; twice as long each time, unless it lived for a while."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to start. None: as a cluster file that is there already says, else the default."""
+
+    nodes: int | None = None
+    bucket_bits: int | None = None
+    etcd: str | None = None
+    ping_ms: int | None = None
+    misses: int | None = None
+    lease_ms: int | None = None
+    name: str | None = None
+    directory: Path | None = None
+    spin: bool = False
+    restart: bool = False
+
+
+def cluster_text(options: Options) -> str:
+    """A cluster file of this machine: loopback, and ports that are free just now."""
+    count = options.nodes or 3
+    with ExitStack() as stack:  # all are held until all are drawn, so that none comes twice
+        keeper = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+        keeper.bind(("127.0.0.1", 0))
+        nodes = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(count)]
+        for node in nodes:
+            node.bind(("127.0.0.1", 0))
+        ports = [node.getsockname()[1] for node in nodes]
+        ping = options.ping_ms or 100
+        misses = options.misses or 3
+        lines = [
+            "# Written by `wherry kv up`; docs/kv.md says what else may stand here.",
+            "[cluster]",
+            f"name = {json.dumps(options.name or 'local')}",
+            f'mode = "{"etcd" if options.etcd else "keeper"}"',
+            f'keeper = "127.0.0.1:{keeper.getsockname()[1]}"',
+            *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
+            f"bucket_bits = {options.bucket_bits or 16}",
+            "lanes = 4096",
+            "[timing]",
+            f"ping_ms = {ping}",
+            f"misses = {misses}",
+            f"lease_ms = {options.lease_ms or ping * misses}",
+            "retry_cycles = 250000  # of 4 ns: processes that share cores answer later than cards do",
+        ]
+        for number, port in enumerate(ports):
+            lines += ["[[node]]", f"number = {number}", f'udp = "127.0.0.1:{port}"']
+    return "\n".join(lines) + "\n"
+
+
+def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
+    """Starts all, calls `ready` with the keeper's first status when all serve, and stays until a signal.
+
+    The exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error when it cannot be started.
+    """
+    with ExitStack() as stack:
+        workspace = Workspace()
+        stack.callback(workspace.close)
+        directory = options.directory or workspace.directory
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = stack.enter_context((directory / "up.lock").open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
+        cluster = _cluster_of(directory.absolute() / "cluster.toml", options)
+        return asyncio.run(_Supervisor(cluster, options, workspace).run(ready))
+
+
+def _cluster_of(file: Path, options: Options) -> Cluster:
+    if not file.exists():
+        file.write_text(cluster_text(options))
+        return _kv_cluster.load(file)
+    given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
+    for name in given:
+        if getattr(options, name) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise InvalidArgument(f"{file} is there already and says {flag}: edit it, remove it, or name another --dir")
+    cluster = _kv_cluster.load(file)
+    if cluster.mode == "static":
+        raise InvalidArgument(f"{file}: mode static has no keeper: start its nodes with `wherry-kv node`")
+    return cluster
+
+
+def note(text: str) -> None:
+    """A line for people."""
+    print(f"wherry kv up: {text}", file=sys.stderr, flush=True)
+
+
+class _Child:
+    """A node or the keeper, and its lives."""
+
+    def __init__(self, name: str, command: list[str], log: Path, number: int | None) -> None:
+        self.name, self.command, self.log, self.number = name, command, log, number
+        self.process: Process | None = None
+        self.pause = FIRST_PAUSE_S
+        self.since = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process is not None else 0
+
+    def last_words(self) -> str:
+        try:
+            lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            lines = []
+        return f"; its last words: {lines[-1]}" if lines else ""
+
+
+class _Supervisor:
+    def __init__(self, cluster: Cluster, options: Options, workspace: Workspace) -> None:
+        self._cluster, self._options, self._workspace = cluster, options, workspace
+        self._directory = cluster.path.parent
+        self._up = Up(os.getpid(), _kv_cluster.start_time(os.getpid()), cluster.path)
+        self._signal: int | None = None
+        self._failure = ""
+        self._ready = False
+        self._changed = asyncio.Event()
+        program = str(_paths.wherry_kv())
+        spin = ["--spin"] if options.spin else []
+        self._keeper = _Child(
+            "the keeper",
+            [program, "keeper", "--cluster", str(cluster.path)],
+            self._directory / "keeper.log",
+            None,
+        )
+        self._nodes = {
+            number: _Child(
+                f"node {number}",
+                [program, "node", "--cluster", str(cluster.path), "--number", str(number), *spin],
+                self._directory / f"node{number}.log",
+                number,
+            )
+            for number in cluster.numbers
+        }
+
+    @property
+    def _children(self) -> list[_Child]:
+        return [self._keeper, *self._nodes.values()]
+
+    async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._interrupted, number)
+        well_known = _kv_cluster.up_file()
+        well_known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._files = [self._directory / "up.json", well_known]
+        try:
+            for child in self._children:
+                self._start(child)
+            status = await self._until_all_serve()
+            if status is not None:
+                self._ready = True
+                self._tell(well_known)
+                ready(self._cluster, status, self._up)
+            while self._signal is None and not self._failure:
+                await self._changed.wait()
+                self._changed.clear()
+        finally:
+            await self._end()
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+            self._forget(well_known)
+        if self._failure:
+            raise Unavailable(self._failure)
+        return 130 if self._signal == signal.SIGINT else 0
+
+    # ---- start
+
+    def _start(self, child: _Child) -> None:
+        with child.log.open("ab") as log:
+            child.process = Process(
+                child.name,
+                child.command,
+                environment=os.environ,
+                cores=os.sched_getaffinity(0),
+                stdout=log,
+                stderr=log,
+            )
+        child.since = asyncio.get_running_loop().time()
+        self._workspace.sweep_also(child.pid)
+        asyncio.get_running_loop().add_reader(child.process.pidfd, self._ended, child)
+        self._record()
+
+    async def _until_all_serve(self) -> dict[str, Any] | None:
+        """The keeper's status then; None when it did not come to that, which was noted."""
+        deadline = asyncio.get_running_loop().time() + READY_S
+        why = "the keeper does not answer"
+        while self._signal is None and not self._failure:
+            try:
+                said: dict[str, Any] = json.loads(await self._ask("status"))
+                nodes = said["nodes"]
+                missing = [str(node["node"]) for node in nodes if node["state"] != "serving"]
+                if not missing and said["settled"]:
+                    return said
+                why = f"nodes that do not serve: {', '.join(missing)}; the keeper says '{said['phase']}'"
+                if said.get("waits_for"):
+                    why += f": {said['waits_for']}"
+                if said["phase"] == "lost" and all(node["connected"] for node in nodes):
+                    # What an earlier `up` in this directory held was in the memory of its nodes.
+                    await self._ask("start_over")
+            except (Error, OSError):
+                pass  # not yet
+            if asyncio.get_running_loop().time() > deadline:
+                raise DeadlineExceeded(f"not ready within {READY_S:g} s: {why}{self._keeper.last_words()}")
+            await asyncio.sleep(0.03)
+        return None
+
+    async def _ask(self, op: str) -> str:
+        async with asyncio.timeout(1.0):
+            reader, writer = await asyncio.open_connection(
+                *_kv_cluster.address(self._cluster.keeper), limit=_kv_cluster.LONGEST_LINE
+            )
+            try:
+                writer.write(_kv_cluster.request(op))
+                return _kv_cluster.answer(await reader.readline())
+            finally:
+                writer.close()
+
+    # ---- what happens
+
+    def _interrupted(self, number: signal.Signals) -> None:
+        if self._signal is not None:  # the second time: at once
+            for child in self._children:
+                if child.process is not None:
+                    child.process.signal(signal.SIGKILL)
+        self._signal = self._signal or number
+        self._changed.set()
+
+    def _ended(self, child: _Child) -> None:
+        process = child.process
+        assert process is not None
+        status = process.poll()
+        if status is None:
+            return
+        asyncio.get_running_loop().remove_reader(process.pidfd)
+        self._changed.set()
+        if self._signal is not None or self._failure:
+            return
+        how = f"{child.name} (pid {process.pid}) {how_it_ended(status)}"
+        if status > 0:
+            how += child.last_words()
+        process.close()
+        child.process = None
+        self._record()
+        if not self._ready:
+            self._failure = how
+            return
+        note(how)
+        again = "" if self._options.restart else f"; by hand: {' '.join(child.command)}"
+        if child.number is None:
+            note(f"leases run out, and the store stops until it is back{again}")
+        elif not any(one.process for one in self._nodes.values()):
+            note("that was the last one: the data is lost; `wherry kv down`, then `up`, starts an empty store")
+        else:
+            note(f"reads and writes go on with the others{again}")
+        if self._options.restart:
+            loop = asyncio.get_running_loop()
+            if loop.time() - child.since > 10:
+                child.pause = FIRST_PAUSE_S
+            loop.call_later(child.pause, self._restart, child)
+            child.pause = min(2 * child.pause, LONGEST_PAUSE_S)
+
+    def _restart(self, child: _Child) -> None:
+        if self._signal is None and child.process is None:
+            self._start(child)
+            note(f"{child.name} started again, pid {child.pid}")
+
+    # ---- what others read
+
+    def _record(self) -> None:
+        self._up.keeper = self._keeper.pid
+        self._up.nodes = {number: child.pid for number, child in self._nodes.items()}
+        if not self._ready:
+            return
+        self._up.write(self._files[0])
+        try:
+            if _kv_cluster.read_up(self._files[1]).pid == os.getpid():
+                self._up.write(self._files[1])
+        except (Error, OSError):
+            pass  # another one's, or gone
+
+    def _tell(self, well_known: Path) -> None:
+        """From here on this is the user's newest one."""
+        self._record()
+        self._up.write(well_known)
+
+    def _forget(self, well_known: Path) -> None:
+        for file in (self._directory / "up.json", well_known):
+            try:
+                if json.loads(file.read_text()).get("pid") == os.getpid():
+                    file.unlink()
+            except (OSError, ValueError):
+                continue
+
+    # ---- the end
+
+    async def _end(self) -> None:
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
+            if process.poll() is None:
+                process.signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(GRACE_S):
+                while any(process.poll() is None for process in running):
+                    await self._changed.wait()
+                    self._changed.clear()
+        except TimeoutError:
+            pass
+        for process in running:
+            asyncio.get_running_loop().remove_reader(process.pidfd)
+            process.close()

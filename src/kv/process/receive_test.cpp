@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/process/receive.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "kv/generated/registers.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr Endpoint kAny{.ip = INADDR_LOOPBACK};
+
+TEST(KvReceive, ReadArrivesWhileTheProcessStandsStill_ExpectTheClockReadAfterIt) {
+  using namespace registers;
+  UdpPort port = *UdpPort::open(kAny), client = *UdpPort::open(kAny);
+  Node node({}, port);
+  node.write(kBucketBitsOffset, 8);
+  node.write(kControlOffset, kControlEnable.mask());
+  node.write(kMembersOffset, kMembersAll.set(kMembersServing.set(0, 1), 1));
+  node.write(kEpochOffset, 1);
+  node.write(lease_offset(0), 1000);
+  node.write(lease_offset(1), 0);
+
+  Cycles time = 500;
+  const auto status_at = [&](Cycles now) {
+    time = now;
+    client.send(port.local(), {.header = {.kind = static_cast<std::uint8_t>(Kind::read), .request = 1, .key = 7}});
+    client.flush();
+    pollfd ready{port.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 1000), 1);
+    EXPECT_EQ(receive_all(port, node,
+                          [&] {
+                            std::byte byte{};
+                            EXPECT_EQ(::recv(port.fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1) << "it is still there";
+                            return time;
+                          }),
+              1U);
+    port.flush();
+    pollfd answered{client.fd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&answered, 1, 1000), 1);
+    Status status = Status::ok;
+    client.poll([&](const Endpoint&, const Message& m) { status = static_cast<Status>(m.header.detail & 0x1f); });
+    return status;
+  };
+  EXPECT_EQ(status_at(500), Status::no_such_key);
+  EXPECT_EQ(status_at(2000), Status::not_serving);
+}
+
+}  // namespace
+}  // namespace wherry::kv
