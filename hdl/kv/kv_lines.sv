@@ -45,19 +45,19 @@ module kv_lines
     input wire          announce_i,
     input wire bucket_t announce_bucket_i,
 
-    input  wire           read_i,
-    input  wire  bucket_t read_bucket_i,
-    output logic          read_hit_o,
-    output logic [ 511:0] read_line_o,
+    input  wire                  read_i,
+    input  wire bucket_t         read_bucket_i,
+    output logic                 read_hit_o,
+    output logic         [511:0] read_line_o,
 
     /// The line was not there, and nothing else is to be done: stays until here_o.
-    input  wire           want_i,
-    input  wire  bucket_t want_bucket_i,
-    output logic          here_o,
+    input  wire          want_i,
+    input  wire bucket_t want_bucket_i,
+    output logic         here_o,
 
-    input wire          write_i,
-    input wire bucket_t write_bucket_i,
-    input wire [ 511:0] write_line_i,
+    input wire                  write_i,
+    input wire bucket_t         write_bucket_i,
+    input wire          [511:0] write_line_i,
 
     output group_t fill_group_o,
     input  wire    fill_wait_i,
@@ -230,10 +230,9 @@ module kv_lines
       .almost_full_o(asking_almost_full)
   );
   assign asking_channel = Channels == 1 ? '0 : channel_t'(asking);
-  assign asking_take    = fill_ready[asking_channel];
+  assign asking_take = fill_ready[asking_channel];
   assign fill_address = {
-    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(asking[$bits(bucket_t)-1:6]),
-    asking[5:0], 6'd0
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(asking[$bits(bucket_t)-1:6]), asking[5:0], 6'd0
   };
   always_comb begin
     fill_valid = '0;
@@ -287,13 +286,10 @@ module kv_lines
   end
 
   `ASSERT(line_base_aligned, line_base_i[11:0] == '0, "lines begin within a page")
-  `ASSERT(not_written_while_clearing, !write_i || !clearing_o,
-          "a line was written while the cache is cleared")
-  `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index],
-          "a line came that nobody asked for")
+  `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
+  `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
-  `ASSERT_NEXT(want_kept, want_i && !here_o,
-               here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
+  `ASSERT_NEXT(want_kept, want_i && !here_o, here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
                "what is wanted changed before it was there")
 
 endmodule

@@ -24,25 +24,25 @@ module kv_tracker
     input wire clk_i,
     input wire rst_i,
 
-    output logic                  write_full_o,
-    input  wire                   write_put_i,
-    input  wire group_t           write_put_group_i,
+    output logic                        write_full_o,
+    input  wire                         write_put_i,
+    input  wire group_t                 write_put_group_i,
     /// Its place, until it ends.
-    output logic [ WriteBits-1:0] write_put_index_o,
+    output logic        [WriteBits-1:0] write_put_index_o,
     /// The oldest that has not started.
-    input  wire                   write_start_i,
+    input  wire                         write_start_i,
     /// The oldest has started.
-    output logic                  write_started_o,
-    output logic [ WriteBits-1:0] write_end_index_o,
-    input  wire                   write_end_i,
+    output logic                        write_started_o,
+    output logic        [WriteBits-1:0] write_end_index_o,
+    input  wire                         write_end_i,
 
-    output logic                 read_full_o,
+    output logic                read_full_o,
     /// In job_group_i.
-    input  wire                  read_put_i,
-    output logic [ ReadBits-1:0] read_put_index_o,
-    output logic                 read_there_o,
-    output logic [ ReadBits-1:0] read_end_index_o,
-    input  wire                  read_end_i,
+    input  wire                 read_put_i,
+    output logic [ReadBits-1:0] read_put_index_o,
+    output logic                read_there_o,
+    output logic [ReadBits-1:0] read_end_index_o,
+    input  wire                 read_end_i,
 
     input  wire group_t fill_group_i,
     output logic        fill_wait_o,
@@ -133,8 +133,7 @@ module kv_tracker
   assign job_write_wait_o = |read_match;
 
   `ASSERT(write_room, !write_put_i || !write_full_o, "a write was put in and there was no room")
-  `ASSERT(write_starts_there,
-          !write_start_i || (write_q[write_start_q] && !started_q[write_start_q]),
+  `ASSERT(write_starts_there, !write_start_i || (write_q[write_start_q] && !started_q[write_start_q]),
           "no write could start")
   `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
   `ASSERT(read_room, !read_put_i || !read_full_o, "a read was put in and there was no room")

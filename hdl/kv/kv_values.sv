@@ -39,11 +39,11 @@ module kv_values
     input wire address_t line_base_i,
     input wire address_t value_base_i,
 
-    input  wire         job_valid,
-    output logic        job_ready,
-    input  wire  memory_job_t  job,
+    input  wire                      job_valid,
+    output logic                     job_ready,
+    input  wire memory_job_t         job,
     /// With has_line.
-    input  wire [511:0] job_line,
+    input  wire              [511:0] job_line,
 
     output logic     done_o,
     output job_tag_t done_tag_o,
@@ -56,13 +56,13 @@ module kv_values
     /// A value has begun to arrive, in order: once for each that has words, when or before its first word is at word_valid.
     output logic         value_begun_o,
 
-    output logic                pool_read_o,
-    output place_t              pool_place_o,
-    output logic [BeatBits-1:0] pool_beat_o,
-    input  wire  [       511:0] pool_data_i,
-    input  wire                 filling_i,
-    input  wire place_t         filling_place_i,
-    input  wire  [  BeatBits:0] filled_i,
+    output logic                       pool_read_o,
+    output place_t                     pool_place_o,
+    output logic        [BeatBits-1:0] pool_beat_o,
+    input  wire         [       511:0] pool_data_i,
+    input  wire                        filling_i,
+    input  wire place_t                filling_place_i,
+    input  wire         [  BeatBits:0] filled_i,
 
     /// No line of this group may be fetched: a write to it waits or is under way.
     input  wire group_t fill_group_i,
@@ -243,7 +243,7 @@ module kv_values
   // ---- the first job: a burst a cycle, its value's, then its line
 
   logic [NumberBits:0] number_q;  // bursts of the value that have been asked for
-  logic [BeatBits:0] rest;  // words of the value from this burst on
+  logic [  BeatBits:0] rest;  // words of the value from this burst on
   logic value_step, value_last, step, step_last;
   channel_t channel;
   logic [2:0] burst_words;  // less 1
@@ -252,7 +252,7 @@ module kv_values
   assign rest       = head.words - {number_q, BurstBits'(0)};
   assign value_step = head.words > {number_q, BurstBits'(0)};
   assign value_last = rest <= (BeatBits + 1)'(BurstWords);
-  assign channel = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
+  assign channel    = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
   always_comb begin
     burst_words = value_last ? 3'(rest - 1'b1) : 3'(BurstWords - 1);
     if (!value_step) burst_words = '0;
@@ -260,27 +260,21 @@ module kv_values
 
   address_t value_address, line_address;
   assign value_address = {
-    value_base_i[AddressBits-1:12] + head.bucket,
-    head.way,
-    number_q[NumberBits-1:0],
-    (BurstBits + 6)'(0)
+    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q[NumberBits-1:0], (BurstBits + 6)'(0)
   };
   assign line_address = {
-    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]),
-    head.bucket[5:0],
-    6'd0
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
   };
-  assign read_address  = value_address;
-  assign read_words    = burst_words;
-  assign read_first    = number_q == '0;
+  assign read_address = value_address;
+  assign read_words = burst_words;
+  assign read_first = number_q == '0;
   assign write_address = value_step ? value_address : line_address;
-  assign write_words   = burst_words;
+  assign write_words = burst_words;
 
   always_comb begin
-    read_valid  = '0;
+    read_valid = '0;
     write_valid = '0;
-    read_valid[channel] = head_valid && !head.write && value_step && !read_wait
-                        && !(reads_full && read_first);
+    read_valid[channel] = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
     write_valid[channel] = head_valid && head.write && (value_step || head.has_line) && !write_wait
                          && feed_ready[channel];
   end
@@ -396,7 +390,7 @@ module kv_values
         .count_o(feed_count[c]),
         .almost_full_o(feed_almost_full[c])
     );
-    assign beat[c]     = {feeds[c].number, BurstBits'(fed_q[c])};
+    assign beat[c] = {feeds[c].number, BurstBits'(fed_q[c])};
     assign feedable[c] = feed_valid[c] && (feeds[c].line
         || !(filling_i && filling_place_i == feeds[c].place && filled_i <= {1'b0, beat[c]}));
   end
@@ -458,8 +452,7 @@ module kv_values
 
   always_ff @(posedge clk_i) begin
     for (int c = 0; c < int'(Channels); c++) begin
-      answers_q[c] <= answers_q[c] + AnswerBits'(write_done_i[c])
-                    - (write_end ? AnswerBits'(ending.answers[c]) : '0);
+      answers_q[c] <= answers_q[c] + AnswerBits'(write_done_i[c]) - (write_end ? AnswerBits'(ending.answers[c]) : '0);
     end
     if (rst_i) answers_q <= '0;
   end
