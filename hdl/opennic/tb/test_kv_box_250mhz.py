@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from simulate import ROOT, simulate
 # Of each box: ports, channels.
 BOXES = {"one": (1, 2), "two": (2, 1)}
 DRAIN = 600
-TO_HOST, TO_NETWORK = 1, 1  # cycles, the core's
+TO_HOST, TO_NETWORK = 2, 1  # cycles, the core's
 ID = 0x4B564E44
 # Words that hold what is written, and do nothing at once.
 PLAIN = [AT["retry_cycles"], AT["speculate"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
@@ -253,8 +252,7 @@ def test_kv_box_250mhz() -> None:
     if not top.exists() or top.read_text() != TOP:
         top.write_text(TOP)
     hdl = ROOT / "hdl"
-    core = Path(os.environ.get("KV_CORE_STANDIN", hdl / "kv" / "kv_core.sv"))
-    names = ("kv/generated/kv_frame_pkg.sv", "kv/generated/kv_registers_pkg.sv", "kv/kv_core_pkg.sv")
-    boxes = [p for p in sorted((hdl / "opennic").glob("*.sv")) if p.stem != "kv_box_hbm"]
-    parts = [p for p in sorted((hdl / "kv").glob("*.sv")) if not p.stem.startswith("kv_core")]
-    simulate(__file__, sources=(*(hdl / name for name in names), *parts, core, *boxes, top))
+    packages = ("kv/generated/kv_frame_pkg.sv", "kv/generated/kv_registers_pkg.sv", "kv/kv_core_pkg.sv")
+    boxes = [path for path in sorted((hdl / "opennic").glob("*.sv")) if path.stem != "kv_box_hbm"]
+    core = [path for path in sorted((hdl / "kv").glob("*.sv")) if path.stem != "kv_core_pkg"]
+    simulate(__file__, sources=(*(hdl / name for name in packages), top, *boxes, *core))
