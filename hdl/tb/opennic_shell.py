@@ -122,18 +122,14 @@ class Shell:
 
         def stream(kind: Any, prefix: str, port: int) -> Any:
             pins = [bench.pin(dut, f"{prefix}_{field}", port, width) for field, width in FIELDS]
-            return kind(
-                bench, bench.pin(dut, f"{prefix}_tvalid", port), bench.pin(dut, f"{prefix}_tready", port), pins
-            )
+            return kind(bench, bench.pin(dut, f"{prefix}_tvalid", port), bench.pin(dut, f"{prefix}_tready", port), pins)
 
         self.rx = [stream(Source, RX, i) for i in self.ports]
         self.h2c = [stream(Source, H2C, i) for i in self.ports]
         self.tx = [stream(Sink, TX, i) for i in self.ports]
         self.c2h = [stream(Sink, C2H, i) for i in self.ports]
         self.content = [Bytes() for _ in self.ports]
-        self.memories = [
-            Memory(bench, dut, self.content[i // channels], i) for i in range(ports * channels)
-        ]
+        self.memories = [Memory(bench, dut, self.content[i // channels], i) for i in range(ports * channels)]
 
     async def start(self) -> None:
         """As after a reset, whatever the test before left behind."""

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
 import cocotb
-from opennic_shell import Frame, Shell, beats, frames
+from kv_frames import ADDRESS, MAC, PORT, ip_number, mac_number, ones_sum
 from kv_registers_rig import AT
+from opennic_shell import Frame, Shell, beats, frames
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 from simulate import ROOT, simulate
 
 # Of each box: ports, channels.
@@ -16,6 +21,7 @@ BOXES = {"one": (1, 2), "two": (2, 1)}
 DRAIN = 600
 TO_HOST, TO_NETWORK = 2, 1  # cycles, the core's
 ID = 0x4B564E44
+READ, WRITE, READ_DONE, WRITE_DONE = 1, 2, 17, 18
 # Words that hold what is written, and do nothing at once.
 PLAIN = [AT["retry_cycles"], AT["speculate"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
 
@@ -77,7 +83,7 @@ async def configured(dut: Any) -> None:
     shells = [shell_of(dut, box) for box in BOXES]
     two = shells[1]
     bench = two.bench  # whose clocks these are
-    bench.agents += [agent for agent in shells[0].bench.agents]
+    bench.agents += list(shells[0].bench.agents)
     for net in shells[0].bench.dirty:
         net.flush()
     two.memory_ready.set(0)
@@ -210,6 +216,158 @@ async def reset_in_mid_flight(dut: Any) -> None:
             await shell.until(lambda: arrived(shell, to_host, to_network))  # noqa: B023
             await shell.bench.cycle(50)
             compare(shell, to_host, to_network)
+
+
+class Client:
+    """Of the node behind one port, which is a cluster of its own."""
+
+    def __init__(self, shell: Shell, port: int) -> None:
+        self.shell, self.port, self.draw = shell, port, shell.bench.random
+        self.values: dict[int, bytes] = {}
+        self.request = 0
+
+    async def configure(self) -> None:
+        """Node 0 of nobody else, in epoch 1, with an empty table of 256 buckets."""
+
+        async def write(name: str, data: int, *, plus: int = 0) -> None:
+            assert await self.shell.registers.write(4096 * self.port + AT[name] + plus, data) == 0
+
+        async def state() -> int:
+            return (await self.shell.registers.read(4096 * self.port + AT["state"]))[0]
+
+        await write("bucket_bits", 8)
+        await write("line_base", 0)
+        await write("value_base", 1 << 20)
+        await write("control", 8)
+        while await state() & 4:
+            pass
+        await write("node", 0)
+        await write("members", 0x0101)
+        await write("udp_port", PORT)
+        await write("peer_mac_low", mac_number(MAC) & 0xFFFFFFFF)
+        await write("peer_mac_high", mac_number(MAC) >> 32)
+        await write("peer_ip", ip_number(ADDRESS))
+        await write("peer_port", PORT)
+        for i in range(32):
+            await write("leader", 0, plus=4 * i)
+        await write("lease", 0xFFFFFFFF)
+        await write("lease", 0xFFFFFFFF, plus=4)
+        await write("retry_cycles", 500)
+        await write("control", 3)
+        await write("epoch", 1)
+        for _ in range(500):
+            if await state() & 3 == 3:
+                return
+        raise AssertionError(f"the node does not open: {await state():x}")
+
+    def frame(self, kind: int, key: int, value: bytes = b"") -> bytes:
+        """A request; every lane's first, so that none waits for another."""
+        self.request += 1
+        header = struct.pack(">BBHHIIQ", kind << 3, 0, 1, self.request, 1 if kind == WRITE else self.request, 0, key)
+        udp = UDP(sport=4000 + self.port, dport=PORT)
+        if self.draw.random() < 0.5:
+            udp.chksum = 0
+        return bytes(
+            Ether(dst=MAC, src="02:00:00:00:00:99") / IP(src="10.0.0.9", dst=ADDRESS) / udp / Raw(header + value)
+        )
+
+    def ask(self, frame: bytes) -> None:
+        """Sends it into the port."""
+        self.shell.rx[self.port].items.extend(beats(frame, 1 << (6 + self.port)))
+
+    def check(self, reply: bytes) -> tuple[int, int, bytes]:
+        """Kind, key and value of a reply that is a frame as it should be."""
+        assert reply[:14] == bytes.fromhex("020000000099") + mac_number(MAC).to_bytes(6, "big") + b"\x08\x00"
+        assert ones_sum(reply[14:34]) == 0xFFFF
+        length, checksum = struct.unpack(">HH", reply[38:42])
+        assert len(reply) == 34 + length
+        pseudo = reply[26:34] + struct.pack(">HH", 17, length)
+        assert checksum == 0 or ones_sum(pseudo + reply[34:]) == 0xFFFF
+        assert reply[43] & 31 == 0, "not ok"
+        return reply[42] >> 3, int.from_bytes(reply[56:64], "big"), reply[64:]
+
+    def replies(self) -> list[tuple[int, int, bytes]]:
+        """What the port's own frames say, which have no source."""
+        found = [item for item in frames(self.shell.tx[self.port].items) if item[1] == 0]
+        assert all(item[2] == 1 << (6 + self.port) for item in found)
+        return [self.check(item[0]) for item in found]
+
+
+@cocotb.test()
+async def kv_frames_are_answered(dut: Any) -> None:
+    """Writes and reads at each port, among frames that are nobody's, at several paces; no kv frame reaches a host."""
+    for box in BOXES:
+        shell = shell_of(dut, box, 11)
+        await shell.start()
+        clients = [Client(shell, port) for port in shell.ports]
+        for client in clients:
+            await client.configure()
+        for idle, stall in ((0.0, 0.0), (0.3, 0.4)):
+            for sink in (*shell.tx, *shell.c2h):
+                sink.reset()
+            shell.pace(idle, stall)
+            to_host, to_network = [[] for _ in shell.ports], [[] for _ in shell.ports]
+            for client in clients:
+                client.values = {
+                    client.draw.getrandbits(64): client.draw.randbytes(client.draw.choice([0, 1, 64, 100, 1024]))
+                    for _ in range(8)
+                }
+            for kind in (WRITE, READ):
+                for client in clients:
+                    for key, value in client.values.items():
+                        client.ask(client.frame(kind, key, value if kind == WRITE else b""))
+                        more = send(shell, 1)
+                        for have, add in zip((to_host, to_network), more, strict=True):
+                            for port in shell.ports:
+                                have[port] += add[port]
+                want = 8 if kind == WRITE else 16
+                await shell.until(lambda: all(len(client.replies()) >= want for client in clients), 4000)  # noqa: B023
+                await shell.until(lambda: arrived(shell, to_host, [[]] * len(to_host)))  # noqa: B023
+            await shell.bench.cycle(100)
+            for port, client in zip(shell.ports, clients, strict=True):
+                assert frames(shell.c2h[port].items) == to_host[port]
+                assert [f for f in frames(shell.tx[port].items) if f[1]] == to_network[port]
+                answers = client.replies()
+                assert len(answers) == 16
+                assert {key for kind, key, _ in answers if kind == WRITE_DONE} == set(client.values)
+                assert {key: value for kind, key, value in answers if kind == READ_DONE} == client.values
+
+
+@cocotb.test()
+async def reset_of_a_node(dut: Any) -> None:
+    """Every request is answered, or found its way to the host after the reset; memory is at rest when it comes."""
+    shell = shell_of(dut, "two", 13)
+    client = Client(shell, 0)
+    rst = shell.bench.pin(dut.two, "rst")
+    for memory in shell.memories:
+        memory.delay = (60, 100)
+    for _ in range(4):
+        await shell.start()
+        await client.configure()
+        shell.tx[0].reset()
+        sent = 0
+        for i in range(12):
+            key, value = client.draw.getrandbits(64), client.draw.randbytes(1024)
+            client.ask(client.frame(WRITE if i % 2 else READ, key, value if i % 2 else b""))
+            sent += 1
+        await shell.bench.cycle(client.draw.randint(5, 120))
+        await shell.ask_for_reset()
+        await shell.until(lambda: bool(rst.get()), DRAIN)
+        for memory in shell.memories:
+            assert not memory.reads
+            assert not memory.writes
+            assert not memory.ar.items
+            assert not memory.aw.items
+            assert not memory.w.items
+            assert not memory.r.items
+            assert not memory.b.items
+        await shell.until(shell.ready)
+        await shell.until(lambda: not shell.rx[0].items)
+        await shell.bench.cycle(200)
+        answered = [frame for frame in frames(shell.tx[0].items) if frame[1] == 0]
+        passed = frames(shell.c2h[0].items)
+        assert len(answered) + len(passed) == sent
+        assert await shell.registers.read(AT["epoch"]) == (0, 0)
 
 
 @cocotb.test()
