@@ -31,8 +31,7 @@ foreach kv_directory {common kv opennic} {
     }
 }
 read_verilog -sv $kv_files
-set_property include_dirs [concat [get_property include_dirs [current_fileset]] ${kv_hdl}/common] [current_fileset]
-# build.tcl has taken its own copy of this list, and sets it again after this script.
+# build.tcl sets the property from this list after this script.
 lappend include_dirs ${kv_hdl}/common
 
 # SYNTHESIS leaves out what is for simulators and provers only.

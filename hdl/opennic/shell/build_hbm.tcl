@@ -26,4 +26,3 @@ for {set kv_port 0} {$kv_port < 32} {incr kv_port} {
     lappend kv_hbm_config CONFIG.USER_SAXI_${kv_name} [expr {$kv_name in $kv_hbm_ports ? "true" : "false"}]
 }
 set_property -dict $kv_hbm_config [get_ips $kv_hbm]
-generate_target all [get_ips $kv_hbm]

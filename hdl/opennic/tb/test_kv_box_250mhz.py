@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_box_250mhz at the OpenNIC shell's ports: registers, the reset handshake, frames past the core, resets in mid-flight."""
+"""kv_box_250mhz at the OpenNIC shell's ports: registers, the reset handshake, frames past and for the core, resets."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ async def reset_of_a_node(dut: Any) -> None:
 
 @cocotb.test()
 async def forced_reset(dut: Any) -> None:
-    """A neighbour that takes nothing does not keep the reset from being done; the rest of a torn frame is thrown away."""
+    """A neighbour that takes nothing does not hold up the reset; the rest of a torn frame is thrown away."""
     shell = shell_of(dut, "two", 7)
     await shell.start()
     bench = shell.bench
@@ -391,7 +391,7 @@ async def forced_reset(dut: Any) -> None:
         sink.stall = 0.0
     await shell.until(lambda: not any(source.items for source in (*shell.rx, *shell.h2c)))
     await bench.cycle(50)
-    # Where nothing was in the way nothing was lost; elsewhere what comes is a tail of what was sent, after a part of its beginning.
+    # Where nothing was in the way nothing was lost; elsewhere the beginning came in part, and the end whole.
     assert frames(shell.c2h[1].items) == to_host[1]
     assert frames(shell.tx[0].items) == to_network[0]
     for sink, expected in ((shell.c2h[0], to_host[0]), (shell.tx[1], to_network[1])):
