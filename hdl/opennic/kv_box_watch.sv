@@ -4,8 +4,8 @@
 
 /// Knows what one port of memory still owes, and is owed.
 ///
-/// Behaviour: settled_o: all reads and writes have been answered. idle_o: that, and every write has all its data, and nothing waits to be
-/// taken. Data may come before their command.
+/// Behaviour: settled_o: all reads and writes that memory has taken have been answered, and so every write has had its data. idle_o: that, and
+/// nothing waits to be taken.
 /// Latency: none from the valids to idle_o, one cycle for the rest.
 /// Reset: clear_i forgets everything. It begins so when the FPGA has been configured.
 /// Requirements: fewer than 2^Bits beats on their way.
@@ -23,9 +23,7 @@ module kv_box_watch #(
     input wire       rready_i,
     input wire       awvalid_i,
     input wire       awready_i,
-    input wire [3:0] awlen_i,
     input wire       wvalid_i,
-    input wire       wready_i,
     input wire       bvalid_i,
     input wire       bready_i,
 
@@ -42,28 +40,24 @@ module kv_box_watch #(
 
   logic [Bits-1:0] reads_q = '0;  // beats to come
   logic [Bits-1:0] writes_q = '0;  // bursts to be confirmed
-  logic [Bits-1:0] data_q = '0;  // beats to be given; negative when they were given before they were announced
-  logic ar, r, aw, w, b;
+  logic ar, r, aw, b;
 
   assign ar = arvalid_i && arready_i;
   assign r  = rvalid_i && rready_i;
   assign aw = awvalid_i && awready_i;
-  assign w  = wvalid_i && wready_i;
   assign b  = bvalid_i && bready_i;
 
   always_ff @(posedge clk_i) begin
     reads_q  <= reads_q + (ar ? Bits'(arlen_i) + 1'b1 : '0) - Bits'(r);
     writes_q <= writes_q + Bits'(aw) - Bits'(b);
-    data_q   <= data_q + (aw ? Bits'(awlen_i) + 1'b1 : '0) - Bits'(w);
     if (clear_i) begin
       reads_q  <= '0;
       writes_q <= '0;
-      data_q   <= '0;
     end
   end
 
   assign settled_o = reads_q == '0 && writes_q == '0;
-  assign idle_o    = settled_o && data_q == '0 && !arvalid_i && !awvalid_i && !wvalid_i;
+  assign idle_o    = settled_o && !arvalid_i && !awvalid_i && !wvalid_i;
 
 `ifndef SYNTHESIS
   logic rst_i;

@@ -40,14 +40,14 @@ def shell_of(dut: Any, box: str, seed: int = 1) -> Shell:
     return Shell(dut, box, *BOXES[box], seed)
 
 
-def foreign(shell: Shell, *, long: bool = False) -> bytes:
+def foreign(shell: Shell, *, long: bool = False, short: bool = False) -> bytes:
     """A frame that is nobody's business here."""
     length = shell.bench.random.choice([60, 64, 65, 127, 128, 129, shell.bench.random.randint(60, 1518)])
-    length = shell.bench.random.randint(1400, 1518) if long else length
+    length = shell.bench.random.randint(1400, 1518) if long else 60 if short else length
     return b"\x02\x00" + shell.bench.random.randbytes(length - 2)
 
 
-def send(shell: Shell, count: int, *, long: bool = False) -> tuple[list[list[Frame]], list[list[Frame]]]:
+def send(shell: Shell, count: int, **kind: bool) -> tuple[list[list[Frame]], list[list[Frame]]]:
     """Queues frames at all inputs; what should come out towards the hosts, and towards the networks."""
     to_host: list[list[Frame]] = []
     to_network: list[list[Frame]] = []
@@ -55,10 +55,10 @@ def send(shell: Shell, count: int, *, long: bool = False) -> tuple[list[list[Fra
         to_host.append([])
         to_network.append([])
         for _ in range(count):
-            frame = foreign(shell, long=long)
+            frame = foreign(shell, **kind)
             shell.rx[port].items.extend(beats(frame, 1 << (6 + port)))
             to_host[port].append((frame, 1 << (6 + port), 1 << port))
-            frame = foreign(shell, long=long)
+            frame = foreign(shell, **kind)
             shell.h2c[port].items.extend(beats(frame, 1 << port))
             to_network[port].append((frame, 1 << port, 1 << (6 + port)))
     return to_host, to_network
@@ -123,8 +123,8 @@ async def registers(dut: Any) -> None:
                 assert await bus.write(address, held[address]) == 0
             else:
                 assert await bus.read(address) == (held[address], 0)
-        for _ in range(20):
-            address = bench.random.randrange(4096 * len(shell.ports), 1 << 20) & ~3
+        beside = [bench.random.randrange(4096 * len(shell.ports), 1 << 20) & ~3 for _ in range(15)]
+        for address in (4096 * len(shell.ports), (1 << 20) - 4, *beside):
             assert await bus.write(address, bench.random.getrandbits(32)) == 0
             assert await bus.read(address) == (0, 0)
             assert await bus.read(address | 0x100000 * bench.random.randrange(16)) == (0, 0)
@@ -208,10 +208,17 @@ async def reset_in_mid_flight(dut: Any) -> None:
             shell = shell_of(dut, box, seed)
             await shell.start()
             shell.pace(*((0.0, 0.0), (0.3, 0.3), (0.0, 0.6))[seed % 3])
-            to_host, to_network = send(shell, 20)
+            to_host, to_network = send(shell, 20, short=seed > 3)
             for _ in range(2):
-                await shell.bench.cycle(shell.bench.random.randint(1, 60))
+                await shell.bench.cycle(shell.bench.random.randint(1, 60 if seed <= 3 else 8))
+                stall = shell.tx[0].stall
+                if seed > 3:  # the neighbours take nothing for a while, between frames
+                    shell.pace(0.0, 1.0)
                 await shell.ask_for_reset()
+                if seed > 3:
+                    await shell.bench.cycle(200)
+                    assert not shell.ready()
+                    shell.pace(0.0, stall)
                 await shell.until(shell.ready)
             await shell.until(lambda: arrived(shell, to_host, to_network))  # noqa: B023
             await shell.bench.cycle(50)
@@ -400,6 +407,7 @@ async def forced_reset(dut: Any) -> None:
         assert 0 < len(seen) < whole
         tail = expected[-3:]
         assert seen.endswith(b"".join(frame[0] for frame in tail))
+        assert sum(item[2] for item in sink.items) == len(expected) - 1  # the torn one has no end
         assert [item[3:] for item in sink.items if item[2]][-3:] == [(len(f[0]), f[1], f[2]) for f in tail]
 
 

@@ -132,7 +132,7 @@ def test_constraints_are_tcl() -> None:
 
 
 @pytest.mark.parametrize("ports", [1, 2])
-@pytest.mark.parametrize("line", [FLAWED, MENDED])
+@pytest.mark.parametrize("line", [FLAWED, MENDED], ids=["flawed", "mended"])
 def test_the_plugin_fits_the_box(tmp_path: Path, ports: int, line: str) -> None:
     said = tcl(tmp_path, ports=ports, line=line)
     top = tmp_path / "box_250mhz.sv"
