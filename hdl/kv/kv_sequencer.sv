@@ -304,18 +304,18 @@ module kv_sequencer
   assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? sync_data_i[16:0] : 17'(2 ** LaneBits);
 
   // A frame of this node's to others.
-  function automatic kv_t between(kind_e kind, logic [2:0] node, logic [15:0] epoch);
+  function automatic kv_t between(kind_e kind, logic [2:0] sender, logic [15:0] present);
     between       = '0;
     between.kind  = kind;
-    between.node  = node;
-    between.epoch = epoch;
+    between.node  = sender;
+    between.epoch = present;
   endfunction
   // What an operation needs to know of a cell.
   // verilator lint_off UNUSEDSIGNAL
-  function automatic kv_t about(cell_t what, logic [2:0] node, place_t place);
+  function automatic kv_t about(cell_t what, logic [2:0] sender, place_t at);
     about         = '0;
-    about.node    = node;
-    about.detail  = {what.way, place};
+    about.node    = sender;
+    about.detail  = {what.way, at};
     about.client  = what.lane;
     about.request = what.request;
     about.version = what.version;
