@@ -60,7 +60,8 @@ module kv_decide
   assign version_next = begins;
   assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave || p.alone
       || (p.resolve && !looked_i.flag);
-  assign version_request = !(p.read || p.write || p.fetch || p.tell || p.tell_lane || p.settle || p.leave || p.alone
+  assign version_request = !(p.read || p.write || p.fetch || p.tell || p.tell_lane
+      || p.settle || p.leave || p.alone
       || p.resolve || p.drop);
   assign version = ({32{version_header}} & header.version) | ({32{version_next}} & next_version)
                  | ({32{version_lane}} & looked_i.lane.version) | ({32{version_request}} & kv.version);
