@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "kv/generated/registers.hpp"
+#include "kv/udp_port.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -45,6 +46,21 @@ TEST(KvReceive, ReadArrivesWhileTheProcessStandsStill_ExpectTheClockReadAfterIt)
   };
   EXPECT_EQ(status_at(500), Status::no_such_key);
   EXPECT_EQ(status_at(2000), Status::not_serving);
+}
+
+TEST(KvReceive, PortDroppedSome_ExpectEachInItsRegisterOnce) {
+  using namespace registers;
+  UdpPort port = *UdpPort::open(kAny);
+  Node node({}, port);
+  PortCounters dropped{.bad_length = 2, .bad_checksum = 3}, counted;
+  count_drops(node, dropped, counted);
+  count_drops(node, dropped, counted);
+  EXPECT_EQ(node.read(kDroppedLengthOffset), 2U);
+  EXPECT_EQ(node.read(kDroppedChecksumOffset), 3U);
+  ++dropped.bad_checksum;
+  count_drops(node, dropped, counted);
+  EXPECT_EQ(node.read(kDroppedLengthOffset), 2U);
+  EXPECT_EQ(node.read(kDroppedChecksumOffset), 4U);
 }
 
 }  // namespace
