@@ -37,7 +37,7 @@ wherry::Status keep_neighbours(XdpPort& port, const NodeProcessOptions& options)
                                                           : port.keep_neighbour(other.endpoint.ip);
     if (!status) return status;
   }
-  port.refresh(now_ns());
+  port.refresh(boot_ns());
   return {};
 }
 
@@ -51,8 +51,8 @@ void serve(P& port, Node& node, DriverClient& driver, bool spin, const std::atom
   Spinner spinner;
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
-    const std::size_t count = receive_all(port, node, [] { return now_ns() / kCycleNs; });
-    std::uint64_t now = now_ns();
+    const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
+    std::uint64_t now = boot_ns();
     count_drops(node, port.counters(), counted);
     if (count != 0 || now / kCycleNs >= due) due = node.tick(now / kCycleNs);
     port.flush();
@@ -69,7 +69,7 @@ void serve(P& port, Node& node, DriverClient& driver, bool spin, const std::atom
       continue;
     }
     pollfd ready{.fd = port.fd(), .events = POLLIN, .revents = 0};
-    now = now_ns();
+    now = boot_ns();
     const std::uint64_t until = std::min(due == Node::kNever ? now + kSleepNs : due * kCycleNs, now + kSleepNs);
     if (until > now) {
       const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(until - now)};
@@ -84,7 +84,7 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                       const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
   Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
-  node.set_now(now_ns() / kCycleNs);
+  node.set_now(boot_ns() / kCycleNs);
   DriverClient driver(options.keepers,
                       {.cluster = cluster.name,
                        .node = options.number,
@@ -94,7 +94,7 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                        .accept = options.accept},
                       node);
   if (cluster.mode == ClusterMode::fixed)
-    driver.driver().enter_static(static_configuration(cluster), now_ns() / kCycleNs);
+    driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
                options.spin ? ", spinning" : "");
   serve(port, node, driver, options.spin, stop);
