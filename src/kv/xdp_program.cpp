@@ -13,8 +13,6 @@ namespace {
 
 using bpf::load, bpf::operation;
 
-constexpr unsigned kResult = BPF_REG_0, kContext = BPF_REG_1, kData = BPF_REG_2, kEnd = BPF_REG_3, kScratch = BPF_REG_4;
-
 /// Fields of a frame, as a little-endian load reads them.
 struct Check {
   unsigned size;
@@ -29,6 +27,8 @@ constexpr std::uint32_t swap32(std::uint32_t value) { return __builtin_bswap32(v
 }  // namespace
 
 std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
+  constexpr unsigned kResult = BPF_REG_0, kContext = BPF_REG_1, kData = BPF_REG_2, kEnd = BPF_REG_3,
+                     kScratch = BPF_REG_4;
   // As Parsed::kOurs in frame_io.cpp: docs/kv-protocol.md, section 3.
   const std::array checks{
       Check{BPF_W, kEthernetOffset, swap32(static_cast<std::uint32_t>(self.mac >> 16))},

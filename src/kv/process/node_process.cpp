@@ -33,8 +33,8 @@ wherry::Status keep_neighbours(XdpPort& port, const NodeProcessOptions& options)
   for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
     const ClusterNode& other = options.cluster.nodes[number];
     if (!other.configured || number == options.number) continue;
-    const wherry::Status status = other.endpoint.mac != 0 ? port.add_neighbour(other.endpoint.ip, other.endpoint.mac)
-                                                          : port.keep_neighbour(other.endpoint.ip);
+    wherry::Status status = other.endpoint.mac != 0 ? port.add_neighbour(other.endpoint.ip, other.endpoint.mac)
+                                                    : port.keep_neighbour(other.endpoint.ip);
     if (!status) return status;
   }
   port.refresh(boot_ns());
