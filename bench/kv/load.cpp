@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "kv/generated/frame.hpp"
 
 namespace wherry::kv::bench {
 namespace {
@@ -22,14 +23,22 @@ using std::chrono::nanoseconds;
 /// Draws keys 1 to n: uniformly, or key k with a weight of 1 / k^exponent.
 class Keys {
  public:
-  Keys(std::uint64_t count, double exponent) : count_(count) {
-    if (exponent <= 0) return;
-    cumulated_.reserve(count);
+  explicit Keys(const LoadOptions& options) : count_(options.keys) {
+    if (options.led_by >= 0) {
+      // In mode static the nodes lead the slots in turns.
+      const auto nodes = static_cast<std::uint32_t>(options.client.nodes.size());
+      for (std::uint64_t k = 1; k <= count_; ++k)
+        if (slot_of(hash_of(k)) % nodes == static_cast<std::uint32_t>(options.led_by)) led_.push_back(k);
+    }
+    if (options.zipf <= 0) return;
+    cumulated_.reserve(count_);
     double sum = 0;
-    for (std::uint64_t k = 1; k <= count; ++k) cumulated_.push_back(sum += std::pow(static_cast<double>(k), -exponent));
+    for (std::uint64_t k = 1; k <= count_; ++k)
+      cumulated_.push_back(sum += std::pow(static_cast<double>(k), -options.zipf));
   }
   template <typename Random>
   std::uint64_t draw(Random& random) const {
+    if (!led_.empty()) return led_[random() % led_.size()];
     if (cumulated_.empty()) return 1 + random() % count_;
     const double at = std::uniform_real_distribution<double>(0, cumulated_.back())(random);
     const auto found = std::lower_bound(cumulated_.begin(), cumulated_.end(), at);
@@ -39,6 +48,7 @@ class Keys {
  private:
   std::uint64_t count_;
   std::vector<double> cumulated_;
+  std::vector<std::uint64_t> led_;
 };
 
 ClientOptions options_of(const LoadOptions& load, unsigned client) {
@@ -180,7 +190,7 @@ wherry::Status fill(const LoadOptions& options) {
 }
 
 Result<LoadResult> load(const LoadOptions& options) {
-  const Keys keys(options.keys, options.zipf);
+  const Keys keys(options);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.clients; ++i) {
     auto client = Client::connect(options_of(options, i));
