@@ -8,7 +8,7 @@ import os
 import statistics
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +104,10 @@ class Outage:
 def outage_of(said: dict[str, Any], failovers: Sequence[dict[str, Any]], victim: int) -> Outage | None:
     """From what kv_outage printed, and the keeper's account of removals. None: the keeper had removed the node before
     it was killed, or has not confirmed."""
-    since = lambda ns: (ns - said["killed_ns"]) / 1e6  # noqa: E731
+
+    def since(ns: int) -> float:
+        return float(ns - said["killed_ns"]) / 1e6
+
     mine = [
         one for one in failovers
         if victim in one["removed"] and one["published_at_ns"] > said["killed_ns"] and "confirmed_ms" in one
@@ -120,8 +123,13 @@ def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, An
     """Of the results' `failover`."""
     eager = sorted(one.eager for one in outages)
     usual = sorted(one.usual for one in outages)
-    last = lambda values: values[min(len(values) - 1, int(0.99 * len(values)))]  # noqa: E731
-    median = lambda values: statistics.median(max(0.0, value) for value in values)  # noqa: E731
+
+    def last(values: Sequence[float]) -> float:
+        return values[min(len(values) - 1, int(0.99 * len(values)))]
+
+    def median(values: Iterable[float]) -> float:
+        return statistics.median(max(0.0, value) for value in values)
+
     return {
         "timing": name, "nodes": NODES,
         "ping_ms": timing.ping_ms, "misses": timing.misses, "lease_ms": timing.lease_ms, "kills": len(outages),
@@ -175,10 +183,12 @@ def run(document: dict[str, Any], kills: int, say: Say) -> None:
             raise BenchError(f"failover, {name}: the keeper removed every node before it was killed")
         row = row_of(name, timing, outages)
         rows.append(row)
-        parts = ", ".join(f"{part} {row[f'{part}_ms']:.2f}" for part in ("detection", "control", "leftovers", "backoff"))
+        parts = ", ".join(
+            f"{part} {row[f'{part}_ms']:.2f}" for part in ("detection", "control", "leftovers", "backoff")
+        )
         say(
-            f"failover, {name} ({timing.ping_ms} ms x {timing.misses}, lease {timing.lease_ms} ms), {len(outages)} kills: "
-            f"p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f}; asking each ms: {row['eager_p50_ms']:.1f}, "
+            f"failover, {name} ({timing.ping_ms} ms x {timing.misses}, lease {timing.lease_ms} ms), {len(outages)} "
+            f"kills: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f}; asking each ms: {row['eager_p50_ms']:.1f}, "
             f"{row['eager_p99_ms']:.1f}; of it {parts}"
         )
     document["bars"] |= bars_of(rows)
@@ -189,7 +199,8 @@ def bars_of(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     from wherry import _published
 
     known = _published.values("kv")
-    mu = f"Mu: {_published.text_of(known['rep_rw_mu_failover'])}; without it {_published.text_of(known['rep_rw_mu_failover_other'])}"
+    with_mu, without = (_published.text_of(known[f"rep_rw_mu_failover{other}"]) for other in ("", "_other"))
+    mu = f"Mu: {with_mu}; without it {without}"
     bars = {}
     for row in rows:
         prefix = "failover" if row["timing"] == "tight" else "failover_default"

@@ -52,7 +52,9 @@ def two_cores() -> tuple[int, int]:
     return cores[0], cores[1]
 
 
-def median_bar(ratios: Sequence[float], comparison: str, target: float, published: str = "", unit: str = "") -> dict[str, Any]:
+def median_bar(
+    ratios: Sequence[float], comparison: str, target: float, published: str = "", unit: str = ""
+) -> dict[str, Any]:
     """A bar of samples."""
     value = statistics.median(ratios)
     bar: dict[str, Any] = {"value": value, "min": min(ratios), "max": max(ratios), "unit": unit}
@@ -171,7 +173,10 @@ class Contest:
 
     def rate_ratio(self, peer: str) -> list[float]:
         """Reads a second over the peer's, round by round, of the depth at which the peer does most."""
-        rate = lambda depth: statistics.median(one.per_second for one in self.of(peer, "read", SIZES[0], depth))  # noqa: E731
+
+        def rate(depth: int) -> float:
+            return statistics.median(one.per_second for one in self.of(peer, "read", SIZES[0], depth))
+
         depth = max(DEPTHS, key=rate)
         rounds = zip(self.of("wherry", "read", SIZES[0], depth), self.of(peer, "read", SIZES[0], depth), strict=True)
         return [ours.per_second / theirs.per_second for ours, theirs in rounds]

@@ -13,9 +13,8 @@ import tempfile
 import time
 import urllib.request
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,10 +127,10 @@ class Store(ABC):
     def start(self) -> None:
         """Until both serve. Raises BenchError."""
 
-    def resume(self, operation: str) -> None:
+    def resume(self, operation: str) -> None:  # noqa: B027 - most have nothing to do
         """Its turn begins."""
 
-    def pause(self) -> None:
+    def pause(self) -> None:  # noqa: B027
         """Its turn is over: it leaves the cores to others."""
 
     @abstractmethod
@@ -232,12 +231,21 @@ class Redis(Store):
         program = shutil.which("redis-server")
         if program is None:
             raise NotFound("no redis-server: install the package redis-server")
-        self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
+        self.version = (
+            subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
+        )
         first, second = free_port(), free_port()
         self.address = f"{hosts[0]}:{first}"
         for role, host, port in (("leader", hosts[0], first), ("follower", hosts[1], second)):
             words = ["--bind", host, "--port", str(port), "--save", "", "--appendonly", "no", "--protected-mode", "no"]
-            words += ["--dir", str(self._directory), "--repl-diskless-sync-delay", "0", "--repl-diskless-load", "swapdb"]
+            words += [
+                "--dir",
+                str(self._directory),
+                "--repl-diskless-sync-delay",
+                "0",
+                "--repl-diskless-load",
+                "swapdb",
+            ]
             if role == "follower":
                 words += ["--replicaof", hosts[0], str(first)]
             self.start_process(role, [program, *words])
@@ -297,9 +305,7 @@ class Etcd(Store):
         return peer_command(self, operation, size, depth, seconds, idle, fill)
 
 
-def peer_command(
-    store: Any, operation: str, size: int, depth: int, seconds: float, idle: str, fill: bool
-) -> list[str]:
+def peer_command(store: Any, operation: str, size: int, depth: int, seconds: float, idle: str, fill: bool) -> list[str]:
     """kv_peer_load's."""
     words = [store._load_program, store.name, "--at", store.address, "--verb", VERBS[operation], "--depth", str(depth)]
     words += ["--seconds", str(seconds), "--warm-up", "0.1", "--value-bytes", str(size), "--keys", str(KEYS)]

@@ -43,7 +43,11 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
         ("other", [max(0.0, row.total_ns - row.cmac_ns - row.replication_rx_ns - row.replication_tx_ns - row.memory_ns)
                    for row in rows], COLOURS[3]),
     ])  # fmt: skip
-    of = {"read": "rep_t5_7_read_total", "replica_write": "rep_t5_7_write_total", "leader_write": "rep_t5_9_without_network"}
+    of = {
+        "read": "rep_t5_7_read_total",
+        "replica_write": "rep_t5_7_write_total",
+        "leader_write": "rep_t5_9_without_network",
+    }
     for place, row in enumerate(rows):
         at = published[of[row.operation]]["value"]
         axes.plot([at, at], [place - 0.4, place + 0.4], "--", color=PUBLISHED, linewidth=1.6,
@@ -67,7 +71,10 @@ def line_rate(rows: Sequence[LineRate], published: Published) -> Figure:
 def resources(rows: Sequence[Resources], published: Published) -> Figure:
     """LUTs and block RAM of each core, and the thesis' replication and memory."""
     names = [*(row.name for row in rows), "paper: replication", "paper: memory"]
-    paper = lambda of: [published[f"rep_t5_10_{of}_{part}"]["value"] for part in ("replication", "memory")]  # noqa: E731
+
+    def paper(of: str) -> list[float]:
+        return [published[f"rep_t5_10_{of}_{part}"]["value"] for part in ("replication", "memory")]
+
     figure, ((left, right),) = _panels(1, 2, 10.0, 1.2 + 0.28 * len(names), sharey=True)
     none = [0.0, 0.0]
     rest = [0.0] * len(rows)
@@ -92,7 +99,10 @@ def software(rows: Sequence[SoftwareLatency], published: Published) -> Figure:
     """p50 by system; the thesis' software."""
     networks = list(dict.fromkeys(row.network for row in rows))
     figure, grid = _panels(1, len(networks), 5.0 + 4.2 * (len(networks) - 1), 3.6, sharey=True)
-    name_of = lambda row: "wherry (AF_XDP)" if row.path == "xdp" else row.system  # noqa: E731
+
+    def name_of(row: SoftwareLatency) -> str:
+        return "wherry (AF_XDP)" if row.path == "xdp" else row.system
+
     for axes, network in zip(grid[0], networks, strict=True):
         here = [row for row in rows if row.network == network]
         groups = list(dict.fromkeys((row.operation, row.size) for row in here))
@@ -103,8 +113,9 @@ def software(rows: Sequence[SoftwareLatency], published: Published) -> Figure:
         for operation, of in (("read", "rep_t5_13_read_sw"), ("leader_write", "rep_t5_13_leader_write_sw")):
             places = [place for place, group in enumerate(groups) if group[0] == operation]
             if places:
-                axes.plot([min(places) - 0.45, max(places) + 0.45], [published[of]["value"]] * 2, "--",
-                          color=PUBLISHED, linewidth=1.6, label="paper: software" if operation == "read" else None)  # fmt: skip
+                label = "paper: software" if operation == groups[0][0] else None
+                at = [published[of]["value"]] * 2
+                axes.plot([places[0] - 0.45, places[-1] + 0.45], at, "--", color=PUBLISHED, linewidth=1.6, label=label)
         axes.set_yscale("log")
         _plain(axes.yaxis)
         axes.set_title(network, loc="left")
@@ -120,7 +131,7 @@ def throughput(rows: Sequence[SoftwareRate], published: Published) -> Figure:
     for axes, operation in zip(grid[0], operations, strict=True):
         here = [row for row in rows if row.operation == operation]
         depths = sorted({row.depth for row in here})
-        series = {
+        series: dict[str, tuple[Sequence[float | None], str]] = {
             system: (
                 [next((r.per_second / 1e6 for r in here if (r.system, r.depth) == (system, d)), None) for d in depths],
                 SYSTEMS[system],
@@ -138,8 +149,12 @@ def failover(rows: Sequence[Failover], published: Published) -> Figure:
     """What the time without writes is made of."""
     figure, grid = _panels(1, len(rows), 5.6 + 4.0 * (len(rows) - 1), 2.6)
     for axes, row in zip(grid[0], rows, strict=True):
-        parts = [("detection, lease", row.detection_ms, COLOURS[0]), ("control", row.control_ms, COLOURS[1]),
-                 ("leftovers, next try", row.leftovers_ms, COLOURS[2]), ("client's backoff", row.backoff_ms, COLOURS[3])]  # fmt: skip
+        parts = [
+            ("detection, lease", row.detection_ms, COLOURS[0]),
+            ("control", row.control_ms, COLOURS[1]),
+            ("leftovers, next try", row.leftovers_ms, COLOURS[2]),
+            ("client's backoff", row.backoff_ms, COLOURS[3]),
+        ]
         _stacked(axes, [row.timing], [(name, [value], colour) for name, value, colour in parts])
         axes.axvline(published["rep_rw_mu_failover"]["value"] / 1000, color=PUBLISHED, linestyle="--", linewidth=1.6,
                      label="Mu, as the paper cites it")  # fmt: skip

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wherry report`: the JSON of benchmarks and jobs as one HTML page that needs no other file.
 
-Every figure of papers 001, 003 and 004 that Wherry reproduces gets a plot, with the published values beside ours, and its
-data as a table. Absolute figures belong to the machine that the page names; the claims are the bars, which are ratios
-within one run.
+Every figure of papers 001 and 004, and table of 003, that Wherry reproduces gets a plot, with the published values
+beside ours, and its data as a table. Absolute figures belong to the machine that the page names; the claims are the
+bars, which are ratios within one run.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def sections_of(bench: MoveBench) -> list[Section]:
 
 
 def build(paths: Sequence[str | os.PathLike[str]]) -> str:
-    """The page for these files: benchmarks (`"name": "move"`, `"route"`, `"kv"`) and runs of the main job (`"lammps_lj"`).
+    """The page for these files: benchmarks (`"name"`: `"move"`, `"route"`, `"kv"`) and runs of the main job.
 
     Raises BenchError, which names the file and what is wrong with it.
     """

@@ -136,8 +136,8 @@ class Etcd final : public Peer {
     if ((frame.flags & http2::kEndStream) == 0) return {};
     const Call& call = call_of(frame.stream);
     if (call.got <= call.wanted)  // a refusal has headers only
-      return {StatusCode::kInternal, fmt::format("etcd: a reply of {} bytes to a call, want more than {}", call.got,
-                                                 call.wanted)};
+      return {StatusCode::kInternal,
+              fmt::format("etcd: a reply of {} bytes to a call, want more than {}", call.got, call.wanted)};
     ended.push_back(call.tag);
     return {};
   }

@@ -14,9 +14,7 @@ namespace {
 class Redis final : public Peer {
  public:
   Redis(TcpStream stream, std::uint32_t value_bytes)
-      : stream_(std::move(stream)),
-        value_bytes_(value_bytes),
-        set_value_(fmt::format("\r\n${}\r\n", value_bytes)) {}
+      : stream_(std::move(stream)), value_bytes_(value_bytes), set_value_(fmt::format("\r\n${}\r\n", value_bytes)) {}
 
   void read(std::uint32_t tag, std::uint64_t key) override {
     stream_.append("*2\r\n$3\r\nGET\r\n$8\r\n");
