@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kv_outage: kills a node that leads, and says when each of two clients was told again that a write is done: one that
-// asks again as the client library does by default, and one that asks every millisecond. The clock is CLOCK_MONOTONIC,
+// asks again as the client library does by default, and one that asks every millisecond. The clock is CLOCK_BOOTTIME,
 // the keeper's. Of `wherry bench kv`.
 #include <fmt/core.h>
 #include <sched.h>
@@ -35,7 +35,7 @@ struct Writer {
   std::string turn(std::uint64_t killed) {
     constexpr std::array<std::byte, 64> kValue{};
     if (client->in_flight() == 0) {
-      posted = now_ns();
+      posted = boot_ns();
       (void)client->post_put(key, kValue, 1);
       client->flush();
     }
@@ -47,7 +47,7 @@ struct Writer {
     }
     if (ended[0].outcome != Outcome::kOk) return fmt::format("a write ended as {}", to_string(ended[0].outcome));
     ++done;
-    if (killed != 0 && posted > killed && first_after == 0) first_after = now_ns();
+    if (killed != 0 && posted > killed && first_after == 0) first_after = boot_ns();
     return {};
   }
 };
@@ -84,14 +84,14 @@ int main(int argc, char** argv) {
     writers[i].client.emplace(*std::move(client));
     while (slot_of(hash_of(writers[i].key)) != slots[i]) ++writers[i].key;
   }
-  const std::uint64_t kill_at = now_ns() + static_cast<std::uint64_t>(before * 1e9);
+  const std::uint64_t kill_at = boot_ns() + static_cast<std::uint64_t>(before * 1e9);
   std::uint64_t killed = 0;
   while (writers[0].first_after == 0 || writers[1].first_after == 0) {
-    if (killed == 0 && now_ns() >= kill_at) {
+    if (killed == 0 && boot_ns() >= kill_at) {
       for (const Writer& writer : writers)
         if (writer.done == 0) return fail("nothing was written before the kill");
       if (kill(pid, SIGKILL) != 0) return fail(fmt::format("there is no process {}", pid));
-      killed = now_ns();
+      killed = boot_ns();
     }
     for (Writer& writer : writers)
       if (const std::string what = writer.turn(killed); !what.empty()) return fail(what);
