@@ -20,6 +20,24 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+/// splitmix64: as random as keys need to be, in a nanosecond.
+class Random {
+ public:
+  using result_type = std::uint64_t;
+  explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return ~result_type{0}; }
+  result_type operator()() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 /// Draws keys 1 to n: uniformly, or key k with a weight of 1 / k^exponent.
 class Keys {
  public:
@@ -36,7 +54,6 @@ class Keys {
     for (std::uint64_t k = 1; k <= count_; ++k)
       cumulated_.push_back(sum += std::pow(static_cast<double>(k), -options.zipf));
   }
-  template <typename Random>
   std::uint64_t draw(Random& random) const {
     if (!led_.empty()) return led_[random() % led_.size()];
     if (cumulated_.empty()) return 1 + random() % count_;
@@ -77,7 +94,8 @@ class Worker {
   void run(std::uint64_t count_from, std::uint64_t end) {
     count_from_ = count_from;
     while (now_ns() < end) {
-      while (!free_.empty() && post()) {
+      const std::uint64_t began = now_ns();  // they leave together
+      while (!free_.empty() && post(began)) {
       }
       (void)client_.wait(std::chrono::milliseconds(10));
       take();
@@ -98,8 +116,8 @@ class Worker {
     Verb verb = Verb::read;
   };
 
-  bool post() {
-    Flight flight{.began = now_ns(), .key = keys_.draw(random_), .verb = draw_verb()};
+  bool post(std::uint64_t began) {
+    Flight flight{.began = began, .key = keys_.draw(random_), .verb = draw_verb()};
     const std::uint32_t i = free_.back();
     StatusCode code = StatusCode::kOk;
     switch (flight.verb) {
@@ -148,7 +166,7 @@ class Worker {
   Client client_;
   const LoadOptions& options_;
   const Keys& keys_;
-  std::mt19937_64 random_;
+  Random random_;
   std::vector<std::byte> value_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_, versions_;

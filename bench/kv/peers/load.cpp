@@ -54,9 +54,10 @@ Result<VerbResult> load(Peer& peer, const PeerLoad& options) {
   const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);
   while (now_ns() < end || free.size() < options.depth) {
     if (now_ns() < end) {
+      const std::uint64_t now = now_ns();  // they leave together
       for (const std::uint32_t tag : free) {
         const std::uint64_t key = 1 + random() % options.keys;
-        began[tag] = now_ns();
+        began[tag] = now;
         if (options.verb == Verb::read)
           peer.read(tag, key);
         else
