@@ -222,6 +222,11 @@ class Wherry(Store):
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
         reads = operation == "read"
+        if reads and depth > 1:  # the client library would be the slower one of the two
+            return [
+                str(_paths.built("bench", "kv_peer_load")),
+                *peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill),
+            ]
         nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
         words = [self._load_program, *nodes, "--reads", str(int(reads)), "--writes", str(int(not reads))]
         words += ["--depth", str(depth), "--seconds", str(seconds), "--warm-up", "0.1", "--keys", str(KEYS)]
@@ -269,7 +274,8 @@ class Redis(Store):
             return False
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
-        return peer_command(self, operation, size, depth, seconds, idle, fill)
+        words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
+        return [self._load_program, *words]
 
 
 class Etcd(Store):
@@ -309,14 +315,17 @@ class Etcd(Store):
         self.address = f"127.0.0.1:{clients[lead]}"
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
-        return peer_command(self, operation, size, depth, seconds, idle, fill)
+        words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
+        return [self._load_program, *words]
 
 
-def peer_command(store: Any, operation: str, size: int, depth: int, seconds: float, idle: str, fill: bool) -> list[str]:
-    """kv_peer_load's."""
-    words = [store._load_program, store.name, "--at", store.address, "--verb", VERBS[operation], "--depth", str(depth)]
-    words += ["--seconds", str(seconds), "--warm-up", "0.1", "--value-bytes", str(size), "--keys", str(KEYS)]
-    return words + ["--idle", idle] + ([] if fill else ["--no-fill"])
+def peer_words(
+    peer: str, at: str, operation: str, size: int, depth: int, seconds: float, idle: str, fill: bool
+) -> list[str]:
+    """Arguments of kv_peer_load."""
+    words = [peer, "--at", at, "--verb", VERBS[operation], "--depth", str(depth), "--seconds", str(seconds)]
+    words += ["--warm-up", "0.1", "--value-bytes", str(size), "--keys", str(KEYS), "--idle", idle]
+    return words + ([] if fill else ["--no-fill"])
 
 
 def _post(url: str) -> dict[str, Any]:

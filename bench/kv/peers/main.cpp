@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_peer_load: loads Redis or etcd as kv_load loads ours, and prints the same JSON. Of `wherry bench kv`.
+// kv_peer_load: loads Redis or etcd as kv_load loads ours, or reads a node of ours, and prints the same JSON. Of
+// `wherry bench kv`.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +24,9 @@ int main(int argc, char** argv) {
   PeerLoad options;
   std::string kind, at;
   bool no_fill = false;
-  app.add_option("peer", kind, "redis or etcd")->required()->check(CLI::IsMember({"redis", "etcd"}));
+  app.add_option("peer", kind, "redis, etcd, or wherry (reads)")
+      ->required()
+      ->check(CLI::IsMember({"redis", "etcd", "wherry"}));
   app.add_option("--at", at, "host:port")->required();
   app.add_option("--verb", options.verb, "read or write; a write ends when a follower has it")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Verb>{{"read", Verb::read}, {"write", Verb::write}}));
@@ -42,9 +45,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (kind == "etcd" && options.depth > kEtcdInFlight)
     return fail({wherry::StatusCode::kInvalidArgument, fmt::format("--depth: at most {} with etcd", kEtcdInFlight)});
-  auto peer = kind == "redis" ? connect_redis(at, options.value_bytes) : connect_etcd(at, options.value_bytes);
+  auto peer = (kind == "redis"  ? connect_redis
+               : kind == "etcd" ? connect_etcd
+                                : connect_wherry)(at, options.value_bytes);
   if (!peer) return fail(peer.status());
-  if (!no_fill)
+  if (!no_fill && kind != "wherry")
     if (auto filled = fill(**peer, options); !filled) return fail(filled);
   std::array<VerbResult, kVerbs> verbs;
   auto result = load(**peer, options);

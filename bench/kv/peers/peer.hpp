@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that is not ours, as a client that is as quick as we can make one sees it: one connection, no library.
+// A store as a client that is as quick as we can make one sees it: one connection, no library. For others' stores, and
+// for reads of ours where servers are compared.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,9 @@ Result<std::unique_ptr<Peer>> connect_redis(const std::string& at, std::uint32_t
 /// etcd version 3: Put and linearizable Range, by gRPC. At most kEtcdInFlight at once.
 Result<std::unique_ptr<Peer>> connect_etcd(const std::string& at, std::uint32_t value_bytes);
 inline constexpr unsigned kEtcdInFlight = 32;
+
+/// A node of ours, for reads alone.
+Result<std::unique_ptr<Peer>> connect_wherry(const std::string& at, std::uint32_t value_bytes);
 
 struct PeerLoad {
   Verb verb = Verb::read;
