@@ -2,6 +2,7 @@
 #include "sim/core.hpp"
 
 #include <Vkv_core.h>
+#include <Vkv_core___024root.h>
 #include <fmt/core.h>
 #include <verilated.h>
 #ifdef WHERRY_RTL_TRACE
@@ -23,6 +24,7 @@ constexpr std::size_t kBeatBytes = 64;
 constexpr unsigned kAddressBits = 34;
 constexpr std::size_t kLinkBuffer = 4096;
 constexpr Cycles kReset = 8;
+constexpr Cycles kAfterTimer = 16;
 constexpr Cycles kLongestAccess = 1'000'000;
 
 // Packed arrays of one element a channel, be they an integer or many words.
@@ -121,8 +123,40 @@ void Core::step(Cycles cycles) {
   for (; cycles > 0; --cycles) cycle();
 }
 
+/// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for.
+bool Core::works() const {
+  const Vkv_core___024root& root = *pins_->core->rootp;
+  return root.kv_core__DOT__i_sequencer__DOT__state_q != 0 || root.kv_core__DOT__i_sequencer__DOT__op_valid_q != 0 ||
+         root.kv_core__DOT__i_sequencer__DOT__stop_o != 0;
+}
+
+/// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
+/// something when it is over.
+void Core::run(Cycles cycles) {
+  while (cycles > 0) {
+    if (!idle()) {
+      cycle();
+      --cycles;
+      continue;
+    }
+    Vkv_core___024root& root = *pins_->core->rootp;
+    auto& timer = root.kv_core__DOT__i_sequencer__DOT__timer_q;
+    const Cycles skipped = std::min<Cycles>(cycles, timer);
+    timer -= static_cast<IData>(skipped);
+    root.kv_core__DOT__i_registers__DOT__cycles_q += skipped;
+    for (HbmPort& port : ports_) port.skip(skipped);
+    now_ += skipped;
+    skipped_ += skipped;
+    cycles -= skipped;
+    const Cycles stepped = std::min(cycles, kAfterTimer);
+    step(stepped);
+    cycles -= stepped;
+  }
+}
+
 void Core::cycle() {
   Vkv_core& c = *pins_->core;
+  pins_->context.time(now_);  // what messages show
   for (const Side side : {Side::kNet, Side::kHost}) {
     drive_in(side);
     drive_out(side);
@@ -140,6 +174,7 @@ void Core::cycle() {
   }
   sample_memory();
   sample_bus();
+  if (works()) active_ = now_;
   c.clk_i = 1;
   c.eval();
 #ifdef WHERRY_RTL_TRACE

@@ -50,6 +50,8 @@ class Core final : public RegisterIo {
   ~Core();
 
   void step(Cycles cycles = 1);
+  /// The same, but what is idle is not computed.
+  void run(Cycles cycles);
   /// Since its reset ended.
   [[nodiscard]] Cycles now() const noexcept { return now_; }
 
@@ -65,8 +67,10 @@ class Core final : public RegisterIo {
   /// The next frame that came out.
   std::optional<CoreFrame> take(Side side);
 
-  /// Cycles since anything last passed at any port, or was under way there.
-  [[nodiscard]] Cycles silent() const noexcept { return now_ - active_; }
+  /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
+  [[nodiscard]] bool idle() const noexcept { return now_ - active_ > kSilence; }
+  /// Cycles that were not computed, since the core was idle.
+  [[nodiscard]] Cycles skipped() const noexcept { return skipped_; }
 
   [[nodiscard]] HbmPort& memory(std::uint32_t channel) { return ports_[channel]; }
   [[nodiscard]] HbmContent& content() noexcept { return content_; }
@@ -97,8 +101,12 @@ class Core final : public RegisterIo {
   };
   struct Pins;
 
+  /// Longer than anything takes within the core between two signs of it at a port or in the sequencer.
+  static constexpr Cycles kSilence = 64;
+
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }
   void cycle();
+  [[nodiscard]] bool works() const;
   void drive_in(Side side);
   void drive_out(Side side);
   void drive_memory();
@@ -118,7 +126,8 @@ class Core final : public RegisterIo {
   std::array<Out, 2> out_;
   Bus bus_;
   Cycles now_ = 0;
-  Cycles active_ = 0;
+  Cycles active_ = 0;  ///< when anything last passed at a port, or was under way
+  Cycles skipped_ = 0;
   std::unique_ptr<Pins> pins_;
 };
 
