@@ -63,16 +63,37 @@ package kv_core_pkg;
     logic [15:0] sum;
   } send_t;
 
-  /// What memory is to do: docs/kv-core.md, kv_values.
+  // ---- memory: 34 bits of address, so at most 2^22 buckets with four values of 1 KiB each
+
+  localparam int unsigned AddressBits = 34;
+  typedef logic [AddressBits-1:0] address_t;
+  typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
+
+  /// Buckets whose reads and writes are kept apart together.
+  localparam int unsigned GroupBits = 9;
+  typedef logic [GroupBits-1:0] group_t;
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic group_t group_of(bucket_t bucket);
+    return bucket[GroupBits-1:0];
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  typedef logic [15:0] job_tag_t;
+  /// The bit of a tag that says: nobody's place.
+  localparam int unsigned TagNobody = 6;
+
+  /// Something to do in memory: kv_values.
   typedef struct packed {
-    logic write;  // 0: read
-    logic [31:0] bucket;
+    logic write;
+    bucket_t bucket;
     logic [1:0] way;
-    logic [10:0] length;
-    logic has_line;  // write: the bucket's new line
-    logic [511:0] line;
-    place_t place;  // write: where the value is; comes back when memory has it all
-  } job_t;
+    logic [10:0] length;  // of the value
+    // Of writes only:
+    logic has_value;  // the value in `place` of the pool
+    logic has_line;  // the bucket's new line, which comes beside the job
+    place_t place;
+    job_tag_t tag;  // comes back when memory has it
+  } memory_job_t;
 
   /// What a lane's last request was, and came to.
   typedef struct packed {
@@ -87,7 +108,7 @@ package kv_core_pkg;
   /// A write at a follower that may not be committed yet.
   typedef struct packed {
     logic valid;
-    logic [31:0] bucket;
+    bucket_t bucket;
     logic [1:0] way;
     logic [31:0] version;
     logic [15:0] lane;
@@ -104,7 +125,54 @@ package kv_core_pkg;
     logic [10:0] length;
     logic summed;
     logic [15:0] sum;
+    bucket_t bucket;
+    logic leftover;  // of a former epoch: stored already, and there is no client to be told
   } window_t;
+
+  /// What the sequencer asks the engine to do, besides requests. Of its request, kv.client names the lane record, {kv.node,
+  /// kv.detail[5:0]} the note, kv.detail[5:0] the place of the window, hash the bucket, kv.detail[7:6] the way.
+  typedef enum logic [3:0] {
+    OpRequest = 4'd0,  // nothing else: a request from the queue
+    OpAgain = 4'd1,  // a request that went to the sequencer. flag: its location was leftover
+    OpLook = 4'd2,  // nothing is done. flag: with the line
+    OpSend = 4'd3,  // the frame kv, to `nodes`
+    OpRetry = 4'd4,  // the write at the place, if it is that one: to those who have not answered
+    OpKeep = 4'd5,  // a new epoch has the write at the place: it goes on if this node leads, or never was
+    OpLeave = 4'd6,  // a new epoch has the note: it goes from there
+    OpAsk = 4'd7,  // for the commit of what is noted
+    OpTake = 4'd8,  // into the window, what is in memory
+    OpReplay = 4'd9,  // what OpTake took, to node kv.node, if that has not answered
+    OpResolve = 4'd10,  // a noted write. flag: it never was; nodes[0]: it counts in the filter
+    OpStore = 4'd11,  // an entry, if it is newer. flag: whatever it is
+    OpLane = 4'd12,  // a lane's record, if it is newer
+    OpFree = 4'd13,  // the request's place
+    OpClear = 4'd14  // the bucket in memory
+  } op_e;
+
+  typedef struct packed {
+    op_e op;
+    logic flag;
+    logic [7:0] nodes;
+    request_t request;
+  } op_t;
+
+  /// Where a write is, and whose it is.
+  typedef struct packed {
+    bucket_t bucket;
+    logic [1:0] way;
+    logic [31:0] version;
+    logic [15:0] lane;
+    logic [31:0] request;
+  } cell_t;
+
+  /// What the sequencer hears of an operation.
+  typedef struct packed {
+    logic noted;
+    cell_t note;
+    cell_t window;
+    logic same;  // the location has the request's key, or has none as the request says
+    logic settled;  // OpLeave: the note was of an older write; OpTake: at once, nobody else is there
+  } seen_t;
 
   /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
   /// reached its end stays there: reads then ask the leader, which is always right.
@@ -115,9 +183,11 @@ package kv_core_pkg;
 
   /// A request with all that is known of it, for the engine's last stage.
   typedef struct packed {
-    logic retry;  // of the write at `place`
+    op_e op;
+    logic flag;
+    logic [7:0] nodes;
     request_t request;
-    logic [31:0] bucket;
+    bucket_t bucket;
     logic [2:0] leader;
     logic leads;  // this node does
     logic known;  // between nodes: from the right one
@@ -134,6 +204,7 @@ package kv_core_pkg;
     logic [7:0] answered;
     place_t place;
     logic busy;  // memory is at a write of the group
+    logic dead;  // requests come to nothing
     logic [511:0] line;
     logic [3:0] match;  // ways with the key
     logic [3:0] free;
@@ -149,8 +220,9 @@ package kv_core_pkg;
     logic later_valid;
     send_t later;
     logic job_valid;
-    job_t job;  // its line goes to the cache, too, if line_put
-    logic line_put;
+    memory_job_t job;
+    logic [511:0] line;
+    logic line_put;  // into the cache, too
     logic lane_put;
     lane_t lane;
     logic note_put;
@@ -166,7 +238,12 @@ package kv_core_pkg;
     place_t window_place;
     logic [Places-1:0] window_in_use;
     logic place_free;
+    place_t place_freed;
     logic slow;
+    logic settle;  // the note that was here is committed: its lane's record, too
+    logic pending;  // a read was refused for a note's sake
+    logic leftover_done;
+    seen_t seen;
     logic defer;  // `now` when memory has the job
     logic replied;
     logic [4:0] status;
@@ -210,36 +287,6 @@ package kv_core_pkg;
   function automatic logic [127:0] way_bytes(way_header_t header);
     for (int i = 0; i < 16; i++) way_bytes[8*i+:8] = header[8*(15-i)+:8];
   endfunction
-
-  // ---- memory: 34 bits of address, so at most 2^22 buckets with four values of 1 KiB each
-
-  localparam int unsigned AddressBits = 34;
-  typedef logic [AddressBits-1:0] address_t;
-  typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
-
-  /// Buckets whose reads and writes are kept apart together.
-  localparam int unsigned GroupBits = 9;
-  typedef logic [GroupBits-1:0] group_t;
-  /* verilator lint_off UNUSEDSIGNAL */
-  function automatic group_t group_of(bucket_t bucket);
-    return bucket[GroupBits-1:0];
-  endfunction
-  /* verilator lint_on UNUSEDSIGNAL */
-
-  typedef logic [15:0] job_tag_t;
-
-  /// Something to do in memory: kv_values.
-  typedef struct packed {
-    logic write;
-    bucket_t bucket;
-    logic [1:0] way;
-    logic [10:0] length;  // of the value
-    // Of writes only:
-    logic has_value;  // the value in `place` of the pool
-    logic has_line;  // the bucket's new line, which comes beside the job
-    place_t place;
-    job_tag_t tag;  // comes back when memory has it
-  } memory_job_t;
 
   /// One's complement sum of two 16-bit words.
   function automatic logic [15:0] add16(logic [15:0] a, logic [15:0] b);

@@ -8,12 +8,14 @@
 /// (kv_decide); its decisions are registered and take effect in the cycle after. A request whose line is not in the cache
 /// starts over until it is, and those behind it with it. One that changes state keeps the next out until what it changed
 /// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a node's return) goes
-/// to the sequencer.
-/// Latency: request in to decision at the outputs 6 cycles.
+/// to the sequencer, at slow_o; it has operations of its own done here, which take the same way and go before requests. stop_i keeps
+/// requests out, from the cycle after slow_valid_o on if it answers that at once; one that waits for its line still enters.
+/// With dead_i requests come to nothing.
+/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done_o 3, if its line is there.
 /// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to
 /// clear.
-/// Requirements: the configuration changes only while idle_o and stop_i. Outputs are taken at once: now_almost_full_i,
-/// later_room_i and job_room_i keep room for what is under way.
+/// Requirements: the configuration changes, and clear_i is high, only while quiet_o and stop_i, with no operation. Outputs are taken at
+/// once: now_almost_full_i, later_room_i and job_room_i keep room for what is under way.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -31,7 +33,9 @@ module kv_engine
     input wire opened_i,
     input wire accept_i,
     input wire [15:0] epoch_i,  // 0: none
-    input wire [5:0] bucket_bits_i,
+    input wire [5:0] bucket_bits_i,  // at most as many as a bucket_t has
+    input wire dead_i,
+    input wire leftovers_i,  // there are some
 
     /// Who leads a slot, and who a node is: in the same cycle.
     output logic [7:0] slot_o,
@@ -42,38 +46,53 @@ module kv_engine
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- requests
-    input  wire           request_valid_i,
-    input  wire request_t request_i,
-    output logic          room_o,
-    /// A write in flight, to be sent again to those who have not answered.
-    input  wire           retry_valid_i,
-    input  wire place_t   retry_place_i,
-    output logic          retry_taken_o,
+    input  wire                  request_valid_i,
+    input  wire request_t        request_i,
+    output logic                 room_o,
+    /// The sequencer's, which stays until it is done.
+    input  wire                  op_valid_i,
+    input  wire op_t             op_i,
+    output logic                 op_done_o,
+    output seen_t                seen_o,
     /// For the sequencer: a request that is not the engine's business. Its place goes with it.
-    output logic          slow_valid_o,
-    output request_t      slow_o,
-    input  wire           stop_i,
-    output logic          idle_o,
+    output logic                 slow_valid_o,
+    output request_t             slow_o,
+    /// A note made way for another one: the lane's record is settled.
+    output logic                 settle_valid_o,
+    output logic          [15:0] settle_lane_o,
+    output logic          [31:0] settle_request_o,
+    /// A read was refused for the sake of a note in a bucket with these low bits.
+    output logic                 pending_o,
+    output logic          [11:0] pending_bucket_o,
+    /// What OpTake took is committed, or had nobody to wait for.
+    output logic                 leftover_done_o,
+    input  wire                  stop_i,
+    /// Nothing is on its way, but the queue may hold requests.
+    output logic                 quiet_o,
+    output logic                 idle_o,
+    /// Clears what is at this address in the memories of lanes, notes and filters.
+    input  wire                  clear_i,
+    input  wire           [11:0] clear_at_i,
 
     // ---- lines: kv_lines
-    output logic         line_read_o,
-    output logic [ 31:0] line_bucket_o,
-    input  wire          line_hit_i,           // two cycles later
-    input  wire  [511:0] line_i,
-    output logic         want_o,
-    output logic [ 31:0] want_bucket_o,
-    output logic         line_write_o,
-    output logic [ 31:0] line_write_bucket_o,
-    output logic [511:0] line_write_line_o,
+    output logic            line_read_o,
+    output bucket_t         line_bucket_o,
+    input  wire             line_hit_i,           // two cycles later
+    input  wire     [511:0] line_i,
+    output logic            want_o,
+    output bucket_t         want_bucket_o,
+    output logic            line_write_o,
+    output bucket_t         line_write_bucket_o,
+    output logic    [511:0] line_write_line_o,    // and of the job
     /// A write to the group of line_bucket_o of two cycles ago is under way.
-    input  wire          group_busy_i,
+    input  wire             group_busy_i,
 
     // ---- memory, and what it has done
     input  wire    job_room_i,  // for four more
     output logic   job_valid_o,
-    output job_t   job_o,
+    output memory_job_t job_o,
     input  wire    done_valid_i,
-    input  wire place_t done_place_i,
+    input  wire job_tag_t done_tag_i,
 
     // ---- places of the pool
     output logic   place_free_o,   // of a request that came to nothing
@@ -126,34 +145,40 @@ module kv_engine
 
 
   logic [Places-1:0] window_q;  // in use
-  logic [31:0] mask_q;  // of a bucket
+  bucket_t mask_q;
   logic [$clog2(Spacing)-1:0] hold_q;
-  logic open, valid0, retry0;
+  logic open, valid0, op0, op_busy_q, want_op_q;
   request_t request0;
-  logic [31:0] bucket0;
-  assign open          = hold_q == '0 && !now_almost_full_i && later_room_i && job_room_i && !stop_i && !rewind;
-  assign retry0        = open && retry_valid_i && window_q[retry_place_i];
-  assign take          = open && head_valid && !retry0;
-  assign valid0        = take || retry0;
-  assign retry_taken_o = retry_valid_i && (retry0 || !window_q[retry_place_i]);
+  bucket_t  bucket0;
+  place_t   place0;
 
-  // A retry reads the window at its place; nothing else of the request matters.
-  place_t place0;
-  assign place0   = retry0 ? retry_place_i : head.kv.detail[5:0];
-  assign request0 = head;
-  assign bucket0  = (head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : head.hash) & mask_q;
+  // While a line is wanted, nobody enters but who wants it.
+  assign open = hold_q == '0 && !now_almost_full_i && later_room_i && job_room_i && !rewind;
+  assign op0 = open && op_valid_i && !op_busy_q && (!want_o || want_op_q);
+  assign take = open && head_valid && !op0 && (want_o ? !want_op_q : !stop_i);
+  assign valid0 = take || op0;
 
-  always_ff @(posedge clk_i) mask_q <= ~('1 << bucket_bits_i);
+  assign request0 = op0 ? op_i.request : head;
+  assign place0 = request0.kv.detail[5:0];
+  assign bucket0 = bucket_t'(!op0 && head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : request0.hash) & mask_q;
+
+  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
 
   assign slot_o        = bucket0[7:0];
-  assign peer_o        = head.kv.node;
+  assign peer_o        = request0.kv.node;
   assign line_read_o   = valid0;
   assign line_bucket_o = bucket0;
 
+  function automatic logic op_changes(op_e op);
+    return op != OpLook && op != OpSend && op != OpAsk;
+  endfunction
+
   always_ff @(posedge clk_i) begin
-    if (valid0 && (retry0 || changes(head.kv.kind))) hold_q <= ($clog2(Spacing))'(Spacing - 1);
+    if (valid0 && (op0 ? op_changes(op_i.op) : changes(head.kv.kind))) hold_q <= ($clog2(Spacing))'(Spacing - 1);
     else if (hold_q != '0) hold_q <= hold_q - 1'b1;
     if (rewind || rst_i) hold_q <= '0;
+    if (op0) op_busy_q <= 1'b1;
+    if (rewind || op_done_o || rst_i) op_busy_q <= 1'b0;
   end
 
   // ---- the memories: asked in E0, written one cycle after E3
@@ -170,7 +195,7 @@ module kv_engine
       .write_address_i(lane_at_q),
       .write_data_i(lane_write_q),
       .read_i(valid0),
-      .read_address_i(head.kv.client[LaneBits-1:0]),
+      .read_address_i(request0.kv.client[LaneBits-1:0]),
       .read_data_o(lane1)
   );
 
@@ -186,7 +211,7 @@ module kv_engine
       .write_address_i(note_at_q),
       .write_data_i(note_write_q),
       .read_i(valid0),
-      .read_address_i({head.kv.node, head.kv.detail[5:0]}),
+      .read_address_i({request0.kv.node, place0}),
       .read_data_o(note1)
   );
 
@@ -239,9 +264,11 @@ module kv_engine
 
   // ---- E1: who sent it, and whether its form is right
 
-  logic valid1_q, retry1_q, in_window1_q;
+  logic valid1_q, in_window1_q, flag1_q;
+  op_e op1_q;
+  logic [7:0] nodes1_q;
   request_t request1_q;
-  logic [31:0] bucket1_q;
+  bucket_t bucket1_q;
   logic [2:0] leader1_q;
   logic [31:0] peer_ip1_q;
   logic [15:0] peer_port1_q;
@@ -251,7 +278,9 @@ module kv_engine
 
   always_ff @(posedge clk_i) begin
     valid1_q     <= valid0;
-    retry1_q     <= retry0;
+    op1_q        <= op0 ? op_i.op : OpRequest;
+    flag1_q      <= op0 && op_i.flag;
+    nodes1_q     <= op_i.nodes;
     request1_q   <= request0;
     bucket1_q    <= bucket0;
     leader1_q    <= leader_i;
@@ -265,7 +294,9 @@ module kv_engine
   end
 
 
-  assign filter_again1 = valid1_q && !retry1_q && is_replicate(request1_q.kv.kind);
+  logic plain1;  // what the protocol says of the request's kind is to be done
+  assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
+  assign filter_again1 = valid1_q && plain1 && is_replicate(request1_q.kv.kind);
 
   // Why a client's request is refused before anybody looks for the key; StatusOk: not yet.
   status_e refusal1;
@@ -279,9 +310,9 @@ module kv_engine
             request1_q.kv.kind
         )) || request1_q.kv.detail != '0 || request1_q.kv.node != '0)
       refusal1 = StatusBadFrame;
-    else if (!right_lane1) refusal1 = StatusBadLane;
+    else if (!right_lane1 && request1_q.kv.kind != KindRead && request1_q.kv.kind != KindPing) refusal1 = StatusBadLane;
     else if (!serving_i) refusal1 = StatusNotServing;
-    else if (request1_q.kv.kind != KindRead) begin
+    else if (is_write(request1_q.kv.kind)) begin
       if (request1_q.kv.epoch != epoch_i) refusal1 = StatusStaleEpoch;
       else if (!leads1) refusal1 = StatusNotLeader;
       else if (!opened_i) refusal1 = StatusBusy;
@@ -289,21 +320,25 @@ module kv_engine
   end
 
   // A frame between nodes: of this epoch, of a member, from where that is, about a slot that the right one leads.
-  logic known1;
+  logic known1, member;
+  assign member = members_i[node_i];
   always_comb begin
-    known1 = epoch_i != '0 && request1_q.kv.epoch == epoch_i && members_i[request1_q.kv.node]
+    known1 = member && epoch_i != '0 && request1_q.kv.epoch == epoch_i && members_i[request1_q.kv.node]
         && request1_q.kv.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
         && !request1_q.too_long && (request1_q.length == '0 || may_have_value(request1_q.kv.kind));
-    if (is_replicate(request1_q.kv.kind) || request1_q.kv.kind == KindCommit) known1 &= leader1_q == request1_q.kv.node;
+    if (is_replicate(request1_q.kv.kind) || request1_q.kv.kind == KindCommit)
+      known1 &= leader1_q == request1_q.kv.node && request1_q.kv.version != '0;
     if (is_replicated(request1_q.kv.kind)) known1 &= leads1;
     if (request1_q.kv.kind != KindFetch) known1 &= right_lane1;
   end
 
   // ---- E2: the line has come
 
-  logic valid2_q, retry2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q;
+  logic valid2_q, flag2_q, plain2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q;
   request_t request2_q;
-  logic [31:0] bucket2_q;
+  op_e op2_q;
+  logic [7:0] nodes2_q;
+  bucket_t bucket2_q;
   logic [2:0] leader2_q;
   status_e refusal2_q;
   lane_t lane2_q;
@@ -315,7 +350,10 @@ module kv_engine
 
   always_ff @(posedge clk_i) begin
     valid2_q      <= valid1_q && !rewind;
-    retry2_q      <= retry1_q;
+    op2_q         <= op1_q;
+    flag2_q       <= flag1_q;
+    nodes2_q      <= nodes1_q;
+    plain2_q      <= plain1;
     in_window2_q  <= in_window1_q;
     leads2_q      <= leads1;
     known2_q      <= known1;
@@ -343,24 +381,36 @@ module kv_engine
   assign matches_window2 = in_window2_q && window2_q.version == request2_q.kv.version
       && window2_q.reply.client == request2_q.kv.client && window2_q.reply.request == request2_q.kv.request;
   assign last_answer2 = ((answered2_q | 8'd1 << request2_q.kv.node) & others) == others;
+  logic dead2;
+  assign dead2 = dead_i && op2_q == OpRequest;
   always_comb begin
     needs_line2 = 1'b0;
-    if (!retry2_q) begin
+    if (plain2_q) begin
       if (kind2 == KindRead) needs_line2 = refusal2_q == StatusOk && filter2_q.notes == '0;
       else if (is_write(kind2)) needs_line2 = refusal2_q == StatusOk && newer_lane2_q && filter2_q == '0;
       else if (is_replicate(kind2) || kind2 == KindFetch) needs_line2 = known2_q;
       else if (is_replicated(kind2)) needs_line2 = known2_q && matches_window2 && last_answer2;
+    end else begin
+      case (op2_q)
+        OpLook: needs_line2 = flag2_q;
+        OpRetry: needs_line2 = others == '0 && serving_i;
+        OpLeave, OpAsk, OpTake, OpStore: needs_line2 = 1'b1;
+        default: needs_line2 = 1'b0;
+      endcase
     end
   end
 
   logic miss2;
-  assign miss2  = valid2_q && needs_line2 && !line_hit_i;
+  assign miss2  = valid2_q && needs_line2 && !line_hit_i && !dead2;
   assign rewind = miss2;
-  assign done2  = valid2_q && !miss2 && !retry2_q;
+  assign done2  = valid2_q && !miss2 && op2_q == OpRequest;
 
   always_ff @(posedge clk_i) begin
-    if (valid2_q) want_o <= miss2;
-    if (valid2_q) want_bucket_o <= bucket2_q;
+    if (valid2_q) begin
+      want_o        <= miss2;
+      want_op_q     <= op2_q != OpRequest;
+      want_bucket_o <= bucket2_q;
+    end
     if (rst_i) want_o <= 1'b0;
   end
 
@@ -387,7 +437,10 @@ module kv_engine
 
   always_ff @(posedge clk_i) begin
     valid3_q                 <= valid2_q && !miss2;
-    looked3_q.retry          <= retry2_q;
+    looked3_q.op             <= op2_q;
+    looked3_q.flag           <= flag2_q;
+    looked3_q.nodes          <= nodes2_q;
+    looked3_q.dead           <= dead2;
     looked3_q.request        <= request2_q;
     looked3_q.bucket         <= bucket2_q;
     looked3_q.leader         <= leader2_q;
@@ -413,19 +466,22 @@ module kv_engine
     if (rst_i) valid3_q <= 1'b0;
   end
 
-  kv_decide #(
-      .LaneBits(LaneBits)
-  ) i_decide (
+  kv_decide i_decide (
       .node_i,
       .others_i  (others),
+      .member_i  (member),
       .serving_i,
       .accept_i,
+      .leftovers_i,
       .epoch_i,
       .window_i  (window_q),
       .valid_i   (valid3_q),
       .looked_i  (looked3_q),
       .decision_o(decision3)
   );
+
+  assign op_done_o = valid3_q && looked3_q.op != OpRequest;
+  assign seen_o    = decision3.seen;
 
   // ---- what takes effect
 
@@ -449,14 +505,14 @@ module kv_engine
 
     line_write_o          <= decision3.line_put;
     line_write_bucket_o   <= looked3_q.bucket;
-    line_write_line_o     <= decision3.job.line;
+    line_write_line_o     <= decision3.line;
 
-    lane_put_q            <= decision3.lane_put;
+    lane_put_q            <= decision3.lane_put || clear_i;
     lane_write_q          <= decision3.lane;
-    lane_at_q             <= looked3_q.request.kv.client[LaneBits-1:0];
-    note_put_q            <= decision3.note_put;
+    lane_at_q             <= clear_i ? LaneBits'(clear_at_i) : looked3_q.request.kv.client[LaneBits-1:0];
+    note_put_q            <= decision3.note_put || clear_i;
     note_write_q          <= decision3.note;
-    note_at_q             <= {looked3_q.request.kv.node, looked3_q.request.kv.detail[5:0]};
+    note_at_q             <= clear_i ? clear_at_i[8:0] : {looked3_q.request.kv.node, looked3_q.request.kv.detail[5:0]};
     window_put_q          <= decision3.window_put;
     window_write_q        <= decision3.window;
     window_at_q           <= decision3.window_place;
@@ -465,9 +521,9 @@ module kv_engine
     answered_write_q      <= decision3.answered;
 
     // Two cells in two cycles: nobody else writes in the second.
-    filter_put_q          <= decision3.filter_put || filter_second_q;
+    filter_put_q          <= decision3.filter_put || filter_second_q || clear_i;
     filter_write_q        <= filter_second_q ? filter_second_write_q : decision3.filter;
-    filter_at_q           <= filter_second_q ? filter_second_at_q : looked3_q.bucket[11:0];
+    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : looked3_q.bucket[11:0];
     filter_second_q       <= decision3.filter_old_put;
     filter_second_write_q <= decision3.filter_old;
     filter_second_at_q    <= looked3_q.note.bucket[11:0];
@@ -477,16 +533,28 @@ module kv_engine
     defer_place_q         <= decision3.job.place;
 
     place_free_o          <= decision3.place_free;
-    place_freed_o         <= looked3_q.request.place;
+    place_freed_o         <= decision3.place_freed;
     slow_valid_o          <= decision3.slow;
     slow_o                <= looked3_q.request;
 
-    received_o            <= valid3_q && !looked3_q.retry;
+    settle_valid_o        <= decision3.settle;
+    settle_lane_o         <= looked3_q.note.lane;
+    settle_request_o      <= looked3_q.note.request;
+    pending_o             <= decision3.pending;
+    pending_bucket_o      <= looked3_q.bucket[11:0];
+    leftover_done_o       <= decision3.leftover_done;
+
+    received_o            <= valid3_q && looked3_q.op == OpRequest;
     received_kind_o       <= looked3_q.request.kv.kind;
     replied_o             <= decision3.replied;
     replied_status_o      <= decision3.status;
     dropped_epoch_o       <= decision3.dropped_epoch;
     dropped_duplicate_o   <= decision3.dropped_duplicate;
+    if (clear_i) begin
+      lane_write_q   <= '0;
+      note_write_q   <= '0;
+      filter_write_q <= '0;
+    end
     if (rst_i) begin
       engine_now_q <= 1'b0;
       second_q <= 1'b0;
@@ -503,6 +571,9 @@ module kv_engine
       defer_q <= 1'b0;
       place_free_o <= 1'b0;
       slow_valid_o <= 1'b0;
+      settle_valid_o <= 1'b0;
+      pending_o <= 1'b0;
+      leftover_done_o <= 1'b0;
       received_o <= 1'b0;
       replied_o <= 1'b0;
       dropped_epoch_o <= 1'b0;
@@ -527,9 +598,9 @@ module kv_engine
   ) i_done (
       .clk_i,
       .rst_i,
-      .s_valid(done_valid_i),
+      .s_valid(done_valid_i && !done_tag_i[TagNobody]),
       .s_ready(done_ready),
-      .s_payload(done_place_i),
+      .s_payload(place_t'(done_tag_i)),
       .m_valid(done_there),
       .m_ready(done_take),
       .m_payload(done_place),
@@ -551,7 +622,7 @@ module kv_engine
   assign done_take    = done_there && !(deferred_q[done_place] && (engine_now_q || now_almost_full_i));
   assign done_free_o  = done_take;
   assign done_freed_o = done_place;
-  assign now_valid_o  = engine_now_q || (done_take && deferred_q[done_place]);
+  assign now_valid_o  = engine_now_q || (done_take && deferred_q[done_place] && !dead_i);
   assign now_o        = engine_now_q ? engine_send_q : deferred;
 
   always_ff @(posedge clk_i) begin
@@ -560,8 +631,17 @@ module kv_engine
     if (rst_i) deferred_q <= '0;
   end
 
-  assign idle_o = queue_empty && !valid1_q && !valid2_q && !valid3_q && !second_q && hold_q == '0;
+  assign quiet_o = !valid1_q && !valid2_q && !valid3_q && !second_q && hold_q == '0 && !want_o;
+  assign idle_o  = queue_empty && quiet_o;
 
+  // verilator lint_off UNUSEDSIGNAL
+  logic unused;
+  assign unused = ^done_tag_i[15:TagNobody+1];
+  // verilator lint_on UNUSEDSIGNAL
+
+  `ASSERT(slow_alone, !slow_valid_o || (!valid1_q && !valid2_q && !valid3_q), "a request followed the sequencer's")
+  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i == $past(op_i),
+               "an operation changed before it was done")
   `ASSERT(sends_in_turn, !(second_q && decision3.now_valid), "two frames for one cycle")
   `ASSERT(place_used_once, !(decision3.place_free && (decision3.line_put || decision3.window_put)),
           "a place was freed and used")

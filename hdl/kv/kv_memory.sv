@@ -50,6 +50,8 @@ module kv_memory
     input  wire                  want_i,
     input  wire bucket_t         want_bucket_i,
     output logic                 here_o,
+    /// A write to the group of read_bucket_i of two cycles ago waits or is under way.
+    output logic                 group_busy_o,
     input  wire                  write_i,
     input  wire bucket_t         write_bucket_i,
     input  wire          [511:0] write_line_i,
@@ -57,6 +59,8 @@ module kv_memory
     // kv_values
     input  wire                      job_valid,
     output logic                     job_ready,
+    /// Room for six jobs, two of which write.
+    output logic                     job_room_o,
     input  wire memory_job_t         job,
     input  wire              [511:0] job_line,
     output logic                     done_o,
@@ -102,6 +106,7 @@ module kv_memory
 
   group_t fill_group;
   logic   fill_wait;
+  assign group_busy_o = fill_wait;
   logic [Channels-1:0] fill_valid, fill_ready, line_valid, line_ready;
   address_t fill_address;
   logic [TagWidth-1:0] fill_tag;
@@ -161,6 +166,7 @@ module kv_memory
       .value_base_i,
       .job_valid,
       .job_ready,
+      .job_room_o,
       .job,
       .job_line,
       .done_o,

@@ -25,6 +25,8 @@ module kv_tracker
     input wire rst_i,
 
     output logic                        write_full_o,
+    /// There is room for two.
+    output logic                        write_room_o,
     input  wire                         write_put_i,
     input  wire group_t                 write_put_group_i,
     /// Its place, until it ends.
@@ -62,7 +64,10 @@ module kv_tracker
   group_t write_group_q[Writes];
   logic [WriteBits-1:0] write_put_q, write_start_q, write_end_q;
 
+  logic [WriteBits-1:0] write_put_next;
+  assign write_put_next    = write_put_q + 1'b1;
   assign write_full_o      = write_q[write_put_q];
+  assign write_room_o      = !write_q[write_put_q] && !write_q[write_put_next];
   assign write_put_index_o = write_put_q;
   assign write_started_o   = started_q[write_end_q];
   assign write_end_index_o = write_end_q;

@@ -40,6 +40,8 @@ module kv_transmit
     input  wire        later_valid,
     output logic       later_ready,
     input  wire send_t later_send,
+    /// Few places are left.
+    output logic       later_almost_full_o,
 
     // Values from memory, in the order of the records; word_first with the first word of each. A value of no bytes has no word.
     input  wire          word_valid,
@@ -70,6 +72,8 @@ module kv_transmit
     output logic                 m_axis_tlast,
     output logic [UserWidth-1:0] m_axis_tuser,
 
+    /// Nothing waits, no frame of the core's is under way.
+    output logic       idle_o,
     /// A frame of this kind has been sent.
     output logic       sent_o,
     output logic [4:0] sent_kind_o,
@@ -83,9 +87,8 @@ module kv_transmit
   logic now_there, now_take, later_there, later_take;
   send_t now_head, later_head;
   // verilator lint_off UNUSEDSIGNAL
-  logic [$clog2(NowDepth+1)-1:0] now_count;
+  logic [  $clog2(NowDepth+1)-1:0] now_count;
   logic [$clog2(LaterDepth+1)-1:0] later_count;
-  logic later_almost_full;
   // verilator lint_on UNUSEDSIGNAL
 
   stream_fifo #(
@@ -108,6 +111,7 @@ module kv_transmit
   stream_fifo #(
       .Width(SendWidth),
       .Depth(LaterDepth),
+      .AlmostFull(LaterDepth - 8),
       .Block(1'b0)
   ) i_later (
       .clk_i,
@@ -119,7 +123,7 @@ module kv_transmit
       .m_ready(later_take),
       .m_payload(later_head),
       .count_o(later_count),
-      .almost_full_o(later_almost_full)
+      .almost_full_o(later_almost_full_o)
   );
 
   // Values that have begun to arrive and whose record is still in the queue.
@@ -373,9 +377,10 @@ module kv_transmit
     end
   end
 
-  assign sent_o      = take_b;
+  assign idle_o = !now_there && !later_there && !valid_a_q && !valid_b_q && (state_q == Between || state_q == Host);
+  assign sent_o = take_b;
   assign sent_kind_o = headers_b_q.kv.kind;
-  assign passed_o    = out_load && from == Host && last;
+  assign passed_o = out_load && from == Host && last;
 
   `ASSERT(now_source, !now_valid || now_send.source != ValueMemory, "a value from memory belongs in the other queue")
   `ASSERT(later_source, !later_valid || (later_send.source == ValueMemory && $countones(later_send.nodes) <= 1),

@@ -41,6 +41,8 @@ module kv_values
 
     input  wire                      job_valid,
     output logic                     job_ready,
+    /// Room for six jobs, two of which write.
+    output logic                     job_room_o,
     input  wire memory_job_t         job,
     /// With has_line.
     input  wire              [511:0] job_line,
@@ -136,13 +138,14 @@ module kv_values
   logic [Channels-1:0] feed_almost_full;
   // verilator lint_on UNUSEDSIGNAL
 
-  logic queue_ready, tracker_full, put, put_write;
+  logic queue_ready, tracker_full, tracker_room, put, put_write;
   queued_t put_job, head;
   ending_t put_ending, ending;
   logic [WriteBits-1:0] put_index, end_index;
   logic [BeatBits:0] length_words;
 
   assign job_ready    = queue_ready && !(job.write && tracker_full);
+  assign job_room_o   = !jobs_almost_full && tracker_room;
   assign put          = job_valid && job_ready;
   assign put_write    = put && job.write;
   assign length_words = job.length[10:6] + (BeatBits + 1)'(|job.length[5:0]);
@@ -170,6 +173,7 @@ module kv_values
   stream_fifo #(
       .Width($bits(queued_t)),
       .Depth(Jobs),
+      .AlmostFull(Jobs - 6),
       .Block(1'b0)
   ) i_jobs (
       .clk_i,
@@ -220,6 +224,7 @@ module kv_values
       .clk_i,
       .rst_i,
       .write_full_o(tracker_full),
+      .write_room_o(tracker_room),
       .write_put_i(put_write),
       .write_put_group_i(group_of(job.bucket)),
       .write_put_index_o(put_index),

@@ -12,6 +12,7 @@ PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 19286) for i 
 READ, WRITE, WRITE_IF, REMOVE, REMOVE_IF, LANE, PING, REPLICATE, REPLICATE_REMOVE, COMMIT, FETCH, ENTER = range(1, 13)
 LANE_RECORD, REPLICATED, REPLICATED_REMOVE, ENTRY, ENTERED = 22, 24, 25, 27, 28
 OK, NO_SUCH_KEY, MISMATCH, FULL, TOO_LONG, BAD_FRAME, BAD_LANE = range(7)
+BETWEEN = (REPLICATE, REPLICATE_REMOVE, REPLICATED, REPLICATED_REMOVE, COMMIT, FETCH, ENTRY, ENTER, ENTERED, LANE_RECORD)
 NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
 
 KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "request": 32, "version": 32, "key": 64}
@@ -19,7 +20,7 @@ REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
 SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
-JOB = {"write": 1, "bucket": 32, "way": 2, "length": 11, "has_line": 1, "line": 512, "place": 6}
+JOB = {"write": 1, "bucket": 22, "way": 2, "length": 11, "has_value": 1, "has_line": 1, "place": 6, "tag": 16}
 NONE, POOL, MEMORY = range(3)
 
 
@@ -166,10 +167,7 @@ class Node:
             self._on_read(request, kv, bucket)
         elif kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
             kept = self._on_write(request, kv, bucket)
-        elif kind == LANE_RECORD:
-            self.slow.append(request)
-            kept = True
-        elif kind in (REPLICATE, REPLICATE_REMOVE, REPLICATED, REPLICATED_REMOVE, COMMIT, FETCH, ENTRY, ENTER, ENTERED):
+        elif kind in BETWEEN:
             kept = self._known(request, kv, bucket) and self._between(request, kv, bucket)
         if request["has_place"] and not kept:
             self.freed.append(request["place"])
@@ -179,11 +177,11 @@ class Node:
             return TOO_LONG
         if (request["length"] and kv["kind"] not in (WRITE, WRITE_IF)) or kv["detail"] or kv["node"]:
             return BAD_FRAME
-        if kv["client"] >= LANES:
+        if kv["client"] >= LANES and kv["kind"] not in (READ, PING):
             return BAD_LANE
         if not self.serving:
             return NOT_SERVING
-        if kv["kind"] != READ:
+        if kv["kind"] not in (READ, PING, LANE):
             if kv["epoch"] != EPOCH:
                 return STALE
             if self.leader(bucket) != SELF:
@@ -193,7 +191,7 @@ class Node:
         return OK
 
     def _on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
-        status = BAD_LANE if kv["kind"] == LANE and kv["client"] >= LANES else OK if self.serving else NOT_SERVING
+        status = self._refusal(request, kv, 0)
         if kv["kind"] == PING or status:
             self.sends.append(self._reply(request, kv, status))
             return
@@ -282,9 +280,10 @@ class Node:
     def _store(self, bucket: int, number: int, way: Way, place: int, answer: dict[str, int]) -> None:
         line = self.line(bucket)
         line[number] = way
+        length = way.length if way.present else 0
         self.jobs.append({
-            "write": 1, "bucket": bucket, "way": number, "length": way.length if way.present else 0, "has_line": 1,
-            "line": line_number(line), "place": place,
+            "write": 1, "bucket": bucket, "way": number, "length": length, "has_value": length > 0, "has_line": 1,
+            "place": place, "tag": place, "line": line_number(line),
         })  # fmt: skip
         if self.accept:
             self.sends.append(answer)
@@ -306,6 +305,7 @@ class Node:
         right = kv["epoch"] == EPOCH and sender in self.others and request["from"] % 2**48 == PEERS[sender] % 2**48
         right &= not request["too_long"] and (not request["length"] or kv["kind"] in (REPLICATE, ENTRY))
         right &= kv["client"] < LANES or kv["kind"] == FETCH
+        right &= kv["version"] != 0 or kv["kind"] not in (REPLICATE, REPLICATE_REMOVE, COMMIT)
         if kv["kind"] in (REPLICATE, REPLICATE_REMOVE, COMMIT):
             right &= self.leader(bucket) == sender
         elif kv["kind"] in (REPLICATED, REPLICATED_REMOVE, FETCH):

@@ -51,9 +51,17 @@ PINS = (
     "request_valid_i",
     "request_i",
     "room_o",
-    "retry_valid_i",
-    "retry_place_i",
-    "retry_taken_o",
+    "dead_i",
+    "leftovers_i",
+    "op_valid_i",
+    "op_i",
+    "op_done_o",
+    "settle_valid_o",
+    "settle_lane_o",
+    "settle_request_o",
+    "pending_o",
+    "clear_i",
+    "clear_at_i",
     "slow_valid_o",
     "slow_o",
     "stop_i",
@@ -72,7 +80,7 @@ PINS = (
     "job_valid_o",
     "job_o",
     "done_valid_i",
-    "done_place_i",
+    "done_tag_i",
     "place_free_o",
     "place_freed_o",
     "done_free_o",
@@ -117,14 +125,6 @@ class Rig:
     def reset(self) -> None:
         pass
 
-    def clear(self) -> None:
-        """What the sequencer does."""
-        scope: Any = self.bench.dut.dut
-        for ram, depth in ((scope.i_lanes, 4096), (scope.i_notes, 512), (scope.i_filter, 4096)):
-            memory = ram.gen_block.memory
-            for i in range(depth):
-                memory[i].value = 0
-
     def submit(self, request: dict[str, int]) -> None:
         self.model.take(request)
         self.requests.append(request)
@@ -153,7 +153,7 @@ class Rig:
         pins["done_valid_i"].set(done is not None)
         if done:
             self.writing.remove(done)
-            pins["done_place_i"].set(done[1])
+            pins["done_tag_i"].set(done[1])
 
     def sample(self) -> None:
         draw, pins = self.bench.random, self.pins
@@ -182,6 +182,8 @@ class Rig:
                 if name == "now":
                     self.sent_at.append(self.bench.cycles)
                 if name == "job" and self.seen["jobs"][-1]["write"]:
+                    self.seen["jobs"][-1]["line"] = pins["line_write_line_o"].get()
+                    assert pins["line_write_o"].get()
                     self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
@@ -375,12 +377,17 @@ async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: f
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
-    for name in ("retry_valid_i", "stop_i", "done_valid_i", "request_valid_i"):
+    for name in ("op_valid_i", "stop_i", "done_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
-    rig.clear()
-    await bench.cycle()
+    # What the sequencer does.
+    rig.pins["clear_i"].set(1)
+    for address in range(4096):
+        rig.pins["clear_at_i"].set(address)
+        await bench.cycle()
+    rig.pins["clear_i"].set(0)
+    await bench.cycle(2)
     traffic = Traffic(rig)
     for _ in range(count):
         while len(rig.requests) > 8:

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// A node of the key-value store: docs/kv-protocol.md says what it does, docs/kv-core.md how.
+///
+/// Behaviour: kv frames for this node that come from the network are its own; all others go on to the host, and the host's to the network,
+/// unchanged and in order. Registers: docs/kv-registers.md.
+/// Latency: foreign frames 2 cycles to the host, 1 to the network, while nothing else is sent. A read whose line is in the cache: 8 cycles
+/// to the memory's pins, 4 from there to the network.
+/// Paths: m_host_tready to s_net_tready; s_host_tready from m_net_tready.
+/// Reset: forgets everything, and must be told to clear its table before its first epoch. What memory still answers must
+/// have come before reset ends.
+/// Requirements: line_base and value_base differ by at least 64 bytes for each bucket, in multiples of 4096.
+module kv_core
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// Of memory: 1, 2 or 4.
+    parameter int unsigned Channels = 2,
+    /// 2^n lines in the cache.
+    parameter int unsigned LineCacheBits = 12,
+    /// Lanes 0 to 2^n - 1.
+    parameter int unsigned LaneBits = 12,
+    /// What software reads of it; the cost of a follower is a bit.
+    parameter int unsigned MaxFollowers = 7,
+    /// The network gives whole frames without errors only, and s_net_size beside their first beats: kv_parser.
+    parameter bit WholeFrames = 1'b1,
+    /// Bits of tuser, passed on with foreign frames; 16 or more. The core's own frames have their size there.
+    parameter int unsigned UserWidth = 48
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire  [11:0] s_axil_awaddr,
+    input  wire         s_axil_awvalid,
+    output logic        s_axil_awready,
+    input  wire  [31:0] s_axil_wdata,
+    input  wire  [ 3:0] s_axil_wstrb,
+    input  wire         s_axil_wvalid,
+    output logic        s_axil_wready,
+    output logic [ 1:0] s_axil_bresp,
+    output logic        s_axil_bvalid,
+    input  wire         s_axil_bready,
+    input  wire  [11:0] s_axil_araddr,
+    input  wire         s_axil_arvalid,
+    output logic        s_axil_arready,
+    output logic [31:0] s_axil_rdata,
+    output logic [ 1:0] s_axil_rresp,
+    output logic        s_axil_rvalid,
+    input  wire         s_axil_rready,
+
+    // From and to the network.
+    input  wire                  s_net_tvalid,
+    output logic                 s_net_tready,
+    input  wire  [        511:0] s_net_tdata,
+    input  wire  [         63:0] s_net_tkeep,
+    input  wire                  s_net_tlast,
+    input  wire  [UserWidth-1:0] s_net_tuser,
+    /// With the last beat: the MAC marked the frame as bad.
+    input  wire                  s_net_error,
+    /// Bytes of the frame, with its first beat; not looked at without WholeFrames.
+    input  wire  [         15:0] s_net_size,
+    output logic                 m_net_tvalid,
+    input  wire                  m_net_tready,
+    output logic [        511:0] m_net_tdata,
+    output logic [         63:0] m_net_tkeep,
+    output logic                 m_net_tlast,
+    output logic [UserWidth-1:0] m_net_tuser,
+
+    // From and to the host.
+    input  wire                  s_host_tvalid,
+    output logic                 s_host_tready,
+    input  wire  [        511:0] s_host_tdata,
+    input  wire  [         63:0] s_host_tkeep,
+    input  wire                  s_host_tlast,
+    input  wire  [UserWidth-1:0] s_host_tuser,
+    output logic                 m_host_tvalid,
+    input  wire                  m_host_tready,
+    output logic [        511:0] m_host_tdata,
+    output logic [         63:0] m_host_tkeep,
+    output logic                 m_host_tlast,
+    output logic [UserWidth-1:0] m_host_tuser,
+
+    // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
+    output logic     [Channels-1:0]        m_axi_arvalid,
+    input  wire      [Channels-1:0]        m_axi_arready,
+    output address_t [Channels-1:0]        m_axi_araddr,
+    output logic     [Channels-1:0][  3:0] m_axi_arlen,
+    input  wire      [Channels-1:0]        m_axi_rvalid,
+    output logic     [Channels-1:0]        m_axi_rready,
+    input  wire      [Channels-1:0][255:0] m_axi_rdata,
+    input  wire      [Channels-1:0][  1:0] m_axi_rresp,
+    output logic     [Channels-1:0]        m_axi_awvalid,
+    input  wire      [Channels-1:0]        m_axi_awready,
+    output address_t [Channels-1:0]        m_axi_awaddr,
+    output logic     [Channels-1:0][  3:0] m_axi_awlen,
+    output logic     [Channels-1:0]        m_axi_wvalid,
+    input  wire      [Channels-1:0]        m_axi_wready,
+    output logic     [Channels-1:0][255:0] m_axi_wdata,
+    output logic     [Channels-1:0]        m_axi_wlast,
+    input  wire      [Channels-1:0]        m_axi_bvalid,
+    output logic     [Channels-1:0]        m_axi_bready,
+    input  wire      [Channels-1:0][  1:0] m_axi_bresp
+);
+
+  localparam int unsigned BeatBits = $clog2(ValueBeats);
+
+  // ---- what the blocks say to each other
+
+  endpoint_t self;
+  logic enable, accept, leased, serving_q, opened, overflow, memory_error, dead;
+  logic [31:0] epoch, retry_cycles;
+  logic [2:0] node;
+  logic [7:0] members, serving_members;
+  logic [5:0] bucket_bits;
+  logic [1:0][7:0] slot;
+  logic [1:0][2:0] leader, peer_index;
+  endpoint_t [1:0] peer;
+
+  // A lease that ends is noticed a cycle later; what was decided before is on its way.
+  always_ff @(posedge clk_i) begin
+    serving_q <= leased && serving_members[node] && epoch[15:0] != '0 && !dead;
+    if (rst_i) serving_q <= 1'b0;
+  end
+  assign dead = overflow || memory_error;
+
+  logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
+  place_t place, bad_freed, nothing_freed, done_freed;
+  logic pool_write, filling;
+  place_t pool_write_place, filling_place;
+  logic [BeatBits-1:0] pool_write_beat;
+  logic [511:0] pool_write_data;
+  logic [BeatBits:0] filled;
+  logic [1:0] pool_read;
+  place_t [1:0] pool_place;
+  logic [1:0][BeatBits-1:0] pool_beat;
+  logic [1:0][511:0] pool_data;
+
+  logic request_valid, room;
+  request_t request;
+
+  logic op_valid, op_done, slow_valid, settle_valid, pending, leftover_done, stop, quiet, clear_rams;
+  op_t op;
+  seen_t seen;
+  request_t slow;
+  logic [15:0] settle_lane;
+  logic [31:0] settle_request;
+  logic [11:0] pending_bucket, clear_at, leftovers;
+  logic [Places-1:0] window;
+
+  logic line_read, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
+  bucket_t line_bucket, want_bucket, line_write_bucket;
+  logic [511:0] line, line_write_line;
+  logic job_room, job_valid, done;
+  memory_job_t job;
+  job_tag_t done_tag;
+
+  logic now_valid, now_almost_full, later_valid, later_almost_full, transmit_idle;
+  send_t now_send, later_send;
+  logic word_valid, word_ready, value_begun;
+  logic [511:0] word_data;
+
+  logic enter_valid, enter_copy, copied, entered, clear_table, clearing;
+  logic sync_count_write, sync_lanes_write;
+  logic [31:0] sync_data, sync_from, sync_count;
+  logic [16:0] sync_lanes;
+  logic [63:0] line_base, value_base;
+
+  logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate, retry;
+  logic replied, received, sent;
+  logic [4:0] reply_status, received_kind, sent_kind;
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic now_ready, later_ready, job_ready, here, dropped_busy, idle, word_first, word_last;
+  logic [31:0] enter_epoch;
+  logic [10:0] speculate;
+  logic unused;
+  assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4]};
+  // verilator lint_on UNUSEDSIGNAL
+
+  // ---- from the network
+
+  kv_parser #(
+      .WholeFrames(WholeFrames),
+      .UserWidth  (UserWidth)
+  ) i_parser (
+      .clk_i,
+      .rst_i,
+      .enable_i(enable),
+      .self_i(self),
+      .s_axis_tvalid(s_net_tvalid),
+      .s_axis_tready(s_net_tready),
+      .s_axis_tdata(s_net_tdata),
+      .s_axis_tkeep(s_net_tkeep),
+      .s_axis_tlast(s_net_tlast),
+      .s_axis_tuser(s_net_tuser),
+      .s_axis_error(s_net_error),
+      .s_axis_size(s_net_size),
+      .m_axis_tvalid(m_host_tvalid),
+      .m_axis_tready(m_host_tready),
+      .m_axis_tdata(m_host_tdata),
+      .m_axis_tkeep(m_host_tkeep),
+      .m_axis_tlast(m_host_tlast),
+      .m_axis_tuser(m_host_tuser),
+      .place_valid_i(place_valid),
+      .place_plenty_i(place_plenty),
+      .place_i(place),
+      .place_take_o(place_take),
+      .place_free_o(bad_free),
+      .place_freed_o(bad_freed),
+      .pool_write_o(pool_write),
+      .pool_place_o(pool_write_place),
+      .pool_beat_o(pool_write_beat),
+      .pool_data_o(pool_write_data),
+      .filling_o(filling),
+      .filling_place_o(filling_place),
+      .filled_o(filled),
+      .room_i(room),
+      .request_valid_o(request_valid),
+      .request_o(request),
+      .passed_o(passed_rx),
+      .received_o(frame_kv),
+      .dropped_checksum_o(dropped_checksum),
+      .dropped_length_o(dropped_length),
+      .dropped_busy_o(dropped_busy)
+  );
+
+  kv_pool i_pool (
+      .clk_i,
+      .rst_i,
+      .place_valid_o(place_valid),
+      .place_plenty_o(place_plenty),
+      .place_o(place),
+      .take_i(place_take),
+      .free_i({bad_free, came_to_nothing, done_free}),
+      .freed_i({bad_freed, nothing_freed, done_freed}),
+      .write_i(pool_write),
+      .write_place_i(pool_write_place),
+      .write_beat_i(pool_write_beat),
+      .write_data_i(pool_write_data),
+      .read_i(pool_read),
+      .read_place_i(pool_place),
+      .read_beat_i(pool_beat),
+      .read_data_o(pool_data)
+  );
+
+  // ---- what is to be done
+
+  kv_engine #(
+      .LaneBits(LaneBits)
+  ) i_engine (
+      .clk_i,
+      .rst_i,
+      .node_i(node),
+      .members_i(members),
+      .serving_i(serving_q),
+      .opened_i(opened),
+      .accept_i(accept),
+      .epoch_i(epoch[15:0]),
+      .bucket_bits_i(bucket_bits),
+      .dead_i(dead),
+      .leftovers_i(leftovers != '0),
+      .slot_o(slot[0]),
+      .leader_i(leader[0]),
+      .peer_o(peer_index[0]),
+      .peer_i(peer[0]),
+      .request_valid_i(request_valid),
+      .request_i(request),
+      .room_o(room),
+      .op_valid_i(op_valid),
+      .op_i(op),
+      .op_done_o(op_done),
+      .seen_o(seen),
+      .slow_valid_o(slow_valid),
+      .slow_o(slow),
+      .settle_valid_o(settle_valid),
+      .settle_lane_o(settle_lane),
+      .settle_request_o(settle_request),
+      .pending_o(pending),
+      .pending_bucket_o(pending_bucket),
+      .leftover_done_o(leftover_done),
+      .stop_i(stop),
+      .quiet_o(quiet),
+      .idle_o(idle),
+      .clear_i(clear_rams),
+      .clear_at_i(clear_at),
+      .line_read_o(line_read),
+      .line_bucket_o(line_bucket),
+      .line_hit_i(line_hit),
+      .line_i(line),
+      .want_o(want),
+      .want_bucket_o(want_bucket),
+      .line_write_o(line_write),
+      .line_write_bucket_o(line_write_bucket),
+      .line_write_line_o(line_write_line),
+      .group_busy_i(group_busy),
+      .job_room_i(job_room),
+      .job_valid_o(job_valid),
+      .job_o(job),
+      .done_valid_i(done),
+      .done_tag_i(done_tag),
+      .place_free_o(came_to_nothing),
+      .place_freed_o(nothing_freed),
+      .done_free_o(done_free),
+      .done_freed_o(done_freed),
+      .now_almost_full_i(now_almost_full),
+      .now_valid_o(now_valid),
+      .now_o(now_send),
+      .later_room_i(!later_almost_full),
+      .later_valid_o(later_valid),
+      .later_o(later_send),
+      .window_o(window),
+      .received_o(received),
+      .received_kind_o(received_kind),
+      .replied_o(replied),
+      .replied_status_o(reply_status),
+      .dropped_epoch_o(dropped_epoch),
+      .dropped_duplicate_o(dropped_duplicate)
+  );
+
+  kv_sequencer #(
+      .LaneBits(LaneBits)
+  ) i_sequencer (
+      .clk_i,
+      .rst_i,
+      .enter_valid_i(enter_valid),
+      .enter_copy_o(enter_copy),
+      .copied_i(copied),
+      .entered_o(entered),
+      .epoch_i(epoch[15:0]),
+      .node_i(node),
+      .members_i(members),
+      .serving_members_i(serving_members),
+      .retry_cycles_i(retry_cycles),
+      .bucket_bits_i(bucket_bits),
+      .slot_o(slot[1]),
+      .leader_i(leader[1]),
+      .clear_table_i(clear_table),
+      .clearing_o(clearing),
+      .sync_count_write_i(sync_count_write),
+      .sync_lanes_write_i(sync_lanes_write),
+      .sync_data_i(sync_data),
+      .sync_from_i(sync_from),
+      .sync_count_o(sync_count),
+      .sync_lanes_o(sync_lanes),
+      .dead_i(dead),
+      .opened_o(opened),
+      .overflow_o(overflow),
+      .leftovers_o(leftovers),
+      .retry_o(retry),
+      .op_valid_o(op_valid),
+      .op_o(op),
+      .op_done_i(op_done),
+      .seen_i(seen),
+      .slow_valid_i(slow_valid),
+      .slow_i(slow),
+      .settle_valid_i(settle_valid),
+      .settle_lane_i(settle_lane),
+      .settle_request_i(settle_request),
+      .pending_i(pending),
+      .pending_bucket_i(pending_bucket),
+      .leftover_done_i(leftover_done),
+      .stop_o(stop),
+      .quiet_i(quiet),
+      .clear_o(clear_rams),
+      .clear_at_o(clear_at),
+      .window_i(window),
+      .transmit_idle_i(transmit_idle),
+      .job_write_i(job_valid && job.write),
+      .done_i(done),
+      .cache_clear_o(cache_clear),
+      .cache_clearing_i(cache_clearing)
+  );
+
+  // ---- memory
+
+  // The line of what was received is asked for before the request's turn.
+  bucket_t announced, mask_q;
+  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits);
+  assign announced = bucket_t'(request.hash) & mask_q;
+
+  kv_memory #(
+      .Channels(Channels),
+      .LineCacheBits(LineCacheBits)
+  ) i_memory (
+      .clk_i,
+      .rst_i,
+      .line_base_i(address_t'(line_base)),
+      .value_base_i(address_t'(value_base)),
+      .error_o(memory_error),
+      .clear_i(cache_clear),
+      .clearing_o(cache_clearing),
+      .announce_i(request_valid),
+      .announce_bucket_i(announced),
+      .read_i(line_read),
+      .read_bucket_i(line_bucket),
+      .read_hit_o(line_hit),
+      .read_line_o(line),
+      .want_i(want),
+      .want_bucket_i(want_bucket),
+      .here_o(here),
+      .group_busy_o(group_busy),
+      .write_i(line_write),
+      .write_bucket_i(line_write_bucket),
+      .write_line_i(line_write_line),
+      .job_valid,
+      .job_ready,
+      .job_room_o(job_room),
+      .job,
+      .job_line(line_write_line),
+      .done_o(done),
+      .done_tag_o(done_tag),
+      .word_valid,
+      .word_ready,
+      .word_data,
+      .word_first,
+      .word_last,
+      .value_begun_o(value_begun),
+      .pool_read_o(pool_read[1]),
+      .pool_place_o(pool_place[1]),
+      .pool_beat_o(pool_beat[1]),
+      .pool_data_i(pool_data[1]),
+      .filling_i(filling),
+      .filling_place_i(filling_place),
+      .filled_i(filled),
+      .m_axi_arvalid,
+      .m_axi_arready,
+      .m_axi_araddr,
+      .m_axi_arlen,
+      .m_axi_rvalid,
+      .m_axi_rready,
+      .m_axi_rdata,
+      .m_axi_rresp,
+      .m_axi_awvalid,
+      .m_axi_awready,
+      .m_axi_awaddr,
+      .m_axi_awlen,
+      .m_axi_wvalid,
+      .m_axi_wready,
+      .m_axi_wdata,
+      .m_axi_wlast,
+      .m_axi_bvalid,
+      .m_axi_bready,
+      .m_axi_bresp
+  );
+
+  // ---- to the network
+
+  kv_transmit #(
+      .UserWidth(UserWidth)
+  ) i_transmit (
+      .clk_i,
+      .rst_i,
+      .self_i(self),
+      .peer_o(peer_index[1]),
+      .peer_i(peer[1]),
+      .now_valid,
+      .now_ready,
+      .now_send,
+      .now_almost_full_o(now_almost_full),
+      .later_valid,
+      .later_ready,
+      .later_send,
+      .later_almost_full_o(later_almost_full),
+      .word_valid,
+      .word_ready,
+      .word_data,
+      .value_begun_i(value_begun),
+      .pool_read_o(pool_read[0]),
+      .pool_place_o(pool_place[0]),
+      .pool_beat_o(pool_beat[0]),
+      .pool_data_i(pool_data[0]),
+      .filling_i(filling),
+      .filling_place_i(filling_place),
+      .filled_i(filled),
+      .s_axis_tvalid(s_host_tvalid),
+      .s_axis_tready(s_host_tready),
+      .s_axis_tdata(s_host_tdata),
+      .s_axis_tkeep(s_host_tkeep),
+      .s_axis_tlast(s_host_tlast),
+      .s_axis_tuser(s_host_tuser),
+      .m_axis_tvalid(m_net_tvalid),
+      .m_axis_tready(m_net_tready),
+      .m_axis_tdata(m_net_tdata),
+      .m_axis_tkeep(m_net_tkeep),
+      .m_axis_tlast(m_net_tlast),
+      .m_axis_tuser(m_net_tuser),
+      .idle_o(transmit_idle),
+      .sent_o(sent),
+      .sent_kind_o(sent_kind),
+      .passed_o(passed_tx)
+  );
+
+  // ---- registers
+
+  logic [6:0] in_flight_q;
+  always_ff @(posedge clk_i) in_flight_q <= 7'($countones(window));
+
+  kv_registers #(
+      .MaxFollowers(MaxFollowers),
+      .LaneBits(LaneBits),
+      .Channels(Channels),
+      .LeaderPorts(2),
+      .PeerPorts(2)
+  ) i_registers (
+      .clk_i,
+      .rst_i,
+      .s_axil_awaddr,
+      .s_axil_awvalid,
+      .s_axil_awready,
+      .s_axil_wdata,
+      .s_axil_wstrb,
+      .s_axil_wvalid,
+      .s_axil_wready,
+      .s_axil_bresp,
+      .s_axil_bvalid,
+      .s_axil_bready,
+      .s_axil_araddr,
+      .s_axil_arvalid,
+      .s_axil_arready,
+      .s_axil_rdata,
+      .s_axil_rresp,
+      .s_axil_rvalid,
+      .s_axil_rready,
+      .enter_valid_o(enter_valid),
+      .enter_epoch_o(enter_epoch),
+      .enter_copy_i(enter_copy),
+      .copied_o(copied),
+      .entered_i(entered),
+      .epoch_o(epoch),
+      .node_o(node),
+      .members_o(members),
+      .serving_members_o(serving_members),
+      .self_o(self),
+      .peer_index_i(peer_index),
+      .peer_o(peer),
+      .slot_i(slot),
+      .leader_o(leader),
+      .enable_o(enable),
+      .accept_o(accept),
+      .retry_cycles_o(retry_cycles),
+      .bucket_bits_o(bucket_bits),
+      .speculate_o(speculate),
+      .line_base_o(line_base),
+      .value_base_o(value_base),
+      .leased_o(leased),
+      .clear_table_o(clear_table),
+      .sync_count_write_o(sync_count_write),
+      .sync_lanes_write_o(sync_lanes_write),
+      .sync_data_o(sync_data),
+      .sync_from_o(sync_from),
+      .sync_count_i(sync_count),
+      .sync_lanes_i(sync_lanes),
+      .serving_i(serving_q),
+      .opened_i(opened && !dead),
+      .clearing_i(clearing),
+      .fault_i(dead),
+      .leftovers_i(leftovers),
+      .in_flight_i(in_flight_q),
+      .frame_kv_i(frame_kv),
+      .passed_rx_i(passed_rx),
+      .passed_tx_i(passed_tx),
+      .dropped_checksum_i(dropped_checksum),
+      .dropped_length_i(dropped_length),
+      .dropped_epoch_i(dropped_epoch),
+      .dropped_duplicate_i(dropped_duplicate),
+      .retry_i(retry),
+      .reply_i(replied),
+      .reply_status_i(reply_status[3:0]),
+      .received_i(received),
+      .received_kind_i(received_kind),
+      .sent_i(sent),
+      .sent_kind_i(sent_kind)
+  );
+
+  `ASSERT(now_has_room, !now_valid || now_ready, "no room for a frame")
+  `ASSERT(later_has_room, !later_valid || later_ready, "no room for a frame with a value from memory")
+  `ASSERT(job_has_room, !job_valid || job_ready, "no room for a job of memory")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,923 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// What is slow or done in the background: repetition, epochs, leftovers, a node's return, an empty table. docs/kv-protocol.md,
+/// sections 5, 6, 8 and 10; docs/kv-core.md.
+///
+/// Behaviour: one thing at a time, in this order: what is settled; a request that the engine handed on; an epoch to enter;
+/// a table to clear; then in turn what the timer asks for: writes in flight, leftovers, `enter`, fetching, notes that somebody wants to
+/// read. All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all. Requests are stopped
+/// while one that was handed on is dealt with, an epoch is entered or the table is cleared, and else go on between the operations.
+///
+/// The timer goes off each retry_cycles; a write is repeated when it has seen the timer go off twice, so after one to two of them.
+/// A leader's own leftovers are repeated one after another, a member's are all asked for at once. Buckets are fetched eight at a
+/// time, lanes four at a time.
+/// Latency: none promised. Entering an epoch: 92 cycles for the registers, 7 for each note's place, 12 for each note and write, 256 for the slots.
+/// Reset: forgets everything.
+/// Requirements: the table is cleared before the first epoch.
+module kv_sequencer
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    parameter  int unsigned LaneBits     = 12,
+    /// 2^n leftovers at most; one more is a fault.
+    parameter  int unsigned LeftoverBits = 10,
+    localparam int unsigned CountBits    = LeftoverBits + 1
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // ---- registers
+    input  wire         enter_valid_i,
+    output logic        enter_copy_o,
+    input  wire         copied_i,
+    output logic        entered_o,
+    input  wire  [15:0] epoch_i,
+    input  wire  [ 2:0] node_i,
+    input  wire  [ 7:0] members_i,
+    input  wire  [ 7:0] serving_members_i,
+    input  wire  [31:0] retry_cycles_i,
+    input  wire  [ 5:0] bucket_bits_i,
+    output logic [ 7:0] slot_o,
+    input  wire  [ 2:0] leader_i,            // in the same cycle
+    input  wire         clear_table_i,
+    output logic        clearing_o,
+    input  wire         sync_count_write_i,
+    input  wire         sync_lanes_write_i,
+    input  wire  [31:0] sync_data_i,
+    input  wire  [31:0] sync_from_i,
+    output logic [31:0] sync_count_o,
+    output logic [16:0] sync_lanes_o,
+    /// The core is faulty: nothing is sent.
+    input  wire         dead_i,
+    output logic        opened_o,
+    /// There were more leftovers than there is room for.
+    output logic        overflow_o,
+    output logic [11:0] leftovers_o,
+    output logic        retry_o,
+
+    // ---- engine
+    output logic                       op_valid_o,
+    output op_t                        op_o,
+    input  wire                        op_done_i,
+    input  wire seen_t                 seen_i,
+    input  wire                        slow_valid_i,
+    input  wire request_t              slow_i,
+    input  wire                        settle_valid_i,
+    input  wire           [      15:0] settle_lane_i,
+    input  wire           [      31:0] settle_request_i,
+    input  wire                        pending_i,
+    input  wire           [      11:0] pending_bucket_i,
+    input  wire                        leftover_done_i,
+    output logic                       stop_o,
+    input  wire                        quiet_i,
+    output logic                       clear_o,
+    output logic          [      11:0] clear_at_o,
+    input  wire           [Places-1:0] window_i,
+
+    // ---- transmit and memory
+    input  wire  transmit_idle_i,
+    /// A write's job was given to memory; memory has done one.
+    input  wire  job_write_i,
+    input  wire  done_i,
+    output logic cache_clear_o,
+    input  wire  cache_clearing_i
+);
+
+  if (LeftoverBits < 1 || LeftoverBits > 11) begin : gen_check_leftovers
+    $fatal(1, "LeftoverBits must be 1 to 11 in %m");
+  end
+  if (LaneBits < 2 || LaneBits > 12) begin : gen_check_lanes
+    $fatal(1, "LaneBits must be 2 to 12 in %m");
+  end
+
+  typedef enum logic [4:0] {
+    Idle = 5'd0,
+    SlowEnd = 5'd1,
+    EntryFind = 5'd2,
+    SearchBegin = 5'd3,
+    Search = 5'd4,
+    SearchEnd = 5'd5,
+    Drain = 5'd6,
+    Copy = 5'd7,
+    Note = 5'd8,
+    NoteLeave = 5'd9,
+    NoteKeep = 5'd10,
+    Window = 5'd11,
+    WindowKeep = 5'd12,
+    LookSlots = 5'd13,
+    ClearDrain = 5'd14,
+    ClearRams = 5'd15,
+    ClearLines = 5'd16,
+    ClearWait = 5'd17,
+    ClearCache = 5'd18,
+    RetryGo = 5'd19,
+    ListGo = 5'd20,
+    ListTake = 5'd21,
+    ListTook = 5'd22,
+    ListReplay = 5'd23,
+    OwnDone = 5'd24,
+    AskGo = 5'd25
+  } state_e;
+
+  state_e state_q;
+
+  // ---- operations: one is under way, or the state is looked at
+
+  logic op_valid_q;
+  op_e op_q;
+  logic flag_q;
+  logic [7:0] nodes_q;
+  kv_t kv_q;
+  bucket_t bucket_q;
+  request_t slow_q;
+  logic slow_there_q;
+  logic noted_q, same_q, settled_q, from_window_q;
+  cell_t seen_q;
+
+  assign op_valid_o = op_valid_q;
+  always_comb begin
+    op_o.op           = op_q;
+    op_o.flag         = flag_q;
+    op_o.nodes        = nodes_q;
+    op_o.request      = slow_q;
+    op_o.request.kv   = kv_q;
+    op_o.request.hash = 32'(bucket_q);
+  end
+
+  // ---- leftovers
+
+  typedef struct packed {
+    logic  valid;
+    cell_t what;
+  } leftover_t;
+
+  logic [LeftoverBits-1:0] list_at;
+  logic list_write, list_valid;
+  leftover_t list;
+  simple_dual_port_ram #(
+      .Width($bits(leftover_t)),
+      .Depth(2 ** LeftoverBits)
+  ) i_list (
+      .clk_i,
+      .write_i(list_write),
+      .write_address_i(list_at),
+      .write_data_i({list_valid, seen_q}),
+      .read_i(1'b1),
+      .read_address_i(list_at),
+      .read_data_o(list)
+  );
+
+  logic [CountBits-1:0] count_q, high_q;  // leftovers; entries that may be used
+  logic [CountBits-1:0] at_q, walk_at_q;  // where a search is, and the walk through all
+  logic there_q;  // what is read there is in `list`
+  logic own_q;  // one of this node's is in the window
+  logic [LeftoverBits-1:0] own_at_q;
+  place_t own_place_q;
+  logic [2:0] replay_q;
+  logic own_done_q;
+
+  assign leftovers_o = 12'(count_q);
+
+  // ---- what has to be done
+
+  logic [31:0] timer_q;
+  logic tick_q;
+  logic clear_pending_q, entering_q;
+  logic settle_q;
+  logic [15:0] settle_lane_q;
+  logic [31:0] settle_request_q;
+  logic [7:0] owed_q, entered_q;
+  logic leads_any_q;
+  logic enter_due_q, enter_again_q;
+  logic [Places-1:0] aged_q, walk_q;
+  place_t place_q;
+  logic list_walk_q, list_ask_q;
+  logic ask_q, ask_may_q;
+  logic [11:0] ask_bucket_q;
+  logic [ 8:0] note_q;
+  logic [11:0] count12_q;  // of slots, or of what is cleared
+  logic [ 3:0] quiet_q;  // what the engine's stages left behind has been heard of
+  logic [ 6:0] writes_q;  // jobs that memory has not done
+
+  logic [7:0] others, missing_entered;
+  logic here;  // in an epoch
+  assign others          = members_i & ~(8'd1 << node_i);
+  assign missing_entered = others & ~entered_q;
+  assign here            = epoch_i != '0 && members_i[node_i] && !dead_i;
+
+  // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
+  logic [31:0] buckets_left_q;  // not begun
+  logic [16:0] lanes_left_q;
+  bucket_t next_bucket_q, batch_bucket_q;
+  logic [15:0] next_lane_q, batch_lane_q;
+  logic batch_q, batch_lanes_q;
+  logic [ 3:0] batch_size_q;
+  logic [31:0] batch_missing_q;
+  logic [ 4:0] batch_at_q;
+  logic batch_walk_q, batch_again_q;
+  logic [16:0] batch_tag_q;
+  logic [31:0] count_incomplete_q;
+  logic [16:0] lanes_incomplete_q;
+  logic [ 7:0] serving_others;
+  assign serving_others = others & serving_members_i;
+  assign sync_count_o   = count_incomplete_q;
+  assign sync_lanes_o   = lanes_incomplete_q;
+
+  // Tags of what is asked: a leftover's place in the list, or a batch and the place in it.
+  localparam logic [9:0] TagList = 10'h155, TagBatch = 10'h2aa;
+  function automatic logic [31:0] batch_tag(logic [16:0] batch, logic [4:0] at);
+    return {TagBatch, batch, at};
+  endfunction
+
+  // ---- the request that the engine handed on
+
+  logic slow_is_entry, slow_is_batch, slow_is_list;
+  bucket_t slow_bucket;  // of an entry of the batch
+  assign slow_is_entry = slow_q.kv.kind == KindEntry;
+  assign slow_is_batch = slow_q.kv.request[31:5] == {TagBatch, batch_tag_q} && batch_q;
+  assign slow_is_list  = slow_q.kv.request[31:LeftoverBits] == (32 - LeftoverBits)'(TagList);
+  assign slow_bucket   = batch_bucket_q + bucket_t'(slow_q.kv.request[4:2]);
+
+  // Where what came is about, and what it is.
+  logic  found_q;
+  cell_t target_q;
+  logic  stays;  // the leftover in `list` was of a write that took effect
+  assign stays = newer(
+      target_q.version, list.what.version
+  ) || (target_q.version == list.what.version &&
+        (slow_is_entry ? same_q : list.what.lane == target_q.lane && list.what.request == target_q.request));
+
+  // ---- lookups of leaders
+
+  always_comb begin
+    case (state_q)
+      LookSlots: slot_o = count12_q[7:0];
+      EntryFind, ListGo, ListTake: slot_o = list.what.bucket[7:0];
+      default: slot_o = slow_there_q ? slow_bucket[7:0] : batch_bucket_q[7:0] + 8'(batch_at_q[4:2]);
+    endcase
+  end
+
+  // ---- list's port
+
+  logic list_match;
+  assign list_match = list.valid && list.what.bucket == target_q.bucket && list.what.way == target_q.way;
+
+  logic list_drop, list_keep;
+  assign list_drop  = !op_valid_q && ((state_q == Search && there_q && list_match) || state_q == OwnDone);
+  assign list_keep  = !op_valid_q && state_q == NoteKeep && there_q && !list.valid && !at_q[LeftoverBits];
+  assign list_write = list_drop || list_keep || clear_o;
+  assign list_valid = list_keep;
+  always_comb begin
+    case (state_q)
+      EntryFind, Search, NoteKeep: list_at = at_q[LeftoverBits-1:0];
+      OwnDone: list_at = own_at_q;
+      default: list_at = walk_at_q[LeftoverBits-1:0];
+    endcase
+    if (clear_o) list_at = LeftoverBits'(clear_at_o);
+  end
+
+  // ---- what has to be done for whom
+
+  logic batch_send;  // is missing, and somebody else leads it
+  assign batch_send = batch_missing_q[batch_at_q];
+
+  assign stop_o     = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering_q || clear_o
+                    || (state_q >= ClearDrain && state_q <= ClearCache);
+  assign clearing_o = clear_pending_q || (state_q >= ClearDrain && state_q <= ClearCache);
+  assign clear_o = state_q == ClearRams;
+  assign clear_at_o = count12_q;
+
+  logic [31:0] bucket_count;
+  assign bucket_count = 32'd1 << bucket_bits_i;
+
+  // As many as there are.
+  logic [31:0] sync_all, sync_room;
+  logic [16:0] lanes_all;
+  assign sync_room = bucket_count > sync_from_i ? bucket_count - sync_from_i : '0;
+  assign sync_all  = sync_data_i < sync_room ? sync_data_i : sync_room;
+  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? sync_data_i[16:0] : 17'(2 ** LaneBits);
+
+  // A frame of this node's to others.
+  function automatic kv_t between(kind_e kind, logic [2:0] node, logic [15:0] epoch);
+    between       = '0;
+    between.kind  = kind;
+    between.node  = node;
+    between.epoch = epoch;
+  endfunction
+  // What an operation needs to know of a cell.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic kv_t about(cell_t what, logic [2:0] node, place_t place);
+    about         = '0;
+    about.node    = node;
+    about.detail  = {what.way, place};
+    about.client  = what.lane;
+    about.request = what.request;
+    about.version = what.version;
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
+
+  always_ff @(posedge clk_i) begin
+    enter_copy_o  <= 1'b0;
+    entered_o     <= 1'b0;
+    cache_clear_o <= 1'b0;
+    retry_o       <= 1'b0;
+
+    // The timer.
+    tick_q        <= 1'b0;
+    if (timer_q == '0) begin
+      timer_q <= retry_cycles_i;
+      tick_q  <= 1'b1;
+    end else timer_q <= timer_q - 1'b1;
+    aged_q <= aged_q & window_i;
+    walk_q <= walk_q & window_i;
+    if (tick_q) begin
+      aged_q        <= window_i;
+      walk_q        <= aged_q & window_i;
+      ask_may_q     <= 1'b1;
+      enter_due_q   <= 1'b1;
+      batch_walk_q  <= 1'b1;
+      batch_again_q <= 1'b1;
+      if (!list_walk_q) begin
+        list_walk_q <= count_q != '0;
+        list_ask_q  <= 1'b1;
+        walk_at_q   <= '0;
+        there_q     <= 1'b0;
+      end
+    end
+
+    // What others say.
+    if (slow_valid_i) begin
+      slow_there_q <= 1'b1;
+      slow_q       <= slow_i;
+    end
+    if (settle_valid_i) begin
+      settle_q         <= 1'b1;
+      settle_lane_q    <= settle_lane_i;
+      settle_request_q <= settle_request_i;
+    end
+    if (clear_table_i) clear_pending_q <= 1'b1;
+    if (leftover_done_i) own_done_q <= own_q;
+    if (pending_i && ask_may_q && !ask_q) begin
+      ask_q        <= 1'b1;
+      ask_may_q    <= 1'b0;
+      ask_bucket_q <= pending_bucket_i;
+      note_q       <= '0;
+    end
+    quiet_q  <= {quiet_q[2:0], quiet_i};
+    writes_q <= writes_q + 7'(job_write_i) - 7'(done_i);
+    opened_o <= here && leads_any_q && count_q == '0 && missing_entered == '0 && !entering_q;
+
+    if (op_valid_q) begin
+      if (op_done_i) begin
+        op_valid_q <= 1'b0;
+        noted_q    <= seen_i.noted;
+        same_q     <= seen_i.same;
+        settled_q  <= seen_i.settled;
+        seen_q     <= from_window_q ? seen_i.window : seen_i.note;
+      end
+    end else begin
+      flag_q        <= 1'b0;
+      from_window_q <= 1'b0;
+      case (state_q)
+        Idle: begin
+          nodes_q <= '0;
+          if (settle_q) begin
+            settle_q <= 1'b0;
+            op_valid_q <= 1'b1;
+            op_q <= OpResolve;
+            kv_q <= about(
+                '{bucket: '0, way: '0, version: '0, lane: settle_lane_q, request: settle_request_q}, '0, '0
+            );
+          end else if (slow_there_q) begin
+            state_q          <= SlowEnd;
+            target_q.version <= slow_q.kv.version;
+            target_q.lane    <= slow_q.kv.client;
+            target_q.request <= slow_q.kv.request;
+            target_q.way     <= slow_q.kv.detail[7:6];
+            target_q.bucket  <= bucket_t'(slow_q.hash) & ~(bucket_t'('1) << bucket_bits_i);
+            kv_q             <= slow_q.kv;
+            found_q          <= 1'b0;
+            at_q             <= '0;
+            there_q          <= 1'b0;
+            op_q             <= OpFree;
+            case (slow_q.kv.kind)
+              KindEnter:   owed_q[slow_q.kv.node] <= 1'b1;
+              KindEntered: entered_q[slow_q.kv.node] <= 1'b1;
+              KindLaneRecord: begin
+                // For {lane of the batch, sender}.
+                kv_q.request <= slow_q.kv.key[31:0];
+                kv_q.key     <= 64'(slow_q.kv.detail[4:0]);
+                op_q         <= OpLane;
+                if (slow_is_batch && batch_lanes_q && batch_missing_q[{slow_q.kv.request[1:0], slow_q.kv.node}]
+                    && slow_q.kv.detail[4:0] < StatusBadLane) begin
+                  batch_missing_q[{slow_q.kv.request[1:0], slow_q.kv.node}] <= 1'b0;
+                  // Nothing was ever heard of the lane.
+                  op_valid_q <= slow_q.kv.key[31:0] != '0 || slow_q.kv.version != '0 || slow_q.kv.detail[4:0] != '0;
+                end
+              end
+              KindEntry: begin
+                op_valid_q <= 1'b1;
+                if (slow_q.kv.detail[4:0] == StatusOk) begin
+                  if (slow_is_batch && !batch_lanes_q && batch_missing_q[slow_q.kv.request[4:0]]
+                      && leader_i == slow_q.kv.node) begin
+                    batch_missing_q[slow_q.kv.request[4:0]] <= 1'b0;
+                    target_q.bucket                         <= slow_bucket;
+                    target_q.way                            <= slow_q.kv.request[1:0];
+                    op_valid_q                              <= 1'b0;
+                    state_q                                 <= SearchBegin;
+                  end else if (slow_is_list) begin
+                    at_q       <= CountBits'(slow_q.kv.request[LeftoverBits-1:0]);
+                    op_valid_q <= 1'b0;
+                    state_q    <= EntryFind;
+                  end
+                end
+              end
+              default:     state_q <= Search;
+            endcase
+          end else if (own_done_q) begin
+            state_q <= OwnDone;
+          end else if (enter_valid_i && !entered_o) begin
+            entering_q <= 1'b1;
+            state_q    <= Drain;
+          end else if (clear_pending_q) begin
+            state_q <= ClearDrain;
+          end else if (owed_q != '0 && count_q == '0 && here) begin
+            op_valid_q <= 1'b1;
+            op_q       <= OpSend;
+            nodes_q    <= owed_q & others;
+            kv_q       <= between(KindEntered, node_i, epoch_i);
+            owed_q     <= '0;
+          end else if (enter_due_q && here && leads_any_q && missing_entered != '0) begin
+            op_valid_q    <= 1'b1;
+            op_q          <= OpSend;
+            nodes_q       <= missing_entered;
+            kv_q          <= between(KindEnter, node_i, epoch_i);
+            enter_due_q   <= 1'b0;
+            enter_again_q <= 1'b1;
+            retry_o       <= enter_again_q;
+          end else if (walk_q != '0 && here) begin
+            place_q <= place_q + 1'b1;
+            if (walk_q[place_q]) begin
+              walk_q[place_q] <= 1'b0;
+              from_window_q   <= 1'b1;
+              op_valid_q      <= 1'b1;
+              op_q            <= OpLook;
+              kv_q            <= about(seen_q, '0, place_q);
+              state_q         <= RetryGo;
+            end
+          end else if (list_walk_q && here) begin
+            there_q <= 1'b1;
+            if (walk_at_q == high_q) list_walk_q <= 1'b0;
+            else if (there_q) begin
+              there_q <= 1'b0;
+              if (list.valid) state_q <= ListGo;
+              else walk_at_q <= walk_at_q + 1'b1;
+            end
+          end else if (ask_q) begin
+            op_valid_q <= 1'b1;
+            op_q       <= OpLook;
+            kv_q       <= about(seen_q, note_q[8:6], note_q[5:0]);
+            state_q    <= AskGo;
+          end else if (batch_q) begin
+            // The batch is complete, or what is missing has to be asked for.
+            batch_at_q <= batch_walk_q ? batch_at_q + 1'b1 : '0;
+            if (batch_at_q == '1) begin
+              batch_walk_q  <= 1'b0;
+              batch_again_q <= 1'b0;
+            end
+            if (batch_missing_q == '0 && (!batch_lanes_q || serving_others != '0)) begin
+              batch_q <= 1'b0;
+              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - 17'(batch_size_q);
+              else count_incomplete_q <= count_incomplete_q - 32'(batch_size_q);
+            end else if (batch_walk_q && here && batch_send) begin
+              op_q         <= OpSend;
+              kv_q         <= between(KindFetch, node_i, epoch_i);
+              kv_q.key     <= 64'({batch_bucket_q + bucket_t'(batch_at_q[4:2]), batch_at_q[1:0]});
+              kv_q.request <= batch_tag(batch_tag_q, batch_at_q);
+              nodes_q      <= 8'd1 << leader_i;
+              if (batch_lanes_q) begin
+                // A client's request: it says nothing of the sender.
+                kv_q         <= between(KindLane, '0, epoch_i);
+                kv_q.client  <= batch_lane_q + 16'(batch_at_q[4:3]);
+                kv_q.request <= batch_tag(batch_tag_q, 5'(batch_at_q[4:3]));
+                nodes_q      <= 8'd1 << batch_at_q[2:0];
+              end
+              if (batch_lanes_q || leader_i != node_i) begin
+                op_valid_q <= 1'b1;
+                retry_o    <= batch_again_q;
+              end else batch_missing_q[batch_at_q] <= 1'b0;  // its own word counts
+            end
+          end else if (buckets_left_q != '0 && here) begin
+            batch_q        <= 1'b1;
+            batch_lanes_q  <= 1'b0;
+            batch_bucket_q <= next_bucket_q;
+            batch_walk_q   <= 1'b1;
+            batch_again_q  <= 1'b0;
+            batch_at_q     <= '0;
+            batch_tag_q    <= batch_tag_q + 1'b1;
+            batch_size_q   <= buckets_left_q >= 32'd8 ? 4'd8 : buckets_left_q[3:0];
+            next_bucket_q  <= next_bucket_q + bucket_t'(8);
+            buckets_left_q <= buckets_left_q >= 32'd8 ? buckets_left_q - 32'd8 : '0;
+            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_left_q > 32'(i / 4);
+          end else if (lanes_left_q != '0 && here && serving_others != '0) begin
+            batch_q       <= 1'b1;
+            batch_lanes_q <= 1'b1;
+            batch_lane_q  <= next_lane_q;
+            batch_walk_q  <= 1'b1;
+            batch_again_q <= 1'b0;
+            batch_at_q    <= '0;
+            batch_tag_q   <= batch_tag_q + 1'b1;
+            batch_size_q  <= lanes_left_q >= 17'd4 ? 4'd4 : lanes_left_q[3:0];
+            next_lane_q   <= next_lane_q + 16'd4;
+            lanes_left_q  <= lanes_left_q >= 17'd4 ? lanes_left_q - 17'd4 : '0;
+            for (int i = 0; i < 32; i++) begin
+              batch_missing_q[i] <= lanes_left_q > 17'(i / 8) && serving_others[i%8];
+            end
+          end
+        end
+
+        SlowEnd: begin
+          slow_there_q <= 1'b0;
+          state_q      <= Idle;
+        end
+
+        // An entry for a leftover: of which location?
+        EntryFind: begin
+          there_q <= 1'b1;
+          if (there_q) begin
+            there_q         <= 1'b0;
+            at_q            <= '0;
+            target_q.bucket <= list.what.bucket;
+            target_q.way    <= list.what.way;
+            if (list.valid && leader_i == slow_q.kv.node && at_q < high_q) state_q <= SearchBegin;
+            else begin
+              op_valid_q <= 1'b1;  // settled meanwhile
+              state_q    <= SlowEnd;
+            end
+          end
+        end
+
+        // Is what the node has what came?
+        SearchBegin: begin
+          op_valid_q       <= 1'b1;
+          op_q             <= OpLook;
+          flag_q           <= 1'b1;
+          bucket_q         <= target_q.bucket;
+          kv_q.detail[7:6] <= target_q.way;
+          state_q          <= Search;
+        end
+
+        // All leftovers of the location are settled.
+        Search: begin
+          nodes_q <= 8'd1;
+          there_q <= 1'b1;
+          if (at_q == high_q) state_q <= SearchEnd;
+          else if (there_q) begin
+            there_q <= 1'b0;
+            at_q    <= at_q + 1'b1;
+            if (list_match) begin
+              found_q    <= 1'b1;
+              count_q    <= count_q - 1'b1;
+              op_valid_q <= 1'b1;
+              op_q       <= OpResolve;
+              flag_q     <= !stays;
+              kv_q       <= about(list.what, '0, '0);
+              bucket_q   <= list.what.bucket;
+            end
+          end
+        end
+
+        SearchEnd: begin
+          op_valid_q       <= 1'b1;
+          op_q             <= slow_is_entry ? OpStore : OpAgain;
+          flag_q           <= found_q;
+          kv_q             <= slow_q.kv;
+          kv_q.detail[7:6] <= target_q.way;
+          bucket_q         <= target_q.bucket;
+          state_q          <= SlowEnd;
+        end
+
+        // ---- an epoch
+
+        Drain: begin
+          // What was under way may have left something to do.
+          if (slow_there_q || settle_q || own_done_q) state_q <= Idle;
+          else if (&quiet_q && transmit_idle_i) begin
+            enter_copy_o <= 1'b1;
+            state_q      <= Copy;
+          end
+        end
+        Copy: begin
+          note_q  <= '0;
+          at_q    <= '0;
+          there_q <= 1'b0;
+          own_q   <= 1'b0;
+          ask_q   <= 1'b0;
+          place_q <= '0;
+          owed_q  <= '0;
+          entered_q <= '0;
+          leads_any_q <= 1'b0;
+          list_walk_q <= 1'b0;
+          own_done_q <= 1'b0;
+          if (copied_i) begin
+            op_valid_q <= 1'b1;
+            op_q       <= OpLook;
+            kv_q       <= about(seen_q, '0, '0);
+            state_q    <= Note;
+          end
+        end
+
+        // All that is pending is leftover from now on, but for what an older write's note says.
+        Note: begin
+          kv_q     <= about(seen_q, note_q[8:6], note_q[5:0]);
+          bucket_q <= seen_q.bucket;
+          op_q     <= OpLeave;
+          if (noted_q) begin
+            op_valid_q <= 1'b1;
+            state_q    <= NoteLeave;
+          end else begin
+            settled_q <= 1'b1;
+            state_q   <= NoteLeave;
+          end
+        end
+        NoteLeave: begin
+          there_q <= 1'b0;
+          if (settled_q) begin
+            note_q <= note_q + 1'b1;
+            if (note_q == '1) begin
+              count12_q <= '0;
+              state_q   <= Window;
+            end else begin
+              op_valid_q                    <= 1'b1;
+              op_q                          <= OpLook;
+              kv_q                          <= about(seen_q, note_q[8:6], note_q[5:0]);
+              {kv_q.node, kv_q.detail[5:0]} <= note_q + 1'b1;
+              state_q                       <= Note;
+            end
+          end else state_q <= NoteKeep;
+        end
+        NoteKeep: begin
+          there_q <= 1'b1;
+          if (at_q[LeftoverBits]) begin
+            overflow_o <= 1'b1;
+            settled_q  <= 1'b1;
+            state_q    <= NoteLeave;
+          end else if (there_q) begin
+            there_q <= 1'b0;
+            at_q    <= at_q + 1'b1;
+            if (!list.valid) begin
+              count_q <= count_q + 1'b1;
+              if (at_q >= high_q) high_q <= at_q + 1'b1;
+              settled_q <= 1'b1;
+              state_q   <= NoteLeave;
+            end
+          end
+        end
+
+        // Writes in flight go on where this node still leads.
+        Window: begin
+          if (window_i[place_q]) begin
+            from_window_q <= 1'b1;
+            op_valid_q    <= 1'b1;
+            op_q          <= OpLook;
+            kv_q          <= about(seen_q, '0, place_q);
+            state_q       <= WindowKeep;
+          end else begin
+            place_q <= place_q + 1'b1;
+            if (place_q == '1) state_q <= LookSlots;
+          end
+        end
+        WindowKeep: begin
+          op_valid_q <= 1'b1;
+          op_q       <= OpKeep;
+          kv_q       <= about(seen_q, '0, place_q);
+          bucket_q   <= seen_q.bucket;
+          place_q    <= place_q + 1'b1;
+          state_q    <= place_q == '1 ? LookSlots : Window;
+        end
+
+        LookSlots: begin
+          count12_q <= count12_q + 1'b1;
+          if (here && leader_i == node_i) leads_any_q <= 1'b1;
+          if (count12_q[7:0] == '1) begin
+            entered_o     <= 1'b1;
+            entering_q    <= 1'b0;
+            walk_q        <= window_i;
+            enter_due_q   <= 1'b1;
+            enter_again_q <= 1'b0;
+            list_walk_q   <= 1'b1;
+            list_ask_q    <= 1'b1;
+            walk_at_q     <= '0;
+            there_q       <= 1'b0;
+            batch_walk_q  <= 1'b1;
+            batch_again_q <= 1'b0;
+            batch_at_q    <= '0;
+            batch_tag_q   <= batch_tag_q + 1'b1;
+            if (batch_lanes_q) begin
+              for (int i = 0; i < 32; i++) begin
+                batch_missing_q[i] <= batch_size_q > 4'(i / 8) && serving_others[i%8];
+              end
+            end
+            state_q <= Idle;
+          end
+        end
+
+        // ---- an empty table
+
+        ClearDrain: begin
+          count12_q <= '0;
+          if (slow_there_q || settle_q || own_done_q) state_q <= Idle;
+          else if (&quiet_q && writes_q == '0 && transmit_idle_i) begin
+            clear_pending_q <= 1'b0;
+            state_q         <= ClearRams;
+          end
+        end
+        ClearRams: begin
+          count12_q <= count12_q + 1'b1;
+          bucket_q  <= '0;
+          op_q      <= OpClear;
+          kv_q      <= '0;
+          if (count12_q == '1) begin
+            op_valid_q <= 1'b1;
+            state_q    <= ClearLines;
+          end
+        end
+        ClearLines: begin
+          bucket_q <= bucket_q + 1'b1;
+          if (32'(bucket_q) + 1'b1 == bucket_count) state_q <= ClearWait;
+          else op_valid_q <= 1'b1;
+        end
+        ClearWait: begin
+          if (writes_q == '0 && &quiet_q) begin
+            cache_clear_o <= 1'b1;
+            state_q       <= ClearCache;
+          end
+        end
+        ClearCache: begin
+          count_q            <= '0;
+          high_q             <= '0;
+          overflow_o         <= 1'b0;
+          own_q              <= 1'b0;
+          batch_q            <= 1'b0;
+          buckets_left_q     <= '0;
+          lanes_left_q       <= '0;
+          count_incomplete_q <= '0;
+          lanes_incomplete_q <= '0;
+          if (!cache_clear_o && !cache_clearing_i) state_q <= Idle;
+        end
+
+        // ---- in the background
+
+        RetryGo: begin
+          op_valid_q <= 1'b1;
+          op_q       <= OpRetry;
+          kv_q       <= about(seen_q, '0, kv_q.detail[5:0]);
+          bucket_q   <= seen_q.bucket;
+          retry_o    <= 1'b1;
+          state_q    <= Idle;
+        end
+
+        // A leftover: the leader's word is asked for, or this node's own counts.
+        ListGo: begin
+          op_q         <= OpSend;
+          kv_q         <= between(KindFetch, node_i, epoch_i);
+          kv_q.key     <= 64'({list.what.bucket, list.what.way});
+          kv_q.request <= {(32 - LeftoverBits)'(TagList), walk_at_q[LeftoverBits-1:0]};
+          nodes_q      <= 8'd1 << leader_i;
+          place_q      <= '0;
+          replay_q     <= '0;
+          if (leader_i == node_i && !own_q) state_q <= ListTake;
+          else if (leader_i == node_i && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && others != '0)
+            state_q <= ListReplay;
+          else begin
+            op_valid_q <= leader_i != node_i && list_ask_q;
+            walk_at_q  <= walk_at_q + 1'b1;
+            state_q    <= Idle;
+          end
+        end
+        ListTake: begin
+          place_q <= place_q + 1'b1;
+          if (!window_i[place_q]) begin
+            own_place_q <= place_q;
+            op_valid_q  <= 1'b1;
+            op_q        <= OpTake;
+            kv_q        <= about(list.what, '0, place_q);
+            bucket_q    <= list.what.bucket;
+            own_q       <= 1'b1;
+            own_at_q    <= walk_at_q[LeftoverBits-1:0];
+            state_q     <= ListTook;
+          end
+        end
+        ListTook: begin
+          state_q <= ListReplay;
+          if (others == '0) begin
+            // Alone: it is done, or has to wait for the lease.
+            own_q     <= settled_q;
+            walk_at_q <= walk_at_q + 1'b1;
+            state_q   <= Idle;
+          end
+        end
+        ListReplay: begin
+          op_q       <= OpReplay;
+          bucket_q   <= list.what.bucket;
+          kv_q       <= about(list.what, replay_q, own_place_q);
+          op_valid_q <= others[replay_q];
+          replay_q   <= replay_q + 1'b1;
+          if (replay_q == '1) begin
+            walk_at_q <= walk_at_q + 1'b1;
+            state_q   <= Idle;
+          end
+        end
+        OwnDone: begin
+          own_done_q <= 1'b0;
+          own_q      <= 1'b0;
+          count_q    <= count_q - 1'b1;
+          if (!list_walk_q) begin
+            list_walk_q <= 1'b1;
+            list_ask_q  <= 1'b0;
+            walk_at_q   <= '0;
+          end
+          there_q <= 1'b0;
+          state_q <= Idle;
+        end
+
+        AskGo: begin
+          note_q <= note_q + 1'b1;
+          if (note_q == '1) ask_q <= 1'b0;
+          op_q     <= OpAsk;
+          bucket_q <= seen_q.bucket;
+          kv_q     <= about(seen_q, note_q[8:6], note_q[5:0]);
+          if (noted_q && seen_q.bucket[11:0] == ask_bucket_q) begin
+            op_valid_q <= 1'b1;
+            retry_o    <= 1'b1;
+          end
+          state_q <= Idle;
+        end
+
+        default: state_q <= Idle;
+      endcase
+    end
+
+    if (sync_count_write_i) begin
+      next_bucket_q      <= bucket_t'(sync_from_i);
+      buckets_left_q     <= sync_all;
+      count_incomplete_q <= sync_all;
+      if (!batch_lanes_q) batch_q <= 1'b0;
+    end
+    if (sync_lanes_write_i) begin
+      next_lane_q        <= '0;
+      lanes_left_q       <= lanes_all;
+      lanes_incomplete_q <= lanes_all;
+      if (batch_lanes_q) batch_q <= 1'b0;
+    end
+
+    if (rst_i) begin
+      state_q            <= Idle;
+      op_valid_q         <= 1'b0;
+      slow_there_q       <= 1'b0;
+      settle_q           <= 1'b0;
+      clear_pending_q    <= 1'b0;
+      entering_q         <= 1'b0;
+      timer_q            <= '0;
+      tick_q             <= 1'b0;
+      quiet_q            <= '0;
+      writes_q           <= '0;
+      count_q            <= '0;
+      high_q             <= '0;
+      own_q              <= 1'b0;
+      own_done_q         <= 1'b0;
+      owed_q             <= '0;
+      entered_q          <= '0;
+      leads_any_q        <= 1'b0;
+      enter_due_q        <= 1'b0;
+      aged_q             <= '0;
+      walk_q             <= '0;
+      place_q            <= '0;
+      list_walk_q        <= 1'b0;
+      there_q            <= 1'b0;
+      ask_q              <= 1'b0;
+      ask_may_q          <= 1'b1;
+      batch_q            <= 1'b0;
+      batch_lanes_q      <= 1'b0;
+      batch_walk_q       <= 1'b0;
+      buckets_left_q     <= '0;
+      lanes_left_q       <= '0;
+      count_incomplete_q <= '0;
+      lanes_incomplete_q <= '0;
+      overflow_o         <= 1'b0;
+      opened_o           <= 1'b0;
+      enter_copy_o       <= 1'b0;
+      entered_o          <= 1'b0;
+      cache_clear_o      <= 1'b0;
+      retry_o            <= 1'b0;
+    end
+  end
+
+  `ASSERT(slow_alone, !slow_valid_i || !slow_there_q, "a request was handed on before the one before was dealt with")
+  `ASSERT(settle_alone, !settle_valid_i || !settle_q, "a lane was to be settled before the one before was")
+  `ASSERT(count_right, count_q <= high_q, "more leftovers than entries")
+
+endmodule
+`default_nettype wire
