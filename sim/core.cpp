@@ -84,6 +84,7 @@ Core::Core(const CoreOptions& options)
 #ifdef WHERRY_RTL_TRACE
   pins.context.traceEverOn(true);
 #endif
+  Verilated::threadContextp(&pins.context);
   pins.core = std::make_unique<Vkv_core>(&pins.context);
   Vkv_core& c = *pins.core;
   pins.in = {
@@ -111,7 +112,10 @@ Core::~Core() {
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.close();
 #endif
+  // The runtime takes the thread's context for that of any model that is deleted on it.
+  Verilated::threadContextp(&pins_->context);
   pins_->core->final();
+  pins_->core.reset();
 }
 
 void Core::fail(const std::string& why) {
@@ -156,6 +160,7 @@ void Core::run(Cycles cycles) {
 
 void Core::cycle() {
   Vkv_core& c = *pins_->core;
+  Verilated::threadContextp(&pins_->context);
   pins_->context.time(now_);  // what messages show
   for (const Side side : {Side::kNet, Side::kHost}) {
     drive_in(side);
