@@ -640,7 +640,8 @@ module kv_engine
   // verilator lint_on UNUSEDSIGNAL
 
   `ASSERT(slow_alone, !slow_valid_o || (!valid1_q && !valid2_q && !valid3_q), "a request followed the sequencer's")
-  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i == $past(op_i),
+  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o,
+               op_valid_i && op_i.op == $past(op_i.op) && op_i.request.kv == $past(op_i.request.kv),
                "an operation changed before it was done")
   `ASSERT(sends_in_turn, !(second_q && decision3.now_valid), "two frames for one cycle")
   `ASSERT(place_used_once, !(decision3.place_free && (decision3.line_put || decision3.window_put)),

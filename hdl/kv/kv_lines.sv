@@ -50,7 +50,7 @@ module kv_lines
     output logic                 read_hit_o,
     output logic         [511:0] read_line_o,
 
-    /// The line was not there, and nothing else is to be done: stays until here_o.
+    /// The line was not there, and nothing else is to be done. May end or change at any time.
     input  wire          want_i,
     input  wire bucket_t want_bucket_i,
     output logic         here_o,
@@ -289,8 +289,6 @@ module kv_lines
   `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
   `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
-  `ASSERT_NEXT(want_kept, want_i && !here_o, here_o || (want_i && want_bucket_i == $past(want_bucket_i)),
-               "what is wanted changed before it was there")
 
 endmodule
 `default_nettype wire

@@ -326,7 +326,7 @@ module kv_sequencer
 
     // The timer.
     tick_q        <= 1'b0;
-    if (timer_q == '0) begin
+    if (timer_q == '0 || timer_q > retry_cycles_i) begin
       timer_q <= retry_cycles_i;
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;

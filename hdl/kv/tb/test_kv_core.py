@@ -1,0 +1,523 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The joined core, situation by situation, as docs/kv-protocol.md tells them; whole clusters of it are judged by
+porcupine (docs/kv-testing.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import kv_frames as frames
+from bench import Bench
+from kv_core_rig import (
+    BAD_LANE,
+    BUSY,
+    CLIENT,
+    COMMIT,
+    ENTER,
+    ENTERED,
+    ENTRY,
+    FETCH,
+    LANE,
+    LANE_RECORD,
+    MISMATCH,
+    NO_SUCH_KEY,
+    NOT_LEADER,
+    NOT_SERVING,
+    OK,
+    PEERS,
+    PENDING,
+    PING,
+    READ,
+    REMOVE,
+    REPLICATE,
+    REPLICATED,
+    RETRY_CYCLES,
+    STALE,
+    WRITE,
+    WRITE_IF,
+    Kv,
+    Rig,
+    bucket_of,
+    frame_of,
+)
+from simulate import COMMON, ROOT, simulate
+
+HDL = Path(__file__).resolve().parent.parent
+ME = 2
+
+
+def keys_with(leader: int, members: list[int], count: int, start: int = 1) -> list[int]:
+    """Keys whose slot goes to that member when slots are dealt in turn, each in a bucket of its own."""
+    found: dict[int, int] = {}
+    key = start
+    while len(found) < count:
+        if members[bucket_of(key) % len(members)] == leader:
+            found.setdefault(bucket_of(key), key)
+        key += 1
+    return list(found.values())
+
+
+def in_turn(members: list[int]) -> Any:
+    return lambda slot: members[slot % len(members)]
+
+
+async def begun(dut: Any, seed: int = 1, *, accept: bool = True) -> Rig:
+    rig = Rig(Bench(dut, seed))
+    rig.host_in.idle = 0.3
+    await rig.begin(accept=accept)
+    return rig
+
+
+@cocotb.test()
+async def a_node_alone(dut: Any) -> None:
+    for accept in (True, False):
+        rig = await begun(dut, accept=accept)
+        await rig.enter(1, [ME], in_turn([ME]))
+        assert (await rig.state())["opened"] == 1
+        draw = rig.bench.random
+        table: dict[int, tuple[int, bytes]] = {}
+        request = dict.fromkeys((0, 1, 4095), 0)
+        for _ in range(160):
+            key = draw.choice([1, 2, 3, 4, 5, 6, 1000, 2**64 - 1])
+            kind = draw.choice([READ, READ, WRITE, WRITE, WRITE_IF, REMOVE, PING])
+            lane = draw.choice(list(request))
+            found = table.get(key)
+            if kind == PING:
+                assert (await rig.reply(Kv(PING, request=draw.getrandbits(32)))).status == OK
+                continue
+            if kind == READ:
+                answer = await rig.reply(Kv(READ, client=65535, request=draw.getrandbits(32), key=key))
+                if found:
+                    assert (answer.status, answer.version, answer.value) == (OK, *found)
+                else:
+                    assert (answer.status, answer.value) == (NO_SUCH_KEY, b"")
+                continue
+            request[lane] += draw.choice([1, 1, 5])
+            value = draw.randbytes(draw.choice([0, 1, 63, 64, 65, 512, 1023, 1024])) if kind != REMOVE else b""
+            version = draw.choice([found[0] if found else 0, 9]) if kind == WRITE_IF else 0
+            asked = Kv(kind, epoch=1, client=lane, request=request[lane], version=version, key=key, value=value)
+            answer = await rig.reply(asked, checksum=draw.random() < 0.5)
+            if kind == WRITE_IF and version != (found[0] if found else 0):
+                assert (answer.status, answer.version) == (MISMATCH, found[0] if found else 0)
+            elif kind == REMOVE and not found:
+                assert answer.status == NO_SUCH_KEY
+            else:
+                assert answer.status == OK, answer
+                assert not found or answer.version > found[0]
+                if kind == REMOVE:
+                    del table[key]
+                else:
+                    table[key] = (answer.version, value)
+            # Again: the same answer, and no effect.
+            if draw.random() < 0.3:
+                assert replace(await rig.reply(asked), node=0) == replace(answer, node=0)
+        assert not await rig.quiet()
+
+
+@cocotb.test()
+async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
+    rig = await begun(dut)
+    members = [0, ME, 5]
+    await rig.enter(0x77, members, in_turn(members))
+    key = keys_with(ME, members, 1)[0]
+    asked = Kv(WRITE, epoch=0x77, client=3, request=1, key=key, value=b"one" * 100)
+    assert (await rig.reply(asked)).status == BUSY  # closed
+    for node in (0, 5):
+        assert (await rig.to_node(node, ENTER)).epoch == 0x77
+        rig.from_node(node, Kv(ENTERED, epoch=0x77))
+    while not (await rig.state())["opened"]:
+        pass
+    rig.sent.clear()
+    rig.give(asked)
+    first = {node: await rig.to_node(node, REPLICATE) for node in (0, 5)}
+    assert first[0] == first[5]
+    assert (first[0].value, first[0].version, first[0].client, first[0].request) == (asked.value, 1, 3, 1)
+    rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
+    # A read meanwhile sees nothing of it; another write to the bucket waits.
+    assert (await rig.reply(Kv(READ, key=key, request=9))).status == NO_SUCH_KEY
+    assert (await rig.reply(replace(asked, client=4))).status == BUSY
+    rig.give(asked)  # a duplicate: nothing
+    started = rig.bench.cycles
+    again = await rig.to_node(5, REPLICATE)
+    assert again == first[5]
+    assert RETRY_CYCLES * 0.5 < rig.bench.cycles - started < RETRY_CYCLES * 2.5
+    assert not [1 for to, kv in rig.sent if to == PEERS[0] and kv.kind == REPLICATE]
+    rig.from_node(5, replace(again, kind=REPLICATED, value=b""))
+    _, done = await rig.next("write_done", lambda to, kv: to == CLIENT and kv.kind == WRITE | 16)
+    assert (done.status, done.version, done.request) == (OK, 1, 1)
+    for node in (0, 5):
+        assert (await rig.to_node(node, COMMIT)).version == 1
+    assert (await rig.reply(Kv(READ, key=key, request=9))).value == asked.value
+    assert await rig.read("retries") > 0
+    # What is repeated late is told again that it is committed.
+    rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
+    assert (await rig.to_node(0, COMMIT)).version == 1
+    assert (await rig.state())["in_flight"] == 0
+
+
+@cocotb.test()
+async def a_follower_asks_for_a_commit_that_was_lost(dut: Any) -> None:
+    rig = await begun(dut, accept=False)
+    members = [0, ME]
+    await rig.enter(9, members, in_turn(members))
+    key = keys_with(0, members, 1)[0]
+    assert (await rig.reply(Kv(WRITE, epoch=9, key=key, request=1))).status == NOT_LEADER
+    assert (await rig.reply(Kv(WRITE, epoch=8, key=key, request=1))).status == STALE
+    write = Kv(REPLICATE, epoch=9, detail=1 << 6 | 17, client=7, request=41, version=5, key=key, value=b"x" * 700)
+    rig.from_node(0, write)
+    assert (await rig.to_node(0, REPLICATED)) == replace(write, kind=REPLICATED, node=ME, value=b"")
+    answer = await rig.reply(Kv(READ, key=key, request=1))
+    assert (answer.status, answer.node) == (PENDING, 0)
+    record = await rig.reply(Kv(LANE, client=7))
+    assert (record.key, record.version) == (40, 0)  # it may yet be taken back
+    asked = await rig.to_node(0, REPLICATED)
+    assert (asked.version, asked.client, asked.request, asked.detail, asked.key) == (5, 7, 41, 1 << 6 | 17, key)
+    rig.from_node(0, replace(asked, kind=COMMIT))
+    await rig.bench.cycle(60)
+    answer = await rig.reply(Kv(READ, key=key, request=1))
+    assert (answer.status, answer.version, answer.value) == (OK, 5, write.value)
+    record = await rig.reply(Kv(LANE, client=7))
+    assert (record.kind, record.key, record.version) == (LANE_RECORD, 41, 5)
+    # A place that is used again says that what it had is committed, and its lane's record is settled.
+    other = keys_with(0, members, 2)[1]
+    rig.from_node(0, replace(write, request=42, version=6))
+    await rig.to_node(0, REPLICATED)
+    rig.from_node(0, replace(write, client=8, request=1, version=1, key=other))
+    await rig.to_node(0, REPLICATED)
+    record = await rig.reply(Kv(LANE, client=7))
+    assert (record.key, record.version) == (42, 6)
+    assert (await rig.reply(Kv(READ, key=key, request=1))).version == 6
+
+
+@cocotb.test()
+async def leftovers_of_a_member(dut: Any) -> None:
+    """The leader's word counts, be it older; `entered` is said when nothing is left."""
+    rig = await begun(dut)
+    members = [0, ME, 5]
+    await rig.enter(1, members, in_turn(members))
+    keys = keys_with(0, members, 6)
+    for i, key in enumerate(keys):
+        write = Kv(REPLICATE, epoch=1, detail=i, client=i, request=10, version=1, key=key, value=b"old%d" % i)
+        rig.from_node(0, write)
+        rig.from_node(0, replace(await rig.to_node(0, REPLICATED), kind=COMMIT))
+        await rig.bench.cycle(40)
+        rig.from_node(0, replace(write, detail=20 + i, request=11, version=2, value=b"new%d" % i))
+        await rig.to_node(0, REPLICATED)
+    await rig.enter(2, [ME, 5], lambda slot: 5)
+    assert (await rig.state())["leftovers"] == 6
+    assert (await rig.reply(Kv(READ, key=keys[0], request=1))).status == PENDING
+    rig.from_node(5, Kv(ENTER, epoch=2))
+    asked = {kv.key: kv for kv in [await rig.to_node(5, FETCH) for _ in range(6)]}
+    assert sorted(asked) == sorted(bucket_of(key) * 4 for key in keys)
+    # Not all are answered: they are asked again.
+    for key in keys[:2]:
+        entry = replace(asked[bucket_of(key) * 4], kind=ENTRY, key=key, version=1, detail=1 << 5, value=b"old!")
+        rig.from_node(5, entry)
+    rig.from_node(5, replace(asked[bucket_of(keys[2]) * 4], kind=ENTRY, key=keys[2], detail=BUSY))
+    rig.from_node(5, replace(asked[bucket_of(keys[3]) * 4], kind=ENTRY, key=keys[3], version=2, detail=1 << 5))
+    # One is written again by the new leader, with the version before.
+    write = Kv(REPLICATE, epoch=2, detail=3, client=4, request=77, version=1, key=keys[4], value=b"again")
+    rig.from_node(5, write)
+    await rig.to_node(5, REPLICATED)
+    assert (await rig.state())["leftovers"] == 2
+    assert not [kv for _, kv in rig.sent if kv.kind == ENTERED]
+    rig.from_node(5, replace(write, kind=COMMIT, value=b""))
+    assert sorted([(await rig.to_node(5, FETCH)).key for _ in range(2)]) == sorted(
+        bucket_of(keys[i]) * 4 for i in (2, 5)
+    )
+    for key in (keys[2], keys[5]):
+        gone = replace(asked[bucket_of(key) * 4], kind=ENTRY, key=key, version=3, detail=0)
+        rig.from_node(5, gone)
+    await rig.to_node(5, ENTERED)
+    assert (await rig.state())["leftovers"] == 0
+    expected = [b"old!", b"old!", None, b"", b"again", None]
+    for key, value in zip(keys, expected, strict=True):
+        answer = await rig.reply(Kv(READ, key=key, request=1))
+        assert (answer.value if answer.status == OK else None) == value, (key, answer)
+    lanes = [(await rig.reply(Kv(LANE, client=i))) for i in range(6)]
+    assert [(r.key, r.version) for r in lanes] == [(10, 0), (10, 0), (11, 2), (11, 2), (77, 1), (11, 2)]
+    # Nothing more is asked, an old entry changes nothing, and no place is lost.
+    rig.from_node(5, replace(asked[bucket_of(keys[0]) * 4], kind=ENTRY, key=keys[0], version=9, detail=1 << 5))
+    assert not await rig.quiet(2 * RETRY_CYCLES)
+    assert (await rig.reply(Kv(READ, key=keys[0], request=1))).version == 1
+
+
+@cocotb.test()
+async def leftovers_of_the_leader(dut: Any) -> None:
+    """What may have been acknowledged is completed before the leader opens."""
+    rig = await begun(dut)
+    members = [0, ME, 5]
+    await rig.enter(1, members, in_turn(members))
+    keys = keys_with(0, members, 4)
+    values = [b"a" * 1024, b"", b"c" * 65, b"d"]
+    for i, (key, value) in enumerate(zip(keys, values, strict=True)):
+        rig.from_node(0, Kv(REPLICATE, epoch=1, detail=i, client=i, request=10, version=1, key=key, value=value))
+        await rig.to_node(0, REPLICATED)
+    rig.from_node(0, Kv(COMMIT, epoch=1, detail=3, client=3, request=10, version=1, key=keys[3]))
+    await rig.bench.cycle(50)
+    await rig.enter(2, [ME, 5], lambda slot: ME)
+    rig.from_node(5, Kv(ENTERED, epoch=2))
+    assert (await rig.reply(Kv(READ, key=keys[0], request=1))).status == BUSY
+    assert (await rig.reply(Kv(READ, key=keys[3], request=1))).value == b"d"
+    seen = {}
+    for round_ in range(3):
+        replay = await rig.to_node(5, REPLICATE)
+        if round_ == 1:
+            assert replace(await rig.to_node(5, REPLICATE)) == replay  # it was lost
+        seen[replay.key] = replay
+        assert (await rig.state())["opened"] == 0
+        # For the location that is leftover here nobody else gets an answer yet.
+        rig.from_node(5, replace(Kv(FETCH, epoch=2, request=5), key=bucket_of(replay.key) * 4))
+        entry = await rig.to_node(5, ENTRY)
+        assert entry.status == BUSY
+        rig.from_node(5, replace(replay, kind=REPLICATED, value=b""))
+        commit = await rig.to_node(5, COMMIT)
+        assert (commit.version, commit.client, commit.request) == (1, replay.client, 10)
+    assert {key: kv.value for key, kv in seen.items()} == dict(zip(keys[:3], values[:3], strict=True))
+    await rig.bench.cycle(50)
+    state = await rig.state()
+    assert (state["opened"], state["leftovers"], state["in_flight"]) == (1, 0, 0)
+    for key, value in zip(keys, values, strict=True):
+        assert (await rig.reply(Kv(READ, key=key, request=1))).value == value
+    # The client's next try is answered from the record.
+    done = await rig.reply(Kv(WRITE, epoch=2, client=0, request=10, key=keys[0], value=values[0]))
+    assert (done.status, done.version) == (OK, 1)
+    assert not [1 for to, kv in rig.sent if to == CLIENT]
+
+
+@cocotb.test()
+async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
+    rig = await begun(dut)
+    members = [0, ME]
+    await rig.enter(1, members, in_turn(members))
+    rig.from_node(0, Kv(ENTERED, epoch=1))
+    await rig.to_node(0, ENTER)
+    await rig.bench.cycle(100)
+    keys = keys_with(ME, members, 4)
+    slots = [bucket_of(key) % 256 for key in keys]
+    for i, key in enumerate(keys):
+        rig.give(Kv(WRITE, epoch=1, client=i, request=5, key=key, value=b"v%d" % i))
+        await rig.to_node(0, REPLICATE)
+    assert (await rig.state())["in_flight"] == 4
+    # It goes on leading the first two; 5 is there, 0 is not.
+    await rig.enter(2, [ME, 5], lambda slot: ME if slot in slots[:2] else 5)
+    again = [await rig.to_node(5, REPLICATE) for _ in range(2)]
+    assert {kv.key for kv in again} == set(keys[:2])
+    assert all(kv.epoch == 2 for kv in again)
+    assert (await rig.state())["in_flight"] == 2
+    for kv in again:
+        rig.from_node(5, replace(kv, kind=REPLICATED, value=b""))
+        _, done = await rig.next("write_done", lambda to, kv: to == CLIENT)
+        assert done.status == OK
+        assert done.epoch == 2
+    records = [await rig.reply(Kv(LANE, client=i)) for i in range(4)]
+    assert [(r.key, r.version) for r in records] == [(5, 1), (5, 1), (4, 0), (4, 0)]
+    # Alone: what is in flight is committed without anybody.
+    rig.from_node(5, Kv(ENTERED, epoch=2))
+    await rig.bench.cycle(100)
+    rig.give(Kv(WRITE, epoch=2, client=9, request=1, key=keys[0], value=b"last"))
+    await rig.to_node(5, REPLICATE)
+    await rig.enter(3, [ME], lambda slot: ME)
+    _, done = await rig.next("write_done", lambda to, kv: to == CLIENT and kv.client == 9)
+    assert (done.status, done.version) == (OK, 2)
+    assert (await rig.reply(Kv(READ, key=keys[0], request=1))).value == b"last"
+    # In no epoch nothing is known.
+    await rig.enter(0, [], lambda slot: 0)
+    assert (await rig.reply(Kv(READ, key=keys[0], request=1))).status == NOT_SERVING
+
+
+@cocotb.test()
+async def a_node_returns(dut: Any) -> None:
+    rig = await begun(dut)
+    members = [0, ME, 5]
+    await rig.enter(1, members, lambda slot: 0 if slot < 128 else 5, serving=[0, 5])
+    assert (await rig.reply(Kv(READ, key=1, request=1))).status == NOT_SERVING
+    low = list({bucket_of(key): key for key in range(1, 400) if bucket_of(key) < 8}.values())[:5]
+    held = {bucket_of(key) * 4 + 2: key for key in low}
+    await rig.write("sync_from", 0)
+    await rig.write("sync_count", 19)
+    lost, answered = 0, set()
+    # A write that is newer than what is fetched stays.
+    newer = low[0]
+    rig.from_node(0, Kv(REPLICATE, epoch=1, detail=2 << 6, client=5, request=6, version=9, key=newer, value=b"newer"))
+    await rig.to_node(0, REPLICATED)
+    while len(answered) < 19 * 4:
+        asked = await rig.to_node(0, FETCH)
+        if rig.bench.random.random() < 0.1:
+            lost += 1
+            continue
+        answered.add(asked.key)
+        entry = replace(asked, kind=ENTRY, key=0, detail=asked.key % 4 << 6)
+        if asked.key in held:
+            key = held[asked.key]
+            entry = replace(entry, key=key, version=8, detail=2 << 6 | 1 << 5, value=b"fetched%d" % key)
+        rig.from_node(0, entry)
+        if rig.bench.random.random() < 0.1:
+            rig.from_node(0, entry)
+    await rig.bench.cycle(100)
+    assert lost > 0
+    assert await rig.read("sync_count") == 0
+    # Lanes, from all that serve; the newest counts.
+    await rig.write("sync_lanes", 6)
+    seen = set()
+    while len(seen) < 12:
+        for node in (0, 5):
+            for _ in range(6):
+                if not [1 for to, kv in rig.sent if to == PEERS[node] and kv.kind == LANE]:
+                    await rig.bench.cycle(20)
+                    continue
+                asked = await rig.to_node(node, LANE)
+                if rig.bench.random.random() < 0.2:
+                    continue
+                seen.add((node, asked.client))
+                if asked.client == 3 and node == 5:
+                    rig.from_node(node, replace(asked, kind=LANE_RECORD, key=0, version=0, detail=BAD_LANE))
+                    seen.discard((node, 3))
+                    if rig.bench.random.random() < 0.7:
+                        continue
+                    seen.add((node, 3))
+                record = replace(asked, kind=LANE_RECORD, key=100 * node + asked.client, version=node + 1)
+                rig.from_node(node, record)
+    await rig.bench.cycle(200)
+    assert await rig.read("sync_lanes") == 0
+    assert (await rig.state())["leftovers"] == 0
+    # It serves, and leads.
+    rig.from_node(0, Kv(COMMIT, epoch=1, detail=2 << 6, client=5, request=6, version=9, key=newer))
+    await rig.bench.cycle(50)
+    await rig.enter(2, members, in_turn(members))
+    for key in low:
+        answer = await rig.reply(Kv(READ, key=key, request=3))
+        wanted = (9, b"newer") if key == newer else (8, b"fetched%d" % key)
+        assert (answer.status, answer.version, answer.value) == (OK, *wanted)
+    for lane in range(6):
+        record = await rig.reply(Kv(LANE, client=lane))
+        assert (record.key, record.version) == (500 + lane, 6)
+    assert (await rig.reply(Kv(LANE, client=6))).key == 0
+    # Cleared, there is nothing.
+    await rig.enter(0, [], lambda slot: 0)
+    await rig.write("control", 1 | 2 | 8)
+    while (await rig.state())["clearing"]:
+        pass
+    await rig.enter(1, [ME], lambda slot: ME)
+    for key in low:
+        assert (await rig.reply(Kv(READ, key=key, request=4))).status == NO_SUCH_KEY
+    assert (await rig.reply(Kv(LANE, client=3))).key == 0
+
+
+@cocotb.test()
+async def memory_fails(dut: Any) -> None:
+    rig = await begun(dut, accept=False)
+    members = [0, ME]
+    await rig.enter(1, members, in_turn(members))
+    key = keys_with(0, members, 1)[0]
+    for memory in rig.memories:
+        memory.errors = 1.0
+    rig.from_node(0, Kv(REPLICATE, epoch=1, client=1, request=1, version=1, key=key, value=b"x" * 1024))
+    assert not [kv for _, kv in await rig.quiet(300) if kv.kind == REPLICATED]
+    state = await rig.state()
+    assert (state["fault"], state["serving"]) == (1, 0)
+    rig.give(Kv(READ, key=key, request=1))
+    assert not await rig.quiet(2 * RETRY_CYCLES)
+    for memory in rig.memories:
+        memory.errors = 0.0
+    await rig.enter(0, [], lambda slot: 0)
+    await rig.write("control", 1 | 8)
+    while (await rig.state())["clearing"]:
+        pass
+    assert (await rig.state())["fault"] == 0
+    await rig.enter(1, [ME], lambda slot: ME)
+    assert (await rig.reply(Kv(WRITE, epoch=1, request=1, key=key, value=b"y"))).status == OK
+    for place in range(70):  # all places of the pool are still there
+        assert (await rig.reply(Kv(WRITE, epoch=1, request=2 + place, key=key, value=b"y"))).status == OK
+
+
+@cocotb.test()
+async def others_pass(dut: Any) -> None:
+    """Both ways, whole and in order, among kv frames, whatever stalls."""
+    rig = await begun(dut)
+    await rig.enter(1, [ME], in_turn([ME]))
+    rig.net_in.idle, rig.net_out.stall, rig.host_out.stall = 0.2, 0.3, 0.2
+    draw = rig.bench.random
+    to_host, to_net = [], []
+    for request in range(150):
+        kind = draw.choice([READ, WRITE])
+        value = draw.randbytes(draw.choice([0, 64, 1024])) if kind == WRITE else b""
+        rig.give(
+            Kv(kind, epoch=1, request=request + 1, key=draw.randrange(5), value=value), checksum=draw.random() < 0.5
+        )
+        frame = bytes(frames.random_bytes(draw)) if draw.random() < 0.5 else frames.strange(draw)
+        to_host.append(frame)
+        rig.net_in.items.extend(rig.beats(frame))
+        frame = draw.randbytes(draw.randrange(60, 1500))
+        to_net.append(frame)
+        rig.host_in.items.extend(beat[:4] for beat in rig.beats(frame))
+    await rig.bench.until(lambda: not rig.net_in.items and not rig.host_in.items, 60_000)
+    rig.net_out.stall = 0.0
+    await rig.bench.cycle(500)
+    assert rig.to_host == to_host
+    assert rig.foreign == to_net
+    assert await rig.read("frames_passed_rx") == 150
+    assert await rig.read("frames_passed_tx") == 150
+
+
+@cocotb.test()
+async def what_it_takes(dut: Any) -> None:
+    """The latencies of docs/kv-core.md, in cycles, beside memory."""
+    rig = await begun(dut)
+    members = [0, ME]
+    await rig.enter(1, members, in_turn(members))
+    rig.from_node(0, Kv(ENTERED, epoch=1))
+    await rig.to_node(0, ENTER)
+    await rig.bench.cycle(50)
+    mine, other = keys_with(ME, members, 1)[0], keys_with(0, members, 1)[0]
+
+    async def delay(kv: Kv, source: int, *, checksum: bool) -> int:
+        rig.begun.clear()
+        rig.net_in.cycles_of.clear()
+        rig.give(kv, source, checksum=checksum)
+        await rig.bench.until(lambda: bool(rig.begun))
+        await rig.bench.cycle(60)
+        return rig.begun[0] - rig.net_in.cycles_of[0]
+
+    write = Kv(REPLICATE, node=0, epoch=1, client=7, request=41, version=1, key=other, value=b"x" * 1024)
+    for key in (mine, other):
+        await rig.reply(Kv(READ, key=key))  # the line is there from now on
+    for checksum, wanted in ((False, 12), (True, 28)):
+        write = replace(write, version=write.version + 1, detail=write.version, request=write.request + 1)
+        assert await delay(write, PEERS[0], checksum=checksum) == wanted
+        rig.from_node(0, replace(write, kind=COMMIT, value=b""))
+        await rig.bench.cycle(60)
+    ask = Kv(READ, key=other, request=1)
+    await delay(ask, CLIENT, checksum=False)
+    for memory in rig.memories:
+        memory.delay = (30, 30)
+        memory.read_bursts.clear()
+    assert await delay(replace(ask, key=mine), CLIENT, checksum=False) == 12  # no such key
+    lead = Kv(WRITE, epoch=1, client=1, request=1, key=mine, value=b"y" * 1024)
+    assert await delay(lead, CLIENT, checksum=False) == 12
+    replicate = await rig.to_node(0, REPLICATE)
+    assert await delay(replace(replicate, kind=REPLICATED, value=b"", node=0), PEERS[0], checksum=True) == 12
+
+
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  kv_core #(.LineCacheBits(4)) dut (.clk_i, .rst_i);
+endmodule
+"""
+
+
+def test_kv_core() -> None:
+    top = ROOT / "build" / "hdl" / "test_kv_core" / "top.sv"
+    top.parent.mkdir(parents=True, exist_ok=True)
+    if not top.exists() or top.read_text() != TOP:
+        top.write_text(TOP)
+    packages = [
+        HDL / "generated" / "kv_frame_pkg.sv",
+        HDL / "generated" / "kv_registers_pkg.sv",
+        HDL / "kv_core_pkg.sv",
+    ]
+    modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
+    simulate(__file__, sources=(*packages, *modules, top))
