@@ -43,7 +43,10 @@ Endpoint Rig::node(std::uint32_t number) {
 Endpoint Rig::client() { return {.mac = 0x020000000064U, .ip = 0x0a000064U, .port = 40000}; }
 
 Rig::Rig(const RigOptions& options)
-    : core_({.memory = options.memory, .net = {.line_rate = options.line_rate}}),
+    : core_({.memory = options.memory,
+             .net = {.gaps = options.gaps ? 200'000U : 0,
+                     .stalls = options.gaps ? 300'000U : 0,
+                     .line_rate = options.line_rate}}),
       driver_({.cluster = "bench",
                .bucket_bits = kBucketBits,
                .retry_cycles = 10'000'000,
@@ -79,6 +82,7 @@ void Rig::collect(const std::function<void(const Sent&)>& take) {
     const Sent sent{.to = {h.ethernet.destination, h.ipv4.destination, h.udp.destination_port},
                     .header = h.kv,
                     .bytes = frame->bytes.size(),
+                    .value = {frame->bytes.begin() + kHeaderBytes, frame->bytes.end()},
                     .first = frame->first,
                     .last = frame->last};
     if (h.kv.kind != static_cast<std::uint8_t>(Kind::enter)) {

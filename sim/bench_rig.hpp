@@ -17,6 +17,7 @@ struct RigOptions {
   bool accept = false;
   HbmTiming memory = kHbmHardware;
   bool line_rate = false;  ///< its frames leave at 100 Gbit/s
+  bool gaps = false;       ///< streams stop now and then
 };
 
 /// A frame of the core's, read.
@@ -24,6 +25,7 @@ struct Sent {
   Endpoint to;
   Kv header;
   std::size_t bytes = 0;
+  std::vector<std::byte> value;
   Cycles first = 0;
   Cycles last = 0;
 };
