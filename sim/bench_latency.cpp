@@ -33,24 +33,6 @@ struct Split {
   [[nodiscard]] Cycles total() const noexcept { return rx + memory + tx; }
 };
 
-void forget(Rig& rig) {
-  for (std::uint32_t i = 0; i < Core::kChannels; ++i) rig.core().memory(i).forget_times();
-}
-
-/// The core's clock starts with its reset's end, the memory's with its begin.
-HbmTimes times_of(Rig& rig) {
-  HbmTimes all;
-  const Cycles offset = rig.core().memory(0).now() - rig.core().now();
-  for (std::uint32_t i = 0; i < Core::kChannels; ++i) {
-    const HbmTimes& t = rig.core().memory(i).times();
-    all.first_address = std::min(all.first_address, t.first_address - offset);
-    all.last_data = std::max(all.last_data, t.last_data - std::min(offset, t.last_data));
-    all.first_write = std::min(all.first_write, t.first_write - offset);
-    all.last_answer = std::max(all.last_answer, t.last_answer - std::min(offset, t.last_answer));
-  }
-  return all;
-}
-
 Split split(Cycles begin, Cycles memory_begin, Cycles memory_end, Cycles end) {
   if (memory_end == 0 || memory_end < begin || memory_end > end) return {.rx = end - begin};
   return {.rx = memory_begin - begin, .memory = memory_end - memory_begin, .tx = end - memory_end};
@@ -58,12 +40,12 @@ Split split(Cycles begin, Cycles memory_begin, Cycles memory_end, Cycles end) {
 
 Split read_once(Rig& rig, std::uint64_t key, std::size_t bytes) {
   rig.settle();
-  forget(rig);
+  rig.core().forget_memory_times();
   rig.put(Rig::client(), request_of(Kind::read, key, 0, 1));
   const Sent reply = rig.await(Kind::read_done);
   if (reply.bytes != kHeaderBytes + bytes) give_up(fmt::format("a read answered with {} bytes", reply.bytes));
-  const HbmTimes times = times_of(rig);
-  return split(rig.core().entered(Side::kNet).first, times.first_address, times.last_data, reply.last);
+  const MemoryTimes& times = rig.core().memory_times();
+  return split(rig.core().entered(Side::kNet).first, times.first_job, times.last_word, reply.last);
 }
 
 void write_alone(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_t number) {
@@ -75,7 +57,7 @@ void write_alone(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_t n
 
 Split replica_write(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_t version) {
   rig.settle();
-  forget(rig);
+  rig.core().forget_memory_times();
   Kv header = request_of(Kind::replicate, key, 1, version);
   header.node = 1;
   header.version = version;
@@ -83,9 +65,9 @@ Split replica_write(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_
   const auto value = value_of(bytes);
   rig.put(Rig::node(1), header, value);
   const Sent reply = rig.await(Kind::replicated);
-  const HbmTimes times = times_of(rig);
+  const MemoryTimes& times = rig.core().memory_times();
   const Cycles begin = rig.core().entered(Side::kNet).first;
-  return split(begin, times.first_write, times.last_answer, reply.last);
+  return split(begin, times.first_job, times.last_done, reply.last);
 }
 
 struct LeaderWrite {
@@ -105,7 +87,7 @@ LeaderWrite leader_write(Rig& rig, std::uint32_t followers, std::uint64_t key, s
   LeaderWrite times{
       .first_frame = frames.front().first - begin, .first_pass = frames.back().last - begin, .second_pass = {}};
   rig.settle();
-  forget(rig);
+  rig.core().forget_memory_times();
   for (const Sent& frame : frames) {
     Kv answer = frame.header;
     answer.kind = static_cast<std::uint8_t>(Kind::replicated);
@@ -115,8 +97,8 @@ LeaderWrite leader_write(Rig& rig, std::uint32_t followers, std::uint64_t key, s
   }
   const Sent reply = rig.await(Kind::write_done);
   if (reply.header.detail != 0) give_up("a leader refused a write");
-  const HbmTimes memory = times_of(rig);
-  times.second_pass = split(rig.core().entered(Side::kNet).first, memory.first_write, memory.last_answer, reply.last);
+  const MemoryTimes& memory = rig.core().memory_times();
+  times.second_pass = split(rig.core().entered(Side::kNet).first, memory.first_job, memory.last_done, reply.last);
   return times;
 }
 

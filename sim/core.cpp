@@ -134,6 +134,13 @@ bool Core::works() const {
          root.kv_core__DOT__i_sequencer__DOT__stop_o != 0;
 }
 
+void Core::note_memory_times() {
+  const Vkv_core___024root& root = *pins_->core->rootp;
+  if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
+  if (root.kv_core__DOT__word_valid != 0 && root.kv_core__DOT__word_ready != 0) memory_times_.last_word = now_;
+  if (root.kv_core__DOT__done != 0) memory_times_.last_done = now_;
+}
+
 /// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
 /// something when it is over.
 void Core::run(Cycles cycles) {
@@ -179,6 +186,7 @@ void Core::cycle() {
   }
   sample_memory();
   sample_bus();
+  note_memory_times();
   if (works()) active_ = now_;
   c.clk_i = 1;
   c.eval();

@@ -39,6 +39,14 @@ struct CoreFrame {
   Cycles last = 0;
 };
 
+/// When kv_memory got its first job, and when it handed over the last word of a value, or confirmed the last write: the
+/// thesis's "memory", which is a controller and what is behind it.
+struct MemoryTimes {
+  Cycles first_job = ~Cycles{0};
+  Cycles last_word = 0;
+  Cycles last_done = 0;
+};
+
 class Core final : public RegisterIo {
  public:
   static constexpr std::uint32_t kChannels = WHERRY_RTL_CHANNELS;
@@ -72,8 +80,9 @@ class Core final : public RegisterIo {
   /// Cycles that were not computed, since the core was idle.
   [[nodiscard]] Cycles skipped() const noexcept { return skipped_; }
 
-  [[nodiscard]] HbmPort& memory(std::uint32_t channel) { return ports_[channel]; }
-  [[nodiscard]] HbmContent& content() noexcept { return content_; }
+  [[nodiscard]] const HbmPort& memory(std::uint32_t channel) const { return ports_[channel]; }
+  [[nodiscard]] const MemoryTimes& memory_times() const noexcept { return memory_times_; }
+  void forget_memory_times() noexcept { memory_times_ = {}; }
 
  private:
   struct Pending {
@@ -107,6 +116,7 @@ class Core final : public RegisterIo {
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }
   void cycle();
   [[nodiscard]] bool works() const;
+  void note_memory_times();
   void drive_in(Side side);
   void drive_out(Side side);
   void drive_memory();
@@ -128,6 +138,7 @@ class Core final : public RegisterIo {
   Cycles now_ = 0;
   Cycles active_ = 0;  ///< when anything last passed at a port, or was under way
   Cycles skipped_ = 0;
+  MemoryTimes memory_times_;
   std::unique_ptr<Pins> pins_;
 };
 
