@@ -22,7 +22,8 @@ if(NOT WHERRY_FUZZ)
 
   # From the objects, not the archives: those would only give what something in here already refers to.
   add_library(wherry SHARED $<TARGET_OBJECTS:wherry_base> $<TARGET_OBJECTS:wherry_fabric> $<TARGET_OBJECTS:wherry_move_client>
-              $<TARGET_OBJECTS:wherry_route> $<TARGET_OBJECTS:wherry_kv_udp> $<TARGET_OBJECTS:wherry_kv_client>)
+              $<TARGET_OBJECTS:wherry_route> $<TARGET_OBJECTS:wherry_kv_frame> $<TARGET_OBJECTS:wherry_kv_udp> $<TARGET_OBJECTS:wherry_kv_xdp>
+              $<TARGET_OBJECTS:wherry_kv_client>)
   add_library(wherry::wherry ALIAS wherry)
   set_target_properties(wherry PROPERTIES OUTPUT_NAME wherry VERSION ${PROJECT_VERSION} SOVERSION ${WHERRY_ABI_VERSION}
                         LINKER_LANGUAGE CXX LINK_DEPENDS "${_script}")

@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
           std::map<std::string, ReadFrom>{
               {"nearest", ReadFrom::kNearest}, {"round_robin", ReadFrom::kRoundRobin}, {"leader", ReadFrom::kLeader}},
           CLI::ignore_case));
+  app.add_option("--xdp", load.client.xdp, "the client on AF_XDP there: eth0, or eth0:3 for its queue 3");
   app.add_flag("--spin", spin, "clients never sleep");
   app.add_flag("--no-fill", no_fill, "do not write every key first");
   CLI11_PARSE(app, argc, argv);
@@ -98,6 +99,8 @@ int main(int argc, char** argv) {
     return fail({wherry::StatusCode::kInvalidArgument, "--reads, --writes, --conditional: one must be above 0"});
   if (first_lane + std::uint64_t{load.clients} * load.depth > 65536)
     return fail({wherry::StatusCode::kInvalidArgument, "--clients times --depth lanes: there are 65536"});
+  if (!load.client.xdp.empty() && load.clients > 1)
+    return fail({wherry::StatusCode::kInvalidArgument, "--xdp: an interface's queue is for one client: --clients 1"});
   // A node that is not there is named as "-": an empty word would not survive the command line.
   for (std::string& node : load.client.nodes)
     if (node == "-") node.clear();

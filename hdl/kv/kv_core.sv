@@ -143,7 +143,7 @@ module kv_core
   logic op_valid, op_done, slow_valid, settle_valid, pending, leftover_done, stop, quiet, clear_rams;
   op_t op;
   seen_t seen;
-  request_t slow;
+  request_t head;
   logic [15:0] settle_lane;
   logic [31:0] settle_request;
   logic [11:0] pending_bucket, clear_at, leftovers;
@@ -273,7 +273,7 @@ module kv_core
       .op_done_o(op_done),
       .seen_o(seen),
       .slow_valid_o(slow_valid),
-      .slow_o(slow),
+      .head_o(head),
       .settle_valid_o(settle_valid),
       .settle_lane_o(settle_lane),
       .settle_request_o(settle_request),
@@ -354,7 +354,7 @@ module kv_core
       .op_done_i(op_done),
       .seen_i(seen),
       .slow_valid_i(slow_valid),
-      .slow_i(slow),
+      .head_i(head),
       .settle_valid_i(settle_valid),
       .settle_lane_i(settle_lane),
       .settle_request_i(settle_request),

@@ -118,34 +118,44 @@ package kv_core_pkg;
   /// A write at its leader.
   typedef struct packed {
     endpoint_t to;
-    kv_t reply;  // but for the version
+    logic [4:0] kind;  // of the request
+    logic [63:0] key;
+    logic [15:0] lane;
+    logic [31:0] request;
+    bucket_t bucket;
     logic [1:0] way;
     logic [31:0] version;
     logic remove;
     logic [10:0] length;
     logic summed;
     logic [15:0] sum;
-    bucket_t bucket;
     logic leftover;  // of a former epoch: stored already, and there is no client to be told
   } window_t;
 
-  /// What the sequencer asks the engine to do, besides requests. Of its request, kv.client names the lane record, {kv.node,
-  /// kv.detail[5:0]} the note, kv.detail[5:0] the place of the window, hash the bucket, kv.detail[7:6] the way.
+  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
+  /// reached its end stays there: reads then ask the leader, which is always right.
+  typedef struct packed {
+    logic leads;
+    logic [7:0] notes;
+  } filter_t;
+
+  /// What the sequencer asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
+  /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // nothing else: a request from the queue
-    OpAgain = 4'd1,  // a request that went to the sequencer. flag: its location was leftover
+    OpAgain = 4'd1,  // the request that the sequencer was told of. flag: its location was leftover
     OpLook = 4'd2,  // nothing is done. flag: with the line
-    OpSend = 4'd3,  // the frame kv, to `nodes`
+    OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
     OpRetry = 4'd4,  // the write at the place, if it is that one: to those who have not answered
     OpKeep = 4'd5,  // a new epoch has the write at the place: it goes on if this node leads, or never was
     OpLeave = 4'd6,  // a new epoch has the note: it goes from there
-    OpAsk = 4'd7,  // for the commit of what is noted
+    OpAsk = 4'd7,  // for the commit of what is noted, and was looked at: its leader is the one of `nodes`
     OpTake = 4'd8,  // into the window, what is in memory
-    OpReplay = 4'd9,  // what OpTake took, to node kv.node, if that has not answered
+    OpReplay = 4'd9,  // what OpTake took, to the one of `nodes`, if that has not answered
     OpResolve = 4'd10,  // a noted write. flag: it never was; nodes[0]: it counts in the filter
-    OpStore = 4'd11,  // an entry, if it is newer. flag: whatever it is
+    OpStore = 4'd11,  // the entry that the sequencer was told of, if it is newer. flag: whatever it is
     OpLane = 4'd12,  // a lane's record, if it is newer
-    OpFree = 4'd13,  // the request's place
+    OpFree = 4'd13,  // the request that the sequencer was told of: nothing
     OpClear = 4'd14  // the bucket in memory
   } op_e;
 
@@ -153,8 +163,13 @@ package kv_core_pkg;
     op_e op;
     logic flag;
     logic [7:0] nodes;
-    request_t request;
+    kv_t kv;
+    bucket_t bucket;
   } op_t;
+  /// Ends what the sequencer was told of.
+  function automatic logic consumes(op_e op);
+    return op == OpAgain || op == OpStore || op == OpFree;
+  endfunction
 
   /// Where a write is, and whose it is.
   typedef struct packed {
@@ -174,51 +189,83 @@ package kv_core_pkg;
     logic settled;  // OpLeave: the note was of an older write; OpTake: at once, nobody else is there
   } seen_t;
 
-  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
-  /// reached its end stays there: reads then ask the leader, which is always right.
+  /// What is to be done, as far as it is known before the line's content: at most one of those down to `clear`.
   typedef struct packed {
-    logic leads;
-    logic [7:0] notes;
-  } filter_t;
+    logic read;  // with the line's word
+    logic write;  // a client's, unless the line speaks against it
+    logic tell;  // a client: `status`
+    logic tell_lane;
+    logic replicate;
+    logic commit;  // all have answered; or there is nobody else
+    logic collect;  // an answer
+    logic again;  // tell that it is committed
+    logic settle;  // it is committed
+    logic fetch;
+    logic send;  // OpSend and so on
+    logic retry;
+    logic replay;
+    logic keep;
+    logic drop;
+    logic leave;
+    logic ask;
+    logic take;
+    logic alone;  // OpTake, and nobody else is there
+    logic resolve;
+    logic store;
+    logic learn;
+    logic clear;
 
-  /// A request with all that is known of it, for the engine's last stage.
+    status_e status;
+    logic told;  // `tell` was told before: with the version of the lane's record
+    logic question;  // of the node, not of a key
+    logic pending;
+    logic ends;  // a request ends here, with its place if that is not used
+    logic dropped_epoch;
+    logic dropped_duplicate;
+  } plan_t;
+
+  /// What is known of a request in the engine's last stage.
   typedef struct packed {
-    op_e op;
     logic flag;
     logic [7:0] nodes;
-    request_t request;
+    kv_t kv;
+    endpoint_t to;
+    logic has_place;
+    place_t place;
+    logic [10:0] length;
+    logic summed;
+    logic [15:0] value_sum;
     bucket_t bucket;
     logic [2:0] leader;
-    logic leads;  // this node does
-    logic known;  // between nodes: from the right one
-    status_e refusal;  // of a client's request
     lane_t lane;
     logic newer_lane;  // than the record's
     logic same_lane;
     note_t note;  // at (sender, place)
     filter_t filter;  // of the bucket
     filter_t filter_old;  // of the note's
-    logic matches_window;
-    logic last_answer;  // with this one all have answered
-    window_t window;
     logic [7:0] answered;
-    place_t place;
+    logic [4:0] window_kind;
+    logic leftover;  // the window's
+    cell_t window;
     logic busy;  // memory is at a write of the group
-    logic dead;  // requests come to nothing
+    logic removes;  // the key, or what came for it
+    // The line:
     logic [511:0] line;
-    logic [3:0] match;  // ways with the key
-    logic [3:0] free;
+    logic [1:0] way;  // that matters
+    logic found;  // the key, there
+    logic same;  // there is the key, or none, as kv.detail[5] says
+    logic fresh;  // kv.version is newer than what is there, or that does not matter
+    logic equal;  // or the same
+    logic no_key, mismatch, full;  // what speaks against a client's write
     logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
   } looked_t;
 
   /// What is to be done.
   typedef struct packed {
     logic now_valid;
-    send_t now;
-    logic second_valid;  // after `now`
-    send_t second;
     logic later_valid;
-    send_t later;
+    send_t send;
+    logic second;  // then `commit` to all others
     logic job_valid;
     memory_job_t job;
     logic [511:0] line;
@@ -236,19 +283,16 @@ package kv_core_pkg;
     logic answered_put;
     logic [7:0] answered;
     place_t window_place;
-    logic [Places-1:0] window_in_use;
+    logic window_set, window_clear;
     logic place_free;
     place_t place_freed;
-    logic slow;
     logic settle;  // the note that was here is committed: its lane's record, too
-    logic pending;  // a read was refused for a note's sake
     logic leftover_done;
-    seen_t seen;
-    logic defer;  // `now` when memory has the job
+    logic defer;  // the frame when memory has the job
     logic replied;
     logic [4:0] status;
-    logic dropped_epoch;
     logic dropped_duplicate;
+    seen_t seen;
   } decision_t;
 
   /// Requests that leave nothing behind may follow each other closely.

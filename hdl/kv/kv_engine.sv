@@ -7,10 +7,10 @@
 /// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides
 /// (kv_decide); its decisions are registered and take effect in the cycle after. A request whose line is not in the cache
 /// starts over until it is, and those behind it with it. One that changes state keeps the next out until what it changed
-/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a node's return) goes
-/// to the sequencer, at slow_o; it has operations of its own done here, which take the same way and go before requests. stop_i keeps
-/// requests out, from the cycle after slow_valid_o on if it answers that at once; one that waits for its line still enters.
-/// With dead_i requests come to nothing.
+/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a node's return) stays at
+/// the head of the queue (head_o) and the sequencer is told (slow_valid_o); it has operations of its own done here, which take the same
+/// way and go before requests, and ends what it was told of with one of those that consume it. stop_i keeps requests out; it must
+/// answer slow_valid_o in the same cycle. One that waits for its line still enters. With dead_i requests come to nothing.
 /// Latency: request in to decision at the outputs 6 cycles; operation in to op_done_o 3, if its line is there.
 /// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to
 /// clear.
@@ -54,9 +54,9 @@ module kv_engine
     input  wire op_t             op_i,
     output logic                 op_done_o,
     output seen_t                seen_o,
-    /// For the sequencer: a request that is not the engine's business. Its place goes with it.
+    /// For the sequencer: the head of the queue is not the engine's business.
     output logic                 slow_valid_o,
-    output request_t             slow_o,
+    output request_t             head_o,
     /// A note made way for another one: the lane's record is settled.
     output logic                 settle_valid_o,
     output logic          [15:0] settle_lane_o,
@@ -148,24 +148,26 @@ module kv_engine
   bucket_t mask_q;
   logic [$clog2(Spacing)-1:0] hold_q;
   logic open, valid0, op0, op_busy_q, want_op_q;
-  request_t request0;
-  bucket_t  bucket0;
-  place_t   place0;
+  kv_t kv0;
+  bucket_t bucket0;
+  place_t place0;
 
-  // While a line is wanted, nobody enters but who wants it.
-  assign open = hold_q == '0 && !now_almost_full_i && later_room_i && job_room_i && !rewind;
+  // While a line is wanted, nobody enters but who wants it. What enters in a cycle of rewind comes to nothing.
+  assign open = hold_q == '0 && !now_almost_full_i && later_room_i && job_room_i;
   assign op0 = open && op_valid_i && !op_busy_q && (!want_o || want_op_q);
-  assign take = open && head_valid && !op0 && (want_o ? !want_op_q : !stop_i);
+  assign take = op0 ? consumes(op_i.op) : open && head_valid && (want_o ? !want_op_q : !stop_i);
   assign valid0 = take || op0;
+  assign head_o = head;
 
-  assign request0 = op0 ? op_i.request : head;
-  assign place0 = request0.kv.detail[5:0];
-  assign bucket0 = bucket_t'(!op0 && head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : request0.hash) & mask_q;
+  assign kv0 = op0 && !consumes(op_i.op) ? op_i.kv : head.kv;
+  assign place0 = kv0.detail[5:0];
+  assign bucket0 = op0 ? op_i.bucket
+                 : bucket_t'(head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : head.hash) & mask_q;
 
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
 
   assign slot_o        = bucket0[7:0];
-  assign peer_o        = request0.kv.node;
+  assign peer_o        = kv0.node;
   assign line_read_o   = valid0;
   assign line_bucket_o = bucket0;
 
@@ -195,7 +197,7 @@ module kv_engine
       .write_address_i(lane_at_q),
       .write_data_i(lane_write_q),
       .read_i(valid0),
-      .read_address_i(request0.kv.client[LaneBits-1:0]),
+      .read_address_i(kv0.client[LaneBits-1:0]),
       .read_data_o(lane1)
   );
 
@@ -211,7 +213,7 @@ module kv_engine
       .write_address_i(note_at_q),
       .write_data_i(note_write_q),
       .read_i(valid0),
-      .read_address_i({request0.kv.node, place0}),
+      .read_address_i({kv0.node, place0}),
       .read_data_o(note1)
   );
 
@@ -264,81 +266,86 @@ module kv_engine
 
   // ---- E1: who sent it, and whether its form is right
 
-  logic valid1_q, in_window1_q, flag1_q;
+  logic valid1_q, in_window1_q, flag1_q, from_queue1_q;
   op_e op1_q;
   logic [7:0] nodes1_q;
-  request_t request1_q;
+  // verilator lint_off UNUSEDSIGNAL
+  request_t request1_q;  // but for its header
+  // verilator lint_on UNUSEDSIGNAL
+  kv_t kv1_q;
   bucket_t bucket1_q;
   logic [2:0] leader1_q;
   logic [31:0] peer_ip1_q;
   logic [15:0] peer_port1_q;
   window_t window1_q;
   logic [7:0] answered1_q;
-  place_t place1_q;
 
   always_ff @(posedge clk_i) begin
-    valid1_q     <= valid0;
-    op1_q        <= op0 ? op_i.op : OpRequest;
-    flag1_q      <= op0 && op_i.flag;
-    nodes1_q     <= op_i.nodes;
-    request1_q   <= request0;
-    bucket1_q    <= bucket0;
-    leader1_q    <= leader_i;
-    peer_ip1_q   <= peer_i.ip;
-    peer_port1_q <= peer_i.port;
-    window1_q    <= window0;
-    answered1_q  <= answered0;
-    in_window1_q <= window_q[place0];
-    place1_q     <= place0;
+    valid1_q      <= valid0 && !rewind;
+    op1_q         <= op0 ? op_i.op : OpRequest;
+    from_queue1_q <= take;
+    flag1_q       <= op0 && op_i.flag;
+    nodes1_q      <= op_i.nodes;
+    request1_q    <= head;
+    kv1_q         <= kv0;
+    bucket1_q     <= bucket0;
+    leader1_q     <= leader_i;
+    peer_ip1_q    <= peer_i.ip;
+    peer_port1_q  <= peer_i.port;
+    window1_q     <= window0;
+    answered1_q   <= answered0;
+    in_window1_q  <= window_q[place0];
     if (rst_i) valid1_q <= 1'b0;
   end
 
-
-  logic plain1;  // what the protocol says of the request's kind is to be done
+  logic plain1, window1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
-  assign filter_again1 = valid1_q && plain1 && is_replicate(request1_q.kv.kind);
+  assign window1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
+  assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
 
   // Why a client's request is refused before anybody looks for the key; StatusOk: not yet.
   status_e refusal1;
   logic leads1, right_lane1;
   assign leads1      = leader1_q == node_i;
-  assign right_lane1 = (request1_q.kv.client >> LaneBits) == '0;
+  assign right_lane1 = (kv1_q.client >> LaneBits) == '0;
   always_comb begin
     refusal1 = StatusOk;
     if (request1_q.too_long) refusal1 = StatusTooLong;
-    else if ((request1_q.length != '0 && !may_have_value(
-            request1_q.kv.kind
-        )) || request1_q.kv.detail != '0 || request1_q.kv.node != '0)
+    else if ((request1_q.length != '0 && !may_have_value(kv1_q.kind)) || kv1_q.detail != '0 || kv1_q.node != '0)
       refusal1 = StatusBadFrame;
-    else if (!right_lane1 && request1_q.kv.kind != KindRead && request1_q.kv.kind != KindPing) refusal1 = StatusBadLane;
+    else if (!right_lane1 && kv1_q.kind != KindRead && kv1_q.kind != KindPing) refusal1 = StatusBadLane;
     else if (!serving_i) refusal1 = StatusNotServing;
-    else if (is_write(request1_q.kv.kind)) begin
-      if (request1_q.kv.epoch != epoch_i) refusal1 = StatusStaleEpoch;
+    else if (is_write(kv1_q.kind)) begin
+      if (kv1_q.epoch != epoch_i) refusal1 = StatusStaleEpoch;
       else if (!leads1) refusal1 = StatusNotLeader;
       else if (!opened_i) refusal1 = StatusBusy;
     end
   end
 
   // A frame between nodes: of this epoch, of a member, from where that is, about a slot that the right one leads.
-  logic known1, member;
-  assign member = members_i[node_i];
+  logic known1;
   always_comb begin
-    known1 = member && epoch_i != '0 && request1_q.kv.epoch == epoch_i && members_i[request1_q.kv.node]
-        && request1_q.kv.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
-        && !request1_q.too_long && (request1_q.length == '0 || may_have_value(request1_q.kv.kind));
-    if (is_replicate(request1_q.kv.kind) || request1_q.kv.kind == KindCommit)
-      known1 &= leader1_q == request1_q.kv.node && request1_q.kv.version != '0;
-    if (is_replicated(request1_q.kv.kind)) known1 &= leads1;
-    if (request1_q.kv.kind != KindFetch) known1 &= right_lane1;
+    known1 = members_i[node_i] && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
+        && kv1_q.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
+        && !request1_q.too_long && (request1_q.length == '0 || may_have_value(kv1_q.kind));
+    if (is_replicate(kv1_q.kind) || kv1_q.kind == KindCommit) known1 &= leader1_q == kv1_q.node && kv1_q.version != '0;
+    if (is_replicated(kv1_q.kind)) known1 &= leads1;
+    if (kv1_q.kind != KindFetch) known1 &= right_lane1;
   end
 
   // ---- E2: the line has come
 
-  logic valid2_q, flag2_q, plain2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q;
-  request_t request2_q;
+  logic valid2_q, flag2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q, from_queue2_q;
   op_e op2_q;
   logic [7:0] nodes2_q;
+  kv_t kv2_q;
+  endpoint_t from2_q;
+  logic has_place2_q, summed2_q, removes2_q;
+  place_t place2_q;
+  logic [10:0] length2_q;
+  logic [15:0] sum2_q;
   bucket_t bucket2_q;
+  logic [1:0] first_way2_q;
   logic [2:0] leader2_q;
   status_e refusal2_q;
   lane_t lane2_q;
@@ -346,64 +353,76 @@ module kv_engine
   filter_t filter2_q;
   window_t window2_q;
   logic [7:0] answered2_q;
-  place_t place2_q;
 
   always_ff @(posedge clk_i) begin
     valid2_q      <= valid1_q && !rewind;
     op2_q         <= op1_q;
+    from_queue2_q <= from_queue1_q;
     flag2_q       <= flag1_q;
     nodes2_q      <= nodes1_q;
-    plain2_q      <= plain1;
     in_window2_q  <= in_window1_q;
     leads2_q      <= leads1;
     known2_q      <= known1;
-    newer_lane2_q <= !lane1.used || newer(request1_q.kv.request, lane1.request);
-    same_lane2_q  <= lane1.used && request1_q.kv.request == lane1.request;
-    request2_q    <= request1_q;
-    bucket2_q     <= bucket1_q;
-    leader2_q     <= leader1_q;
-    refusal2_q    <= refusal1;
-    lane2_q       <= lane1;
-    note2_q       <= note1;
-    filter2_q     <= filter_read;
-    window2_q     <= window1_q;
-    answered2_q   <= answered1_q;
-    place2_q      <= place1_q;
+    newer_lane2_q <= !lane1.used || newer(kv1_q.request, lane1.request);
+    same_lane2_q  <= lane1.used && kv1_q.request == lane1.request;
+    kv2_q         <= kv1_q;
+    if (op1_q == OpRetry || op1_q == OpReplay) kv2_q.key <= window1_q.key;
+    from2_q <= request1_q.from;
+    has_place2_q <= request1_q.has_place;
+    place2_q <= request1_q.place;
+    // Of the value that the request is about.
+    length2_q <= window1 ? window1_q.length : request1_q.length;
+    summed2_q <= window1 ? window1_q.summed : request1_q.summed;
+    sum2_q <= window1 ? window1_q.sum : request1_q.sum;
+    removes2_q   <= window1 ? window1_q.remove : op1_q == OpStore ? !kv1_q.detail[5]
+                  : kv1_q.kind == KindRemove || kv1_q.kind == KindRemoveIf || kv1_q.kind == KindReplicateRemove;
+    bucket2_q <= bucket1_q;
+    first_way2_q <= first_way_of(request1_q.hash);
+    leader2_q <= leader1_q;
+    refusal2_q <= refusal1;
+    lane2_q <= lane1;
+    note2_q <= note1;
+    filter2_q <= filter_read;
+    window2_q <= window1_q;
+    answered2_q <= answered1_q;
     if (rst_i) valid2_q <= 1'b0;
   end
 
-  // Whether the line matters. A request that is refused or answered without it does not wait for it.
-  logic [4:0] kind2;
-  logic needs_line2, matches_window2, last_answer2;
+  plan_t plan2;
+  logic needs_line2, slow2, miss2;
   logic [7:0] others;
-  assign kind2 = request2_q.kv.kind;
   assign others = members_i & ~(8'd1 << node_i);
-  assign matches_window2 = in_window2_q && window2_q.version == request2_q.kv.version
-      && window2_q.reply.client == request2_q.kv.client && window2_q.reply.request == request2_q.kv.request;
-  assign last_answer2 = ((answered2_q | 8'd1 << request2_q.kv.node) & others) == others;
-  logic dead2;
-  assign dead2 = dead_i && op2_q == OpRequest;
-  always_comb begin
-    needs_line2 = 1'b0;
-    if (plain2_q) begin
-      if (kind2 == KindRead) needs_line2 = refusal2_q == StatusOk && filter2_q.notes == '0;
-      else if (is_write(kind2)) needs_line2 = refusal2_q == StatusOk && newer_lane2_q && filter2_q == '0;
-      else if (is_replicate(kind2) || kind2 == KindFetch) needs_line2 = known2_q;
-      else if (is_replicated(kind2)) needs_line2 = known2_q && matches_window2 && last_answer2;
-    end else begin
-      case (op2_q)
-        OpLook: needs_line2 = flag2_q;
-        OpRetry: needs_line2 = others == '0 && serving_i;
-        OpLeave, OpAsk, OpTake, OpStore: needs_line2 = 1'b1;
-        default: needs_line2 = 1'b0;
-      endcase
-    end
-  end
+  kv_plan i_plan (
+      .node_i,
+      .members_i,
+      .serving_i,
+      .accept_i,
+      .dead_i,
+      .leftovers_i,
+      .op_i(op2_q),
+      .kv_i(kv2_q),
+      .bucket_i(bucket2_q),
+      .has_place_i(has_place2_q),
+      .leads_i(leads2_q),
+      .known_i(known2_q),
+      .refusal_i(refusal2_q),
+      .lane_i(lane2_q),
+      .newer_lane_i(newer_lane2_q),
+      .same_lane_i(same_lane2_q),
+      .note_i(note2_q),
+      .filter_i(filter2_q),
+      .window_i(window2_q),
+      .in_window_i(in_window2_q),
+      .answered_i(answered2_q),
+      .busy_i(group_busy_i),
+      .plan_o(plan2),
+      .needs_line_o(needs_line2),
+      .slow_o(slow2)
+  );
 
-  logic miss2;
-  assign miss2  = valid2_q && needs_line2 && !line_hit_i && !dead2;
-  assign rewind = miss2;
-  assign done2  = valid2_q && !miss2 && op2_q == OpRequest;
+  assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
+  assign rewind = miss2 || (valid2_q && slow2);
+  assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
     if (valid2_q) begin
@@ -411,112 +430,147 @@ module kv_engine
       want_op_q     <= op2_q != OpRequest;
       want_bucket_o <= bucket2_q;
     end
-    if (rst_i) want_o <= 1'b0;
+    slow_valid_o <= valid2_q && slow2;
+    if (rst_i) begin
+      want_o       <= 1'b0;
+      slow_valid_o <= 1'b0;
+    end
   end
 
-  // The four ways, and the newer of each two versions.
+  // The four ways; which of them matters, and how it compares.
   way_header_t [3:0] way2;
-  logic [3:0] match2, free2;
-  logic [1:0][31:0] newest2;
+  logic [3:0] match2, free2, equal2;
+  logic [1:0] found_way2, new_way2, named_way2, detail_way2;
+  logic found2, searches2, conditional2;
+  assign searches2    = op2_q == OpRequest && (kv2_q.kind == KindRead || is_write(kv2_q.kind));
+  assign conditional2 = kv2_q.kind == KindWriteIf || kv2_q.kind == KindRemoveIf;
+  assign found2       = match2 != '0;
+  assign found_way2   = {match2[3] | match2[2], match2[3] | match2[1]};
+  assign detail_way2  = kv2_q.detail[7:6];
   always_comb begin
     for (int i = 0; i < 4; i++) begin
       way2[i]   = way_of(line_i, 2'(i));
-      match2[i] = way2[i].present && way2[i].key == request2_q.kv.key;
+      match2[i] = way2[i].present && way2[i].key == kv2_q.key;
       free2[i]  = !way2[i].present;
+      equal2[i] = way2[i].version == kv2_q.version;
     end
-    for (int i = 0; i < 2; i++) begin
-      newest2[i] = newer(way2[2*i].version, way2[2*i+1].version) ? way2[2*i].version : way2[2*i+1].version;
+    new_way2 = first_way2_q;
+    if (!free2[first_way2_q]) begin
+      for (int i = 3; i >= 0; i--) if (free2[i]) new_way2 = 2'(i);
     end
+    named_way2 = detail_way2;
+    if (op2_q == OpRequest && kv2_q.kind == KindFetch) named_way2 = kv2_q.key[1:0];
+    if (op2_q == OpRequest && is_replicated(kv2_q.kind)) named_way2 = window2_q.way;
   end
 
   // ---- E3: the decision
 
-  logic valid3_q;
+  logic valid3_q, request3_q, op3_q, second_q;
+  plan_t plan3_q;
   looked_t looked3_q;
   decision_t decision3;
 
   always_ff @(posedge clk_i) begin
-    valid3_q                 <= valid2_q && !miss2;
-    looked3_q.op             <= op2_q;
-    looked3_q.flag           <= flag2_q;
-    looked3_q.nodes          <= nodes2_q;
-    looked3_q.dead           <= dead2;
-    looked3_q.request        <= request2_q;
-    looked3_q.bucket         <= bucket2_q;
-    looked3_q.leader         <= leader2_q;
-    looked3_q.leads          <= leads2_q;
-    looked3_q.known          <= known2_q;
-    looked3_q.refusal        <= refusal2_q;
-    looked3_q.lane           <= lane2_q;
-    looked3_q.newer_lane     <= newer_lane2_q;
-    looked3_q.same_lane      <= same_lane2_q;
-    looked3_q.note           <= note2_q;
-    looked3_q.filter         <= filter2_q;
-    looked3_q.filter_old     <= filter_read;
-    looked3_q.matches_window <= matches_window2;
-    looked3_q.last_answer    <= last_answer2;
-    looked3_q.window         <= window2_q;
-    looked3_q.answered       <= answered2_q;
-    looked3_q.place          <= place2_q;
-    looked3_q.busy           <= group_busy_i;
-    looked3_q.line           <= line_i;
-    looked3_q.match          <= match2;
-    looked3_q.free           <= free2;
-    looked3_q.newest         <= newest2;
-    if (rst_i) valid3_q <= 1'b0;
+    valid3_q <= valid2_q && !rewind;
+    second_q <= valid3_q && decision3.second;
+    if (valid2_q) begin
+      request3_q <= op2_q == OpRequest;
+      op3_q <= op2_q != OpRequest;
+      plan3_q <= plan2;
+      looked3_q.flag <= flag2_q;
+      looked3_q.nodes <= nodes2_q;
+      looked3_q.kv <= kv2_q;
+      looked3_q.to <= plan2.commit ? window2_q.to : from2_q;
+      looked3_q.has_place <= has_place2_q;
+      looked3_q.place <= place2_q;
+      looked3_q.length <= length2_q;
+      looked3_q.summed <= summed2_q;
+      looked3_q.value_sum <= sum2_q;
+      looked3_q.bucket <= bucket2_q;
+      looked3_q.leader <= leader2_q;
+      looked3_q.lane <= lane2_q;
+      looked3_q.newer_lane <= newer_lane2_q;
+      looked3_q.same_lane <= same_lane2_q;
+      looked3_q.note <= note2_q;
+      looked3_q.filter <= filter2_q;
+      looked3_q.filter_old <= filter_read;
+      looked3_q.answered <= answered2_q;
+      looked3_q.window_kind <= window2_q.kind;
+      looked3_q.leftover <= window2_q.leftover;
+      looked3_q.window <= '{
+          bucket: window2_q.bucket,
+          way: window2_q.way,
+          version: window2_q.version,
+          lane: window2_q.lane,
+          request: window2_q.request
+      };
+      looked3_q.busy <= group_busy_i;
+      looked3_q.removes <= removes2_q;
+      looked3_q.line <= line_i;
+      looked3_q.way <= !searches2 ? named_way2 : found2 ? found_way2 : new_way2;
+      looked3_q.found <= found2;
+      looked3_q.same <= kv2_q.detail[5] ? match2[detail_way2] : free2[detail_way2];
+      looked3_q.fresh <= newer(kv2_q.version, way2[detail_way2].version) || flag2_q;
+      looked3_q.equal <= equal2[detail_way2];
+      looked3_q.no_key <= removes2_q && !found2;
+      looked3_q.mismatch <= conditional2 && (found2 ? (match2 & equal2) == '0 : kv2_q.version != '0);
+      looked3_q.full <= !found2 && free2 == '0;
+      for (int i = 0; i < 2; i++) begin
+        looked3_q.newest[i] <= newer(way2[2*i].version, way2[2*i+1].version) ? way2[2*i].version : way2[2*i+1].version;
+      end
+    end
+    if (rst_i) begin
+      valid3_q <= 1'b0;
+      second_q <= 1'b0;
+    end
   end
 
   kv_decide i_decide (
       .node_i,
       .others_i  (others),
-      .member_i  (member),
-      .serving_i,
       .accept_i,
-      .leftovers_i,
       .epoch_i,
-      .window_i  (window_q),
       .valid_i   (valid3_q),
+      .second_i  (second_q),
+      .plan_i    (plan3_q),
       .looked_i  (looked3_q),
       .decision_o(decision3)
   );
 
-  assign op_done_o = valid3_q && looked3_q.op != OpRequest;
+  assign op_done_o = valid3_q && op3_q;
   assign seen_o    = decision3.seen;
 
   // ---- what takes effect
 
-  logic second_q, filter_second_q, defer_q;
-  send_t second_send_q, defer_send_q;
+  logic filter_second_q, defer_q;
   place_t defer_place_q;
   filter_t filter_second_write_q;
   logic [11:0] filter_second_at_q;
-  logic engine_now_q;  // now_o is the engine's
-  send_t engine_send_q;
+  logic engine_now_q;  // the frame is the engine's
+  send_t send_q;
 
   always_ff @(posedge clk_i) begin
-    engine_now_q          <= decision3.now_valid || second_q;
-    engine_send_q         <= second_q ? second_send_q : decision3.now;
-    second_q              <= decision3.second_valid;
-    second_send_q         <= decision3.second;
-    later_valid_o         <= decision3.later_valid;
-    later_o               <= decision3.later;
-    job_valid_o           <= decision3.job_valid;
-    job_o                 <= decision3.job;
+    engine_now_q        <= decision3.now_valid;
+    later_valid_o       <= decision3.later_valid;
+    send_q              <= decision3.send;
+    job_valid_o         <= decision3.job_valid;
+    job_o               <= decision3.job;
 
-    line_write_o          <= decision3.line_put;
-    line_write_bucket_o   <= looked3_q.bucket;
-    line_write_line_o     <= decision3.line;
+    line_write_o        <= decision3.line_put;
+    line_write_bucket_o <= looked3_q.bucket;
+    line_write_line_o   <= decision3.line;
 
-    lane_put_q            <= decision3.lane_put || clear_i;
-    lane_write_q          <= decision3.lane;
-    lane_at_q             <= clear_i ? LaneBits'(clear_at_i) : looked3_q.request.kv.client[LaneBits-1:0];
-    note_put_q            <= decision3.note_put || clear_i;
-    note_write_q          <= decision3.note;
-    note_at_q             <= clear_i ? clear_at_i[8:0] : {looked3_q.request.kv.node, looked3_q.request.kv.detail[5:0]};
-    window_put_q          <= decision3.window_put;
-    window_write_q        <= decision3.window;
-    window_at_q           <= decision3.window_place;
-    window_q              <= decision3.window_in_use;
+    lane_put_q          <= decision3.lane_put || clear_i;
+    lane_write_q        <= decision3.lane;
+    lane_at_q           <= clear_i ? LaneBits'(clear_at_i) : looked3_q.kv.client[LaneBits-1:0];
+    note_put_q          <= decision3.note_put || clear_i;
+    note_write_q        <= decision3.note;
+    note_at_q           <= clear_i ? clear_at_i[8:0] : {looked3_q.kv.node, looked3_q.kv.detail[5:0]};
+    window_put_q        <= decision3.window_put;
+    window_write_q      <= decision3.window;
+    window_at_q         <= decision3.window_place;
+    if (decision3.window_set) window_q[decision3.window_place] <= 1'b1;
+    if (decision3.window_clear) window_q[decision3.window_place] <= 1'b0;
     answered_put_q        <= decision3.answered_put;
     answered_write_q      <= decision3.answered;
 
@@ -529,26 +583,22 @@ module kv_engine
     filter_second_at_q    <= looked3_q.note.bucket[11:0];
 
     defer_q               <= decision3.defer;
-    defer_send_q          <= decision3.now;
     defer_place_q         <= decision3.job.place;
 
     place_free_o          <= decision3.place_free;
     place_freed_o         <= decision3.place_freed;
-    slow_valid_o          <= decision3.slow;
-    slow_o                <= looked3_q.request;
-
     settle_valid_o        <= decision3.settle;
     settle_lane_o         <= looked3_q.note.lane;
     settle_request_o      <= looked3_q.note.request;
-    pending_o             <= decision3.pending;
+    pending_o             <= valid3_q && plan3_q.pending;
     pending_bucket_o      <= looked3_q.bucket[11:0];
     leftover_done_o       <= decision3.leftover_done;
 
-    received_o            <= valid3_q && looked3_q.op == OpRequest;
-    received_kind_o       <= looked3_q.request.kv.kind;
+    received_o            <= (valid3_q && request3_q) || slow_valid_o;
+    received_kind_o       <= looked3_q.kv.kind;
     replied_o             <= decision3.replied;
     replied_status_o      <= decision3.status;
-    dropped_epoch_o       <= decision3.dropped_epoch;
+    dropped_epoch_o       <= valid3_q && plan3_q.dropped_epoch;
     dropped_duplicate_o   <= decision3.dropped_duplicate;
     if (clear_i) begin
       lane_write_q   <= '0;
@@ -557,7 +607,6 @@ module kv_engine
     end
     if (rst_i) begin
       engine_now_q <= 1'b0;
-      second_q <= 1'b0;
       later_valid_o <= 1'b0;
       job_valid_o <= 1'b0;
       line_write_o <= 1'b0;
@@ -570,7 +619,6 @@ module kv_engine
       filter_second_q <= 1'b0;
       defer_q <= 1'b0;
       place_free_o <= 1'b0;
-      slow_valid_o <= 1'b0;
       settle_valid_o <= 1'b0;
       pending_o <= 1'b0;
       leftover_done_o <= 1'b0;
@@ -614,7 +662,7 @@ module kv_engine
       .clk_i,
       .write_i(defer_q),
       .write_address_i(defer_place_q),
-      .write_data_i(defer_send_q),
+      .write_data_i(send_q),
       .read_address_i(done_place),
       .read_data_o(deferred)
   );
@@ -623,7 +671,8 @@ module kv_engine
   assign done_free_o  = done_take;
   assign done_freed_o = done_place;
   assign now_valid_o  = engine_now_q || (done_take && deferred_q[done_place] && !dead_i);
-  assign now_o        = engine_now_q ? engine_send_q : deferred;
+  assign now_o        = engine_now_q ? send_q : deferred;
+  assign later_o      = send_q;
 
   always_ff @(posedge clk_i) begin
     if (done_take) deferred_q[done_place] <= 1'b0;
@@ -639,11 +688,10 @@ module kv_engine
   assign unused = ^done_tag_i[15:TagNobody+1];
   // verilator lint_on UNUSEDSIGNAL
 
-  `ASSERT(slow_alone, !slow_valid_o || (!valid1_q && !valid2_q && !valid3_q), "a request followed the sequencer's")
-  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o,
-               op_valid_i && op_i.op == $past(op_i.op) && op_i.request.kv == $past(op_i.request.kv),
+  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),
                "an operation changed before it was done")
-  `ASSERT(sends_in_turn, !(second_q && decision3.now_valid), "two frames for one cycle")
+  `ASSERT(second_alone, !(second_q && valid3_q), "two frames for one cycle")
+  `ASSERT(one_plan, !valid3_q || $countones(plan3_q[$bits(plan_t)-1-:23]) <= 1, "two things to do at once")
   `ASSERT(place_used_once, !(decision3.place_free && (decision3.line_put || decision3.window_put)),
           "a place was freed and used")
   `ASSERT(room_for_done, !done_valid_i || done_ready, "memory did more than there are places")

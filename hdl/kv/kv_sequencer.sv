@@ -63,7 +63,9 @@ module kv_sequencer
     input  wire                        op_done_i,
     input  wire seen_t                 seen_i,
     input  wire                        slow_valid_i,
-    input  wire request_t              slow_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire request_t              head_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  wire                        settle_valid_i,
     input  wire           [      15:0] settle_lane_i,
     input  wire           [      31:0] settle_request_i,
@@ -118,7 +120,8 @@ module kv_sequencer
     ListTook = 5'd22,
     ListReplay = 5'd23,
     OwnDone = 5'd24,
-    AskGo = 5'd25
+    AskGo = 5'd25,
+    SlowFree = 5'd26
   } state_e;
 
   state_e state_q;
@@ -131,19 +134,17 @@ module kv_sequencer
   logic [7:0] nodes_q;
   kv_t kv_q;
   bucket_t bucket_q;
-  request_t slow_q;
-  logic slow_there_q;
+  logic slow_there_q;  // the queue's head is the sequencer's
   logic noted_q, same_q, settled_q, from_window_q;
   cell_t seen_q;
 
   assign op_valid_o = op_valid_q;
   always_comb begin
-    op_o.op           = op_q;
-    op_o.flag         = flag_q;
-    op_o.nodes        = nodes_q;
-    op_o.request      = slow_q;
-    op_o.request.kv   = kv_q;
-    op_o.request.hash = 32'(bucket_q);
+    op_o.op     = op_q;
+    op_o.flag   = flag_q;
+    op_o.nodes  = nodes_q;
+    op_o.kv     = kv_q;
+    op_o.bucket = bucket_q;
   end
 
   // ---- leftovers
@@ -231,14 +232,17 @@ module kv_sequencer
     return {TagBatch, batch, at};
   endfunction
 
-  // ---- the request that the engine handed on
+  // ---- the request that the engine told of
+
+  kv_t slow;
+  assign slow = head_i.kv;
 
   logic slow_is_entry, slow_is_batch, slow_is_list;
   bucket_t slow_bucket;  // of an entry of the batch
-  assign slow_is_entry = slow_q.kv.kind == KindEntry;
-  assign slow_is_batch = slow_q.kv.request[31:5] == {TagBatch, batch_tag_q} && batch_q;
-  assign slow_is_list  = slow_q.kv.request[31:LeftoverBits] == (32 - LeftoverBits)'(TagList);
-  assign slow_bucket   = batch_bucket_q + bucket_t'(slow_q.kv.request[4:2]);
+  assign slow_is_entry = slow.kind == KindEntry;
+  assign slow_is_batch = slow.request[31:5] == {TagBatch, batch_tag_q} && batch_q;
+  assign slow_is_list  = slow.request[31:LeftoverBits] == (32 - LeftoverBits)'(TagList);
+  assign slow_bucket   = batch_bucket_q + bucket_t'(slow.request[4:2]);
 
   // Where what came is about, and what it is.
   logic  found_q;
@@ -300,18 +304,18 @@ module kv_sequencer
   assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? sync_data_i[16:0] : 17'(2 ** LaneBits);
 
   // A frame of this node's to others.
-  function automatic kv_t between(kind_e kind, logic [2:0] node, logic [15:0] epoch);
+  function automatic kv_t between(kind_e kind, logic [2:0] sender, logic [15:0] present);
     between       = '0;
     between.kind  = kind;
-    between.node  = node;
-    between.epoch = epoch;
+    between.node  = sender;
+    between.epoch = present;
   endfunction
   // What an operation needs to know of a cell.
   // verilator lint_off UNUSEDSIGNAL
-  function automatic kv_t about(cell_t what, logic [2:0] node, place_t place);
+  function automatic kv_t about(cell_t what, logic [2:0] sender, place_t at);
     about         = '0;
-    about.node    = node;
-    about.detail  = {what.way, place};
+    about.node    = sender;
+    about.detail  = {what.way, at};
     about.client  = what.lane;
     about.request = what.request;
     about.version = what.version;
@@ -348,10 +352,7 @@ module kv_sequencer
     end
 
     // What others say.
-    if (slow_valid_i) begin
-      slow_there_q <= 1'b1;
-      slow_q       <= slow_i;
-    end
+    if (slow_valid_i) slow_there_q <= 1'b1;
     if (settle_valid_i) begin
       settle_q         <= 1'b1;
       settle_lane_q    <= settle_lane_i;
@@ -391,47 +392,42 @@ module kv_sequencer
                 '{bucket: '0, way: '0, version: '0, lane: settle_lane_q, request: settle_request_q}, '0, '0
             );
           end else if (slow_there_q) begin
-            state_q          <= SlowEnd;
-            target_q.version <= slow_q.kv.version;
-            target_q.lane    <= slow_q.kv.client;
-            target_q.request <= slow_q.kv.request;
-            target_q.way     <= slow_q.kv.detail[7:6];
-            target_q.bucket  <= bucket_t'(slow_q.hash) & ~(bucket_t'('1) << bucket_bits_i);
-            kv_q             <= slow_q.kv;
+            state_q          <= SlowFree;
+            target_q.version <= slow.version;
+            target_q.lane    <= slow.client;
+            target_q.request <= slow.request;
+            target_q.way     <= slow.detail[7:6];
+            target_q.bucket  <= bucket_t'(head_i.hash) & ~(bucket_t'('1) << bucket_bits_i);
+            kv_q             <= slow;
             found_q          <= 1'b0;
             at_q             <= '0;
             there_q          <= 1'b0;
-            op_q             <= OpFree;
-            case (slow_q.kv.kind)
-              KindEnter:   owed_q[slow_q.kv.node] <= 1'b1;
-              KindEntered: entered_q[slow_q.kv.node] <= 1'b1;
+            case (slow.kind)
+              KindEnter:   owed_q[slow.node] <= 1'b1;
+              KindEntered: entered_q[slow.node] <= 1'b1;
               KindLaneRecord: begin
                 // For {lane of the batch, sender}.
-                kv_q.request <= slow_q.kv.key[31:0];
-                kv_q.key     <= 64'(slow_q.kv.detail[4:0]);
                 op_q         <= OpLane;
-                if (slow_is_batch && batch_lanes_q && batch_missing_q[{slow_q.kv.request[1:0], slow_q.kv.node}]
-                    && slow_q.kv.detail[4:0] < StatusBadLane) begin
-                  batch_missing_q[{slow_q.kv.request[1:0], slow_q.kv.node}] <= 1'b0;
-                  // Nothing was ever heard of the lane.
-                  op_valid_q <= slow_q.kv.key[31:0] != '0 || slow_q.kv.version != '0 || slow_q.kv.detail[4:0] != '0;
+                kv_q.request <= slow.key[31:0];
+                kv_q.key     <= 64'(slow.detail[4:0]);
+                if (slow_is_batch && batch_lanes_q && batch_missing_q[{slow.request[1:0], slow.node}]
+                    && slow.detail[4:0] < StatusBadLane) begin
+                  batch_missing_q[{slow.request[1:0], slow.node}] <= 1'b0;
+                  // Unless nothing was ever heard of the lane.
+                  op_valid_q <= slow.key[31:0] != '0 || slow.version != '0 || slow.detail[4:0] != '0;
                 end
               end
               KindEntry: begin
-                op_valid_q <= 1'b1;
-                if (slow_q.kv.detail[4:0] == StatusOk) begin
-                  if (slow_is_batch && !batch_lanes_q && batch_missing_q[slow_q.kv.request[4:0]]
-                      && leader_i == slow_q.kv.node) begin
-                    batch_missing_q[slow_q.kv.request[4:0]] <= 1'b0;
-                    target_q.bucket                         <= slow_bucket;
-                    target_q.way                            <= slow_q.kv.request[1:0];
-                    op_valid_q                              <= 1'b0;
-                    state_q                                 <= SearchBegin;
-                  end else if (slow_is_list) begin
-                    at_q       <= CountBits'(slow_q.kv.request[LeftoverBits-1:0]);
-                    op_valid_q <= 1'b0;
-                    state_q    <= EntryFind;
-                  end
+                if (slow.detail[4:0] == StatusOk && slow_is_list) begin
+                  at_q    <= CountBits'(slow.request[LeftoverBits-1:0]);
+                  state_q <= EntryFind;
+                end
+                if (slow.detail[4:0] == StatusOk && slow_is_batch && !batch_lanes_q
+                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]
+                    && leader_i == slow.node) begin
+                  batch_missing_q[slow.request[4:0]] <= 1'b0;
+                  target_q.bucket                    <= slow_bucket;
+                  state_q                            <= SearchBegin;
                 end
               end
               default:     state_q <= Search;
@@ -538,6 +534,11 @@ module kv_sequencer
           end
         end
 
+        SlowFree: begin
+          op_valid_q <= 1'b1;
+          op_q       <= OpFree;
+          state_q    <= SlowEnd;
+        end
         SlowEnd: begin
           slow_there_q <= 1'b0;
           state_q      <= Idle;
@@ -547,26 +548,22 @@ module kv_sequencer
         EntryFind: begin
           there_q <= 1'b1;
           if (there_q) begin
-            there_q         <= 1'b0;
-            at_q            <= '0;
+            there_q <= 1'b0;
+            at_q <= '0;
             target_q.bucket <= list.what.bucket;
-            target_q.way    <= list.what.way;
-            if (list.valid && leader_i == slow_q.kv.node && at_q < high_q) state_q <= SearchBegin;
-            else begin
-              op_valid_q <= 1'b1;  // settled meanwhile
-              state_q    <= SlowEnd;
-            end
+            // Else it was settled meanwhile.
+            state_q <= list.valid && list.what.way == target_q.way && leader_i == slow.node && at_q < high_q
+                     ? SearchBegin : SlowFree;
           end
         end
 
         // Is what the node has what came?
         SearchBegin: begin
-          op_valid_q       <= 1'b1;
-          op_q             <= OpLook;
-          flag_q           <= 1'b1;
-          bucket_q         <= target_q.bucket;
-          kv_q.detail[7:6] <= target_q.way;
-          state_q          <= Search;
+          op_valid_q <= 1'b1;
+          op_q       <= OpLook;
+          flag_q     <= 1'b1;
+          bucket_q   <= target_q.bucket;
+          state_q    <= Search;
         end
 
         // All leftovers of the location are settled.
@@ -590,13 +587,12 @@ module kv_sequencer
         end
 
         SearchEnd: begin
-          op_valid_q       <= 1'b1;
-          op_q             <= slow_is_entry ? OpStore : OpAgain;
-          flag_q           <= found_q;
-          kv_q             <= slow_q.kv;
-          kv_q.detail[7:6] <= target_q.way;
-          bucket_q         <= target_q.bucket;
-          state_q          <= SlowEnd;
+          op_valid_q <= 1'b1;
+          op_q       <= slow_is_entry ? OpStore : OpAgain;
+          flag_q     <= found_q;
+          kv_q       <= slow;
+          bucket_q   <= target_q.bucket;
+          state_q    <= SlowEnd;
         end
 
         // ---- an epoch
@@ -822,7 +818,8 @@ module kv_sequencer
         ListReplay: begin
           op_q       <= OpReplay;
           bucket_q   <= list.what.bucket;
-          kv_q       <= about(list.what, replay_q, own_place_q);
+          kv_q       <= about(list.what, '0, own_place_q);
+          nodes_q    <= 8'd1 << replay_q;
           op_valid_q <= others[replay_q];
           replay_q   <= replay_q + 1'b1;
           if (replay_q == '1) begin
@@ -847,6 +844,7 @@ module kv_sequencer
           note_q <= note_q + 1'b1;
           if (note_q == '1) ask_q <= 1'b0;
           op_q     <= OpAsk;
+          nodes_q  <= 8'd1 << note_q[8:6];
           bucket_q <= seen_q.bucket;
           kv_q     <= about(seen_q, note_q[8:6], note_q[5:0]);
           if (noted_q && seen_q.bucket[11:0] == ask_bucket_q) begin

@@ -377,4 +377,4 @@ class Node:
             self._give(entry, bucket, number, way_now if way_now.present else replace(way_now, length=0))
             return False
         self.slow.append(request)
-        return True
+        return False

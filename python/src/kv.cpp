@@ -115,10 +115,12 @@ std::string address_of(const kv::Endpoint& at) {
 nb::dict cluster(const std::string& path) {
   const auto file = kv::load_cluster_file(path);
   if (!file) raise(file.status());
-  nb::list nodes, names;
+  nb::list nodes, names, macs, interfaces;
   for (const kv::ClusterNode& node : file->nodes) {
     nodes.append(node.configured ? address_of(node.endpoint) : "");
     names.append(node.name);
+    macs.append(node.endpoint.mac);
+    interfaces.append(node.xdp);
   }
   nb::dict out;
   out["name"] = file->name;
@@ -130,6 +132,8 @@ nb::dict cluster(const std::string& path) {
   out["bucket_bits"] = file->bucket_bits;
   out["nodes"] = nodes;
   out["names"] = names;
+  out["macs"] = macs;
+  out["xdp"] = interfaces;
   return out;
 }
 

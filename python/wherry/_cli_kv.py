@@ -134,6 +134,14 @@ def up(
     name: Annotated[str | None, typer.Option(help="Of the cluster.  [default: local]")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Start again what dies.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="In the background; `wherry kv down` ends it.")] = False,
+    xdp: Annotated[
+        bool,
+        typer.Option(
+            "--xdp",
+            help="Nodes on AF_XDP, past the kernel, in network namespaces that a switch joins. Takes root; commands "
+            "that talk to the cluster enter it (docs/kv-xdp.md).",
+        ),
+    ] = False,
     rtl: Annotated[
         int | None, typer.Option(metavar="K", min=1, max=8, help="Simulated RTL nodes: not built yet.")
     ] = None,
@@ -153,6 +161,8 @@ def up(
       wherry kv up --dir ~/lab                    # cluster.toml, logs; edit the file, and run it again
 
       wherry kv up --etcd http://127.0.0.1:2379
+
+      wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
     from wherry import _kv_up
 
@@ -173,6 +183,7 @@ def up(
         directory=directory.expanduser() if directory is not None else None,
         spin=spin,
         restart=restart,
+        xdp=xdp,
     )
     if not detach:
         raise typer.Exit(_kv_up.run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
@@ -197,6 +208,7 @@ def _show_up(cluster: Cluster, status: dict[str, Any], running: Up, end: str) ->
     for text in (
         "",
         f"keeper {cluster.keeper}, pid {running.keeper}; cluster file {file}",
+        *(["its network is its own: other programs run with `wherry kv exec`"] if running.namespace else []),
         "try   wherry kv put greeting hello",
         "      wherry kv get greeting",
         "      wherry kv nodes",
@@ -258,6 +270,30 @@ def down(
     note(f"ended: {running.cluster}")
 
 
+@kv_app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def execute(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="A program and its arguments.")],
+    cluster: ClusterOption = None,
+) -> None:
+    """Run a program where clients of the cluster are: in the network namespace that `wherry kv up --xdp` made, or here.
+
+    Examples:
+
+      wherry kv exec python program.py
+
+      wherry kv exec ping -c 3 10.89.0.1
+    """
+    from wherry import _kv_cluster
+
+    where = _kv_cluster.locate(cluster)
+    environment = os.environ | {"WHERRY_KV_CLUSTER": str(where.path.absolute())}
+    with _kv_cluster.reached(where):
+        try:
+            os.execvpe(command[0], command, environment)
+        except OSError as error:
+            raise InvalidArgument(f"{command[0]}: {error.strerror}") from None
+
+
 # ---- keys
 
 
@@ -282,6 +318,7 @@ def _outcomes() -> Iterator[None]:
 
 
 def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | None = None) -> Client:
+    from wherry._kv_cluster import reached
     from wherry.kv import Client
 
     nodes = cluster.nodes
@@ -290,7 +327,8 @@ def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | Non
             raise InvalidArgument(f"cluster '{cluster.name}' has no node {node}")
         nodes = [address if number == node else "" for number, address in enumerate(nodes)]
     lanes = 0 if lane is None else 1
-    return Client(nodes, deadline=timeout, connect_timeout=timeout, first_lane=lane or 0, lanes=lanes)
+    with reached(cluster):
+        return Client(nodes, deadline=timeout, connect_timeout=timeout, first_lane=lane or 0, lanes=lanes)
 
 
 @kv_app.command("get")

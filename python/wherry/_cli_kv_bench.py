@@ -44,6 +44,12 @@ def bench(
         int, typer.Option(min=0, max=65535, help="clients times depth lanes from here are this program's alone.")
     ] = 0,
     spin: Annotated[bool, typer.Option("--spin", help="Clients never sleep: faster answers, a core for each.")] = False,
+    xdp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IFACE", help="The client on AF_XDP there, past the kernel; eth0 with `up --xdp`. Takes root."
+        ),
+    ] = None,
     fill: Annotated[bool, typer.Option("--fill/--no-fill", help="Write every key once, first.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="What the program printed, for programs.")] = False,
 ) -> None:
@@ -57,6 +63,8 @@ def bench(
       wherry kv bench
 
       wherry kv bench --depth 32 --clients 2 --reads 50 --writes 50 --value-bytes 1024
+
+      wherry kv bench --xdp eth0 --spin           with `wherry kv up --xdp --spin`
 
       wherry kv bench --zipf 0.99 --conditional 5 --json | jq .operations.write.p99_us
     """
@@ -85,8 +93,10 @@ def bench(
     command = [str(program), *(text for flag, value in words.items() for text in (flag, str(value)))]
     for address in where.nodes:
         command += ["--node", address or "-"]
+    command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with _kv_cluster.reached(where):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Error(done.stderr.strip().removeprefix("kv_load: ") or f"kv_load ended with status {done.returncode}")
     if as_json:

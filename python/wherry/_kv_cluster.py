@@ -45,6 +45,10 @@ class Cluster:
     nodes: list[str]
     """"host:port" by number; "": there is none."""
     names: list[str]
+    macs: list[int]
+    """By number; 0: none is named."""
+    xdp: list[str]
+    """By number, the interface of a node on AF_XDP, as "eth0" or "eth0:3"; "": it is on a socket."""
 
     @property
     def numbers(self) -> list[int]:
@@ -64,6 +68,8 @@ def load(path: Path) -> Cluster:
         bucket_bits=said["bucket_bits"],
         nodes=list(said["nodes"]),
         names=list(said["names"]),
+        macs=list(said["macs"]),
+        xdp=list(said["xdp"]),
     )
 
 
@@ -91,6 +97,8 @@ class Up:
     keeper: int = 0
     """Its pid; 0: it does not run. So in `nodes`."""
     nodes: dict[int, int] = field(default_factory=dict)
+    namespace: str = ""
+    """A file: the network namespace where clients reach it, if it has one of its own."""
 
     def alive(self) -> bool:
         """Whether it runs still."""
@@ -137,6 +145,7 @@ def read_up(path: Path) -> Up:
         said = json.loads(text)
         nodes = {int(number): int(pid) for number, pid in said["nodes"].items()}
         up = Up(int(said["pid"]), int(said["started"]), Path(said["cluster"]), int(said["keeper"]), nodes)
+        up.namespace = str(said.get("namespace", ""))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Error(f"{path} is not what `wherry kv up` wrote ({error}): remove it") from None
     if not up.alive():
@@ -155,6 +164,24 @@ def up_of(cluster: Path) -> Up:
         return read_up(cluster.absolute().parent / "up.json")
     except NotFound:
         raise NotFound(f"no `wherry kv up` runs {cluster}") from None
+
+
+@contextmanager
+def reached(cluster: Cluster) -> Iterator[None]:
+    """Inside, sockets are made where the cluster can be reached: the network namespace of an `up --xdp`, or here."""
+    namespace = ""
+    if any(cluster.xdp):
+        try:
+            namespace = up_of(cluster.path).namespace
+        except (Error, OSError):
+            pass  # started otherwise
+    if not namespace:
+        yield
+        return
+    from wherry import _kv_network
+
+    with _kv_network.inside(namespace):
+        yield
 
 
 # ---- the keeper: one JSON object a line (src/kv/keeper/control.hpp)
@@ -192,7 +219,9 @@ def ask(cluster: Cluster, op: str, node: int = 0, timeout: float = 3.0) -> str:
     deadline = time.monotonic() + timeout
     line = b""
     try:
-        with socket.create_connection(address(cluster.keeper), timeout) as connection:
+        with reached(cluster):
+            connection = socket.create_connection(address(cluster.keeper), timeout)
+        with connection:
             connection.sendall(request(op, node))
             while not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
                 connection.settimeout(max(0.001, deadline - time.monotonic()))
@@ -222,7 +251,9 @@ def ping(cluster: Cluster, timeout: float = 0.3) -> dict[int, str]:
     waiting = {address(text): number for number, text in enumerate(cluster.nodes) if text}
     tag = int.from_bytes(os.urandom(4))
     found: dict[int, str] = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
+    with reached(cluster):
+        port = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with port:
         end = time.monotonic() + timeout
         for where in waiting:
             port.sendto(Kv(kind=Kind.PING, request=tag).pack(), where)

@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -20,10 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _kv_cluster, _paths
+from wherry import _kv_cluster, _kv_network, _paths
 from wherry._kv_cluster import Cluster, Up
+from wherry._kv_network import KvNetwork
 from wherry._processes import Process, Workspace, how_it_ended
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, Unavailable
+from wherry.netns import Namespace
 
 READY_S = 20.0
 GRACE_S = 2.0
@@ -48,38 +51,53 @@ class Options:
     directory: Path | None = None
     spin: bool = False
     restart: bool = False
+    xdp: bool = False
 
 
 def cluster_text(options: Options) -> str:
-    """A cluster file of this machine: loopback, and ports that are free just now."""
+    """A cluster file of this machine: loopback, and ports that are free just now; or the network of --xdp."""
     count = options.nodes or 3
-    with ExitStack() as stack:  # all are held until all are drawn, so that none comes twice
-        keeper = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-        keeper.bind(("127.0.0.1", 0))
-        nodes = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(count)]
-        for node in nodes:
-            node.bind(("127.0.0.1", 0))
-        ports = [node.getsockname()[1] for node in nodes]
-        ping = options.ping_ms or 100
-        misses = options.misses or 3
-        lines = [
-            "# Written by `wherry kv up`; docs/kv.md says what else may stand here.",
-            "[cluster]",
-            f"name = {json.dumps(options.name or 'local')}",
-            f'mode = "{"etcd" if options.etcd else "keeper"}"',
-            f'keeper = "127.0.0.1:{keeper.getsockname()[1]}"',
-            *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
-            f"bucket_bits = {options.bucket_bits or 16}",
-            "lanes = 4096",
-            "[timing]",
-            f"ping_ms = {ping}",
-            f"misses = {misses}",
-            f"lease_ms = {options.lease_ms or ping * misses}",
-            "retry_cycles = 250000  # of 4 ns: processes that share cores answer later than cards do",
+    if options.xdp:
+        keeper = f"{_kv_network.OUTSIDE}:{_kv_network.KEEPER_PORT}"
+        nodes = [
+            f'udp = "{_kv_network.node_address(number)}:{_kv_network.PORT}"\n'
+            f'mac = "{_kv_network.mac_text(_kv_network.node_mac(number))}"\nxdp = "{_kv_network.INTERFACE}"'
+            for number in range(count)
         ]
-        for number, port in enumerate(ports):
-            lines += ["[[node]]", f"number = {number}", f'udp = "127.0.0.1:{port}"']
+    else:
+        first, *ports = _free_ports(count)
+        keeper = f"127.0.0.1:{first}"
+        nodes = [f'udp = "127.0.0.1:{port}"' for port in ports]
+    ping = options.ping_ms or 100
+    misses = options.misses or 3
+    lines = [
+        "# Written by `wherry kv up`; docs/kv.md says what else may stand here.",
+        "[cluster]",
+        f"name = {json.dumps(options.name or 'local')}",
+        f'mode = "{"etcd" if options.etcd else "keeper"}"',
+        f'keeper = "{keeper}"',
+        *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
+        f"bucket_bits = {options.bucket_bits or 16}",
+        "lanes = 4096",
+        "[timing]",
+        f"ping_ms = {ping}",
+        f"misses = {misses}",
+        f"lease_ms = {options.lease_ms or ping * misses}",
+        "retry_cycles = 250000  # of 4 ns: processes that share cores answer later than cards do",
+    ]
+    for number, node in enumerate(nodes):
+        lines += ["[[node]]", f"number = {number}", node]
     return "\n".join(lines) + "\n"
+
+
+def _free_ports(nodes: int) -> list[int]:
+    """Of the loopback: one of TCP for the keeper, and one of UDP for each node."""
+    with ExitStack() as stack:  # all are held until all are drawn, so that none comes twice
+        kinds = [socket.SOCK_STREAM] + nodes * [socket.SOCK_DGRAM]
+        held = [stack.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
 
 
 def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
@@ -97,8 +115,16 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
+        if options.xdp:
+            _kv_network.require_root()
+            if options.etcd:
+                raise InvalidArgument("--xdp: the network that it makes has no way out to an etcd")
         cluster = _cluster_of(directory.absolute() / "cluster.toml", options)
-        return asyncio.run(_Supervisor(cluster, options, workspace).run(ready))
+        network = None
+        if options.xdp or any(cluster.xdp):
+            network = _kv_network.KvNetwork(cluster)
+            stack.callback(network.close)
+        return asyncio.run(_Supervisor(cluster, options, workspace, network).run(ready))
 
 
 def _cluster_of(file: Path, options: Options) -> Cluster:
@@ -111,6 +137,8 @@ def _cluster_of(file: Path, options: Options) -> Cluster:
             flag = "--" + name.replace("_", "-")
             raise InvalidArgument(f"{file} is there already and says {flag}: edit it, remove it, or name another --dir")
     cluster = _kv_cluster.load(file)
+    if options.xdp and not any(cluster.xdp):
+        raise InvalidArgument(f"{file} is there already and has no node with xdp: remove it, or name another --dir")
     if cluster.mode == "static":
         raise InvalidArgument(f"{file}: mode static has no keeper: start its nodes with `wherry-kv node`")
     return cluster
@@ -122,10 +150,12 @@ def note(text: str) -> None:
 
 
 class _Child:
-    """A node or the keeper, and its lives."""
+    """A node, the keeper or the switch, and its lives."""
 
-    def __init__(self, name: str, command: list[str], log: Path, number: int | None) -> None:
-        self.name, self.command, self.log, self.number = name, command, log, number
+    def __init__(
+        self, name: str, command: list[str], log: Path, number: int | None, where: Namespace | None = None
+    ) -> None:
+        self.name, self.command, self.log, self.number, self.where = name, command, log, number, where
         self.process: Process | None = None
         self.pause = FIRST_PAUSE_S
         self.since = 0.0
@@ -143,13 +173,14 @@ class _Child:
 
 
 class _Supervisor:
-    def __init__(self, cluster: Cluster, options: Options, workspace: Workspace) -> None:
-        self._cluster, self._options, self._workspace = cluster, options, workspace
+    def __init__(self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None) -> None:
+        self._cluster, self._options, self._workspace, self._network = cluster, options, workspace, network
         self._directory = cluster.path.parent
         self._up = Up(os.getpid(), _kv_cluster.start_time(os.getpid()), cluster.path)
+        self._up.namespace = network.outside_file if network is not None else ""
         self._signal: int | None = None
         self._failure = ""
-        self._ready = False
+        self._ready = self._ending = False
         self._changed = asyncio.Event()
         program = str(_paths.wherry_kv())
         spin = ["--spin"] if options.spin else []
@@ -158,20 +189,26 @@ class _Supervisor:
             [program, "keeper", "--cluster", str(cluster.path)],
             self._directory / "keeper.log",
             None,
+            network.outside if network is not None else None,
         )
+        self._switch: _Child | None = None
+        if network is not None:
+            command = [program, "switch", *network.stations]
+            self._switch = _Child("the switch", command, self._directory / "switch.log", None, network.switch)
         self._nodes = {
             number: _Child(
                 f"node {number}",
                 [program, "node", "--cluster", str(cluster.path), "--number", str(number), *spin],
                 self._directory / f"node{number}.log",
                 number,
+                network.nodes[number] if network is not None else None,
             )
             for number in cluster.numbers
         }
 
     @property
     def _children(self) -> list[_Child]:
-        return [self._keeper, *self._nodes.values()]
+        return [*([self._switch] if self._switch is not None else []), self._keeper, *self._nodes.values()]
 
     async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
         loop = asyncio.get_running_loop()
@@ -209,6 +246,7 @@ class _Supervisor:
                 child.command,
                 environment=os.environ,
                 cores=os.sched_getaffinity(0),
+                enter=child.where.enter if child.where is not None else None,
                 stdout=log,
                 stderr=log,
             )
@@ -243,9 +281,17 @@ class _Supervisor:
 
     async def _ask(self, op: str) -> str:
         async with asyncio.timeout(1.0):
-            reader, writer = await asyncio.open_connection(
-                *_kv_cluster.address(self._cluster.keeper), limit=_kv_cluster.LONGEST_LINE
-            )
+            with ExitStack() as stack:
+                if self._network is not None:
+                    stack.enter_context(_kv_network.inside(self._network.outside_file))
+                connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            connection.setblocking(False)
+            try:
+                await asyncio.get_running_loop().sock_connect(connection, _kv_cluster.address(self._cluster.keeper))
+            except BaseException:
+                connection.close()
+                raise
+            reader, writer = await asyncio.open_connection(sock=connection, limit=_kv_cluster.LONGEST_LINE)
             try:
                 writer.write(_kv_cluster.request(op))
                 return _kv_cluster.answer(await reader.readline())
@@ -270,7 +316,7 @@ class _Supervisor:
             return
         asyncio.get_running_loop().remove_reader(process.pidfd)
         self._changed.set()
-        if self._signal is not None or self._failure:
+        if self._signal is not None or self._failure or self._ending:
             return
         how = f"{child.name} (pid {process.pid}) {how_it_ended(status)}"
         if status > 0:
@@ -282,8 +328,10 @@ class _Supervisor:
             self._failure = how
             return
         note(how)
-        again = "" if self._options.restart else f"; by hand: {' '.join(child.command)}"
-        if child.number is None:
+        again = "" if self._options.restart else f"; by hand: {self._by_hand(child)}"
+        if child is self._switch:
+            note(f"the kernel's bridge forwards instead, which is slower{again}")
+        elif child.number is None:
             note(f"leases run out, and the store stops until it is back{again}")
         elif not any(one.process for one in self._nodes.values()):
             note("that was the last one: the data is lost; `wherry kv down`, then `up`, starts an empty store")
@@ -295,6 +343,10 @@ class _Supervisor:
                 child.pause = FIRST_PAUSE_S
             loop.call_later(child.pause, self._restart, child)
             child.pause = min(2 * child.pause, LONGEST_PAUSE_S)
+
+    def _by_hand(self, child: _Child) -> str:
+        where = [] if child.where is None else ["nsenter", f"--net=/proc/{os.getpid()}/fd/{child.where.net}"]
+        return shlex.join([*where, *child.command])
 
     def _restart(self, child: _Child) -> None:
         if self._signal is None and child.process is None:
@@ -331,6 +383,7 @@ class _Supervisor:
     # ---- the end
 
     async def _end(self) -> None:
+        self._ending = True
         running = [child.process for child in self._children if child.process is not None]
         for process in running:
             if process.poll() is None:

@@ -24,10 +24,20 @@ UP_TIMEOUT_S = 5.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def set_network(namespace: int) -> None:
+    """Moves the calling thread into a network namespace, which a descriptor names."""
+    clone_newnet = 0x40000000
+    if _libc.setns(namespace, clone_newnet) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
 class Namespace:
     """A network namespace, and a mount namespace whose /sys shows it, held by a process that does nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, option: str = "--netns") -> None:
+        """`option`: whose errors name it."""
+        self._option = option
         # /sys/class/net is that of the namespace in which /sys was mounted; UCX looks there for its devices.
         script = "mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"
         self._holder = subprocess.Popen(
@@ -43,13 +53,18 @@ class Namespace:
         if self._holder.stdout.readline() != b"ready\n":
             why = self._holder.stderr.read().decode(errors="replace").strip()
             self.close()
-            raise Unsupported(f"--netns: cannot make a network namespace: {why}")
+            raise Unsupported(f"{option}: cannot make a network namespace: {why}")
         self._spaces = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "mnt")]
 
     @property
     def pid(self) -> int:
         """The process that holds it."""
         return self._holder.pid
+
+    @property
+    def net(self) -> int:
+        """A descriptor of the network namespace."""
+        return self._spaces[0]
 
     def enter(self) -> None:
         """Moves the calling process, which has one thread, into the namespace."""
@@ -63,7 +78,7 @@ class Namespace:
         """Runs `ip` inside. Raises Unsupported with what it says."""
         done = subprocess.run(["ip", *words], capture_output=True, text=True, preexec_fn=self.enter)
         if done.returncode != 0:
-            raise Unsupported(f"--netns: ip {' '.join(words)}: {done.stderr.strip()}")
+            raise Unsupported(f"{self._option}: ip {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 // Cores: which ones this process may use, where a thread runs, and how a poller waits politely.
 #pragma once
 
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -26,5 +28,21 @@ inline void cpu_relax() noexcept {
   asm volatile("yield" ::: "memory");
 #endif
 }
+
+/// Of a loop that asks without end. Others that do may be more than the cores, and one of them has the answer: it goes
+/// to them now and then. Where nobody wants the core that costs some hundred nanoseconds.
+class Spinner {
+ public:
+  void pause() noexcept {
+    if (++turns_ % kTurns == 0)
+      sched_yield();
+    else
+      cpu_relax();
+  }
+
+ private:
+  static constexpr unsigned kTurns = 32;
+  unsigned turns_ = 0;
+};
 
 }  // namespace wherry

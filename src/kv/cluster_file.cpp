@@ -11,6 +11,8 @@
 #include <set>
 
 #include "base/socket.hpp"
+#include "kv/mac.hpp"
+#include "kv/xdp_interface.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -87,25 +89,6 @@ bool parse_udp(const std::string& text, Endpoint& endpoint) {
   return endpoint.ip != 0;
 }
 
-bool parse_mac(const std::string& text, std::uint64_t& mac) {
-  if (text.size() != 17) return false;
-  mac = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i % 3 == 2) {
-      if (text[i] != ':') return false;
-      continue;
-    }
-    const char c = text[i];
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0) return false;
-    mac = mac << 4 | static_cast<std::uint64_t>(digit);
-  }
-  return true;
-}
-
 wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std::string& origin) {
   Table table(entry, "node", origin);
   std::uint32_t number = 0;
@@ -119,9 +102,15 @@ wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std:
     table.fail(udp, "'node.udp': want a numeric IPv4 address and a port, as 10.0.0.1:19286");
   text.clear();
   const toml::node* mac = table.text("mac", text);
-  if (mac != nullptr && table.status() && !parse_mac(text, node.endpoint.mac))
-    table.fail(mac, "'node.mac': want six bytes, as 02:00:00:00:00:01");
+  if (mac != nullptr && table.status()) {
+    const auto parsed = parse_mac(text);
+    if (!parsed) table.fail(mac, "'node.mac': want six bytes, as 02:00:00:00:00:01");
+    node.endpoint.mac = parsed.value_or(0);
+  }
   table.address("control", node.control);
+  const toml::node* xdp = table.text("xdp", node.xdp);
+  if (xdp != nullptr && table.status() && !XdpInterface::parse(node.xdp))
+    table.fail(xdp, "'node.xdp': want an interface, as eth0, or with its queue, as eth0:3");
   table.finish();
   if (!table.status()) return table.status();
   if (node.name.empty()) node.name = fmt::format("node{}", number);

@@ -23,6 +23,7 @@ number = 5
 name = "b"
 udp = "10.0.0.2:19286"
 control = "10.0.0.2:19288"
+xdp = "enp1s0:3"
 )";
 
 TEST(ClusterFile, AGoodOne_ExpectAllOfIt) {
@@ -37,6 +38,8 @@ TEST(ClusterFile, AGoodOne_ExpectAllOfIt) {
   EXPECT_EQ(file->nodes[0].endpoint, (Endpoint{0x02000000000a, 0x0a000001, 19286}));
   EXPECT_EQ(file->nodes[0].name, "node0");
   EXPECT_EQ(file->nodes[5].name, "b");
+  EXPECT_EQ(file->nodes[0].xdp, "");
+  EXPECT_EQ(file->nodes[5].xdp, "enp1s0:3");
   EXPECT_FALSE(file->nodes[1].configured);
 
   const Configuration c = static_configuration(*file);
@@ -71,6 +74,8 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   error("number = 5", "number = 8", "line 14", "0 to 7");
   error("number = 5", "number = 0", "line 14", "two nodes 0");
   error("10.0.0.2:19286", "10.0.0.1:19286", "line 16", "node 0 has this address");
+  error("enp1s0:3", "enp1s0:x", "line 18", "an interface, as eth0");
+  error("enp1s0:3", "much_too_long_a_name", "line 18", "an interface, as eth0");
   error("[timing]", "[timinG]", "line 6", "there are [cluster]");
   error("[timing]", "[timing", "line 6", "");
   EXPECT_NE(parse_cluster_file("", "x").status().message().find("[cluster]"), std::string::npos);

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# The replicated key-value store: base < {node, client, keeper} < process. No UCX, no Arrow.
+# The replicated key-value store: base < ports < {node, client, keeper} < process. No UCX, no Arrow.
 
 # The key-value store. Nodes and clients know neither UCX nor Arrow.
-add_library(wherry_kv STATIC kv/frame_io.cpp kv/node/table.cpp kv/node/notes.cpp kv/node/node.cpp kv/node/leader.cpp kv/node/follower.cpp
+add_library(wherry_kv_frame STATIC kv/frame_io.cpp)
+target_link_libraries(wherry_kv_frame PUBLIC wherry_base)
+add_library(wherry_kv STATIC kv/node/table.cpp kv/node/notes.cpp kv/node/node.cpp kv/node/leader.cpp kv/node/follower.cpp
             kv/node/epoch.cpp kv/node/sync.cpp kv/node/node_registers.cpp)
-target_link_libraries(wherry_kv PUBLIC wherry_base)
+target_link_libraries(wherry_kv PUBLIC wherry_kv_frame)
 add_library(wherry_kv_udp STATIC kv/udp_port.cpp)
 target_link_libraries(wherry_kv_udp PUBLIC wherry_base)
-add_library(wherry_kv_xdp STATIC kv/neighbour.cpp kv/xdp_program.cpp kv/xdp_socket.cpp kv/xdp_port.cpp)
-target_link_libraries(wherry_kv_xdp PUBLIC wherry_kv)
+add_library(wherry_kv_xdp STATIC kv/neighbour.cpp kv/bpf.cpp kv/xdp_program.cpp kv/xdp_socket.cpp kv/xdp_port.cpp kv/xdp_switch.cpp)
+target_link_libraries(wherry_kv_xdp PUBLIC wherry_kv_frame)
 # A client of the key-value store: its half of the protocol, then its sockets and interfaces.
 add_library(wherry_kv_client STATIC kv/client/core.cpp kv/client/core_lanes.cpp kv/client/core_nodes.cpp kv/client/core_replies.cpp
-            kv/client/outcome.cpp kv/client/udp_client.cpp kv/client/c_api.cpp)
-target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp)
+            kv/client/outcome.cpp kv/client/udp_client.cpp kv/client/client_port.cpp kv/client/c_api.cpp)
+target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp wherry_kv_xdp)
 
 # Membership of the key-value store's nodes.
 add_library(wherry_kv_keeper STATIC kv/keeper/configuration.cpp kv/keeper/control.cpp kv/keeper/keeper.cpp kv/keeper/keeper_decide.cpp
@@ -23,8 +25,9 @@ target_link_libraries(wherry_kv_keeper PUBLIC wherry_base PRIVATE nlohmann_json:
                       PkgConfig::HTTPLIB)
 
 # One program for a node and for the keeper.
-add_executable(wherry-kv kv/process/main.cpp kv/process/node_process.cpp kv/process/keeper_process.cpp)
-target_link_libraries(wherry-kv PRIVATE wherry_kv wherry_kv_udp wherry_kv_keeper CLI11::CLI11)
+add_executable(wherry-kv kv/process/main.cpp kv/process/node_process.cpp kv/process/keeper_process.cpp
+               kv/process/switch_process.cpp)
+target_link_libraries(wherry-kv PRIVATE wherry_kv wherry_kv_udp wherry_kv_xdp wherry_kv_keeper CLI11::CLI11)
 wherry_sanitizer_shim(wherry-kv)
 
 # Tests only: whole kv clusters in virtual time.
@@ -40,6 +43,7 @@ wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.c
 wherry_test(kv_random_test SOURCES kv/node/node_random_test.cpp kv/node/random_testing.cpp LIBS wherry_kv)
 wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
 wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp LIBS wherry_kv_xdp wherry_kv_udp)
+wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_network_test.cpp LIBS wherry_kv_client)
 wherry_test(kv_udp_client_test SOURCES kv/client/udp_client_test.cpp LIBS wherry_kv_client THREADS)

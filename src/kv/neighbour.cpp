@@ -87,6 +87,16 @@ Result<Interface> find_interface(const std::string& name) {
   return found;
 }
 
+Result<std::uint32_t> find_address(const std::string& name) {
+  if (auto found = find_interface(name); !found) return found.status();
+  ifreq request;
+  if (!ask(name, SIOCGIFADDR, request, [](ifreq& r) { r.ifr_addr.sa_family = AF_INET; }))
+    return wherry::Status(StatusCode::kUnavailable, fmt::format("{} has no IPv4 address", name));
+  sockaddr_in address{};
+  std::memcpy(&address, &request.ifr_addr, sizeof address);
+  return ntohl(address.sin_addr.s_addr);
+}
+
 std::uint32_t receive_queues(const std::string& name) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
@@ -107,10 +117,10 @@ Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip
   const Deadline deadline(patience);
   for (int turn = 0;; ++turn) {
     if (const auto mac = mac_in_arp_table(read_table("arp"), interface, *hop)) return *mac;
-    if (deadline.passed()) break;
     if (turn % 64 == 0 && !provoke(interface, *hop))
       return wherry::Status(StatusCode::kUnavailable, fmt::format("cannot look for {} through {}: {}",
                                                                   ip_to_string(*hop), interface, std::strerror(errno)));
+    if (deadline.passed()) break;
     std::this_thread::sleep_for(2ms);
   }
   return wherry::Status(StatusCode::kDeadlineExceeded,

@@ -21,11 +21,14 @@ struct Interface {
   std::uint64_t mac = 0;
 };
 Result<Interface> find_interface(const std::string& name);
+/// Its IPv4 address, the first if there are several.
+Result<std::uint32_t> find_address(const std::string& name);
 /// How many queues it receives with; 1 if the driver does not say.
 [[nodiscard]] std::uint32_t receive_queues(const std::string& name);
 
 /// The MAC to send to, so that a frame reaches `ip` through `interface`: the host's, or its gateway's. Asks the kernel,
 /// which asks the network; blocks until it knows, or `patience` is over (kDeadlineExceeded). Not for a hot path.
+/// Without patience it does not wait, and a later call finds what this one had asked for.
 Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip,
                                   std::chrono::milliseconds patience = std::chrono::seconds(1));
 

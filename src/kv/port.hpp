@@ -12,8 +12,7 @@ namespace wherry::kv {
 
 struct PortCounters {
   std::uint64_t received = 0, sent = 0;
-  std::uint64_t bad_length =
-      0;  ///< lengths that disagree, shorter than a header; on a socket also: too long, or reassembled from fragments
+  std::uint64_t bad_length = 0;    ///< lengths that disagree, shorter than a header; on a socket also: reassembled
   std::uint64_t bad_checksum = 0;  ///< IPv4 or UDP; a socket's kernel drops those itself
   std::uint64_t send_failed = 0;   ///< given up: no room, no route, or nobody's MAC
 };

@@ -16,7 +16,8 @@
 
 namespace wherry::kv {
 
-/// Non-blocking; one thread at a time. Datagrams are the 22-byte kv header and the value.
+/// Non-blocking; one thread at a time. Datagrams are the 22-byte kv header and the value, which may
+/// be longer than kMaxValueBytes: a node answers that.
 ///
 /// Path of a message out: send() copies header and value to the end of a super-packet, a run of datagrams of one size
 /// to one place; flush() gives all super-packets to the kernel in one sendmmsg(2), which cuts them up (UDP_SEGMENT).
@@ -55,7 +56,7 @@ class UdpPort final : public Output {
       while (!packet.bytes.empty()) {
         const ByteView datagram = packet.bytes.first(std::min(packet.segment, packet.bytes.size()));
         packet.bytes = packet.bytes.subspan(datagram.size());
-        if (datagram.size() < Kv::kBytes || datagram.size() > kMaxDatagram) {
+        if (datagram.size() < Kv::kBytes) {  // one that is too long has an answer: Status::too_long
           ++counters_.bad_length;
           continue;
         }
@@ -67,8 +68,6 @@ class UdpPort final : public Output {
     counters_.received += count;
     return count;
   }
-
-  static constexpr std::size_t kMaxDatagram = Kv::kBytes + kMaxValueBytes;
 
  private:
   static constexpr std::size_t kBatch = 16;           ///< super-packets of a system call

@@ -58,6 +58,11 @@ class XdpPort final : public Output {
   /// So that send() finds whom an Endpoint without a MAC means. The other form asks the network, and blocks meanwhile.
   wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac);
   wherry::Status add_neighbour(std::uint32_t ip);
+  /// The same for as long as the port lives, and without waiting: refresh() asks, and a later one knows, whom this
+  /// means and whether he has another MAC by now.
+  wherry::Status keep_neighbour(std::uint32_t ip);
+  /// Whether all of them are known. Some tens of microseconds when one is due, else nothing; call it often.
+  bool refresh(std::uint64_t now_ns);
 
   /// Never blocks; sent at the next flush(), or when no frame is free. What finds none is counted and lost.
   void send(const Endpoint& to, const Message& message) override;
@@ -84,13 +89,17 @@ class XdpPort final : public Output {
   static constexpr std::uint32_t kBatch = 64;
   struct Neighbour {
     std::uint32_t ip = 0;
-    std::uint64_t mac = 0;
+    std::uint64_t mac = 0;  ///< 0: not known yet
+    bool kept = false;
+    std::uint64_t due_ns = 0;  ///< to be looked for again
   };
 
   XdpPort(XdpSocket socket, XdpProgram program, const Endpoint& local, std::string interface)
       : socket_(std::move(socket)), program_(std::move(program)), local_(local), interface_(std::move(interface)) {}
   bool accept(ByteView frame, Received& out) noexcept;
   [[nodiscard]] std::uint64_t mac_of(std::uint32_t ip) const noexcept;
+  /// A new one if there is none; nullptr: no room.
+  [[nodiscard]] Neighbour* neighbour(std::uint32_t ip) noexcept;
 
   XdpSocket socket_;
   XdpProgram program_;  // goes first: then no frame is on its way to the socket
@@ -99,7 +108,9 @@ class XdpPort final : public Output {
   std::uint32_t queue_ = 0;
   bool native_ = false, zero_copy_ = false;
   std::array<Neighbour, 64> neighbours_{};
-  std::size_t known_ = 0;  ///< of neighbours_
+  std::size_t known_ = 0;         ///< of neighbours_
+  std::uint64_t refresh_ns_ = 0;  ///< when refresh() has something to do
+  bool complete_ = true;          ///< what it said last
   Counters counters_;
 };
 static_assert(Port<XdpPort>);

@@ -232,6 +232,38 @@ TEST_P(XdpPortTest, AsksOrdinarySocket_ExpectMacFoundAndEachAnswered) {
   EXPECT_TRUE(soon([&] { return (got += peer.poll([](const Endpoint&, const Message&) {})) == 100; })) << got;
 }
 
+TEST_P(XdpPortTest, NeighbourKept_ExpectFoundWithoutWaitingAndItsNewMacSeen) {
+  XdpPort node = open(0);
+  UdpPort peer = ordinary();
+  network_->enter(0);
+  EXPECT_TRUE(node.refresh(1)) << "nobody is kept";
+  ASSERT_TRUE(node.keep_neighbour(peer_.ip));
+  ASSERT_TRUE(node.keep_neighbour(peer_.ip));
+  EXPECT_TRUE(soon([&] { return node.refresh(now_ns()); }));
+  Endpoint to = peer_;
+  to.mac = 0;
+  node.send(to, {.header = header_of(0), .value = {}});
+  EXPECT_EQ(node.counters().no_neighbour, 0U);
+  ASSERT_TRUE(node.keep_neighbour(peer_.ip + 9));
+  EXPECT_FALSE(node.refresh(now_ns())) << "nobody is there";
+  EXPECT_EQ(*find_address(VethPair::kInterface), node_.ip);
+  EXPECT_EQ(find_address("nonesuch").status().code(), StatusCode::kNotFound);
+
+  shell(1, "ip link set dev veth0 address 02:00:00:00:12:34");
+  shell(0, "ip neigh flush dev veth0");
+  network_->enter(0);
+  Endpoint seen;
+  std::uint64_t now = now_ns();
+  EXPECT_TRUE(soon([&] {  // a time that runs faster: it is looked for every two seconds
+    network_->enter(0);
+    node.refresh(now += 1'000'000'000);
+    node.send(to, {.header = header_of(1), .value = {}});
+    node.flush();
+    return peer.poll([&](const Endpoint& from, const Message&) { seen = from; }) != 0;
+  }));
+  EXPECT_EQ(seen.ip, node_.ip);
+}
+
 TEST_P(XdpPortTest, NobodyPolls_ExpectLossCountedAndRecovery) {
   XdpPort node = open(0), peer = open(1);
   for (std::uint32_t i = 0; i < 5000; ++i) peer.send(node_, {.header = header_of(i), .value = {}});

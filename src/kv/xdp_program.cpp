@@ -2,55 +2,16 @@
 #include "kv/xdp_program.hpp"
 
 #include <fmt/core.h>
-#include <linux/if_link.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
-#include <string>
+
+#include "kv/bpf.hpp"
 
 namespace wherry::kv {
 namespace {
 
-int bpf(bpf_cmd command, bpf_attr& attributes) noexcept {
-  return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof attributes));
-}
-
-std::uint64_t address(const void* at) noexcept { return reinterpret_cast<std::uintptr_t>(at); }
-
-wherry::Status program_error(const std::string& what) {
-  const int error = errno;
-  const bool forbidden = error == EPERM || error == EACCES;
-  const bool taken = error == EBUSY || error == EEXIST;
-  return {forbidden ? StatusCode::kPermissionDenied
-          : taken   ? StatusCode::kAlreadyExists
-                    : StatusCode::kUnavailable,
-          fmt::format("XDP: {}: {}{}", what, std::strerror(error),
-                      forbidden ? " (be root, or have CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF)"
-                      : taken   ? " (another XDP program is in front of this interface)"
-                                : "")};
-}
-
-constexpr unsigned kResult = BPF_REG_0, kContext = BPF_REG_1, kData = BPF_REG_2, kEnd = BPF_REG_3, kScratch = BPF_REG_4;
-
-constexpr bpf_insn operation(unsigned code, unsigned to, unsigned from, std::int32_t constant) {
-  return {.code = static_cast<std::uint8_t>(code),
-          .dst_reg = static_cast<std::uint8_t>(to & 15),
-          .src_reg = static_cast<std::uint8_t>(from & 15),
-          .off = 0,
-          .imm = constant};
-}
-constexpr bpf_insn operation(unsigned code, unsigned to, std::uint32_t constant) {
-  return operation(code | BPF_K, to, 0, static_cast<std::int32_t>(constant));
-}
-constexpr bpf_insn load(unsigned size, unsigned to, unsigned from, std::size_t offset) {
-  bpf_insn made = operation(BPF_LDX | BPF_MEM | size, to, from, 0);
-  made.off = static_cast<std::int16_t>(offset);
-  return made;
-}
+using bpf::load, bpf::operation;
 
 /// Fields of a frame, as a little-endian load reads them.
 struct Check {
@@ -66,6 +27,8 @@ constexpr std::uint32_t swap32(std::uint32_t value) { return __builtin_bswap32(v
 }  // namespace
 
 std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
+  constexpr unsigned kResult = BPF_REG_0, kContext = BPF_REG_1, kData = BPF_REG_2, kEnd = BPF_REG_3,
+                     kScratch = BPF_REG_4;
   // As Parsed::kOurs in frame_io.cpp: docs/kv-protocol.md, section 3.
   const std::array checks{
       Check{BPF_W, kEthernetOffset, swap32(static_cast<std::uint32_t>(self.mac >> 16))},
@@ -106,54 +69,24 @@ std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
 }
 
 Result<XdpProgram> XdpProgram::load(const Endpoint& self, std::uint32_t queues) {
-  bpf_attr attributes{};
-  attributes.map_type = BPF_MAP_TYPE_XSKMAP;
-  attributes.key_size = sizeof(std::uint32_t);
-  attributes.value_size = sizeof(int);
-  attributes.max_entries = queues;
-  Fd map(bpf(BPF_MAP_CREATE, attributes));
-  if (!map) return program_error("cannot make a map of sockets");
-
-  const std::vector<bpf_insn> code = xdp_instructions(self, map.get());
-  attributes = {};
-  attributes.prog_type = BPF_PROG_TYPE_XDP;
-  attributes.insns = address(code.data());
-  attributes.insn_cnt = static_cast<std::uint32_t>(code.size());
-  attributes.license = address("Apache-2.0");
-  std::memcpy(attributes.prog_name, "wherry_kv", sizeof "wherry_kv");
-  Fd program(bpf(BPF_PROG_LOAD, attributes));
-  if (!program) return program_error("the kernel does not take the program");
-  return XdpProgram(std::move(map), std::move(program));
+  auto map = bpf::make_map(BPF_MAP_TYPE_XSKMAP, queues, "sockets");
+  if (!map) return map.status();
+  auto program = bpf::load_program(xdp_instructions(self, map->get()));
+  if (!program) return program.status();
+  return XdpProgram(*std::move(map), *std::move(program));
 }
 
 wherry::Status XdpProgram::attach(int interface, Mode mode) {
-  bpf_attr attributes{};
-  attributes.link_create.prog_fd = static_cast<std::uint32_t>(program_.get());
-  attributes.link_create.target_ifindex = static_cast<std::uint32_t>(interface);
-  attributes.link_create.attach_type = BPF_XDP;
-  attributes.link_create.flags = mode == Mode::native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-  Fd link(bpf(BPF_LINK_CREATE, attributes));
-  if (!link) return program_error(mode == Mode::native ? "native mode" : "generic mode");
-  link_ = std::move(link);
+  auto link = bpf::attach(program_, interface, mode);
+  if (!link) return link.status();
+  link_ = *std::move(link);
   return {};
 }
 
 wherry::Status XdpProgram::deliver(std::uint32_t queue, int socket) {
-  bpf_attr attributes{};
-  attributes.map_fd = static_cast<std::uint32_t>(map_.get());
-  attributes.key = address(&queue);
-  attributes.value = address(&socket);
-  if (bpf(BPF_MAP_UPDATE_ELEM, attributes) != 0) return program_error(fmt::format("no socket for queue {}", queue));
-  return {};
+  return bpf::set(map_, queue, static_cast<std::uint32_t>(socket), fmt::format("no socket for queue {}", queue));
 }
 
-Result<std::uint32_t> XdpProgram::try_out(ByteView frame) const {
-  bpf_attr attributes{};
-  attributes.test.prog_fd = static_cast<std::uint32_t>(program_.get());
-  attributes.test.data_in = address(frame.data());
-  attributes.test.data_size_in = static_cast<std::uint32_t>(frame.size());
-  if (bpf(BPF_PROG_TEST_RUN, attributes) != 0) return program_error("cannot try the program");
-  return attributes.test.retval;
-}
+Result<std::uint32_t> XdpProgram::try_out(ByteView frame) const { return bpf::try_out(program_, frame); }
 
 }  // namespace wherry::kv

@@ -2,12 +2,11 @@
 // The program that an interface runs for each frame: to our socket what is for the node, to the kernel all else.
 #pragma once
 
-#include <linux/bpf.h>
-
 #include <cstdint>
 #include <vector>
 
 #include "base/socket.hpp"
+#include "kv/bpf.hpp"
 #include "kv/message.hpp"
 #include "wherry/status.hpp"
 
@@ -19,7 +18,7 @@ namespace wherry::kv {
 
 class XdpProgram {
  public:
-  enum class Mode { native, generic };
+  using Mode = bpf::Mode;
 
   /// Loaded and verified, but in front of no interface.
   static Result<XdpProgram> load(const Endpoint& self, std::uint32_t queues);

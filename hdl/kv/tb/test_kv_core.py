@@ -41,9 +41,8 @@ from kv_core_rig import (
     Kv,
     Rig,
     bucket_of,
-    frame_of,
 )
-from simulate import COMMON, ROOT, simulate
+from simulate import ROOT, simulate
 
 HDL = Path(__file__).resolve().parent.parent
 ME = 2

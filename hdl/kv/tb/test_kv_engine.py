@@ -39,6 +39,7 @@ from kv_model import (
 )
 from simulate import COMMON, simulate
 
+OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
 KV = Path(__file__).resolve().parent.parent
 PINS = (
     "node_i",
@@ -63,8 +64,7 @@ PINS = (
     "clear_i",
     "clear_at_i",
     "slow_valid_o",
-    "slow_o",
-    "stop_i",
+    "head_o",
     "idle_o",
     "line_read_o",
     "line_bucket_o",
@@ -118,6 +118,7 @@ class Rig:
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received = 0.1, 0.0, 0
+        self.ending = False  # what the sequencer was told of
         self.sent_at: list[int] = []
         self.given_at: list[int] = []
         bench.agents.append(self)
@@ -145,6 +146,10 @@ class Rig:
         self.giving = bool(self.requests) and bool(pins["room_o"].get()) and draw.random() >= self.idle
         pins["request_valid_i"].set(self.giving)
         pins["request_i"].set(pack(REQUEST, self.requests[0]) if self.giving else draw.getrandbits(346))
+        bench_hold = self.bench.pin(self.bench.dut, "hold")
+        bench_hold.set(self.ending)
+        pins["op_valid_i"].set(self.ending)
+        pins["op_i"].set(OP_FREE)
         read = self.reads.popleft()
         pins["line_hit_i"].set(read is not None and read[0] in self.present)
         pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
@@ -160,6 +165,11 @@ class Rig:
         if self.giving:
             self.requests.popleft()
             self.given_at.append(self.bench.cycles)
+        if pins["slow_valid_o"].get():
+            self.seen["slow"].append(unpack(REQUEST, pins["head_o"].get()))
+            self.ending = True
+        if pins["op_done_o"].get():
+            self.ending = False
         bucket = pins["line_bucket_o"].get()
         if draw.random() < self.misses / 10:
             self.present.discard(bucket)
@@ -175,7 +185,6 @@ class Rig:
             ("now", SEND, "sends"),
             ("later", SEND, "later"),
             ("job", JOB, "jobs"),
-            ("slow", REQUEST, "slow"),
         ):
             if pins[f"{name}_valid_o"].get():
                 self.seen[kind].append(unpack(layout, pins[f"{name}_o"].get()))
@@ -377,7 +386,7 @@ async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: f
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
-    for name in ("op_valid_i", "stop_i", "done_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
+    for name in ("op_valid_i", "done_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
@@ -436,7 +445,11 @@ module top (input wire clk_i, input wire rst_i);
   logic [7:0][95:0] peers;
   logic [7:0] slot;
   logic [2:0] peer;
-  kv_engine dut (.clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]));
+  logic hold, slow;
+  kv_engine dut (
+    .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]),
+    .slow_valid_o(slow), .stop_i(slow || hold)
+  );
 endmodule
 """
 
@@ -446,4 +459,7 @@ def test_kv_engine() -> None:
     top.parent.mkdir(parents=True, exist_ok=True)
     top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_queue.sv", KV / "kv_decide.sv", KV / "kv_engine.sv", top))
+    simulate(
+        __file__,
+        sources=(*packages, KV / "kv_queue.sv", KV / "kv_plan.sv", KV / "kv_decide.sv", KV / "kv_engine.sv", top),
+    )

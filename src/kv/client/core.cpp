@@ -145,7 +145,8 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
   op.node = node;
   op.state = State::waiting;
-  arm(i, now + op.timeout);
+  // Clients that were disturbed by the same thing must not come back all at once.
+  arm(i, now + op.timeout + (op.timeouts == 0 ? 0 : random() % (op.timeout / 4 + 1)));
   Kv header{.kind = static_cast<std::uint8_t>(op.kind), .epoch = epoch_, .request = op.request, .key = op.key};
   if (op.lane == kNone) {
     header.client = options_.first_lane;

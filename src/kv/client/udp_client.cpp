@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public client: a ClientCore on a UDP socket, with the clock of this machine.
+// The public client: a ClientCore on a port, with the clock of this machine.
 #include <fmt/core.h>
 #include <netdb.h>
 #include <poll.h>
@@ -11,8 +11,9 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/socket.hpp"
+#include "kv/client/client_port.hpp"
 #include "kv/client/core.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -88,9 +89,9 @@ struct Client::Impl final : Completions {
     bool done = false;
   };
 
-  Impl(const ClientCore::Options& options, Waiting how, UdpPort on)
+  Impl(const ClientCore::Options& options, Waiting how, std::unique_ptr<ClientPort> on)
       : port(std::move(on)),
-        core(options, port, *this),
+        core(options, port->output(), *this),
         waiting(how),
         operations(options.operations),
         blocking(2 * options.operations),
@@ -122,24 +123,24 @@ struct Client::Impl final : Completions {
     constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
     const Cycles now = now_cycles();
     for (int i = 0; i < kBatches; ++i) {
-      const std::size_t count =
-          port.poll([&](const Endpoint& from, const Message& message) { core.on_message(from, message, now); });
-      if (count < kNoMore) break;
+      if (port->receive(core, now) < kNoMore) break;
     }
     if (core.next_wake() <= now) core.tick(now);
-    port.flush();
+    port->look_after(now);
+    port->flush();
   }
 
   /// Until `over()` or the time `end`.
   template <typename Over>
   bool progress_until(Cycles end, const Over& over) {
+    Spinner spinner;
     for (;;) {
       progress();
       if (over()) return true;
       const Cycles now = now_cycles();
       if (now >= end) return false;
       if (waiting == Waiting::kSpin) {
-        cpu_relax();
+        spinner.pause();
       } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
         constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
         sleep(std::min(wake - now, kLongest) * kCycleNs);
@@ -149,7 +150,7 @@ struct Client::Impl final : Completions {
 
   /// Until something arrives, or for so long.
   void sleep(std::uint64_t ns) const noexcept {
-    pollfd p{port.fd(), POLLIN, 0};
+    pollfd p{port->fd(), POLLIN, 0};
     const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
     ::ppoll(&p, 1, &limit, nullptr);
   }
@@ -173,7 +174,7 @@ struct Client::Impl final : Completions {
     request.tag = blocking;
     request.deadline = now_cycles() + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
     if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
-    port.flush();
+    port->flush();
     progress_until(kNever, [&] { return slot.done; });
     Reply answer{slot.outcome, slot.version, {}};
     answer.value.assign(value_of(blocking), value_of(blocking) + slot.length);
@@ -196,7 +197,7 @@ struct Client::Impl final : Completions {
     return count;
   }
 
-  UdpPort port;
+  std::unique_ptr<ClientPort> port;
   ClientCore core;
   Waiting waiting;
   Cycles default_deadline = 0;
@@ -212,7 +213,7 @@ struct Client::Impl final : Completions {
 Result<Client> Client::connect(const ClientOptions& options) {
   auto core = core_options(options);
   if (!core) return core.status();
-  auto port = UdpPort::open({});
+  auto port = options.xdp.empty() ? open_udp_client() : open_xdp_client(options.xdp, core->nodes);
   if (!port) return port.status();
   auto impl = std::make_unique<Impl>(*core, options.waiting, *std::move(port));
   impl->default_deadline = core->deadline;
@@ -274,7 +275,7 @@ bool Client::wait(nanoseconds timeout) {
   const Cycles time = to_cycles(timeout);
   return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });
 }
-void Client::flush() { impl_->port.flush(); }
+void Client::flush() { impl_->port->flush(); }
 std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
 ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }
 

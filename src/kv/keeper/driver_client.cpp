@@ -17,7 +17,7 @@ namespace {
 constexpr Cycles kAgain = 50'000'000 / kCycleNs;  // after a connection was refused or lost
 constexpr auto kConnect = std::chrono::milliseconds(200);
 
-Cycles now() { return now_ns() / kCycleNs; }
+Cycles now() { return boot_ns() / kCycleNs; }
 
 }  // namespace
 

@@ -188,7 +188,7 @@ Result<std::unique_ptr<EtcdElection>> EtcdElection::open(EtcdOptions options) {
 
 wherry::Status EtcdElection::campaign() {
   Impl& h = *impl_;
-  const std::uint64_t asked = now_ns();
+  const std::uint64_t asked = boot_ns();
   const auto granted = h.post("/v3/lease/grant", {{"TTL", std::to_string(h.options.lease.count())}});
   if (!granted) return granted.status();
   const std::int64_t lease = number(*granted, "ID");
@@ -214,7 +214,7 @@ wherry::Status EtcdElection::keep_alive() {
   Impl& h = *impl_;
   wherry::Status over{StatusCode::kFailedPrecondition, "this keeper's lease in etcd is over"};
   if (h.created == 0) return over;
-  const std::uint64_t asked = now_ns();
+  const std::uint64_t asked = boot_ns();
   const auto json = h.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}});
   if (!json) return json.status();
   const auto result = json->find("result");

@@ -82,7 +82,7 @@ TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
   auto first = open("10.0.0.1:1");
   auto second = open("10.0.0.2:2");
   ASSERT_TRUE(first->campaign());
-  EXPECT_GT(first->mandate_ns(), now_ns());
+  EXPECT_GT(first->mandate_ns(), boot_ns());
   EXPECT_TRUE(second->campaign().is_would_block());
   EXPECT_EQ(*second->leader(), "10.0.0.1:1");
   auto old = first->store();
@@ -96,7 +96,7 @@ TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
   const Deadline deadline(std::chrono::seconds(30));
   while (!second->campaign() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ASSERT_GT(second->mandate_ns(), 0U);
-  EXPECT_GE(now_ns(), mandate) << "another one was elected while the first could still believe in itself";
+  EXPECT_GE(boot_ns(), mandate) << "another one was elected while the first could still believe in itself";
   auto now = second->store();
   const auto kept = now->load();
   ASSERT_TRUE(kept && kept->has_value());

@@ -136,7 +136,7 @@ struct KeeperServer::Impl final : KeeperOutput {
   }
 };
 
-Cycles KeeperServer::now() noexcept { return now_ns() / kCycleNs; }
+Cycles KeeperServer::now() noexcept { return boot_ns() / kCycleNs; }
 
 KeeperServer::KeeperServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 KeeperServer::~KeeperServer() = default;

@@ -5,13 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <map>
 
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
+#include "kv/process/switch_process.hpp"
 
 namespace {
+
+using Attach = wherry::kv::XdpPort::Attach;
 
 std::atomic<bool> stop_requested{false};
 void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
@@ -33,27 +37,34 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("wherry ") + std::string(wherry::kVersion));
   app.require_subcommand(1);
   std::string file, log_level = "info", log_file;
-  std::vector<std::string> keepers;
+  std::vector<std::string> keepers, stations;
   wherry::kv::NodeProcessOptions node;
   wherry::kv::KeeperProcessOptions keeper;
   std::string listen;
 
-  CLI::App* const node_command = app.add_subcommand("node", "a software node, on a UDP socket");
+  CLI::App* const node_command = app.add_subcommand("node", "a software node, on a UDP socket or on AF_XDP");
   node_command->add_option("--number", node.number, "of the node in the cluster file")->required();
   node_command->add_flag("--spin", node.spin, "never sleep: faster answers, for a core of its own");
+  auto* const xdp = node_command->add_option(
+      "--xdp", node.xdp, "AF_XDP on this interface, past the kernel: eth0, or eth0:3 for its queue 3 (docs/kv-xdp.md)");
+  node_command->add_option("--xdp-mode", node.attach, "native, in the driver; generic, any interface; auto: what goes")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Attach>{
+          {"auto", Attach::automatic}, {"native", Attach::native}, {"generic", Attach::generic}}));
+  node_command->add_flag("--udp", node.udp, "on a socket, even if the cluster file says xdp")->excludes(xdp);
   node_command->add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
   CLI::App* const keeper_command = app.add_subcommand("keeper", "decides who is in the cluster, and who leads");
   keeper_command->add_option("--listen", listen, "host:port; otherwise as the cluster file says");
   keeper_command->add_option("--state", keeper.state_file, "where the last configuration is kept, in mode keeper");
-  for (CLI::App* const command : {node_command, keeper_command}) {
+  CLI::App* const switch_command = app.add_subcommand("switch", "forwards frames between interfaces, in their drivers");
+  switch_command->add_option("station", stations, "INTERFACE=MAC of who is behind it")->required();
+  for (CLI::App* const command : {node_command, keeper_command})
     command->add_option("--cluster", file, "TOML file: docs/kv.md")->required();
+  for (CLI::App* const command : {node_command, keeper_command, switch_command}) {
     command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
     command->add_option("--log-file", log_file, "instead of standard error");
   }
   CLI11_PARSE(app, argc, argv);
 
-  auto cluster = wherry::kv::load_cluster_file(file);
-  if (!cluster) return fail(cluster.status());
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
   struct sigaction action{};
   action.sa_handler = on_signal;
@@ -61,6 +72,12 @@ int main(int argc, char** argv) {
   sigaction(SIGINT, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  if (switch_command->parsed()) {
+    const wherry::Status done = wherry::kv::run_switch(stations, stop_requested);
+    return done ? 0 : fail(done);
+  }
+  auto cluster = wherry::kv::load_cluster_file(file);
+  if (!cluster) return fail(cluster.status());
   if (node_command->parsed()) {
     node.cluster = *cluster;
     if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};

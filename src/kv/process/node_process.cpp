@@ -10,8 +10,11 @@
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "kv/keeper/driver_client.hpp"
+#include "kv/neighbour.hpp"
 #include "kv/node/node.hpp"
 #include "kv/process/receive.hpp"
+#include "kv/udp_port.hpp"
+#include "kv/xdp_interface.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -25,17 +28,63 @@ unsigned lane_bits_for(std::uint32_t lanes) {
   return bits;
 }
 
-}  // namespace
+/// The other nodes, as far as the cluster file does not say their MACs.
+wherry::Status keep_neighbours(XdpPort& port, const NodeProcessOptions& options) {
+  for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
+    const ClusterNode& other = options.cluster.nodes[number];
+    if (!other.configured || number == options.number) continue;
+    wherry::Status status = other.endpoint.mac != 0 ? port.add_neighbour(other.endpoint.ip, other.endpoint.mac)
+                                                    : port.keep_neighbour(other.endpoint.ip);
+    if (!status) return status;
+  }
+  port.refresh(boot_ns());
+  return {};
+}
 
-wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
+void look_after(XdpPort& port, std::uint64_t now) { port.refresh(now); }
+void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
+
+template <Port P>
+void serve(P& port, Node& node, DriverClient& driver, bool spin, const std::atomic<bool>& stop) {
+  std::uint64_t driver_due = 0;
+  PortCounters counted;
+  Spinner spinner;
+  Cycles due = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
+    std::uint64_t now = boot_ns();
+    count_drops(node, port.counters(), counted);
+    if (count != 0 || now / kCycleNs >= due) due = node.tick(now / kCycleNs);
+    port.flush();
+    if (now >= driver_due) {
+      driver.turn();
+      look_after(port, now);
+      due = node.tick(now / kCycleNs);  // registers may have been written
+      port.flush();
+      driver_due = now + kDriverTurnNs;
+    }
+    if (count != 0) continue;
+    if (spin) {
+      spinner.pause();
+      continue;
+    }
+    pollfd ready{.fd = port.fd(), .events = POLLIN, .revents = 0};
+    now = boot_ns();
+    const std::uint64_t until = std::min(due == Node::kNever ? now + kSleepNs : due * kCycleNs, now + kSleepNs);
+    if (until > now) {
+      const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(until - now)};
+      ppoll(&ready, 1, &timeout, nullptr);
+    }
+    driver_due = 0;  // after a sleep, a look at the keeper costs nothing that matters
+  }
+}
+
+template <Port P>
+wherry::Status run_on(P& port, const std::string& where, const NodeProcessOptions& options,
+                      const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (options.number >= kMaxNodes || !cluster.nodes[options.number].configured)
-    return {StatusCode::kInvalidArgument, fmt::format("cluster {} has no node {}", cluster.name, options.number)};
-  auto port = UdpPort::open(cluster.nodes[options.number].endpoint);
-  if (!port) return port.status();
-
-  Node node({.lane_bits = lane_bits_for(cluster.lanes)}, *port);
-  node.set_now(now_ns() / kCycleNs);
+  Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
+  node.set_now(boot_ns() / kCycleNs);
   DriverClient driver(options.keepers,
                       {.cluster = cluster.name,
                        .node = options.number,
@@ -45,40 +94,46 @@ wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<boo
                        .accept = options.accept},
                       node);
   if (cluster.mode == ClusterMode::fixed)
-    driver.driver().enter_static(static_configuration(cluster), now_ns() / kCycleNs);
-  spdlog::info("kv node {} of cluster {} at UDP port {}{}", options.number, cluster.name, port->local().port,
+    driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
+  spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
                options.spin ? ", spinning" : "");
-
-  std::uint64_t driver_due = 0, bad_lengths = 0;
-  Cycles due = 0;
-  while (!stop.load(std::memory_order_relaxed)) {
-    const std::size_t count = receive_all(*port, node, [] { return now_ns() / kCycleNs; });
-    std::uint64_t now = now_ns();
-    for (; bad_lengths < port->counters().bad_length; ++bad_lengths) node.count_dropped(Node::Drop::kLength);
-    if (count != 0 || now / kCycleNs >= due) due = node.tick(now / kCycleNs);
-    port->flush();
-    if (now >= driver_due) {
-      driver.turn();
-      due = node.tick(now / kCycleNs);  // registers may have been written
-      port->flush();
-      driver_due = now + kDriverTurnNs;
-    }
-    if (count != 0) continue;
-    if (options.spin) {
-      cpu_relax();
-      continue;
-    }
-    pollfd ready{.fd = port->fd(), .events = POLLIN, .revents = 0};
-    now = now_ns();
-    const std::uint64_t until = std::min(due == Node::kNever ? now + kSleepNs : due * kCycleNs, now + kSleepNs);
-    if (until > now) {
-      const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(until - now)};
-      ppoll(&ready, 1, &timeout, nullptr);
-    }
-    driver_due = 0;  // after a sleep, a look at the keeper costs nothing that matters
-  }
-  spdlog::info("kv node {}: {} frames, {} dropped", options.number, node.counters().frames_kv, bad_lengths);
+  serve(port, node, driver, options.spin, stop);
+  const PortCounters& counters = port.counters();
+  spdlog::info("kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum; {} not sent",
+               options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum,
+               counters.bad_length, counters.bad_checksum, counters.send_failed);
   return {};
+}
+
+wherry::Status run_on_xdp(const Endpoint& at, const std::string& interface, const NodeProcessOptions& options,
+                          const std::atomic<bool>& stop) {
+  const auto parsed = XdpInterface::parse(interface);
+  if (!parsed)
+    return {StatusCode::kInvalidArgument, fmt::format("'{}': want an interface, as eth0 or eth0:3", interface)};
+  if (const auto address = find_address(parsed->name); address && *address != at.ip)
+    spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", parsed->name,
+                 ip_to_string(*address), options.number, ip_to_string(at.ip));
+  auto port = XdpPort::open(at, {.interface = parsed->name, .queue = parsed->queue, .attach = options.attach});
+  if (!port) return port.status();
+  if (wherry::Status status = keep_neighbours(*port, options); !status) return status;
+  wherry::Status status = run_on(*port, "AF_XDP on " + port->describe(), options, stop);
+  if (const std::uint64_t lost = port->lost(); lost != 0)
+    spdlog::warn("kv node {}: {} frames came while all of ours were full, and were lost", options.number, lost);
+  return status;
+}
+
+}  // namespace
+
+wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
+  const ClusterFile& cluster = options.cluster;
+  if (options.number >= kMaxNodes || !cluster.nodes[options.number].configured)
+    return {StatusCode::kInvalidArgument, fmt::format("cluster {} has no node {}", cluster.name, options.number)};
+  const ClusterNode& self = cluster.nodes[options.number];
+  const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
+  if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);
+  auto port = UdpPort::open(self.endpoint);
+  if (!port) return port.status();
+  return run_on(*port, "a socket", options, stop);
 }
 
 }  // namespace wherry::kv

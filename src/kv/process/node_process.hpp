@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A software node as a process: one thread that turns between its socket, its clock and its keeper.
+// A software node as a process: one thread that turns between its port, its clock and its keeper.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 
 #include "base/socket.hpp"
 #include "kv/cluster_file.hpp"
+#include "kv/xdp_port.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {
@@ -17,10 +18,13 @@ struct NodeProcessOptions {
   std::uint32_t number = 0;
   std::vector<HostPort> keepers;  ///< empty in mode static
   bool spin = false;              ///< never sleeps: some microseconds faster, at the price of a core
+  std::string xdp;                ///< "eth0" or "eth0:3": AF_XDP there; empty: as the cluster file says
+  XdpPort::Attach attach = XdpPort::Attach::automatic;
+  bool udp = false;     ///< on a socket, whatever the cluster file says
   bool accept = false;  ///< as the register `control.accept`; memory of a software node answers at once anyway
 };
 
-/// Until `stop`. An error: the address is taken, or the keeper turned the node away for good.
+/// Until `stop`. An error: the address is taken, AF_XDP is impossible, or the keeper turned the node away for good.
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

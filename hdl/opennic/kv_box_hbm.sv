@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+// The HBM of an Alveo U55C, as AMD's IP gives it to the kv cores. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us:
+// names and widths of the IP's ports are those of public designs that use it. hdl/opennic/shell/build_hbm.tcl configures the IP.
+
+/// Ports of the U55C's two stacks, 16 GB, for one or two kv cores.
+///
+/// Behaviour: port j of core c is AXI port 16 c + 4 j of the IP: core 0 at stack 0, core 1 at stack 1, a switch of four ports for each channel.
+/// All ports see all 16 GB, through the stacks' global addressing. All transactions have identifier 0, 32 bytes a beat, INCR, and so come in order.
+/// Latency: the IP's.
+/// Reset: none; the HBM is reset once, after the FPGA has been configured, and keeps its content when a plugin is reset. ready_o when
+/// both stacks have been calibrated.
+/// Requirements: all AXI ports run with clk_i, 250 MHz, which PG276 allows (each has a clock of its own; the switch takes one of them), so that no
+/// clock converters are needed: 8 GB/s a port. ref_clk_i has 100 MHz: docs/opennic.md says what PG276 wants of it.
+module kv_box_hbm
+  import kv_core_pkg::*;
+#(
+    /// 1 or 2.
+    parameter  int unsigned Cores    = 1,
+    /// Of each core: 1 to 4.
+    parameter  int unsigned Channels = 2,
+    localparam int unsigned Memories = Cores * Channels
+) (
+    input wire clk_i,
+    input wire ref_clk_i,
+
+    output logic ready_o,
+
+    input  wire           [Memories-1:0]        s_axi_arvalid,
+    output logic          [Memories-1:0]        s_axi_arready,
+    input  wire address_t [Memories-1:0]        s_axi_araddr,
+    input  wire           [Memories-1:0][  3:0] s_axi_arlen,
+    output logic          [Memories-1:0]        s_axi_rvalid,
+    input  wire           [Memories-1:0]        s_axi_rready,
+    output logic          [Memories-1:0][255:0] s_axi_rdata,
+    output logic          [Memories-1:0][  1:0] s_axi_rresp,
+    input  wire           [Memories-1:0]        s_axi_awvalid,
+    output logic          [Memories-1:0]        s_axi_awready,
+    input  wire address_t [Memories-1:0]        s_axi_awaddr,
+    input  wire           [Memories-1:0][  3:0] s_axi_awlen,
+    input  wire           [Memories-1:0]        s_axi_wvalid,
+    output logic          [Memories-1:0]        s_axi_wready,
+    input  wire           [Memories-1:0][255:0] s_axi_wdata,
+    input  wire           [Memories-1:0]        s_axi_wlast,
+    output logic          [Memories-1:0]        s_axi_bvalid,
+    input  wire           [Memories-1:0]        s_axi_bready,
+    output logic          [Memories-1:0][  1:0] s_axi_bresp
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  if (Cores < 1 || Cores > 2) begin : gen_check_cores
+    $fatal(1, "Cores must be 1 or 2 in %m");
+  end
+  if (Channels < 1 || Channels > 4) begin : gen_check_channels
+    $fatal(1, "Channels must be 1 to 4 in %m");
+  end
+
+  // ---- one reset, when the FPGA has been configured: 256 cycles of the reference clock
+
+  logic [8:0] reset_q = '0;
+  logic up;
+  assign up = reset_q[8];
+  always_ff @(posedge ref_clk_i) if (!up) reset_q <= reset_q + 1'b1;
+
+  logic [1:0] axi_up_sync_q = '0;
+  always_ff @(posedge clk_i) axi_up_sync_q <= {axi_up_sync_q[0], up};
+
+  logic [1:0] complete;
+  logic [1:0][1:0] complete_sync_q = '0;
+  always_ff @(posedge clk_i) complete_sync_q <= {complete_sync_q[0], complete};
+  assign ready_o = &complete_sync_q[1];
+
+  // ---- eight ports of the IP, of which some are used
+
+  logic [7:0] arvalid, arready, rvalid, rready, awvalid, awready, wvalid, wready, wlast, bvalid, bready;
+  address_t [7:0] araddr, awaddr;
+  logic [7:0][3:0] arlen, awlen;
+  logic [7:0][255:0] rdata, wdata;
+  logic [7:0][1:0] rresp, bresp;
+
+  for (genvar i = 0; i < 8; i++) begin : gen_port
+    if (i / 4 < Cores && i % 4 < Channels) begin : gen_used
+      localparam int unsigned Memory = i / 4 * Channels + i % 4;
+      assign arvalid[i]            = s_axi_arvalid[Memory];
+      assign araddr[i]             = s_axi_araddr[Memory];
+      assign arlen[i]              = s_axi_arlen[Memory];
+      assign rready[i]             = s_axi_rready[Memory];
+      assign awvalid[i]            = s_axi_awvalid[Memory];
+      assign awaddr[i]             = s_axi_awaddr[Memory];
+      assign awlen[i]              = s_axi_awlen[Memory];
+      assign wvalid[i]             = s_axi_wvalid[Memory];
+      assign wdata[i]              = s_axi_wdata[Memory];
+      assign wlast[i]              = s_axi_wlast[Memory];
+      assign bready[i]             = s_axi_bready[Memory];
+      assign s_axi_arready[Memory] = arready[i];
+      assign s_axi_rvalid[Memory]  = rvalid[i];
+      assign s_axi_rdata[Memory]   = rdata[i];
+      assign s_axi_rresp[Memory]   = rresp[i];
+      assign s_axi_awready[Memory] = awready[i];
+      assign s_axi_wready[Memory]  = wready[i];
+      assign s_axi_bvalid[Memory]  = bvalid[i];
+      assign s_axi_bresp[Memory]   = bresp[i];
+    end else begin : gen_unused
+      assign arvalid[i] = 1'b0;
+      assign araddr[i]  = '0;
+      assign arlen[i]   = '0;
+      assign rready[i]  = 1'b1;
+      assign awvalid[i] = 1'b0;
+      assign awaddr[i]  = '0;
+      assign awlen[i]   = '0;
+      assign wvalid[i]  = 1'b0;
+      assign wdata[i]   = '0;
+      assign wlast[i]   = 1'b0;
+      assign bready[i]  = 1'b1;
+      logic unused;
+      assign unused = ^{arready[i], rvalid[i], rdata[i], rresp[i], awready[i], wready[i], bvalid[i], bresp[i]};
+    end
+  end
+
+  // One port of the IP: AXI_`NUMBER` with index `INDEX` of the vectors above.
+  `define KV_BOX_HBM_PORT(NUMBER, INDEX) \
+      .AXI_``NUMBER``_ACLK(clk_i), \
+      .AXI_``NUMBER``_ARESET_N(axi_up_sync_q[1]), \
+      .AXI_``NUMBER``_ARVALID(arvalid[INDEX]), \
+      .AXI_``NUMBER``_ARREADY(arready[INDEX]), \
+      .AXI_``NUMBER``_ARADDR(araddr[INDEX]), \
+      .AXI_``NUMBER``_ARLEN(arlen[INDEX]), \
+      .AXI_``NUMBER``_ARSIZE(3'd5), \
+      .AXI_``NUMBER``_ARBURST(2'b01), \
+      .AXI_``NUMBER``_ARID(6'd0), \
+      .AXI_``NUMBER``_RVALID(rvalid[INDEX]), \
+      .AXI_``NUMBER``_RREADY(rready[INDEX]), \
+      .AXI_``NUMBER``_RDATA(rdata[INDEX]), \
+      .AXI_``NUMBER``_RDATA_PARITY(), \
+      .AXI_``NUMBER``_RRESP(rresp[INDEX]), \
+      .AXI_``NUMBER``_RLAST(), \
+      .AXI_``NUMBER``_RID(), \
+      .AXI_``NUMBER``_AWVALID(awvalid[INDEX]), \
+      .AXI_``NUMBER``_AWREADY(awready[INDEX]), \
+      .AXI_``NUMBER``_AWADDR(awaddr[INDEX]), \
+      .AXI_``NUMBER``_AWLEN(awlen[INDEX]), \
+      .AXI_``NUMBER``_AWSIZE(3'd5), \
+      .AXI_``NUMBER``_AWBURST(2'b01), \
+      .AXI_``NUMBER``_AWID(6'd0), \
+      .AXI_``NUMBER``_WVALID(wvalid[INDEX]), \
+      .AXI_``NUMBER``_WREADY(wready[INDEX]), \
+      .AXI_``NUMBER``_WDATA(wdata[INDEX]), \
+      .AXI_``NUMBER``_WDATA_PARITY(32'd0), \
+      .AXI_``NUMBER``_WSTRB(32'hffff_ffff), \
+      .AXI_``NUMBER``_WLAST(wlast[INDEX]), \
+      .AXI_``NUMBER``_BVALID(bvalid[INDEX]), \
+      .AXI_``NUMBER``_BREADY(bready[INDEX]), \
+      .AXI_``NUMBER``_BRESP(bresp[INDEX]), \
+      .AXI_``NUMBER``_BID()
+
+  // verilator lint_off PINCONNECTEMPTY
+  // verilog_lint: waive-start module-port
+  kv_hbm_ip i_hbm (
+      .HBM_REF_CLK_0(ref_clk_i),
+      .HBM_REF_CLK_1(ref_clk_i),
+      .APB_0_PCLK(ref_clk_i),
+      .APB_1_PCLK(ref_clk_i),
+      .APB_0_PRESET_N(up),
+      .APB_1_PRESET_N(up),
+      .apb_complete_0(complete[0]),
+      .apb_complete_1(complete[1]),
+      .DRAM_0_STAT_CATTRIP(),
+      .DRAM_1_STAT_CATTRIP(),
+      .DRAM_0_STAT_TEMP(),
+      .DRAM_1_STAT_TEMP(),
+      `KV_BOX_HBM_PORT(00, 0),
+      `KV_BOX_HBM_PORT(04, 1),
+      `KV_BOX_HBM_PORT(08, 2),
+      `KV_BOX_HBM_PORT(12, 3),
+      `KV_BOX_HBM_PORT(16, 4),
+      `KV_BOX_HBM_PORT(20, 5),
+      `KV_BOX_HBM_PORT(24, 6),
+      `KV_BOX_HBM_PORT(28, 7)
+  );
+  // verilog_lint: waive-stop module-port
+  // verilator lint_on PINCONNECTEMPTY
+  `undef KV_BOX_HBM_PORT
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Lets a stream in by whole frames only.
+///
+/// Behaviour: with stop_i the frame under way goes on, the next one waits. With closed_i nothing goes on: the rest of a frame that was under way
+/// is taken and thrown away, also after closed_i, so that what comes out always begins with a frame's first beat.
+/// Latency: none.
+/// Paths: valid and ready, and between_o, go through.
+/// Reset: none. It begins between frames when the FPGA has been configured; resets of others must not make it forget where the frame ends.
+module kv_box_inlet (
+    input wire clk_i,
+
+    input wire stop_i,
+    input wire closed_i,
+
+    input  wire  s_valid,
+    output logic s_ready,
+    input  wire  s_last,
+
+    output logic m_valid,
+    input  wire  m_ready,
+
+    /// No frame is under way.
+    output logic between_o
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  logic middle_q = 1'b0;
+  logic lost_q = 1'b0;
+  logic open, taken;
+
+  assign open      = !closed_i && !lost_q && (middle_q || !stop_i);
+  assign m_valid   = s_valid && open;
+  assign s_ready   = lost_q || (m_ready && open);
+  assign taken     = s_valid && s_ready;
+  assign between_o = !middle_q;
+
+  always_ff @(posedge clk_i) begin
+    if (taken) middle_q <= !s_last;
+    if (taken && s_last) lost_q <= 1'b0;
+    else if (closed_i && middle_q) lost_q <= 1'b1;
+  end
+
+`ifndef SYNTHESIS
+  logic rst_i;
+  assign rst_i = 1'b0;
+  `ASSERT(lost_in_frame, !lost_q || middle_q, "throws away what belongs to no frame")
+`endif
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire

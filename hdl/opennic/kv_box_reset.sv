@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The shell's reset handshake, and a reset that leaves no half frame and no half burst behind.
+///
+/// Behaviour: mod_rstn low for a cycle of axil_clk_i asks for a reset; mod_rst_done_o is low from the next cycle on until it is done. First
+/// stop_o: no new frames are let in. After QuietCycles of quiet_i, or after DrainCycles, closed_o cuts the core off, and rst_o resets it, one cycle
+/// later, for HoldCycles at least, until settled_i or DrainCycles have gone by. The core stays in reset until memory_ready_i, which mod_rst_done_o
+/// does not wait for, since the host would wait with it. A request while one is being served is served with it.
+/// Latency: mod_rstn low to stop_o: 3 cycles of clk_i and one of axil_clk_i.
+/// Reset: none. It begins with a reset when the FPGA has been configured, by its initial values.
+/// Requirements: the two clocks may have any relation; they cross as toggles through two flip-flops.
+module kv_box_reset #(
+    /// How long the core is given to come to rest; at least QuietCycles and HoldCycles.
+    parameter int unsigned DrainCycles = 65536,
+    /// Longer than anything stays within the core unseen.
+    parameter int unsigned QuietCycles = 64,
+    /// Of reset; at least 2.
+    parameter int unsigned HoldCycles  = 16
+) (
+    input wire clk_i,
+    input wire axil_clk_i,
+
+    // In the domain of axil_clk_i.
+    input  wire  mod_rstn_i,
+    output logic mod_rst_done_o,
+
+    /// Memory can be used; once it can, for ever.
+    input wire memory_ready_i,
+    /// No frame is under way, nothing is asked of memory, nothing is at any output.
+    input wire quiet_i,
+    /// Memory has answered everything.
+    input wire settled_i,
+
+    output logic stop_o,
+    output logic closed_o,
+    output logic rst_o
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  if (DrainCycles < HoldCycles || DrainCycles < QuietCycles) begin : gen_check_drain
+    $fatal(1, "DrainCycles must be at least HoldCycles and QuietCycles in %m");
+  end
+  if (QuietCycles < 1) begin : gen_check_quiet
+    $fatal(1, "QuietCycles must be at least 1 in %m");
+  end
+  if (HoldCycles < 2) begin : gen_check_hold
+    $fatal(1, "HoldCycles must be at least 2 in %m");
+  end
+
+  typedef enum logic [1:0] {
+    Run,
+    Drain,
+    Hold,
+    Wait
+  } state_e;
+
+  // What was asked for is served when the two are the same.
+  logic asked_q = 1'b0;
+  logic served_q = 1'b1;
+  logic [1:0] asked_sync_q = '0;
+  logic [1:0] served_sync_q = '1;
+
+  assign mod_rst_done_o = asked_q == served_sync_q[1];
+
+  always_ff @(posedge axil_clk_i) begin
+    served_sync_q <= {served_sync_q[0], served_q};
+    if (!mod_rstn_i && mod_rst_done_o) asked_q <= !asked_q;
+  end
+
+  localparam int unsigned CountWidth = $clog2(DrainCycles + 1);
+  state_e state_q = Hold;
+  logic [CountWidth-1:0] count_q = '0;
+  logic [$clog2(QuietCycles + 1)-1:0] quiet_q = '0;  // cycles of quiet, up to this one
+  logic rst_q = 1'b1;
+  logic seen_q = 1'b0;  // of asked, what the reset under way is for
+  logic asked, quiet_enough, held_enough;
+
+  assign asked = asked_sync_q[1];
+  assign quiet_enough = quiet_i && quiet_q == ($clog2(QuietCycles + 1))'(QuietCycles - 1);
+  assign held_enough = count_q >= CountWidth'(HoldCycles) && (settled_i || count_q == CountWidth'(DrainCycles));
+
+  always_ff @(posedge clk_i) begin
+    asked_sync_q <= {asked_sync_q[0], asked_q};
+    rst_q        <= state_q == Hold || state_q == Wait;
+    if (count_q != CountWidth'(DrainCycles)) count_q <= count_q + 1'b1;
+    if (state_q != Drain || !quiet_i) quiet_q <= '0;
+    else if (!quiet_enough) quiet_q <= quiet_q + 1'b1;
+    case (state_q)
+      Run:
+      if (asked != served_q) begin
+        state_q <= Drain;
+        count_q <= '0;
+      end
+      Drain:
+      if (quiet_enough || count_q == CountWidth'(DrainCycles)) begin
+        state_q <= Hold;
+        count_q <= '0;
+        seen_q  <= asked;
+      end
+      Hold:
+      if (held_enough) begin
+        state_q  <= Wait;
+        served_q <= seen_q;
+      end
+      default:
+      if (asked != served_q) begin
+        state_q <= Hold;
+        count_q <= '0;
+        seen_q  <= asked;
+      end else if (memory_ready_i) begin
+        state_q <= Run;
+      end
+    endcase
+  end
+
+  assign stop_o   = state_q != Run;
+  assign rst_o    = rst_q;
+  assign closed_o = state_q == Hold || state_q == Wait || rst_q;
+
+`ifndef SYNTHESIS
+  logic rst_i;
+  assign rst_i = 1'b0;
+  `ASSERT(closed_in_reset, !rst_o || closed_o, "the core is in reset and not cut off")
+`endif
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire

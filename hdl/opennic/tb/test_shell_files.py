@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the OpenNIC shell's build takes from us: Tcl that runs, with Vivado's commands played by tb/vivado.tcl, and
+Verilog that fits into a module with the ports of the shell's 250 MHz box. Vivado itself has run none of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from simulate import ROOT, VERILATOR
+
+SHELL = ROOT / "hdl" / "opennic" / "shell"
+HERE = Path(__file__).parent
+
+# The condition in the shell's packet buffer that loses count, and as it should be.
+FLAWED, MENDED = (
+    f"else if (s_axis_tvalid && s_axis_tlast && s_axis_tready && {drop})" for drop in ("drop_in_prog", "drop_busy")
+)
+
+AXIL = {"awaddr": 32, "awvalid": 1, "wdata": 32, "wvalid": 1, "bready": 1, "araddr": 32, "arvalid": 1, "rready": 1}
+AXIL_BACK = {"awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": 32, "rresp": 2, "rvalid": 1}
+STREAM = {"tvalid": 1, "tdata": 512, "tkeep": 64, "tlast": 1, "tuser_size": 16, "tuser_src": 16, "tuser_dst": 16}
+STREAMS = {  # name: (into the box, how many)
+    "s_axis_qdma_h2c": (True, "NUM_PHYS_FUNC*NUM_QDMA"),
+    "m_axis_qdma_c2h": (False, "NUM_PHYS_FUNC*NUM_QDMA"),
+    "m_axis_adap_tx_250mhz": (False, "NUM_CMAC_PORT"),
+    "s_axis_adap_rx_250mhz": (True, "NUM_CMAC_PORT"),
+}
+
+
+def box(ports: int) -> str:
+    """A module with the parameters and ports of the shell's box_250mhz for a U55C, and the plugin within."""
+    lines = [f"input [{width}-1:0] s_axil_{name}" for name, width in AXIL.items()]
+    lines += [f"output [{width}-1:0] s_axil_{name}" for name, width in AXIL_BACK.items()]
+    for stream, (into, count) in STREAMS.items():
+        there, back = ("input", "output") if into else ("output", "input")
+        lines += [f"{there} [{width}*{count}-1:0] {stream}_{name}" for name, width in STREAM.items()]
+        lines.append(f"{back} [{count}-1:0] {stream}_tready")
+    lines += ["input [15:0] mod_rstn", "output [15:0] mod_rst_done", "input box_rstn", "output box_rst_done"]
+    lines += ["input axil_aclk", "input ref_clk_100mhz", "input axis_aclk"]
+    parameters = {"MIN_PKT_LEN": 64, "MAX_PKT_LEN": 1518, "USE_PHYS_FUNC": 1}
+    parameters |= {"NUM_PHYS_FUNC": ports, "NUM_QDMA": 1, "NUM_CMAC_PORT": ports}
+    head = ", ".join(f"parameter int {name} = {value}" for name, value in parameters.items())
+    return (
+        f"module box_250mhz #({head}) (\n  " + ",\n  ".join(lines) + "\n);\n"
+        "  wire internal_box_rstn = box_rstn;\n  assign box_rst_done = 1'b1;\n"
+        '  `include "box_250mhz_address_map_inst.vh"\n  `include "user_plugin_250mhz_inst.vh"\nendmodule\n'
+    )
+
+
+def tcl(
+    directory: Path, *, board: str = "au55c", ports: int = 1, functions: int | None = None, line: str = MENDED
+) -> list[str]:
+    """What build_box_250mhz.tcl asks of Vivado."""
+    (directory / "utility").mkdir(exist_ok=True)
+    (directory / "utility" / "axi_stream_packet_buffer.sv").write_text(f"    {line} begin\n")
+    arguments = ["build_box_250mhz.tcl", board, str(ports), str(functions or ports), str(directory)]
+    result = subprocess.run(
+        ["tclsh", str(HERE / "vivado.tcl"), *arguments], cwd=SHELL, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def find(said: list[str], start: str) -> str:
+    """The one line that begins so."""
+    lines = [line for line in said if line.startswith(start)]
+    assert len(lines) == 1, said
+    return lines[0]
+
+
+def defines(said: list[str]) -> list[str]:
+    """The macros that the plugin is compiled with."""
+    words = find(said, "set_property verilog_define").replace("{", "").replace("}", "").split()
+    assert words[2] == "verilog_define-before"  # those of the shell are kept
+    return words[3:-1]
+
+
+def sources(said: list[str]) -> list[Path]:
+    """The files that Vivado reads, in that order."""
+    words = find(said, "read_verilog").replace("{", "").replace("}", "").split()
+    assert words[1] == "-sv"
+    return [Path(word) for word in words[2:]]
+
+
+def test_tcl_reads_the_plugin(tmp_path: Path) -> None:
+    said = tcl(tmp_path)
+    files = sources(said)
+    assert all(path.is_file() for path in files)
+    assert len(set(files)) == len(files)
+    assert [path.stem for path in files[:3]] == ["kv_frame_pkg", "kv_registers_pkg", "kv_core_pkg"]
+    assert {path.stem for path in files} >= {"kv_core", "kv_box_250mhz", "kv_box_hbm", "stream_fifo"}
+    assert not {path.parent.name for path in files} - {"generated", "common", "kv", "opennic"}
+    assert find(said, "include_dirs") == f"include_dirs {ROOT}/hdl/common"
+    assert Path(find(said, "read_xdc").split()[-1]).is_file()
+
+
+def test_tcl_minds_the_shells_sizes(tmp_path: Path) -> None:
+    assert defines(tcl(tmp_path, line=MENDED)) == ["SYNTHESIS", "KV_BOX_CHANNELS=2", "KV_BOX_WHOLE_FRAMES"]
+    said = tcl(tmp_path, line=FLAWED)
+    assert defines(said) == ["SYNTHESIS", "KV_BOX_CHANNELS=2"]
+    assert any(line.startswith("WARNING") for line in said)
+
+
+def test_tcl_refuses_what_it_cannot_build(tmp_path: Path) -> None:
+    for options in ({"board": "au280"}, {"ports": 2, "functions": 1}):
+        with pytest.raises(AssertionError, match="The kv plugin"):
+            tcl(tmp_path, **options)  # type: ignore[arg-type]
+
+
+def test_tcl_makes_the_ip_that_is_instantiated(tmp_path: Path) -> None:
+    said = tcl(tmp_path)
+    assert find(said, "create_ip").endswith("-module_name kv_hbm_ip")
+    config = find(said, "set_property -dict")
+    on = set(re.findall(r"CONFIG\.USER_SAXI_(\d\d) true", config))
+    assert len(re.findall(r"CONFIG\.USER_SAXI_\d\d (?:true|false)", config)) == 32
+    stand_in = (ROOT / "hdl" / "opennic" / "ip" / "kv_hbm_ip.sv").read_text()
+    assert on == set(re.findall(r"AXI_(\d\d)_ACLK", stand_in))
+    assert on == set(
+        re.findall(r"KV_BOX_HBM_PORT\((\d\d), \d\)", (ROOT / "hdl" / "opennic" / "kv_box_hbm.sv").read_text())
+    )
+
+
+def test_constraints_are_tcl() -> None:
+    result = subprocess.run(
+        ["tclsh", str(HERE / "vivado.tcl"), str(SHELL / "kv_box.xdc")], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("set_false_path") == 2
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+@pytest.mark.parametrize("line", [FLAWED, MENDED], ids=["flawed", "mended"])
+def test_the_plugin_fits_the_box(tmp_path: Path, ports: int, line: str) -> None:
+    said = tcl(tmp_path, ports=ports, line=line)
+    top = tmp_path / "box_250mhz.sv"
+    top.write_text(box(ports))
+    command = [
+        str(VERILATOR / "verilator"),
+        "--lint-only",
+        "-Wall",
+        f"-I{SHELL / 'box_250mhz'}",
+        "--top-module",
+        "box_250mhz",
+    ]
+    # Verilator takes the signals of the module around an instance for an upper scope of its functions.
+    command += [
+        "-Wno-VARHIDDEN",
+        "-Wno-UNUSEDSIGNAL",
+        "-Wno-UNUSEDPARAM",
+        f"-I{ROOT / 'hdl' / 'common'}",
+        "-D__au55c__",
+    ]
+    command += [f"-D{define}" for define in defines(said)]
+    files = [str(path) for path in sources(said)]
+    stand_in = str(ROOT / "hdl" / "opennic" / "ip" / "kv_hbm_ip.sv")
+    result = subprocess.run([*command, str(top), *files, stand_in], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-4000:]

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv up --xdp`: real processes on AF_XDP, in network namespaces. Skipped, with the reason, without rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import built, eventually
+from kvclusters import KvHome
+
+from wherry import _kv_cluster, _kv_network, netns
+from wherry.errors import Error
+
+QUICK = ("--xdp", "--nodes", "2", "--bucket-bits", "8", "--ping-ms", "40")
+
+
+@pytest.fixture
+def home() -> Iterator[KvHome]:
+    built("wherry-kv")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces and AF_XDP take root")
+    try:
+        netns.Namespace().close()
+    except Error as error:
+        pytest.skip(str(error))
+    one = KvHome()
+    try:
+        yield one
+        one.expect_nothing_left()
+        assert eventually(lambda: not one.processes())
+    finally:
+        one.clean_up()
+
+
+def inside(home: KvHome, program: str) -> str:
+    """Runs a Python program where clients are; what it prints."""
+    done = subprocess.run(
+        home.command("exec", sys.executable, "-c", textwrap.dedent(program)),
+        env=home.environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def dropped(home: KvHome, node: int) -> int:
+    return int(_kv_cluster.status(home.cluster)["nodes"][node]["dropped"])
+
+
+# An echo request by hand: not every machine has a program for it.
+PING = """
+    import socket, sys
+    port = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    port.settimeout(5)
+    port.sendto(bytes([8, 0, 0xF7, 0xFF]) + bytes(60), ("10.89.0.1", 0))
+    while True:
+        data, sender = port.recvfrom(2000)
+        if sender[0] == "10.89.0.1" and data[20] == 0:
+            break
+    print("echo")
+"""
+
+# A ping of the protocol, whose UDP checksum is wrong; then one that is right, and its answer.
+WRONG_CHECKSUM = """
+    import socket
+    from wherry._kv_frame import Kind, Kv
+    datagram = Kv(kind=Kind.PING, request=7).pack()
+    to = ("10.89.0.1", 19286)
+    wrong = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+    ports = (5000).to_bytes(2) + to[1].to_bytes(2)
+    wrong.sendto(ports + (8 + len(datagram)).to_bytes(2) + b"\\x12\\x34" + datagram, (to[0], 0))
+    right = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    right.settimeout(5)
+    right.sendto(datagram, to)
+    print(Kv.unpack(right.recv(2000)[: Kv.BYTES]).request)
+"""
+
+PROGRAM = """
+    from wherry.errors import FailedPrecondition
+    from wherry.kv import Client
+    store = Client.of()
+    version = store.put_if(1, b"one", 0)
+    assert store.get(1) == (b"one", version)
+    try:
+        store.put_if(1, b"other", 0)
+    except FailedPrecondition as error:
+        print("was", error.version == version)
+"""
+
+
+def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
+    interfaces = os.listdir("/sys/class/net")
+    said = home.ok("up", "--detach", "--dir", str(tmp_path), *QUICK)
+    assert said.count("serving") == 2
+    assert "wherry kv exec" in said
+    assert os.listdir("/sys/class/net") == interfaces, "all of it is elsewhere"
+    logs = [(tmp_path / f"node{number}.log").read_text() for number in range(2)]
+    assert all("AF_XDP on eth0 queue 0, native, copy" in log for log in logs), logs
+
+    # The ordinary commands, whose sockets are in the clients' namespace.
+    home.ok("put", "greeting", "hello")
+    assert home.ok("get", "greeting") == "hello\n"
+    for node in ("0", "1"):
+        assert home.ok("get", "greeting", "--node", node) == "hello\n"
+    assert home.run("put", "greeting", "x", "--if-version", "9").returncode == 1
+    home.ok("put", "greeting", "bye", "--if-version", "1")
+    home.ok("delete", "greeting")
+    assert home.ok("nodes").count("serving") == 2
+    assert os.listdir("/sys/class/net") == interfaces, "the commands came back"
+    assert inside(home, PROGRAM) == "was True"
+
+    # Clients past the kernel: reads, writes and conditional writes.
+    load = (
+        "bench",
+        "--json",
+        "--seconds",
+        "0.2",
+        "--keys",
+        "50",
+        "--reads",
+        "1",
+        "--writes",
+        "1",
+        "--conditional",
+        "1",
+    )
+    for more in (("--xdp", "eth0", "--spin"), ("--xdp", "eth0", "--depth", "16"), ("--depth", "4")):
+        result = subprocess.run(
+            home.command(*load, *more), env=home.environment, capture_output=True, text=True, timeout=30
+        )
+        assert result.returncode == 0, result.stderr
+        operations = json.loads(result.stdout)["operations"]
+        assert operations.keys() == {"read", "write", "write_if"}
+        assert all(operations[verb]["outcomes"]["ok"] > 0 for verb in operations)
+        assert set(operations["read"]["outcomes"]) == {"ok"}
+        assert set(operations["write"]["outcomes"]) == {"ok"}
+    missing = home.run("bench", "--xdp", "nonesuch")
+    assert missing.returncode == 1
+    assert "no network interface nonesuch" in missing.stderr
+
+    # What is not kv's is the kernel's; what is broken is counted.
+    assert inside(home, PING) == "echo"
+    before = dropped(home, 0)
+    assert inside(home, WRONG_CHECKSUM) == "7"
+    assert eventually(lambda: dropped(home, 0) == before + 1), (before, dropped(home, 0))
+
+    # The switch redirects: with the bridge alone this would be 0.
+    switch = next(iter(home.processes("switch")))
+    counters = subprocess.check_output(
+        ["nsenter", "--target", str(switch), "--net", "ethtool", "--statistics", "clients"], text=True
+    )
+    redirected = next(line for line in counters.splitlines() if "rx_queue_0_xdp_redirect:" in line)
+    assert int(redirected.split(":")[1]) > 1000, counters
+
+    home.ok("down")
+    assert "1 for their checksum" in (tmp_path / "node0.log").read_text()
+    assert os.listdir("/sys/class/net") == interfaces
+
+
+def test_a_node_and_the_switch_die_and_come_back(home: KvHome) -> None:
+    home.ok("up", "--detach", "--restart", *QUICK)
+    home.ok("put", "1", "one")
+    switch = next(iter(home.processes("switch")))
+    os.kill(switch, signal.SIGKILL)
+    home.ok("put", "2", "two")  # through the bridge, or the next switch
+    home.kill(0)
+    home.ok("put", "3", "three")
+    for key, value in (("1", "one"), ("2", "two"), ("3", "three")):
+        assert home.ok("get", key, "--node", "1") == value + "\n"
+    home.wait_until_all_serve()
+    assert eventually(lambda: switch not in home.processes("switch") and home.processes("switch"))
+    assert home.ok("get", "3", "--node", "0") == "three\n"
+    home.ok("down")
+
+
+def test_up_is_killed(home: KvHome) -> None:
+    """Then nobody is there to take anything down; nothing is left nevertheless."""
+    home.ok("up", "--detach", *QUICK)
+    up = home.up.pid
+    file = home.up.namespace
+    os.kill(up, signal.SIGKILL)
+    assert eventually(lambda: not home.processes()), home.processes()
+    assert not os.path.exists(file)
+    done = home.run("down")
+    assert done.returncode == 1
+    assert "has gone" in done.stderr
+    (home.runtime / "wherry" / "kv-up.json").unlink()
+
+
+def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text('[cluster]\nname = "a"\nmode = "static"\n[[node]]\nnumber = 0\nudp = "127.0.0.1:19286"\n')
+    command = [built("wherry-kv"), "node", "--cluster", str(file), "--number", "0", "--xdp"]
+    space = netns.Namespace()
+    try:
+
+        def refused(*words: str, without_rights: bool = False) -> str:
+            before = ["setpriv", "--bounding-set=-all"] if without_rights else []
+            done = subprocess.run(
+                [*before, *command, *words], capture_output=True, text=True, timeout=20, preexec_fn=space.enter
+            )
+            assert done.returncode != 0
+            return done.stderr
+
+        assert "no network interface nonesuch" in refused("nonesuch")
+        assert "want an interface, as eth0" in refused("lo:x")
+        assert "lo: XDP: native mode: the driver has none; generic mode goes with any" in refused(
+            "lo", "--xdp-mode", "native"
+        )
+        assert "be root" in refused("lo", without_rights=True)
+    finally:
+        space.close()
+
+    # A cluster file of another network.
+    file.write_text(file.read_text().replace('"static"', '"keeper"\nkeeper = "127.0.0.1:19287"'))
+    done = home.run("up", "--xdp", "--dir", str(tmp_path))
+    assert done.returncode == 1
+    assert "has no node with xdp" in done.stderr
+    file.write_text(file.read_text() + 'xdp = "eth0"\n')
+    done = home.run("up", "--xdp", "--dir", str(tmp_path))
+    assert done.returncode == 1
+    assert 'udp = "10.89.0.1:19286", mac = "02:57:4b:56:00:01"' in done.stderr
+    done = home.run("up", "--xdp", "--etcd", "http://127.0.0.1:1")
+    assert "no way out" in done.stderr
+
+
+def test_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(Error, match="be root"):
+        _kv_network.require_root()

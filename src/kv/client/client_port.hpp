@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries a client's messages: a UDP socket, or AF_XDP. Each is the same few lines over a Port.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kv/client/core.hpp"
+
+namespace wherry::kv {
+
+class ClientPort {
+ public:
+  virtual ~ClientPort() = default;
+  ClientPort(const ClientPort&) = delete;
+  ClientPort& operator=(const ClientPort&) = delete;
+
+  virtual Output& output() noexcept = 0;
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+  /// Hands the core what has arrived; how many messages.
+  virtual std::size_t receive(ClientCore& core, Cycles now) = 0;
+  virtual void flush() = 0;
+  /// What is due from time to time.
+  virtual void look_after(Cycles now) = 0;
+
+ protected:
+  ClientPort() = default;
+};
+
+/// On a port that the kernel chooses.
+Result<std::unique_ptr<ClientPort>> open_udp_client();
+/// The same at an interface's address: "eth0", "eth0:3". Waits a moment for the MACs of `nodes`.
+Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interface, std::span<const Endpoint> nodes);
+
+}  // namespace wherry::kv

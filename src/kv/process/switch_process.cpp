@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/process/switch_process.hpp"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/log.hpp"
+#include "kv/mac.hpp"
+#include "kv/xdp_switch.hpp"
+
+namespace wherry::kv {
+
+wherry::Status run_switch(const std::vector<std::string>& stations, const std::atomic<bool>& stop) {
+  std::vector<XdpSwitch::Station> parsed;
+  for (const std::string& text : stations) {
+    const std::size_t equals = text.find('=');
+    const auto mac = equals == std::string::npos ? std::nullopt : parse_mac(text.substr(equals + 1));
+    if (!mac || equals == 0)
+      return {StatusCode::kInvalidArgument,
+              fmt::format("'{}': want an interface and who is behind it, as veth0=02:00:00:00:00:01", text)};
+    parsed.push_back({.interface = text.substr(0, equals), .mac = *mac});
+  }
+  const auto made = XdpSwitch::open(parsed);
+  if (!made) return made.status();
+  spdlog::info("kv switch of {} interfaces", parsed.size());
+  while (!stop.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return {};
+}
+
+}  // namespace wherry::kv
