@@ -134,6 +134,11 @@ bool Core::works() const {
          root.kv_core__DOT__i_sequencer__DOT__stop_o != 0;
 }
 
+void Core::set_clock(Cycles cycles) {
+  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__cycles_q;
+  clock = std::max<QData>(clock, cycles);
+}
+
 void Core::note_memory_times() {
   const Vkv_core___024root& root = *pins_->core->rootp;
   if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);

@@ -75,6 +75,8 @@ class Core final : public RegisterIo {
   /// The next frame that came out.
   std::optional<CoreFrame> take(Side side);
 
+  /// Sets the register `cycles` forward, without computing anything; never back.
+  void set_clock(Cycles cycles);
   /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
   [[nodiscard]] bool idle() const noexcept { return now_ - active_ > kSilence; }
   /// Cycles that were not computed, since the core was idle.

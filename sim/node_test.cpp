@@ -37,5 +37,36 @@ TEST(KvCoreNode, WriteRepeatedWhileAnotherIsStored_ExpectTheNewerValue) {
   }
 }
 
+/// Writes one after the other, old ones repeated and reads of anything in between. A value says which write it is of.
+TEST(KvCoreNode, RandomRequests_ExpectEachReadToShowTheLastWrite) {
+  constexpr std::uint16_t kLanes = 4;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    sim::Random random(seed);
+    Rig rig({.accept = seed % 2 == 0, .memory = seed % 3 == 0 ? kHbmSimulated : kHbmHardware, .gaps = seed % 4 < 2});
+    const std::vector<std::uint64_t> keys = Rig::keys(6);
+    std::vector<std::vector<std::byte>> content(keys.size());
+    std::vector<std::pair<Kv, std::vector<std::byte>>> last(kLanes);
+    std::uint32_t number = 0;
+    for (int turn = 0; turn < 400; ++turn) {
+      const auto which = random.below(static_cast<std::uint32_t>(keys.size()));
+      const auto lane = static_cast<std::uint16_t>(random.below(kLanes));
+      content[which] = filled(random.below(3) == 0 ? 1024 : random.below(1025), static_cast<int>(++number));
+      last[lane] = {request_of(Kind::write, keys[which], lane, number), content[which]};
+      rig.put(Rig::client(), last[lane].first, content[which], rig.core().now() + random.below(30));
+      for (std::uint32_t i = random.below(4); i-- > 0;) {
+        const auto& [header, value] = last[random.below(kLanes)];
+        if (header.kind != 0) rig.put(Rig::client(), header, value, rig.core().now() + random.below(40));
+        rig.put(Rig::client(), request_of(Kind::read, keys[random.below(6)], 0, 0));
+      }
+      while (rig.await(Kind::write_done).header.request != number) {
+      }
+      rig.put(Rig::client(), request_of(Kind::read, keys[which], 0, number));
+      Sent reply;
+      while (reply.header.request != number) reply = rig.await(Kind::read_done);
+      ASSERT_EQ(reply.value, content[which]) << "seed " << seed << ", write " << number;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace wherry::kv::rtl

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
 
-base < fabric < {move, route, kv, probe} < agent; sim on base and kv; services never include one another; <ucp/...> only in src/fabric, MPI
-only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half; apps/ on the public headers
-alone.
+base < fabric < {move, route, kv, probe} < agent; sim/ on base and kv; services never include one another; <ucp/...>
+only in src/fabric, MPI only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in the client half;
+apps/ on the public headers alone.
 """
 
 import re
