@@ -58,7 +58,8 @@ module kv_decide
   logic version_header, version_next, version_lane, version_request;
   assign version_header = (p.read || (p.write && looked_i.mismatch)) ? looked_i.found : p.fetch;
   assign version_next = begins;
-  assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave || p.alone
+  assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave
+      || p.alone
       || (p.resolve && !looked_i.flag);
   assign version_request = !(p.read || p.write || p.fetch || p.tell || p.tell_lane
       || p.settle || p.leave || p.alone
@@ -79,7 +80,8 @@ module kv_decide
   // ---- the frame
 
   logic from_memory, from_pool, has_value, to_client;
-  assign from_memory = ((p.read && looked_i.found) || (p.fetch && looked_i.filter.notes == '0) || p.replay) && value_there;
+  assign from_memory = value_there && ((p.read && looked_i.found) || (p.fetch && looked_i.filter.notes == '0)
+      || p.replay);
   assign from_pool = (begins && !alone) || p.retry;
   assign has_value = from_memory || from_pool;
   assign to_client = p.read || refused || p.tell || p.tell_lane || commits;
