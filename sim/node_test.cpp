@@ -2,7 +2,7 @@
 // The core as a node: what clients see of it.
 #include <gtest/gtest.h>
 
-#include "kv/node/node.hpp"
+#include "kv/generated/registers.hpp"
 #include "sim/bench_rig.hpp"
 
 namespace wherry::kv::rtl {
@@ -14,6 +14,12 @@ Kv request_of(Kind kind, std::uint64_t key, std::uint16_t lane, std::uint32_t nu
 
 std::vector<std::byte> filled(std::size_t bytes, int with) {
   return std::vector<std::byte>(bytes, static_cast<std::byte>(with));
+}
+
+TEST(KvCoreNode, SetUpByTheDriver_ExpectValuesBehindTheLines) {
+  Rig rig({});
+  EXPECT_EQ(rig.core().read(registers::line_base_offset(0)), 0U);
+  EXPECT_EQ(rig.core().read(registers::value_base_offset(0)), 64U << Rig::kBucketBits);
 }
 
 TEST(KvCoreNode, WriteRepeatedWhileAnotherIsStored_ExpectTheNewerValue) {
