@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv/bin
-mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include/*.h' 'bench/*.cpp' 'bench/*.hpp' 'apps/*.cpp' 'apps/*.hpp' 'examples/*.cpp' 'examples/*.c' 'python/*.cpp')
+mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include/*.h' 'bench/*.cpp' 'bench/*.hpp' 'apps/*.cpp' 'apps/*.hpp' 'sim/*.cpp' 'sim/*.hpp' 'examples/*.cpp' 'examples/*.c' 'python/*.cpp')
 "$venv/clang-format" --dry-run -Werror "${cpp[@]}"
 "$venv/python" tools/check_includes.py
 "$venv/python" tools/generate_spec.py --check
@@ -21,12 +21,12 @@ unformatted=$(gofmt -l tools/linearizable)
 # clang-tidy takes seconds a file: a stamp by content of the file, all headers and the checks says what is clean already.
 stamps=build/tidy
 mkdir -p "$stamps"
-headers=$(git ls-files 'src/*.hpp' 'apps/*.hpp' 'include/*' .clang-tidy | xargs cat | sha256sum | cut -c1-16)
+headers=$(git ls-files 'src/*.hpp' 'apps/*.hpp' 'sim/*.hpp' 'include/*' .clang-tidy | xargs cat | sha256sum | cut -c1-16)
 todo=()
 while read -r file; do
   key=$( (echo "$headers"; cat "$file") | sha256sum | cut -c1-32)
   [[ -e "$stamps/$key" ]] || todo+=("$key $file")
-done < <(git ls-files 'src/*.cpp' 'bench/*.cpp' 'apps/*.cpp' | grep -vE '_(test|fuzz)\.cpp$')
+done < <(git ls-files 'src/*.cpp' 'bench/*.cpp' 'apps/*.cpp' 'sim/*.cpp' | grep -vE '_(test|fuzz)\.cpp$')
 if ((${#todo[@]})); then
   echo "clang-tidy: ${#todo[@]} files"
   printf '%s\n' "${todo[@]}" | xargs -P "$(nproc)" -L 1 bash -c \

@@ -219,9 +219,9 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
 
 
 def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
-    refused = home.run("up", "--rtl", "2")
+    refused = home.run("up", "--rtl", "2", "--nodes", "1")
     assert refused.returncode == 1
-    assert "not built yet" in refused.stderr
+    assert "--rtl 2: the cluster has 1 nodes" in refused.stderr
     missing = home.run("get", "1")
     assert missing.returncode == 1
     assert "no `wherry kv up` of this user runs" in missing.stderr

@@ -13,8 +13,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
+MIXED = ROOT / "build" / "release" / "sim" / "kv_sim_mixed"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
+MIXED_SEEDS = 100
 
 # Each must be found within so many seeds, from 1 on.
 FAULTS = {
@@ -42,8 +44,8 @@ def programs() -> None:
     subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
 
 
-def simulate(folder: Path, fault: str, count: int, *options: str) -> dict[str, Any]:
-    command = [CLUSTER, "--fault", fault, "--count", str(count), "--out", folder, *options]
+def simulate(folder: Path, fault: str, count: int, *options: str, program: Path = CLUSTER) -> dict[str, Any]:
+    command = [program, "--fault", fault, "--count", str(count), "--out", folder, *options]
     done = subprocess.run(command, check=True, timeout=50, stdout=subprocess.PIPE, text=True)
     counts: dict[str, Any] = json.loads(done.stdout)
     return counts
@@ -73,6 +75,25 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert counts["rolled_back"] > SEEDS
     assert counts["completed"] > SEEDS / 2
     assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
+
+
+@pytest.mark.skipif(not MIXED.exists(), reason="built without the Verilated core (WHERRY_RTL)")
+def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> None:
+    """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
+    options = ["--rtl", "-1", "--operations", "25"]
+    total = 0
+    for first in range(1, MIXED_SEEDS, 25):
+        counts = simulate(tmp_path, "none", 25, *options, "--seed", str(first), program=MIXED)
+        assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+        assert counts["deaths"] >= 25
+        assert counts["failovers"] >= 10
+        assert counts["returns"] >= 5
+        total += counts["operations"]
+        assert counts["ok"] > counts["operations"] / 2
+    assert total == MIXED_SEEDS * 100
+    code, output = judge(tmp_path)
+    assert code == 0, output
+    assert output.count(": linearizable; ") == MIXED_SEEDS
 
 
 @pytest.mark.parametrize("fault", FAULTS)

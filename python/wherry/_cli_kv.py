@@ -27,7 +27,6 @@ from wherry.errors import (
     InvalidArgument,
     NotFound,
     Unavailable,
-    Unsupported,
 )
 
 if TYPE_CHECKING:
@@ -143,8 +142,11 @@ def up(
         ),
     ] = False,
     rtl: Annotated[
-        int | None, typer.Option(metavar="K", min=1, max=8, help="Simulated RTL nodes: not built yet.")
-    ] = None,
+        int,
+        typer.Option(
+            metavar="K", min=0, max=8, help="The first K nodes are the hardware's RTL, simulated: slow, and the same."
+        ),
+    ] = 0,
 ) -> None:
     """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (or, with --detach, not).
 
@@ -162,14 +164,12 @@ def up(
 
       wherry kv up --etcd http://127.0.0.1:2379
 
+      wherry kv up --nodes 3 --rtl 1              # docs/kv-sim.md
+
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
     from wherry import _kv_up
 
-    if rtl is not None:
-        raise Unsupported(
-            "--rtl: nodes in simulated hardware are not built yet; software nodes speak the same protocol"
-        )
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
     options = _kv_up.Options(
@@ -184,6 +184,7 @@ def up(
         spin=spin,
         restart=restart,
         xdp=xdp,
+        rtl=rtl,
     )
     if not detach:
         raise typer.Exit(_kv_up.run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
@@ -516,22 +517,25 @@ def nodes(
             out().print(table)
             note(str(error))
         raise typer.Exit(0 if where.mode == "static" and found else UNAVAILABLE) from None
-    pids = _pids(where)
+    pids, rtl = _started(where)
     for node in status["nodes"]:
         node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
+        node["rtl"] = node["node"] in rtl
     if as_json:
         print(json.dumps(status, indent=1))
         return
     _show_nodes(status)
 
 
-def _pids(cluster: Cluster) -> dict[int, int]:
+def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
+    """Pids of the nodes, and those that are simulated RTL, as far as a `wherry kv up` knows."""
     from wherry import _kv_cluster
 
     try:
-        return _kv_cluster.up_of(cluster.path).nodes
+        up = _kv_cluster.up_of(cluster.path)
     except (Error, OSError):
-        return {}  # started otherwise
+        return {}, []  # started otherwise
+    return up.nodes, up.rtl
 
 
 def _show_nodes(status: dict[str, Any]) -> None:
@@ -544,7 +548,7 @@ def _show_nodes(status: dict[str, Any]) -> None:
         colour = "green" if state == "serving" else "red" if state in ("silent", "fault", "removed") else "yellow"
         fetch = f"{node['buckets_left']} buckets, {node['lanes_left']} lanes" if state == "catching up" else "-"
         table.add_row(
-            str(node["node"]),
+            f"{node['node']} rtl" if node.get("rtl") else str(node["node"]),
             node["address"],
             f"[{colour}]{escape(state)}[/{colour}]",
             str(node["pid"] or "-"),

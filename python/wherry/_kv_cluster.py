@@ -99,6 +99,8 @@ class Up:
     nodes: dict[int, int] = field(default_factory=dict)
     namespace: str = ""
     """A file: the network namespace where clients reach it, if it has one of its own."""
+    rtl: list[int] = field(default_factory=list)
+    """Nodes that are the RTL, simulated."""
 
     def alive(self) -> bool:
         """Whether it runs still."""
@@ -146,6 +148,7 @@ def read_up(path: Path) -> Up:
         nodes = {int(number): int(pid) for number, pid in said["nodes"].items()}
         up = Up(int(said["pid"]), int(said["started"]), Path(said["cluster"]), int(said["keeper"]), nodes)
         up.namespace = str(said.get("namespace", ""))
+        up.rtl = [int(number) for number in said.get("rtl", [])]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Error(f"{path} is not what `wherry kv up` wrote ({error}): remove it") from None
     if not up.alive():

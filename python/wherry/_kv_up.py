@@ -52,6 +52,8 @@ class Options:
     spin: bool = False
     restart: bool = False
     xdp: bool = False
+    rtl: int = 0
+    """The first so many nodes are the RTL, simulated: not in the file."""
 
 
 def cluster_text(options: Options) -> str:
@@ -77,8 +79,9 @@ def cluster_text(options: Options) -> str:
         f'mode = "{"etcd" if options.etcd else "keeper"}"',
         f'keeper = "{keeper}"',
         *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
-        f"bucket_bits = {options.bucket_bits or 16}",
-        "lanes = 4096",
+        # A simulated core takes some ten microseconds for each lane and location that it fetches.
+        f"bucket_bits = {options.bucket_bits or (8 if options.rtl else 16)}",
+        f"lanes = {256 if options.rtl else 4096}",
         "[timing]",
         f"ping_ms = {ping}",
         f"misses = {misses}",
@@ -115,6 +118,8 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
+        if options.rtl and options.xdp:
+            raise InvalidArgument("--rtl: simulated nodes are on UDP sockets, and --xdp has none")
         if options.xdp:
             _kv_network.require_root()
             if options.etcd:
@@ -183,7 +188,10 @@ class _Supervisor:
         self._ready = self._ending = False
         self._changed = asyncio.Event()
         program = str(_paths.wherry_kv())
-        spin = ["--spin"] if options.spin else []
+        rtl_program = str(_paths.built("sim", "wherry-kv-rtl")) if options.rtl else ""
+        self._up.rtl = cluster.numbers[: options.rtl]
+        if len(self._up.rtl) < options.rtl:
+            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {len(cluster.numbers)} nodes")
         self._keeper = _Child(
             "the keeper",
             [program, "keeper", "--cluster", str(cluster.path)],
@@ -198,7 +206,11 @@ class _Supervisor:
         self._nodes = {
             number: _Child(
                 f"node {number}",
-                [program, "node", "--cluster", str(cluster.path), "--number", str(number), *spin],
+                [
+                    *([rtl_program] if number in self._up.rtl else [program, "node"]),
+                    *("--cluster", str(cluster.path), "--number", str(number)),
+                    *(["--spin"] if options.spin and number not in self._up.rtl else []),
+                ],
                 self._directory / f"node{number}.log",
                 number,
                 network.nodes[number] if network is not None else None,

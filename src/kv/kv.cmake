@@ -33,9 +33,9 @@ wherry_sanitizer_shim(wherry-kv)
 # Tests only: whole kv clusters in virtual time.
 add_library(wherry_kv_sim STATIC EXCLUDE_FROM_ALL kv/sim/network.cpp kv/sim/wire.cpp kv/sim/pcap.cpp kv/sim/history.cpp kv/sim/workload.cpp)
 target_link_libraries(wherry_kv_sim PUBLIC wherry_base)
-add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/cluster.cpp
-            kv/sim/trouble.cpp)
-target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv_client wherry_kv_keeper)
+add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/software_machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/cluster.cpp
+            kv/sim/trouble.cpp kv/sim/failover_testing.cpp kv/sim/cluster_program.cpp)
+target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv_client wherry_kv_keeper PRIVATE CLI11::CLI11)
 
 # ---------------------------------------------------------------- tests, beside what they test
 wherry_test(kv_frame_test SOURCES kv/frame_test.cpp kv/frame_io_test.cpp LIBS wherry_kv)
@@ -56,7 +56,7 @@ if(TARGET kv_udp_client_test)  # the C half of the test is C99 with warnings of 
 endif()
 wherry_test(kv_sim_test SOURCES kv/sim/network_test.cpp kv/sim/wire_test.cpp kv/sim/history_test.cpp kv/sim/reference_test.cpp
             kv/sim/reference_testing.cpp LIBS wherry_kv_sim nlohmann_json::nlohmann_json)
-wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp kv/sim/failover_testing.cpp LIBS wherry_kv_cluster)
+wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_cluster)
 wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/keeper_server_test.cpp
             kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)

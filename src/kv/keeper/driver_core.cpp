@@ -8,6 +8,10 @@ namespace wherry::kv {
 
 using namespace registers;
 
+namespace {
+constexpr std::uint64_t kLineBytes = kWays * WayHeader::kBytes;
+}  // namespace
+
 Cycles Driver::cycles() {
   const std::uint32_t low = core_.read(cycles_offset(0));  // latches the high word
   return std::uint64_t{core_.read(cycles_offset(1))} << 32 | low;
@@ -30,6 +34,12 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   write_lease(0);
   core_.write(kEpochOffset, 0);
   core_.write(kBucketBitsOffset, options_.bucket_bits);
+  // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
+  const std::uint64_t values = kLineBytes << options_.bucket_bits;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    core_.write(line_base_offset(i), 0);
+    core_.write(value_base_offset(i), static_cast<std::uint32_t>(values >> 32 * i));
+  }
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
   clear();
   ended_ = ended;

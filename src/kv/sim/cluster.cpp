@@ -2,6 +2,7 @@
 #include "kv/sim/cluster.hpp"
 
 #include <string>
+#include <utility>
 
 namespace wherry::kv::sim {
 
@@ -51,18 +52,23 @@ void Cluster::start() {
   workload_.start();
 }
 
+std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
+  MachineOptions options{.lane_bits = kLaneBits, .driver = options_.driver};
+  options.driver.node = node;
+  options.driver.bucket_bits = options_.workload.bucket_bits;
+  options.driver.lanes = 1U << kLaneBits;
+  options.seed = network_.random().next();
+  options.drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
+                  static_cast<std::int32_t>(options_.drift);
+  Machine::ToKeeperFunction to_keeper = [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); };
+  if (node < options_.hardware_nodes) return options_.hardware(network_, port_of(node), options, std::move(to_keeper));
+  return std::make_unique<SoftwareMachine>(network_, port_of(node), options, options_.node_faults,
+                                           std::move(to_keeper));
+}
+
 void Cluster::start_node(std::uint32_t node) {
   if (machines_[node] != nullptr) return;
-  DriverOptions driver = options_.driver;
-  driver.node = node;
-  driver.bucket_bits = options_.workload.bucket_bits;
-  driver.lanes = 1U << kLaneBits;
-  const std::uint64_t seed = network_.random().next();
-  const auto drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
-                     static_cast<std::int32_t>(options_.drift);
-  machines_[node] = std::make_unique<Machine>(
-      network_, port_of(node), NodeOptions{.lane_bits = kLaneBits, .faults = options_.node_faults}, driver, seed, drift,
-      [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); });
+  machines_[node] = make_machine(node);
   if (attached_[node])
     network_.revive(port_of(node), *machines_[node]);
   else
@@ -96,8 +102,8 @@ std::uint32_t Cluster::leader_of(std::uint64_t key) const {
 }
 
 void Cluster::count_life(const Machine& machine, ClusterCounts& counts) const {
-  counts.rolled_back += machine.node().counters().rolled_back;
-  counts.completed += machine.node().counters().completed;
+  counts.rolled_back += machine.settled().rolled_back;
+  counts.completed += machine.settled().completed;
 }
 
 ClusterCounts Cluster::counts() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kv/sim/keeper_seat.hpp"
+#include "kv/sim/software_machine.hpp"
 #include "kv/sim/store_client.hpp"
 
 namespace wherry::kv::sim {
@@ -32,6 +33,8 @@ struct ClusterOptions {
                              .reads = ReadFrom::kRoundRobin};
   std::uint32_t impatience = 20'000;  ///< operations that are given up early, in parts per million
   DriverOptions driver{.cluster = "sim", .retry_cycles = 5000, .busy_interval = 2000, .idle_interval = 20'000};
+  std::uint32_t hardware_nodes = 0;  ///< the first so many are made by `hardware`
+  MachineFactory hardware;
   NodeFaults node_faults{};  ///< breaches of the protocol that the judge must find
   KeeperFault keeper_fault = KeeperFault::none;
 };
@@ -42,8 +45,8 @@ struct ClusterCounts {
   std::uint64_t deaths = 0;
   std::uint64_t retries = 0;      ///< requests that clients sent again, as nobody answered
   std::uint64_t redirects = 0;    ///< that they sent elsewhere
-  std::uint64_t rolled_back = 0;  ///< writes that the end of an epoch undid
-  std::uint64_t completed = 0;    ///< leftovers that a leader completed
+  std::uint64_t rolled_back = 0;  ///< writes that the end of an epoch undid, in software nodes
+  std::uint64_t completed = 0;    ///< leftovers that a leader completed, likewise
 };
 
 class Cluster final {
@@ -81,6 +84,7 @@ class Cluster final {
 
  private:
   [[nodiscard]] KeeperOptions keeper_options() const;
+  [[nodiscard]] std::unique_ptr<Machine> make_machine(std::uint32_t node);
   void count_life(const Machine& machine, ClusterCounts& counts) const;
 
   ClusterOptions options_;

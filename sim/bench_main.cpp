@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_rtl_bench: the kv core's latencies and rates, in simulation; what `wherry bench kv` runs for its rows rtl_latency
+// and line_rate. docs/bench-json.md.
+#include <fmt/core.h>
+#include <verilated.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "sim/bench.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Measures the Verilated kv core with the memory model of docs/kv-hbm.md"};
+  std::string file;
+  std::vector<std::string> only{"rtl_latency", "line_rate"};
+  bool quick = false;
+  app.add_option("--json", file, "where the rows go; otherwise to standard output");
+  app.add_option("--only", only, "rtl_latency, line_rate")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"rtl_latency", "line_rate"}));
+  app.add_flag("--quick", quick, "fewer requests, fewer numbers of followers");
+  CLI11_PARSE(app, argc, argv);
+
+  const auto wanted = [&](const char* name) { return std::ranges::find(only, name) != only.end(); };
+  nlohmann::json document{{"versions", {{"verilator", Verilated::productVersion()}}}};
+  if (wanted("rtl_latency")) document["rtl_latency"] = wherry::kv::rtl::measure_latencies(quick);
+  if (wanted("line_rate")) document["line_rate"] = wherry::kv::rtl::measure_rates(quick);
+  const std::string text = document.dump(1) + "\n";
+  if (file.empty()) {
+    fmt::print("{}", text);
+    return 0;
+  }
+  std::ofstream out(file);
+  out << text;
+  if (!out.flush()) {
+    fmt::print(stderr, "kv_rtl_bench: cannot write {}\n", file);
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests at the rate that a 100 Gbit/s link allows, preamble, check sequence and gaps counted: what of it the core
+// sustains, and whether a frame is lost.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <queue>
+
+#include "sim/bench.hpp"
+#include "sim/bench_rig.hpp"
+#include "sim/link.hpp"
+
+namespace wherry::kv::rtl {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kKeys = 1024;
+constexpr std::uint16_t kLanes = 2048;
+constexpr Cycles kRoundTrip = 250;          ///< from a `replicate` to its answer, on the wires and in the other node
+constexpr std::size_t kReceiveBuffer = 32;  ///< frames that may wait for the core; the next is lost
+constexpr double kCyclesPerSecond = 1e9 / kCycleNs;
+
+struct Workload {
+  const char* name;
+  std::uint32_t reads;  ///< in a hundred requests; the others are writes
+  bool replica;         ///< writes are a leader's `replicate` frames, else clients'
+  bool follows;         ///< writes of clients go to one follower, too
+};
+constexpr Workload kWorkloads[] = {
+    {"read", 100, false, false},
+    {"replica_write", 0, true, false},
+    {"leader_write", 0, false, true},
+    {"leader_write, no follower", 0, false, false},
+    {"90 % read, 10 % replica_write", 90, true, false},
+    {"50 % read, 50 % replica_write", 50, true, false},
+    {"90 % read, 10 % leader_write", 90, false, true},
+    {"50 % read, 50 % leader_write", 50, false, true},
+};
+
+/// Bytes that a hundred requests put on each direction of the link.
+struct Load {
+  std::size_t in;
+  std::size_t out;
+};
+Load load_of(const Workload& w, std::size_t size) {
+  const std::size_t plain = wire_bytes(kHeaderBytes), full = wire_bytes(kHeaderBytes + size);
+  const std::size_t writes = 100 - w.reads;
+  Load load{.in = w.reads * plain + writes * full, .out = w.reads * full + writes * plain};
+  if (w.follows) {  // replicate and commit out, replicated in
+    load.in += writes * plain;
+    load.out += writes * (full + plain);
+  }
+  if (w.replica && w.reads != 0) load.in += writes * plain;  // commit
+  return load;
+}
+
+class Run {
+ public:
+  Run(const Workload& workload, std::size_t size, std::size_t operations)
+      : workload_(workload),
+        value_(value_of(size)),
+        operations_(operations),
+        rig_({.nodes = workload.replica || workload.follows ? 2U : 1U,
+              .leader = workload.replica ? 1U : 0U,
+              .accept = true,
+              .line_rate = true}),
+        keys_(Rig::keys(kKeys)) {}
+
+  json measure() {
+    preload();
+    const Load load = load_of(workload_, value_.size());
+    const double spacing =
+        static_cast<double>(std::max(load.in, load.out)) / (100.0 * static_cast<double>(kLinkBytesPerCycle));
+    Core& core = rig_.core();
+    const Cycles begin = core.now();
+    const std::size_t warm = operations_ / 5;
+    Cycles measured_from = 0, measured_to = 0;
+    std::size_t offered = 0;
+    // Some time after the last request for the last answer.
+    for (Cycles quiet = 0; quiet < 20'000; quiet = offered < operations_ ? 0 : quiet + 1) {
+      const double now = static_cast<double>(core.now());
+      while (offered < operations_ && static_cast<double>(begin) + static_cast<double>(offered) * spacing <= now) {
+        request(offered++);
+        if (offered == warm) measured_from = core.now();
+        if (offered == operations_) measured_to = core.now();
+      }
+      arrive(core.now());
+      core.step();
+      rig_.collect([&](const Sent& sent) { take(sent, measured_from, measured_to); });
+    }
+    const double limit = kCyclesPerSecond / spacing;
+    const double rate =
+        static_cast<double>(answered_in_window_) / static_cast<double>(measured_to - measured_from) * kCyclesPerSecond;
+    return {{"workload", workload_.name},
+            {"size", value_.size()},
+            {"per_second", rate},
+            {"limit_per_second", limit},
+            {"share", std::min(rate / limit, 1.0)},
+            {"lost", operations_ - std::min(operations_, answered_)}};
+  }
+
+ private:
+  struct Arrival {
+    Cycles at;
+    std::uint64_t sequence;
+    Endpoint from;
+    Kv header;
+    bool with_value;
+    friend bool operator<(const Arrival& a, const Arrival& b) {
+      return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
+    }
+  };
+
+  void preload() {
+    if (workload_.reads == 0) return;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const std::size_t before = answered_;
+      write(i, 0);
+      for (int waited = 0; answered_ == before; ++waited) {
+        if (waited == 10'000) give_up("a write before the measurement was not answered");
+        arrive(rig_.core().now());
+        rig_.core().step();
+        rig_.collect([&](const Sent& sent) { take(sent, 0, 0); });
+      }
+    }
+    rig_.settle();
+    writes_.assign(keys_.size(), 1);
+    answered_ = answered_in_window_ = 0;
+  }
+
+  /// Version `round` + 1 of a key, each write in a lane of its own.
+  void write(std::size_t index, std::uint32_t round) {
+    const std::uint64_t key = keys_[index % keys_.size()];
+    const std::uint32_t number = ++written_;
+    Kv header{.kind = static_cast<std::uint8_t>(Kind::write),
+              .epoch = Rig::kEpoch,
+              .client = static_cast<std::uint16_t>(number % kLanes),
+              .request = number / kLanes + 1,
+              .key = key};
+    if (workload_.replica) {
+      header.kind = static_cast<std::uint8_t>(Kind::replicate);
+      header.node = 1;
+      header.version = round + 1;
+      header.detail = static_cast<std::uint8_t>(first_way_of(hash_of(key)) << 6 | number % kPlaces);
+    }
+    push(rig_.core().now(), workload_.replica ? Rig::node(1) : Rig::client(), header, true);
+  }
+
+  void request(std::size_t index) {
+    // Reads and writes evenly mixed; 37 has no divisor in common with 100.
+    if (index * 37 % 100 >= workload_.reads) {
+      const std::size_t key = next_key_++ % keys_.size();
+      if (writes_.size() != keys_.size()) writes_.resize(keys_.size());
+      return write(key, writes_[key]++);
+    }
+    push(rig_.core().now(), Rig::client(),
+         {.kind = static_cast<std::uint8_t>(Kind::read),
+          .request = static_cast<std::uint32_t>(index),
+          .key = keys_[(index * 7 + keys_.size() / 2) % keys_.size()]},
+         false);
+  }
+
+  void push(Cycles at, const Endpoint& from, const Kv& header, bool with_value) {
+    arrivals_.push({at, sequence_++, from, header, with_value});
+  }
+
+  /// The link gives the core one frame after another.
+  void arrive(Cycles now) {
+    while (!arrivals_.empty() && link_free_ <= static_cast<double>(now) && arrivals_.top().at <= now) {
+      const Arrival a = arrivals_.top();
+      arrivals_.pop();
+      const ByteView value = a.with_value ? ByteView(value_) : ByteView();
+      link_free_ =
+          std::max(link_free_, static_cast<double>(a.at)) +
+          static_cast<double>(wire_bytes(kHeaderBytes + value.size())) / static_cast<double>(kLinkBytesPerCycle);
+      if (rig_.core().waiting(Side::kNet) < kReceiveBuffer)
+        rig_.put(a.from, a.header, value, static_cast<Cycles>(std::ceil(link_free_)));
+    }
+  }
+
+  void answer_for_others(const Sent& sent) {
+    const auto kind = static_cast<Kind>(sent.header.kind);
+    Kv answer = sent.header;
+    if (kind == Kind::replicated && workload_.reads != 0) {  // else reads would find the bucket pending
+      answer.kind = static_cast<std::uint8_t>(Kind::commit);
+      answer.node = 1;
+      push(sent.last + kRoundTrip, sent.to, answer, false);
+    }
+    if (kind != Kind::replicate) return;
+    answer.kind = static_cast<std::uint8_t>(Kind::replicated);
+    answer.node = static_cast<std::uint8_t>(sent.to.ip - Rig::node(0).ip);
+    push(sent.last + kRoundTrip, sent.to, answer, false);
+  }
+
+  void take(const Sent& sent, Cycles from, Cycles to) {
+    answer_for_others(sent);
+    const auto kind = static_cast<Kind>(sent.header.kind);
+    const bool reply = kind == Kind::read_done || kind == Kind::write_done;
+    if (!reply && kind != Kind::replicated) return;
+    ++answered_;
+    if (reply && (sent.header.detail & 0x1f) != 0) return;  // busy, pending: not lost, but no use
+    if (kind == Kind::read_done && sent.bytes != kHeaderBytes + value_.size()) return;
+    if (from != 0 && sent.last >= from && (to == 0 || sent.last < to)) ++answered_in_window_;
+  }
+
+  Workload workload_;
+  std::vector<std::byte> value_;
+  std::size_t operations_;
+  Rig rig_;
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint32_t> writes_;  ///< of each key
+  std::priority_queue<Arrival> arrivals_;
+  std::uint64_t sequence_ = 0;
+  double link_free_ = 0;
+  std::uint32_t written_ = 0;
+  std::size_t next_key_ = 0;
+  std::size_t answered_ = 0;
+  std::size_t answered_in_window_ = 0;
+};
+
+}  // namespace
+
+json measure_rates(bool quick) {
+  json rows = json::array();
+  for (const Workload& workload : kWorkloads)
+    for (const std::size_t size : {std::size_t{64}, std::size_t{1024}})
+      rows.push_back(Run(workload, size, quick ? 2000 : 20'000).measure());
+  return rows;
+}
+
+}  // namespace wherry::kv::rtl

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core that is measured, set up by the driver that a card has, and what it needs of other nodes and clients.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kv/frame_io.hpp"
+#include "kv/keeper/driver.hpp"
+#include "sim/core.hpp"
+
+namespace wherry::kv::rtl {
+
+struct RigOptions {
+  std::uint32_t nodes = 1;   ///< of the cluster; this one is node 0
+  std::uint32_t leader = 0;  ///< of all slots
+  bool accept = false;
+  HbmTiming memory = kHbmHardware;
+  bool line_rate = false;  ///< its frames leave at 100 Gbit/s
+  bool gaps = false;       ///< streams stop now and then
+};
+
+/// A frame of the core's, read.
+struct Sent {
+  Endpoint to;
+  Kv header;
+  std::size_t bytes = 0;
+  std::vector<std::byte> value;
+  Cycles first = 0;
+  Cycles last = 0;
+};
+
+class Rig final : DriverOutput {
+ public:
+  static constexpr unsigned kBucketBits = 12;  ///< all lines fit the core's cache
+  static constexpr std::uint16_t kEpoch = 1;
+
+  /// Serving, and open if it leads. Ends the process with a sentence if it does not get there.
+  explicit Rig(const RigOptions& options);
+
+  [[nodiscard]] Core& core() noexcept { return core_; }
+  [[nodiscard]] static Endpoint node(std::uint32_t number);
+  [[nodiscard]] static Endpoint client();
+
+  /// A frame to the core, not before a cycle.
+  void put(const Endpoint& from, const Kv& header, ByteView value = {}, Cycles not_before = 0);
+  /// What the core sent by now: `enter` is answered, all else is handed out.
+  void collect(const std::function<void(const Sent&)>& take);
+  /// Until a frame of that kind leaves; others meanwhile are dropped.
+  Sent await(Kind kind);
+  /// Until nothing is under way.
+  void settle();
+  /// Keys, each of a bucket of its own.
+  [[nodiscard]] static std::vector<std::uint64_t> keys(std::size_t count);
+
+ private:
+  void send(const ToKeeper&) override {}
+  std::uint64_t draw_boot() override { return 1; }
+
+  Core core_;
+  Driver driver_;
+};
+
+[[nodiscard]] std::vector<std::byte> value_of(std::size_t bytes);
+[[noreturn]] void give_up(const std::string& why);
+
+}  // namespace wherry::kv::rtl

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core.hpp"
+
+#include <Vkv_core.h>
+#include <Vkv_core___024root.h>
+#include <fmt/core.h>
+#include <verilated.h>
+#ifdef WHERRY_RTL_TRACE
+#include <verilated_fst_c.h>
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstdlib>
+#include <cstring>
+
+#include "sim/link.hpp"
+
+namespace wherry::kv::rtl {
+namespace {
+
+constexpr std::size_t kBeatBytes = 64;
+constexpr unsigned kAddressBits = 34;
+constexpr std::size_t kLinkBuffer = 4096;
+constexpr Cycles kReset = 8;
+constexpr Cycles kAfterTimer = 16;
+constexpr Cycles kLongestAccess = 1'000'000;
+
+// Packed arrays of one element a channel, be they an integer or many words.
+std::uint64_t field(std::integral auto from, unsigned lsb, unsigned width) {
+  return static_cast<std::uint64_t>(from) >> lsb & ((std::uint64_t{1} << width) - 1);
+}
+template <std::size_t N>
+std::uint64_t field(const VlWide<N>& from, unsigned lsb, unsigned width) {
+  std::uint64_t value = 0;
+  for (unsigned got = 0; got < width;) {
+    const unsigned bit = (lsb + got) % 32, take = std::min(32 - bit, width - got);
+    value |= (std::uint64_t{from[(lsb + got) / 32]} >> bit & ((std::uint64_t{1} << take) - 1)) << got;
+    got += take;
+  }
+  return value;
+}
+void set_bit(auto& signals, unsigned bit, bool value) {
+  using Signals = std::remove_reference_t<decltype(signals)>;
+  signals = static_cast<Signals>((signals & ~(1U << bit)) | (value ? 1U : 0U) << bit);
+}
+
+/// A stream's pins, by direction.
+struct InPins {
+  CData* valid;
+  const CData* ready;
+  VlWide<16>* data;
+  QData* keep;
+  CData* last;
+  QData* user;
+};
+struct OutPins {
+  const CData* valid;
+  CData* ready;
+  const VlWide<16>* data;
+  const QData* keep;
+  const CData* last;
+  const QData* user;
+};
+
+}  // namespace
+
+struct Core::Pins {
+  VerilatedContext context;
+  std::unique_ptr<Vkv_core> core;
+#ifdef WHERRY_RTL_TRACE
+  VerilatedFstC trace;
+#endif
+  std::array<InPins, 2> in;
+  std::array<OutPins, 2> out;
+  std::uint64_t time = 0;
+};
+
+Core::Core(const CoreOptions& options)
+    : options_(options), random_(options.seed), content_(random_.next() | 1), pins_(std::make_unique<Pins>()) {
+  for (std::uint32_t i = 0; i < kChannels; ++i) ports_.emplace_back(content_, options.memory, random_.next());
+  Pins& pins = *pins_;
+#ifdef WHERRY_RTL_TRACE
+  pins.context.traceEverOn(true);
+#endif
+  Verilated::threadContextp(&pins.context);
+  pins.core = std::make_unique<Vkv_core>(&pins.context);
+  Vkv_core& c = *pins.core;
+  pins.in = {
+      InPins{&c.s_net_tvalid, &c.s_net_tready, &c.s_net_tdata, &c.s_net_tkeep, &c.s_net_tlast, &c.s_net_tuser},
+      InPins{&c.s_host_tvalid, &c.s_host_tready, &c.s_host_tdata, &c.s_host_tkeep, &c.s_host_tlast, &c.s_host_tuser}};
+  pins.out = {
+      OutPins{&c.m_net_tvalid, &c.m_net_tready, &c.m_net_tdata, &c.m_net_tkeep, &c.m_net_tlast, &c.m_net_tuser},
+      OutPins{&c.m_host_tvalid, &c.m_host_tready, &c.m_host_tdata, &c.m_host_tkeep, &c.m_host_tlast, &c.m_host_tuser}};
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) {
+    c.trace(&pins.trace, 99);
+    pins.trace.open(options_.trace.c_str());
+  }
+#else
+  if (!options_.trace.empty()) fail("no traces: configure with -DWHERRY_RTL_TRACE=ON");
+#endif
+  c.rst_i = 1;
+  step(kReset);
+  c.rst_i = 0;
+  now_ = 0;
+  active_ = 0;
+}
+
+Core::~Core() {
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.close();
+#endif
+  // The runtime takes the thread's context for that of any model that is deleted on it.
+  Verilated::threadContextp(&pins_->context);
+  pins_->core->final();
+  pins_->core.reset();
+}
+
+void Core::fail(const std::string& why) {
+  fmt::print(stderr, "the kv core, cycle {}, seed {}: {}\n", now_, options_.seed, why);
+  std::abort();
+}
+
+void Core::step(Cycles cycles) {
+  for (; cycles > 0; --cycles) cycle();
+}
+
+/// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for.
+bool Core::works() const {
+  const Vkv_core___024root& root = *pins_->core->rootp;
+  return root.kv_core__DOT__i_sequencer__DOT__state_q != 0 || root.kv_core__DOT__i_sequencer__DOT__op_valid_q != 0 ||
+         root.kv_core__DOT__i_sequencer__DOT__stop_o != 0;
+}
+
+void Core::set_clock(Cycles cycles) {
+  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__cycles_q;
+  clock = std::max<QData>(clock, cycles);
+}
+
+void Core::note_memory_times() {
+  const Vkv_core___024root& root = *pins_->core->rootp;
+  if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
+  if (root.kv_core__DOT__word_valid != 0 && root.kv_core__DOT__word_ready != 0) memory_times_.last_word = now_;
+  if (root.kv_core__DOT__done != 0) memory_times_.last_done = now_;
+}
+
+/// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
+/// something when it is over.
+void Core::run(Cycles cycles) {
+  while (cycles > 0) {
+    if (!idle()) {
+      cycle();
+      --cycles;
+      continue;
+    }
+    Vkv_core___024root& root = *pins_->core->rootp;
+    auto& timer = root.kv_core__DOT__i_sequencer__DOT__timer_q;
+    const Cycles skipped = std::min<Cycles>(cycles, timer);
+    timer -= static_cast<IData>(skipped);
+    root.kv_core__DOT__i_registers__DOT__cycles_q += skipped;
+    for (HbmPort& port : ports_) port.skip(skipped);
+    now_ += skipped;
+    skipped_ += skipped;
+    cycles -= skipped;
+    const Cycles stepped = std::min(cycles, kAfterTimer);
+    step(stepped);
+    cycles -= stepped;
+  }
+}
+
+void Core::cycle() {
+  Vkv_core& c = *pins_->core;
+  Verilated::threadContextp(&pins_->context);
+  pins_->context.time(now_);  // what messages show
+  for (const Side side : {Side::kNet, Side::kHost}) {
+    drive_in(side);
+    drive_out(side);
+  }
+  drive_memory();
+  drive_bus();
+  c.clk_i = 0;
+  c.eval();  // what depends on inputs without a clock
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.dump(pins_->time++);
+#endif
+  for (const Side side : {Side::kNet, Side::kHost}) {
+    sample_in(side);
+    sample_out(side);
+  }
+  sample_memory();
+  sample_bus();
+  note_memory_times();
+  if (works()) active_ = now_;
+  c.clk_i = 1;
+  c.eval();
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.dump(pins_->time++);
+#endif
+  ++now_;
+}
+
+void Core::drive_in(Side side) {
+  In& in = in_[index(side)];
+  const InPins& pins = pins_->in[index(side)];
+  if (in.offered) return;  // it stays until it is taken
+  *pins.valid = 0;
+  if (in.frames.empty()) return;
+  const Pending& frame = in.frames.front();
+  const StreamOptions& options = side == Side::kNet ? options_.net : options_.host;
+  if (frame.not_before > now_ || (options.gaps != 0 && random_.chance(options.gaps))) return;
+  const std::size_t bytes = std::min(frame.bytes.size() - in.at, kBeatBytes);
+  std::memcpy(pins.data->m_storage, frame.bytes.data() + in.at, bytes);
+  std::memset(reinterpret_cast<std::byte*>(pins.data->m_storage) + bytes, 0, kBeatBytes - bytes);
+  *pins.keep = bytes == kBeatBytes ? ~QData{0} : (QData{1} << bytes) - 1;
+  *pins.last = in.at + bytes == frame.bytes.size() ? 1 : 0;
+  *pins.user = frame.bytes.size();
+  *pins.valid = 1;
+  if (side == Side::kNet) {
+    pins_->core->s_net_size = static_cast<SData>(frame.bytes.size());
+    pins_->core->s_net_error = *pins.last != 0 && frame.error ? 1 : 0;
+  }
+  in.offered = true;
+}
+
+void Core::sample_in(Side side) {
+  In& in = in_[index(side)];
+  const InPins& pins = pins_->in[index(side)];
+  if (in.offered || !in.frames.empty()) active_ = now_;
+  if (!in.offered || *pins.ready == 0) return;
+  in.offered = false;
+  if (in.at == 0) in.last.first = now_;
+  in.at += kBeatBytes;
+  if (*pins.last == 0) return;
+  in.last.last = now_;
+  in.at = 0;
+  in.frames.pop_front();
+}
+
+void Core::drive_out(Side side) {
+  Out& out = out_[index(side)];
+  const StreamOptions& options = side == Side::kNet ? options_.net : options_.host;
+  out.ready = options.stalls == 0 || !random_.chance(options.stalls);
+  if (options.line_rate) {
+    out.owed -= std::min(out.owed, kLinkBytesPerCycle);
+    out.ready = out.ready && out.owed < kLinkBuffer;
+  }
+  *pins_->out[index(side)].ready = out.ready ? 1 : 0;
+}
+
+void Core::sample_out(Side side) {
+  Out& out = out_[index(side)];
+  const OutPins& pins = pins_->out[index(side)];
+  if (*pins.valid == 0) return;
+  active_ = now_;
+  if (!out.ready) return;
+  if (out.frame.bytes.empty()) out.frame.first = now_;
+  const auto bytes = static_cast<std::size_t>(std::popcount(*pins.keep));
+  if (bytes == 0 || (*pins.last == 0 && bytes != kBeatBytes) || (bytes < kBeatBytes && *pins.keep >> bytes != 0))
+    fail(fmt::format("a beat out has tkeep {:#x}, tlast {}", *pins.keep, *pins.last));
+  const auto* data = reinterpret_cast<const std::byte*>(pins.data->m_storage);
+  out.frame.bytes.insert(out.frame.bytes.end(), data, data + bytes);
+  out.owed += bytes;
+  if (*pins.last == 0) return;
+  out.owed += wire_bytes(out.frame.bytes.size()) - out.frame.bytes.size();
+  out.frame.user = *pins.user;
+  out.frame.last = now_;
+  out.frames.push_back(std::move(out.frame));
+  out.frame = {};
+}
+
+void Core::drive_memory() {
+  Vkv_core& c = *pins_->core;
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    const AxiAnswer& a = ports_[i].answer();
+    set_bit(c.m_axi_arready, i, a.ar_ready);
+    set_bit(c.m_axi_awready, i, a.aw_ready);
+    set_bit(c.m_axi_wready, i, a.w_ready);
+    set_bit(c.m_axi_rvalid, i, a.r_valid);
+    set_bit(c.m_axi_bvalid, i, a.b_valid);
+    if (a.r_valid) std::copy(a.r_data.begin(), a.r_data.end(), &c.m_axi_rdata[8 * i]);
+  }
+}
+
+void Core::sample_memory() {
+  Vkv_core& c = *pins_->core;
+  for (std::uint32_t i = 0; i < kChannels; ++i) {
+    AxiRequest in;
+    in.ar_valid = field(c.m_axi_arvalid, i, 1) != 0;
+    if (in.ar_valid) {
+      in.ar_address = field(c.m_axi_araddr, i * kAddressBits, kAddressBits);
+      in.ar_length = static_cast<std::uint32_t>(field(c.m_axi_arlen, i * 4, 4));
+    }
+    in.aw_valid = field(c.m_axi_awvalid, i, 1) != 0;
+    if (in.aw_valid) {
+      in.aw_address = field(c.m_axi_awaddr, i * kAddressBits, kAddressBits);
+      in.aw_length = static_cast<std::uint32_t>(field(c.m_axi_awlen, i * 4, 4));
+    }
+    in.w_valid = field(c.m_axi_wvalid, i, 1) != 0;
+    if (in.w_valid) {
+      in.w_last = field(c.m_axi_wlast, i, 1) != 0;
+      std::copy(&c.m_axi_wdata[8 * i], &c.m_axi_wdata[8 * i] + 8, in.w_data.begin());
+    }
+    in.r_ready = field(c.m_axi_rready, i, 1) != 0;
+    in.b_ready = field(c.m_axi_bready, i, 1) != 0;
+    if (c.rst_i != 0) in = {};
+    ports_[i].step(in);
+    if (in.ar_valid || in.aw_valid || in.w_valid || !ports_[i].quiet()) active_ = now_;
+    if (!ports_[i].violation().empty()) fail(fmt::format("channel {}: {}", i, ports_[i].violation()));
+  }
+}
+
+void Core::put(Side side, ByteView frame, Cycles not_before, bool error) {
+  in_[index(side)].frames.push_back({{frame.begin(), frame.end()}, not_before, error});
+}
+
+std::optional<CoreFrame> Core::take(Side side) {
+  std::deque<CoreFrame>& frames = out_[index(side)].frames;
+  if (frames.empty()) return std::nullopt;
+  std::optional<CoreFrame> first = std::move(frames.front());
+  frames.pop_front();
+  return first;
+}
+
+void Core::drive_bus() {
+  Vkv_core& c = *pins_->core;
+  c.s_axil_arvalid = bus_.ar ? 1 : 0;
+  c.s_axil_awvalid = bus_.aw ? 1 : 0;
+  c.s_axil_wvalid = bus_.w ? 1 : 0;
+  c.s_axil_rready = 1;
+  c.s_axil_bready = 1;
+}
+
+void Core::sample_bus() {
+  const Vkv_core& c = *pins_->core;
+  if (c.s_axil_arready != 0) bus_.ar = false;
+  if (c.s_axil_awready != 0) bus_.aw = false;
+  if (c.s_axil_wready != 0) bus_.w = false;
+  if (c.s_axil_rvalid != 0) bus_.data = c.s_axil_rdata;
+  bus_.ended = bus_.ended || c.s_axil_rvalid != 0 || c.s_axil_bvalid != 0;
+}
+
+void Core::access(std::uint32_t offset, const char* what) {
+  bus_.ended = false;
+  for (Cycles waited = 0; !bus_.ended; ++waited) {
+    if (waited == kLongestAccess) fail(fmt::format("the {} of register {:#x} does not end", what, offset));
+    cycle();
+  }
+  active_ = now_;  // it may have started something
+}
+
+std::uint32_t Core::read(std::uint32_t offset) {
+  pins_->core->s_axil_araddr = static_cast<SData>(offset);
+  bus_.ar = true;
+  access(offset, "read");
+  return bus_.data;
+}
+
+void Core::write(std::uint32_t offset, std::uint32_t value) {
+  Vkv_core& c = *pins_->core;
+  c.s_axil_awaddr = static_cast<SData>(offset);
+  c.s_axil_wdata = value;
+  c.s_axil_wstrb = 0xf;
+  bus_.aw = bus_.w = true;
+  access(offset, "write");
+}
+
+}  // namespace wherry::kv::rtl

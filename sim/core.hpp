@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kv core, Verilated, with its memory: registers, frames on both sides, and time that passes only when it is told
+// to. A broken rule, be it one of the core's own assertions or of AXI3, ends the process with a sentence.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/message.hpp"
+#include "sim/hbm.hpp"
+
+namespace wherry::kv::rtl {
+
+enum class Side : std::uint8_t { kNet, kHost };
+
+/// How a stream is driven. Chances are in parts per million, for each cycle.
+struct StreamOptions {
+  std::uint32_t gaps = 0;    ///< a beat for the core comes later, also within a frame
+  std::uint32_t stalls = 0;  ///< the taker of the core's beats is not ready
+  bool line_rate = false;    ///< the taker is a buffer of a few frames, emptied at 100 Gbit/s
+};
+
+struct CoreOptions {
+  HbmTiming memory = kHbmHardware;
+  std::uint64_t seed = 1;  ///< chance, and what memory holds at first
+  StreamOptions net;
+  StreamOptions host;
+  std::string trace;  ///< an FST file, if it was built with WHERRY_RTL_TRACE
+};
+
+/// A frame that went in or came out, and the cycles of its first and last beat.
+struct CoreFrame {
+  std::vector<std::byte> bytes;
+  std::uint64_t user = 0;
+  Cycles first = 0;
+  Cycles last = 0;
+};
+
+/// When kv_memory got its first job, and when it handed over the last word of a value, or confirmed the last write: the
+/// thesis's "memory", which is a controller and what is behind it.
+struct MemoryTimes {
+  Cycles first_job = ~Cycles{0};
+  Cycles last_word = 0;
+  Cycles last_done = 0;
+};
+
+class Core final : public RegisterIo {
+ public:
+  static constexpr std::uint32_t kChannels = WHERRY_RTL_CHANNELS;
+
+  /// Out of reset.
+  explicit Core(const CoreOptions& options);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+  ~Core();
+
+  void step(Cycles cycles = 1);
+  /// The same, but what is idle is not computed.
+  void run(Cycles cycles);
+  /// Since its reset ended.
+  [[nodiscard]] Cycles now() const noexcept { return now_; }
+
+  /// Each is one transaction on its bus, and takes as many cycles as that does.
+  std::uint32_t read(std::uint32_t offset) override;
+  void write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// A frame for the core, after those before it and not before a cycle. `error`: the MAC marked it as bad.
+  void put(Side side, ByteView frame, Cycles not_before = 0, bool error = false);
+  [[nodiscard]] std::size_t waiting(Side side) const noexcept { return in_[index(side)].frames.size(); }
+  /// When the last frame went in; its bytes are not kept.
+  [[nodiscard]] const CoreFrame& entered(Side side) const noexcept { return in_[index(side)].last; }
+  /// The next frame that came out.
+  std::optional<CoreFrame> take(Side side);
+
+  /// Sets the register `cycles` forward, without computing anything; never back.
+  void set_clock(Cycles cycles);
+  /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
+  [[nodiscard]] bool idle() const noexcept { return now_ - active_ > kSilence; }
+  /// Cycles that were not computed, since the core was idle.
+  [[nodiscard]] Cycles skipped() const noexcept { return skipped_; }
+
+  [[nodiscard]] const HbmPort& memory(std::uint32_t channel) const { return ports_[channel]; }
+  [[nodiscard]] const MemoryTimes& memory_times() const noexcept { return memory_times_; }
+  void forget_memory_times() noexcept { memory_times_ = {}; }
+
+ private:
+  struct Pending {
+    std::vector<std::byte> bytes;
+    Cycles not_before;
+    bool error;
+  };
+  struct In {
+    std::deque<Pending> frames;
+    std::size_t at = 0;  ///< bytes of the first that have passed
+    bool offered = false;
+    CoreFrame last;
+  };
+  struct Out {
+    bool ready = false;
+    std::size_t owed = 0;  ///< bytes that the link has still to carry
+    CoreFrame frame;
+    std::deque<CoreFrame> frames;
+  };
+  /// The transaction under way on the register bus.
+  struct Bus {
+    bool ar = false, aw = false, w = false;  ///< offered
+    bool ended = true;
+    std::uint32_t data = 0;
+  };
+  struct Pins;
+
+  /// Longer than anything takes within the core between two signs of it at a port or in the sequencer.
+  static constexpr Cycles kSilence = 64;
+
+  static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }
+  void cycle();
+  [[nodiscard]] bool works() const;
+  void note_memory_times();
+  void drive_in(Side side);
+  void drive_out(Side side);
+  void drive_memory();
+  void drive_bus();
+  void sample_in(Side side);
+  void sample_out(Side side);
+  void sample_memory();
+  void sample_bus();
+  void access(std::uint32_t offset, const char* what);
+  [[noreturn]] void fail(const std::string& why);
+
+  CoreOptions options_;
+  sim::Random random_;
+  HbmContent content_;
+  std::deque<HbmPort> ports_;
+  std::array<In, 2> in_;
+  std::array<Out, 2> out_;
+  Bus bus_;
+  Cycles now_ = 0;
+  Cycles active_ = 0;  ///< when anything last passed at a port, or was under way
+  Cycles skipped_ = 0;
+  MemoryTimes memory_times_;
+  std::unique_ptr<Pins> pins_;
+};
+
+}  // namespace wherry::kv::rtl

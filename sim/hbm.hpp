@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// High-bandwidth memory, cycle by cycle: one content behind several AXI3 ports of 256 bits. Holds the master to the
+// rules of AXI3 that HBM adds its own to, and takes the time of the card that paper 003 measured: docs/kv-hbm.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kv/message.hpp"
+#include "kv/sim/random.hpp"
+
+namespace wherry::kv::rtl {
+
+inline constexpr std::size_t kHbmBeatBytes = 32;
+inline constexpr std::uint32_t kHbmBurst = 16;   ///< beats at most
+inline constexpr std::uint64_t kHbmPage = 4096;  ///< that no burst leaves
+inline constexpr std::uint64_t kHbmBytes = std::uint64_t{1} << 34;
+
+/// The lowest bytes first, as Verilator has them.
+using HbmBeat = std::array<std::uint32_t, kHbmBeatBytes / 4>;
+
+struct HbmTiming {
+  std::uint32_t read;                ///< cycles from an accepted address to the first beat, if nothing is in the way
+  std::uint32_t write;               ///< from the last accepted beat to the answer
+  std::uint32_t bus = 1797;          ///< beats in 1000 cycles, both directions together: 460 GB/s by 32 ports
+  std::uint32_t jitter = 0;          ///< so many cycles more, at most, by chance
+  std::uint32_t refresh_every = 0;   ///< cycles; 0: never
+  std::uint32_t refresh_cycles = 0;  ///< in which no beat passes
+  std::uint32_t reads = 64;          ///< bursts that may be on their way
+  std::uint32_t writes = 32;
+};
+/// What gives the thesis's own pipeline its memory latencies: on the card (Table 5.8), and in its simulation
+/// (Table 5.4).
+inline constexpr HbmTiming kHbmHardware{.read = 52, .write = 60};
+inline constexpr HbmTiming kHbmSimulated{.read = 128, .write = 39};
+
+/// 16 GiB of which those pages are there that were written. The others read as zeros, or as rubbish: what a card's
+/// memory holds when nobody has written to it.
+class HbmContent {
+ public:
+  explicit HbmContent(std::uint64_t rubbish = 0) : rubbish_(rubbish) {}
+  /// Addresses are multiples of 32.
+  [[nodiscard]] HbmBeat read(std::uint64_t address) const;
+  void write(std::uint64_t address, const HbmBeat& beat);
+  [[nodiscard]] std::size_t pages() const noexcept { return pages_.size(); }
+
+ private:
+  using Page = std::array<HbmBeat, kHbmPage / kHbmBeatBytes>;
+  [[nodiscard]] HbmBeat untouched(std::uint64_t address) const;
+
+  std::uint64_t rubbish_;  ///< 0: zeros
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+};
+
+/// What the master drives in a cycle. All transactions have one identifier and 32 bytes a beat, INCR.
+struct AxiRequest {
+  bool ar_valid = false;
+  std::uint64_t ar_address = 0;
+  std::uint32_t ar_length = 0;  ///< beats less 1
+  bool r_ready = false;
+  bool aw_valid = false;
+  std::uint64_t aw_address = 0;
+  std::uint32_t aw_length = 0;
+  bool w_valid = false;
+  bool w_last = false;
+  HbmBeat w_data{};
+  bool b_ready = false;
+};
+
+/// What the memory drives.
+struct AxiAnswer {
+  bool ar_ready = false;
+  bool r_valid = false;
+  bool r_last = false;
+  HbmBeat r_data{};
+  bool aw_ready = false;
+  bool w_ready = false;
+  bool b_valid = false;
+};
+
+/// Cycles of the last address, first beat and so on; to tell a memory's share of a latency.
+struct HbmTimes {
+  Cycles first_address = ~Cycles{0};  ///< of a read
+  Cycles last_data = 0;               ///< of a read
+  Cycles first_write = ~Cycles{0};    ///< its address or data, whichever comes first
+  Cycles last_write = 0;              ///< data
+  Cycles last_answer = 0;             ///< of a write
+};
+
+struct HbmCounts {
+  std::uint64_t read_bursts = 0, read_beats = 0, write_bursts = 0, write_beats = 0;
+};
+
+/// One port. Answers come in order, each direction's. Where AXI leaves it open, chance decides: a read shows what was
+/// there when it was asked or when it is answered, a write takes effect with its last beat or with its answer.
+class HbmPort {
+ public:
+  HbmPort(HbmContent& content, const HbmTiming& timing, std::uint64_t seed);
+
+  /// What it drives in the present cycle.
+  [[nodiscard]] const AxiAnswer& answer() const noexcept { return out_; }
+  /// The clock's edge at the end of that cycle, in which the master drove `in`.
+  void step(const AxiRequest& in);
+
+  /// The first rule that the master broke, and where; empty if it broke none.
+  [[nodiscard]] const std::string& violation() const noexcept { return violation_; }
+  /// Nothing is under way.
+  [[nodiscard]] bool quiet() const noexcept {
+    return reads_.empty() && addresses_.empty() && beats_.empty() && answers_.empty();
+  }
+  [[nodiscard]] Cycles now() const noexcept { return now_; }
+  /// Time passes in which nothing happens. Precondition: quiet().
+  void skip(Cycles cycles) noexcept { now_ += cycles; }
+
+  [[nodiscard]] const HbmTimes& times() const noexcept { return times_; }
+  void forget_times() noexcept { times_ = {}; }
+  [[nodiscard]] const HbmCounts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Burst {
+    std::uint64_t address;
+    std::uint32_t beats;
+    std::uint32_t done;         ///< beats given, or taken
+    Cycles due;                 ///< of the first beat, or of the answer
+    bool early;                 ///< takes effect at once
+    std::vector<HbmBeat> data;  ///< of an early read or a late write
+  };
+
+  void check_held(const AxiRequest& in);
+  void check_burst(std::string_view channel, std::uint64_t address, std::uint32_t length);
+  void violate(std::string text);
+  void take_read(const AxiRequest& in);
+  void take_write(const AxiRequest& in);
+  void write_beat(const HbmBeat& data, bool last);
+  void present();
+  [[nodiscard]] Cycles later(std::uint32_t latency);
+  [[nodiscard]] bool refreshing() const noexcept {
+    return timing_.refresh_every != 0 && now_ % timing_.refresh_every < timing_.refresh_cycles;
+  }
+
+  HbmContent& content_;
+  HbmTiming timing_;
+  sim::Random random_;
+  Cycles now_ = 0;
+  std::uint32_t bus_ = 4000;  ///< thousandths of beats that may pass
+  std::deque<Burst> reads_;
+  std::deque<Burst> addresses_;  ///< of writes whose data are not all there
+  struct Data {
+    HbmBeat beat;
+    bool last;
+  };
+  std::deque<Data> beats_;     ///< that came before their address
+  std::deque<Burst> answers_;  ///< writes to be confirmed
+  AxiAnswer out_;
+  AxiRequest before_;  ///< what was offered and not taken in the cycle before
+  std::string violation_;
+  HbmTimes times_;
+  HbmCounts counts_;
+};
+
+}  // namespace wherry::kv::rtl

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry-kv-rtl: a node of a kv cluster that is the Verilated core.
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.hpp"
+#include "sim/live_node.hpp"
+
+namespace {
+
+std::atomic<bool> stop_requested{false};
+void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
+
+int fail(const wherry::Status& status) {
+  fmt::print(stderr, "wherry-kv-rtl: {}\n", status.message());
+  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "wherry-kv-rtl: a node of a replicated key-value store that is the RTL, simulated (docs/kv-sim.md). `wherry kv "
+      "up "
+      "--rtl 1` starts one.",
+      "wherry-kv-rtl"};
+  std::string file, log_level = "info", log_file, memory = "hardware";
+  std::vector<std::string> keepers;
+  wherry::kv::rtl::LiveNodeOptions node;
+  app.add_option("--cluster", file, "TOML file: docs/kv.md")->required();
+  app.add_option("--number", node.number, "of the node in the cluster file")->required();
+  app.add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
+  app.add_flag("--accept", node.accept, "acknowledge on acceptance, not after the store");
+  app.add_option("--memory", memory, "whose times: hardware or simulated")
+      ->check(CLI::IsMember({"hardware", "simulated"}))
+      ->capture_default_str();
+  app.add_option("--trace", node.core.trace, "an FST file; needs a build with WHERRY_RTL_TRACE");
+  app.add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
+  app.add_option("--log-file", log_file, "instead of standard error");
+  CLI11_PARSE(app, argc, argv);
+
+  auto cluster = wherry::kv::load_cluster_file(file);
+  if (!cluster) return fail(cluster.status());
+  if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  node.cluster = *cluster;
+  if (memory == "simulated") node.core.memory = wherry::kv::rtl::kHbmSimulated;
+  if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};
+  for (const std::string& text : keepers) {
+    auto at = wherry::parse_host_port(text);
+    if (!at) return fail(at.status());
+    node.keepers.push_back(*std::move(at));
+  }
+  if (auto s = wherry::kv::rtl::run_live_node(node, stop_requested); !s) return fail(s);
+  return 0;
+}
