@@ -192,8 +192,8 @@ module kv_sequencer
   logic [7:0] owed_q, entered_q;
   logic leads_any_q;
   logic enter_due_q, enter_again_q;
-  logic [Places-1:0] aged_q, walk_q;
-  place_t place_q;
+  logic walk_q, walk_all_q;  // through the writes in flight; all of them at once
+  place_t place_q, walk_at_place_q;
   logic list_walk_q, list_ask_q;
   logic ask_q, ask_may_q;
   logic [11:0] ask_bucket_q;
@@ -209,8 +209,9 @@ module kv_sequencer
   assign here            = epoch_i != '0 && members_i[node_i] && !dead_i;
 
   // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
-  logic [31:0] buckets_left_q;  // not begun
-  logic [16:0] lanes_left_q;
+  localparam int unsigned CountBuckets = $bits(bucket_t) + 1;
+  logic [CountBuckets-1:0] buckets_left_q;  // not begun
+  logic [LaneBits:0] lanes_left_q;
   bucket_t next_bucket_q, batch_bucket_q;
   logic [15:0] next_lane_q, batch_lane_q;
   logic batch_q, batch_lanes_q;
@@ -219,12 +220,12 @@ module kv_sequencer
   logic [ 4:0] batch_at_q;
   logic batch_walk_q, batch_again_q;
   logic [16:0] batch_tag_q;
-  logic [31:0] count_incomplete_q;
-  logic [16:0] lanes_incomplete_q;
-  logic [ 7:0] serving_others;
+  logic [CountBuckets-1:0] count_incomplete_q;
+  logic [LaneBits:0] lanes_incomplete_q;
+  logic [7:0] serving_others;
   assign serving_others = others & serving_members_i;
-  assign sync_count_o   = count_incomplete_q;
-  assign sync_lanes_o   = lanes_incomplete_q;
+  assign sync_count_o   = 32'(count_incomplete_q);
+  assign sync_lanes_o   = 17'(lanes_incomplete_q);
 
   // Tags of what is asked: a leftover's place in the list, or a batch and the place in it.
   localparam logic [9:0] TagList = 10'h155, TagBatch = 10'h2aa;
@@ -282,8 +283,26 @@ module kv_sequencer
     if (clear_o) list_at = LeftoverBits'(clear_at_o);
   end
 
+  // ---- which write was at each place when the walk was there the last time
+
+  logic [7:0] walked;
+  lutram #(
+      .Width(8),
+      .Depth(Places)
+  ) i_walked (
+      .clk_i,
+      .write_i(!op_valid_q && state_q == RetryGo),
+      .write_address_i(walk_at_place_q),
+      .write_data_i(seen_q.request[7:0]),
+      .read_address_i(walk_at_place_q),
+      .read_data_o(walked)
+  );
+
   // ---- what has to be done for whom
 
+  logic [3:0] buckets_next, lanes_next;  // in the next batch
+  assign buckets_next = buckets_left_q >= 8 ? 4'd8 : 4'(buckets_left_q);
+  assign lanes_next   = lanes_left_q >= 4 ? 4'd4 : 4'(lanes_left_q);
   logic batch_send;  // is missing, and somebody else leads it
   assign batch_send = batch_missing_q[batch_at_q];
 
@@ -293,15 +312,18 @@ module kv_sequencer
   assign clear_o = state_q == ClearRams;
   assign clear_at_o = count12_q;
 
-  logic [31:0] bucket_count;
-  assign bucket_count = 32'd1 << bucket_bits_i;
+  logic [CountBuckets-1:0] bucket_count;
+  bucket_t mask;  // the bits that a bucket's number does not have
+  assign bucket_count = CountBuckets'(1) << bucket_bits_i;
+  assign mask = bucket_t'('1) << bucket_bits_i;
 
   // As many as there are.
-  logic [31:0] sync_all, sync_room;
-  logic [16:0] lanes_all;
-  assign sync_room = bucket_count > sync_from_i ? bucket_count - sync_from_i : '0;
-  assign sync_all  = sync_data_i < sync_room ? sync_data_i : sync_room;
-  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? sync_data_i[16:0] : 17'(2 ** LaneBits);
+  logic [CountBuckets-1:0] sync_room, sync_all;
+  logic [LaneBits:0] lanes_all;
+  assign sync_room = sync_from_i[31:CountBuckets-1] != '0 || bucket_t'(sync_from_i) > ~mask ? '0
+                   : bucket_count - CountBuckets'(sync_from_i);
+  assign sync_all = sync_data_i < 32'(sync_room) ? CountBuckets'(sync_data_i) : sync_room;
+  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? (LaneBits + 1)'(sync_data_i) : (LaneBits + 1)'(2 ** LaneBits);
 
   // A frame of this node's to others.
   function automatic kv_t between(kind_e kind, logic [2:0] sender, logic [15:0] present);
@@ -334,11 +356,9 @@ module kv_sequencer
       timer_q <= retry_cycles_i;
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;
-    aged_q <= aged_q & window_i;
-    walk_q <= walk_q & window_i;
+
     if (tick_q) begin
-      aged_q        <= window_i;
-      walk_q        <= aged_q & window_i;
+      walk_q        <= 1'b1;
       ask_may_q     <= 1'b1;
       enter_due_q   <= 1'b1;
       batch_walk_q  <= 1'b1;
@@ -397,7 +417,7 @@ module kv_sequencer
             target_q.lane    <= slow.client;
             target_q.request <= slow.request;
             target_q.way     <= slow.detail[7:6];
-            target_q.bucket  <= bucket_t'(head_i.hash) & ~(bucket_t'('1) << bucket_bits_i);
+            target_q.bucket  <= bucket_t'(head_i.hash) & ~mask;
             kv_q             <= slow;
             found_q          <= 1'b0;
             at_q             <= '0;
@@ -453,15 +473,19 @@ module kv_sequencer
             enter_due_q   <= 1'b0;
             enter_again_q <= 1'b1;
             retry_o       <= enter_again_q;
-          end else if (walk_q != '0 && here) begin
-            place_q <= place_q + 1'b1;
-            if (walk_q[place_q]) begin
-              walk_q[place_q] <= 1'b0;
-              from_window_q   <= 1'b1;
-              op_valid_q      <= 1'b1;
-              op_q            <= OpLook;
-              kv_q            <= about(seen_q, '0, place_q);
-              state_q         <= RetryGo;
+          end else if (walk_q && here) begin
+            if (window_i[walk_at_place_q]) begin
+              from_window_q <= 1'b1;
+              op_valid_q    <= 1'b1;
+              op_q          <= OpLook;
+              kv_q          <= about(seen_q, '0, walk_at_place_q);
+              state_q       <= RetryGo;
+            end else begin
+              walk_at_place_q <= walk_at_place_q + 1'b1;
+              if (walk_at_place_q == '1) begin
+                walk_q     <= 1'b0;
+                walk_all_q <= 1'b0;
+              end
             end
           end else if (list_walk_q && here) begin
             there_q <= 1'b1;
@@ -485,8 +509,8 @@ module kv_sequencer
             end
             if (batch_missing_q == '0 && (!batch_lanes_q || serving_others != '0)) begin
               batch_q <= 1'b0;
-              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - 17'(batch_size_q);
-              else count_incomplete_q <= count_incomplete_q - 32'(batch_size_q);
+              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - (LaneBits + 1)'(batch_size_q);
+              else count_incomplete_q <= count_incomplete_q - CountBuckets'(batch_size_q);
             end else if (batch_walk_q && here && batch_send) begin
               op_q         <= OpSend;
               kv_q         <= between(KindFetch, node_i, epoch_i);
@@ -513,10 +537,10 @@ module kv_sequencer
             batch_again_q  <= 1'b0;
             batch_at_q     <= '0;
             batch_tag_q    <= batch_tag_q + 1'b1;
-            batch_size_q   <= buckets_left_q >= 32'd8 ? 4'd8 : buckets_left_q[3:0];
+            batch_size_q   <= buckets_next;
             next_bucket_q  <= next_bucket_q + bucket_t'(8);
-            buckets_left_q <= buckets_left_q >= 32'd8 ? buckets_left_q - 32'd8 : '0;
-            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_left_q > 32'(i / 4);
+            buckets_left_q <= buckets_left_q - CountBuckets'(buckets_next);
+            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_next > 4'(i / 4);
           end else if (lanes_left_q != '0 && here && serving_others != '0) begin
             batch_q       <= 1'b1;
             batch_lanes_q <= 1'b1;
@@ -525,11 +549,11 @@ module kv_sequencer
             batch_again_q <= 1'b0;
             batch_at_q    <= '0;
             batch_tag_q   <= batch_tag_q + 1'b1;
-            batch_size_q  <= lanes_left_q >= 17'd4 ? 4'd4 : lanes_left_q[3:0];
+            batch_size_q  <= lanes_next;
             next_lane_q   <= next_lane_q + 16'd4;
-            lanes_left_q  <= lanes_left_q >= 17'd4 ? lanes_left_q - 17'd4 : '0;
+            lanes_left_q  <= lanes_left_q - (LaneBits + 1)'(lanes_next);
             for (int i = 0; i < 32; i++) begin
-              batch_missing_q[i] <= lanes_left_q > 17'(i / 8) && serving_others[i%8];
+              batch_missing_q[i] <= lanes_next > 4'(i / 8) && serving_others[i%8];
             end
           end
         end
@@ -698,19 +722,21 @@ module kv_sequencer
           count12_q <= count12_q + 1'b1;
           if (here && leader_i == node_i) leads_any_q <= 1'b1;
           if (count12_q[7:0] == '1) begin
-            entered_o     <= 1'b1;
-            entering_q    <= 1'b0;
-            walk_q        <= window_i;
-            enter_due_q   <= 1'b1;
-            enter_again_q <= 1'b0;
-            list_walk_q   <= 1'b1;
-            list_ask_q    <= 1'b1;
-            walk_at_q     <= '0;
-            there_q       <= 1'b0;
-            batch_walk_q  <= 1'b1;
-            batch_again_q <= 1'b0;
-            batch_at_q    <= '0;
-            batch_tag_q   <= batch_tag_q + 1'b1;
+            entered_o       <= 1'b1;
+            entering_q      <= 1'b0;
+            walk_q          <= 1'b1;
+            walk_all_q      <= 1'b1;
+            walk_at_place_q <= '0;
+            enter_due_q     <= 1'b1;
+            enter_again_q   <= 1'b0;
+            list_walk_q     <= 1'b1;
+            list_ask_q      <= 1'b1;
+            walk_at_q       <= '0;
+            there_q         <= 1'b0;
+            batch_walk_q    <= 1'b1;
+            batch_again_q   <= 1'b0;
+            batch_at_q      <= '0;
+            batch_tag_q     <= batch_tag_q + 1'b1;
             if (batch_lanes_q) begin
               for (int i = 0; i < 32; i++) begin
                 batch_missing_q[i] <= batch_size_q > 4'(i / 8) && serving_others[i%8];
@@ -742,7 +768,7 @@ module kv_sequencer
         end
         ClearLines: begin
           bucket_q <= bucket_q + 1'b1;
-          if (32'(bucket_q) + 1'b1 == bucket_count) state_q <= ClearWait;
+          if ((bucket_q | mask) == '1) state_q <= ClearWait;
           else op_valid_q <= 1'b1;
         end
         ClearWait: begin
@@ -767,12 +793,18 @@ module kv_sequencer
         // ---- in the background
 
         RetryGo: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpRetry;
-          kv_q       <= about(seen_q, '0, kv_q.detail[5:0]);
-          bucket_q   <= seen_q.bucket;
-          retry_o    <= 1'b1;
-          state_q    <= Idle;
+          // Again, if it is the one that was here the last time.
+          op_valid_q      <= walk_all_q || walked == seen_q.request[7:0];
+          retry_o         <= walk_all_q || walked == seen_q.request[7:0];
+          op_q            <= OpRetry;
+          kv_q            <= about(seen_q, '0, walk_at_place_q);
+          bucket_q        <= seen_q.bucket;
+          walk_at_place_q <= walk_at_place_q + 1'b1;
+          state_q         <= Idle;
+          if (walk_at_place_q == '1) begin
+            walk_q     <= 1'b0;
+            walk_all_q <= 1'b0;
+          end
         end
 
         // A leftover: the leader's word is asked for, or this node's own counts.
@@ -890,8 +922,9 @@ module kv_sequencer
       entered_q          <= '0;
       leads_any_q        <= 1'b0;
       enter_due_q        <= 1'b0;
-      aged_q             <= '0;
-      walk_q             <= '0;
+      walk_q             <= 1'b0;
+      walk_all_q         <= 1'b0;
+      walk_at_place_q    <= '0;
       place_q            <= '0;
       list_walk_q        <= 1'b0;
       there_q            <= 1'b0;
