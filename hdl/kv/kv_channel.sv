@@ -106,9 +106,11 @@ module kv_channel #(
   localparam int unsigned CreditWidth = $clog2(ReadDepth + 1);
   logic [CreditWidth-1:0] credit_q;  // words of the fifo that nobody has asked for
   logic [CreditWidth-1:0] asked;
-  logic read_take, tags_ready, word_take;
+  logic read_take, tags_ready, word_take, room;
+  // credit_q >= asked, with what is late last.
+  assign room       = credit_q[CreditWidth-1:3] != '0 || read_line || credit_q[2:0] > read_words;
   assign asked      = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
-  assign read_ready = (!m_axi_arvalid || m_axi_arready) && credit_q >= asked && tags_ready;
+  assign read_ready = (!m_axi_arvalid || m_axi_arready) && room && tags_ready;
   assign read_take  = read_valid && read_ready;
 
   always_ff @(posedge clk_i) begin

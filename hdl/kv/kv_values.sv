@@ -115,7 +115,9 @@ module kv_values
     logic write;
     bucket_t bucket;
     logic [1:0] way;
-    logic [BeatBits:0] words;
+    logic has_value;
+    logic [NumberBits-1:0] last_number;  // of its bursts
+    logic [2:0] last_words;  // of that one, less 1
     logic has_line;
     place_t place;
     logic [WriteBits-1:0] index;  // its place in the tracker
@@ -140,26 +142,28 @@ module kv_values
   queued_t put_job, head;
   ending_t put_ending, ending;
   logic [WriteBits-1:0] put_index, end_index;
-  logic [BeatBits:0] length_words;
+  logic [BeatBits-1:0] last_word;
 
   assign job_ready    = queue_ready && !(job.write && tracker_full);
   assign put          = job_valid && job_ready;
   assign put_write    = put && job.write;
-  assign length_words = job.length[10:6] + (BeatBits + 1)'(|job.length[5:0]);
+  assign last_word    = BeatBits'((job.length - 1'b1) >> 6);
   always_comb begin
-    put_job.write    = job.write;
-    put_job.bucket   = job.bucket;
-    put_job.way      = job.way;
-    put_job.words    = job.write && !job.has_value ? '0 : length_words;
-    put_job.has_line = job.write && job.has_line;
-    put_job.place    = job.place;
-    put_job.index    = put_index;
+    put_job.write       = job.write;
+    put_job.bucket      = job.bucket;
+    put_job.way         = job.way;
+    put_job.has_value   = job.length != '0 && !(job.write && !job.has_value);
+    put_job.last_number = last_word[BeatBits-1:BurstBits];
+    put_job.last_words  = 3'(last_word[BurstBits-1:0]);
+    put_job.has_line    = job.write && job.has_line;
+    put_job.place       = job.place;
+    put_job.index       = put_index;
   end
   always_comb begin
     put_ending.tag     = job.tag;
     put_ending.answers = '0;
     for (int j = 0; j < int'(Bursts); j++) begin
-      if (put_job.words > (BeatBits + 1)'(j * int'(BurstWords))) begin
+      if (put_job.has_value && put_job.last_number >= NumberBits'(j)) begin
         put_ending.answers[channel_of(job.way+2'(j))] += 2'd1;
       end
     end
@@ -242,25 +246,24 @@ module kv_values
 
   // ---- the first job: a burst a cycle, its value's, then its line
 
-  logic [NumberBits:0] number_q;  // bursts of the value that have been asked for
-  logic [  BeatBits:0] rest;  // words of the value from this burst on
+  logic [NumberBits-1:0] number_q;  // of the burst
+  logic asked_q;  // for all of the value
   logic value_step, value_last, step, step_last;
   channel_t channel;
   logic [2:0] burst_words;  // less 1
   logic [Channels-1:0] feed_ready;
 
-  assign rest       = head.words - {number_q, BurstBits'(0)};
-  assign value_step = head.words > {number_q, BurstBits'(0)};
-  assign value_last = rest <= (BeatBits + 1)'(BurstWords);
+  assign value_step = head.has_value && !asked_q;
+  assign value_last = number_q == head.last_number;
   assign channel    = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
   always_comb begin
-    burst_words = value_last ? 3'(rest - 1'b1) : 3'(BurstWords - 1);
+    burst_words = value_last ? head.last_words : 3'(BurstWords - 1);
     if (!value_step) burst_words = '0;
   end
 
   address_t value_address, line_address;
   assign value_address = {
-    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q[NumberBits-1:0], (BurstBits + 6)'(0)
+    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q, (BurstBits + 6)'(0)
   };
   assign line_address = {
     line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
@@ -286,9 +289,14 @@ module kv_values
   assign read_put    = |(read_valid & read_ready) && read_first;
 
   always_ff @(posedge clk_i) begin
-    if (head_take) number_q <= '0;
-    else if (step) number_q <= number_q + 1'b1;
-    if (rst_i) number_q <= '0;
+    if (step) begin
+      number_q <= number_q + 1'b1;
+      asked_q  <= value_last;
+    end
+    if (head_take || rst_i) begin
+      number_q <= '0;
+      asked_q  <= 1'b0;
+    end
   end
 
   // ---- values that are read: in the tracker's order
@@ -311,7 +319,7 @@ module kv_values
       .clk_i,
       .write_i(read_put),
       .write_address_i(read_put_index),
-      .write_data_i({head.way, BeatBits'(head.words - 1'b1)}),
+      .write_data_i({head.way, head.last_number, head.last_words[BurstBits-1:0]}),
       .read_address_i({begin_q, read_index}),
       .read_data_o({beginning, reading})
   );
@@ -363,14 +371,16 @@ module kv_values
 
   feed_t feed;
   feed_t [Channels-1:0] feeds;
-  logic [Channels-1:0] feed_valid, feed_take, feedable;
+  (* keep *)
+  logic [Channels-1:0] feedable;
+  logic [Channels-1:0] feed_valid, feed_take;
   logic [Channels-1:0][2:0] fed_q;  // words
   logic [Channels-1:0][BeatBits-1:0] beat;
   assign feed = '{
           line: !value_step,
           index: head.index,
           place: head.place,
-          number: number_q[NumberBits-1:0],
+          number: number_q,
           words: burst_words
       };
 
@@ -407,9 +417,13 @@ module kv_values
       if (feedable[held_channel_q+channel_t'(i)]) chosen = held_channel_q + channel_t'(i);
     end
   end
+  // What is chosen is known late.
   always_comb begin
-    feed_take = '0;
-    feed_take[chosen] = fetch && fed_q[chosen] == feeds[chosen].words;
+    for (int c = 0; c < int'(Channels); c++) begin
+      feed_take[c] = fed_q[c] == feeds[c].words && feedable[c] && chosen == channel_t'(c) && (!held_q || held_take);
+    end
+  end
+  always_comb begin
     data_valid = '0;
     data_valid[held_channel_q] = held_q;
   end
