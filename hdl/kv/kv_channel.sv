@@ -6,7 +6,7 @@
 ///
 /// Behaviour: a read of 1 to 8 words is one burst; its words come out in order, each with the command's tag. A write is one burst, its words
 /// taken from the word stream in the order of the commands; write_done_o, with the command's tag, when memory has answered. Reads are asked for only
-/// when the return fifo has room for them, so that the memory is never kept waiting (the fifo's depth is what may be on its way).
+/// when the return fifo has room for them (of 8, if it is 16 deep or more), so that the memory is never kept waiting (the fifo's depth is what may be on its way).
 /// Reads and writes do not wait for each other. A read with read_line is of one word, which needs no room: it goes past the fifo to line_*, and
 /// holds up memory until it is taken there.
 /// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
@@ -118,13 +118,13 @@ module kv_channel #(
   logic [CreditWidth-1:0] credit_more, credit_less;
   assign credit_more = credit_q + CreditWidth'(word_take);
   assign credit_less = credit_more - asked;
-  // Either: credit_q >= asked.
-  assign many       = credit_q[CreditWidth-1:3] != '0;
-  assign room       = credit_q[2:0] > read_words;
-  assign asked      = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
-  assign may_ask    = (!m_axi_arvalid || m_axi_arready) && tags_ready;
-  assign read_ready = may_ask && (read_line || many || room);
-  assign read_take  = read_valid && read_ready;
+  // Either: credit_q >= asked. A deep fifo waits for room for the longest read: read_words is late.
+  assign many        = credit_q[CreditWidth-1:3] != '0;
+  assign room        = ReadDepth < 16 && credit_q[2:0] > read_words;
+  assign asked       = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
+  assign may_ask     = (!m_axi_arvalid || m_axi_arready) && tags_ready;
+  assign read_ready  = may_ask && (read_line || many || room);
+  assign read_take   = read_valid && read_ready;
 
   always_ff @(posedge clk_i) begin
     if (!m_axi_arvalid || m_axi_arready) m_axi_arvalid <= read_take;

@@ -285,15 +285,27 @@ module kv_lines
   assign filled_index = line_tag[from];
   assign filled_good  = filled && !worthless_q[filled_index] && !clear_i;
 
-  assign ram_write    = clearing_o || write_i || filled_good;
-  assign ram_address  = clearing_o ? clear_q : index_t'(write_i ? write_bucket_i : filled_bucket);
-  assign ram_tag      = tag_of(write_i ? write_bucket_i : filled_bucket);
-  assign ram_line     = write_i ? write_line_i : line_data[from];
+  // filled_bucket == want_bucket_i
+  localparam int unsigned BucketThrees = ($bits(bucket_t) + 2) / 3;
+  typedef logic [BucketThrees-1:0][2:0] threes_t;
+  threes_t filled_threes, want_threes;
+  (* keep *)
+  logic [BucketThrees-1:0] wanted;
+  assign filled_threes = (3 * BucketThrees)'(filled_bucket);
+  assign want_threes   = (3 * BucketThrees)'(want_bucket_i);
+  always_comb begin
+    for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
+  end
+
+  assign ram_write   = clearing_o || write_i || filled_good;
+  assign ram_address = clearing_o ? clear_q : index_t'(write_i ? write_bucket_i : filled_bucket);
+  assign ram_tag     = tag_of(write_i ? write_bucket_i : filled_bucket);
+  assign ram_line    = write_i ? write_line_i : line_data[from];
 
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled_good && filled_bucket == want_bucket_i)
+    here_o <= want_i && !here_o && ((filled_good && &wanted)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;

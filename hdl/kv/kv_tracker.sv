@@ -160,8 +160,7 @@ module kv_tracker
   assign job_write_wait_o = read_carry[Reads];
 
   `ASSERT(write_room, !write_put_i || !write_full_o, "a write was put in and there was no room")
-  `ASSERT(write_starts_there, !write_start_i || waiting_q[0],
-          "no write could start")
+  `ASSERT(write_starts_there, !write_start_i || waiting_q[0], "no write could start")
   `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
   `ASSERT(read_room, !read_put_i || !read_full_o, "a read was put in and there was no room")
   `ASSERT(read_ends_there, !read_end_i || read_there_o, "a read ended that was not there")

@@ -8,7 +8,7 @@
 /// one frame, whose value is the next one of the `word` stream; it waits until that has begun. Nobody waits behind
 /// somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there.
 /// Both checksums are right, the UDP one 0 unless `summed`. tuser of the core's frames is their size in bytes.
-/// Latency: record in to first beat out 4 cycles; the host's beats 1.
+/// Latency: record in to first beat out 4 cycles, one more for records of `later`; the host's beats 1.
 /// Paths: none from input to output; m_axis_tready to s_axis_tready and word_ready.
 /// Reset: forgets all records and the frame under way; m_axis_tvalid falls.
 /// Requirements: peers and self_i change only when nothing is to be sent.
@@ -206,9 +206,9 @@ module kv_transmit
   endpoint_t to_a_q;
   logic [2:0] node_a_q;
   logic [18:0] ip_a_q, udp_self_a_q;
-  logic [2:0][17:0] udp_a_q;
+  logic [ 2:0][17:0] udp_a_q;
   logic [11:0][15:0] word;
-  logic [5:0][16:0] pair;
+  logic [ 5:0][16:0] pair;
   assign word = {head.sum, head.kv};
   always_comb begin
     for (int i = 0; i < 6; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
@@ -253,11 +253,11 @@ module kv_transmit
   logic [16:0] ip_folded, udp_folded, udp_above;
   // verilator lint_on UNUSEDSIGNAL
   logic [15:0] ip_checksum, udp_checksum;
-  assign ip_folded   = {1'b0, ip_sum[15:0]} + 17'(ip_sum[21:16]);
+  assign ip_folded = {1'b0, ip_sum[15:0]} + 17'(ip_sum[21:16]);
   assign ip_checksum = ~{ip_folded[15:5], ip_folded[4:0] + 5'(ip_folded[16])};
   // The UDP checksum is never 0: of the two numbers that are 0 modulo 65535, the sum is not 65535, but 0.
-  assign udp_folded  = {1'b0, udp_sum[15:0]} + 17'(udp_sum[20:16]);
-  assign udp_above   = {1'b0, udp_sum[15:0]} - {1'b1, ~16'(udp_sum[20:16])};  // and one more
+  assign udp_folded = {1'b0, udp_sum[15:0]} + 17'(udp_sum[20:16]);
+  assign udp_above = {1'b0, udp_sum[15:0]} - {1'b1, ~16'(udp_sum[20:16])};  // and one more
   assign udp_checksum = udp_above[16] ? ~16'(udp_folded[4:0] + 5'd1) | 16'hffe0 : ~udp_folded[15:0];
 
   headers_t headers;
@@ -304,10 +304,9 @@ module kv_transmit
   logic take_b;
 
   // Free of `from`, since much depends on it.
-  assign pool_free    = reader_free || !needs_pool_a;
-  assign advance_b    = pool_free
-                      && (!valid_b_q || (out_free && state_q == Between && !(s_axis_tvalid && host_turn_q)));
-  assign advance_a    = !valid_a_q || advance_b;
+  assign pool_free = reader_free || !needs_pool_a;
+  assign advance_b = pool_free && (!valid_b_q || (out_free && state_q == Between && !(s_axis_tvalid && host_turn_q)));
+  assign advance_a = !valid_a_q || advance_b;
   assign needs_pool_a = valid_a_q && source_a_q == ValuePool;
   assign reader_start = advance_b && needs_pool_a;
 

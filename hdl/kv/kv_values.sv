@@ -148,10 +148,10 @@ module kv_values
   logic [WriteBits-1:0] put_index, end_index;
   logic [BeatBits-1:0] last_word;
 
-  assign job_ready    = queue_ready && !(job.write && tracker_full);
-  assign put          = job_valid && job_ready;
-  assign put_write    = put && job.write;
-  assign last_word    = BeatBits'((job.length - 1'b1) >> 6);
+  assign job_ready = queue_ready && !(job.write && tracker_full);
+  assign put       = job_valid && job_ready;
+  assign put_write = put && job.write;
+  assign last_word = BeatBits'((job.length - 1'b1) >> 6);
   always_comb begin
     put_job.write       = job.write;
     put_job.bucket      = job.bucket;
@@ -269,9 +269,7 @@ module kv_values
   end
 
   address_t value_address, line_address;
-  assign value_address = {
-    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q, (BurstBits + 6)'(0)
-  };
+  assign value_address = {value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q, (BurstBits + 6)'(0)};
   assign line_address = {
     line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
   };
@@ -393,13 +391,7 @@ module kv_values
   logic [Channels-1:0] feed_valid, feed_take, feed_end, feed_go;
   logic [Channels-1:0][2:0] fed_q;  // words
   logic [Channels-1:0][BeatBits-1:0] beat;
-  assign feed = '{
-          line: !value_step,
-          index: head.index,
-          place: head.place,
-          number: number_q,
-          words: burst_words
-      };
+  assign feed = '{line: !value_step, index: head.index, place: head.place, number: number_q, words: burst_words};
 
   // A line stays at data_line until a channel has both halves of it.
   (* keep *)
@@ -447,7 +439,7 @@ module kv_values
   logic [Channels-1:0][Channels-1:0] ahead;  // [c][j]: j comes before c
   logic [Channels-1:0] pick;
   always_comb begin
-    ahead = '0;
+    ahead  = '0;
     chosen = '0;
     for (int c = 0; c < int'(Channels); c++) begin
       for (int j = 0; j < int'(Channels); j++) begin
