@@ -121,7 +121,8 @@ module kv_sequencer
     ListReplay = 5'd23,
     OwnDone = 5'd24,
     AskGo = 5'd25,
-    SlowFree = 5'd26
+    SlowFree = 5'd26,
+    ListLook = 5'd27
   } state_e;
 
   state_e state_q;
@@ -206,7 +207,7 @@ module kv_sequencer
   logic here;  // in an epoch
   assign others          = members_i & ~(8'd1 << node_i);
   assign missing_entered = others & ~entered_q;
-  assign here            = epoch_i != '0 && members_i[node_i] && !dead_i;
+  always_ff @(posedge clk_i) here <= epoch_i != '0 && members_i[node_i] && !dead_i;
 
   // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
   localparam int unsigned CountBuckets = $bits(bucket_t) + 1;
@@ -218,7 +219,7 @@ module kv_sequencer
   logic [ 3:0] batch_size_q;
   logic [31:0] batch_missing_q;
   logic [ 4:0] batch_at_q;
-  logic batch_walk_q, batch_again_q;
+  logic batch_walk_q, batch_again_q, batch_looked_q;
   logic [16:0] batch_tag_q;
   logic [CountBuckets-1:0] count_incomplete_q;
   logic [LaneBits:0] lanes_incomplete_q;
@@ -254,12 +255,19 @@ module kv_sequencer
   ) || (target_q.version == list.what.version &&
         (slow_is_entry ? same_q : list.what.lane == target_q.lane && list.what.request == target_q.request));
 
-  // ---- lookups of leaders
+  // ---- lookups of leaders: asked in one cycle, known in the next
+
+  logic [2:0] leader_q;
+  logic mine_q;
+  always_ff @(posedge clk_i) begin
+    leader_q <= leader_i;
+    mine_q   <= leader_i == node_i;
+  end
 
   always_comb begin
     case (state_q)
       LookSlots: slot_o = count12_q[7:0];
-      EntryFind, ListGo, ListTake: slot_o = list.what.bucket[7:0];
+      EntryFind, ListLook: slot_o = list.what.bucket[7:0];
       default: slot_o = slow_there_q ? slow_bucket[7:0] : batch_bucket_q[7:0] + 8'(batch_at_q[4:2]);
     endcase
   end
@@ -314,8 +322,10 @@ module kv_sequencer
 
   logic [CountBuckets-1:0] bucket_count;
   bucket_t mask;  // the bits that a bucket's number does not have
-  assign bucket_count = CountBuckets'(1) << bucket_bits_i;
-  assign mask = bucket_t'('1) << bucket_bits_i;
+  always_ff @(posedge clk_i) begin
+    bucket_count <= CountBuckets'(1) << bucket_bits_i;
+    mask         <= bucket_t'('1) << bucket_bits_i;
+  end
 
   // As many as there are.
   logic [CountBuckets-1:0] sync_room, sync_all;
@@ -399,8 +409,9 @@ module kv_sequencer
         seen_q     <= from_window_q ? seen_i.window : seen_i.note;
       end
     end else begin
-      flag_q        <= 1'b0;
-      from_window_q <= 1'b0;
+      flag_q         <= 1'b0;
+      from_window_q  <= 1'b0;
+      batch_looked_q <= 1'b0;
       case (state_q)
         Idle: begin
           nodes_q <= '0;
@@ -443,11 +454,9 @@ module kv_sequencer
                   state_q <= EntryFind;
                 end
                 if (slow.detail[4:0] == StatusOk && slow_is_batch && !batch_lanes_q
-                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]
-                    && leader_i == slow.node) begin
-                  batch_missing_q[slow.request[4:0]] <= 1'b0;
-                  target_q.bucket                    <= slow_bucket;
-                  state_q                            <= SearchBegin;
+                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]) begin
+                  target_q.bucket <= slow_bucket;
+                  state_q         <= SearchBegin;
                 end
               end
               default:     state_q <= Search;
@@ -492,7 +501,7 @@ module kv_sequencer
             if (walk_at_q == high_q) list_walk_q <= 1'b0;
             else if (there_q) begin
               there_q <= 1'b0;
-              if (list.valid) state_q <= ListGo;
+              if (list.valid) state_q <= ListLook;
               else walk_at_q <= walk_at_q + 1'b1;
             end
           end else if (ask_q) begin
@@ -502,8 +511,10 @@ module kv_sequencer
             state_q    <= AskGo;
           end else if (batch_q) begin
             // The batch is complete, or what is missing has to be asked for.
-            batch_at_q <= batch_walk_q ? batch_at_q + 1'b1 : '0;
-            if (batch_at_q == '1) begin
+            batch_looked_q <= !batch_looked_q;
+            if (!batch_walk_q) batch_at_q <= '0;
+            else if (batch_looked_q) batch_at_q <= batch_at_q + 1'b1;
+            if (batch_looked_q && batch_at_q == '1) begin
               batch_walk_q  <= 1'b0;
               batch_again_q <= 1'b0;
             end
@@ -511,12 +522,12 @@ module kv_sequencer
               batch_q <= 1'b0;
               if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - (LaneBits + 1)'(batch_size_q);
               else count_incomplete_q <= count_incomplete_q - CountBuckets'(batch_size_q);
-            end else if (batch_walk_q && here && batch_send) begin
+            end else if (batch_looked_q && batch_walk_q && here && batch_send) begin
               op_q         <= OpSend;
               kv_q         <= between(KindFetch, node_i, epoch_i);
               kv_q.key     <= 64'({batch_bucket_q + bucket_t'(batch_at_q[4:2]), batch_at_q[1:0]});
               kv_q.request <= batch_tag(batch_tag_q, batch_at_q);
-              nodes_q      <= 8'd1 << leader_i;
+              nodes_q      <= 8'd1 << leader_q;
               if (batch_lanes_q) begin
                 // A client's request: it says nothing of the sender.
                 kv_q         <= between(KindLane, '0, epoch_i);
@@ -524,7 +535,7 @@ module kv_sequencer
                 kv_q.request <= batch_tag(batch_tag_q, 5'(batch_at_q[4:3]));
                 nodes_q      <= 8'd1 << batch_at_q[2:0];
               end
-              if (batch_lanes_q || leader_i != node_i) begin
+              if (batch_lanes_q || !mine_q) begin
                 op_valid_q <= 1'b1;
                 retry_o    <= batch_again_q;
               end else batch_missing_q[batch_at_q] <= 1'b0;  // its own word counts
@@ -576,18 +587,20 @@ module kv_sequencer
             at_q <= '0;
             target_q.bucket <= list.what.bucket;
             // Else it was settled meanwhile.
-            state_q <= list.valid && list.what.way == target_q.way && leader_i == slow.node && at_q < high_q
-                     ? SearchBegin : SlowFree;
+            state_q <= list.valid && list.what.way == target_q.way && at_q < high_q ? SearchBegin : SlowFree;
           end
         end
 
         // Is what the node has what came?
         SearchBegin: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpLook;
-          flag_q     <= 1'b1;
-          bucket_q   <= target_q.bucket;
-          state_q    <= Search;
+          op_q     <= OpLook;
+          flag_q   <= 1'b1;
+          bucket_q <= target_q.bucket;
+          if (leader_q == slow.node) begin
+            op_valid_q <= 1'b1;
+            state_q    <= Search;
+            if (slow_is_batch) batch_missing_q[slow.request[4:0]] <= 1'b0;
+          end else state_q <= SlowFree;
         end
 
         // All leftovers of the location are settled.
@@ -720,8 +733,8 @@ module kv_sequencer
 
         LookSlots: begin
           count12_q <= count12_q + 1'b1;
-          if (here && leader_i == node_i) leads_any_q <= 1'b1;
-          if (count12_q[7:0] == '1) begin
+          if (here && mine_q && count12_q != '0) leads_any_q <= 1'b1;
+          if (count12_q[8]) begin
             entered_o       <= 1'b1;
             entering_q      <= 1'b0;
             walk_q          <= 1'b1;
@@ -808,19 +821,20 @@ module kv_sequencer
         end
 
         // A leftover: the leader's word is asked for, or this node's own counts.
+        ListLook: state_q <= ListGo;
         ListGo: begin
           op_q         <= OpSend;
           kv_q         <= between(KindFetch, node_i, epoch_i);
           kv_q.key     <= 64'({list.what.bucket, list.what.way});
           kv_q.request <= {(32 - LeftoverBits)'(TagList), walk_at_q[LeftoverBits-1:0]};
-          nodes_q      <= 8'd1 << leader_i;
+          nodes_q      <= 8'd1 << leader_q;
           place_q      <= '0;
           replay_q     <= '0;
-          if (leader_i == node_i && !own_q) state_q <= ListTake;
-          else if (leader_i == node_i && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && others != '0)
+          if (mine_q && !own_q) state_q <= ListTake;
+          else if (mine_q && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && others != '0)
             state_q <= ListReplay;
           else begin
-            op_valid_q <= leader_i != node_i && list_ask_q;
+            op_valid_q <= !mine_q && list_ask_q;
             walk_at_q  <= walk_at_q + 1'b1;
             state_q    <= Idle;
           end
