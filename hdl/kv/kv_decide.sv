@@ -15,6 +15,7 @@ module kv_decide
 (
     input wire [2:0] node_i,
     input wire [7:0] others_i,  // members but for this node
+    input wire alone_i,  // there are none
     input wire accept_i,
     input wire [15:0] epoch_i,
 
@@ -39,7 +40,7 @@ module kv_decide
   // ---- what comes of it
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, fewer, empties;
-  assign alone       = others_i == '0;
+  assign alone       = alone_i;
   assign refused     = p.write && (looked_i.no_key || looked_i.mismatch || looked_i.full);
   assign begins      = p.write && !refused;
   assign commits     = p.commit || (begins && alone);

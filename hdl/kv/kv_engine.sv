@@ -300,7 +300,12 @@ module kv_engine
   // Compared here, so that the next stage need not.
   logic in_window1, matches_window1, matches_note1, last_answer1, unanswered1;
   logic [7:0] others;
-  assign others = members_i & ~(8'd1 << node_i);
+  logic member_q, alone_q;
+  always_ff @(posedge clk_i) begin
+    others   <= members_i & ~(8'd1 << node_i);
+    alone_q  <= (members_i & ~(8'd1 << node_i)) == '0;
+    member_q <= members_i[node_i];
+  end
   assign in_window1 = window_q[kv1_q.detail[5:0]];
   assign matches_window1 = in_window1 && window1_q.version == kv1_q.version && window1_q.lane == kv1_q.client
       && window1_q.request == kv1_q.request;
@@ -336,7 +341,7 @@ module kv_engine
   // A frame between nodes: of this epoch, of a member, from where that is, about a slot that the right one leads.
   logic known1;
   always_comb begin
-    known1 = members_i[node_i] && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
+    known1 = member_q && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
         && kv1_q.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
         && !request1_q.too_long && (request1_q.length == '0 || may_have_value(kv1_q.kind));
     if (is_replicate(kv1_q.kind) || kv1_q.kind == KindCommit) known1 &= leader1_q == kv1_q.node && kv1_q.version != '0;
@@ -409,8 +414,8 @@ module kv_engine
   plan_t plan2;
   logic needs_line2, slow2, miss2;
   kv_plan i_plan (
-      .node_i,
-      .members_i,
+      .member_i(member_q),
+      .alone_i(alone_q),
       .serving_i,
       .accept_i,
       .dead_i,
@@ -546,6 +551,7 @@ module kv_engine
   kv_decide i_decide (
       .node_i,
       .others_i  (others),
+      .alone_i   (alone_q),
       .accept_i,
       .epoch_i,
       .valid_i   (valid3_q),

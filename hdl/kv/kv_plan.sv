@@ -12,8 +12,8 @@ module kv_plan
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 (
-    input wire [2:0] node_i,
-    input wire [7:0] members_i,
+    input wire member_i,  // this node is one
+    input wire alone_i,  // the only one
     input wire serving_i,
     input wire accept_i,
     input wire dead_i,
@@ -46,12 +46,9 @@ module kv_plan
 );
 
   logic [4:0] kind;
-  logic plain, member, refused, writes, replicates, replicateds, questions;
-  logic [7:0] others;
+  logic plain, refused, writes, replicates, replicateds, questions;
   assign kind        = kv_i.kind;
   assign plain       = op_i == OpAgain || (op_i == OpRequest && !dead_i);
-  assign member      = members_i[node_i];
-  assign others      = members_i & ~(8'd1 << node_i);
   assign refused     = refusal_i != StatusOk;
   assign writes      = plain && is_write(kind);
   assign replicates  = plain && is_replicate(kind);
@@ -112,7 +109,7 @@ module kv_plan
 
     plan_o.replicate = replicates && known_i && has_place_i;
     plan_o.commit            = (replicateds && known_i && matches_window_i && last_answer_i)
-        || (op_i == OpRetry && matches_window_i && !leftover_i && others == '0 && serving_i);
+        || (op_i == OpRetry && matches_window_i && !leftover_i && alone_i && serving_i);
     plan_o.collect = replicateds && known_i && matches_window_i && !last_answer_i;
     plan_o.again = replicateds && known_i && !matches_window_i;
     plan_o.settle = plain && kind == KindCommit && known_i && matches_note_i;
@@ -123,13 +120,13 @@ module kv_plan
     plan_o.send = op_i == OpSend;
     plan_o.retry = op_i == OpRetry && matches_window_i && !leftover_i && unanswered_i;
     plan_o.replay = op_i == OpReplay && in_window_i;
-    plan_o.keep = op_i == OpKeep && leads_i && member && !leftover_i;
-    plan_o.drop = op_i == OpKeep && !(leads_i && member && !leftover_i);
+    plan_o.keep = op_i == OpKeep && leads_i && member_i && !leftover_i;
+    plan_o.drop = op_i == OpKeep && !(leads_i && member_i && !leftover_i);
     plan_o.leave = op_i == OpLeave;
     plan_o.ask = op_i == OpAsk && note_i.valid;
-    plan_o.take = op_i == OpTake && others != '0;
+    plan_o.take = op_i == OpTake && !alone_i;
     // Alone, nobody else can say that this epoch is still the last, but for the lease.
-    plan_o.alone = op_i == OpTake && others == '0 && serving_i;
+    plan_o.alone = op_i == OpTake && alone_i && serving_i;
     plan_o.resolve = op_i == OpResolve;
     plan_o.store = op_i == OpStore;
     plan_o.learn = op_i == OpLane;

@@ -205,9 +205,20 @@ module kv_sequencer
 
   logic [7:0] others, missing_entered;
   logic here;  // in an epoch
-  assign others          = members_i & ~(8'd1 << node_i);
-  assign missing_entered = others & ~entered_q;
-  always_ff @(posedge clk_i) here <= epoch_i != '0 && members_i[node_i] && !dead_i;
+
+  // A cycle late, and so near.
+  logic [7:0] serving_others;
+  logic owed_ready_q, enter_ready_q, alone_q, any_serving_q;
+  always_ff @(posedge clk_i) begin
+    here            <= epoch_i != '0 && members_i[node_i] && !dead_i;
+    others          <= members_i & ~(8'd1 << node_i);
+    alone_q         <= others == '0;
+    missing_entered <= others & ~entered_q;
+    serving_others  <= others & serving_members_i;
+    any_serving_q   <= serving_others != '0;
+    owed_ready_q    <= owed_q != '0 && count_q == '0 && here;
+    enter_ready_q   <= enter_due_q && here && leads_any_q && missing_entered != '0;
+  end
 
   // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
   localparam int unsigned CountBuckets = $bits(bucket_t) + 1;
@@ -223,10 +234,9 @@ module kv_sequencer
   logic [16:0] batch_tag_q;
   logic [CountBuckets-1:0] count_incomplete_q;
   logic [LaneBits:0] lanes_incomplete_q;
-  logic [7:0] serving_others;
-  assign serving_others = others & serving_members_i;
-  assign sync_count_o   = 32'(count_incomplete_q);
-  assign sync_lanes_o   = 17'(lanes_incomplete_q);
+
+  assign sync_count_o = 32'(count_incomplete_q);
+  assign sync_lanes_o = 17'(lanes_incomplete_q);
 
   // Tags of what is asked: a leftover's place in the list, or a batch and the place in it.
   localparam logic [9:0] TagList = 10'h155, TagBatch = 10'h2aa;
@@ -468,13 +478,13 @@ module kv_sequencer
             state_q    <= Drain;
           end else if (clear_pending_q) begin
             state_q <= ClearDrain;
-          end else if (owed_q != '0 && count_q == '0 && here) begin
+          end else if (owed_ready_q) begin
             op_valid_q <= 1'b1;
             op_q       <= OpSend;
             nodes_q    <= owed_q & others;
             kv_q       <= between(KindEntered, node_i, epoch_i);
             owed_q     <= '0;
-          end else if (enter_due_q && here && leads_any_q && missing_entered != '0) begin
+          end else if (enter_ready_q) begin
             op_valid_q    <= 1'b1;
             op_q          <= OpSend;
             nodes_q       <= missing_entered;
@@ -518,7 +528,7 @@ module kv_sequencer
               batch_walk_q  <= 1'b0;
               batch_again_q <= 1'b0;
             end
-            if (batch_missing_q == '0 && (!batch_lanes_q || serving_others != '0)) begin
+            if (batch_missing_q == '0 && (!batch_lanes_q || any_serving_q)) begin
               batch_q <= 1'b0;
               if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - (LaneBits + 1)'(batch_size_q);
               else count_incomplete_q <= count_incomplete_q - CountBuckets'(batch_size_q);
@@ -552,7 +562,7 @@ module kv_sequencer
             next_bucket_q  <= next_bucket_q + bucket_t'(8);
             buckets_left_q <= buckets_left_q - CountBuckets'(buckets_next);
             for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_next > 4'(i / 4);
-          end else if (lanes_left_q != '0 && here && serving_others != '0) begin
+          end else if (lanes_left_q != '0 && here && any_serving_q) begin
             batch_q       <= 1'b1;
             batch_lanes_q <= 1'b1;
             batch_lane_q  <= next_lane_q;
@@ -831,8 +841,7 @@ module kv_sequencer
           place_q      <= '0;
           replay_q     <= '0;
           if (mine_q && !own_q) state_q <= ListTake;
-          else if (mine_q && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && others != '0)
-            state_q <= ListReplay;
+          else if (mine_q && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && !alone_q) state_q <= ListReplay;
           else begin
             op_valid_q <= !mine_q && list_ask_q;
             walk_at_q  <= walk_at_q + 1'b1;
@@ -854,7 +863,7 @@ module kv_sequencer
         end
         ListTook: begin
           state_q <= ListReplay;
-          if (others == '0) begin
+          if (alone_q) begin
             // Alone: it is done, or has to wait for the lease.
             own_q     <= settled_q;
             walk_at_q <= walk_at_q + 1'b1;
