@@ -4,7 +4,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
 
-.PHONY: formal synth test-hdl model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route report lock clean
+.PHONY: formal synth test-hdl model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -83,13 +83,16 @@ format:  ## put every file into the house format
 	.venv/bin/ruff check --fix python examples bench hdl tools
 	$(PY) tools/lint_hdl.py --fix
 
-bench: bench-move bench-route  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
+bench: bench-move bench-route bench-kv  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
 
 bench-move: build
 	.venv/bin/wherry bench move --json build/bench-move.json
 
 bench-route: build
 	.venv/bin/wherry bench route --json build/bench-route.json
+
+bench-kv: build
+	.venv/bin/wherry bench kv --json build/bench-kv.json
 
 report:  ## one HTML page from the benchmarks' JSON: build/report.html
 	.venv/bin/wherry report build/bench-*.json --out build/report.html

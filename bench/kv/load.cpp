@@ -13,23 +13,49 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "kv/generated/frame.hpp"
 
 namespace wherry::kv::bench {
 namespace {
 
 using std::chrono::nanoseconds;
 
+/// splitmix64: as random as keys need to be, in a nanosecond.
+class Random {
+ public:
+  using result_type = std::uint64_t;
+  explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return ~result_type{0}; }
+  result_type operator()() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 /// Draws keys 1 to n: uniformly, or key k with a weight of 1 / k^exponent.
 class Keys {
  public:
-  Keys(std::uint64_t count, double exponent) : count_(count) {
-    if (exponent <= 0) return;
-    cumulated_.reserve(count);
+  explicit Keys(const LoadOptions& options) : count_(options.keys) {
+    if (options.led_by >= 0) {
+      // In mode static the nodes lead the slots in turns.
+      const auto nodes = static_cast<std::uint32_t>(options.client.nodes.size());
+      for (std::uint64_t k = 1; k <= count_; ++k)
+        if (slot_of(hash_of(k)) % nodes == static_cast<std::uint32_t>(options.led_by)) led_.push_back(k);
+    }
+    if (options.zipf <= 0) return;
+    cumulated_.reserve(count_);
     double sum = 0;
-    for (std::uint64_t k = 1; k <= count; ++k) cumulated_.push_back(sum += std::pow(static_cast<double>(k), -exponent));
+    for (std::uint64_t k = 1; k <= count_; ++k)
+      cumulated_.push_back(sum += std::pow(static_cast<double>(k), -options.zipf));
   }
-  template <typename Random>
   std::uint64_t draw(Random& random) const {
+    if (!led_.empty()) return led_[random() % led_.size()];
     if (cumulated_.empty()) return 1 + random() % count_;
     const double at = std::uniform_real_distribution<double>(0, cumulated_.back())(random);
     const auto found = std::lower_bound(cumulated_.begin(), cumulated_.end(), at);
@@ -39,6 +65,7 @@ class Keys {
  private:
   std::uint64_t count_;
   std::vector<double> cumulated_;
+  std::vector<std::uint64_t> led_;
 };
 
 ClientOptions options_of(const LoadOptions& load, unsigned client) {
@@ -67,7 +94,8 @@ class Worker {
   void run(std::uint64_t count_from, std::uint64_t end) {
     count_from_ = count_from;
     while (now_ns() < end) {
-      while (!free_.empty() && post()) {
+      const std::uint64_t began = now_ns();  // they leave together
+      while (!free_.empty() && post(began)) {
       }
       (void)client_.wait(std::chrono::milliseconds(10));
       take();
@@ -88,8 +116,8 @@ class Worker {
     Verb verb = Verb::read;
   };
 
-  bool post() {
-    Flight flight{.began = now_ns(), .key = keys_.draw(random_), .verb = draw_verb()};
+  bool post(std::uint64_t began) {
+    Flight flight{.began = began, .key = keys_.draw(random_), .verb = draw_verb()};
     const std::uint32_t i = free_.back();
     StatusCode code = StatusCode::kOk;
     switch (flight.verb) {
@@ -138,7 +166,7 @@ class Worker {
   Client client_;
   const LoadOptions& options_;
   const Keys& keys_;
-  std::mt19937_64 random_;
+  Random random_;
   std::vector<std::byte> value_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_, versions_;
@@ -180,7 +208,7 @@ wherry::Status fill(const LoadOptions& options) {
 }
 
 Result<LoadResult> load(const LoadOptions& options) {
-  const Keys keys(options.keys, options.zipf);
+  const Keys keys(options);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.clients; ++i) {
     auto client = Client::connect(options_of(options, i));

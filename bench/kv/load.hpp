@@ -28,6 +28,7 @@ struct LoadOptions {
   std::uint32_t value_bytes = 64;
   std::uint64_t keys = 10'000;
   double zipf = 0;  ///< 0: uniform; else the exponent
+  int led_by = -1;  ///< a node: only the keys of 1 to `keys` that it leads in mode static
   std::uint64_t seed = 1;
 };
 

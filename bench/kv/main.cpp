@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kv/load.hpp"
+#include "kv/verb_json.hpp"
 
 namespace {
 
@@ -18,45 +19,12 @@ int fail(const wherry::Status& status) {
   return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
 }
 
-double microseconds(std::uint64_t ns) { return static_cast<double>(ns) / 1000; }
-
-Json of_verb(const VerbResult& verb, double seconds) {
-  Json outcomes = Json::object();
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < kOutcomes; ++i) {
-    all += verb.outcomes[i];
-    if (verb.outcomes[i] != 0) outcomes[std::string(to_string(static_cast<Outcome>(i)))] = verb.outcomes[i];
-  }
-  const Latencies& l = verb.latencies;
-  return {{"count", all},
-          {"per_second", static_cast<double>(all) / seconds},
-          {"mean_us", l.mean() / 1000},
-          {"p50_us", microseconds(l.percentile(0.5))},
-          {"p99_us", microseconds(l.percentile(0.99))},
-          {"p999_us", microseconds(l.percentile(0.999))},
-          {"max_us", microseconds(l.max())},
-          {"outcomes", outcomes}};
-}
-
 Json to_json(const LoadResult& result) {
-  Json verbs = Json::object();
-  std::uint64_t ok = 0;
-  for (std::size_t i = 0; i < kVerbs; ++i) {
-    Json verb = of_verb(result.verbs[i], result.seconds);
-    ok += result.verbs[i].latencies.count();
-    if (verb["count"] != 0) verbs[std::string(kVerbNames[i])] = std::move(verb);
-  }
+  Json json = bench::to_json(result.verbs, result.seconds);
   const ClientStatistics& s = result.statistics;
-  return {{"seconds", result.seconds},
-          {"ok_per_second", static_cast<double>(ok) / result.seconds},
-          {"operations", verbs},
-          {"client",
-           {{"sent", s.sent},
-            {"timeouts", s.timeouts},
-            {"redirects", s.redirects},
-            {"pauses", s.pauses},
-            {"ignored", s.ignored},
-            {"unknown", s.unknown}}}};
+  json["client"] = {{"sent", s.sent},     {"timeouts", s.timeouts}, {"redirects", s.redirects},
+                    {"pauses", s.pauses}, {"ignored", s.ignored},   {"unknown", s.unknown}};
+  return json;
 }
 
 }  // namespace
@@ -66,7 +34,7 @@ int main(int argc, char** argv) {
   LoadOptions load;
   std::uint64_t first_lane = 0;
   double timeout = 5;
-  bool spin = false, no_fill = false;
+  bool spin = false, yield = false, no_fill = false;
   app.add_option("--node", load.client.nodes, "host:port, by number; repeated")->required();
   app.add_option("--clients", load.clients, "threads, each with a client")
       ->capture_default_str()
@@ -75,6 +43,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   app.add_option("--seconds", load.seconds)->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  app.add_option("--warm-up", load.warm_up)->capture_default_str()->check(CLI::Range(0.0, 3600.0));
   app.add_option("--reads", load.mix[0], "share")->capture_default_str()->check(CLI::Range(0, 1'000'000));
   app.add_option("--writes", load.mix[1], "share")->capture_default_str()->check(CLI::Range(0, 1'000'000));
   app.add_option("--conditional", load.mix[2], "share")->capture_default_str()->check(CLI::Range(0, 1'000'000));
@@ -92,7 +61,10 @@ int main(int argc, char** argv) {
               {"nearest", ReadFrom::kNearest}, {"round_robin", ReadFrom::kRoundRobin}, {"leader", ReadFrom::kLeader}},
           CLI::ignore_case));
   app.add_option("--xdp", load.client.xdp, "the client on AF_XDP there: eth0, or eth0:3 for its queue 3");
+  app.add_option("--led-by", load.led_by, "draw only keys that this node leads in mode static")
+      ->check(CLI::Range(0, 7));
   app.add_flag("--spin", spin, "clients never sleep");
+  app.add_flag("--yield", yield, "clients never sleep, and let others on their cores run between two looks");
   app.add_flag("--no-fill", no_fill, "do not write every key first");
   CLI11_PARSE(app, argc, argv);
   if (load.mix[0] + load.mix[1] + load.mix[2] == 0)
@@ -106,7 +78,7 @@ int main(int argc, char** argv) {
     if (node == "-") node.clear();
   load.client.first_lane = static_cast<std::uint16_t>(first_lane);
   load.client.deadline = std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9));
-  load.client.waiting = spin ? Waiting::kSpin : Waiting::kBlock;
+  load.client.waiting = yield ? Waiting::kYield : spin ? Waiting::kSpin : Waiting::kBlock;
   if (!no_fill)
     if (auto filled = fill(load); !filled) return fail(filled);
   const auto result = bench::load(load);

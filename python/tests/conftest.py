@@ -278,3 +278,66 @@ def route_document() -> dict[str, Any]:
 def route() -> dict[str, Any]:
     """One of route that a test may change."""
     return route_document()
+
+
+def kv_document() -> dict[str, Any]:
+    """The same of kv."""
+    head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}
+    cards = [("read", "none", 0), ("replica_write", "store", 0), ("replica_write", "accept", 0),
+             ("leader_write", "store", 1), ("leader_write", "accept", 1)]  # fmt: skip
+    nodes = [("wherry", "loopback", "sockets", 10.0), ("redis", "loopback", "sockets", 30.0),
+             ("etcd", "loopback", "sockets", 400.0), ("wherry", "veth", "xdp", 4.0),
+             ("redis", "veth", "sockets", 32.0)]  # fmt: skip
+    document: dict[str, Any] = head | {
+        "name": "kv",
+        "pinning": {"node": 0, "client": 1},
+        "not_measured": {"line_rate": "no <harness>"},
+        "bars": {
+            "sw_read_vs_redis": {
+                "value": 3.0, "min": 2.5, "max": 3.5, "target": ">= 2", "pass": True, "unit": "",
+                "published": "45 us: the thesis' software",
+            },
+            "luts_total": {"value": 12000, "min": 12000, "max": 12000, "target": "<= 10000", "pass": False},
+            "failover_ms_p50": {"value": 11.0, "min": 9.0, "max": 14.0, "unit": "ms"},
+        },
+        "results": {
+            "rtl_latency": [
+                {"operation": o, "policy": p, "size": size, "followers": f, "memory": "simulated", "cmac_ns": 225.0,
+                 "replication_rx_ns": 24.0, "replication_tx_ns": 20.0, "memory_ns": 300.0, "total_ns": 590.0}
+                for o, p, f in cards for size in (64, 1024)
+            ],
+            "line_rate": [
+                {"workload": w, "size": size, "per_second": 1e7, "limit_per_second": 1.01e7, "share": 0.99, "lost": 0}
+                for w in ("read", "replica_write") for size in (64, 1024)
+            ],
+            "resources": [
+                {"name": name, "parameters": "UserWidth 48", "lut": 2000, "lutram": 500, "ff": 3000, "bram36": 14.5,
+                 "uram": 0, "levels": 8}
+                for name in ("kv_parser", "kv_engine")
+            ],
+            "software": [
+                {"system": s, "network": n, "path": path, "operation": o, "size": size, "p50_us": us * (1 + write),
+                 "p50_min_us": us, "p50_max_us": us * 3, "p99_us": us * 4, "placement": "a <place>"}
+                for s, n, path, us in nodes for write, o in enumerate(("read", "leader_write")) for size in (64, 1024)
+            ],
+            "throughput": [
+                {"system": s, "operation": "read", "size": 64, "depth": d, "per_second": r, "per_second_min": r / 2,
+                 "per_second_max": r * 2}
+                for s, r in (("wherry", 2e6), ("redis", 6e5)) for d in (16, 64, 256)
+            ],
+            "failover": [
+                {"timing": t, "nodes": 3, "ping_ms": p, "misses": 3, "lease_ms": 3 * p, "kills": 50, "p50_ms": 5.0 * p,
+                 "p99_ms": 6.0 * p, "eager_p50_ms": 4.0 * p, "eager_p99_ms": 5.0 * p, "eager_min_ms": 3.0 * p,
+                 "eager_max_ms": 5.0 * p, "detection_ms": 3.5 * p, "control_ms": 0.4, "leftovers_ms": 0.8,
+                 "backoff_ms": 1.0 * p}
+                for t, p in (("default", 100), ("tight", 2))
+            ],
+        },
+    }  # fmt: skip
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def kv() -> dict[str, Any]:
+    """One of kv that a test may change."""
+    return kv_document()

@@ -13,6 +13,7 @@ import pytest
 
 from wherry import _paths, bench_schema
 from wherry.bench_schema import BenchError
+from wherry.bench_schema_kv import KvBench, KvResults
 
 Document = dict[str, Any]
 
@@ -70,7 +71,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
     [
         ("schema", 2, "schema is 2; this Wherry reads schema 1"),
         ("schema", ..., "schema is None"),
-        ("name", "kv", r"doc.name: 'kv'; one of 'move' is expected"),
+        ("name", "probe", r"doc.name: 'probe'; one of 'move' is expected"),
         ("when", "yesterday", "is not an ISO 8601 time"),
         ("repetitions", 0, "doc.repetitions: 0; at least 1"),
         ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),
@@ -139,6 +140,33 @@ def test_each_fault_of_route_is_named_with_its_place(route: Document, path: str,
         bench_schema.parse(route, "doc")
 
 
+def test_complete_document_of_kv(kv: Document) -> None:
+    bench = bench_schema.parse(kv)
+    assert isinstance(bench, KvBench)
+    assert bench.not_measured == {"line_rate": "no <harness>"}
+    for section in dataclasses.fields(KvResults):
+        rows = getattr(bench.results, section.name)
+        assert rows, section.name
+        assert [dataclasses.asdict(row) for row in rows] == kv["results"][section.name]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("results.rtl_latency.0.policy", "maybe", "one of 'store', 'accept', 'none' is expected"),
+        ("results.software.0.system", "dynamo", "one of 'wherry', 'redis', 'etcd' is expected"),
+        ("results.line_rate.1.lost", ..., r"doc.results.line_rate\[1\]: lost is missing"),
+        ("results.resources.0.bram36", -0.5, r"resources\[0\].bram36: -0.5 is negative"),
+        ("results.failover.0.kills", 1.5, "a whole number is expected"),
+        ("not_measured.line_rate", 3, "doc.not_measured.line_rate: 3; a string is expected"),
+    ],
+)
+def test_each_fault_of_kv_is_named_with_its_place(kv: Document, path: str, value: Any, message: str) -> None:
+    change(path, value)(kv)
+    with pytest.raises(BenchError, match=message):
+        bench_schema.parse(kv, "doc")
+
+
 @pytest.mark.parametrize("document", [None, [], 3, "move"])
 def test_not_an_object(document: Any) -> None:
     with pytest.raises(BenchError):
@@ -177,8 +205,8 @@ def test_load_names_the_file(tmp_path: Path, move: Document) -> None:
     assert bench_schema.load(path).repetitions == 5
 
 
-def row_type(section: dataclasses.Field[Any]) -> type:
-    return typing.get_args(typing.get_type_hints(bench_schema.RouteResults)[section.name])[0]  # type: ignore[no-any-return]
+def row_type(results: type, section: dataclasses.Field[Any]) -> type:
+    return typing.get_args(typing.get_type_hints(results)[section.name])[0]  # type: ignore[no-any-return]
 
 
 def test_documentation_names_every_key() -> None:
@@ -188,8 +216,8 @@ def test_documentation_names_every_key() -> None:
     kinds = [bench_schema.MoveBench, bench_schema.Machine, bench_schema.Bar, bench_schema.Results]
     kinds += [bench_schema.Initiate, bench_schema.Bandwidth, bench_schema.Mapped, bench_schema.Buffers]
     kinds += [bench_schema.Conversion, bench_schema.ApproachRow, bench_schema.FlightRow]
-    kinds += [bench_schema.RouteBench, bench_schema.RouteResults]
-    kinds += [row_type(section) for section in dataclasses.fields(bench_schema.RouteResults)]
+    for bench, results in ((bench_schema.RouteBench, bench_schema.RouteResults), (KvBench, KvResults)):
+        kinds += [bench, results, *(row_type(results, section) for section in dataclasses.fields(results))]
     for kind in kinds:
         missing = set(bench_schema.keys(kind)) - named
         assert not missing, f"docs/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"

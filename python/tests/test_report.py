@@ -222,8 +222,8 @@ def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
 
 def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text('{"name": "kv"}')
-    with pytest.raises(BenchError, match=r"name is 'kv'; 'move', 'route' or 'lammps_lj' is expected"):
+    path.write_text('{"name": "probe"}')
+    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'route', 'kv' or 'lammps_lj' is"):
         report.build([path])
     path.write_text("[]")
     with pytest.raises(BenchError, match="name is None"):
@@ -279,7 +279,7 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
     assert _published.text_of(_published.values("move")[identifier]) == text
 
 
-@pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv")])
+@pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv")])
 def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
     root = _paths.repository()
     tables = [path / "shared" / "published" / table for path in ([root, root.parent] if root else [])]

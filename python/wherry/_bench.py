@@ -39,7 +39,15 @@ ROUTE_TITLES = {
     "link": "Whole buffers between two nodes",
     "applications": "Applications by placement (table 2)",
 }
-ONLY_IN_JSON = ("samples", "arguments", "mc_missing")
+KV_TITLES = {
+    "rtl_latency": "The RTL core, idle, one operation (tables 5.7 to 5.9)",
+    "line_rate": "The RTL core at 100 Gbit/s",
+    "resources": "Cores by Yosys (table 5.10)",
+    "software": "One operation at a time, a leader and a follower, in turns (table 5.13)",
+    "throughput": "Many operations in flight, one node on one core, in turns",
+    "failover": "Leader killed to first acknowledged write",
+}
+ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
 """Columns that would make a table too wide."""
 
 
@@ -75,7 +83,7 @@ def wait_for(process: subprocess.Popen[Any]) -> int:
 
 def print_bench(bench: Bench, console: Console) -> None:
     """Tables of all experiments, then the bars."""
-    titles = TITLES if isinstance(bench, MoveBench) else ROUTE_TITLES
+    titles = {"move": TITLES, "route": ROUTE_TITLES, "kv": KV_TITLES}[bench.name]
     for section in dataclasses.fields(bench.results):
         rows: list[Any] = getattr(bench.results, section.name)
         if rows:

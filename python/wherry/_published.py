@@ -14,8 +14,8 @@ from wherry._bench import size_text
 
 @functools.cache
 def values(of: str) -> dict[str, dict[str, Any]]:
-    """Those of "move" (paper 004) or "route" (paper 001) by id: quantity, value or low and high, unit, conditions,
-    source, kind. Not to be changed."""
+    """Those of "move" (paper 004), "route" (paper 001) or "kv" (paper 003) by id: quantity, value or low and high,
+    unit, conditions, source, kind. Not to be changed."""
     text = (_paths.PACKAGE / "data" / f"published_{of}.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 

@@ -17,7 +17,7 @@ import typing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from wherry.errors import Error
 
@@ -30,7 +30,8 @@ Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "i
 """The five approaches of paper 004, section V-G."""
 
 EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight")
-"""What `--only` of `move` takes. `flight` fills two sections of the results. Route's are in _bench_route.py."""
+"""What `--only` of `move` takes. `flight` fills two sections of the results. Route's are in _bench_route.py,
+kv's in bench_schema_kv.py."""
 
 
 class BenchError(Error, ValueError):
@@ -374,7 +375,10 @@ class RouteBench(Run):
     results: RouteResults
 
 
-Bench = MoveBench | RouteBench
+if TYPE_CHECKING:
+    from wherry.bench_schema_kv import KvBench
+
+Bench = Union[MoveBench, RouteBench, "KvBench"]
 
 
 def load(path: str | os.PathLike[str]) -> Bench:
@@ -397,24 +401,29 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def parse(document: Any, where: str = "benchmark") -> Bench:
-    """Validates a decoded JSON document of either benchmark. Keys that are not known are ignored. Raises BenchError."""
+    """Validates a decoded JSON document of any benchmark. Keys that are not known are ignored. Raises BenchError."""
+    from wherry.bench_schema_kv import parse_kv
+
     name = document.get("name") if isinstance(document, dict) else None
+    if name == "kv":
+        return parse_kv(document, where)
     return parse_route(document, where) if name == "route" else parse_move(document, where)
 
 
 def parse_move(document: Any, where: str = "benchmark") -> MoveBench:
     """parse() of what must be move's."""
-    bench: MoveBench = _parse(MoveBench, document, where)
+    bench: MoveBench = parse_as(MoveBench, document, where)
     return bench
 
 
 def parse_route(document: Any, where: str = "benchmark") -> RouteBench:
     """parse() of what must be route's."""
-    bench: RouteBench = _parse(RouteBench, document, where)
+    bench: RouteBench = parse_as(RouteBench, document, where)
     return bench
 
 
-def _parse(kind: type, document: Any, where: str) -> Any:
+def parse_as(kind: type, document: Any, where: str) -> Any:
+    """`document` as one of the benchmarks' classes. Raises BenchError."""
     if isinstance(document, dict) and document.get("schema") != SCHEMA:
         raise BenchError(f"{where}: schema is {document.get('schema')!r}; this Wherry reads schema {SCHEMA}")
     bench = _convert(kind, document, where)

@@ -432,6 +432,36 @@ def bench_route(
     note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
 
+@bench_app.command("kv")
+def bench_kv(
+    json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter and fewer: a look, not a measurement.")] = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")] = None,
+) -> None:
+    """The replicated key-value store: the RTL core in simulation beside paper 003's tables, its resources, our software
+    nodes in turns with Redis (WAIT 1) and etcd, and what a killed leader costs. What cannot be measured here is left
+    out, and said. A bar that is missed is a result: the exit status is 0.
+
+    Examples:
+
+      wherry bench kv --json build/bench-kv.json
+
+      wherry bench kv --json /tmp/quick.json --quick --only software --only failover
+    """
+    from wherry import _bench, _bench_kv, bench_schema_kv
+
+    for name in only or []:
+        if name not in bench_schema_kv.EXPERIMENTS:
+            names = ", ".join(bench_schema_kv.EXPERIMENTS)
+            raise typer.BadParameter(f"{name!r} is none of {names}", param_hint="--only")
+    progress = Console(stderr=True, soft_wrap=True, highlight=False)
+    result = _bench_kv.run(json_file, quick=quick, only=only or [], progress=progress)
+    _bench.print_bench(result, out())
+    for name, why in result.not_measured.items():
+        note(f"{name}: not measured: {why}")
+    note(f"results: {json_file}; `wherry report {json_file}` draws them")
+
+
 @bench_app.command("move")
 def bench_move(
     json_file: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")],

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wherry report`: the JSON of benchmarks and jobs as one HTML page that needs no other file.
 
-Every figure of papers 001 and 004 that Wherry reproduces gets a plot, with the published values beside ours, and its
-data as a table. Absolute figures belong to the machine that the page names; the claims are the bars, which are ratios
-within one run.
+Every figure of papers 001 and 004, and table of 003, that Wherry reproduces gets a plot, with the published values
+beside ours, and its data as a table. Absolute figures belong to the machine that the page names; the claims are the
+bars, which are ratios within one run.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wherry import _bases, _paths, _plots, _published, _report_route, bench_schema
+from wherry import _bases, _paths, _plots, _published, _report_kv, _report_route, bench_schema
 from wherry._bench import met_of, size_text
 from wherry._sections import Section
 from wherry.bench_schema import Bench, BenchError, Buffers, Initiate, MoveBench, RouteBench
+from wherry.bench_schema_kv import KvBench, parse_kv
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -150,7 +151,7 @@ def sections_of(bench: MoveBench) -> list[Section]:
 
 
 def build(paths: Sequence[str | os.PathLike[str]]) -> str:
-    """The page for these files: benchmarks (`"name": "move"`, `"route"`) and runs of the main job (`"lammps_lj"`).
+    """The page for these files: benchmarks (`"name"`: `"move"`, `"route"`, `"kv"`) and runs of the main job.
 
     Raises BenchError, which names the file and what is wrong with it.
     """
@@ -167,10 +168,13 @@ def build(paths: Sequence[str | os.PathLike[str]]) -> str:
         elif name == "route":
             route = bench_schema.parse_route(document, os.fspath(path))
             body.append(_bench(route, _report_route.sections_of(route), path, index, links))
+        elif name == "kv":
+            kv = parse_kv(document, os.fspath(path))
+            body.append(_bench(kv, _report_kv.sections_of(kv), path, index, links))
         elif name == "lammps_lj":
             body.append(_lammps(document, path, index, links))
         else:
-            raise BenchError(f"{os.fspath(path)}: name is {name!r}; 'move', 'route' or 'lammps_lj' is expected")
+            raise BenchError(f"{os.fspath(path)}: name is {name!r}; 'move', 'route', 'kv' or 'lammps_lj' is expected")
     style = (_paths.PACKAGE / "data" / "report.css").read_text(encoding="utf-8")
     menu = "".join(f'<a href="#{anchor}">{_e(title)}</a>' for anchor, title in links)
     return (
@@ -178,8 +182,9 @@ def build(paths: Sequence[str | os.PathLike[str]]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Wherry report</title>'
         f"<style>\n{style}</style></head>\n<body><main>\n"
         "<header><h1>Wherry report</h1><p>Measured values of this machine beside the published ones of papers 004 "
-        "(SDMS, which move answers: AMD EPYC 7543P, BlueField-2, 100 Gbit/s InfiniBand) and 001 (Buddy, which route "
-        "answers: Intel Xeon Gold 6326, BlueField-3, 100 Gbit/s). Claims are ratios within one run; "
+        "(SDMS, which move answers: AMD EPYC 7543P, BlueField-2, 100 Gbit/s InfiniBand), 001 (Buddy, which route "
+        "answers: Intel Xeon Gold 6326, BlueField-3, 100 Gbit/s) and 003 (replication, which kv answers: Alveo U55C, "
+        "100 Gbit/s). Claims are ratios within one run; "
         "absolute figures belong to the machine below. "
         '<span class="published">Published values are drawn in this colour.</span></p>'
         f"<nav>{menu}</nav></header>\n{''.join(body)}\n</main></body></html>\n"
@@ -221,12 +226,14 @@ def _bench(
         parts.append(_section(section, anchor))
     links.append((f"{prefix}machine", "Machine"))
     facts: dict[str, object] = {"measured": bench.when, "machine": _machine(dataclasses.asdict(bench.machine))}
-    if isinstance(bench, RouteBench):
+    if isinstance(bench, RouteBench | KvBench):
         facts["cores"] = ", ".join(f"{name} is core {core}" for name, core in bench.pinning.items())
     else:
         facts["pinning"] = ", ".join(f"{who} on core {core}" for who, core in bench.pinning.items())
         facts["transports"] = f"{bench.transports} ({bench.one_sided})"
     facts["repetitions"] = bench.repetitions
+    if isinstance(bench, KvBench) and bench.not_measured:
+        facts["not measured"] = "; ".join(f"{name}: {why}" for name, why in bench.not_measured.items())
     facts["versions"] = ", ".join([f"wherry {bench.wherry}", *(f"{k} {v}" for k, v in bench.versions.items())])
     parts.append(_facts(f"{prefix}machine", facts, path, "make bench report", f"wherry bench {bench.name}"))
     return "\n".join(parts)

@@ -33,16 +33,18 @@ inline void cpu_relax() noexcept {
 /// to them now and then. Where nobody wants the core that costs some hundred nanoseconds.
 class Spinner {
  public:
+  static constexpr unsigned kTurns = 32;
+  /// `every`: so many turns it gives way; 1 where it is known that another one has to run before there is an answer.
+  explicit Spinner(unsigned every = kTurns) noexcept : every_(every) {}
   void pause() noexcept {
-    if (++turns_ % kTurns == 0)
+    if (++turns_ % every_ == 0)
       sched_yield();
     else
       cpu_relax();
   }
 
  private:
-  static constexpr unsigned kTurns = 32;
-  unsigned turns_ = 0;
+  unsigned every_, turns_ = 0;
 };
 
 }  // namespace wherry

@@ -21,7 +21,8 @@ namespace wherry::kv {
 ///
 /// Path of a message out: send() copies header and value to the end of a super-packet, a run of datagrams of one size
 /// to one place; flush() gives all super-packets to the kernel in one sendmmsg(2), which cuts them up (UDP_SEGMENT).
-/// In: one recvmmsg(2) takes up to kBatch super-packets (UDP_GRO), whose datagrams poll() hands on without a copy.
+/// In: one recvmmsg(2) takes a super-packet (UDP_GRO), or up to kBatch if there was one the last time; poll() hands on
+/// their datagrams without a copy.
 /// Where the kernel has no segmentation (before 5.0), each datagram goes alone.
 class UdpPort final : public Output {
  public:
@@ -103,6 +104,7 @@ class UdpPort final : public Output {
   std::unique_ptr<Side> in_ = std::make_unique<Side>(), out_ = std::make_unique<Side>();
   std::vector<Run> runs_ = std::vector<Run>(kBatch);
   std::size_t used_ = 0;  ///< of runs_
+  unsigned wanted_ = 1;   ///< packets of the next receive()
   Counters counters_;
 };
 static_assert(Port<UdpPort>);

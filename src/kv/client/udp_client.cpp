@@ -121,6 +121,7 @@ struct Client::Impl final : Completions {
   void progress() {
     constexpr int kBatches = 8;          // then others get their turn
     constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
+    port->flush();                       // what was posted leaves before anything else is done
     const Cycles now = now_cycles();
     for (int i = 0; i < kBatches; ++i) {
       if (port->receive(core, now) < kNoMore) break;
@@ -133,13 +134,13 @@ struct Client::Impl final : Completions {
   /// Until `over()` or the time `end`.
   template <typename Over>
   bool progress_until(Cycles end, const Over& over) {
-    Spinner spinner;
+    Spinner spinner(waiting == Waiting::kYield ? 1 : Spinner::kTurns);
     for (;;) {
       progress();
       if (over()) return true;
       const Cycles now = now_cycles();
       if (now >= end) return false;
-      if (waiting == Waiting::kSpin) {
+      if (waiting != Waiting::kBlock) {
         spinner.pause();
       } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
         constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
@@ -184,7 +185,10 @@ struct Client::Impl final : Completions {
   std::size_t poll(std::span<Completion> out) {
     free.insert(free.end(), polled.begin(), polled.end());
     polled.clear();
-    progress();
+    if (done_count == 0)
+      progress();
+    else
+      port->flush();
     const std::size_t count = std::min(out.size(), done_count);
     for (std::size_t n = 0; n < count; ++n) {
       const std::uint32_t i = done[done_head];

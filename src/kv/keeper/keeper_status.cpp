@@ -58,6 +58,7 @@ std::string Keeper::status(Cycles now) const {
   for (const Failover& f : failovers_) {
     nlohmann::json one{{"epoch", f.epoch}, {"removed", list(f.removed)}};
     one["published_ms"] = milliseconds(f.published - f.last_sign);
+    one["published_at_ns"] = f.published * kCycleNs;  // of the clock that the keeper was given: CLOCK_BOOTTIME
     if (f.confirmed != 0) one["confirmed_ms"] = milliseconds(f.confirmed - f.last_sign);
     failovers.push_back(std::move(one));
   }

@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   CLI::App* const node_command = app.add_subcommand("node", "a software node, on a UDP socket or on AF_XDP");
   node_command->add_option("--number", node.number, "of the node in the cluster file")->required();
   node_command->add_flag("--spin", node.spin, "never sleep: faster answers, for a core of its own");
+  node_command->add_flag("--yield", node.yield, "never sleep, but let others on its core run between two looks");
   auto* const xdp = node_command->add_option(
       "--xdp", node.xdp, "AF_XDP on this interface, past the kernel: eth0, or eth0:3 for its queue 3 (docs/kv-xdp.md)");
   node_command->add_option("--xdp-mode", node.attach, "native, in the driver; generic, any interface; auto: what goes")

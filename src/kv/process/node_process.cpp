@@ -45,10 +45,11 @@ void look_after(XdpPort& port, std::uint64_t now) { port.refresh(now); }
 void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
 
 template <Port P>
-void serve(P& port, Node& node, DriverClient& driver, bool spin, const std::atomic<bool>& stop) {
+void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& options,
+           const std::atomic<bool>& stop) {
   std::uint64_t driver_due = 0;
   PortCounters counted;
-  Spinner spinner;
+  Spinner spinner(options.yield ? 1 : Spinner::kTurns);
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
@@ -64,7 +65,7 @@ void serve(P& port, Node& node, DriverClient& driver, bool spin, const std::atom
       driver_due = now + kDriverTurnNs;
     }
     if (count != 0) continue;
-    if (spin) {
+    if (options.spin || options.yield) {
       spinner.pause();
       continue;
     }
@@ -96,8 +97,10 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
   if (cluster.mode == ClusterMode::fixed)
     driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
-               options.spin ? ", spinning" : "");
-  serve(port, node, driver, options.spin, stop);
+               options.yield  ? ", spinning and yielding"
+               : options.spin ? ", spinning"
+                              : "");
+  serve(port, node, driver, options, stop);
   const PortCounters& counters = port.counters();
   spdlog::info("kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum; {} not sent",
                options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum,

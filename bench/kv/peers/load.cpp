@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <numeric>
+#include <random>
+
+#include "base/clock.hpp"
+#include "kv/peers/peer.hpp"
+
+namespace wherry::kv::bench {
+namespace {
+
+constexpr std::uint64_t kSilentNs = 10'000'000'000;
+
+/// Until something has ended. An error: it did not end well, or not within ten seconds.
+wherry::Status until_some(Peer& peer, Idle idle, std::vector<std::uint32_t>& ended) {
+  ended.clear();
+  const std::uint64_t give_up = now_ns() + kSilentNs;
+  for (;;) {
+    if (auto s = peer.poll(ended); !s) return s;
+    if (!ended.empty()) return {};
+    if (now_ns() > give_up) return {StatusCode::kDeadlineExceeded, "no answer within ten seconds"};
+    peer.wait(idle);
+  }
+}
+
+}  // namespace
+
+wherry::Status fill(Peer& peer, const PeerLoad& options) {
+  constexpr std::uint64_t kAtOnce = kEtcdInFlight;
+  const Bytes value(options.value_bytes, std::byte{1});
+  std::vector<std::uint32_t> ended;
+  for (std::uint64_t key = 1; key <= options.keys;) {
+    std::uint64_t posted = 0;
+    for (; posted < kAtOnce && key <= options.keys; ++posted) peer.write(0, key++, value);
+    if (auto s = peer.flush(); !s) return s;
+    while (posted > 0) {
+      if (auto s = until_some(peer, Idle::sleep, ended); !s) return s;
+      posted -= ended.size();
+    }
+  }
+  return {};
+}
+
+Result<VerbResult> load(Peer& peer, const PeerLoad& options) {
+  VerbResult result;
+  std::mt19937_64 random(options.seed);
+  Bytes value(options.value_bytes);
+  for (std::byte& byte : value) byte = static_cast<std::byte>(random());
+  std::vector<std::uint64_t> began(options.depth);
+  std::vector<std::uint32_t> free(options.depth), ended;
+  std::iota(free.begin(), free.end(), 0U);
+  const std::uint64_t from = now_ns() + static_cast<std::uint64_t>(options.warm_up * 1e9);
+  const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);
+  while (now_ns() < end || free.size() < options.depth) {
+    if (now_ns() < end) {
+      const std::uint64_t now = now_ns();  // they leave together
+      for (const std::uint32_t tag : free) {
+        const std::uint64_t key = 1 + random() % options.keys;
+        began[tag] = now;
+        if (options.verb == Verb::read)
+          peer.read(tag, key);
+        else
+          peer.write(tag, key, value);
+      }
+      free.clear();
+      if (auto s = peer.flush(); !s) return s;
+    }
+    if (auto s = until_some(peer, options.idle, ended); !s) return s;
+    const std::uint64_t now = now_ns();
+    for (const std::uint32_t tag : ended) {
+      free.push_back(tag);
+      if (began[tag] < from) continue;
+      result.latencies.add(now - began[tag]);
+      ++result.outcomes[static_cast<std::size_t>(Outcome::kOk)];
+    }
+  }
+  return result;
+}
+
+}  // namespace wherry::kv::bench

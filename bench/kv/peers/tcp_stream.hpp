@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TCP connection without delays: bytes are collected, sent at once, and looked for without sleeping unless told to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "base/socket.hpp"
+
+namespace wherry::kv::bench {
+
+/// What a client does while it waits for an answer.
+enum class Idle : std::uint8_t {
+  spin,   ///< looks again at once
+  yield,  ///< lets others on its core run in between
+  sleep   ///< until something arrives
+};
+
+class TcpStream {
+ public:
+  /// Numeric or resolvable host; TCP_NODELAY, non-blocking. kUnavailable: nobody listens.
+  static Result<TcpStream> connect(const std::string& to);
+
+  void append(ByteView bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  /// All that was appended goes to the kernel. kUnavailable: the other side has gone.
+  [[nodiscard]] wherry::Status flush();
+  /// Adds what has arrived to arrived(); false in the result: nothing. Never blocks.
+  [[nodiscard]] Result<bool> receive();
+  /// Until the next receive() is worth it, or a millisecond has passed.
+  void wait(Idle how) const noexcept;
+
+  [[nodiscard]] ByteView arrived() const noexcept { return ByteView(in_.data() + begin_, end_ - begin_); }
+  void consume(std::size_t bytes) noexcept;
+
+ private:
+  explicit TcpStream(Fd socket) noexcept : socket_(std::move(socket)), in_(kInitialBytes) {}
+  static constexpr std::size_t kInitialBytes = std::size_t{1} << 18;
+
+  Fd socket_;
+  Bytes out_, in_;
+  std::size_t begin_ = 0, end_ = 0;  ///< of what arrived and was not consumed, in in_
+};
+
+}  // namespace wherry::kv::bench
