@@ -61,8 +61,8 @@ module stream_fifo #(
   always_ff @(posedge clk_i) begin
     if (put) write_q <= write_q + 1'b1;
     if (fetch) read_q <= read_q + 1'b1;
-    if (put && !take) count_q <= count_q + 1'b1;
-    if (!put && take) count_q <= count_q - 1'b1;
+    // What m_ready does is known late: it only enables.
+    if (put != take) count_q <= put ? count_q + 1'b1 : count_q - 1'b1;
     if (rst_i) begin
       write_q <= '0;
       read_q  <= '0;

@@ -6,7 +6,7 @@
 ///
 /// Behaviour: a read of 1 to 8 words is one burst; its words come out in order, each with the command's tag. A write is one burst, its words
 /// taken from the word stream in the order of the commands; write_done_o, with the command's tag, when memory has answered. Reads are asked for only
-/// when the return fifo has room for them, so that the memory is never kept waiting (the fifo's depth is what may be on its way).
+/// when the return fifo has room for them (of 8, if it is 16 deep or more), so that the memory is never kept waiting (the fifo's depth is what may be on its way).
 /// Reads and writes do not wait for each other. A read with read_line is of one word, which needs no room: it goes past the fifo to line_*, and
 /// holds up memory until it is taken there.
 /// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
@@ -29,7 +29,7 @@ module kv_channel #(
     input  wire                     read_valid,
     output logic                    read_ready,
     input  wire  [AddressWidth-1:0] read_address,
-    /// Less 1.
+    /// Less 1; not looked at with read_line.
     input  wire  [             2:0] read_words,
     input  wire  [    TagWidth-1:0] read_tag,
     input  wire                     read_line,
@@ -60,6 +60,10 @@ module kv_channel #(
     input  wire  [511:0] data,
     /// The write's last word.
     input  wire          data_last,
+    /// The word is data_line instead, which stays as it is while line_busy_o.
+    input  wire          data_is_line,
+    input  wire  [511:0] data_line,
+    output logic         line_busy_o,
 
     output logic                write_done_o,
     output logic [TagWidth-1:0] write_done_tag_o,
@@ -107,17 +111,28 @@ module kv_channel #(
   logic [CreditWidth-1:0] credit_q;  // words of the fifo that nobody has asked for
   logic [CreditWidth-1:0] asked;
   logic read_take, tags_ready, word_take;
-  assign asked      = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
-  assign read_ready = (!m_axi_arvalid || m_axi_arready) && credit_q >= asked && tags_ready;
-  assign read_take  = read_valid && read_ready;
+  (* keep *)
+  logic may_ask, many, room;
+  // With what is late last.
+  (* keep *)
+  logic [CreditWidth-1:0] credit_more, credit_less;
+  assign credit_more = credit_q + CreditWidth'(word_take);
+  assign credit_less = credit_more - asked;
+  // Either: credit_q >= asked. A deep fifo waits for room for the longest read: read_words is late.
+  assign many        = credit_q[CreditWidth-1:3] != '0;
+  assign room        = ReadDepth < 16 && credit_q[2:0] > read_words;
+  assign asked       = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
+  assign may_ask     = (!m_axi_arvalid || m_axi_arready) && tags_ready;
+  assign read_ready  = may_ask && (read_line || many || room);
+  assign read_take   = read_valid && read_ready;
 
   always_ff @(posedge clk_i) begin
     if (!m_axi_arvalid || m_axi_arready) m_axi_arvalid <= read_take;
     if (read_take) begin
       m_axi_araddr <= read_address;
-      m_axi_arlen  <= {read_words, 1'b1};
+      m_axi_arlen  <= {read_line ? 3'd0 : read_words, 1'b1};
     end
-    credit_q <= credit_q + CreditWidth'(word_take) - (read_take ? asked : '0);
+    credit_q <= read_take ? credit_less : credit_more;
     if (rst_i) begin
       m_axi_arvalid <= 1'b0;
       credit_q      <= CreditWidth'(ReadDepth);
@@ -137,7 +152,7 @@ module kv_channel #(
       .rst_i,
       .s_valid(read_take),
       .s_ready(tags_ready),
-      .s_payload({read_line, read_tag, read_words}),
+      .s_payload({read_line, read_tag, read_line ? 3'd0 : read_words}),
       .m_valid(tags_valid),
       .m_ready(tags_take),
       .m_payload({is_line, tag, words}),
@@ -211,23 +226,30 @@ module kv_channel #(
     if (rst_i) m_axi_awvalid <= 1'b0;
   end
 
-  // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
-  logic high_there_q, high_last_q;
+  // Half a word at a time: the low half is given on at once, the high half kept for the next beat, but for a line's, which
+  // stays where it is. So a LUT for each bit does.
+  logic high_there_q, high_last_q, high_line_q;
   logic [255:0] high_q;
+  logic [3:0][255:0] halves;
+  logic [1:0] half;
   logic w_free;
-  assign w_free     = !m_axi_wvalid || m_axi_wready;
-  assign data_ready = w_free && !high_there_q;
+  assign w_free      = !m_axi_wvalid || m_axi_wready;
+  assign data_ready  = w_free && !high_there_q;
+  assign line_busy_o = high_there_q && high_line_q;
+  assign halves      = {data_line[511:256], high_q, data_line[255:0], data[255:0]};
+  assign half        = {high_there_q, high_there_q ? high_line_q : data_is_line};
 
   always_ff @(posedge clk_i) begin
     if (w_free) begin
       m_axi_wvalid <= high_there_q || data_valid;
-      m_axi_wdata  <= high_there_q ? high_q : data[255:0];
+      m_axi_wdata  <= halves[half];
       m_axi_wlast  <= high_there_q && high_last_q;
       high_there_q <= !high_there_q && data_valid;
     end
     if (data_valid && data_ready) begin
       high_q      <= data[511:256];
       high_last_q <= data_last;
+      high_line_q <= data_is_line;
     end
     if (rst_i) begin
       m_axi_wvalid <= 1'b0;
@@ -260,17 +282,18 @@ module kv_channel #(
   assign error_o     = (m_axi_bvalid && m_axi_bresp[1]) || (r_take && m_axi_rresp[1]);
 
   `ASSERT(room_for_words, !word_put || words_ready, "memory answered and there was no room")
-  `ASSERT(line_is_word, !read_valid || !read_line || read_words == '0, "a line is one word")
   `ASSERT(asked_for_words, !m_axi_rvalid || tags_valid, "memory answered what nobody asked")
   `ASSERT(wrote_what_answers, !m_axi_bvalid || done_valid, "memory confirmed what nobody wrote")
   `ASSERT(read_aligned, !read_valid || read_address[5:0] == '0, "a read is not at a word's start")
-  `ASSERT(read_within_page, !read_valid || 7'(read_address[11:6]) + 7'(read_words) < 7'd64,
+  `ASSERT(read_within_page, !read_valid || read_line || 7'(read_address[11:6]) + 7'(read_words) < 7'd64,
           "a read crosses a 4 KiB boundary")
   `ASSERT(write_aligned, !write_valid || write_address[5:0] == '0, "a write is not at a word's start")
   `ASSERT(write_within_page, !write_valid || 7'(write_address[11:6]) + 7'(write_words) < 7'd64,
           "a write crosses a 4 KiB boundary")
   `ASSERT_NEXT(line_kept, line_valid && !line_ready, line_valid && line_data == $past(line_data),
                "a line was withdrawn or changed")
+  `ASSERT_NEXT(data_line_kept, line_busy_o, data_line == $past(data_line),
+               "a line changed before both of its halves were taken")
   `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
                "a read command was withdrawn or changed")
   `ASSERT_NEXT(aw_kept, m_axi_awvalid && !m_axi_awready, m_axi_awvalid && m_axi_awaddr == $past(m_axi_awaddr),

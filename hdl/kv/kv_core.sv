@@ -247,6 +247,9 @@ module kv_core
 
   // ---- what is to be done
 
+  logic leftovers_q;  // there are some
+  always_ff @(posedge clk_i) leftovers_q <= leftovers != '0;
+
   kv_engine #(
       .LaneBits(LaneBits)
   ) i_engine (
@@ -260,7 +263,7 @@ module kv_core
       .epoch_i(epoch[15:0]),
       .bucket_bits_i(bucket_bits),
       .dead_i(dead),
-      .leftovers_i(leftovers != '0),
+      .leftovers_i(leftovers_q),
       .slot_o(slot[0]),
       .leader_i(leader[0]),
       .peer_o(peer_index[0]),

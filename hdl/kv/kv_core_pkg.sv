@@ -79,8 +79,8 @@ package kv_core_pkg;
   /* verilator lint_on UNUSEDSIGNAL */
 
   typedef logic [15:0] job_tag_t;
-  /// The bit of a tag that says: nobody's place.
-  localparam int unsigned TagNobody = 6;
+  /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
+  localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
   /// Something to do in memory: kv_values.
   typedef struct packed {
@@ -317,9 +317,8 @@ package kv_core_pkg;
 
   /// Serial numbers (RFC 1982): a is newer than b. 0 is older than all others.
   function automatic logic newer(logic [31:0] a, logic [31:0] b);
-    logic [31:0] difference;
-    difference = a - b;
-    return a != '0 && (b == '0 || (difference != '0 && !difference[31]));
+    // 0 < (a - b) mod 2^32 < 2^31, without a difference.
+    return a != '0 && (b == '0 || (a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]))));
   endfunction
 
   /// The ways of a line: the first one in its lowest bytes, each as on the wire.

@@ -15,6 +15,7 @@ module kv_decide
 (
     input wire [2:0] node_i,
     input wire [7:0] others_i,  // members but for this node
+    input wire alone_i,  // there are none
     input wire accept_i,
     input wire [15:0] epoch_i,
 
@@ -31,7 +32,7 @@ module kv_decide
   kv_t kv;
   logic [1:0] way;
   way_header_t header;
-  assign p      = valid_i ? plan_i : '0;
+  assign p      = plan_i;
   assign kv     = looked_i.kv;
   assign way    = looked_i.way;
   assign header = way_of(looked_i.line, way);
@@ -39,7 +40,7 @@ module kv_decide
   // ---- what comes of it
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, fewer, empties;
-  assign alone       = others_i == '0;
+  assign alone       = alone_i;
   assign refused     = p.write && (looked_i.no_key || looked_i.mismatch || looked_i.full);
   assign begins      = p.write && !refused;
   assign commits     = p.commit || (begins && alone);
@@ -52,9 +53,18 @@ module kv_decide
 
   // ---- versions and keys
 
-  logic [31:0] newest, next_version, version;
-  assign newest       = newer(looked_i.newest[0], looked_i.newest[1]) ? looked_i.newest[0] : looked_i.newest[1];
-  assign next_version = newest == '1 ? 32'd1 : newest + 1'b1;
+  function automatic logic [31:0] following(logic [31:0] version);
+    following    = version + 1'b1;
+    following[0] = following[0] || version == '1;  // 0 is skipped
+  endfunction
+  logic [31:0] next_version, version;
+  assign next_version = newer(
+      looked_i.newest[0], looked_i.newest[1]
+  ) ? following(
+      looked_i.newest[0]
+  ) : following(
+      looked_i.newest[1]
+  );
   logic version_header, version_next, version_lane, version_request;
   assign version_header = (p.read || (p.write && looked_i.mismatch)) ? looked_i.found : p.fetch;
   assign version_next = begins;
@@ -132,7 +142,7 @@ module kv_decide
     decision_o.send.kv.node = to_client && !p.question ? looked_i.leader : node_i;
     if (p.send) decision_o.send.kv.node = kv.node;
 
-    if (to_client) decision_o.send.kv.detail = {3'b0, status};
+    if (to_client && !second_i) decision_o.send.kv.detail = {3'b0, status};
     if (begins && !alone) decision_o.send.kv.detail = {way, place};
     // What this node leads it has no notes of, but of former epochs.
     if (p.fetch)
@@ -140,7 +150,6 @@ module kv_decide
                                            : {way, header.present, 5'(StatusOk)};
 
     if (begins || second_i) decision_o.send.nodes = others_i;
-    if (commits) decision_o.send.nodes = '0;
     if (p.retry) decision_o.send.nodes = others_i & ~looked_i.answered;
     if (p.send || p.ask || p.replay) decision_o.send.nodes = looked_i.nodes;
 
@@ -155,24 +164,24 @@ module kv_decide
   assign unanswered = (looked_i.answered & looked_i.nodes) == '0;
 
   always_comb begin
-    decision_o.later_valid = from_memory && (!p.replay || unanswered);
-    decision_o.now_valid   = p.tell || p.tell_lane || p.again || p.send || p.retry || p.ask || second_i
+    decision_o.later_valid = valid_i && (from_memory && (!p.replay || unanswered));
+    decision_o.now_valid   = second_i || (valid_i && (p.tell || p.tell_lane || p.again || p.send || p.retry || p.ask
         || refused || (begins && !alone)
         || ((p.read || p.fetch) && !from_memory) || (p.replay && !from_memory && unanswered)
         || (accept_i && (lands || (commits && !(p.commit && looked_i.leftover))))
-        || (p.replicate && !looked_i.fresh && (accept_i || !looked_i.busy));
-    decision_o.defer = !accept_i && (lands || (commits && !(p.commit && looked_i.leftover)));
-    decision_o.second = p.commit && !alone;
-    decision_o.replied = p.read || refused || p.tell || p.tell_lane || (commits && !(p.commit && looked_i.leftover));
+        || (p.replicate && !looked_i.fresh && (accept_i || !looked_i.busy))));
+    decision_o.defer = valid_i && (!accept_i && (lands || (commits && !(p.commit && looked_i.leftover))));
+    decision_o.second = valid_i && (p.commit && !alone);
+    decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || (commits && !(p.commit && looked_i.leftover)));
     decision_o.status = status;
     // It is here already. While memory is still at it, the first one's answer will come.
-    decision_o.dropped_duplicate = p.dropped_duplicate
-        || (p.replicate && !looked_i.fresh && !(accept_i || !looked_i.busy));
+    decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
+        || (p.replicate && !looked_i.fresh && !(accept_i || !looked_i.busy)));
 
     // ---- the table
 
-    decision_o.line_put = stores;
-    decision_o.job_valid = stores || p.clear || decision_o.later_valid;
+    decision_o.line_put = valid_i && (stores);
+    decision_o.job_valid = valid_i && (stores || p.clear || decision_o.later_valid);
     decision_o.job = '{
         write: stores || p.clear,
         bucket: looked_i.bucket,
@@ -183,7 +192,7 @@ module kv_decide
         place: p.commit ? kv.detail[5:0] : looked_i.place,
         tag: '0
     };
-    decision_o.job.tag = job_tag_t'({p.clear, decision_o.job.place});
+    decision_o.job.tag = job_tag_t'({decision_o.defer, p.clear, decision_o.job.place});
     decision_o.line = looked_i.line;
     decision_o.line[128*way+:128] = way_bytes(
       '{
@@ -199,10 +208,10 @@ module kv_decide
 
     // ---- the lane's record
 
-    decision_o.lane_put = p.write
+    decision_o.lane_put = valid_i && (p.write
         || ((commits || p.settle || p.drop || stale || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
-        || ((lands || p.learn) && looked_i.newer_lane);
+        || ((lands || p.learn) && looked_i.newer_lane));
     decision_o.lane = '{
         // The request had no effect: the client's next try is new.
         request:
@@ -219,7 +228,7 @@ module kv_decide
 
     // ---- notes, and what is under way in the bucket
 
-    decision_o.note_put = lands || p.settle || p.leave;
+    decision_o.note_put = valid_i && (lands || p.settle || p.leave);
     decision_o.note = '{
         valid: lands,
         bucket: looked_i.bucket,
@@ -229,7 +238,7 @@ module kv_decide
         request: kv.request
     };
     // The leader uses a place again after a commit only.
-    decision_o.settle = lands && looked_i.note.valid && looked_i.note.lane != kv.client;
+    decision_o.settle = valid_i && (lands && looked_i.note.valid && looked_i.note.lane != kv.client);
 
     fewer = p.settle || stale || p.alone || (p.resolve && looked_i.nodes[0]) || (p.commit && looked_i.leftover);
     decision_o.filter = looked_i.filter;
@@ -251,15 +260,16 @@ module kv_decide
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes + 8'(looked_i.filter.notes != '1);
     end
-    decision_o.filter_old_put = lands && looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0]
-        && looked_i.filter_old.notes != '1;
+    decision_o.filter_put = decision_o.filter_put && valid_i;
+    decision_o.filter_old_put = valid_i && (lands && looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0]
+        && looked_i.filter_old.notes != '1);
     decision_o.filter_old = looked_i.filter_old;
     decision_o.filter_old.notes = looked_i.filter_old.notes - 1'b1;
 
     // ---- the window
 
     decision_o.window_place = place;
-    decision_o.window_put = (begins && !alone) || p.take;
+    decision_o.window_put = valid_i && ((begins && !alone) || p.take);
     decision_o.window = '{
         to: looked_i.to,
         kind: kv.kind,
@@ -276,14 +286,14 @@ module kv_decide
         leftover: p.take
     };
     decision_o.window_set = decision_o.window_put;
-    decision_o.window_clear = p.commit || p.drop;
-    decision_o.answered_put = decision_o.window_put || p.keep || p.collect;
+    decision_o.window_clear = valid_i && (p.commit || p.drop);
+    decision_o.answered_put = valid_i && (decision_o.window_put || p.keep || p.collect);
     decision_o.answered = p.collect ? looked_i.answered | 8'd1 << kv.node : '0;
-    decision_o.leftover_done = (p.commit && looked_i.leftover) || p.alone;
+    decision_o.leftover_done = valid_i && ((p.commit && looked_i.leftover) || p.alone);
 
     // ---- the request's place
 
-    decision_o.place_free = (p.ends && looked_i.has_place && !stores && !begins) || (p.drop && !looked_i.leftover);
+    decision_o.place_free = valid_i && ((p.ends && looked_i.has_place && !stores && !begins) || (p.drop && !looked_i.leftover));
     decision_o.place_freed = p.drop ? kv.detail[5:0] : looked_i.place;
 
     decision_o.seen.noted = looked_i.note.valid;

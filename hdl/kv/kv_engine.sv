@@ -146,14 +146,14 @@ module kv_engine
 
   logic [Places-1:0] window_q;  // in use
   bucket_t mask_q;
-  logic [$clog2(Spacing)-1:0] hold_q;
+  logic [Spacing-2:0] hold_q;  // nobody enters while its lowest bit is set
   logic open, valid0, op0, op_busy_q, want_op_q;
   kv_t kv0;
   bucket_t bucket0;
   place_t place0;
 
   // While a line is wanted, nobody enters but who wants it. What enters in a cycle of rewind comes to nothing.
-  assign open = hold_q == '0 && !now_almost_full_i && later_room_i && job_room_i;
+  assign open = !hold_q[0] && !now_almost_full_i && later_room_i && job_room_i;
   assign op0 = open && op_valid_i && !op_busy_q && (!want_o || want_op_q);
   assign take = op0 ? consumes(op_i.op) : open && head_valid && (want_o ? !want_op_q : !stop_i);
   assign valid0 = take || op0;
@@ -176,8 +176,8 @@ module kv_engine
   endfunction
 
   always_ff @(posedge clk_i) begin
-    if (valid0 && (op0 ? op_changes(op_i.op) : changes(head.kv.kind))) hold_q <= ($clog2(Spacing))'(Spacing - 1);
-    else if (hold_q != '0) hold_q <= hold_q - 1'b1;
+    hold_q <= hold_q >> 1;
+    if (valid0 && (op0 ? op_changes(op_i.op) : changes(head.kv.kind))) hold_q <= '1;
     if (rewind || rst_i) hold_q <= '0;
     if (op0) op_busy_q <= 1'b1;
     if (rewind || op_done_o || rst_i) op_busy_q <= 1'b0;
@@ -266,7 +266,7 @@ module kv_engine
 
   // ---- E1: who sent it, and whether its form is right
 
-  logic valid1_q, in_window1_q, flag1_q, from_queue1_q;
+  logic valid1_q, flag1_q, from_queue1_q;
   op_e op1_q;
   logic [7:0] nodes1_q;
   // verilator lint_off UNUSEDSIGNAL
@@ -294,9 +294,25 @@ module kv_engine
     peer_port1_q  <= peer_i.port;
     window1_q     <= window0;
     answered1_q   <= answered0;
-    in_window1_q  <= window_q[place0];
     if (rst_i) valid1_q <= 1'b0;
   end
+
+  // Compared here, so that the next stage need not.
+  logic in_window1, matches_window1, matches_note1, last_answer1, unanswered1;
+  logic [7:0] others;
+  logic member_q, alone_q;
+  always_ff @(posedge clk_i) begin
+    others   <= members_i & ~(8'd1 << node_i);
+    alone_q  <= (members_i & ~(8'd1 << node_i)) == '0;
+    member_q <= members_i[node_i];
+  end
+  assign in_window1 = window_q[kv1_q.detail[5:0]];
+  assign matches_window1 = in_window1 && window1_q.version == kv1_q.version && window1_q.lane == kv1_q.client
+      && window1_q.request == kv1_q.request;
+  assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
+      && note1.way == kv1_q.detail[7:6] && note1.lane == kv1_q.client && note1.request == kv1_q.request;
+  assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
+  assign unanswered1 = (others & ~answered1_q) != '0;
 
   logic plain1, window1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
@@ -325,7 +341,7 @@ module kv_engine
   // A frame between nodes: of this epoch, of a member, from where that is, about a slot that the right one leads.
   logic known1;
   always_comb begin
-    known1 = members_i[node_i] && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
+    known1 = member_q && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
         && kv1_q.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
         && !request1_q.too_long && (request1_q.length == '0 || may_have_value(kv1_q.kind));
     if (is_replicate(kv1_q.kind) || kv1_q.kind == KindCommit) known1 &= leader1_q == kv1_q.node && kv1_q.version != '0;
@@ -336,6 +352,7 @@ module kv_engine
   // ---- E2: the line has come
 
   logic valid2_q, flag2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q, from_queue2_q;
+  logic matches_window2_q, matches_note2_q, last_answer2_q, unanswered2_q;
   op_e op2_q;
   logic [7:0] nodes2_q;
   kv_t kv2_q;
@@ -351,21 +368,27 @@ module kv_engine
   lane_t lane2_q;
   note_t note2_q;
   filter_t filter2_q;
-  window_t window2_q;
+  // verilator lint_off UNUSEDSIGNAL
+  window_t window2_q;  // but for its key and value
+  // verilator lint_on UNUSEDSIGNAL
   logic [7:0] answered2_q;
 
   always_ff @(posedge clk_i) begin
-    valid2_q      <= valid1_q && !rewind;
-    op2_q         <= op1_q;
-    from_queue2_q <= from_queue1_q;
-    flag2_q       <= flag1_q;
-    nodes2_q      <= nodes1_q;
-    in_window2_q  <= in_window1_q;
-    leads2_q      <= leads1;
-    known2_q      <= known1;
-    newer_lane2_q <= !lane1.used || newer(kv1_q.request, lane1.request);
-    same_lane2_q  <= lane1.used && kv1_q.request == lane1.request;
-    kv2_q         <= kv1_q;
+    valid2_q          <= valid1_q && !rewind;
+    op2_q             <= op1_q;
+    from_queue2_q     <= from_queue1_q;
+    flag2_q           <= flag1_q;
+    nodes2_q          <= nodes1_q;
+    in_window2_q      <= in_window1;
+    matches_window2_q <= matches_window1;
+    matches_note2_q   <= matches_note1;
+    last_answer2_q    <= last_answer1;
+    unanswered2_q     <= unanswered1;
+    leads2_q          <= leads1;
+    known2_q          <= known1;
+    newer_lane2_q     <= !lane1.used || newer(kv1_q.request, lane1.request);
+    same_lane2_q      <= lane1.used && kv1_q.request == lane1.request;
+    kv2_q             <= kv1_q;
     if (op1_q == OpRetry || op1_q == OpReplay) kv2_q.key <= window1_q.key;
     from2_q <= request1_q.from;
     has_place2_q <= request1_q.has_place;
@@ -390,18 +413,15 @@ module kv_engine
 
   plan_t plan2;
   logic needs_line2, slow2, miss2;
-  logic [7:0] others;
-  assign others = members_i & ~(8'd1 << node_i);
   kv_plan i_plan (
-      .node_i,
-      .members_i,
+      .member_i(member_q),
+      .alone_i(alone_q),
       .serving_i,
       .accept_i,
       .dead_i,
       .leftovers_i,
       .op_i(op2_q),
       .kv_i(kv2_q),
-      .bucket_i(bucket2_q),
       .has_place_i(has_place2_q),
       .leads_i(leads2_q),
       .known_i(known2_q),
@@ -411,9 +431,12 @@ module kv_engine
       .same_lane_i(same_lane2_q),
       .note_i(note2_q),
       .filter_i(filter2_q),
-      .window_i(window2_q),
+      .matches_note_i(matches_note2_q),
+      .matches_window_i(matches_window2_q),
       .in_window_i(in_window2_q),
-      .answered_i(answered2_q),
+      .leftover_i(window2_q.leftover),
+      .last_answer_i(last_answer2_q),
+      .unanswered_i(unanswered2_q),
       .busy_i(group_busy_i),
       .plan_o(plan2),
       .needs_line_o(needs_line2),
@@ -528,6 +551,7 @@ module kv_engine
   kv_decide i_decide (
       .node_i,
       .others_i  (others),
+      .alone_i   (alone_q),
       .accept_i,
       .epoch_i,
       .valid_i   (valid3_q),
@@ -631,8 +655,7 @@ module kv_engine
 
   // ---- what memory has done: the place is free, and with `store` now is the time for the answer
 
-  logic [Places-1:0] deferred_q;
-  logic done_there, done_take;
+  logic done_there, done_take, done_answer;
   place_t done_place;
   send_t deferred;
   logic done_ready;
@@ -641,17 +664,17 @@ module kv_engine
   logic done_almost_full;
   // verilator lint_on UNUSEDSIGNAL
   stream_fifo #(
-      .Width($bits(place_t)),
+      .Width(1 + $bits(place_t)),
       .Depth(64)
   ) i_done (
       .clk_i,
       .rst_i,
       .s_valid(done_valid_i && !done_tag_i[TagNobody]),
       .s_ready(done_ready),
-      .s_payload(place_t'(done_tag_i)),
+      .s_payload({done_tag_i[TagAnswer], place_t'(done_tag_i)}),
       .m_valid(done_there),
       .m_ready(done_take),
-      .m_payload(done_place),
+      .m_payload({done_answer, done_place}),
       .count_o(done_count),
       .almost_full_o(done_almost_full)
   );
@@ -667,25 +690,19 @@ module kv_engine
       .read_data_o(deferred)
   );
 
-  assign done_take    = done_there && !(deferred_q[done_place] && (engine_now_q || now_almost_full_i));
+  assign done_take    = done_there && !(done_answer && (engine_now_q || now_almost_full_i));
   assign done_free_o  = done_take;
   assign done_freed_o = done_place;
-  assign now_valid_o  = engine_now_q || (done_take && deferred_q[done_place] && !dead_i);
+  assign now_valid_o  = engine_now_q || (done_take && done_answer && !dead_i);
   assign now_o        = engine_now_q ? send_q : deferred;
   assign later_o      = send_q;
 
-  always_ff @(posedge clk_i) begin
-    if (done_take) deferred_q[done_place] <= 1'b0;
-    if (defer_q) deferred_q[defer_place_q] <= 1'b1;
-    if (rst_i) deferred_q <= '0;
-  end
-
-  assign quiet_o = !valid1_q && !valid2_q && !valid3_q && !second_q && hold_q == '0 && !want_o;
-  assign idle_o  = queue_empty && quiet_o;
+  assign quiet_o      = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
+  assign idle_o       = queue_empty && quiet_o;
 
   // verilator lint_off UNUSEDSIGNAL
   logic unused;
-  assign unused = ^done_tag_i[15:TagNobody+1];
+  assign unused = ^done_tag_i[15:TagAnswer+1];
   // verilator lint_on UNUSEDSIGNAL
 
   `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),

@@ -178,18 +178,35 @@ module kv_lines
   logic filled, filled1_q, filled2_q;  // 2: its entry is free from the next cycle on
   logic [FillBits-1:0] filled_index, filled1_index_q, filled2_index_q;
 
+  // Compared as in kv_tracker.
+  localparam int unsigned Threes = (GroupBits + 2) / 3;
+  typedef logic [3*Threes-1:0] padded_t;
+  (* keep *)
+  logic [Fills-1:0][Threes-1:0] fill_equal, write_equal;
+  padded_t ask_padded, write_padded;
+  padded_t [Fills-1:0] fill_padded;
+  logic [Fills:0] fill_carry;
+  assign ask_padded   = padded_t'(fill_group_o);
+  assign write_padded = padded_t'(group_of(write_bucket_i));
+  assign fill_carry   = {1'b0, {Fills{1'b1}}} + {1'b0, fill_match};
+
   assign fill_group_o = group_of(look2_q.bucket);
   assign free         = ~fill_q & (fill_q + 1'b1);  // the lowest
   always_comb begin
     ask_index = '0;
     for (int i = 0; i < int'(Fills); i++) begin
-      fill_match[i]  = fill_q[i] && fill_group_q[i] == fill_group_o;
-      write_match[i] = write_i && fill_group_q[i] == group_of(write_bucket_i);
+      fill_padded[i] = padded_t'(fill_group_q[i]);
+      for (int j = 0; j < int'(Threes); j++) begin
+        fill_equal[i][j]  = fill_padded[i][3*j+:3] == ask_padded[3*j+:3];
+        write_equal[i][j] = fill_padded[i][3*j+:3] == write_padded[3*j+:3];
+      end
+      fill_match[i]  = fill_q[i] && &fill_equal[i];
+      write_match[i] = write_i && &write_equal[i];
       if (free[i]) ask_index |= FillBits'(i);
     end
   end
   assign ask = look2_q.valid && !hit && !clearing_o && !clear_i && !write_i && !fill_wait_i
-             && fill_match == '0 && fill_q != '1;
+             && !fill_carry[Fills] && fill_q != '1;
 
   always_ff @(posedge clk_i) begin
     worthless_q <= worthless_q | write_match | {Fills{clear_i}};
@@ -268,15 +285,27 @@ module kv_lines
   assign filled_index = line_tag[from];
   assign filled_good  = filled && !worthless_q[filled_index] && !clear_i;
 
-  assign ram_write    = clearing_o || write_i || filled_good;
-  assign ram_address  = clearing_o ? clear_q : index_t'(write_i ? write_bucket_i : filled_bucket);
-  assign ram_tag      = tag_of(write_i ? write_bucket_i : filled_bucket);
-  assign ram_line     = write_i ? write_line_i : line_data[from];
+  // filled_bucket == want_bucket_i
+  localparam int unsigned BucketThrees = ($bits(bucket_t) + 2) / 3;
+  typedef logic [BucketThrees-1:0][2:0] threes_t;
+  threes_t filled_threes, want_threes;
+  (* keep *)
+  logic [BucketThrees-1:0] wanted;
+  assign filled_threes = (3 * BucketThrees)'(filled_bucket);
+  assign want_threes   = (3 * BucketThrees)'(want_bucket_i);
+  always_comb begin
+    for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
+  end
+
+  assign ram_write   = clearing_o || write_i || filled_good;
+  assign ram_address = clearing_o ? clear_q : index_t'(write_i ? write_bucket_i : filled_bucket);
+  assign ram_tag     = tag_of(write_i ? write_bucket_i : filled_bucket);
+  assign ram_line    = write_i ? write_line_i : line_data[from];
 
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled_good && filled_bucket == want_bucket_i)
+    here_o <= want_i && !here_o && ((filled_good && &wanted)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;

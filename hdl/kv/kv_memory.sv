@@ -153,7 +153,9 @@ module kv_memory
   logic value_first, data_last;
   logic [Channels-1:0][511:0] channel_data;
   logic [Channels-1:0] write_valid, write_ready, data_valid, data_ready, write_done, errors;
-  logic [511:0] data;
+  logic [511:0] data, data_line;
+  logic data_is_line;
+  logic [Channels-1:0] line_busy;
 
   kv_values #(
       .Channels(Channels),
@@ -203,6 +205,9 @@ module kv_memory
       .data_ready,
       .data,
       .data_last,
+      .data_is_line,
+      .data_line,
+      .line_busy_i(line_busy),
       .write_done_i(write_done)
   );
 
@@ -226,7 +231,7 @@ module kv_memory
         .read_valid(fill_valid[c] || value_valid[c]),
         .read_ready(read_ready),
         .read_address(fill_valid[c] ? fill_address : value_address),
-        .read_words(fill_valid[c] ? '0 : value_words),
+        .read_words(value_words),
         .read_tag(fill_valid[c] ? fill_tag : TagWidth'(value_first)),
         .read_line(fill_valid[c]),
         .word_valid(channel_valid[c]),
@@ -249,6 +254,9 @@ module kv_memory
         .data_ready(data_ready[c]),
         .data(data),
         .data_last(data_last),
+        .data_is_line(data_is_line),
+        .data_line(data_line),
+        .line_busy_o(line_busy[c]),
         .write_done_o(write_done[c]),
         .write_done_tag_o(done_tag),
         .error_o(errors[c]),

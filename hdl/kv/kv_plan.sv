@@ -12,8 +12,8 @@ module kv_plan
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 (
-    input wire [2:0] node_i,
-    input wire [7:0] members_i,
+    input wire member_i,  // this node is one
+    input wire alone_i,  // the only one
     input wire serving_i,
     input wire accept_i,
     input wire dead_i,
@@ -22,7 +22,6 @@ module kv_plan
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire op_e op_i,
     input wire kv_t kv_i,
-    input wire bucket_t bucket_i,
     input wire has_place_i,
     input wire leads_i,
     input wire known_i,
@@ -32,9 +31,12 @@ module kv_plan
     input wire same_lane_i,
     input wire note_t note_i,
     input wire filter_t filter_i,
-    input wire window_t window_i,
+    input wire matches_note_i,  // the commit
+    input wire matches_window_i,  // the answer, or OpRetry
     input wire in_window_i,
-    input wire [7:0] answered_i,
+    input wire leftover_i,  // the window's
+    input wire last_answer_i,
+    input wire unanswered_i,  // somebody has not
     input wire busy_i,
     // verilator lint_on UNUSEDSIGNAL
 
@@ -44,24 +46,14 @@ module kv_plan
 );
 
   logic [4:0] kind;
-  logic plain, member, refused, writes, replicates, replicateds, questions;
-  logic [7:0] others;
+  logic plain, refused, writes, replicates, replicateds, questions;
   assign kind        = kv_i.kind;
   assign plain       = op_i == OpAgain || (op_i == OpRequest && !dead_i);
-  assign member      = members_i[node_i];
-  assign others      = members_i & ~(8'd1 << node_i);
   assign refused     = refusal_i != StatusOk;
   assign writes      = plain && is_write(kind);
   assign replicates  = plain && is_replicate(kind);
   assign replicateds = plain && is_replicated(kind);
   assign questions   = plain && (kind == KindPing || kind == KindLane);
-
-  logic matches_window, last_answer, matches_note;
-  assign matches_window = in_window_i && window_i.version == kv_i.version && window_i.lane == kv_i.client
-      && window_i.request == kv_i.request;
-  assign last_answer = ((answered_i | 8'd1 << kv_i.node) & others) == others;
-  assign matches_note = note_i.valid && note_i.version == kv_i.version && note_i.bucket == bucket_i
-      && note_i.way == kv_i.detail[7:6] && note_i.lane == kv_i.client && note_i.request == kv_i.request;
 
   // Between nodes, and what of it is the sequencer's.
   logic between, theirs;
@@ -116,25 +108,25 @@ module kv_plan
     else if (writes) plan_o.status = StatusBusy;
 
     plan_o.replicate = replicates && known_i && has_place_i;
-    plan_o.commit            = (replicateds && known_i && matches_window && last_answer)
-        || (op_i == OpRetry && matches_window && !window_i.leftover && others == '0 && serving_i);
-    plan_o.collect = replicateds && known_i && matches_window && !last_answer;
-    plan_o.again = replicateds && known_i && !matches_window;
-    plan_o.settle = plain && kind == KindCommit && known_i && matches_note;
+    plan_o.commit            = (replicateds && known_i && matches_window_i && last_answer_i)
+        || (op_i == OpRetry && matches_window_i && !leftover_i && alone_i && serving_i);
+    plan_o.collect = replicateds && known_i && matches_window_i && !last_answer_i;
+    plan_o.again = replicateds && known_i && !matches_window_i;
+    plan_o.settle = plain && kind == KindCommit && known_i && matches_note_i;
     plan_o.fetch = plain && kind == KindFetch && known_i && leads_i;
     plan_o.dropped_epoch = plain && between && (!known_i || (kind == KindFetch && !leads_i));
     plan_o.dropped_duplicate = (heard && !tells_again) || (replicates && known_i && !has_place_i);
 
     plan_o.send = op_i == OpSend;
-    plan_o.retry = op_i == OpRetry && matches_window && !window_i.leftover && (others & ~answered_i) != '0;
+    plan_o.retry = op_i == OpRetry && matches_window_i && !leftover_i && unanswered_i;
     plan_o.replay = op_i == OpReplay && in_window_i;
-    plan_o.keep = op_i == OpKeep && leads_i && member && !window_i.leftover;
-    plan_o.drop = op_i == OpKeep && !(leads_i && member && !window_i.leftover);
+    plan_o.keep = op_i == OpKeep && leads_i && member_i && !leftover_i;
+    plan_o.drop = op_i == OpKeep && !(leads_i && member_i && !leftover_i);
     plan_o.leave = op_i == OpLeave;
     plan_o.ask = op_i == OpAsk && note_i.valid;
-    plan_o.take = op_i == OpTake && others != '0;
+    plan_o.take = op_i == OpTake && !alone_i;
     // Alone, nobody else can say that this epoch is still the last, but for the lease.
-    plan_o.alone = op_i == OpTake && others == '0 && serving_i;
+    plan_o.alone = op_i == OpTake && alone_i && serving_i;
     plan_o.resolve = op_i == OpResolve;
     plan_o.store = op_i == OpStore;
     plan_o.learn = op_i == OpLane;

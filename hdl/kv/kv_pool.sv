@@ -48,24 +48,49 @@ module kv_pool
     $fatal(1, "Freers must be at least 1 in %m");
   end
 
-  // Free places but for the one on offer.
-  logic [Places-1:0] free_q, lowest, given;
+  // Free places but for the one on offer: those that nobody has had since reset, and a list for each of who gives back.
+  logic [6:0] fresh_q;
+  logic [Freers-1:0][5:0] put_q, take_q;
+  place_t [Freers-1:0] oldest;
+  logic [Freers-1:0] some, pick;
   logic [6:0] count_q;  // free places, with the one on offer
   logic offer_q;
-  place_t place_q, first;
-  logic refill;
+  place_t place_q, next;
+  logic fresh, refill;
 
-  assign lowest         = free_q & (~free_q + 1'b1);
-  assign refill         = (!offer_q || take_i) && free_q != '0;
+  assign fresh          = !fresh_q[6];
+  assign refill         = (!offer_q || take_i) && (fresh || some != '0);
   assign place_valid_o  = offer_q;
   assign place_o        = place_q;
   assign place_plenty_o = count_q > 7'(Reserve);
 
+  // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
+  for (genvar i = 0; i < Freers; i++) begin : gen_list
+    assign some[i] = put_q[i] != take_q[i];
+    lutram #(
+        .Width($bits(place_t)),
+        .Depth(Places)
+    ) i_list (
+        .clk_i,
+        .write_i(free_i[i]),
+        .write_address_i(put_q[i]),
+        .write_data_i(freed_i[i]),
+        .read_address_i(take_q[i]),
+        .read_data_o(oldest[i])
+    );
+  end
+
   always_comb begin
-    first = '0;
-    for (int i = 0; i < int'(Places); i++) if (lowest[i]) first |= 6'(i);
-    given = '0;
-    for (int i = 0; i < int'(Freers); i++) if (free_i[i]) given[freed_i[i]] = 1'b1;
+    next = fresh_q[5:0];
+    pick = '0;
+    if (!fresh) begin
+      for (int i = int'(Freers) - 1; i >= 0; i--) begin
+        if (some[i]) begin
+          next = oldest[i];
+          pick = Freers'(1) << i;
+        end
+      end
+    end
   end
 
   logic [6:0] given_count;
@@ -75,16 +100,41 @@ module kv_pool
   end
 
   always_ff @(posedge clk_i) begin
-    free_q  <= (refill ? free_q & ~lowest : free_q) | given;
+    for (int i = 0; i < int'(Freers); i++) begin
+      if (free_i[i]) put_q[i] <= put_q[i] + 1'b1;
+      if (refill && pick[i]) take_q[i] <= take_q[i] + 1'b1;
+    end
+    if (refill && fresh) fresh_q <= fresh_q + 1'b1;
     count_q <= count_q + given_count - 7'(take_i);
-    if (refill) place_q <= first;
+    if (refill) place_q <= next;
     if (!offer_q || take_i) offer_q <= refill;
     if (rst_i) begin
-      free_q  <= '1;
+      put_q   <= '0;
+      take_q  <= '0;
+      fresh_q <= '0;
       count_q <= 7'(Places);
       offer_q <= 1'b0;
     end
   end
+
+`ifndef SYNTHESIS
+  logic [Places-1:0] held_q, given;
+  always_comb begin
+    given = '0;
+    for (int i = 0; i < int'(Freers); i++) if (free_i[i]) given[freed_i[i]] = 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    held_q <= held_q & ~given;
+    if (take_i) held_q[place_q] <= 1'b1;
+    if (rst_i) held_q <= '0;
+  end
+  logic [6:0] listed;
+  always_comb begin
+    listed = '0;
+    for (int i = 0; i < int'(Freers); i++) listed += 7'(6'(put_q[i] - take_q[i]));
+  end
+  `ASSERT(none_lost, count_q == 7'(Places) - fresh_q + listed + 7'(offer_q), "a free place is nowhere")
+`endif
 
   for (genvar i = 0; i < 2; i++) begin : gen_reader
     simple_dual_port_ram #(
@@ -102,7 +152,7 @@ module kv_pool
   end
 
   `ASSERT(taken_from_offer, !take_i || offer_q, "a place was taken that was not on offer")
-  `ASSERT(freed_once, (free_q & given) == '0 && !(offer_q && given[place_q]), "a free place was given back")
+  `ASSERT(freed_once, (given & ~held_q) == '0, "a free place was given back")
   `ASSERT(count_right, count_q <= 7'(Places), "more free places than there are")
 
 endmodule

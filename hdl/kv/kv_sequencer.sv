@@ -121,7 +121,8 @@ module kv_sequencer
     ListReplay = 5'd23,
     OwnDone = 5'd24,
     AskGo = 5'd25,
-    SlowFree = 5'd26
+    SlowFree = 5'd26,
+    ListLook = 5'd27
   } state_e;
 
   state_e state_q;
@@ -192,8 +193,8 @@ module kv_sequencer
   logic [7:0] owed_q, entered_q;
   logic leads_any_q;
   logic enter_due_q, enter_again_q;
-  logic [Places-1:0] aged_q, walk_q;
-  place_t place_q;
+  logic walk_q, walk_all_q;  // through the writes in flight; all of them at once
+  place_t place_q, walk_at_place_q;
   logic list_walk_q, list_ask_q;
   logic ask_q, ask_may_q;
   logic [11:0] ask_bucket_q;
@@ -204,27 +205,38 @@ module kv_sequencer
 
   logic [7:0] others, missing_entered;
   logic here;  // in an epoch
-  assign others          = members_i & ~(8'd1 << node_i);
-  assign missing_entered = others & ~entered_q;
-  assign here            = epoch_i != '0 && members_i[node_i] && !dead_i;
+
+  // A cycle late, and so near.
+  logic [7:0] serving_others;
+  logic owed_ready_q, enter_ready_q, alone_q, any_serving_q;
+  always_ff @(posedge clk_i) begin
+    here            <= epoch_i != '0 && members_i[node_i] && !dead_i;
+    others          <= members_i & ~(8'd1 << node_i);
+    alone_q         <= others == '0;
+    missing_entered <= others & ~entered_q;
+    serving_others  <= others & serving_members_i;
+    any_serving_q   <= serving_others != '0;
+    owed_ready_q    <= owed_q != '0 && count_q == '0 && here;
+    enter_ready_q   <= enter_due_q && here && leads_any_q && missing_entered != '0;
+  end
 
   // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
-  logic [31:0] buckets_left_q;  // not begun
-  logic [16:0] lanes_left_q;
+  localparam int unsigned CountBuckets = $bits(bucket_t) + 1;
+  logic [CountBuckets-1:0] buckets_left_q;  // not begun
+  logic [LaneBits:0] lanes_left_q;
   bucket_t next_bucket_q, batch_bucket_q;
   logic [15:0] next_lane_q, batch_lane_q;
   logic batch_q, batch_lanes_q;
   logic [ 3:0] batch_size_q;
   logic [31:0] batch_missing_q;
   logic [ 4:0] batch_at_q;
-  logic batch_walk_q, batch_again_q;
+  logic batch_walk_q, batch_again_q, batch_looked_q;
   logic [16:0] batch_tag_q;
-  logic [31:0] count_incomplete_q;
-  logic [16:0] lanes_incomplete_q;
-  logic [ 7:0] serving_others;
-  assign serving_others = others & serving_members_i;
-  assign sync_count_o   = count_incomplete_q;
-  assign sync_lanes_o   = lanes_incomplete_q;
+  logic [CountBuckets-1:0] count_incomplete_q;
+  logic [LaneBits:0] lanes_incomplete_q;
+
+  assign sync_count_o = 32'(count_incomplete_q);
+  assign sync_lanes_o = 17'(lanes_incomplete_q);
 
   // Tags of what is asked: a leftover's place in the list, or a batch and the place in it.
   localparam logic [9:0] TagList = 10'h155, TagBatch = 10'h2aa;
@@ -253,12 +265,19 @@ module kv_sequencer
   ) || (target_q.version == list.what.version &&
         (slow_is_entry ? same_q : list.what.lane == target_q.lane && list.what.request == target_q.request));
 
-  // ---- lookups of leaders
+  // ---- lookups of leaders: asked in one cycle, known in the next
+
+  logic [2:0] leader_q;
+  logic mine_q;
+  always_ff @(posedge clk_i) begin
+    leader_q <= leader_i;
+    mine_q   <= leader_i == node_i;
+  end
 
   always_comb begin
     case (state_q)
       LookSlots: slot_o = count12_q[7:0];
-      EntryFind, ListGo, ListTake: slot_o = list.what.bucket[7:0];
+      EntryFind, ListLook: slot_o = list.what.bucket[7:0];
       default: slot_o = slow_there_q ? slow_bucket[7:0] : batch_bucket_q[7:0] + 8'(batch_at_q[4:2]);
     endcase
   end
@@ -282,8 +301,26 @@ module kv_sequencer
     if (clear_o) list_at = LeftoverBits'(clear_at_o);
   end
 
+  // ---- which write was at each place when the walk was there the last time
+
+  logic [7:0] walked;
+  lutram #(
+      .Width(8),
+      .Depth(Places)
+  ) i_walked (
+      .clk_i,
+      .write_i(!op_valid_q && state_q == RetryGo),
+      .write_address_i(walk_at_place_q),
+      .write_data_i(seen_q.request[7:0]),
+      .read_address_i(walk_at_place_q),
+      .read_data_o(walked)
+  );
+
   // ---- what has to be done for whom
 
+  logic [3:0] buckets_next, lanes_next;  // in the next batch
+  assign buckets_next = buckets_left_q >= 8 ? 4'd8 : 4'(buckets_left_q);
+  assign lanes_next   = lanes_left_q >= 4 ? 4'd4 : 4'(lanes_left_q);
   logic batch_send;  // is missing, and somebody else leads it
   assign batch_send = batch_missing_q[batch_at_q];
 
@@ -293,15 +330,20 @@ module kv_sequencer
   assign clear_o = state_q == ClearRams;
   assign clear_at_o = count12_q;
 
-  logic [31:0] bucket_count;
-  assign bucket_count = 32'd1 << bucket_bits_i;
+  logic [CountBuckets-1:0] bucket_count;
+  bucket_t mask;  // the bits that a bucket's number does not have
+  always_ff @(posedge clk_i) begin
+    bucket_count <= CountBuckets'(1) << bucket_bits_i;
+    mask         <= bucket_t'('1) << bucket_bits_i;
+  end
 
   // As many as there are.
-  logic [31:0] sync_all, sync_room;
-  logic [16:0] lanes_all;
-  assign sync_room = bucket_count > sync_from_i ? bucket_count - sync_from_i : '0;
-  assign sync_all  = sync_data_i < sync_room ? sync_data_i : sync_room;
-  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? sync_data_i[16:0] : 17'(2 ** LaneBits);
+  logic [CountBuckets-1:0] sync_room, sync_all;
+  logic [LaneBits:0] lanes_all;
+  assign sync_room = sync_from_i[31:CountBuckets-1] != '0 || bucket_t'(sync_from_i) > ~mask ? '0
+                   : bucket_count - CountBuckets'(sync_from_i);
+  assign sync_all = sync_data_i < 32'(sync_room) ? CountBuckets'(sync_data_i) : sync_room;
+  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? (LaneBits + 1)'(sync_data_i) : (LaneBits + 1)'(2 ** LaneBits);
 
   // A frame of this node's to others.
   function automatic kv_t between(kind_e kind, logic [2:0] sender, logic [15:0] present);
@@ -334,11 +376,9 @@ module kv_sequencer
       timer_q <= retry_cycles_i;
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;
-    aged_q <= aged_q & window_i;
-    walk_q <= walk_q & window_i;
+
     if (tick_q) begin
-      aged_q        <= window_i;
-      walk_q        <= aged_q & window_i;
+      walk_q        <= 1'b1;
       ask_may_q     <= 1'b1;
       enter_due_q   <= 1'b1;
       batch_walk_q  <= 1'b1;
@@ -379,8 +419,9 @@ module kv_sequencer
         seen_q     <= from_window_q ? seen_i.window : seen_i.note;
       end
     end else begin
-      flag_q        <= 1'b0;
-      from_window_q <= 1'b0;
+      flag_q         <= 1'b0;
+      from_window_q  <= 1'b0;
+      batch_looked_q <= 1'b0;
       case (state_q)
         Idle: begin
           nodes_q <= '0;
@@ -397,7 +438,7 @@ module kv_sequencer
             target_q.lane    <= slow.client;
             target_q.request <= slow.request;
             target_q.way     <= slow.detail[7:6];
-            target_q.bucket  <= bucket_t'(head_i.hash) & ~(bucket_t'('1) << bucket_bits_i);
+            target_q.bucket  <= bucket_t'(head_i.hash) & ~mask;
             kv_q             <= slow;
             found_q          <= 1'b0;
             at_q             <= '0;
@@ -423,11 +464,9 @@ module kv_sequencer
                   state_q <= EntryFind;
                 end
                 if (slow.detail[4:0] == StatusOk && slow_is_batch && !batch_lanes_q
-                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]
-                    && leader_i == slow.node) begin
-                  batch_missing_q[slow.request[4:0]] <= 1'b0;
-                  target_q.bucket                    <= slow_bucket;
-                  state_q                            <= SearchBegin;
+                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]) begin
+                  target_q.bucket <= slow_bucket;
+                  state_q         <= SearchBegin;
                 end
               end
               default:     state_q <= Search;
@@ -439,13 +478,13 @@ module kv_sequencer
             state_q    <= Drain;
           end else if (clear_pending_q) begin
             state_q <= ClearDrain;
-          end else if (owed_q != '0 && count_q == '0 && here) begin
+          end else if (owed_ready_q) begin
             op_valid_q <= 1'b1;
             op_q       <= OpSend;
             nodes_q    <= owed_q & others;
             kv_q       <= between(KindEntered, node_i, epoch_i);
             owed_q     <= '0;
-          end else if (enter_due_q && here && leads_any_q && missing_entered != '0) begin
+          end else if (enter_ready_q) begin
             op_valid_q    <= 1'b1;
             op_q          <= OpSend;
             nodes_q       <= missing_entered;
@@ -453,22 +492,26 @@ module kv_sequencer
             enter_due_q   <= 1'b0;
             enter_again_q <= 1'b1;
             retry_o       <= enter_again_q;
-          end else if (walk_q != '0 && here) begin
-            place_q <= place_q + 1'b1;
-            if (walk_q[place_q]) begin
-              walk_q[place_q] <= 1'b0;
-              from_window_q   <= 1'b1;
-              op_valid_q      <= 1'b1;
-              op_q            <= OpLook;
-              kv_q            <= about(seen_q, '0, place_q);
-              state_q         <= RetryGo;
+          end else if (walk_q && here) begin
+            if (window_i[walk_at_place_q]) begin
+              from_window_q <= 1'b1;
+              op_valid_q    <= 1'b1;
+              op_q          <= OpLook;
+              kv_q          <= about(seen_q, '0, walk_at_place_q);
+              state_q       <= RetryGo;
+            end else begin
+              walk_at_place_q <= walk_at_place_q + 1'b1;
+              if (walk_at_place_q == '1) begin
+                walk_q     <= 1'b0;
+                walk_all_q <= 1'b0;
+              end
             end
           end else if (list_walk_q && here) begin
             there_q <= 1'b1;
             if (walk_at_q == high_q) list_walk_q <= 1'b0;
             else if (there_q) begin
               there_q <= 1'b0;
-              if (list.valid) state_q <= ListGo;
+              if (list.valid) state_q <= ListLook;
               else walk_at_q <= walk_at_q + 1'b1;
             end
           end else if (ask_q) begin
@@ -478,21 +521,23 @@ module kv_sequencer
             state_q    <= AskGo;
           end else if (batch_q) begin
             // The batch is complete, or what is missing has to be asked for.
-            batch_at_q <= batch_walk_q ? batch_at_q + 1'b1 : '0;
-            if (batch_at_q == '1) begin
+            batch_looked_q <= !batch_looked_q;
+            if (!batch_walk_q) batch_at_q <= '0;
+            else if (batch_looked_q) batch_at_q <= batch_at_q + 1'b1;
+            if (batch_looked_q && batch_at_q == '1) begin
               batch_walk_q  <= 1'b0;
               batch_again_q <= 1'b0;
             end
-            if (batch_missing_q == '0 && (!batch_lanes_q || serving_others != '0)) begin
+            if (batch_missing_q == '0 && (!batch_lanes_q || any_serving_q)) begin
               batch_q <= 1'b0;
-              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - 17'(batch_size_q);
-              else count_incomplete_q <= count_incomplete_q - 32'(batch_size_q);
-            end else if (batch_walk_q && here && batch_send) begin
+              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - (LaneBits + 1)'(batch_size_q);
+              else count_incomplete_q <= count_incomplete_q - CountBuckets'(batch_size_q);
+            end else if (batch_looked_q && batch_walk_q && here && batch_send) begin
               op_q         <= OpSend;
               kv_q         <= between(KindFetch, node_i, epoch_i);
               kv_q.key     <= 64'({batch_bucket_q + bucket_t'(batch_at_q[4:2]), batch_at_q[1:0]});
               kv_q.request <= batch_tag(batch_tag_q, batch_at_q);
-              nodes_q      <= 8'd1 << leader_i;
+              nodes_q      <= 8'd1 << leader_q;
               if (batch_lanes_q) begin
                 // A client's request: it says nothing of the sender.
                 kv_q         <= between(KindLane, '0, epoch_i);
@@ -500,7 +545,7 @@ module kv_sequencer
                 kv_q.request <= batch_tag(batch_tag_q, 5'(batch_at_q[4:3]));
                 nodes_q      <= 8'd1 << batch_at_q[2:0];
               end
-              if (batch_lanes_q || leader_i != node_i) begin
+              if (batch_lanes_q || !mine_q) begin
                 op_valid_q <= 1'b1;
                 retry_o    <= batch_again_q;
               end else batch_missing_q[batch_at_q] <= 1'b0;  // its own word counts
@@ -513,11 +558,11 @@ module kv_sequencer
             batch_again_q  <= 1'b0;
             batch_at_q     <= '0;
             batch_tag_q    <= batch_tag_q + 1'b1;
-            batch_size_q   <= buckets_left_q >= 32'd8 ? 4'd8 : buckets_left_q[3:0];
+            batch_size_q   <= buckets_next;
             next_bucket_q  <= next_bucket_q + bucket_t'(8);
-            buckets_left_q <= buckets_left_q >= 32'd8 ? buckets_left_q - 32'd8 : '0;
-            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_left_q > 32'(i / 4);
-          end else if (lanes_left_q != '0 && here && serving_others != '0) begin
+            buckets_left_q <= buckets_left_q - CountBuckets'(buckets_next);
+            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_next > 4'(i / 4);
+          end else if (lanes_left_q != '0 && here && any_serving_q) begin
             batch_q       <= 1'b1;
             batch_lanes_q <= 1'b1;
             batch_lane_q  <= next_lane_q;
@@ -525,11 +570,11 @@ module kv_sequencer
             batch_again_q <= 1'b0;
             batch_at_q    <= '0;
             batch_tag_q   <= batch_tag_q + 1'b1;
-            batch_size_q  <= lanes_left_q >= 17'd4 ? 4'd4 : lanes_left_q[3:0];
+            batch_size_q  <= lanes_next;
             next_lane_q   <= next_lane_q + 16'd4;
-            lanes_left_q  <= lanes_left_q >= 17'd4 ? lanes_left_q - 17'd4 : '0;
+            lanes_left_q  <= lanes_left_q - (LaneBits + 1)'(lanes_next);
             for (int i = 0; i < 32; i++) begin
-              batch_missing_q[i] <= lanes_left_q > 17'(i / 8) && serving_others[i%8];
+              batch_missing_q[i] <= lanes_next > 4'(i / 8) && serving_others[i%8];
             end
           end
         end
@@ -552,18 +597,20 @@ module kv_sequencer
             at_q <= '0;
             target_q.bucket <= list.what.bucket;
             // Else it was settled meanwhile.
-            state_q <= list.valid && list.what.way == target_q.way && leader_i == slow.node && at_q < high_q
-                     ? SearchBegin : SlowFree;
+            state_q <= list.valid && list.what.way == target_q.way && at_q < high_q ? SearchBegin : SlowFree;
           end
         end
 
         // Is what the node has what came?
         SearchBegin: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpLook;
-          flag_q     <= 1'b1;
-          bucket_q   <= target_q.bucket;
-          state_q    <= Search;
+          op_q     <= OpLook;
+          flag_q   <= 1'b1;
+          bucket_q <= target_q.bucket;
+          if (leader_q == slow.node) begin
+            op_valid_q <= 1'b1;
+            state_q    <= Search;
+            if (slow_is_batch) batch_missing_q[slow.request[4:0]] <= 1'b0;
+          end else state_q <= SlowFree;
         end
 
         // All leftovers of the location are settled.
@@ -696,21 +743,23 @@ module kv_sequencer
 
         LookSlots: begin
           count12_q <= count12_q + 1'b1;
-          if (here && leader_i == node_i) leads_any_q <= 1'b1;
-          if (count12_q[7:0] == '1) begin
-            entered_o     <= 1'b1;
-            entering_q    <= 1'b0;
-            walk_q        <= window_i;
-            enter_due_q   <= 1'b1;
-            enter_again_q <= 1'b0;
-            list_walk_q   <= 1'b1;
-            list_ask_q    <= 1'b1;
-            walk_at_q     <= '0;
-            there_q       <= 1'b0;
-            batch_walk_q  <= 1'b1;
-            batch_again_q <= 1'b0;
-            batch_at_q    <= '0;
-            batch_tag_q   <= batch_tag_q + 1'b1;
+          if (here && mine_q && count12_q != '0) leads_any_q <= 1'b1;
+          if (count12_q[8]) begin
+            entered_o       <= 1'b1;
+            entering_q      <= 1'b0;
+            walk_q          <= 1'b1;
+            walk_all_q      <= 1'b1;
+            walk_at_place_q <= '0;
+            enter_due_q     <= 1'b1;
+            enter_again_q   <= 1'b0;
+            list_walk_q     <= 1'b1;
+            list_ask_q      <= 1'b1;
+            walk_at_q       <= '0;
+            there_q         <= 1'b0;
+            batch_walk_q    <= 1'b1;
+            batch_again_q   <= 1'b0;
+            batch_at_q      <= '0;
+            batch_tag_q     <= batch_tag_q + 1'b1;
             if (batch_lanes_q) begin
               for (int i = 0; i < 32; i++) begin
                 batch_missing_q[i] <= batch_size_q > 4'(i / 8) && serving_others[i%8];
@@ -742,7 +791,7 @@ module kv_sequencer
         end
         ClearLines: begin
           bucket_q <= bucket_q + 1'b1;
-          if (32'(bucket_q) + 1'b1 == bucket_count) state_q <= ClearWait;
+          if ((bucket_q | mask) == '1) state_q <= ClearWait;
           else op_valid_q <= 1'b1;
         end
         ClearWait: begin
@@ -767,28 +816,34 @@ module kv_sequencer
         // ---- in the background
 
         RetryGo: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpRetry;
-          kv_q       <= about(seen_q, '0, kv_q.detail[5:0]);
-          bucket_q   <= seen_q.bucket;
-          retry_o    <= 1'b1;
-          state_q    <= Idle;
+          // Again, if it is the one that was here the last time.
+          op_valid_q      <= walk_all_q || walked == seen_q.request[7:0];
+          retry_o         <= walk_all_q || walked == seen_q.request[7:0];
+          op_q            <= OpRetry;
+          kv_q            <= about(seen_q, '0, walk_at_place_q);
+          bucket_q        <= seen_q.bucket;
+          walk_at_place_q <= walk_at_place_q + 1'b1;
+          state_q         <= Idle;
+          if (walk_at_place_q == '1) begin
+            walk_q     <= 1'b0;
+            walk_all_q <= 1'b0;
+          end
         end
 
         // A leftover: the leader's word is asked for, or this node's own counts.
+        ListLook: state_q <= ListGo;
         ListGo: begin
           op_q         <= OpSend;
           kv_q         <= between(KindFetch, node_i, epoch_i);
           kv_q.key     <= 64'({list.what.bucket, list.what.way});
           kv_q.request <= {(32 - LeftoverBits)'(TagList), walk_at_q[LeftoverBits-1:0]};
-          nodes_q      <= 8'd1 << leader_i;
+          nodes_q      <= 8'd1 << leader_q;
           place_q      <= '0;
           replay_q     <= '0;
-          if (leader_i == node_i && !own_q) state_q <= ListTake;
-          else if (leader_i == node_i && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && others != '0)
-            state_q <= ListReplay;
+          if (mine_q && !own_q) state_q <= ListTake;
+          else if (mine_q && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && !alone_q) state_q <= ListReplay;
           else begin
-            op_valid_q <= leader_i != node_i && list_ask_q;
+            op_valid_q <= !mine_q && list_ask_q;
             walk_at_q  <= walk_at_q + 1'b1;
             state_q    <= Idle;
           end
@@ -808,7 +863,7 @@ module kv_sequencer
         end
         ListTook: begin
           state_q <= ListReplay;
-          if (others == '0) begin
+          if (alone_q) begin
             // Alone: it is done, or has to wait for the lease.
             own_q     <= settled_q;
             walk_at_q <= walk_at_q + 1'b1;
@@ -890,8 +945,9 @@ module kv_sequencer
       entered_q          <= '0;
       leads_any_q        <= 1'b0;
       enter_due_q        <= 1'b0;
-      aged_q             <= '0;
-      walk_q             <= '0;
+      walk_q             <= 1'b0;
+      walk_all_q         <= 1'b0;
+      walk_at_place_q    <= '0;
       place_q            <= '0;
       list_walk_q        <= 1'b0;
       there_q            <= 1'b0;

@@ -16,21 +16,36 @@ module kv_sum (
     output logic [ 20:0] sum_o
 );
 
+  // Adders of two, each of them a carry chain. Yosys would make one carry-save tree of the adders of a stage, which takes
+  // twice the LUTs and is not less deep; where a sum's highest bit passes some logic (which comes to nothing), it does not.
+  function automatic logic [16:0] apart17(logic [16:0] a);
+    return {a[16] && (a[16] || a[0]), a[15:0]};
+  endfunction
+  function automatic logic [18:0] apart19(logic [18:0] a);
+    return {a[18] && (a[18] || a[0]), a[17:0]};
+  endfunction
+  function automatic logic [19:0] apart20(logic [19:0] a);
+    return {a[19] && (a[19] || a[0]), a[18:0]};
+  endfunction
+
   logic [31:0][15:0] word;
+  logic [15:0][16:0] pair;
   logic [ 7:0][17:0] quarter_q;
+  logic [ 3:0][18:0] half;
+  logic [ 1:0][19:0] whole;
 
   always_comb begin
     for (int i = 0; i < 32; i++) word[i] = {beat_i[16*i+:8], beat_i[16*i+8+:8]};
+    for (int i = 0; i < 16; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
+    for (int i = 0; i < 4; i++) half[i] = 19'(quarter_q[2*i]) + 19'(quarter_q[2*i+1]);
+    for (int i = 0; i < 2; i++) whole[i] = 20'(apart19(half[2*i])) + 20'(apart19(half[2*i+1]));
   end
 
   always_ff @(posedge clk_i) begin
     if (enable_i) begin
-      for (int q = 0; q < 8; q++) begin
-        quarter_q[q] <= (18'(word[4*q]) + 18'(word[4*q+1])) + (18'(word[4*q+2]) + 18'(word[4*q+3]));
-      end
+      for (int i = 0; i < 8; i++) quarter_q[i] <= 18'(apart17(pair[2*i])) + 18'(apart17(pair[2*i+1]));
     end
-    sum_o <= ((21'(quarter_q[0]) + 21'(quarter_q[1])) + (21'(quarter_q[2]) + 21'(quarter_q[3])))
-           + ((21'(quarter_q[4]) + 21'(quarter_q[5])) + (21'(quarter_q[6]) + 21'(quarter_q[7])));
+    sum_o <= 21'(apart20(whole[0])) + 21'(apart20(whole[1]));
   end
 
 endmodule

@@ -60,61 +60,60 @@ module kv_tracker
     $fatal(1, "Reads must be a power of two and at least 2 in %m");
   end
 
-  logic [Writes-1:0] write_q, started_q;
-  group_t write_group_q[Writes];
-  logic [WriteBits-1:0] write_put_q, write_start_q, write_end_q;
+  // Both are lists, the newest first, that shift when something is put in: no decoders. What is there, and of the writes
+  // what has not started, are the first so many places: bits that shift up and down.
 
-  logic [WriteBits-1:0] write_put_next;
-  assign write_put_next    = write_put_q + 1'b1;
-  assign write_full_o      = write_q[write_put_q];
-  assign write_room_o      = !write_q[write_put_q] && !write_q[write_put_next];
+  logic [Writes-1:0] write_q, waiting_q;
+  logic [Writes-1:0][GroupBits-1:0] write_group_q;
+  logic [WriteBits-1:0] write_put_q, write_end_q;
+  logic [WriteBits:0] started_q;  // writes
+
+  assign write_full_o      = write_q[Writes-1];
+  assign write_room_o      = !write_q[Writes-2];
   assign write_put_index_o = write_put_q;
-  assign write_started_o   = started_q[write_end_q];
+  assign write_started_o   = started_q != '0;
   assign write_end_index_o = write_end_q;
 
   always_ff @(posedge clk_i) begin
     if (write_put_i) begin
-      write_q[write_put_q]       <= 1'b1;
-      write_group_q[write_put_q] <= write_put_group_i;
-      write_put_q                <= write_put_q + 1'b1;
+      write_group_q <= {write_group_q[Writes-2:0], write_put_group_i};
+      write_put_q   <= write_put_q + 1'b1;
     end
-    if (write_start_i) begin
-      started_q[write_start_q] <= 1'b1;
-      write_start_q            <= write_start_q + 1'b1;
+    if (write_put_i != write_end_i) begin
+      write_q <= write_put_i ? {write_q[Writes-2:0], 1'b1} : {1'b0, write_q[Writes-1:1]};
     end
-    if (write_end_i) begin
-      write_q[write_end_q]   <= 1'b0;
-      started_q[write_end_q] <= 1'b0;
-      write_end_q            <= write_end_q + 1'b1;
+    if (write_put_i != write_start_i) begin
+      waiting_q <= write_put_i ? {waiting_q[Writes-2:0], 1'b1} : {1'b0, waiting_q[Writes-1:1]};
     end
+    if (write_start_i != write_end_i) started_q <= write_start_i ? started_q + 1'b1 : started_q - 1'b1;
+    if (write_end_i) write_end_q <= write_end_q + 1'b1;
     if (rst_i) begin
-      write_q       <= '0;
-      started_q     <= '0;
-      write_put_q   <= '0;
-      write_start_q <= '0;
-      write_end_q   <= '0;
+      write_q     <= '0;
+      waiting_q   <= '0;
+      started_q   <= '0;
+      write_put_q <= '0;
+      write_end_q <= '0;
     end
   end
 
   logic [Reads-1:0] read_q;
-  group_t read_group_q[Reads];
+  logic [Reads-1:0][GroupBits-1:0] read_group_q;
   logic [ReadBits-1:0] read_put_q, read_end_q;
 
-  assign read_full_o      = read_q[read_put_q];
+  assign read_full_o      = read_q[Reads-1];
   assign read_put_index_o = read_put_q;
-  assign read_there_o     = read_q[read_end_q];
+  assign read_there_o     = read_q[0];
   assign read_end_index_o = read_end_q;
 
   always_ff @(posedge clk_i) begin
     if (read_put_i) begin
-      read_q[read_put_q]       <= 1'b1;
-      read_group_q[read_put_q] <= job_group_i;
-      read_put_q               <= read_put_q + 1'b1;
+      read_group_q <= {read_group_q[Reads-2:0], job_group_i};
+      read_put_q   <= read_put_q + 1'b1;
     end
-    if (read_end_i) begin
-      read_q[read_end_q] <= 1'b0;
-      read_end_q         <= read_end_q + 1'b1;
+    if (read_put_i != read_end_i) begin
+      read_q <= read_put_i ? {read_q[Reads-2:0], 1'b1} : {1'b0, read_q[Reads-1:1]};
     end
+    if (read_end_i) read_end_q <= read_end_q + 1'b1;
     if (rst_i) begin
       read_q     <= '0;
       read_put_q <= '0;
@@ -122,24 +121,49 @@ module kv_tracker
     end
   end
 
+  // Compared by threes of bits, since two threes are a LUT; kept apart, or Yosys finds worse. Whether any matches is the
+  // carry of match - 1 + 2^n: a carry chain is shorter than a tree of LUTs.
+  localparam int unsigned Threes = (GroupBits + 2) / 3;
+  typedef logic [3*Threes-1:0] padded_t;
+
+  (* keep *)
+  logic [Writes-1:0][Threes-1:0] fill_equal, job_equal;
+  (* keep *)
+  logic [Reads-1:0][Threes-1:0] read_equal;
   logic [Writes-1:0] fill_match, started_match;
   logic [Reads-1:0] read_match;
+  padded_t fill_padded, job_padded;
+  padded_t [Writes-1:0] write_padded;
+  padded_t [ Reads-1:0] read_padded;
+  assign fill_padded = padded_t'(fill_group_i);
+  assign job_padded  = padded_t'(job_group_i);
   always_comb begin
     for (int i = 0; i < int'(Writes); i++) begin
-      fill_match[i]    = write_q[i] && write_group_q[i] == fill_group_i;
-      started_match[i] = started_q[i] && write_group_q[i] == job_group_i;
+      write_padded[i] = padded_t'(write_group_q[i]);
+      for (int j = 0; j < int'(Threes); j++) begin
+        fill_equal[i][j] = write_padded[i][3*j+:3] == fill_padded[3*j+:3];
+        job_equal[i][j]  = write_padded[i][3*j+:3] == job_padded[3*j+:3];
+      end
+      fill_match[i]    = write_q[i] && &fill_equal[i];
+      started_match[i] = write_q[i] && !waiting_q[i] && &job_equal[i];
     end
     for (int i = 0; i < int'(Reads); i++) begin
-      read_match[i] = read_q[i] && read_group_q[i] == job_group_i;
+      read_padded[i] = padded_t'(read_group_q[i]);
+      for (int j = 0; j < int'(Threes); j++) read_equal[i][j] = read_padded[i][3*j+:3] == job_padded[3*j+:3];
+      read_match[i] = read_q[i] && &read_equal[i];
     end
   end
-  assign fill_wait_o      = |fill_match;
-  assign job_read_wait_o  = |started_match;
-  assign job_write_wait_o = |read_match;
+  logic [Writes:0] fill_carry, started_carry;
+  logic [Reads:0] read_carry;
+  assign fill_carry       = {1'b0, {Writes{1'b1}}} + {1'b0, fill_match};
+  assign started_carry    = {1'b0, {Writes{1'b1}}} + {1'b0, started_match};
+  assign read_carry       = {1'b0, {Reads{1'b1}}} + {1'b0, read_match};
+  assign fill_wait_o      = fill_carry[Writes];
+  assign job_read_wait_o  = started_carry[Writes];
+  assign job_write_wait_o = read_carry[Reads];
 
   `ASSERT(write_room, !write_put_i || !write_full_o, "a write was put in and there was no room")
-  `ASSERT(write_starts_there, !write_start_i || (write_q[write_start_q] && !started_q[write_start_q]),
-          "no write could start")
+  `ASSERT(write_starts_there, !write_start_i || waiting_q[0], "no write could start")
   `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
   `ASSERT(read_room, !read_put_i || !read_full_o, "a read was put in and there was no room")
   `ASSERT(read_ends_there, !read_end_i || read_there_o, "a read ended that was not there")

@@ -8,7 +8,7 @@
 /// one frame, whose value is the next one of the `word` stream; it waits until that has begun. Nobody waits behind
 /// somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there.
 /// Both checksums are right, the UDP one 0 unless `summed`. tuser of the core's frames is their size in bytes.
-/// Latency: record in to first beat out 4 cycles; the host's beats 1.
+/// Latency: record in to first beat out 4 cycles, one more for records of `later`; the host's beats 1.
 /// Paths: none from input to output; m_axis_tready to s_axis_tready and word_ready.
 /// Reset: forgets all records and the frame under way; m_axis_tvalid falls.
 /// Requirements: peers and self_i change only when nothing is to be sent.
@@ -27,7 +27,7 @@ module kv_transmit
     input wire rst_i,
 
     input wire endpoint_t self_i,
-    /// Who a node is, in the same cycle.
+    /// Who a node is, in the same cycle; asked in the cycle after its record was chosen.
     output logic [2:0] peer_o,
     input wire endpoint_t peer_i,
 
@@ -86,8 +86,9 @@ module kv_transmit
 
   logic now_there, now_take, later_there, later_take;
   send_t now_head, later_head;
+  logic later_empty;  // the value of later_head
   // verilator lint_off UNUSEDSIGNAL
-  logic [  $clog2(NowDepth+1)-1:0] now_count;
+  logic [$clog2(NowDepth+1)-1:0] now_count;
   logic [$clog2(LaterDepth+1)-1:0] later_count;
   // verilator lint_on UNUSEDSIGNAL
 
@@ -108,20 +109,21 @@ module kv_transmit
       .almost_full_o(now_almost_full_o)
   );
 
+  // They wait for memory, so that a cycle more in block RAM costs nothing.
   stream_fifo #(
-      .Width(SendWidth),
+      .Width(SendWidth + 1),
       .Depth(LaterDepth),
       .AlmostFull(LaterDepth - 8),
-      .Block(1'b0)
+      .Block(1'b1)
   ) i_later (
       .clk_i,
       .rst_i,
       .s_valid(later_valid),
       .s_ready(later_ready),
-      .s_payload(later_send),
+      .s_payload({later_send.length == '0, later_send}),
       .m_valid(later_there),
       .m_ready(later_take),
-      .m_payload(later_head),
+      .m_payload({later_empty, later_head}),
       .count_o(later_count),
       .almost_full_o(later_almost_full_o)
   );
@@ -129,104 +131,143 @@ module kv_transmit
   // Values that have begun to arrive and whose record is still in the queue.
   logic [$clog2(LaterDepth+1)-1:0] begun_q;
   logic later_begun;
-  assign later_begun = later_there && (later_head.length == '0 || begun_q != '0);
+  assign later_begun = later_there && (later_empty || begun_q != '0);
 
-  // ---- stage A: which record, to whom; sums, first half
+  // ---- stage A: which record, to which node; sums, first part
+
+  // Adders of two, each of them a carry chain: as in kv_sum.
+  function automatic logic [21:0] apart(logic [21:0] a);
+    return {a[21:16], a[15] && (a[15] || a[0]), a[14:0]};
+  endfunction
+
+  function automatic logic several_of(logic [3:0] nodes);
+    return (nodes[0] && nodes[1]) || (nodes[2] && nodes[3]) || (nodes[1:0] != '0 && nodes[3:2] != '0);
+  endfunction
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [2:0] lowest_of(logic [7:0] nodes);
+    logic low;
+    low = nodes[3:0] != '0;
+    lowest_of[2] = !low;
+    lowest_of[1] = low ? nodes[1:0] == '0 : nodes[5:4] == '0;
+    lowest_of[0] = low ? !nodes[0] && (nodes[1] || !nodes[2]) : !nodes[4] && (nodes[5] || !nodes[6]);
+  endfunction
+  // verilator lint_on UNUSEDSIGNAL
 
   logic advance_a, advance_b;
   logic turn_q;  // the queue that was not chosen last
   logic choose_later, chosen;
   send_t head;
-  logic [7:0] sent_q, left, lowest;  // nodes of the head that have been served
-  logic last_node;
-  logic [2:0] node;
-  endpoint_t to;
+  logic [7:0] sent_q;  // nodes of now_head that have been served
+  logic [2:0] now_lowest;
+  // What is kept is so that Yosys does not make a chain of it; advance_a is late.
+  (* keep *)
+  logic [7:0] now_left;
+  (* keep *)
+  logic [1:0] now_some, now_several;  // of each half
+  (* keep *)
+  logic now_done;
 
   assign choose_later = later_begun && (!now_there || turn_q);
   assign chosen       = later_begun || now_there;
   assign head         = choose_later ? later_head : now_head;
-  assign left         = choose_later ? head.nodes : head.nodes & ~sent_q;
-  assign lowest       = left & (~left + 1'b1);
-  assign last_node    = (left & ~lowest) == '0;
-  assign node         = {|lowest[7:4], |(lowest & 8'b11001100), |(lowest & 8'b10101010)};
-  assign peer_o       = node;
-  assign to           = head.nodes == '0 ? head.to : peer_i;
+  assign now_left     = now_head.nodes & ~sent_q;
+  assign now_lowest   = lowest_of(now_left);
+  assign now_some     = {now_left[7:4] != '0, now_left[3:0] != '0};
+  assign now_several  = {several_of(now_left[7:4]), several_of(now_left[3:0])};
   assign later_take   = advance_a && choose_later;
-  assign now_take     = advance_a && now_there && !choose_later && last_node;
+  assign now_done     = !choose_later && now_several == '0 && now_some != '1;
+  assign now_take     = advance_a && now_done;
 
   always_ff @(posedge clk_i) begin
     if (advance_a && chosen) begin
       turn_q <= !choose_later;
-      if (!choose_later) sent_q <= last_node ? '0 : sent_q | lowest;
+      if (!choose_later) sent_q[now_lowest] <= 1'b1;
     end
-    begun_q <= begun_q + ($clog2(
-        LaterDepth + 1
-    ))'(value_begun_i) - ($clog2(
-        LaterDepth + 1
-    ))'(later_take && later_head.length != '0);
+    if (value_begun_i != (later_take && !later_empty)) begin
+      begun_q <= value_begun_i ? begun_q + 1'b1 : begun_q - 1'b1;
+    end
+    if (now_take || rst_i) sent_q <= '0;
     if (rst_i) begin
       turn_q  <= 1'b0;
-      sent_q  <= '0;
       begun_q <= '0;
     end
   end
 
-  // What does not depend on the frame.
+  // What does not depend on the frame: IPv4 without addresses' destination and length, UDP likewise.
   logic [18:0] ip_self_q, udp_self_q;
   always_ff @(posedge clk_i) begin
     ip_self_q <= 19'({8'(IpVersionIhl), 8'd0}) + 19'(IpDontFragment) + 19'({8'(IpTtl), 8'(IpProtocolUdp)})
-               + 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]);
-    udp_self_q <= 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]) + 19'(self_i.port) + 19'(IpProtocolUdp);
+               + 19'(MinIpLength) + 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]);
+    udp_self_q <= 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]) + 19'(self_i.port) + 19'(IpProtocolUdp)
+                + 19'(2 * MinUdpLength);
   end
 
-  logic [15:0] udp_length, ip_length;
-  assign udp_length = 16'(head.length) + 16'(MinUdpLength);
-  assign ip_length  = 16'(head.length) + 16'(MinIpLength);
-
-  logic valid_a_q, summed_a_q;
+  logic valid_a_q, summed_a_q, to_node_a_q;
   kv_t kv_a_q;
   value_source_e source_a_q;
   place_t place_a_q;
   logic [10:0] length_a_q;
   endpoint_t to_a_q;
-  logic [20:0] ip_a_q;
-  logic [5:0][17:0] udp_a_q;
-  logic [10:0][15:0] word;
-  assign word = head.kv;
+  logic [2:0] node_a_q;
+  logic [18:0] ip_a_q, udp_self_a_q;
+  logic [ 2:0][17:0] udp_a_q;
+  logic [11:0][15:0] word;
+  logic [ 5:0][16:0] pair;
+  assign word = {head.sum, head.kv};
+  always_comb begin
+    for (int i = 0; i < 6; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
+  end
 
   always_ff @(posedge clk_i) begin
     if (advance_a) begin
-      valid_a_q  <= chosen;
-      summed_a_q <= head.summed;
-      kv_a_q     <= head.kv;
-      source_a_q <= head.length == '0 ? ValueNone : head.source;
-      place_a_q  <= head.place;
-      length_a_q <= head.length;
-      to_a_q     <= to;
-      ip_a_q     <= 21'(ip_self_q) + 21'(ip_length) + (21'(to.ip[31:16]) + 21'(to.ip[15:0]));
-      udp_a_q[0] <= 18'(to.ip[31:16]) + 18'(to.ip[15:0]) + 18'(to.port);
-      udp_a_q[1] <= {1'b0, udp_length, 1'b0} + 18'(head.sum);
-      udp_a_q[2] <= 18'(word[0]) + 18'(word[1]) + 18'(word[2]);
-      udp_a_q[3] <= 18'(word[3]) + 18'(word[4]) + 18'(word[5]);
-      udp_a_q[4] <= 18'(word[6]) + 18'(word[7]) + 18'(word[8]);
-      udp_a_q[5] <= 18'(word[9]) + 18'(word[10]);
+      valid_a_q    <= chosen;
+      summed_a_q   <= head.summed;
+      kv_a_q       <= head.kv;
+      source_a_q   <= head.length == '0 ? ValueNone : head.source;
+      place_a_q    <= head.place;
+      length_a_q   <= head.length;
+      to_a_q       <= head.to;
+      to_node_a_q  <= head.nodes != '0;
+      node_a_q     <= choose_later ? lowest_of(later_head.nodes) : now_lowest;
+      ip_a_q       <= ip_self_q + 19'(head.length);
+      udp_self_a_q <= udp_self_q + 19'({head.length, 1'b0});
+      for (int i = 0; i < 3; i++) begin
+        udp_a_q[i] <= 18'(apart(22'(pair[2*i]))) + 18'(apart(22'(pair[2*i+1])));
+      end
     end
     if (rst_i) valid_a_q <= 1'b0;
   end
 
   // ---- stage B: the header
 
-  logic [21:0] udp_sum;
+  endpoint_t to;
+  assign peer_o = node_a_q;
+  assign to     = to_node_a_q ? peer_i : to_a_q;
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic [21:0] ip_to, ip_sum, udp_most, udp_rest, udp_kv, udp_sum;
+  assign ip_to    = 22'(to.ip[31:16]) + 22'(to.ip[15:0]);
+  assign ip_sum   = apart(ip_to) + 22'(ip_a_q);
+  assign udp_kv   = 22'(udp_a_q[0]) + 22'(udp_a_q[1]);
+  assign udp_rest = 22'(udp_a_q[2]) + 22'(udp_self_a_q);
+  assign udp_most = apart(apart(udp_kv) + apart(udp_rest)) + 22'(to.port);
+  assign udp_sum  = apart(ip_to) + apart(udp_most);
+
+  // Folded: 22 words of 16 bits, so that what is above 16 bits, and one more, are less than 32.
+  logic [16:0] ip_folded, udp_folded, udp_above;
+  // verilator lint_on UNUSEDSIGNAL
   logic [15:0] ip_checksum, udp_checksum;
-  assign udp_sum      = ((22'(udp_a_q[0]) + 22'(udp_a_q[1])) + (22'(udp_a_q[2]) + 22'(udp_a_q[3])))
-                      + ((22'(udp_a_q[4]) + 22'(udp_a_q[5])) + 22'(udp_self_q));
-  assign ip_checksum = ~add16(ip_a_q[15:0], 16'(ip_a_q[20:16]));
-  assign udp_checksum = ~add16(udp_sum[15:0], 16'(udp_sum[21:16]));
+  assign ip_folded = {1'b0, ip_sum[15:0]} + 17'(ip_sum[21:16]);
+  assign ip_checksum = ~{ip_folded[15:5], ip_folded[4:0] + 5'(ip_folded[16])};
+  // The UDP checksum is never 0: of the two numbers that are 0 modulo 65535, the sum is not 65535, but 0.
+  assign udp_folded = {1'b0, udp_sum[15:0]} + 17'(udp_sum[20:16]);
+  assign udp_above = {1'b0, udp_sum[15:0]} - {1'b1, ~16'(udp_sum[20:16])};  // and one more
+  assign udp_checksum = udp_above[16] ? ~16'(udp_folded[4:0] + 5'd1) | 16'hffe0 : ~udp_folded[15:0];
 
   headers_t headers;
   always_comb begin
     headers                      = '0;
-    headers.ethernet.destination = to_a_q.mac;
+    headers.ethernet.destination = to.mac;
     headers.ethernet.source      = self_i.mac;
     headers.ethernet.ethertype   = 16'(EthertypeIpv4);
     headers.ipv4.version_ihl     = 8'(IpVersionIhl);
@@ -236,25 +277,40 @@ module kv_transmit
     headers.ipv4.protocol        = 8'(IpProtocolUdp);
     headers.ipv4.checksum        = ip_checksum;
     headers.ipv4.source          = self_i.ip;
-    headers.ipv4.destination     = to_a_q.ip;
+    headers.ipv4.destination     = to.ip;
     headers.udp.source_port      = self_i.port;
-    headers.udp.destination_port = to_a_q.port;
+    headers.udp.destination_port = to.port;
     headers.udp.length           = 16'(length_a_q) + 16'(MinUdpLength);
-    headers.udp.checksum         = !summed_a_q ? '0 : udp_checksum == '0 ? '1 : udp_checksum;
+    headers.udp.checksum         = summed_a_q ? udp_checksum : '0;
     headers.kv                   = kv_a_q;
   end
 
   // Reads values from the pool, in the order of the headers.
   logic reader_free, reader_start, needs_pool_a;
+  (* keep *)
+  logic pool_free;
+
+  typedef enum logic [1:0] {
+    Between = 2'd0,  // frames
+    Host = 2'd1,
+    Pool = 2'd2,
+    Memory = 2'd3
+  } state_e;
+
+  state_e state_q, from;
+  logic host_turn_q;  // the core's frame was the last
+  logic out_free;
 
   logic valid_b_q;
   headers_t headers_b_q;
-  logic [10:0] length_b_q;
+  logic [10:0] length_b_q, size_b_q;
   value_source_e source_b_q;
   logic take_b;
 
-  assign advance_b    = (!valid_b_q || take_b) && (reader_free || !needs_pool_a);
-  assign advance_a    = !valid_a_q || advance_b;
+  // Free of `from`, since much depends on it.
+  assign pool_free = reader_free || !needs_pool_a;
+  assign advance_b = pool_free && (!valid_b_q || (out_free && state_q == Between && !(s_axis_tvalid && host_turn_q)));
+  assign advance_a = !valid_a_q || advance_b;
   assign needs_pool_a = valid_a_q && source_a_q == ValuePool;
   assign reader_start = advance_b && needs_pool_a;
 
@@ -263,6 +319,7 @@ module kv_transmit
     if (advance_b && valid_a_q) begin
       headers_b_q <= headers;
       length_b_q  <= length_a_q;
+      size_b_q    <= length_a_q + 11'(HeaderBytes);
       source_b_q  <= source_a_q;
     end
     if (rst_i) valid_b_q <= 1'b0;
@@ -297,21 +354,16 @@ module kv_transmit
 
   // ---- the way out
 
-  typedef enum logic [1:0] {
-    Between = 2'd0,  // frames
-    Pool = 2'd1,
-    Memory = 2'd2,
-    Host = 2'd3
-  } state_e;
-
-  state_e state_q, from;
-  logic host_turn_q;  // the core's frame was the last
   logic [10:0] left_q;  // bytes of the value that are still to come
-  logic out_free, out_load, last;
+  logic out_load, last;
   logic [63:0] value_keep;
-  logic [10:0] size_q;
+  logic [10:0] size_q;  // of the frame
 
   assign out_free = !m_axis_tvalid || m_axis_tready;
+
+  logic [1:0] pick;
+  assign pick[1] = state_q[1];
+  assign pick[0] = state_q[1] || state_q[0] ? state_q[0] : s_axis_tvalid && (host_turn_q || !valid_b_q);
 
   // In state Between, Between stands for a header.
   always_comb begin
@@ -336,7 +388,7 @@ module kv_transmit
     endcase
   end
 
-  assign take_b        = out_load && from == Between;
+  assign take_b        = valid_b_q && out_free && state_q == Between && !(s_axis_tvalid && host_turn_q);
   assign take_pool     = out_load && from == Pool;
   assign word_ready    = out_free && from == Memory;
   assign s_axis_tready = out_free && from == Host;
@@ -345,27 +397,25 @@ module kv_transmit
     for (int i = 0; i < 64; i++) value_keep[i] = 11'(i) < left_q;
   end
 
+  // A LUT for each bit.
+  logic [3:0][511:0] beats;
+  assign beats = {word_data, pool_data_i, s_axis_tdata, to_beat(headers_b_q)};
+
   always_ff @(posedge clk_i) begin
     if (out_free) m_axis_tvalid <= out_load;
     if (out_load) begin
-      case (from)
-        Between: m_axis_tdata <= to_beat(headers_b_q);
-        Pool:    m_axis_tdata <= pool_data_i;
-        Memory:  m_axis_tdata <= word_data;
-        default: m_axis_tdata <= s_axis_tdata;
-      endcase
+      m_axis_tdata <= beats[pick];
       case (from)
         Between: m_axis_tkeep <= '1;
         Pool, Memory: m_axis_tkeep <= value_keep;
         default: m_axis_tkeep <= s_axis_tkeep;
       endcase
       m_axis_tlast <= last;
-      m_axis_tuser <= from == Host ? s_axis_tuser
-                    : UserWidth'(HeaderBytes) + UserWidth'(from == Between ? length_b_q : size_q);
+      m_axis_tuser <= from == Host ? s_axis_tuser : UserWidth'(from == Between ? size_b_q : size_q);
       left_q <= from == Between ? length_b_q : left_q - 11'(BeatBytes);
-      if (from == Between) size_q <= length_b_q;
+      if (from == Between) size_q <= size_b_q;
       case (from)
-        Between: state_q <= state_e'(source_b_q);
+        Between: state_q <= source_b_q == ValuePool ? Pool : source_b_q == ValueMemory ? Memory : Between;
         default: state_q <= last ? Between : from;
       endcase
       if (last) host_turn_q <= from != Host;
@@ -377,7 +427,7 @@ module kv_transmit
     end
   end
 
-  assign idle_o = !now_there && !later_there && !valid_a_q && !valid_b_q && (state_q == Between || state_q == Host);
+  assign idle_o = !now_there && later_count == '0 && !valid_a_q && !valid_b_q && (state_q == Between || state_q == Host);
   assign sent_o = take_b;
   assign sent_kind_o = headers_b_q.kv.kind;
   assign passed_o = out_load && from == Host && last;

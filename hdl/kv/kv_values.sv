@@ -90,6 +90,10 @@ module kv_values
     input  wire      [Channels-1:0]        data_ready,
     output logic     [       511:0]        data,
     output logic                           data_last,
+    /// The word is not `data`, but `data_line`, which stays there while a channel says line_busy_i.
+    output logic                           data_is_line,
+    output logic     [       511:0]        data_line,
+    input  wire      [Channels-1:0]        line_busy_i,
     input  wire      [Channels-1:0]        write_done_i
 );
 
@@ -117,7 +121,9 @@ module kv_values
     logic write;
     bucket_t bucket;
     logic [1:0] way;
-    logic [BeatBits:0] words;
+    logic has_value;
+    logic [NumberBits-1:0] last_number;  // of its bursts
+    logic [2:0] last_words;  // of that one, less 1
     logic has_line;
     place_t place;
     logic [WriteBits-1:0] index;  // its place in the tracker
@@ -142,27 +148,29 @@ module kv_values
   queued_t put_job, head;
   ending_t put_ending, ending;
   logic [WriteBits-1:0] put_index, end_index;
-  logic [BeatBits:0] length_words;
+  logic [BeatBits-1:0] last_word;
 
-  assign job_ready    = queue_ready && !(job.write && tracker_full);
-  assign job_room_o   = !jobs_almost_full && tracker_room;
-  assign put          = job_valid && job_ready;
-  assign put_write    = put && job.write;
-  assign length_words = job.length[10:6] + (BeatBits + 1)'(|job.length[5:0]);
+  assign job_ready  = queue_ready && !(job.write && tracker_full);
+  assign job_room_o = !jobs_almost_full && tracker_room;
+  assign put        = job_valid && job_ready;
+  assign put_write  = put && job.write;
+  assign last_word  = BeatBits'((job.length - 1'b1) >> 6);
   always_comb begin
-    put_job.write    = job.write;
-    put_job.bucket   = job.bucket;
-    put_job.way      = job.way;
-    put_job.words    = job.write && !job.has_value ? '0 : length_words;
-    put_job.has_line = job.write && job.has_line;
-    put_job.place    = job.place;
-    put_job.index    = put_index;
+    put_job.write       = job.write;
+    put_job.bucket      = job.bucket;
+    put_job.way         = job.way;
+    put_job.has_value   = job.length != '0 && !(job.write && !job.has_value);
+    put_job.last_number = last_word[BeatBits-1:BurstBits];
+    put_job.last_words  = 3'(last_word[BurstBits-1:0]);
+    put_job.has_line    = job.write && job.has_line;
+    put_job.place       = job.place;
+    put_job.index       = put_index;
   end
   always_comb begin
     put_ending.tag     = job.tag;
     put_ending.answers = '0;
     for (int j = 0; j < int'(Bursts); j++) begin
-      if (put_job.words > (BeatBits + 1)'(j * int'(BurstWords))) begin
+      if (put_job.has_value && put_job.last_number >= NumberBits'(j)) begin
         put_ending.answers[channel_of(job.way+2'(j))] += 2'd1;
       end
     end
@@ -200,18 +208,21 @@ module kv_values
       .read_data_o(ending)
   );
 
-  logic [WriteBits-1:0] line_index_q;
-  logic [511:0] line;
-  lutram #(
+  logic line_read;
+  logic [WriteBits-1:0] line_index;
+  // Far from full, but LUTs are scarcer than UltraRAM.
+  simple_dual_port_ram #(
       .Width(512),
-      .Depth(Writes)
+      .Depth(Writes),
+      .Ultra(1'b1)
   ) i_lines (
       .clk_i,
       .write_i(put_write),
       .write_address_i(put_index),
       .write_data_i(job_line),
-      .read_address_i(line_index_q),
-      .read_data_o(line)
+      .read_i(line_read),
+      .read_address_i(line_index),
+      .read_data_o(data_line)
   );
 
   logic write_start, write_started, write_end, reads_full, read_put, read_there, read_end;
@@ -247,53 +258,65 @@ module kv_values
 
   // ---- the first job: a burst a cycle, its value's, then its line
 
-  logic [NumberBits:0] number_q;  // bursts of the value that have been asked for
-  logic [  BeatBits:0] rest;  // words of the value from this burst on
-  logic value_step, value_last, step, step_last;
+  logic [NumberBits-1:0] number_q;  // of the burst
+  logic asked_q;  // for all of the value
+  logic value_step, value_last, step;
   channel_t channel;
   logic [2:0] burst_words;  // less 1
   logic [Channels-1:0] feed_ready;
 
-  assign rest       = head.words - {number_q, BurstBits'(0)};
-  assign value_step = head.words > {number_q, BurstBits'(0)};
-  assign value_last = rest <= (BeatBits + 1)'(BurstWords);
+  assign value_step = head.has_value && !asked_q;
+  assign value_last = number_q == head.last_number;
   assign channel    = channel_of(value_step ? head.way + 2'(number_q) : head.bucket[1:0]);
   always_comb begin
-    burst_words = value_last ? 3'(rest - 1'b1) : 3'(BurstWords - 1);
+    burst_words = value_last ? head.last_words : 3'(BurstWords - 1);
     if (!value_step) burst_words = '0;
   end
 
   address_t value_address, line_address;
-  assign value_address = {
-    value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q[NumberBits-1:0], (BurstBits + 6)'(0)
-  };
+  assign value_address = {value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q, (BurstBits + 6)'(0)};
   assign line_address = {
     line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
   };
   assign read_address = value_address;
-  assign read_words = burst_words;
+  assign read_words = value_last ? head.last_words : 3'(BurstWords - 1);
   assign read_first = number_q == '0;
   assign write_address = value_step ? value_address : line_address;
   assign write_words = burst_words;
 
+  // What is kept meets what is late last.
+  logic read_go, write_go, read_step, write_step;
+  (* keep *)
+  logic read_open, write_open, nothing, step_last;
+  assign read_go    = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
+  assign write_go   = head_valid && head.write && (value_step || head.has_line) && !write_wait;
+  assign read_open  = read_ready[channel];
+  assign write_open = write_ready[channel] && feed_ready[channel];
   always_comb begin
     read_valid = '0;
     write_valid = '0;
-    read_valid[channel] = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
-    write_valid[channel] = head_valid && head.write && (value_step || head.has_line) && !write_wait
-                         && feed_ready[channel];
+    read_valid[channel] = read_go;
+    write_valid[channel] = write_go && feed_ready[channel];
   end
 
-  assign step        = |(read_valid & read_ready) || |(write_valid & write_ready);
+  assign read_step   = read_go && read_open;
+  assign write_step  = write_go && write_open;
+  assign step        = read_step || write_step;
   assign step_last   = value_step ? value_last && !head.has_line : 1'b1;
-  assign head_take   = head_valid && (step ? step_last : !value_step && !head.has_line);
-  assign write_start = head_take && head.write;
-  assign read_put    = |(read_valid & read_ready) && read_first;
+  assign nothing     = head_valid && !value_step && !head.has_line;
+  assign head_take   = nothing || (step && step_last);
+  assign write_start = head.write && (nothing || (write_step && step_last));
+  assign read_put    = read_step && read_first;
 
   always_ff @(posedge clk_i) begin
-    if (head_take) number_q <= '0;
-    else if (step) number_q <= number_q + 1'b1;
-    if (rst_i) number_q <= '0;
+    if (step) begin
+      number_q <= number_q + 1'b1;
+      asked_q  <= value_last;
+    end
+    if (head_take || rst_i) begin
+      number_q <= '0;
+      asked_q  <= 1'b0;
+    end
   end
 
   // ---- values that are read: in the tracker's order
@@ -316,7 +339,7 @@ module kv_values
       .clk_i,
       .write_i(read_put),
       .write_address_i(read_put_index),
-      .write_data_i({head.way, BeatBits'(head.words - 1'b1)}),
+      .write_data_i({head.way, head.last_number, head.last_words[BurstBits-1:0]}),
       .read_address_i({begin_q, read_index}),
       .read_data_o({beginning, reading})
   );
@@ -368,16 +391,19 @@ module kv_values
 
   feed_t feed;
   feed_t [Channels-1:0] feeds;
-  logic [Channels-1:0] feed_valid, feed_take, feedable;
+  (* keep *)
+  logic [Channels-1:0] feedable;
+  logic [Channels-1:0] feed_valid, feed_take, feed_end, feed_go;
   logic [Channels-1:0][2:0] fed_q;  // words
   logic [Channels-1:0][BeatBits-1:0] beat;
-  assign feed = '{
-          line: !value_step,
-          index: head.index,
-          place: head.place,
-          number: number_q[NumberBits-1:0],
-          words: burst_words
-      };
+  assign feed = '{line: !value_step, index: head.index, place: head.place, number: number_q, words: burst_words};
+
+  // A line stays at data_line until a channel has both halves of it.
+  (* keep *)
+  logic free;
+  logic held_q, held_line_q, held_last_q, held_take, fetch, line_free;
+  channel_t held_channel_q, chosen;
+  assign line_free = !(held_q && held_line_q) && line_busy_i == '0;
 
   for (genvar c = 0; c < int'(Channels); c++) begin : gen_feed
     stream_fifo #(
@@ -396,25 +422,42 @@ module kv_values
         .almost_full_o(feed_almost_full[c])
     );
     assign beat[c] = {feeds[c].number, BurstBits'(fed_q[c])};
-    assign feedable[c] = feed_valid[c] && (feeds[c].line
-        || !(filling_i && filling_place_i == feeds[c].place && filled_i <= {1'b0, beat[c]}));
+    // Not filling_i && filling_place_i == feeds[c].place && filled_i <= beat[c], in the parts that are LUTs.
+    (* keep *)
+    logic [1:0] same;
+    (* keep *)
+    logic above, level, low_above, blocked;
+    assign same        = {filling_place_i[5:3] == feeds[c].place[5:3], filling_place_i[2:0] == feeds[c].place[2:0]};
+    assign above       = filled_i[4] || filled_i[3:2] > beat[c][3:2];
+    assign level       = filled_i[3:2] == beat[c][3:2];
+    assign low_above   = filled_i[1:0] > beat[c][1:0];
+    assign blocked     = filling_i && same == '1 && !above && !(level && low_above);
+    assign feedable[c] = feed_valid[c] && (feeds[c].line ? line_free : !blocked);
+    assign feed_end[c] = fed_q[c] == feeds[c].words;
   end
 
-  logic held_q, held_line_q, held_last_q, held_take, fetch;
-  channel_t held_channel_q, chosen;
   assign held_take = held_q && data_ready[held_channel_q];
-  assign fetch     = |feedable && (!held_q || held_take);
+  assign free      = !held_q || held_take;
+  assign fetch     = |feedable && free;
 
   // The next after the last, since a channel takes a word every other cycle.
+  logic [Channels-1:0][Channels-1:0] ahead;  // [c][j]: j comes before c
+  logic [Channels-1:0] pick;
   always_comb begin
-    chosen = held_channel_q;
-    for (int i = int'(Channels) - 1; i > 0; i--) begin
-      if (feedable[held_channel_q+channel_t'(i)]) chosen = held_channel_q + channel_t'(i);
+    ahead  = '0;
+    chosen = '0;
+    for (int c = 0; c < int'(Channels); c++) begin
+      for (int j = 0; j < int'(Channels); j++) begin
+        ahead[c][j] = Channels > 1
+            && channel_t'(channel_t'(j) - held_channel_q - 1'b1) < channel_t'(channel_t'(c) - held_channel_q - 1'b1);
+      end
+      pick[c]      = feedable[c] && (feedable & ahead[c]) == '0;
+      feed_go[c]   = pick[c] && free;
+      feed_take[c] = feed_go[c] && feed_end[c];
+      if (pick[c]) chosen |= channel_t'(c);
     end
   end
   always_comb begin
-    feed_take = '0;
-    feed_take[chosen] = fetch && fed_q[chosen] == feeds[chosen].words;
     data_valid = '0;
     data_valid[held_channel_q] = held_q;
   end
@@ -422,17 +465,19 @@ module kv_values
   assign pool_read_o  = fetch && !feeds[chosen].line;
   assign pool_place_o = feeds[chosen].place;
   assign pool_beat_o  = beat[chosen];
-  assign data         = held_line_q ? line : pool_data_i;
+  assign line_read    = fetch && feeds[chosen].line;
+  assign line_index   = feeds[chosen].index;
+  assign data         = pool_data_i;
+  assign data_is_line = held_line_q;
   assign data_last    = held_last_q;
 
   always_ff @(posedge clk_i) begin
     if (fetch) begin
       held_channel_q <= chosen;
       held_line_q    <= feeds[chosen].line;
-      held_last_q    <= |feed_take;
-      line_index_q   <= feeds[chosen].index;
-      fed_q[chosen]  <= |feed_take ? '0 : fed_q[chosen] + 1'b1;
+      held_last_q    <= feed_end[chosen];
     end
+    for (int c = 0; c < int'(Channels); c++) if (feed_go[c]) fed_q[c] <= feed_end[c] ? '0 : fed_q[c] + 1'b1;
     if (!held_q || held_take) held_q <= fetch;
     if (rst_i) begin
       held_q         <= 1'b0;

@@ -294,7 +294,7 @@ class Node:
         length = way.length if way.present else 0
         self.jobs.append({
             "write": 1, "bucket": bucket, "way": number, "length": length, "has_value": length > 0, "has_line": 1,
-            "place": place, "tag": place, "line": line_number(line),
+            "place": place, "tag": place | 128 * (not self.accept), "line": line_number(line),
         })  # fmt: skip
         if self.accept:
             self.sends.append(answer)

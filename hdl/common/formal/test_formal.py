@@ -14,7 +14,7 @@ BUGS = [
     ("stream_skid_width8", "assign s_ready   = !aside_valid_q", "assign s_ready   = 1'b1"),
     ("stream_skid_width8", "aside_valid_q ? aside_q : s_payload", "s_payload"),
     ("stream_fifo_depth4", "count_q != CountWidth'(Depth)", "count_q != CountWidth'(Depth + 1)"),
-    ("stream_fifo_depth4", "if (put && !take) count_q", "if (put) count_q"),
+    ("stream_fifo_depth4", "if (put != take) count_q", "if (put) count_q"),
     ("stream_fifo_depth4_block1", "count_q != CountWidth'(held)", "count_q != '0"),
     ("stream_arbiter_inputs3_fixed0_packets0", "hold_q   <= !m_ready ||", "hold_q   <="),
     ("stream_arbiter_inputs3_fixed0_packets1", "hold_q   <= !m_ready || (Packets && !m_last)", "hold_q   <= !m_ready"),

@@ -193,7 +193,7 @@ class Rig:
                 if name == "job" and self.seen["jobs"][-1]["write"]:
                     self.seen["jobs"][-1]["line"] = pins["line_write_line_o"].get()
                     assert pins["line_write_o"].get()
-                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
+                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["tag"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
             self.free.add(self.freed[-1])

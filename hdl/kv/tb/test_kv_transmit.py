@@ -66,10 +66,28 @@ class Rig:
         self.sent: list[int] = []
         self.passed = 0
 
-    def send(self, source: int, size: int, *, nodes: int = 0, place: int = 0, summed: bool = True) -> None:
+    def send(
+        self,
+        source: int,
+        size: int,
+        *,
+        nodes: int = 0,
+        place: int = 0,
+        summed: bool = True,
+        sums: tuple[int, int] | None = None,
+    ) -> None:
         draw = self.bench.random
         kv, value = frames.kv_header(draw, draw.randrange(32)), draw.randbytes(size)
         to = draw.getrandbits(96)
+        if sums:  # what the words of the IPv4 header, and those under the UDP checksum, are to add up to
+            to &= ~(0xFFFF << 16)
+            host, here = to >> 16 & 0xFFFFFFFF, frames.SELF >> 16 & 0xFFFFFFFF
+            ip = struct.pack(">BBHHHBBHII", 0x45, 0, 50 + size, 0, 0x4000, 64, 17, 0, here, host)
+            to |= (sums[0] - frames.ones_sum(ip)) % 0xFFFF << 16
+            host = to >> 16 & 0xFFFFFFFF
+            ports = frames.SELF & 0xFFFF, to & 0xFFFF
+            udp = struct.pack(">IIHHHHHH", here, host, 17, 30 + size, *ports, 30 + size, 0) + kv + value[2:]
+            value = ((sums[1] - frames.ones_sum(udp)) % 0xFFFF).to_bytes(2, "big") + value[2:]
         record = pack(
             nodes=nodes, to=to, kv=int.from_bytes(kv, "big"), source=source, place=place, length=size, summed=summed,
             sum=frames.ones_sum(value) if summed else draw.getrandbits(16),
@@ -206,6 +224,16 @@ async def latency_is_as_stated_and_frames_follow_closely(dut: Any) -> None:
         assert rig.sink.cycles_of[0] == began + 4
         assert rig.sink.cycles_of[-1] == began + 4 + 20 * beats - 1, "a gap"
         assert rig.idle
+
+
+@cocotb.test()
+async def sums_at_the_ends_of_their_range(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    await bench.reset()
+    for i in range(60):
+        rig.send(POOL, 64, place=i, sums=(bench.random.choice([*range(1, 26), 0xFFFE, 0xFFFF]), (i - 3) % 0xFFFF))
+    await bench.until(lambda: rig.idle)
 
 
 @cocotb.test()
