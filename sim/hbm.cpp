@@ -130,6 +130,10 @@ void HbmPort::take_write(const AxiRequest& in) {
   if (beats_.size() > kHbmBurst) violate("17 beats of data, and no address for them");
 }
 
+void HbmPort::put(const Burst& burst) {
+  for (std::uint32_t i = 0; i < burst.beats; ++i) content_.write(burst.address + i * kHbmBeatBytes, burst.data[i]);
+}
+
 void HbmPort::write_beat(const HbmBeat& data, bool last) {
   Burst& burst = addresses_.front();
   const bool ends = burst.done + 1 == burst.beats;
@@ -139,8 +143,12 @@ void HbmPort::write_beat(const HbmBeat& data, bool last) {
   burst.data.push_back(data);
   ++burst.done;
   if (!ends) return;
-  if (burst.early)
-    for (std::uint32_t i = 0; i < burst.beats; ++i) content_.write(burst.address + i * kHbmBeatBytes, burst.data[i]);
+  if (burst.early) {
+    // Not before those of the same identifier that came before it (A5.3).
+    for (Burst& before : answers_)
+      if (!std::exchange(before.early, true)) put(before);
+    put(burst);
+  }
   burst.due = later(timing_.write);
   answers_.push_back(std::move(burst));
   addresses_.pop_front();
@@ -158,8 +166,7 @@ void HbmPort::present() {
   }
   if (!out_.b_valid && !answers_.empty() && answers_.front().due <= now_) {
     const Burst& burst = answers_.front();
-    if (!burst.early)
-      for (std::uint32_t i = 0; i < burst.beats; ++i) content_.write(burst.address + i * kHbmBeatBytes, burst.data[i]);
+    if (!burst.early) put(burst);
     out_.b_valid = true;
   }
   out_.ar_ready = reads_.size() < timing_.reads;

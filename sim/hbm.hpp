@@ -138,6 +138,7 @@ class HbmPort {
   void take_write(const AxiRequest& in);
   void write_beat(const HbmBeat& data, bool last);
   void present();
+  void put(const Burst& burst);
   [[nodiscard]] Cycles later(std::uint32_t latency);
   [[nodiscard]] bool refreshing() const noexcept {
     return timing_.refresh_every != 0 && now_ % timing_.refresh_every < timing_.refresh_cycles;

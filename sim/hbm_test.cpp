@@ -116,6 +116,14 @@ TEST(KvHbm, RubbishContent_ExpectItTheSameEachTimeAndKeptAroundAWrite) {
   EXPECT_EQ(content.read(64), HbmBeat{1});
 }
 
+TEST(KvHbm, WritesToOneAddress_ExpectTheLastToStay) {
+  Rig rig;
+  for (std::uint32_t i = 1; i <= 200; ++i) rig.write(4096 + 64 * (i % 7), 2, 1000 * i);
+  rig.run();
+  for (std::uint32_t i = 194; i <= 200; ++i)
+    EXPECT_EQ(rig.content.read(4096 + 64 * (i % 7))[0], 1000 * i) << "of write " << i;
+}
+
 TEST(KvHbm, WriteWhileARead_ExpectEitherContent) {
   bool old = false, fresh = false;
   Rig rig;
