@@ -655,26 +655,31 @@ module kv_engine
 
   // ---- what memory has done: the place is free, and with `store` now is the time for the answer
 
-  logic done_there, done_take, done_answer;
-  place_t done_place;
+  // At once, if nothing waits and nothing is in the way.
+  logic done_valid, done_waits, done_answer, done_take, waiting_answer;
+  place_t done_place, waiting_place;
   send_t deferred;
   logic done_ready;
   // verilator lint_off UNUSEDSIGNAL
   logic [6:0] done_count;
   logic done_almost_full;
   // verilator lint_on UNUSEDSIGNAL
+  assign done_valid  = done_valid_i && !done_tag_i[TagNobody];
+  assign done_place  = done_waits ? waiting_place : place_t'(done_tag_i);
+  assign done_answer = done_waits ? waiting_answer : done_tag_i[TagAnswer];
+  assign done_take   = (done_waits || done_valid) && !(done_answer && (engine_now_q || now_almost_full_i));
   stream_fifo #(
       .Width(1 + $bits(place_t)),
       .Depth(64)
   ) i_done (
       .clk_i,
       .rst_i,
-      .s_valid(done_valid_i && !done_tag_i[TagNobody]),
+      .s_valid(done_valid && (done_waits || !done_take)),
       .s_ready(done_ready),
       .s_payload({done_tag_i[TagAnswer], place_t'(done_tag_i)}),
-      .m_valid(done_there),
-      .m_ready(done_take),
-      .m_payload({done_answer, done_place}),
+      .m_valid(done_waits),
+      .m_ready(done_waits && done_take),
+      .m_payload({waiting_answer, waiting_place}),
       .count_o(done_count),
       .almost_full_o(done_almost_full)
   );
@@ -690,7 +695,6 @@ module kv_engine
       .read_data_o(deferred)
   );
 
-  assign done_take    = done_there && !(done_answer && (engine_now_q || now_almost_full_i));
   assign done_free_o  = done_take;
   assign done_freed_o = done_place;
   assign now_valid_o  = engine_now_q || (done_take && done_answer && !dead_i);

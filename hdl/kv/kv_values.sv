@@ -101,7 +101,7 @@ module kv_values
     $fatal(1, "Channels must be 1, 2 or 4 in %m");
   end
 
-  localparam int unsigned BurstWords = Channels == 4 ? 4 : 8;
+  localparam int unsigned BurstWords = Channels == 1 ? 8 : 4;  // small ones begin while the rest still arrives
   localparam int unsigned BurstBits = $clog2(BurstWords);
   localparam int unsigned Bursts = ValueBeats / BurstWords;
   localparam int unsigned NumberBits = BeatBits - BurstBits;  // of a burst's number in its value
