@@ -40,6 +40,7 @@ module kv_decide
   // ---- what comes of it
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, fewer, empties;
+  logic tells, crosses;  // the client, of its write; a note makes way for one in another cell of the filter
   assign alone       = alone_i;
   assign refused     = p.write && (looked_i.no_key || looked_i.mismatch || looked_i.full);
   assign begins      = p.write && !refused;
@@ -48,6 +49,8 @@ module kv_decide
   assign stores      = lands || (p.store && looked_i.fresh) || (begins && alone) || (p.commit && !looked_i.leftover);
   assign value_there = header.length != '0 && header.present;
   // The note was of an older write, which was committed.
+  assign tells       = commits && !(p.commit && looked_i.leftover);
+  assign crosses     = looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0];
   assign stale       = p.leave && !looked_i.equal;
   assign empties     = p.drop || (p.resolve && looked_i.flag);
 
@@ -168,11 +171,11 @@ module kv_decide
     decision_o.now_valid   = second_i || (valid_i && (p.tell || p.tell_lane || p.again || p.send || p.retry || p.ask
         || refused || (begins && !alone)
         || ((p.read || p.fetch) && !from_memory) || (p.replay && !from_memory && unanswered)
-        || (accept_i && (lands || (commits && !(p.commit && looked_i.leftover))))
+        || (accept_i && (lands || tells))
         || (p.replicate && !looked_i.fresh && (accept_i || !looked_i.busy))));
-    decision_o.defer = valid_i && (!accept_i && (lands || (commits && !(p.commit && looked_i.leftover))));
+    decision_o.defer = valid_i && (!accept_i && (lands || tells));
     decision_o.second = valid_i && (p.commit && !alone);
-    decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || (commits && !(p.commit && looked_i.leftover)));
+    decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells);
     decision_o.status = status;
     // It is here already. While memory is still at it, the first one's answer will come.
     decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
@@ -256,13 +259,12 @@ module kv_decide
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes - 1'b1;
     end
-    if (lands && (!looked_i.note.valid || looked_i.note.bucket[11:0] != looked_i.bucket[11:0])) begin
+    if (lands && (!looked_i.note.valid || crosses)) begin
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes + 8'(looked_i.filter.notes != '1);
     end
     decision_o.filter_put = decision_o.filter_put && valid_i;
-    decision_o.filter_old_put = valid_i && (lands && looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0]
-        && looked_i.filter_old.notes != '1);
+    decision_o.filter_old_put = valid_i && (lands && crosses && looked_i.filter_old.notes != '1);
     decision_o.filter_old = looked_i.filter_old;
     decision_o.filter_old.notes = looked_i.filter_old.notes - 1'b1;
 
@@ -293,7 +295,8 @@ module kv_decide
 
     // ---- the request's place
 
-    decision_o.place_free = valid_i && ((p.ends && looked_i.has_place && !stores && !begins) || (p.drop && !looked_i.leftover));
+    decision_o.place_free = valid_i
+        && ((p.ends && looked_i.has_place && !stores && !begins) || (p.drop && !looked_i.leftover));
     decision_o.place_freed = p.drop ? kv.detail[5:0] : looked_i.place;
 
     decision_o.seen.noted = looked_i.note.valid;

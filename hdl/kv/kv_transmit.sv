@@ -427,7 +427,8 @@ module kv_transmit
     end
   end
 
-  assign idle_o = !now_there && later_count == '0 && !valid_a_q && !valid_b_q && (state_q == Between || state_q == Host);
+  assign idle_o = !now_there && later_count == '0 && !valid_a_q && !valid_b_q
+                && (state_q == Between || state_q == Host);
   assign sent_o = take_b;
   assign sent_kind_o = headers_b_q.kv.kind;
   assign passed_o = out_load && from == Host && last;

@@ -11,8 +11,8 @@
 /// of no bytes, nothing. A write takes its value from the pool, behind the parser that may still fill it; done_o, in order,
 /// when memory has answered for all of it.
 /// Latency: job in to read_valid or write_valid 1 cycle; channel's word to word_* 0; word of the pool to data_valid 1 cycle after its read,
-/// which is 2 after the job; memory's last answer to done_o 1.
-/// Paths: word_valid and word_data from the channels', word_ready to the channels'; job.write to job_ready.
+/// which is 2 after the job; memory's last answer to done_o 0.
+/// Paths: word_valid and word_data from the channels', word_ready to the channels'; write_done_i to done_o; job.write to job_ready.
 /// Reset: forgets everything.
 /// Requirements: bases are multiples of 4096 and change only while there is no job. The place stays the write's until done_o.
 ///
@@ -493,7 +493,9 @@ module kv_values
   logic [Channels-1:0] answered;
   always_comb begin
     for (int c = 0; c < int'(Channels); c++) begin
-      answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c]);
+      // With the one that comes now.
+      answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c])
+          || (write_done_i[c] && answers_q[c] + 1'b1 >= AnswerBits'(ending.answers[c]));
     end
   end
   assign write_end  = write_started && &answered;
