@@ -498,7 +498,12 @@ module kv_core
   // ---- registers
 
   logic [6:0] in_flight_q;
-  always_ff @(posedge clk_i) in_flight_q <= 7'($countones(window));
+  logic [3:0][4:0] in_flight_part_q;
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(window[16*i+:16]));
+    in_flight_q <= (7'(in_flight_part_q[0]) + 7'(in_flight_part_q[1]))
+                 + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
+  end
 
   kv_registers #(
       .MaxFollowers(MaxFollowers),

@@ -189,6 +189,13 @@ package kv_core_pkg;
     logic settled;  // OpLeave: the note was of an older write; OpTake: at once, nobody else is there
   } seen_t;
 
+  /// What a request is, and nothing of that if it comes to nothing.
+  typedef struct packed {
+    logic read, write, replicate, replicated, commit, fetch, ping, lane;
+    logic between;  // nodes
+    logic theirs;  // the sequencer's business
+  } class_t;
+
   /// What is to be done, as far as it is known before the line's content: at most one of those down to `clear`.
   typedef struct packed {
     logic read;  // with the line's word

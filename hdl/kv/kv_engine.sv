@@ -314,6 +314,29 @@ module kv_engine
   assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
   assign unanswered1 = (others & ~answered1_q) != '0;
 
+  class_t class1, class2_q;
+  logic line1, line2_q, waits2_q;
+  always_comb begin
+    class1 = '0;
+    if (op1_q == OpAgain || (op1_q == OpRequest && !dead_i)) begin
+      class1.read = kv1_q.kind == KindRead;
+      class1.write = is_write(kv1_q.kind);
+      class1.replicate = is_replicate(kv1_q.kind);
+      class1.replicated = is_replicated(kv1_q.kind);
+      class1.commit = kv1_q.kind == KindCommit;
+      class1.fetch = kv1_q.kind == KindFetch;
+      class1.ping = kv1_q.kind == KindPing;
+      class1.lane = kv1_q.kind == KindLane;
+      class1.theirs     = kv1_q.kind == KindEntry || kv1_q.kind == KindEntered || kv1_q.kind == KindEnter
+                          || kv1_q.kind == KindLaneRecord;
+      class1.between = class1.replicate || class1.replicated || class1.commit || class1.fetch || class1.theirs;
+    end
+    case (op1_q)
+      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpLook: line1 = 1'b1;
+      default: line1 = 1'b0;
+    endcase
+  end
+
   logic plain1, window1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
   assign window1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
@@ -406,6 +429,9 @@ module kv_engine
     lane2_q <= lane1;
     note2_q <= note1;
     filter2_q <= filter_read;
+    waits2_q <= filter_read.notes != '0;
+    class2_q <= class1;
+    line2_q <= line1;
     window2_q <= window1_q;
     answered2_q <= answered1_q;
     if (rst_i) valid2_q <= 1'b0;
@@ -418,10 +444,10 @@ module kv_engine
       .alone_i(alone_q),
       .serving_i,
       .accept_i,
-      .dead_i,
       .leftovers_i,
       .op_i(op2_q),
-      .kv_i(kv2_q),
+      .line_i(line2_q),
+      .class_i(class2_q),
       .has_place_i(has_place2_q),
       .leads_i(leads2_q),
       .known_i(known2_q),
@@ -429,8 +455,9 @@ module kv_engine
       .lane_i(lane2_q),
       .newer_lane_i(newer_lane2_q),
       .same_lane_i(same_lane2_q),
-      .note_i(note2_q),
-      .filter_i(filter2_q),
+      .noted_i(note2_q.valid),
+      .waits_i(waits2_q),
+      .filter_leads_i(filter2_q.leads),
       .matches_note_i(matches_note2_q),
       .matches_window_i(matches_window2_q),
       .in_window_i(in_window2_q),

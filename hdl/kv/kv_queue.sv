@@ -5,11 +5,10 @@
 /// Requests that wait, and those that are being tried: a queue whose reader can start over.
 ///
 /// Behaviour: take_i goes on to the next request, which stays in the queue until done_i says that the oldest one taken is
-/// dealt with. rewind_i: all that were taken and are not done will be offered again, from the oldest on (a done_i of the same
-/// cycle still counts).
+/// dealt with. rewind_i: all that were taken and are not done will be offered again, from the oldest on.
 /// Latency: request in to request out 1 cycle.
 /// Reset: empties it.
-/// Requirements: in reset valid_i is low; valid_i only while room_o.
+/// Requirements: in reset valid_i is low; valid_i only while room_o; no done_i in a cycle of rewind_i.
 module kv_queue #(
     parameter int unsigned Width = 8,
     /// A power of two, at least 4.
@@ -39,8 +38,7 @@ module kv_queue #(
   end
 
   // Modulo 2 Depth: write - done is what is held, take - done what is being tried.
-  logic [Bits:0] write_q, take_q, done_q, done, held;
-  assign done    = done_q + (Bits + 1)'(done_i);
+  logic [Bits:0] write_q, take_q, done_q, held;
   assign held    = write_q - done_q;
   assign valid_o = write_q != take_q;
   assign empty_o = write_q == done_q;
@@ -48,8 +46,9 @@ module kv_queue #(
 
   always_ff @(posedge clk_i) begin
     if (valid_i) write_q <= write_q + 1'b1;
-    take_q <= rewind_i ? done : take_q + (Bits + 1)'(take_i);
-    done_q <= done;
+    if (rewind_i) take_q <= done_q;
+    else if (take_i) take_q <= take_q + 1'b1;
+    if (done_i) done_q <= done_q + 1'b1;
     if (rst_i) begin
       write_q <= '0;
       take_q  <= '0;
@@ -71,6 +70,7 @@ module kv_queue #(
 
   `ASSERT(no_overflow, !valid_i || held < (Bits + 1)'(Depth), "a request came and there was no room")
   `ASSERT(taken_is_there, !take_i || valid_o, "nothing was there to be taken")
+  `ASSERT(done_or_rewind, !(done_i && rewind_i), "one is done, and all start over")
   `ASSERT(done_was_taken, !done_i || take_q != done_q, "nothing was being tried that could be done")
 
 endmodule

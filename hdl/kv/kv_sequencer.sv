@@ -180,6 +180,9 @@ module kv_sequencer
   logic [2:0] replay_q;
   logic own_done_q;
 
+  logic walk_ends_q;  // known when the entry is
+  always_ff @(posedge clk_i) walk_ends_q <= walk_at_q == high_q;
+
   assign leftovers_o = 12'(count_q);
 
   // ---- what has to be done
@@ -508,10 +511,10 @@ module kv_sequencer
             end
           end else if (list_walk_q && here) begin
             there_q <= 1'b1;
-            if (walk_at_q == high_q) list_walk_q <= 1'b0;
-            else if (there_q) begin
+            if (there_q) begin
               there_q <= 1'b0;
-              if (list.valid) state_q <= ListLook;
+              if (walk_ends_q) list_walk_q <= 1'b0;
+              else if (list.valid) state_q <= ListLook;
               else walk_at_q <= walk_at_q + 1'b1;
             end
           end else if (ask_q) begin
