@@ -438,7 +438,10 @@ module kv_engine
   end
 
   plan_t plan2;
-  logic needs_line2, slow2, miss2;
+  // Kept, as line_hit_i is late.
+  (* keep *)
+  logic needs_line2, slow2;
+  logic miss2;
   kv_plan i_plan (
       .member_i(member_q),
       .alone_i(alone_q),
@@ -489,6 +492,9 @@ module kv_engine
 
   // The four ways; which of them matters, and how it compares.
   way_header_t [3:0] way2;
+  // Keys by threes of bits, so that Yosys does not make a chain of it.
+  (* keep *)
+  logic [3:0][21:0] differs2;
   logic [3:0] match2, free2, equal2;
   logic [1:0] found_way2, new_way2, named_way2, detail_way2;
   logic found2, searches2, conditional2;
@@ -499,8 +505,11 @@ module kv_engine
   assign detail_way2  = kv2_q.detail[7:6];
   always_comb begin
     for (int i = 0; i < 4; i++) begin
-      way2[i]   = way_of(line_i, 2'(i));
-      match2[i] = way2[i].present && way2[i].key == kv2_q.key;
+      way2[i] = way_of(line_i, 2'(i));
+      for (int j = 0; j < 22; j++) begin
+        differs2[i][j] = 3'(way2[i].key >> 3 * j) != 3'(kv2_q.key >> 3 * j);
+      end
+      match2[i] = way2[i].present && differs2[i] == '0;
       free2[i]  = !way2[i].present;
       equal2[i] = way2[i].version == kv2_q.version;
     end

@@ -166,7 +166,17 @@ module kv_lines
   );
 
   logic hit;
-  assign hit        = there && tag == tag_of(look2_q.bucket) && !clearing_o;
+  // By threes of bits, so that Yosys does not make a chain of it.
+  localparam int unsigned TagThrees = (TagBits + 2) / 3;
+  (* keep *)
+  logic [TagThrees-1:0] tag_differs;
+  logic [3*TagThrees-1:0] tag_wide, wanted_wide;
+  assign tag_wide    = (3 * TagThrees)'(tag);
+  assign wanted_wide = (3 * TagThrees)'(tag_of(look2_q.bucket));
+  always_comb begin
+    for (int i = 0; i < int'(TagThrees); i++) tag_differs[i] = tag_wide[3*i+:3] != wanted_wide[3*i+:3];
+  end
+  assign hit        = there && tag_differs == '0 && !clearing_o;
   assign read_hit_o = look2_q.valid && look2_q.read && hit;
 
   // ---- fills on their way

@@ -325,7 +325,7 @@ module kv_sequencer
   assign buckets_next = buckets_left_q >= 8 ? 4'd8 : 4'(buckets_left_q);
   assign lanes_next   = lanes_left_q >= 4 ? 4'd4 : 4'(lanes_left_q);
   logic batch_send;  // is missing, and somebody else leads it
-  assign batch_send = batch_missing_q[batch_at_q];
+  always_ff @(posedge clk_i) batch_send <= batch_missing_q[batch_at_q];
 
   assign stop_o     = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering_q || clear_o
                     || (state_q >= ClearDrain && state_q <= ClearCache);
