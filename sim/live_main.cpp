@@ -22,9 +22,8 @@ int fail(const wherry::Status& status) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "wherry-kv-rtl: a node of a replicated key-value store that is the RTL, simulated (docs/kv-sim.md). `wherry kv "
-      "up "
-      "--rtl 1` starts one.",
+      "wherry-kv-rtl: a node of a replicated key-value store that is the RTL, simulated (docs/kv-sim.md). "
+      "`wherry kv up --rtl 1` starts one.",
       "wherry-kv-rtl"};
   std::string file, log_level = "info", log_file, memory = "hardware";
   std::vector<std::string> keepers;
@@ -36,6 +35,12 @@ int main(int argc, char** argv) {
   app.add_option("--memory", memory, "whose times: hardware or simulated")
       ->check(CLI::IsMember({"hardware", "simulated"}))
       ->capture_default_str();
+  wherry::kv::rtl::TapNames taps;
+  CLI::Option* tap = app.add_option("--tap", taps.network, "a TAP device as the cable, instead of a UDP socket");
+  tap->needs(app.add_option("--host-tap", taps.host, "another as the card that the host sees: node's MAC and address")
+                 ->needs(tap));
+  app.add_option("--tap-netns", taps.network_space, "file: the network namespace of --tap, if it is not this one")
+      ->needs(tap);
   app.add_option("--trace", node.core.trace, "an FST file; needs a build with WHERRY_RTL_TRACE");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
   app.add_option("--log-file", log_file, "instead of standard error");
@@ -51,6 +56,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
 
   node.cluster = *cluster;
+  if (!taps.network.empty()) node.taps = taps;
   if (memory == "simulated") node.core.memory = wherry::kv::rtl::kHbmSimulated;
   if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};
   for (const std::string& text : keepers) {

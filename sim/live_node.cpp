@@ -5,44 +5,28 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 
-#include "base/clock.hpp"
 #include "base/log.hpp"
-#include "kv/frame_io.hpp"
 #include "kv/keeper/driver_client.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
 
 constexpr std::uint64_t kDriverTurnNs = 1'000'000;
 constexpr int kSleepMs = 1;
-constexpr Cycles kAtOnce = 2000;  ///< cycles between two looks at the socket
-constexpr std::uint64_t kPeerMac = 0x020000000000;
+constexpr Cycles kAtOnce = 2000;  ///< cycles between two looks at what has come
 
-/// The core, and what is between it and the socket.
+/// The core, and what is between it and the world.
 ///
 /// Time: a computed cycle takes microseconds. The core's clock is set forward to the system's before anything is
 /// given to it, so that its lease ends as any other's, however slow it is; never back, so that it may run ahead by the
 /// cycles of register accesses, which ends the lease earlier. Timers count what was computed, or skipped when idle.
 class Wire {
  public:
-  Wire(Core& core, UdpPort& port, const Endpoint& self) : core_(core), port_(port), self_(self), last_(now_cycles()) {}
+  Wire(Core& core, LiveLink& link) : core_(core), link_(link), last_(now_cycles()) {}
 
-  [[nodiscard]] static Cycles now_cycles() { return boot_ns() / kCycleNs; }
-
-  std::size_t receive() {
-    bool first = true;
-    return port_.poll([&](const Endpoint& from, const Message& message) {
-      if (first) core_.set_clock(now_cycles());
-      first = false;
-      // The socket tells no MAC address; the core only ever sends it back.
-      const Endpoint sender{.mac = kPeerMac | from.ip, .ip = from.ip, .port = from.port};
-      std::array<std::byte, kHeaderBytes + kMaxValueBytes> frame;
-      const std::size_t size = build(frame, sender, self_, message, UdpChecksum::kNone);
-      if (size != 0) core_.put(Side::kNet, ByteView(frame).first(size));
-    });
-  }
+  std::size_t receive() { return link_.receive(core_); }
 
   /// What time has passed since the last call, or as much of it as can be computed at once.
   void pass() {
@@ -54,30 +38,30 @@ class Wire {
     send();
   }
 
-  void send() {
-    while (const auto frame = core_.take(Side::kNet)) {
-      if (frame->bytes.size() < kHeaderBytes) continue;
-      const Headers headers = Headers::unpack(ByteView(frame->bytes).first<kHeaderBytes>());
-      const Endpoint to{
-          .mac = headers.ethernet.destination, .ip = headers.ipv4.destination, .port = headers.udp.destination_port};
-      Received read;
-      if (parse(frame->bytes, to, &read) != Parsed::kOurs) {
-        ++wrong_;  // a receiver's kernel would drop it, too
-        continue;
-      }
-      port_.send(to, read.message);
-    }
-    port_.flush();
+  void send() { link_.send(core_); }
+
+  void sleep() const {
+    std::array<pollfd, 2> ready{};
+    const std::span<const int> fds = link_.fds();
+    for (std::size_t i = 0; i < fds.size(); ++i) ready[i] = {.fd = fds[i], .events = POLLIN, .revents = 0};
+    ::poll(ready.data(), fds.size(), kSleepMs);
   }
-  [[nodiscard]] std::uint64_t wrong() const noexcept { return wrong_; }
 
  private:
   Core& core_;
-  UdpPort& port_;
-  Endpoint self_;
+  LiveLink& link_;
   Cycles last_;
-  std::uint64_t wrong_ = 0;
 };
+
+/// The core gets its peers' MACs from the cluster file, and nowhere else.
+wherry::Status check_macs(const ClusterFile& cluster) {
+  for (std::uint32_t i = 0; i < kMaxNodes; ++i)
+    if (cluster.nodes[i].configured && cluster.nodes[i].endpoint.mac == 0)
+      return {StatusCode::kInvalidArgument,
+              fmt::format("cluster {}: node {} has no 'mac', which a core on a TAP device needs of every node",
+                          cluster.name, i)};
+  return {};
+}
 
 }  // namespace
 
@@ -86,11 +70,13 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   if (options.number >= kMaxNodes || !cluster.nodes[options.number].configured)
     return {StatusCode::kInvalidArgument, fmt::format("cluster {} has no node {}", cluster.name, options.number)};
   const Endpoint self = cluster.nodes[options.number].endpoint;
-  auto port = UdpPort::open(self);
-  if (!port) return port.status();
+  if (options.taps)
+    if (auto status = check_macs(cluster); !status) return status;
+  auto link = options.taps ? open_tap_link(*options.taps, self) : open_socket_link(self);
+  if (!link) return link.status();
   Core core(options.core);
-  Wire wire(core, *port, self);
-  core.set_clock(Wire::now_cycles());
+  Wire wire(core, **link);
+  core.set_clock(now_cycles());
   DriverClient driver(options.keepers,
                       {.cluster = cluster.name,
                        .node = options.number,
@@ -99,10 +85,9 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
                        .retry_cycles = cluster.retry_cycles,
                        .accept = options.accept},
                       core);
-  if (cluster.mode == ClusterMode::fixed)
-    driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
-  spdlog::info("kv node {} of cluster {} at UDP port {}: the core, simulated", options.number, cluster.name,
-               port->local().port);
+  if (cluster.mode == ClusterMode::fixed) driver.driver().enter_static(static_configuration(cluster), now_cycles());
+  spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
+               (*link)->describe());
 
   const std::uint64_t start = boot_ns();
   std::uint64_t driver_due = 0;
@@ -115,12 +100,11 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
       driver_due = boot_ns() + kDriverTurnNs;
     }
     if (count != 0 || !core.idle()) continue;
-    pollfd ready{.fd = port->fd(), .events = POLLIN, .revents = 0};
-    ::poll(&ready, 1, kSleepMs);
+    wire.sleep();
   }
   const Cycles computed = core.now() - core.skipped();
-  spdlog::info("kv node {}: {} cycles computed in {:.1f} s, {} skipped, {} wrong frames", options.number, computed,
-               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), wire.wrong());
+  spdlog::info("kv node {}: {} cycles computed in {:.1f} s, {} skipped, {} frames lost", options.number, computed,
+               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), (*link)->lost());
   return {};
 }
 

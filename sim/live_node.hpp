@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core as a live node: datagrams of a UDP socket become frames for it, and its frames datagrams.
+// The Verilated core as a live node, on a UDP socket or on TAP devices.
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "base/socket.hpp"
 #include "kv/cluster_file.hpp"
 #include "sim/core.hpp"
+#include "sim/live_link.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv::rtl {
@@ -18,9 +20,10 @@ struct LiveNodeOptions {
   std::vector<HostPort> keepers;  ///< empty in mode static
   bool accept = false;            ///< as the register `control.accept`
   CoreOptions core;
+  std::optional<TapNames> taps;  ///< none: a UDP socket at the node's address
 };
 
-/// Until `stop`. An error: the cluster has no such node, or the address is taken.
+/// Until `stop`. An error: the cluster has no such node, or its address or devices cannot be had.
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv::rtl

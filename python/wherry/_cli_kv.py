@@ -147,6 +147,14 @@ def up(
             metavar="K", min=0, max=8, help="The first K nodes are the hardware's RTL, simulated: slow, and the same."
         ),
     ] = 0,
+    tap: Annotated[
+        bool,
+        typer.Option(
+            "--tap",
+            help="With --rtl: those are on TAP devices, and everything else to their addresses passes through them. "
+            "Takes root, and network namespaces as --xdp does (docs/kv-sim.md).",
+        ),
+    ] = False,
 ) -> None:
     """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (or, with --detach, not).
 
@@ -165,6 +173,8 @@ def up(
       wherry kv up --etcd http://127.0.0.1:2379
 
       wherry kv up --nodes 3 --rtl 1              # docs/kv-sim.md
+
+      wherry kv up --rtl 1 --tap --detach && wherry kv exec ping -c 1 10.89.0.1
 
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
@@ -185,6 +195,7 @@ def up(
         restart=restart,
         xdp=xdp,
         rtl=rtl,
+        tap=tap,
     )
     if not detach:
         raise typer.Exit(_kv_up.run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
@@ -276,7 +287,7 @@ def execute(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="A program and its arguments.")],
     cluster: ClusterOption = None,
 ) -> None:
-    """Run a program where clients of the cluster are: in the network namespace that `wherry kv up --xdp` made, or here.
+    """Run a program where clients of the cluster are: in the network of `wherry kv up --xdp` or `--tap`, or here.
 
     Examples:
 

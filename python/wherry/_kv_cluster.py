@@ -171,13 +171,11 @@ def up_of(cluster: Path) -> Up:
 
 @contextmanager
 def reached(cluster: Cluster) -> Iterator[None]:
-    """Inside, sockets are made where the cluster can be reached: the network namespace of an `up --xdp`, or here."""
-    namespace = ""
-    if any(cluster.xdp):
-        try:
-            namespace = up_of(cluster.path).namespace
-        except (Error, OSError):
-            pass  # started otherwise
+    """Inside, sockets are made where the cluster is reached: the network of an `up --xdp` or `--tap`, or here."""
+    try:
+        namespace = up_of(cluster.path).namespace
+    except (Error, OSError):
+        namespace = ""  # started otherwise
     if not namespace:
         yield
         return

@@ -54,16 +54,19 @@ class Options:
     xdp: bool = False
     rtl: int = 0
     """The first so many nodes are the RTL, simulated: not in the file."""
+    tap: bool = False
+    """Those are on TAP devices, in a network like that of `xdp`."""
 
 
 def cluster_text(options: Options) -> str:
-    """A cluster file of this machine: loopback, and ports that are free just now; or the network of --xdp."""
+    """A cluster file of this machine: loopback, and ports that are free just now; or the network of --xdp and --tap."""
     count = options.nodes or 3
-    if options.xdp:
+    if options.xdp or options.tap:
         keeper = f"{_kv_network.OUTSIDE}:{_kv_network.KEEPER_PORT}"
         nodes = [
             f'udp = "{_kv_network.node_address(number)}:{_kv_network.PORT}"\n'
-            f'mac = "{_kv_network.mac_text(_kv_network.node_mac(number))}"\nxdp = "{_kv_network.INTERFACE}"'
+            f'mac = "{_kv_network.mac_text(_kv_network.node_mac(number))}"'
+            + (f'\nxdp = "{_kv_network.INTERFACE}"' if options.xdp else "")
             for number in range(count)
         ]
     else:
@@ -118,18 +121,28 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
-        if options.rtl and options.xdp:
-            raise InvalidArgument("--rtl: simulated nodes are on UDP sockets, and --xdp has none")
-        if options.xdp:
-            _kv_network.require_root()
-            if options.etcd:
-                raise InvalidArgument("--xdp: the network that it makes has no way out to an etcd")
+        _check(options)
         cluster = _cluster_of(directory.absolute() / "cluster.toml", options)
         network = None
-        if options.xdp or any(cluster.xdp):
-            network = _kv_network.KvNetwork(cluster)
+        if options.tap:
+            network = KvNetwork(cluster, option="--tap", taps=cluster.numbers[: options.rtl])
+        elif options.xdp or any(cluster.xdp):
+            network = KvNetwork(cluster)
+        if network is not None:
             stack.callback(network.close)
         return asyncio.run(_Supervisor(cluster, options, workspace, network).run(ready))
+
+
+def _check(options: Options) -> None:
+    if options.rtl and options.xdp:
+        raise InvalidArgument("--rtl: simulated nodes are on UDP sockets or TAP devices, and --xdp has neither")
+    if options.tap and not options.rtl:
+        raise InvalidArgument("--tap: for simulated nodes: say how many with --rtl")
+    if options.xdp or options.tap:
+        option = "--tap" if options.tap else "--xdp"
+        _kv_network.require_root(option)
+        if options.etcd:
+            raise InvalidArgument(f"{option}: the network that it makes has no way out to an etcd")
 
 
 def _cluster_of(file: Path, options: Options) -> Cluster:
@@ -200,7 +213,7 @@ class _Supervisor:
             network.outside if network is not None else None,
         )
         self._switch: _Child | None = None
-        if network is not None:
+        if network is not None and not options.tap:  # where there is no AF_XDP the bridge is enough
             command = [program, "switch", *network.stations]
             self._switch = _Child("the switch", command, self._directory / "switch.log", None, network.switch)
         self._nodes = {
@@ -210,6 +223,7 @@ class _Supervisor:
                     *([rtl_program] if number in self._up.rtl else [program, "node"]),
                     *("--cluster", str(cluster.path), "--number", str(number)),
                     *(["--spin"] if options.spin and number not in self._up.rtl else []),
+                    *(network.tap_arguments(number) if options.tap and network and number in self._up.rtl else []),
                 ],
                 self._directory / f"node{number}.log",
                 number,

@@ -130,27 +130,45 @@ std::string interface_of(int socket) {
   return {};
 }
 
-Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {
+namespace {
+
+Status no_agent(const HostPort& to, int error) {
+  return {StatusCode::kUnavailable, fmt::format("no agent at {}: {}", to.to_string(), std::strerror(error))};
+}
+
+}  // namespace
+
+Result<Fd> start_connect_tcp(const HostPort& to) {
   auto info = resolve(to, 0);
   if (!info) return info.status();
   Fd fd(::socket((*info)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return Status(StatusCode::kInternal, fmt::format("socket: {}", std::strerror(errno)));
-  if (::connect(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0) {
-    int error = errno;
-    if (error == EINPROGRESS) {
-      pollfd p{fd.get(), POLLOUT, 0};
-      if (::poll(&p, 1, deadline.left_ms(1'000'000)) == 0) {
-        return Status(StatusCode::kUnavailable, fmt::format("no answer from an agent at {} in time", to.to_string()));
-      }
-      socklen_t length = sizeof error;
-      getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    }
-    if (error != 0) {
-      return Status(StatusCode::kUnavailable, fmt::format("no agent at {}: {}", to.to_string(), std::strerror(error)));
-    }
-  }
+  if (::connect(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0 && errno != EINPROGRESS)
+    return no_agent(to, errno);
   tune(fd.get());
   return fd;
+}
+
+Result<bool> try_finish_connect_tcp(const Fd& socket, const HostPort& to) {
+  pollfd p{socket.get(), POLLOUT, 0};
+  if (::poll(&p, 1, 0) <= 0) return false;
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return no_agent(to, error);
+  return true;
+}
+
+Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {
+  auto socket = start_connect_tcp(to);
+  if (!socket) return socket.status();
+  pollfd p{socket->get(), POLLOUT, 0};
+  ::poll(&p, 1, deadline.left_ms(1'000'000));
+  const auto arrived = try_finish_connect_tcp(*socket, to);
+  if (!arrived) return arrived.status();
+  if (!*arrived)
+    return Status(StatusCode::kUnavailable, fmt::format("no answer from an agent at {} in time", to.to_string()));
+  return socket;
 }
 
 Result<std::optional<ControlFrame>> take_frame(Bytes& arrived) {

@@ -50,6 +50,10 @@ Result<std::uint16_t> local_port(const Fd& socket);
 /// has it.
 std::string interface_of(int socket);
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
+/// The same in two steps that wait for no peer (a name is resolved in the first): a socket on its way, and whether it
+/// has arrived. It becomes writable when there is news.
+Result<Fd> start_connect_tcp(const HostPort& to);
+Result<bool> try_finish_connect_tcp(const Fd& socket, const HostPort& to);
 
 /// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;

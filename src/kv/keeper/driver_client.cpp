@@ -15,7 +15,7 @@ namespace wherry::kv {
 namespace {
 
 constexpr Cycles kAgain = 50'000'000 / kCycleNs;  // after a connection was refused or lost
-constexpr auto kConnect = std::chrono::milliseconds(200);
+constexpr Cycles kConnect = 200'000'000 / kCycleNs;
 
 Cycles now() { return boot_ns() / kCycleNs; }
 
@@ -25,6 +25,7 @@ struct DriverClient::Impl final : DriverOutput {
   std::vector<HostPort> keepers;
   std::size_t turn_of = 0;
   LineConnection lines;
+  Fd connecting;  // to keepers[turn_of]; given up at connect_at. Without it, the next begins then.
   Cycles connect_at = 0;
   bool broken = false;
   std::string said;  // the last refusal, logged once
@@ -41,6 +42,11 @@ struct DriverClient::Impl final : DriverOutput {
     return boot;
   }
 
+  void next_keeper() {
+    connecting.reset();
+    connect_at = now() + kAgain;
+    turn_of = (turn_of + 1) % std::max<std::size_t>(1, keepers.size());
+  }
   void disconnect() {
     lines.close();
     broken = false;
@@ -49,18 +55,22 @@ struct DriverClient::Impl final : DriverOutput {
       said = driver->refusal();
       spdlog::error("kv node: the keeper turned it away: {}", said);
     }
-    connect_at = now() + kAgain;
-    turn_of = (turn_of + 1) % std::max<std::size_t>(1, keepers.size());
+    next_keeper();
   }
+  /// Never waits: the frames that this connection is made of may be the node's to carry.
   void connect() {
-    if (lines || keepers.empty() || now() < connect_at) return;
-    auto socket = connect_tcp(keepers[turn_of], Deadline(kConnect));
-    if (!socket) {
-      connect_at = now() + kAgain;
-      turn_of = (turn_of + 1) % keepers.size();
-      return;
+    if (lines || keepers.empty()) return;
+    if (!connecting) {
+      if (now() < connect_at) return;
+      auto socket = start_connect_tcp(keepers[turn_of]);
+      if (!socket) return next_keeper();
+      connecting = *std::move(socket);
+      connect_at = now() + kConnect;
     }
-    lines = LineConnection(*std::move(socket));
+    const auto arrived = try_finish_connect_tcp(connecting, keepers[turn_of]);
+    if (!arrived || (!*arrived && now() >= connect_at)) return next_keeper();
+    if (!*arrived) return;
+    lines = LineConnection(std::move(connecting));
     driver->connected(now());
   }
   void read() {
@@ -107,6 +117,7 @@ void DriverClient::turn(int timeout_ms) {
   const Cycles before = now();
   const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
   pollfd p{h.lines.fd(), static_cast<short>(h.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0};
+  if (h.connecting) p = {h.connecting.get(), POLLOUT, 0};
   ::poll(&p, 1, static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
   turn();
 }

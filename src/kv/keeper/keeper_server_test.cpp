@@ -179,5 +179,36 @@ TEST_F(Loopback, Rubbish_ExpectAnsweredAndClosed) {
   EXPECT_TRUE(serve(0b111));
 }
 
+/// Of a node whose frames are its own to carry, nothing would arrive while it waits.
+TEST(DriverClient, KeeperWhoseHostDoesNotAnswer_ExpectTurnsThatDoNotWaitForIt) {
+  auto listener = listen_tcp({"127.0.0.1", 0});
+  ASSERT_TRUE(listener);
+  const std::uint16_t port = *local_port(*listener);
+  ASSERT_EQ(::listen(listener->get(), 0), 0);  // room for one, which nobody accepts: the kernel drops the others' SYN
+  std::vector<Fd> queue;
+  for (auto first = connect_tcp({"127.0.0.1", port}, Deadline(std::chrono::seconds(1))); first && queue.size() < 8;
+       first = connect_tcp({"127.0.0.1", port}, Deadline(std::chrono::milliseconds(20))))
+    queue.push_back(*std::move(first));
+  ASSERT_LT(queue.size(), 8U);
+
+  Cycles now = kMillisecond;
+  std::uint64_t shortest = ~std::uint64_t{0};
+  for (int i = 0; i < 5; ++i) {  // others may take the processor for a while, but not each time
+    LoopbackNode node(0, port, now);
+    const std::uint64_t start = now_ns();
+    node.client->turn();
+    shortest = std::min(shortest, now_ns() - start);
+    EXPECT_FALSE(node.client->connected());
+  }
+  EXPECT_LT(shortest, 50'000'000U);
+
+  LoopbackNode node(0, port, now);
+  node.client->turn();
+  const Fd gone = Fd(::accept(listener->get(), nullptr, nullptr));
+  const Deadline deadline(std::chrono::seconds(10));
+  while (!node.client->connected() && !deadline.passed()) node.client->turn(5);
+  EXPECT_TRUE(node.client->connected());
+}
+
 }  // namespace
 }  // namespace wherry::kv
