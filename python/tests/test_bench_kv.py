@@ -38,7 +38,7 @@ def rtl_rows(**changes: Any) -> list[Document]:
     ):  # fmt: skip
         for size in (64, 1024):
             rows.append({
-                "operation": operation, "policy": policy, "size": size, "followers": followers, "memory": "simulated",
+                "operation": operation, "policy": policy, "size": size, "followers": followers, "memory": "hardware",
                 "cmac_ns": 200.0, "replication_rx_ns": 20.0 + followers, "replication_tx_ns": 16.0,
                 "memory_ns": 200.0 if policy == "store" else 4.0, "total_ns": 440.0 if policy == "store" else 240.0,
             } | changes)  # fmt: skip
@@ -64,6 +64,7 @@ def test_bars_of_the_simulation() -> None:
     assert bars["line_rate_read"]["pass"]
     assert bars["line_rate_small_read"]["value"] == 0.0, "a frame was lost"
     assert not bars["line_rate_small_read"]["pass"]
+    assert _bench_kv_hardware.simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
     assert _bench_kv_hardware.simulation_bars({}) == {}
 
 
