@@ -33,6 +33,7 @@ enum class Spoil : std::uint8_t {
   kRandom,       ///< nothing else
   kRandomForUs,  ///< behind our addresses and port
 };
+inline constexpr std::uint32_t kShortest = 60;  ///< a MAC fills frames up to that
 inline constexpr auto kSpoils = static_cast<std::uint32_t>(Spoil::kRandomForUs) + 1;
 [[nodiscard]] std::string_view name_of(Spoil spoil);
 
@@ -94,6 +95,7 @@ class Traffic {
   std::vector<std::pair<Endpoint, Kv>> owed_;        ///< acknowledgements of the writes that this node leads
   std::vector<Kv> answered_;
   std::array<Leader, kMaxNodes> leaders_;
+  std::vector<Frame> lost_;  ///< commits, which come at the end
 };
 
 }  // namespace wherry::kv::rtl
