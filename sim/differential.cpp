@@ -287,7 +287,9 @@ void Pair::compare_round() {
       ++repeated_;
       return true;
     }
-    const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) { return may_redirect(c, s); });
+    const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) {
+      return may_redirect(c, s) && lost_.contains(bucket_of(hash_of(c.header.key), kBucketBits));
+    });
     if (other == only_core.end()) return false;
     only_core.erase(other);
     ++redirected_;

@@ -52,6 +52,8 @@ class Pair final : DriverOutput, Output {
   void put(const Frame& frame, Cycles wait = 0);
   /// From the core's host to the network.
   void put_host(const Frame& frame);
+  /// A commit was lost here: from now on the core may know of a pending write that the software forgot about.
+  void lose_commit(std::uint64_t key) { lost_.insert(bucket_of(hash_of(key), kBucketBits)); }
   /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
   /// node's own, and put() makes the core's of it.
   std::vector<Spoken> round();
@@ -104,7 +106,8 @@ class Pair final : DriverOutput, Output {
   std::vector<Spoken> software_sent_;
   std::map<Write, std::uint8_t> core_details_;  ///< of `replicate`: each node has its own places
   std::map<Write, std::uint8_t> software_details_;
-  std::set<Answer> answered_;  ///< by the core, about writes
+  std::set<std::uint32_t> lost_;  ///< buckets
+  std::set<Answer> answered_;     ///< by the core, about writes
   std::uint64_t frames_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t redirected_ = 0;

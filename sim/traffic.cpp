@@ -86,6 +86,7 @@ Frame Traffic::new_write(std::uint32_t leader) {
       const Frame commit = commit_of(leader, bucket);
       if (random_.below(5) != 0) return commit;
       lost_.push_back(commit);
+      pair_.lose_commit(what);
       return request();
     }
     return frame_of(Pair::node(leader), l.pending[bucket], l.values[bucket], random_.below(2) == 0);
