@@ -111,9 +111,8 @@ class Pair final : DriverOutput, Output {
   std::uint64_t frames_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t redirected_ = 0;
-  std::uint32_t either_ = 0;    ///< frames with two faults: each node may count what it sees first
-  std::uint32_t form_ = 0;      ///< between nodes, with a value where none belongs: of a wrong length, or of no member
-  std::uint32_t repeated_ = 0;  ///< acknowledgements that the core leaves to the first one
+  std::uint32_t either_ = 0;  ///< frames with two faults: each node may count what it sees first
+  std::uint32_t form_ = 0;    ///< between nodes, with a value where none belongs: of a wrong length, or of no member
 };
 
 /// Sets a word at an even place of a frame, and corrects what checksums cover it by the difference: right ones stay
