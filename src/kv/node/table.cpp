@@ -47,10 +47,10 @@ void Table::clear() noexcept {
 }
 
 Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
-  for (std::uint32_t i = 0; i < kWays; ++i) {
-    const std::uint32_t w = (first_way + i) % kWays;
+  // After the first any would do: this one, so that hardware and software do the same.
+  if (lines_[bucket].ways[first_way].present == 0) return location_of(bucket, first_way);
+  for (std::uint32_t w = 0; w < kWays; ++w)
     if (lines_[bucket].ways[w].present == 0) return location_of(bucket, w);
-  }
   return kNowhere;
 }
 

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/differential.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "kv/generated/registers.hpp"
+
+namespace wherry::kv::rtl {
+namespace {
+
+constexpr Cycles kPatience = 1'000'000;
+constexpr Cycles kRetryCycles = 1'000'000'000;  // time has no part in what is compared
+constexpr std::size_t kUdpChecksum = kUdpOffset + 6;
+constexpr std::size_t kIpChecksum = kIpv4Offset + 10;
+
+DriverOptions driver_options(const PairOptions& options) {
+  return {.cluster = "pair",
+          .bucket_bits = Pair::kBucketBits,
+          .retry_cycles = kRetryCycles,
+          .accept = options.accept,
+          .busy_interval = 1000};
+}
+
+std::uint16_t word_at(const Frame& frame, std::size_t at) {
+  return static_cast<std::uint16_t>(std::to_integer<unsigned>(frame[at]) << 8 |
+                                    std::to_integer<unsigned>(frame[at + 1]));
+}
+void set_word(Frame& frame, std::size_t at, std::uint16_t word) {
+  frame[at] = static_cast<std::byte>(word >> 8);
+  frame[at + 1] = static_cast<std::byte>(word);
+}
+
+/// RFC 1624.
+std::uint16_t corrected(std::uint16_t checksum, std::uint16_t before, std::uint16_t after) {
+  std::uint32_t sum = static_cast<std::uint16_t>(~checksum);
+  sum += static_cast<std::uint16_t>(~before);
+  sum += after;
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+Kind kind_of(const Spoken& spoken) { return static_cast<Kind>(spoken.header.kind); }
+bool is_replicate(Kind kind) { return kind == Kind::replicate || kind == Kind::replicate_remove; }
+bool is_write_answer(Kind kind) {
+  return (kind >= Kind::write_done && kind <= Kind::remove_if_done) || kind == Kind::replicated ||
+         kind == Kind::replicated_remove;
+}
+bool is_replicated(Kind kind) { return kind == Kind::replicated || kind == Kind::replicated_remove; }
+
+std::string text_of(const Spoken& s) {
+  const Kv& h = s.header;
+  return fmt::format(
+      "to {:08x}:{}: {}, node {}, detail {:#04x}, epoch {}, lane {}, request {}, version {}, key {:#x}, {} bytes",
+      s.to.ip, s.to.port, name_of(kind_of(s)), h.node, h.detail, h.epoch, h.client, h.request, h.version, h.key,
+      s.value.size());
+}
+
+std::string hex_of(const Frame& frame) {
+  std::string text = fmt::format("{:4} bytes ", frame.size());
+  for (std::size_t i = 0; i < frame.size() && i < kHeaderBytes + 16; ++i)
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(frame[i]));
+  return text;
+}
+
+/// Of a `lane_record`: it speaks of the node, and says nothing of the lane.
+bool is_refusal(std::uint8_t detail) { return static_cast<Status>(detail) > Status::table_full; }
+
+/// A leader's places are its own.
+Spoken comparable(Spoken s) {
+  if (is_replicate(kind_of(s)) || kind_of(s) == Kind::commit) s.header.detail &= 0xc0;
+  // The question should have had none, and need not have been without.
+  const bool of_itself = kind_of(s) == Kind::pong || (kind_of(s) == Kind::lane_record && is_refusal(s.header.detail));
+  if (of_itself) s.header.key = 0;
+  // Switches may write MAC addresses anew: an answer to a node may go where the question came from, or where it lives.
+  const Kind kind = kind_of(s);
+  if (kind < Kind::read_done || kind > Kind::pong) s.to.mac = 0;
+  return s;
+}
+std::vector<Spoken> in_order(const std::vector<Spoken>& sent) {
+  std::vector<Spoken> sorted;
+  for (const Spoken& s : sent) sorted.push_back(comparable(s));
+  std::ranges::sort(sorted, [](const Spoken& a, const Spoken& b) { return a.rank() < b.rank(); });
+  return sorted;
+}
+
+/// A redirected read where it could have been answered.
+bool may_redirect(const Spoken& core, const Spoken& software) {
+  const auto status = static_cast<Status>(software.header.detail);
+  if (kind_of(core) != Kind::read_done || static_cast<Status>(core.header.detail) != Status::pending ||
+      (status != Status::ok && status != Status::no_such_key))
+    return false;
+  Spoken same = software;
+  same.header.detail = core.header.detail;
+  same.header.version = 0;
+  same.value.clear();
+  return same == core;
+}
+
+}  // namespace
+
+void patch(Frame& frame, std::size_t at, std::uint16_t word, bool in_ip_header, bool in_udp) {
+  const std::uint16_t before = word_at(frame, at);
+  set_word(frame, at, word);
+  if (in_ip_header) set_word(frame, kIpChecksum, corrected(word_at(frame, kIpChecksum), before, word));
+  if (in_udp && word_at(frame, kUdpChecksum) != 0) {
+    const std::uint16_t sum = corrected(word_at(frame, kUdpChecksum), before, word);
+    set_word(frame, kUdpChecksum, sum == 0 ? 0xffff : sum);
+  }
+}
+
+Endpoint Pair::node(std::uint32_t number) {
+  return {.mac = 0x020000000000U + number, .ip = 0x0a000000U + number, .port = static_cast<std::uint16_t>(kUdpPort)};
+}
+
+Pair::Pair(const PairOptions& options)
+    : options_(options),
+      core_(options.core),
+      software_({.channels = Core::kChannels}, static_cast<Output&>(*this)),
+      core_driver_(driver_options(options), core_, static_cast<DriverOutput&>(*this), 0),
+      software_driver_(driver_options(options), software_, static_cast<DriverOutput&>(*this), 0) {
+  bring_up();
+}
+
+void Pair::bring_up() {
+  Configuration c{
+      .epoch = kEpoch, .members = static_cast<NodeMask>((1U << options_.nodes) - 1), .bucket_bits = kBucketBits};
+  c.serving = c.members;
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot)
+    c.leaders[slot] = static_cast<std::uint8_t>(slot % options_.nodes);
+  for (std::uint32_t i = 0; i < options_.nodes; ++i) c.peers[i] = node(i);
+  core_driver_.enter_static(c, 0);
+  software_driver_.enter_static(c, 0);
+  for (Cycles end = core_.now() + kPatience; core_driver_.epoch() == 0 || software_driver_.epoch() == 0;) {
+    if (core_.now() > end) differ("the core does not enter its epoch");
+    core_.step(2000);
+    core_driver_.on_time(core_.now());
+    software_driver_.on_time(core_.now());
+  }
+  // Each says `enter` to the others, who have.
+  (void)round();
+  std::array<std::byte, kHeaderBytes> frame;
+  for (std::uint32_t i = 1; i < options_.nodes; ++i) {
+    const Kv entered{
+        .kind = static_cast<std::uint8_t>(Kind::entered), .node = static_cast<std::uint8_t>(i), .epoch = kEpoch};
+    (void)build(frame, node(i), node(0), {.header = entered, .value = {}});
+    put({frame.begin(), frame.end()});
+  }
+  (void)round();
+  for (RegisterIo* io : {static_cast<RegisterIo*>(&core_), static_cast<RegisterIo*>(&software_)}) {
+    const std::uint32_t state = io->read(registers::kStateOffset);
+    if (registers::kStateServing.get(state) == 0 || registers::kStateOpened.get(state) == 0)
+      differ(fmt::format("a node does not serve: state {:#x}", state));
+  }
+}
+
+void Pair::put(const Frame& frame, Cycles wait) {
+  ++frames_;
+  given_.push_back(frame);
+  core_.put(Side::kNet, for_core(frame), core_.now() + wait);
+  for_software(frame);
+}
+
+void Pair::put_host(const Frame& frame) {
+  core_.put(Side::kHost, frame);
+  for_net_.push_back(frame);
+  software_.count_passed_tx();
+}
+
+void Pair::for_software(const Frame& frame) {
+  Received received;
+  switch (parse(frame, node(0), &received)) {
+    case Parsed::kOurs: {
+      const std::uint32_t before = software_.counters().dropped_length;
+      software_.receive(received.from, received.message, core_.now());
+      form_ += software_.counters().dropped_length - before;
+      return;
+    }
+    case Parsed::kForeign:
+      software_.count_passed_rx();
+      for_host_.push_back(frame);
+      return;
+    case Parsed::kBadChecksum:
+      return software_.count_dropped(Node::Drop::kChecksum);
+    case Parsed::kBadLength:
+      if (word_at(frame, kUdpChecksum) != 0) ++either_;
+      return software_.count_dropped(Node::Drop::kLength);
+  }
+}
+
+/// An acknowledgement names the place that the leader named: for the core the core's.
+Frame Pair::for_core(const Frame& frame) const {
+  Received received;
+  if (parse(frame, node(0), &received) != Parsed::kOurs) return frame;
+  const Kv& h = received.message.header;
+  const auto mine = software_details_.find(write_of(h));
+  const auto cores = core_details_.find(write_of(h));
+  if (!is_replicated(static_cast<Kind>(h.kind)) || mine == software_details_.end() || cores == core_details_.end())
+    return frame;
+  std::uint8_t detail = h.detail;
+  if (detail == mine->second)
+    detail = cores->second;
+  else if (detail % kPlaces == cores->second % kPlaces)
+    detail = mine->second;  // as wrong for the core
+  Frame changed = frame;
+  patch(changed, kKvOffset, static_cast<std::uint16_t>((word_at(frame, kKvOffset) & 0xff00) | detail), false, true);
+  return changed;
+}
+
+void Pair::send(const Endpoint& to, const Message& message) {
+  software_sent_.push_back({to, message.header, {message.value.begin(), message.value.end()}});
+}
+
+void Pair::collect() {
+  while (const auto frame = core_.take(Side::kHost)) {
+    if (for_host_.empty() || for_host_.front() != frame->bytes)
+      differ("the host got another frame than the next one: " + hex_of(frame->bytes));
+    for_host_.pop_front();
+  }
+  while (const auto frame = core_.take(Side::kNet)) {
+    if (!for_net_.empty() && for_net_.front() == frame->bytes)
+      for_net_.pop_front();
+    else
+      heard(*frame);
+  }
+}
+
+/// All but its UDP checksum must be as the software would have written it, and that must be right or none.
+void Pair::heard(const CoreFrame& frame) {
+  if (frame.bytes.size() < kHeaderBytes) differ("the core sent " + hex_of(frame.bytes));
+  const Headers h = Headers::unpack(ByteView(frame.bytes).first<kHeaderBytes>());
+  const Endpoint to{h.ethernet.destination, h.ipv4.destination, h.udp.destination_port};
+  Received received;
+  if (parse(frame.bytes, to, &received) != Parsed::kOurs) differ("the core sent a wrong frame: " + hex_of(frame.bytes));
+  Frame expected(frame.bytes.size());
+  const std::size_t size = build(expected, node(0), to, received.message, UdpChecksum::kNone);
+  set_word(expected, kUdpChecksum, word_at(frame.bytes, kUdpChecksum));
+  if (size != frame.bytes.size() || expected != frame.bytes)
+    differ(fmt::format("the core sent\n  {}\nand should have\n  {}", hex_of(frame.bytes), hex_of(expected)));
+  core_sent_.push_back({to, h.kv, {received.message.value.begin(), received.message.value.end()}});
+}
+
+void Pair::settle() {
+  for (Cycles end = core_.now() + kPatience; !core_.idle() || core_.waiting(Side::kNet) != 0;) {
+    if (core_.now() > end) differ("the core does not come to rest");
+    core_.step(16);
+  }
+  collect();
+}
+
+/// Where a new write is at each node.
+void Pair::learn_details() {
+  for (const Spoken& s : software_sent_)
+    if (is_replicate(kind_of(s))) software_details_[write_of(s.header)] = s.header.detail;
+  for (const Spoken& s : core_sent_)
+    if (is_replicate(kind_of(s))) core_details_[write_of(s.header)] = s.header.detail;
+}
+
+std::vector<Spoken> Pair::round() {
+  settle();
+  if (!for_host_.empty()) differ("the host did not get " + hex_of(for_host_.front()));
+  if (!for_net_.empty()) differ("the network did not get the host's " + hex_of(for_net_.front()));
+  learn_details();
+  for (const Spoken& s : core_sent_)
+    if (is_write_answer(kind_of(s))) answered_.insert(answer_of(s));
+  compare_round();
+  ++rounds_;
+  given_.clear();
+  core_sent_.clear();
+  return std::exchange(software_sent_, {});
+}
+
+void Pair::compare_round() {
+  std::vector<Spoken> core = in_order(core_sent_), software = in_order(software_sent_);
+  if (core == software) return;
+  // What only one of them said.
+  std::vector<Spoken> only_core, only_software;
+  const auto before = [](const Spoken& a, const Spoken& b) { return a.rank() < b.rank(); };
+  std::ranges::set_difference(core, software, std::back_inserter(only_core), before);
+  std::ranges::set_difference(software, core, std::back_inserter(only_software), before);
+  std::erase_if(only_software, [&](const Spoken& s) {
+    // With `store`, a repeated frame need not be answered before memory has what the first one wrote, or something
+    // near.
+    if (!options_.accept && is_write_answer(kind_of(s)) && answered_.contains(answer_of(s))) return true;
+    const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) {
+      return may_redirect(c, s) && lost_.contains(bucket_of(hash_of(c.header.key), kBucketBits));
+    });
+    if (other == only_core.end()) return false;
+    only_core.erase(other);
+    ++redirected_;
+    return true;
+  });
+  // Who says `pending` may acknowledge again what it has pending.
+  const bool pending = std::ranges::any_of(core, [](const Spoken& s) {
+    return kind_of(s) == Kind::read_done && static_cast<Status>(s.header.detail) == Status::pending;
+  });
+  std::erase_if(only_core, [&](const Spoken& s) {
+    return pending && is_replicated(kind_of(s)) && answered_.contains(answer_of(s));
+  });
+  if (only_core.empty() && only_software.empty()) return;
+  std::string why = "they say different things.";
+  for (const Spoken& s : only_core) why += "\n  only the core  " + text_of(s);
+  for (const Spoken& s : only_software) why += "\n  only software  " + text_of(s);
+  differ(why);
+}
+
+void Pair::compare(const char* name, std::uint32_t offset, std::uint32_t slack) {
+  const std::uint32_t core = core_.read(offset), software = software_.read(offset);
+  const std::uint32_t distance = core > software ? core - software : software - core;
+  if (distance > slack) differ(fmt::format("{}: {} in the core, {} in software", name, core, software));
+}
+
+void Pair::compare_counters() {
+  using namespace registers;
+  core_.step(256);  // they are carried in turn
+  compare("frames_kv", kFramesKvOffset);
+  compare("frames_passed_rx", kFramesPassedRxOffset);
+  compare("frames_passed_tx", kFramesPassedTxOffset);
+  compare("dropped_checksum", kDroppedChecksumOffset, either_);
+  compare("dropped_length", kDroppedLengthOffset, either_ + form_);
+  compare("dropped_epoch", kDroppedEpochOffset, form_);
+  const auto dropped = [](RegisterIo& io) {
+    return io.read(kDroppedChecksumOffset) + io.read(kDroppedLengthOffset) + io.read(kDroppedEpochOffset);
+  };
+  if (const std::uint32_t core = dropped(core_), software = dropped(software_); core != software)
+    differ(fmt::format("dropped as wrong: {} by the core, {} by software", core, software));
+  if (options_.accept) compare("dropped_duplicate", kDroppedDuplicateOffset);
+  for (std::uint32_t i = 0; i < kReceivedCount; ++i)
+    compare(fmt::format("received[{}]", i).c_str(), received_offset(i));
+}
+
+void Pair::differ(const std::string& why) {
+  fmt::print(stderr, "seed {}, round {}: {}\n", options_.seed, rounds_, why);
+  for (const Frame& frame : given_) fmt::print(stderr, "  given {}\n", hex_of(frame));
+  for (const Spoken& s : core_sent_) fmt::print(stderr, "  the core said  {}\n", text_of(s));
+  for (const Spoken& s : software_sent_) fmt::print(stderr, "  software said  {}\n", text_of(s));
+  std::exit(EXIT_FAILURE);
+}
+
+}  // namespace wherry::kv::rtl

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Verilated core and the software node, side by side: the same registers, the same frames, and what each makes of
+// them compared. The first difference ends the process with both sides' words.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "kv/frame_io.hpp"
+#include "kv/keeper/driver.hpp"
+#include "kv/node/node.hpp"
+#include "sim/core.hpp"
+
+namespace wherry::kv::rtl {
+
+using Frame = std::vector<std::byte>;
+
+/// What a node sent. Order between the frames of a round is open, so they are sorted.
+struct Spoken {
+  Endpoint to;
+  Kv header;
+  Frame value;
+  [[nodiscard]] auto rank() const {
+    return std::tie(to.ip, to.port, to.mac, header.kind, header.key, header.client, header.request, header.version,
+                    header.detail, header.node, header.epoch, value);
+  }
+  friend bool operator==(const Spoken& a, const Spoken& b) { return a.rank() == b.rank(); }
+};
+
+struct PairOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t nodes = 3;  ///< of the cluster; these two are node 0, the slots are led in turn
+  bool accept = false;
+  CoreOptions core;
+};
+
+class Pair final : DriverOutput, Output {
+ public:
+  static constexpr std::uint16_t kEpoch = 3;
+  static constexpr unsigned kBucketBits = 8;
+
+  /// Both serve and are open.
+  explicit Pair(const PairOptions& options);
+
+  [[nodiscard]] static Endpoint node(std::uint32_t number);
+  [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const { return slot_of(hash_of(key)) % options_.nodes; }
+
+  /// For this round, after those before it; `wait`: cycles that the core sees nothing for, first.
+  void put(const Frame& frame, Cycles wait = 0);
+  /// From the core's host to the network.
+  void put_host(const Frame& frame);
+  /// A commit was lost here: from now on the core may know of a pending write that the software forgot about.
+  void lose_commit(std::uint64_t key) { lost_.insert(bucket_of(hash_of(key), kBucketBits)); }
+  /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
+  /// node's own, and put() makes the core's of it.
+  std::vector<Spoken> round();
+  /// Counters, of all rounds so far.
+  void compare_counters();
+
+  /// Answers to clients with a status.
+  [[nodiscard]] std::uint32_t replies(Status status) const {
+    return software_.counters().replies[static_cast<std::size_t>(status)];
+  }
+  [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
+  /// Reads that the core's filter sent to the leader and the software node answered: it may.
+  [[nodiscard]] std::uint64_t redirected() const noexcept { return redirected_; }
+
+ private:
+  /// Names a write.
+  using Write = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint64_t>;
+  [[nodiscard]] static Write write_of(const Kv& h) { return {h.client, h.request, h.version, h.key}; }
+
+  /// The same for whoever asked.
+  using Answer = std::tuple<Write, std::uint8_t, std::uint8_t>;
+  [[nodiscard]] static Answer answer_of(const Spoken& s) {
+    return {write_of(s.header), s.header.kind, s.header.detail};
+  }
+
+  void send(const ToKeeper&) override {}
+  std::uint64_t draw_boot() override { return 1; }
+  void send(const Endpoint& to, const Message& message) override;
+
+  void bring_up();
+  void settle();
+  void collect();
+  void heard(const CoreFrame& frame);
+  void for_software(const Frame& frame);
+  [[nodiscard]] Frame for_core(const Frame& frame) const;
+  void learn_details();
+  void compare_round();
+  void compare(const char* name, std::uint32_t offset, std::uint32_t slack = 0);
+  [[noreturn]] void differ(const std::string& why);
+
+  PairOptions options_;
+  Core core_;
+  Node software_;
+  Driver core_driver_;
+  Driver software_driver_;
+  std::vector<Frame> given_;  ///< in this round
+  std::deque<Frame> for_host_;
+  std::deque<Frame> for_net_;
+  std::vector<Spoken> core_sent_;
+  std::vector<Spoken> software_sent_;
+  std::map<Write, std::uint8_t> core_details_;  ///< of `replicate`: each node has its own places
+  std::map<Write, std::uint8_t> software_details_;
+  std::set<std::uint32_t> lost_;  ///< buckets
+  std::set<Answer> answered_;     ///< by the core, about writes
+  std::uint64_t frames_ = 0;
+  std::uint64_t rounds_ = 0;
+  std::uint64_t redirected_ = 0;
+  std::uint32_t either_ = 0;  ///< frames with two faults: each node may count what it sees first
+  std::uint32_t form_ = 0;    ///< between nodes, with a value where none belongs: of a wrong length, or of no member
+};
+
+/// Sets a word at an even place of a frame, and corrects what checksums cover it by the difference: right ones stay
+/// right, wrong ones wrong, and none none.
+void patch(Frame& frame, std::size_t at, std::uint16_t word, bool in_ip_header, bool in_udp);
+
+}  // namespace wherry::kv::rtl

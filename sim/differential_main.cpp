@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv_core_differential: do the Verilated core and the software node make the same of the same frames?
+// docs/kv-testing.md.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "sim/traffic.hpp"
+
+namespace {
+
+using namespace wherry::kv::rtl;
+
+/// Sorted, so that the same corpus is the same run.
+std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& directory : directories)
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      if (entry.is_regular_file()) paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  std::vector<Frame> frames;
+  for (const auto& path : paths) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    Frame frame(bytes.size());
+    std::ranges::transform(bytes, frame.begin(), [](char c) { return static_cast<std::byte>(c); });
+    frames.push_back(frame);
+  }
+  return frames;
+}
+
+/// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance.
+PairOptions options_of(std::uint64_t seed) {
+  wherry::kv::sim::Random random(seed);
+  PairOptions options{.seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0};
+  options.core.seed = random.next();
+  options.core.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated;
+  options.core.memory.jitter = random.below(2) * 40;
+  for (StreamOptions* stream : {&options.core.net, &options.core.host})
+    *stream = {.gaps = random.below(2) * 200'000, .stalls = random.below(2) * 300'000};
+  return options;
+}
+
+void write_corpus(const std::string& directory) {
+  Pair pair(options_of(1));
+  Traffic traffic(pair, 1, 3);
+  for (std::uint32_t i = 0; i < kSpoils; ++i) {
+    const auto spoil = static_cast<Spoil>(i);
+    const Frame frame = traffic.example(spoil);
+    std::ofstream out(std::filesystem::path(directory) / name_of(spoil), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Gives the Verilated kv core and the software node the same frames; ends with 1 at the first difference"};
+  std::uint64_t seed = 1, count = 4, rounds = 300;
+  std::vector<std::string> corpora;
+  std::string examples;
+  app.add_option("--seed", seed, "first seed")->capture_default_str();
+  app.add_option("--count", count, "seeds")->capture_default_str();
+  app.add_option("--rounds", rounds, "of one to eight frames, for each seed")->capture_default_str();
+  app.add_option("--corpus", corpora, "directories, each file of which is a frame")->check(CLI::ExistingDirectory);
+  app.add_option("--write-corpus", examples, "only write a frame of each kind of trouble there")
+      ->check(CLI::ExistingDirectory);
+  CLI11_PARSE(app, argc, argv);
+  if (!examples.empty()) return write_corpus(examples), 0;
+
+  const std::vector<Frame> corpus = frames_in(corpora);
+  for (std::uint64_t end = seed + count; seed < end; ++seed) {
+    const PairOptions options = options_of(seed);
+    Pair pair(options);
+    Traffic traffic(pair, seed, options.nodes);
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+      traffic.round();
+      // The corpus between good frames, part of it with each seed.
+      if (i < corpus.size()) traffic.replay(corpus[(i + seed * rounds) % corpus.size()]);
+    }
+    traffic.read_back();
+    std::string statuses;
+    for (std::uint8_t i = 0; i < 16; ++i) {
+      const auto status = static_cast<wherry::kv::Status>(i);
+      if (pair.replies(status) != 0) statuses += fmt::format(" {} {}", name_of(status), pair.replies(status));
+    }
+    fmt::print("seed {}: {} frames, {} more reads redirected by the core; answers:{}\n", seed, pair.frames(),
+               pair.redirected(), statuses);
+  }
+  return 0;
+}
