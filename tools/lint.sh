@@ -21,7 +21,7 @@ unformatted=$(gofmt -l tools/linearizable)
 # clang-tidy takes seconds a file: a stamp by content of the file, all headers and the checks says what is clean already.
 stamps=build/tidy
 mkdir -p "$stamps"
-headers=$(git ls-files 'src/*.hpp' 'apps/*.hpp' 'sim/*.hpp' 'include/*' .clang-tidy | xargs cat | sha256sum | cut -c1-16)
+headers=$(git ls-files 'src/*.hpp' 'apps/*.hpp' 'sim/*.hpp' 'bench/*.hpp' 'include/*' .clang-tidy | xargs cat | sha256sum | cut -c1-16)
 todo=()
 while read -r file; do
   key=$( (echo "$headers"; cat "$file") | sha256sum | cut -c1-32)

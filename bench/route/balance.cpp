@@ -135,8 +135,9 @@ Status run(const Options& options) {
   Json points = Json::array();
   const auto add = [&](double touches, bool large) {
     auto point = kernel.point(touches, large);
-    if (point) points.push_back(*std::move(point));
-    return point ? Status() : point.status();
+    if (!point) return point.status();
+    points.push_back(*std::move(point));
+    return Status();
   };
   if (Status warm = add(0, false); !warm) return warm;  // not kept
   points.clear();

@@ -54,8 +54,8 @@ def exact_bar(value: float, comparison: str, target: float, unit: str, published
 
 
 def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Those that the rows allow. Times: with the memory that gives the thesis's own pipeline its 376 and 384 ns, values of
-    1 KiB; the other preset is in the rows."""
+    """Those that the rows allow. Times: with the memory that gives the thesis's own pipeline its 376 and 384 ns, values
+    of 1 KiB; the other preset is in the rows."""
     known = _published.values("kv")
     rows = results.get("rtl_latency", [])
 

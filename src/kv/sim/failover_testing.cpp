@@ -10,14 +10,11 @@ constexpr Cycles kThink = 2500;  ///< 10 us
 /// Writes one key, one write after the other.
 class Writer final : public KvSink {
  public:
-  Writer(Cluster& cluster, std::uint64_t key, std::uint64_t seed) : cluster_(cluster), key_(key) {
-    ClientCore::Options client = cluster.options().client;
-    client.lanes = Cluster::kLanesEach;
-    client.operations = 16;
-    client.seed = seed;
-    for (std::uint32_t i = 0; i < cluster.options().nodes; ++i) client.nodes[i] = Cluster::endpoint_of(i);
-    client_.emplace(cluster.network(), Cluster::endpoint_of(kMaxNodes), client, 0, *this);
-    client_->start();
+  Writer(Cluster& cluster, std::uint64_t key, std::uint64_t seed)
+      : cluster_(cluster),
+        key_(key),
+        client_(cluster.network(), Cluster::endpoint_of(kMaxNodes), client_options(cluster, seed), 0, *this) {
+    client_.start();
     next();
   }
 
@@ -28,11 +25,19 @@ class Writer final : public KvSink {
   [[nodiscard]] Cycles last() const noexcept { return last_; }
 
  private:
-  void next() { client_->submit(++number_, {.verb = Verb::kPut, .key = key_, .value = value_}); }
+  static ClientCore::Options client_options(const Cluster& cluster, std::uint64_t seed) {
+    ClientCore::Options client = cluster.options().client;
+    client.lanes = Cluster::kLanesEach;
+    client.operations = 16;
+    client.seed = seed;
+    for (std::uint32_t i = 0; i < cluster.options().nodes; ++i) client.nodes[i] = Cluster::endpoint_of(i);
+    return client;
+  }
+  void next() { client_.submit(++number_, {.verb = Verb::kPut, .key = key_, .value = value_}); }
 
   Cluster& cluster_;
   std::uint64_t key_;
-  std::optional<StoreClient> client_;
+  StoreClient client_;
   std::array<std::byte, 64> value_{};
   std::uint64_t number_ = 0;
   Cycles last_ = 0;
