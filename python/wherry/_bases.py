@@ -39,7 +39,7 @@ _ROUTE = [
 _KV = [
     (r"rtl_(read|write)_repl_ns", "rtl_latency replication_rx_ns + replication_tx_ns, 1 KiB, the slower policy"),
     (r"rtl_leader_repl_ns", "the same of a leader's write, one follower: both passes"),
-    (r"rtl_(read|write_store|write_accept)_ns", "rtl_latency total_ns, 1 KiB, the slower preset of the memory"),
+    (r"rtl_(read|write_store|write_accept)_ns", "rtl_latency total_ns, 1 KiB, memory as in the thesis (hardware)"),
     (r"rtl_leader_write_accept_ns", "rtl_latency total_ns, 1 KiB, one follower, no network"),
     (r"line_rate_small_read", "line_rate share, 64 bytes; 0 if a frame was lost"),
     (r"line_rate_.+", "line_rate share, 1 KiB; 0 if a frame was lost"),
