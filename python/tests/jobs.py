@@ -28,6 +28,19 @@ def built(name: str) -> str:
     return str(program)
 
 
+def built_rtl(name: str) -> Path:
+    """A program of the release build with the Verilated core in it. Skips where that was left out on purpose."""
+    root = _paths.repository()
+    assert root is not None
+    release = root / "build" / "release"
+    program = release / "sim" / name
+    if not program.is_file():
+        if "WHERRY_RTL:BOOL=OFF" in (release / "CMakeCache.txt").read_text():
+            pytest.skip("built with -DWHERRY_RTL=OFF: without the Verilated core")
+        pytest.fail(f"{program} was not built: `make build`")
+    return program
+
+
 def eventually(condition: Callable[[], object], seconds: float = 10) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():

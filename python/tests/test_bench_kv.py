@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import _bench_kv, _bench_kv_hardware, _bench_kv_software, _paths, bench_schema, cli, report
+from wherry import (
+    _bench_kv,
+    _bench_kv_failover,
+    _bench_kv_hardware,
+    _bench_kv_software,
+    _paths,
+    bench_schema,
+    cli,
+    report,
+)
 from wherry._bench_kv_failover import TIMINGS, Outage, outage_of, row_of
 from wherry._bench_kv_software import Contest, Effort, Measurement, median_bar
 from wherry.bench_schema import BenchError
@@ -173,14 +182,30 @@ def test_outage_is_split_by_the_keepers_account() -> None:
     assert (row["leftovers_ms"], row["backoff_ms"]) == (1.75, 7.5)
 
 
+def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(document: dict[str, Any], *_: object) -> None:
+        document["bars"]["bar"] = _bench_kv_software.median_bar([3.0], ">=", 2)
+
+    def fails(*_: object) -> None:
+        raise BenchError("no answer")
+
+    monkeypatch.setattr(_bench_kv_software, "run", found)
+    monkeypatch.setattr(_bench_kv_failover, "run", fails)
+    file = tmp_path / "k.json"
+    with pytest.raises(BenchError, match=r"failover: no answer.*k\.json"):
+        _bench_kv.run(file, only=["software", "failover"], progress=QUIET)
+    bench = parse_kv(json.loads(file.read_text()))
+    assert bench.bars["bar"].value == 3
+    assert bench.not_measured == {"failover": "no answer"}
+
+
 # ---- real ones
 
 
 @pytest.mark.agent
 def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = [name for name in ("redis-server", "etcd") if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
+    assert not missing, f"`make setup` installs {', '.join(missing)}"
     monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
     monkeypatch.setattr(_bench_kv_software, "DEPTHS", (16,))
     file = tmp_path / "k.json"

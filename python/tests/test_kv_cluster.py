@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs import built_rtl
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
-MIXED = ROOT / "build" / "release" / "sim" / "kv_sim_mixed"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
 MIXED_SEEDS = 100
@@ -77,13 +77,13 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
 
 
-@pytest.mark.skipif(not MIXED.exists(), reason="built without the Verilated core (WHERRY_RTL)")
 def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> None:
     """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
+    mixed = built_rtl("kv_sim_mixed")
     options = ["--rtl", "-1", "--operations", "25"]
     total = 0
     for first in range(1, MIXED_SEEDS, 25):
-        counts = simulate(tmp_path, "none", 25, *options, "--seed", str(first), program=MIXED)
+        counts = simulate(tmp_path, "none", 25, *options, "--seed", str(first), program=mixed)
         assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
         assert counts["deaths"] >= 25
         assert counts["failovers"] >= 10

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jobs import built, eventually
+from jobs import built, built_rtl, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_network, _paths, netns
@@ -24,10 +24,7 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def home() -> Iterator[KvHome]:
     built("wherry-kv")
-    try:
-        _paths.built("sim", "wherry-kv-rtl")
-    except NotFound:
-        pytest.skip("built without the Verilated core (WHERRY_RTL)")
+    built_rtl("wherry-kv-rtl")
     one = KvHome()
     try:
         yield one

@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from wherry import _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, _bench_kv_veth, bench_schema
+from wherry.bench_schema import BenchError
 from wherry.bench_schema_kv import EXPERIMENTS, KvBench, parse_kv
 from wherry.errors import NotFound, PermissionDenied, Unsupported
 
@@ -22,9 +23,10 @@ KILLS, QUICK_KILLS = 50, 3
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progress: Console) -> KvBench:
-    """Measures, writes `json_file`, and returns what it holds. Raises BenchError.
+    """Measures, writes `json_file`, and returns what it holds.
 
-    What this machine lacks the programs or the rights for is left out, and `not_measured` says why."""
+    What this machine lacks the programs or the rights for is left out, and `not_measured` says why. Raises BenchError
+    when an experiment failed; the file then has what the others found."""
     wanted = set(only or EXPERIMENTS)
     effort = _bench_kv_software.QUICK if quick else _bench_kv_software.FULL
     a, b = _bench_kv_software.two_cores()
@@ -42,6 +44,8 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
         "not_measured": {},
     }
 
+    failed: list[str] = []
+
     def say(text: str) -> None:
         progress.print(text, markup=False)
 
@@ -51,10 +55,12 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
             return
         try:
             measure(asked)
-        except (NotFound, PermissionDenied, Unsupported) as why:
+        except (NotFound, PermissionDenied, Unsupported, BenchError) as why:
             for name in sorted(asked):
                 document["not_measured"][name] = str(why)
                 say(f"{name}: not measured: {why}")
+            if isinstance(why, BenchError):
+                failed.append(f"{', '.join(sorted(asked))}: {why}")
 
     attempt(_bench_kv_hardware.SECTIONS, lambda asked: _bench_kv_hardware.run_simulation(document, asked, quick))
     attempt(["resources"], lambda _: _bench_kv_hardware.run_resources(document, say))
@@ -70,4 +76,6 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
         partial.replace(json_file)
     finally:
         partial.unlink(missing_ok=True)
+    if failed:
+        raise BenchError(f"{'; '.join(failed)}. What else was measured is in {json_file}")
     return bench

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How replies are cut out of what arrives.
+// How replies are cut out of what arrives, and how a measurement ends.
 #include <gtest/gtest.h>
 
 #include <string_view>
 
 #include "kv/peers/http2.hpp"
+#include "kv/peers/peer.hpp"
 #include "kv/peers/resp.hpp"
 
 namespace wherry::kv::bench {
@@ -69,6 +70,32 @@ TEST(Http2, HeadersOfACall_ExpectHpack) {
             "\x83\x86\x04\x02/p\x01\x01"
             "a\x0f\x10\x10"
             "application/grpc\x00\x02te\x08trailers"sv);
+}
+
+/// Answers at once; an error when it is asked for an answer to nothing.
+class AtOnce : public Peer {
+ public:
+  void read(std::uint32_t tag, std::uint64_t /*key*/) override { posted_.push_back(tag); }
+  void write(std::uint32_t tag, std::uint64_t /*key*/, ByteView /*value*/) override { posted_.push_back(tag); }
+  wherry::Status flush() override { return {}; }
+  wherry::Status poll(std::vector<std::uint32_t>& ended) override {
+    if (posted_.empty()) return {StatusCode::kInternal, "nothing is in flight"};
+    ended.swap(posted_);
+    posted_.clear();
+    return {};
+  }
+  void wait(Idle /*how*/) const noexcept override {}
+
+ private:
+  std::vector<std::uint32_t> posted_;
+};
+
+TEST(Load, EndOfTimeBetweenTwoOperations_ExpectNoWaitForNothing) {
+  for (int n = 0; n < 20'000; ++n) {
+    AtOnce peer;
+    const auto result = load(peer, {.seconds = 1e-6 + n % 100 * 1e-9, .warm_up = 0});
+    ASSERT_TRUE(result) << n << ": " << result.status().message();
+  }
 }
 
 }  // namespace
