@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry-kv-rtl: a node of a kv cluster that is the Verilated core.
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 
 #include "base/log.hpp"
+#include "base/program.hpp"
 #include "sim/live_node.hpp"
 
 namespace {
 
-std::atomic<bool> stop_requested{false};
-void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
-
-int fail(const wherry::Status& status) {
-  fmt::print(stderr, "wherry-kv-rtl: {}\n", status.message());
-  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
-}
+int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv-rtl", status); }
 
 }  // namespace
 
@@ -46,24 +40,12 @@ int main(int argc, char** argv) {
   app.add_option("--log-file", log_file, "instead of standard error");
   CLI11_PARSE(app, argc, argv);
 
-  auto cluster = wherry::kv::load_cluster_file(file);
-  if (!cluster) return fail(cluster.status());
+  if (auto s = load_cluster(node, file, keepers); !s) return fail(s);
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const std::atomic<bool>& stop = wherry::stop_on_signals();
 
-  node.cluster = *cluster;
   if (!taps.network.empty()) node.taps = taps;
   if (memory == "simulated") node.core.memory = wherry::kv::rtl::kHbmSimulated;
-  if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};
-  for (const std::string& text : keepers) {
-    auto at = wherry::parse_host_port(text);
-    if (!at) return fail(at.status());
-    node.keepers.push_back(*std::move(at));
-  }
-  if (auto s = wherry::kv::rtl::run_live_node(node, stop_requested); !s) return fail(s);
+  if (auto s = wherry::kv::rtl::run_live_node(node, stop); !s) return fail(s);
   return 0;
 }

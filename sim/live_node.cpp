@@ -67,8 +67,7 @@ wherry::Status check_macs(const ClusterFile& cluster) {
 
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (options.number >= kMaxNodes || !cluster.nodes[options.number].configured)
-    return {StatusCode::kInvalidArgument, fmt::format("cluster {} has no node {}", cluster.name, options.number)};
+  if (auto status = check_number(options); !status) return status;
   const Endpoint self = cluster.nodes[options.number].endpoint;
   if (options.taps)
     if (auto status = check_macs(cluster); !status) return status;
@@ -77,14 +76,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   Core core(options.core);
   Wire wire(core, **link);
   core.set_clock(now_cycles());
-  DriverClient driver(options.keepers,
-                      {.cluster = cluster.name,
-                       .node = options.number,
-                       .bucket_bits = cluster.bucket_bits,
-                       .lanes = cluster.lanes,
-                       .retry_cycles = cluster.retry_cycles,
-                       .accept = options.accept},
-                      core);
+  DriverClient driver(options.keepers, driver_options(options), core);
   if (cluster.mode == ClusterMode::fixed) driver.driver().enter_static(static_configuration(cluster), now_cycles());
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
                (*link)->describe());

@@ -4,21 +4,15 @@
 
 #include <atomic>
 #include <optional>
-#include <vector>
 
-#include "base/socket.hpp"
-#include "kv/cluster_file.hpp"
+#include "kv/keeper/served_node.hpp"
 #include "sim/core.hpp"
 #include "sim/live_link.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv::rtl {
 
-struct LiveNodeOptions {
-  ClusterFile cluster;
-  std::uint32_t number = 0;
-  std::vector<HostPort> keepers;  ///< empty in mode static
-  bool accept = false;            ///< as the register `control.accept`
+struct LiveNodeOptions : ServedNode {
   CoreOptions core;
   std::optional<TapNames> taps;  ///< none: a UDP socket at the node's address
 };

@@ -45,30 +45,27 @@ def _runnable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def wherryd(environment: Mapping[str, str] | None = None) -> Path:
-    """The agent's program: $WHERRY_WHERRYD, the wheel's own, the checkout's release build, PATH, in this order.
+def _program(name: str, variable: str, environment: Mapping[str, str] | None) -> Path:
+    """One that wheels carry: $`variable`, the wheel's own, the checkout's release build, PATH, in this order.
 
     Raises NotFound, which lists the places that were tried.
     """
     environment = os.environ if environment is None else environment
-    candidates = [PACKAGE / "_bin" / "wherryd"]
+    candidates = [PACKAGE / "_bin" / name]
     root = repository()
     if root is not None:
-        candidates.append(root / "build" / "release" / "src" / "wherryd")
-    return _find("wherryd", "WHERRY_WHERRYD", candidates, "build it with `make build`", environment)
+        candidates.append(root / "build" / "release" / "src" / name)
+    return _find(name, variable, candidates, "build it with `make build`", environment)
+
+
+def wherryd(environment: Mapping[str, str] | None = None) -> Path:
+    """The agent's program; $WHERRY_WHERRYD. Raises NotFound."""
+    return _program("wherryd", "WHERRY_WHERRYD", environment)
 
 
 def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
-    """The program of kv's nodes and keeper: $WHERRY_KV, the wheel's own, the checkout's release build, PATH.
-
-    Raises NotFound, which lists the places that were tried.
-    """
-    environment = os.environ if environment is None else environment
-    candidates = [PACKAGE / "_bin" / "wherry-kv"]
-    root = repository()
-    if root is not None:
-        candidates.append(root / "build" / "release" / "src" / "wherry-kv")
-    return _find("wherry-kv", "WHERRY_KV", candidates, "build it with `make build`", environment)
+    """The program of kv's nodes and keeper; $WHERRY_KV. Raises NotFound."""
+    return _program("wherry-kv", "WHERRY_KV", environment)
 
 
 def bench_move(environment: Mapping[str, str] | None = None) -> Path:

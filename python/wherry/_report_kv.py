@@ -3,38 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
-from wherry import _plots_kv, _published
-from wherry._plots import Published
-from wherry._sections import Section
+from wherry import _plots_kv
+from wherry._sections import Section, Sections
 from wherry.bench_schema_kv import Failover, KvBench, SoftwareLatency
 
 
 def sections_of(bench: KvBench) -> list[Section]:
     """The experiments that this run holds."""
-    known = _published.values("kv")
     results = bench.results
-    found: list[Section] = []
-
-    def add(
-        rows: Sequence[Any],
-        anchor: str,
-        title: str,
-        question: str,
-        draw: Callable[[Any, Published], Figure],
-        *,
-        tables: Sequence[str] = (),
-        ours: str = "",
-    ) -> None:
-        if rows:
-            shown = [entry for entry in known.values() if entry["shown_in"] in tables]
-            figure = ", ".join(name.replace("_", " ", 1).replace("_", ".") for name in tables)
-            found.append(Section(anchor, title, figure, question, lambda: draw(rows, known), shown, ours, rows))
-
+    sections = Sections("kv")
+    add = sections.add
     add(
         results.rtl_latency,
         "rtl-latency",
@@ -42,7 +22,7 @@ def sections_of(bench: KvBench) -> list[Section]:
         "An idle card in simulation, in cycles of 4 ns, split as the thesis splits it; its CMAC's times are constants "
         "of the thesis, and the memory is a model that gives the thesis' own pipeline its times.",
         _plots_kv.rtl_latency,
-        tables=("table_5_7", "table_5_9"),
+        figures=("table 5.7", "table 5.9"),
     )
     add(
         results.line_rate,
@@ -50,7 +30,7 @@ def sections_of(bench: KvBench) -> list[Section]:
         "The RTL core at 100 Gbit/s",
         "Requests sustained with inter-frame gaps, as a share of what Ethernet allows in the fuller direction.",
         _plots_kv.line_rate,
-        tables=("chapter_1",),
+        figures=("chapter 1",),
     )
     add(
         results.resources,
@@ -58,7 +38,7 @@ def sections_of(bench: KvBench) -> list[Section]:
         "Resources by core",
         "Yosys for UltraScale+. The thesis' figures are Vivado's, of its replication and memory parts.",
         _plots_kv.resources,
-        tables=("table_5_10",),
+        figures=("table 5.10",),
     )
     add(
         results.software,
@@ -67,7 +47,7 @@ def sections_of(bench: KvBench) -> list[Section]:
         "One operation at a time on a leader and a follower, in turns, medians of rounds. A write is acknowledged by "
         "both. Each peer has the placement in which it is fastest.",
         _plots_kv.software,
-        tables=("table_5_13",),
+        figures=("table 5.13",),
         ours=_software_sentence(results.software),
     )
     add(
@@ -84,10 +64,10 @@ def sections_of(bench: KvBench) -> list[Section]:
         "A killed leader",
         "From SIGKILL until a write that was posted after it is acknowledged: medians, and what they are made of.",
         _plots_kv.failover,
-        tables=("section_3_1_9",),
+        figures=("section 3.1.9",),
         ours=_failover_sentence(results.failover),
     )
-    return found
+    return sections.found
 
 
 def _software_sentence(rows: Sequence[SoftwareLatency]) -> str:

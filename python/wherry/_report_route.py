@@ -3,37 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
-from wherry import _plots_route, _published
-from wherry._plots import Published
-from wherry._sections import Section
+from wherry import _plots_route
+from wherry._sections import Section, Sections
 from wherry.bench_schema import ApplicationRow, RouteBench, Sweep, WeakScaling
 
 
 def sections_of(bench: RouteBench) -> list[Section]:
     """The experiments that this run holds."""
-    known = _published.values("route")
     results = bench.results
-    found: list[Section] = []
-
-    def add(
-        rows: Sequence[Any],
-        anchor: str,
-        title: str,
-        question: str,
-        draw: Callable[[Any, Published], Figure],
-        *,
-        figure: str = "",
-        ours: str = "",
-    ) -> None:
-        if rows:
-            shown = [entry for entry in known.values() if figure and entry["shown_in"] == figure.replace(" ", "_")]
-            found.append(Section(anchor, title, figure, question, lambda: draw(rows, known), shown, ours, rows))
-
+    sections = Sections("route")
+    add = sections.add
     add(
         results.histogram,
         "histogram",
@@ -86,7 +67,7 @@ def sections_of(bench: RouteBench) -> list[Section]:
         "Eight bytes to random ranks, two nodes of four ranks, one setting changed at a time; defaults are ringed. All "
         "routing threads of this run share one core: more of them can do no more work.",
         _plots_route.sweeps,
-        figure="figure 7",
+        figures=("figure 7",),
         ours=_sweeps_sentence(results.sweeps),
     )
     add(
@@ -96,7 +77,7 @@ def sections_of(bench: RouteBench) -> list[Section]:
         "Each node's rank sends the same number of messages to random ranks; ranks share one core, agents the other. "
         "What a message costs should not grow with the nodes.",
         _plots_route.weak_scaling,
-        figure="figure 8",
+        figures=("figure 8",),
         ours=_scaling_sentence(results.weak_scaling),
     )
     add(
@@ -115,10 +96,10 @@ def sections_of(bench: RouteBench) -> list[Section]:
         "other (x86); inline: a core for each rank. Network share: bytes a second over those of whole buffers that "
         "ranks do nothing but hand on (the paper: over the link's speed). M:C: bytes from memory over bytes routed.",
         _plots_route.applications,
-        figure="table 2",
+        figures=("table 2",),
         ours=_applications_sentence(results.applications),
     )
-    return found
+    return sections.found
 
 
 def _sweeps_sentence(rows: Sequence[Sweep]) -> str:

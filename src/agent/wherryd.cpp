@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherryd: the agent as a program.
 #include <fmt/core.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,18 +9,13 @@
 
 #include "agent/agent.hpp"
 #include "base/log.hpp"
+#include "base/program.hpp"
 #include "base/version.hpp"
 #include "fabric/session_file.hpp"
 
 namespace {
 
-std::atomic<bool> stop_requested{false};
-void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
-
-int fail(const wherry::Status& status) {
-  fmt::print(stderr, "wherryd: {}\n", status.message());
-  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
-}
+int fail(const wherry::Status& status) { return wherry::exit_status("wherryd", status); }
 
 }  // namespace
 
@@ -72,15 +66,11 @@ int main(int argc, char** argv) {
   }
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
 
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const std::atomic<bool>& stop = wherry::stop_on_signals();
 
   auto agent = wherry::Agent::create(config);
   if (!agent) return fail(agent.status());
-  if (auto s = (*agent)->run(stop_requested, embedded); !s) return fail(s);
+  if (auto s = (*agent)->run(stop, embedded); !s) return fail(s);
   const std::string session_file = (*agent)->session_file();
   agent->reset();
   if (embedded) wherry::remove_embedded_directory(session_file);

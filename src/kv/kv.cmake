@@ -20,7 +20,7 @@ target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp 
 add_library(wherry_kv_keeper STATIC kv/keeper/configuration.cpp kv/keeper/control.cpp kv/keeper/keeper.cpp kv/keeper/keeper_decide.cpp
             kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/driver.cpp kv/keeper/driver_core.cpp
             kv/keeper/line_connection.cpp kv/keeper/keeper_server.cpp kv/keeper/file_store.cpp kv/keeper/driver_client.cpp
-            kv/keeper/etcd.cpp kv/cluster_file.cpp)
+            kv/keeper/etcd.cpp kv/keeper/served_node.cpp kv/cluster_file.cpp)
 target_link_libraries(wherry_kv_keeper PUBLIC wherry_base PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus
                       PkgConfig::HTTPLIB)
 

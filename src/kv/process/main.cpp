@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry-kv: the processes of a kv cluster.
 #include <fmt/core.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <map>
 
 #include "base/log.hpp"
+#include "base/program.hpp"
 #include "base/version.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
@@ -17,13 +17,7 @@ namespace {
 
 using Attach = wherry::kv::XdpPort::Attach;
 
-std::atomic<bool> stop_requested{false};
-void on_signal(int /*signal*/) { stop_requested.store(true, std::memory_order_relaxed); }
-
-int fail(const wherry::Status& status) {
-  fmt::print(stderr, "wherry-kv: {}\n", status.message());
-  return status.code() == wherry::StatusCode::kInvalidArgument ? 2 : 1;
-}
+int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv", status); }
 
 }  // namespace
 
@@ -67,34 +61,24 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
-  struct sigaction action{};
-  action.sa_handler = on_signal;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const std::atomic<bool>& stop = wherry::stop_on_signals();
 
   if (switch_command->parsed()) {
-    const wherry::Status done = wherry::kv::run_switch(stations, stop_requested);
+    const wherry::Status done = wherry::kv::run_switch(stations, stop);
     return done ? 0 : fail(done);
+  }
+  if (node_command->parsed()) {
+    if (auto s = load_cluster(node, file, keepers); !s) return fail(s);
+    if (auto s = wherry::kv::run_node(node, stop); !s) return fail(s);
+    return 0;
   }
   auto cluster = wherry::kv::load_cluster_file(file);
   if (!cluster) return fail(cluster.status());
-  if (node_command->parsed()) {
-    node.cluster = *cluster;
-    if (keepers.empty() && cluster->mode != wherry::kv::ClusterMode::fixed) keepers = {cluster->keeper};
-    for (const std::string& text : keepers) {
-      auto at = wherry::parse_host_port(text);
-      if (!at) return fail(at.status());
-      node.keepers.push_back(*std::move(at));
-    }
-    if (auto s = wherry::kv::run_node(node, stop_requested); !s) return fail(s);
-    return 0;
-  }
   keeper.cluster = *cluster;
   auto at = wherry::parse_host_port(listen.empty() ? cluster->keeper : listen);
   if (!at) return fail(at.status());
   keeper.listen = *std::move(at);
   if (keeper.state_file.empty()) keeper.state_file = file + ".state.json";
-  if (auto s = wherry::kv::run_keeper(keeper, stop_requested); !s) return fail(s);
+  if (auto s = wherry::kv::run_keeper(keeper, stop); !s) return fail(s);
   return 0;
 }

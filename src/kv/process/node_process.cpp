@@ -86,14 +86,7 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
   const ClusterFile& cluster = options.cluster;
   Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
   node.set_now(boot_ns() / kCycleNs);
-  DriverClient driver(options.keepers,
-                      {.cluster = cluster.name,
-                       .node = options.number,
-                       .bucket_bits = cluster.bucket_bits,
-                       .lanes = cluster.lanes,
-                       .retry_cycles = cluster.retry_cycles,
-                       .accept = options.accept},
-                      node);
+  DriverClient driver(options.keepers, driver_options(options), node);
   if (cluster.mode == ClusterMode::fixed)
     driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
@@ -129,8 +122,7 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& interface, cons
 
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (options.number >= kMaxNodes || !cluster.nodes[options.number].configured)
-    return {StatusCode::kInvalidArgument, fmt::format("cluster {} has no node {}", cluster.name, options.number)};
+  if (auto status = check_number(options); !status) return status;
   const ClusterNode& self = cluster.nodes[options.number];
   const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
   if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);

@@ -3,26 +3,20 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
-#include <vector>
+#include <string>
 
-#include "base/socket.hpp"
-#include "kv/cluster_file.hpp"
+#include "kv/keeper/served_node.hpp"
 #include "kv/xdp_port.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {
 
-struct NodeProcessOptions {
-  ClusterFile cluster;
-  std::uint32_t number = 0;
-  std::vector<HostPort> keepers;  ///< empty in mode static
-  bool spin = false;              ///< never sleeps: some microseconds faster, at the price of a core
-  bool yield = false;             ///< spins, but lets others on its core run between two looks
-  std::string xdp;                ///< "eth0" or "eth0:3": AF_XDP there; empty: as the cluster file says
+struct NodeProcessOptions : ServedNode {
+  bool spin = false;   ///< never sleeps: some microseconds faster, at the price of a core
+  bool yield = false;  ///< spins, but lets others on its core run between two looks
+  std::string xdp;     ///< "eth0" or "eth0:3": AF_XDP there; empty: as the cluster file says
   XdpPort::Attach attach = XdpPort::Attach::automatic;
-  bool udp = false;     ///< on a socket, whatever the cluster file says
-  bool accept = false;  ///< as the register `control.accept`; memory of a software node answers at once anyway
+  bool udp = false;  ///< on a socket, whatever the cluster file says
 };
 
 /// Until `stop`. An error: the address is taken, AF_XDP is impossible, or the keeper turned the node away for good.
