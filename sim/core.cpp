@@ -170,6 +170,12 @@ void Core::run(Cycles cycles) {
   }
 }
 
+void Core::break_rules() {
+  Vkv_core___024root& root = *pins_->core->rootp;
+  if (options_.faults.serve_pending_reads) root.kv_core__DOT__i_engine__DOT__waits2_q = 0;
+  if (options_.faults.commit_before_all) root.kv_core__DOT__i_engine__DOT__last_answer2_q = 1;
+}
+
 void Core::cycle() {
   Vkv_core& c = *pins_->core;
   Verilated::threadContextp(&pins_->context);
@@ -195,6 +201,7 @@ void Core::cycle() {
   if (works()) active_ = now_;
   c.clk_i = 1;
   c.eval();
+  break_rules();
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.dump(pins_->time++);
 #endif

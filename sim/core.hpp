@@ -23,11 +23,19 @@ struct StreamOptions {
   bool line_rate = false;    ///< the taker is a buffer of a few frames, emptied at 100 Gbit/s
 };
 
+/// Deliberate breaches of the protocol, which a checker of histories must notice: a register of the engine has the
+/// wrong content in every cycle. As the same ones of a software node (NodeFaults).
+struct CoreFaults {
+  bool serve_pending_reads = false;
+  bool commit_before_all = false;
+};
+
 struct CoreOptions {
   HbmTiming memory = kHbmHardware;
   std::uint64_t seed = 1;  ///< chance, and what memory holds at first
   StreamOptions net;
   StreamOptions host;
+  CoreFaults faults;  ///< none, outside of tests
   std::string trace;  ///< an FST file, if it was built with WHERRY_RTL_TRACE
 };
 
@@ -117,6 +125,7 @@ class Core final : public RegisterIo {
 
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }
   void cycle();
+  void break_rules();
   [[nodiscard]] bool works() const;
   void note_memory_times();
   void drive_in(Side side);

@@ -13,12 +13,14 @@ namespace wherry::kv::rtl {
 namespace {
 
 /// Streams and memory as the seed says: some nodes have a smooth life, some do not.
-CoreOptions core_options(std::uint64_t seed) {
-  sim::Random random(seed);
+CoreOptions core_options(const sim::MachineOptions& machine) {
+  sim::Random random(machine.seed);
   CoreOptions options{.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated, .seed = random.next()};
   options.memory.jitter = random.below(2) * 40;
   options.net.gaps = random.below(2) * 200'000;
   options.net.stalls = random.below(2) * 300'000;
+  options.faults = {.serve_pending_reads = machine.faults.serve_pending_reads,
+                    .commit_before_all = machine.faults.commit_before_all};
   return options;
 }
 
@@ -26,7 +28,7 @@ CoreOptions core_options(std::uint64_t seed) {
 
 RtlMachine::RtlMachine(sim::Network& network, sim::Port port, const sim::MachineOptions& options,
                        ToKeeperFunction to_keeper)
-    : Machine(network, port, options, std::move(to_keeper)), core_(core_options(options.seed)), caught_up_(local()) {
+    : Machine(network, port, options, std::move(to_keeper)), core_(core_options(options)), caught_up_(local()) {
   drive(core_);
 }
 

@@ -17,6 +17,7 @@ CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
 MIXED_SEEDS = 100
+HARDWARE_FAULT_SEEDS = 10
 
 # Each must be found within so many seeds, from 1 on.
 FAULTS = {
@@ -99,6 +100,16 @@ def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> Non
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> None:
     simulate(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []))
+    code, output = judge(tmp_path)
+    assert code == 1, output
+    assert "NOT linearizable" in output
+
+
+@pytest.mark.parametrize("fault", ["commit_before_all", "serve_pending_reads"])
+def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault: str) -> None:
+    """All nodes are the RTL: the history is of it alone."""
+    options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
+    simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS, *options, program=built_rtl("kv_sim_mixed"))
     code, output = judge(tmp_path)
     assert code == 1, output
     assert "NOT linearizable" in output

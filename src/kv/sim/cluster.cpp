@@ -53,7 +53,7 @@ void Cluster::start() {
 }
 
 std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
-  MachineOptions options{.lane_bits = kLaneBits, .driver = options_.driver};
+  MachineOptions options{.lane_bits = kLaneBits, .driver = options_.driver, .faults = options_.node_faults};
   options.driver.node = node;
   options.driver.bucket_bits = options_.workload.bucket_bits;
   options.driver.lanes = 1U << kLaneBits;
@@ -62,8 +62,7 @@ std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
                   static_cast<std::int32_t>(options_.drift);
   Machine::ToKeeperFunction to_keeper = [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); };
   if (node < options_.hardware_nodes) return options_.hardware(network_, port_of(node), options, std::move(to_keeper));
-  return std::make_unique<SoftwareMachine>(network_, port_of(node), options, options_.node_faults,
-                                           std::move(to_keeper));
+  return std::make_unique<SoftwareMachine>(network_, port_of(node), options, std::move(to_keeper));
 }
 
 void Cluster::start_node(std::uint32_t node) {

@@ -11,6 +11,7 @@
 
 #include "kv/keeper/driver.hpp"
 #include "kv/keeper/testing.hpp"
+#include "kv/node/node.hpp"
 #include "kv/sim/alarm.hpp"
 
 namespace wherry::kv::sim {
@@ -26,6 +27,7 @@ struct MachineOptions {
   DriverOptions driver;
   std::uint64_t seed = 1;
   std::int32_t drift = 0;  ///< how much faster its clock goes, in parts per million
+  NodeFaults faults{};     ///< as far as the machine can have them
 };
 
 class Machine : public Receiver, protected DriverOutput {

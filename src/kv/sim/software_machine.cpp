@@ -7,10 +7,9 @@
 
 namespace wherry::kv::sim {
 
-SoftwareMachine::SoftwareMachine(Network& network, Port port, const MachineOptions& options, const NodeFaults& faults,
-                                 ToKeeperFunction to_keeper)
+SoftwareMachine::SoftwareMachine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper)
     : Machine(network, port, options, std::move(to_keeper)),
-      node_({.lane_bits = options.lane_bits, .faults = faults}, *this) {
+      node_({.lane_bits = options.lane_bits, .faults = options.faults}, *this) {
   catch_up();
   drive(node_);
 }

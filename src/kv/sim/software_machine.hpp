@@ -9,8 +9,7 @@ namespace wherry::kv::sim {
 
 class SoftwareMachine final : public Machine, Output {
  public:
-  SoftwareMachine(Network& network, Port port, const MachineOptions& options, const NodeFaults& faults,
-                  ToKeeperFunction to_keeper);
+  SoftwareMachine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
   [[nodiscard]] Settled settled() const noexcept override {
     return {.rolled_back = node_.counters().rolled_back, .completed = node_.counters().completed};
