@@ -235,20 +235,20 @@ module kv_channel #(
   // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
   logic high_there_q, high_last_q;
   logic [255:0] high_q;
-  logic w_free, short;
+  logic w_free, single;
   logic [1:0] halves_q;  // of the beat, that are written
   assign w_free      = !m_axi_wvalid || m_axi_wready;
   assign data_ready  = w_free && !high_there_q;
-  assign short       = data_is_way && !data_clear;
+  assign single       = data_is_way && !data_clear;
   assign m_axi_wstrb = {{16{halves_q[1]}}, {16{halves_q[0]}}};
 
   always_ff @(posedge clk_i) begin
     if (w_free) begin
       m_axi_wvalid <= high_there_q || data_valid;
       m_axi_wdata  <= high_there_q ? high_q : data_is_way ? {2{data_way}} : data[255:0];
-      halves_q     <= {high_there_q || !short || data_odd, high_there_q || !short || !data_odd};
-      m_axi_wlast  <= high_there_q ? high_last_q : short;
-      high_there_q <= !high_there_q && data_valid && !short;
+      halves_q     <= {high_there_q || !single || data_odd, high_there_q || !single || !data_odd};
+      m_axi_wlast  <= high_there_q ? high_last_q : single;
+      high_there_q <= !high_there_q && data_valid && !single;
     end
     if (data_valid && data_ready) begin
       high_q      <= data[511:256];

@@ -132,7 +132,7 @@ async def shared_ports_see_what_comes_before_them(dut: Any) -> None:
             await bench.settle()
             shown = pipeline[1] if latency == 2 else pipeline[-1]
             assert shown is None or result.get() == shown, name
-        assert min(met) > 5, name
+        assert min(met) > 2, name
 
 
 class Counters:

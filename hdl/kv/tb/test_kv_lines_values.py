@@ -238,6 +238,8 @@ class Rig:
             for memory, count in zip(self.memories, answers, strict=True):
                 assert len(memory.b.sent) - self.sent_before(memory) >= count, f"{self.name}: done too early"
             if job.has_value:
+                if self.filling == job.place:  # all of it had come
+                    self.filling = None
                 del self.places[job.place]
             self.done_cycles.append(self.bench.cycles)
         if self.pin("pool_read_o").get():
