@@ -233,19 +233,23 @@ module kv_channel #(
   end
 
   // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
-  logic high_there_q, high_last_q;
+  logic high_there_q, high_last_q, high_zero_q;
   logic [255:0] high_q;
   logic w_free, single;
   logic [1:0] halves_q;  // of the beat, that are written
+  logic [1:0] source;
+  logic [3:0][255:0] sources;
   assign w_free      = !m_axi_wvalid || m_axi_wready;
   assign data_ready  = w_free && !high_there_q;
-  assign single       = data_is_way && !data_clear;
+  assign single      = data_is_way && !data_clear;
+  assign source      = {high_there_q, high_there_q ? high_zero_q : data_is_way};
+  assign sources     = {256'd0, high_q, {2{data_way}}, data[255:0]};
   assign m_axi_wstrb = {{16{halves_q[1]}}, {16{halves_q[0]}}};
 
   always_ff @(posedge clk_i) begin
     if (w_free) begin
       m_axi_wvalid <= high_there_q || data_valid;
-      m_axi_wdata  <= high_there_q ? high_q : data_is_way ? {2{data_way}} : data[255:0];
+      m_axi_wdata  <= sources[source];
       halves_q     <= {high_there_q || !single || data_odd, high_there_q || !single || !data_odd};
       m_axi_wlast  <= high_there_q ? high_last_q : single;
       high_there_q <= !high_there_q && data_valid && !single;
@@ -253,7 +257,7 @@ module kv_channel #(
     if (data_valid && data_ready) begin
       high_q      <= data[511:256];
       high_last_q <= data_last;
-      if (data_is_way) high_q <= '0;
+      high_zero_q <= data_is_way;
     end
     if (rst_i) begin
       m_axi_wvalid <= 1'b0;

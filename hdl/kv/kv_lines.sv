@@ -375,7 +375,7 @@ module kv_lines
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled_good && &wanted)
+    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;
