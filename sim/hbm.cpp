@@ -60,7 +60,8 @@ void HbmPort::check_held(const AxiRequest& in) {
     violate(fmt::format("the read of {:#x} was offered, not taken, and changed", was.ar_address));
   if (was.aw_valid && (!in.aw_valid || in.aw_address != was.aw_address || in.aw_length != was.aw_length))
     violate(fmt::format("the write to {:#x} was offered, not taken, and changed", was.aw_address));
-  if (was.w_valid && (!in.w_valid || in.w_last != was.w_last || in.w_strobes != was.w_strobes || in.w_data != was.w_data))
+  if (was.w_valid &&
+      (!in.w_valid || in.w_last != was.w_last || in.w_strobes != was.w_strobes || in.w_data != was.w_data))
     violate("a beat of data was offered, not taken, and changed");
   before_ = in;
   before_.ar_valid = in.ar_valid && !out_.ar_ready;
@@ -145,8 +146,8 @@ void HbmPort::write_beat(const Data& data) {
   Burst& burst = addresses_.front();
   const bool ends = burst.done + 1 == burst.beats;
   if (data.last != ends)
-    violate(fmt::format("write to {:#x}: WLAST is {} with beat {} of {}", burst.address, data.last ? 1 : 0, burst.done + 1,
-                        burst.beats));
+    violate(fmt::format("write to {:#x}: WLAST is {} with beat {} of {}", burst.address, data.last ? 1 : 0,
+                        burst.done + 1, burst.beats));
   burst.data.push_back(data.beat);
   burst.strobes.push_back(data.strobes);
   ++burst.done;

@@ -159,8 +159,8 @@ class HbmPort {
   std::uint32_t bus_ = 4000;  ///< thousandths of beats that may pass
   std::deque<Burst> reads_;
   std::deque<Burst> addresses_;  ///< of writes whose data are not all there
-  std::deque<Data> beats_;     ///< that came before their address
-  std::deque<Burst> answers_;  ///< writes to be confirmed
+  std::deque<Data> beats_;       ///< that came before their address
+  std::deque<Burst> answers_;    ///< writes to be confirmed
   AxiAnswer out_;
   AxiRequest before_;  ///< what was offered and not taken in the cycle before
   std::string violation_;
