@@ -307,6 +307,7 @@ void Core::sample_memory() {
     in.w_valid = field(c.m_axi_wvalid, i, 1) != 0;
     if (in.w_valid) {
       in.w_last = field(c.m_axi_wlast, i, 1) != 0;
+      in.w_strobes = static_cast<std::uint32_t>(field(c.m_axi_wstrb, i * 32, 32));
       std::copy(&c.m_axi_wdata[8 * i], &c.m_axi_wdata[8 * i] + 8, in.w_data.begin());
     }
     in.r_ready = field(c.m_axi_rready, i, 1) != 0;

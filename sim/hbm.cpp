@@ -28,14 +28,20 @@ HbmBeat HbmContent::read(std::uint64_t address) const {
   return found == pages_.end() ? untouched(address) : (*found->second)[index_of(address)];
 }
 
-void HbmContent::write(std::uint64_t address, const HbmBeat& beat) {
+void HbmContent::write(std::uint64_t address, const HbmBeat& beat, std::uint32_t strobes) {
   std::unique_ptr<Page>& page = pages_[address / kHbmPage];
   if (page == nullptr) {
     page = std::make_unique<Page>();
     const std::uint64_t start = address / kHbmPage * kHbmPage;
     for (std::size_t i = 0; i < page->size(); ++i) (*page)[i] = untouched(start + i * kHbmBeatBytes);
   }
-  (*page)[index_of(address)] = beat;
+  HbmBeat& there = (*page)[index_of(address)];
+  for (std::size_t i = 0; i < beat.size(); ++i) {
+    std::uint32_t mask = 0;
+    for (unsigned byte = 0; byte < 4; ++byte)
+      if ((strobes >> (4 * i + byte) & 1) != 0) mask |= 0xffU << 8 * byte;
+    there[i] = (there[i] & ~mask) | (beat[i] & mask);
+  }
 }
 
 HbmPort::HbmPort(HbmContent& content, const HbmTiming& timing, std::uint64_t seed)
@@ -54,7 +60,8 @@ void HbmPort::check_held(const AxiRequest& in) {
     violate(fmt::format("the read of {:#x} was offered, not taken, and changed", was.ar_address));
   if (was.aw_valid && (!in.aw_valid || in.aw_address != was.aw_address || in.aw_length != was.aw_length))
     violate(fmt::format("the write to {:#x} was offered, not taken, and changed", was.aw_address));
-  if (was.w_valid && (!in.w_valid || in.w_last != was.w_last || in.w_data != was.w_data))
+  if (was.w_valid &&
+      (!in.w_valid || in.w_last != was.w_last || in.w_strobes != was.w_strobes || in.w_data != was.w_data))
     violate("a beat of data was offered, not taken, and changed");
   before_ = in;
   before_.ar_valid = in.ar_valid && !out_.ar_ready;
@@ -96,7 +103,7 @@ void HbmPort::take_read(const AxiRequest& in) {
   times_.first_address = std::min(times_.first_address, now_);
   ++counts_.read_bursts;
   counts_.read_beats += in.ar_length + 1;
-  Burst burst{in.ar_address, in.ar_length + 1, 0, later(timing_.read), random_.below(2) == 0, {}};
+  Burst burst{in.ar_address, in.ar_length + 1, 0, later(timing_.read), random_.below(2) == 0, {}, {}};
   if (burst.early)
     for (std::uint32_t i = 0; i < burst.beats; ++i)
       burst.data.push_back(content_.read(burst.address + i * kHbmBeatBytes));
@@ -113,34 +120,36 @@ void HbmPort::take_write(const AxiRequest& in) {
     check_burst("write", in.aw_address, in.aw_length);
     times_.first_write = std::min(times_.first_write, now_);
     ++counts_.write_bursts;
-    addresses_.push_back({in.aw_address, in.aw_length + 1, 0, 0, random_.below(2) == 0, {}});
+    addresses_.push_back({in.aw_address, in.aw_length + 1, 0, 0, random_.below(2) == 0, {}, {}});
   }
   if (in.w_valid && out_.w_ready) {
     times_.first_write = std::min(times_.first_write, now_);
     times_.last_write = now_;
     ++counts_.write_beats;
     bus_ -= kBeat;
-    beats_.push_back({in.w_data, in.w_last});
+    beats_.push_back({in.w_data, in.w_strobes, in.w_last});
   }
   while (!beats_.empty() && !addresses_.empty()) {
     const Data data = beats_.front();
     beats_.pop_front();
-    write_beat(data.beat, data.last);
+    write_beat(data);
   }
   if (beats_.size() > kHbmBurst) violate("17 beats of data, and no address for them");
 }
 
 void HbmPort::put(const Burst& burst) {
-  for (std::uint32_t i = 0; i < burst.beats; ++i) content_.write(burst.address + i * kHbmBeatBytes, burst.data[i]);
+  for (std::uint32_t i = 0; i < burst.beats; ++i)
+    content_.write(burst.address + i * kHbmBeatBytes, burst.data[i], burst.strobes[i]);
 }
 
-void HbmPort::write_beat(const HbmBeat& data, bool last) {
+void HbmPort::write_beat(const Data& data) {
   Burst& burst = addresses_.front();
   const bool ends = burst.done + 1 == burst.beats;
-  if (last != ends)
-    violate(fmt::format("write to {:#x}: WLAST is {} with beat {} of {}", burst.address, last ? 1 : 0, burst.done + 1,
-                        burst.beats));
-  burst.data.push_back(data);
+  if (data.last != ends)
+    violate(fmt::format("write to {:#x}: WLAST is {} with beat {} of {}", burst.address, data.last ? 1 : 0,
+                        burst.done + 1, burst.beats));
+  burst.data.push_back(data.beat);
+  burst.strobes.push_back(data.strobes);
   ++burst.done;
   if (!ends) return;
   if (burst.early) {

@@ -46,7 +46,8 @@ class HbmContent {
   explicit HbmContent(std::uint64_t rubbish = 0) : rubbish_(rubbish) {}
   /// Addresses are multiples of 32.
   [[nodiscard]] HbmBeat read(std::uint64_t address) const;
-  void write(std::uint64_t address, const HbmBeat& beat);
+  /// Bit i of `strobes`: byte i is written.
+  void write(std::uint64_t address, const HbmBeat& beat, std::uint32_t strobes = ~0U);
   [[nodiscard]] std::size_t pages() const noexcept { return pages_.size(); }
 
  private:
@@ -69,6 +70,7 @@ struct AxiRequest {
   bool w_valid = false;
   bool w_last = false;
   HbmBeat w_data{};
+  std::uint32_t w_strobes = ~0U;
   bool b_ready = false;
 };
 
@@ -129,6 +131,12 @@ class HbmPort {
     Cycles due;                 ///< of the first beat, or of the answer
     bool early;                 ///< takes effect at once
     std::vector<HbmBeat> data;  ///< of an early read or a late write
+    std::vector<std::uint32_t> strobes;
+  };
+  struct Data {
+    HbmBeat beat;
+    std::uint32_t strobes;
+    bool last;
   };
 
   void check_held(const AxiRequest& in);
@@ -136,7 +144,7 @@ class HbmPort {
   void violate(std::string text);
   void take_read(const AxiRequest& in);
   void take_write(const AxiRequest& in);
-  void write_beat(const HbmBeat& data, bool last);
+  void write_beat(const Data& data);
   void present();
   void put(const Burst& burst);
   [[nodiscard]] Cycles later(std::uint32_t latency);
@@ -151,12 +159,8 @@ class HbmPort {
   std::uint32_t bus_ = 4000;  ///< thousandths of beats that may pass
   std::deque<Burst> reads_;
   std::deque<Burst> addresses_;  ///< of writes whose data are not all there
-  struct Data {
-    HbmBeat beat;
-    bool last;
-  };
-  std::deque<Data> beats_;     ///< that came before their address
-  std::deque<Burst> answers_;  ///< writes to be confirmed
+  std::deque<Data> beats_;       ///< that came before their address
+  std::deque<Burst> answers_;    ///< writes to be confirmed
   AxiAnswer out_;
   AxiRequest before_;  ///< what was offered and not taken in the cycle before
   std::string violation_;

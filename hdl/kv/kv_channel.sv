@@ -5,14 +5,15 @@
 /// One port of memory: an AXI3 master of 256 bits, for words of 64 bytes.
 ///
 /// Behaviour: a read of 1 to 8 words is one burst; its words come out in order, each with the command's tag. A write is one burst, its words
-/// taken from the word stream in the order of the commands; write_done_o, with the command's tag, when memory has answered. Reads are asked for only
+/// taken from the word stream in the order of the commands; or of one beat, for 16 bytes of it (write_way). write_done_o, with the command's tag, when memory has answered. Reads are asked for only
 /// when the return fifo has room for them (of 8, if it is 16 deep or more), so that the memory is never kept waiting (the fifo's depth is what may be on its way).
 /// Reads and writes do not wait for each other. A read with read_line is of one word, which needs no room: it goes past the fifo to line_*, and
 /// holds up memory until it is taken there.
+/// A word of data is `data`, two beats; or data_way, 16 bytes, one beat with half of its strobes; or with data_clear two beats of zeros.
 /// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
-/// Paths: line_ready to m_axi_rready.
+/// Paths: line_ready to m_axi_rready. After line_ready the upper half of line_data and line_tag stay for a cycle.
 /// Reset: forgets everything. What the memory still answers must have come before it ends.
-/// Requirements: addresses are multiples of 64; no burst crosses a 4 KiB boundary; RLAST and identifiers are not looked at, since
+/// Requirements: addresses are multiples of 64, with write_way of 32; no burst crosses a 4 KiB boundary; RLAST and identifiers are not looked at, since
 /// all transactions have identifier 0 and come in order (AXI3, A5.3).
 module kv_channel #(
     /// Bits of a tag; at least 1.
@@ -53,6 +54,8 @@ module kv_channel #(
     input  wire  [AddressWidth-1:0] write_address,
     /// Less 1.
     input  wire  [             2:0] write_words,
+    /// Not words, but one beat.
+    input  wire                     write_way,
     input  wire  [    TagWidth-1:0] write_tag,
 
     input  wire          data_valid,
@@ -60,10 +63,12 @@ module kv_channel #(
     input  wire  [511:0] data,
     /// The write's last word.
     input  wire          data_last,
-    /// The word is data_line instead, which stays as it is while line_busy_o.
-    input  wire          data_is_line,
-    input  wire  [511:0] data_line,
-    output logic         line_busy_o,
+    /// The word is data_way instead, in the upper half of its beat (data_odd) or the lower one.
+    input  wire          data_is_way,
+    input  wire  [127:0] data_way,
+    input  wire          data_odd,
+    /// Or zeros; data_is_way, and data_way is 0.
+    input  wire          data_clear,
 
     output logic                write_done_o,
     output logic [TagWidth-1:0] write_done_tag_o,
@@ -85,6 +90,7 @@ module kv_channel #(
     output logic                    m_axi_wvalid,
     input  wire                     m_axi_wready,
     output logic [           255:0] m_axi_wdata,
+    output logic [            31:0] m_axi_wstrb,
     output logic                    m_axi_wlast,
     input  wire                     m_axi_bvalid,
     output logic                    m_axi_bready,
@@ -221,35 +227,37 @@ module kv_channel #(
     if (!m_axi_awvalid || m_axi_awready) m_axi_awvalid <= write_take;
     if (write_take) begin
       m_axi_awaddr <= write_address;
-      m_axi_awlen  <= {write_words, 1'b1};
+      m_axi_awlen  <= {write_words, !write_way};
     end
     if (rst_i) m_axi_awvalid <= 1'b0;
   end
 
-  // Half a word at a time: the low half is given on at once, the high half kept for the next beat, but for a line's, which
-  // stays where it is. So a LUT for each bit does.
-  logic high_there_q, high_last_q, high_line_q;
+  // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
+  logic high_there_q, high_last_q, high_zero_q;
   logic [255:0] high_q;
-  logic [3:0][255:0] halves;
-  logic [1:0] half;
-  logic w_free;
+  logic w_free, single;
+  logic [1:0] halves_q;  // of the beat, that are written
+  logic [1:0] source;
+  logic [3:0][255:0] sources;
   assign w_free      = !m_axi_wvalid || m_axi_wready;
   assign data_ready  = w_free && !high_there_q;
-  assign line_busy_o = high_there_q && high_line_q;
-  assign halves      = {data_line[511:256], high_q, data_line[255:0], data[255:0]};
-  assign half        = {high_there_q, high_there_q ? high_line_q : data_is_line};
+  assign single      = data_is_way && !data_clear;
+  assign source      = {high_there_q, high_there_q ? high_zero_q : data_is_way};
+  assign sources     = {256'd0, high_q, {2{data_way}}, data[255:0]};
+  assign m_axi_wstrb = {{16{halves_q[1]}}, {16{halves_q[0]}}};
 
   always_ff @(posedge clk_i) begin
     if (w_free) begin
       m_axi_wvalid <= high_there_q || data_valid;
-      m_axi_wdata  <= halves[half];
-      m_axi_wlast  <= high_there_q && high_last_q;
-      high_there_q <= !high_there_q && data_valid;
+      m_axi_wdata  <= sources[source];
+      halves_q     <= {high_there_q || !single || data_odd, high_there_q || !single || !data_odd};
+      m_axi_wlast  <= high_there_q ? high_last_q : single;
+      high_there_q <= !high_there_q && data_valid && !single;
     end
     if (data_valid && data_ready) begin
       high_q      <= data[511:256];
       high_last_q <= data_last;
-      high_line_q <= data_is_line;
+      high_zero_q <= data_is_way;
     end
     if (rst_i) begin
       m_axi_wvalid <= 1'b0;
@@ -287,19 +295,23 @@ module kv_channel #(
   `ASSERT(read_aligned, !read_valid || read_address[5:0] == '0, "a read is not at a word's start")
   `ASSERT(read_within_page, !read_valid || read_line || 7'(read_address[11:6]) + 7'(read_words) < 7'd64,
           "a read crosses a 4 KiB boundary")
-  `ASSERT(write_aligned, !write_valid || write_address[5:0] == '0, "a write is not at a word's start")
+  `ASSERT(write_aligned, !write_valid || write_address[4:0] == '0 && (write_way || !write_address[5]),
+          "a write is not at a word's start")
+  `ASSERT(way_is_last, !data_valid || !data_is_way || data_last, "words follow a way")
+  `ASSERT(clears_with_zeros, !data_valid || !data_is_way || !data_clear || data_way == '0,
+          "a line is cleared with something")
   `ASSERT(write_within_page, !write_valid || 7'(write_address[11:6]) + 7'(write_words) < 7'd64,
           "a write crosses a 4 KiB boundary")
   `ASSERT_NEXT(line_kept, line_valid && !line_ready, line_valid && line_data == $past(line_data),
                "a line was withdrawn or changed")
-  `ASSERT_NEXT(data_line_kept, line_busy_o, data_line == $past(data_line),
-               "a line changed before both of its halves were taken")
+  `ASSERT_NEXT(high_kept, line_valid && line_ready, line_data[511:256] == $past(line_data[511:256])
+               && line_tag == $past(line_tag), "a line's upper half went with the lower one")
   `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
                "a read command was withdrawn or changed")
   `ASSERT_NEXT(aw_kept, m_axi_awvalid && !m_axi_awready, m_axi_awvalid && m_axi_awaddr == $past(m_axi_awaddr),
                "a write command was withdrawn or changed")
-  `ASSERT_NEXT(w_kept, m_axi_wvalid && !m_axi_wready, m_axi_wvalid && m_axi_wdata == $past(m_axi_wdata),
-               "write data was withdrawn or changed")
+  `ASSERT_NEXT(w_kept, m_axi_wvalid && !m_axi_wready, m_axi_wvalid && m_axi_wdata == $past(m_axi_wdata)
+               && m_axi_wstrb == $past(m_axi_wstrb), "write data was withdrawn or changed")
 
 endmodule
 `default_nettype wire

@@ -98,6 +98,7 @@ module kv_core
     output logic     [Channels-1:0]        m_axi_wvalid,
     input  wire      [Channels-1:0]        m_axi_wready,
     output logic     [Channels-1:0][255:0] m_axi_wdata,
+    output logic     [Channels-1:0][ 31:0] m_axi_wstrb,
     output logic     [Channels-1:0]        m_axi_wlast,
     input  wire      [Channels-1:0]        m_axi_bvalid,
     output logic     [Channels-1:0]        m_axi_bready,
@@ -151,7 +152,9 @@ module kv_core
 
   logic line_read, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
   bucket_t line_bucket, want_bucket, line_write_bucket;
-  logic [511:0] line, line_write_line;
+  logic [511:0] line;
+  logic [  1:0] line_write_way;
+  logic [127:0] line_write_header;
   logic job_room, job_valid, done;
   memory_job_t job;
   job_tag_t done_tag;
@@ -172,7 +175,7 @@ module kv_core
   logic [4:0] reply_status, received_kind, sent_kind;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic now_ready, later_ready, job_ready, here, dropped_busy, idle, word_first, word_last;
+  logic now_ready, later_ready, job_ready, here, dropped_busy, word_first, word_last;
   logic [31:0] enter_epoch;
   logic [10:0] speculate;
   logic unused;
@@ -285,7 +288,6 @@ module kv_core
       .leftover_done_o(leftover_done),
       .stop_i(stop),
       .quiet_o(quiet),
-      .idle_o(idle),
       .clear_i(clear_rams),
       .clear_at_i(clear_at),
       .line_read_o(line_read),
@@ -296,7 +298,8 @@ module kv_core
       .want_bucket_o(want_bucket),
       .line_write_o(line_write),
       .line_write_bucket_o(line_write_bucket),
-      .line_write_line_o(line_write_line),
+      .line_write_way_o(line_write_way),
+      .line_write_header_o(line_write_header),
       .group_busy_i(group_busy),
       .job_room_i(job_room),
       .job_valid_o(job_valid),
@@ -406,12 +409,13 @@ module kv_core
       .group_busy_o(group_busy),
       .write_i(line_write),
       .write_bucket_i(line_write_bucket),
-      .write_line_i(line_write_line),
+      .write_way_i(line_write_way),
+      .write_header_i(line_write_header),
       .job_valid,
       .job_ready,
       .job_room_o(job_room),
       .job,
-      .job_line(line_write_line),
+      .job_header(line_write_header),
       .done_o(done),
       .done_tag_o(done_tag),
       .word_valid,
@@ -442,6 +446,7 @@ module kv_core
       .m_axi_wvalid,
       .m_axi_wready,
       .m_axi_wdata,
+      .m_axi_wstrb,
       .m_axi_wlast,
       .m_axi_bvalid,
       .m_axi_bready,

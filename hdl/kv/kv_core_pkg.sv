@@ -90,7 +90,8 @@ package kv_core_pkg;
     logic [10:0] length;  // of the value
     // Of writes only:
     logic has_value;  // the value in `place` of the pool
-    logic has_line;  // the bucket's new line, which comes beside the job
+    logic has_header;  // the way's new header, which comes beside the job
+    logic clears;  // all of the bucket's line: the header is 0
     place_t place;
     job_tag_t tag;  // comes back when memory has it
   } memory_job_t;
@@ -231,7 +232,19 @@ package kv_core_pkg;
     logic dropped_duplicate;
   } plan_t;
 
-  /// What is known of a request in the engine's last stage.
+  /// What a bucket's line says of a request.
+  typedef struct packed {
+    way_header_t header;  // of the way that matters
+    logic [1:0] way;
+    logic found;  // the key, there
+    logic same;  // there is the key, or none, as kv.detail[5] says
+    logic fresh;  // kv.version is newer than what is there, or that does not matter
+    logic equal;  // or the same
+    logic no_key, mismatch, full;  // what speaks against a client's write
+    logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
+  } ways_t;
+
+  /// What is known of a request: most of it in the engine's third stage, all in its last.
   typedef struct packed {
     logic flag;
     logic [7:0] nodes;
@@ -256,15 +269,7 @@ package kv_core_pkg;
     cell_t window;
     logic busy;  // memory is at a write of the group
     logic removes;  // the key, or what came for it
-    // The line:
-    logic [511:0] line;
-    logic [1:0] way;  // that matters
-    logic found;  // the key, there
-    logic same;  // there is the key, or none, as kv.detail[5] says
-    logic fresh;  // kv.version is newer than what is there, or that does not matter
-    logic equal;  // or the same
-    logic no_key, mismatch, full;  // what speaks against a client's write
-    logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
+    ways_t ways;
   } looked_t;
 
   /// What is to be done.
@@ -275,8 +280,8 @@ package kv_core_pkg;
     logic second;  // then `commit` to all others
     logic job_valid;
     memory_job_t job;
-    logic [511:0] line;
-    logic line_put;  // into the cache, too
+    way_header_t header;
+    logic header_put;  // into the cache, too
     logic lane_put;
     lane_t lane;
     logic note_put;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's last stage: from a plan and the line to what is to be done. Logic alone; sections 4 to 6 of docs/kv-protocol.md.
+/// The engine's last stage: from a plan and what the line says to what is to be done. Logic alone; sections 4 to 6 of docs/kv-protocol.md.
 ///
 /// Behaviour: while valid_i is low nothing is to be done, but with second_i, one cycle after decision_o.second, the frame that tells
 /// the others of a commit. status goes with replied. Much is shared: what a frame, a lane's record, the line and the window say of a version or a
@@ -34,25 +34,25 @@ module kv_decide
   way_header_t header;
   assign p      = plan_i;
   assign kv     = looked_i.kv;
-  assign way    = looked_i.way;
-  assign header = way_of(looked_i.line, way);
+  assign way    = looked_i.ways.way;
+  assign header = looked_i.ways.header;
 
   // ---- what comes of it
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, fewer, empties;
   logic tells, crosses;  // the client, of its write; a note makes way for one in another cell of the filter
-  assign alone       = alone_i;
-  assign refused     = p.write && (looked_i.no_key || looked_i.mismatch || looked_i.full);
-  assign begins      = p.write && !refused;
-  assign commits     = p.commit || (begins && alone);
-  assign lands       = p.replicate && looked_i.fresh;
-  assign stores      = lands || (p.store && looked_i.fresh) || (begins && alone) || (p.commit && !looked_i.leftover);
+  assign alone = alone_i;
+  assign refused = p.write && (looked_i.ways.no_key || looked_i.ways.mismatch || looked_i.ways.full);
+  assign begins = p.write && !refused;
+  assign commits = p.commit || (begins && alone);
+  assign lands = p.replicate && looked_i.ways.fresh;
+  assign stores = lands || (p.store && looked_i.ways.fresh) || (begins && alone) || (p.commit && !looked_i.leftover);
   assign value_there = header.length != '0 && header.present;
   // The note was of an older write, which was committed.
-  assign tells       = commits && !(p.commit && looked_i.leftover);
-  assign crosses     = looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0];
-  assign stale       = p.leave && !looked_i.equal;
-  assign empties     = p.drop || (p.resolve && looked_i.flag);
+  assign tells = commits && !(p.commit && looked_i.leftover);
+  assign crosses = looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0];
+  assign stale = p.leave && !looked_i.ways.equal;
+  assign empties = p.drop || (p.resolve && looked_i.flag);
 
   // ---- versions and keys
 
@@ -62,14 +62,14 @@ module kv_decide
   endfunction
   logic [31:0] next_version, version;
   assign next_version = newer(
-      looked_i.newest[0], looked_i.newest[1]
+      looked_i.ways.newest[0], looked_i.ways.newest[1]
   ) ? following(
-      looked_i.newest[0]
+      looked_i.ways.newest[0]
   ) : following(
-      looked_i.newest[1]
+      looked_i.ways.newest[1]
   );
   logic version_header, version_next, version_lane, version_request;
-  assign version_header = (p.read || (p.write && looked_i.mismatch)) ? looked_i.found : p.fetch;
+  assign version_header = (p.read || (p.write && looked_i.ways.mismatch)) ? looked_i.ways.found : p.fetch;
   assign version_next = begins;
   assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave
       || p.alone
@@ -93,7 +93,7 @@ module kv_decide
   // ---- the frame
 
   logic from_memory, from_pool, has_value, to_client;
-  assign from_memory = value_there && ((p.read && looked_i.found) || (p.fetch && looked_i.filter.notes == '0)
+  assign from_memory = value_there && ((p.read && looked_i.ways.found) || (p.fetch && looked_i.filter.notes == '0)
       || p.replay);
   assign from_pool = (begins && !alone) || p.retry;
   assign has_value = from_memory || from_pool;
@@ -118,11 +118,11 @@ module kv_decide
     status = StatusOk;
     if (p.tell) status = p.status;
     if (p.tell_lane && looked_i.lane.settled) status = looked_i.lane.status;
-    if (p.read && !looked_i.found) status = StatusNoSuchKey;
+    if (p.read && !looked_i.ways.found) status = StatusNoSuchKey;
     if (p.write) begin
-      if (looked_i.full) status = StatusTableFull;
-      if (looked_i.mismatch) status = StatusVersionMismatch;
-      if (looked_i.no_key) status = StatusNoSuchKey;
+      if (looked_i.ways.full) status = StatusTableFull;
+      if (looked_i.ways.mismatch) status = StatusVersionMismatch;
+      if (looked_i.ways.no_key) status = StatusNoSuchKey;
     end
   end
 
@@ -172,18 +172,18 @@ module kv_decide
         || refused || (begins && !alone)
         || ((p.read || p.fetch) && !from_memory) || (p.replay && !from_memory && unanswered)
         || (accept_i && (lands || tells))
-        || (p.replicate && !looked_i.fresh && (accept_i || !looked_i.busy))));
+        || (p.replicate && !looked_i.ways.fresh && (accept_i || !looked_i.busy))));
     decision_o.defer = valid_i && (!accept_i && (lands || tells));
     decision_o.second = valid_i && (p.commit && !alone);
     decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells);
     decision_o.status = status;
     // It is here already. While memory is still at it, the first one's answer will come.
     decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
-        || (p.replicate && !looked_i.fresh && !(accept_i || !looked_i.busy)));
+        || (p.replicate && !looked_i.ways.fresh && !(accept_i || !looked_i.busy)));
 
     // ---- the table
 
-    decision_o.line_put = valid_i && (stores);
+    decision_o.header_put = valid_i && stores;
     decision_o.job_valid = valid_i && (stores || p.clear || decision_o.later_valid);
     decision_o.job = '{
         write: stores || p.clear,
@@ -191,23 +191,21 @@ module kv_decide
         way: way,
         length: stores ? (looked_i.removes ? '0 : looked_i.length) : p.clear ? '0 : header.length,
         has_value: stores && !looked_i.removes && looked_i.length != '0,
-        has_line: stores || p.clear,
+        has_header: stores || p.clear,
+        clears: p.clear,
         place: p.commit ? kv.detail[5:0] : looked_i.place,
         tag: '0
     };
     decision_o.job.tag = job_tag_t'({decision_o.defer, p.clear, decision_o.job.place});
-    decision_o.line = looked_i.line;
-    decision_o.line[128*way+:128] = way_bytes(
-      '{
-          key: kv.key,
-          version: version,
-          present: !looked_i.removes,
-          reserved: {looked_i.summed, 3'b0},
-          length: looked_i.removes ? '0 : looked_i.length,
-          sum: looked_i.value_sum
-      }
-    );
-    if (p.clear) decision_o.line = '0;
+    decision_o.header = '{
+        key: kv.key,
+        version: version,
+        present: !looked_i.removes,
+        reserved: {looked_i.summed, 3'b0},
+        length: looked_i.removes ? '0 : looked_i.length,
+        sum: looked_i.value_sum
+    };
+    if (p.clear) decision_o.header = '0;
 
     // ---- the lane's record
 
@@ -308,7 +306,7 @@ module kv_decide
         request: looked_i.note.request
     };
     decision_o.seen.window = looked_i.window;
-    decision_o.seen.same = looked_i.same;
+    decision_o.seen.same = looked_i.ways.same;
     decision_o.seen.settled = stale || p.alone;
   end
 

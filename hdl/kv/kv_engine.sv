@@ -69,7 +69,6 @@ module kv_engine
     input  wire                  stop_i,
     /// Nothing is on its way, but the queue may hold requests.
     output logic                 quiet_o,
-    output logic                 idle_o,
     /// Clears what is at this address in the memories of lanes, notes and filters.
     input  wire                  clear_i,
     input  wire           [11:0] clear_at_i,
@@ -83,7 +82,8 @@ module kv_engine
     output bucket_t         want_bucket_o,
     output logic            line_write_o,
     output bucket_t         line_write_bucket_o,
-    output logic    [511:0] line_write_line_o,    // and of the job
+    output logic    [  1:0] line_write_way_o,
+    output logic    [127:0] line_write_header_o,  // and of the job, which is written at the same time
     /// A write to the group of line_bucket_o of two cycles ago is under way.
     input  wire             group_busy_i,
 
@@ -123,7 +123,7 @@ module kv_engine
   localparam int unsigned RequestWidth = $bits(request_t);
   localparam int unsigned Spacing = 6;  // cycles from a request that changes state to the next
 
-  logic head_valid, take, done2, rewind, queue_empty;
+  logic head_valid, take, done2, rewind;
   request_t head;
 
   kv_queue #(
@@ -139,18 +139,15 @@ module kv_engine
       .request_o(head),
       .take_i   (take),
       .done_i   (done2),
-      .rewind_i (rewind),
-      .empty_o  (queue_empty)
+      .rewind_i (rewind)
   );
 
 
-  logic [Places-1:0] window_q;  // in use
   bucket_t mask_q;
   logic [Spacing-2:0] hold_q;  // nobody enters while its lowest bit is set
   logic open, valid0, op0, op_busy_q, want_op_q;
   kv_t kv0;
   bucket_t bucket0;
-  place_t place0;
 
   // While a line is wanted, nobody enters but who wants it. What enters in a cycle of rewind comes to nothing.
   assign open = !hold_q[0] && !now_almost_full_i && later_room_i && job_room_i;
@@ -160,7 +157,6 @@ module kv_engine
   assign head_o = head;
 
   assign kv0 = op0 && !consumes(op_i.op) ? op_i.kv : head.kv;
-  assign place0 = kv0.detail[5:0];
   assign bucket0 = op0 ? op_i.bucket
                  : bucket_t'(head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : head.hash) & mask_q;
 
@@ -185,84 +181,34 @@ module kv_engine
 
   // ---- the memories: asked in E0, written one cycle after E3
 
-  lane_t lane1, lane_write_q;
-  logic lane_put_q;
-  logic [LaneBits-1:0] lane_at_q;
-  simple_dual_port_ram #(
-      .Width($bits(lane_t)),
-      .Depth(2 ** LaneBits)
-  ) i_lanes (
+  lane_t lane1;
+  note_t note1;
+  filter_t filter_read;
+  window_t window0;
+  logic [7:0] answered0;
+  logic filter_again1;
+  looked_t looked3_q;
+  decision_t decision3;
+  kv_records #(
+      .LaneBits(LaneBits)
+  ) i_records (
       .clk_i,
-      .write_i(lane_put_q),
-      .write_address_i(lane_at_q),
-      .write_data_i(lane_write_q),
+      .rst_i,
       .read_i(valid0),
-      .read_address_i(kv0.client[LaneBits-1:0]),
-      .read_data_o(lane1)
+      .kv_i(kv0),
+      .bucket_i(bucket0),
+      .again_i(filter_again1),
+      .decision_i(decision3),
+      .looked_i(looked3_q),
+      .lane_o(lane1),
+      .note_o(note1),
+      .filter_o(filter_read),
+      .window_o(window0),
+      .answered_o(answered0),
+      .in_use_o(window_o),
+      .clear_i,
+      .clear_at_i
   );
-
-  note_t note1, note_write_q;
-  logic note_put_q;
-  logic [8:0] note_at_q;
-  simple_dual_port_ram #(
-      .Width($bits(note_t)),
-      .Depth(512)
-  ) i_notes (
-      .clk_i,
-      .write_i(note_put_q),
-      .write_address_i(note_at_q),
-      .write_data_i(note_write_q),
-      .read_i(valid0),
-      .read_address_i({kv0.node, place0}),
-      .read_data_o(note1)
-  );
-
-  filter_t filter_read, filter_write_q;
-  logic filter_put_q, filter_again1;
-  logic [11:0] filter_at_q, filter_address;
-  // In E1 the cell of the note that a replicate takes the place of.
-  assign filter_address = filter_again1 ? note1.bucket[11:0] : bucket0[11:0];
-  simple_dual_port_ram #(
-      .Width($bits(filter_t)),
-      .Depth(4096)
-  ) i_filter (
-      .clk_i,
-      .write_i(filter_put_q),
-      .write_address_i(filter_at_q),
-      .write_data_i(filter_write_q),
-      .read_i(valid0 || filter_again1),
-      .read_address_i(filter_address),
-      .read_data_o(filter_read)
-  );
-
-  window_t window0, window_write_q;
-  logic   window_put_q;
-  place_t window_at_q;
-  lutram #(
-      .Width($bits(window_t)),
-      .Depth(Places)
-  ) i_window (
-      .clk_i,
-      .write_i(window_put_q),
-      .write_address_i(window_at_q),
-      .write_data_i(window_write_q),
-      .read_address_i(place0),
-      .read_data_o(window0)
-  );
-  logic [7:0] answered0, answered_write_q;
-  logic answered_put_q;
-  lutram #(
-      .Width(8),
-      .Depth(Places)
-  ) i_answered (
-      .clk_i,
-      .write_i(answered_put_q),
-      .write_address_i(window_at_q),
-      .write_data_i(answered_write_q),
-      .read_address_i(place0),
-      .read_data_o(answered0)
-  );
-  assign window_o = window_q;
 
   // ---- E1: who sent it, and whether its form is right
 
@@ -306,7 +252,7 @@ module kv_engine
     alone_q  <= (members_i & ~(8'd1 << node_i)) == '0;
     member_q <= members_i[node_i];
   end
-  assign in_window1 = window_q[kv1_q.detail[5:0]];
+  assign in_window1 = window_o[kv1_q.detail[5:0]];
   assign matches_window1 = in_window1 && window1_q.version == kv1_q.version && window1_q.lane == kv1_q.client
       && window1_q.request == kv1_q.request;
   assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
@@ -314,126 +260,131 @@ module kv_engine
   assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
   assign unanswered1 = (others & ~answered1_q) != '0;
 
-  class_t class1, class2_q;
-  logic line1, line2_q, waits2_q;
-  always_comb begin
-    class1 = '0;
-    if (op1_q == OpAgain || (op1_q == OpRequest && !dead_i)) begin
-      class1.read = kv1_q.kind == KindRead;
-      class1.write = is_write(kv1_q.kind);
-      class1.replicate = is_replicate(kv1_q.kind);
-      class1.replicated = is_replicated(kv1_q.kind);
-      class1.commit = kv1_q.kind == KindCommit;
-      class1.fetch = kv1_q.kind == KindFetch;
-      class1.ping = kv1_q.kind == KindPing;
-      class1.lane = kv1_q.kind == KindLane;
-      class1.theirs     = kv1_q.kind == KindEntry || kv1_q.kind == KindEntered || kv1_q.kind == KindEnter
-                          || kv1_q.kind == KindLaneRecord;
-      class1.between = class1.replicate || class1.replicated || class1.commit || class1.fetch || class1.theirs;
-    end
-    case (op1_q)
-      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpLook: line1 = 1'b1;
-      default: line1 = 1'b0;
-    endcase
-  end
-
   logic plain1, window1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
   assign window1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
+  // The cell of the note that a replicate takes the place of.
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
 
-  // Why a client's request is refused before anybody looks for the key; StatusOk: not yet.
+  class_t class1, class2_q;
+  logic line1, line2_q, waits2_q, leads1, known1;
   status_e refusal1;
-  logic leads1, right_lane1;
-  assign leads1      = leader1_q == node_i;
-  assign right_lane1 = (kv1_q.client >> LaneBits) == '0;
-  always_comb begin
-    refusal1 = StatusOk;
-    if (request1_q.too_long) refusal1 = StatusTooLong;
-    else if ((request1_q.length != '0 && !may_have_value(kv1_q.kind)) || kv1_q.detail != '0 || kv1_q.node != '0)
-      refusal1 = StatusBadFrame;
-    else if (!right_lane1 && kv1_q.kind != KindRead && kv1_q.kind != KindPing) refusal1 = StatusBadLane;
-    else if (!serving_i) refusal1 = StatusNotServing;
-    else if (is_write(kv1_q.kind)) begin
-      if (kv1_q.epoch != epoch_i) refusal1 = StatusStaleEpoch;
-      else if (!leads1) refusal1 = StatusNotLeader;
-      else if (!opened_i) refusal1 = StatusBusy;
-    end
-  end
-
-  // A frame between nodes: of this epoch, of a member, from where that is, about a slot that the right one leads.
-  logic known1;
-  always_comb begin
-    known1 = member_q && epoch_i != '0 && kv1_q.epoch == epoch_i && members_i[kv1_q.node]
-        && kv1_q.node != node_i && request1_q.from.ip == peer_ip1_q && request1_q.from.port == peer_port1_q
-        && !request1_q.too_long && (request1_q.length == '0 || may_have_value(kv1_q.kind));
-    if (is_replicate(kv1_q.kind) || kv1_q.kind == KindCommit) known1 &= leader1_q == kv1_q.node && kv1_q.version != '0;
-    if (is_replicated(kv1_q.kind)) known1 &= leads1;
-    if (kv1_q.kind != KindFetch) known1 &= right_lane1;
-  end
+  kv_vet #(
+      .LaneBits(LaneBits)
+  ) i_vet (
+      .node_i,
+      .member_i(member_q),
+      .members_i,
+      .serving_i,
+      .opened_i,
+      .epoch_i,
+      .dead_i,
+      .op_i(op1_q),
+      .kv_i(kv1_q),
+      .request_i(request1_q),
+      .leader_i(leader1_q),
+      .peer_ip_i(peer_ip1_q),
+      .peer_port_i(peer_port1_q),
+      .class_o(class1),
+      .line_o(line1),
+      .leads_o(leads1),
+      .refusal_o(refusal1),
+      .known_o(known1)
+  );
 
   // ---- E2: the line has come
 
-  logic valid2_q, flag2_q, in_window2_q, leads2_q, known2_q, newer_lane2_q, same_lane2_q, from_queue2_q;
+  logic valid2_q, in_window2_q, leads2_q, known2_q, from_queue2_q;
   logic matches_window2_q, matches_note2_q, last_answer2_q, unanswered2_q;
   op_e op2_q;
-  logic [7:0] nodes2_q;
-  kv_t kv2_q;
-  endpoint_t from2_q;
-  logic has_place2_q, summed2_q, removes2_q;
-  place_t place2_q;
-  logic [10:0] length2_q;
-  logic [15:0] sum2_q;
-  bucket_t bucket2_q;
   logic [1:0] first_way2_q;
-  logic [2:0] leader2_q;
   status_e refusal2_q;
-  lane_t lane2_q;
-  note_t note2_q;
-  filter_t filter2_q;
+  endpoint_t window_to2_q;
   // verilator lint_off UNUSEDSIGNAL
-  window_t window2_q;  // but for its key and value
+  looked_t looked2_q;  // but for what the line says, and what comes late
   // verilator lint_on UNUSEDSIGNAL
-  logic [7:0] answered2_q;
+  kv_t named1;
+  always_comb begin
+    named1 = kv1_q;
+    if (op1_q == OpRetry || op1_q == OpReplay) named1.key = window1_q.key;
+  end
 
   always_ff @(posedge clk_i) begin
-    valid2_q          <= valid1_q && !rewind;
-    op2_q             <= op1_q;
-    from_queue2_q     <= from_queue1_q;
-    flag2_q           <= flag1_q;
-    nodes2_q          <= nodes1_q;
-    in_window2_q      <= in_window1;
+    valid2_q <= valid1_q && !rewind;
+    op2_q <= op1_q;
+    from_queue2_q <= from_queue1_q;
+    in_window2_q <= in_window1;
     matches_window2_q <= matches_window1;
-    matches_note2_q   <= matches_note1;
-    last_answer2_q    <= last_answer1;
-    unanswered2_q     <= unanswered1;
-    leads2_q          <= leads1;
-    known2_q          <= known1;
-    newer_lane2_q     <= !lane1.used || newer(kv1_q.request, lane1.request);
-    same_lane2_q      <= lane1.used && kv1_q.request == lane1.request;
-    kv2_q             <= kv1_q;
-    if (op1_q == OpRetry || op1_q == OpReplay) kv2_q.key <= window1_q.key;
-    from2_q <= request1_q.from;
-    has_place2_q <= request1_q.has_place;
-    place2_q <= request1_q.place;
-    // Of the value that the request is about.
-    length2_q <= window1 ? window1_q.length : request1_q.length;
-    summed2_q <= window1 ? window1_q.summed : request1_q.summed;
-    sum2_q <= window1 ? window1_q.sum : request1_q.sum;
-    removes2_q   <= window1 ? window1_q.remove : op1_q == OpStore ? !kv1_q.detail[5]
-                  : kv1_q.kind == KindRemove || kv1_q.kind == KindRemoveIf || kv1_q.kind == KindReplicateRemove;
-    bucket2_q <= bucket1_q;
+    matches_note2_q <= matches_note1;
+    last_answer2_q <= last_answer1;
+    unanswered2_q <= unanswered1;
+    leads2_q <= leads1;
+    known2_q <= known1;
     first_way2_q <= first_way_of(request1_q.hash);
-    leader2_q <= leader1_q;
     refusal2_q <= refusal1;
-    lane2_q <= lane1;
-    note2_q <= note1;
-    filter2_q <= filter_read;
     waits2_q <= filter_read.notes != '0;
     class2_q <= class1;
     line2_q <= line1;
-    window2_q <= window1_q;
-    answered2_q <= answered1_q;
+    window_to2_q <= window1_q.to;
+    looked2_q <= '{
+        flag: flag1_q,
+        nodes: nodes1_q,
+        kv: named1,
+        to: request1_q.from,
+        has_place: request1_q.has_place,
+        place: request1_q.place,
+        // Of the value that the request is about.
+        length:
+        window1
+        ?
+        window1_q.length
+        :
+        request1_q.length,
+        summed: window1 ? window1_q.summed : request1_q.summed,
+        value_sum: window1 ? window1_q.sum : request1_q.sum,
+        bucket: bucket1_q,
+        leader: leader1_q,
+        lane: lane1,
+        newer_lane: !lane1.used || newer(kv1_q.request, lane1.request),
+        same_lane: lane1.used && kv1_q.request == lane1.request,
+        note: note1,
+        filter: filter_read,
+        filter_old: '0,
+        answered: answered1_q,
+        window_kind: window1_q.kind,
+        leftover: window1_q.leftover,
+        window: '{
+            bucket: window1_q.bucket,
+            way: window1_q.way,
+            version: window1_q.version,
+            lane: window1_q.lane,
+            request: window1_q.request
+        },
+        busy: 1'b0,
+        removes:
+        window1
+        ?
+        window1_q.remove
+        :
+        op1_q
+        ==
+        OpStore
+        ?
+        !kv1_q.detail[5]
+        :
+        kv1_q.kind
+        ==
+        KindRemove
+        ||
+        kv1_q.kind
+        ==
+        KindRemoveIf
+        ||
+        kv1_q.kind
+        ==
+        KindReplicateRemove,
+        ways: '0
+    };
     if (rst_i) valid2_q <= 1'b0;
   end
 
@@ -451,20 +402,20 @@ module kv_engine
       .op_i(op2_q),
       .line_i(line2_q),
       .class_i(class2_q),
-      .has_place_i(has_place2_q),
+      .has_place_i(looked2_q.has_place),
       .leads_i(leads2_q),
       .known_i(known2_q),
       .refusal_i(refusal2_q),
-      .lane_i(lane2_q),
-      .newer_lane_i(newer_lane2_q),
-      .same_lane_i(same_lane2_q),
-      .noted_i(note2_q.valid),
+      .lane_i(looked2_q.lane),
+      .newer_lane_i(looked2_q.newer_lane),
+      .same_lane_i(looked2_q.same_lane),
+      .noted_i(looked2_q.note.valid),
       .waits_i(waits2_q),
-      .filter_leads_i(filter2_q.leads),
+      .filter_leads_i(looked2_q.filter.leads),
       .matches_note_i(matches_note2_q),
       .matches_window_i(matches_window2_q),
       .in_window_i(in_window2_q),
-      .leftover_i(window2_q.leftover),
+      .leftover_i(looked2_q.leftover),
       .last_answer_i(last_answer2_q),
       .unanswered_i(unanswered2_q),
       .busy_i(group_busy_i),
@@ -481,7 +432,7 @@ module kv_engine
     if (valid2_q) begin
       want_o        <= miss2;
       want_op_q     <= op2_q != OpRequest;
-      want_bucket_o <= bucket2_q;
+      want_bucket_o <= looked2_q.bucket;
     end
     slow_valid_o <= valid2_q && slow2;
     if (rst_i) begin
@@ -490,44 +441,22 @@ module kv_engine
     end
   end
 
-  // The four ways; which of them matters, and how it compares.
-  way_header_t [3:0] way2;
-  // Keys by threes of bits, so that Yosys does not make a chain of it.
-  (* keep *)
-  logic [3:0][21:0] differs2;
-  logic [3:0] match2, free2, equal2;
-  logic [1:0] found_way2, new_way2, named_way2, detail_way2;
-  logic found2, searches2, conditional2;
-  assign searches2    = op2_q == OpRequest && (kv2_q.kind == KindRead || is_write(kv2_q.kind));
-  assign conditional2 = kv2_q.kind == KindWriteIf || kv2_q.kind == KindRemoveIf;
-  assign found2       = match2 != '0;
-  assign found_way2   = {match2[3] | match2[2], match2[3] | match2[1]};
-  assign detail_way2  = kv2_q.detail[7:6];
-  always_comb begin
-    for (int i = 0; i < 4; i++) begin
-      way2[i] = way_of(line_i, 2'(i));
-      for (int j = 0; j < 22; j++) begin
-        differs2[i][j] = 3'(way2[i].key >> 3 * j) != 3'(kv2_q.key >> 3 * j);
-      end
-      match2[i] = way2[i].present && differs2[i] == '0;
-      free2[i]  = !way2[i].present;
-      equal2[i] = way2[i].version == kv2_q.version;
-    end
-    new_way2 = first_way2_q;
-    if (!free2[first_way2_q]) begin
-      for (int i = 3; i >= 0; i--) if (free2[i]) new_way2 = 2'(i);
-    end
-    named_way2 = detail_way2;
-    if (op2_q == OpRequest && kv2_q.kind == KindFetch) named_way2 = kv2_q.key[1:0];
-    if (op2_q == OpRequest && is_replicated(kv2_q.kind)) named_way2 = window2_q.way;
-  end
+  ways_t ways2;
+  kv_ways i_ways (
+      .line_i,
+      .op_i(op2_q),
+      .kv_i(looked2_q.kv),
+      .flag_i(looked2_q.flag),
+      .removes_i(looked2_q.removes),
+      .first_way_i(first_way2_q),
+      .window_way_i(looked2_q.window.way),
+      .ways_o(ways2)
+  );
 
   // ---- E3: the decision
 
   logic valid3_q, request3_q, op3_q, second_q;
   plan_t plan3_q;
-  looked_t looked3_q;
-  decision_t decision3;
 
   always_ff @(posedge clk_i) begin
     valid3_q <= valid2_q && !rewind;
@@ -536,47 +465,11 @@ module kv_engine
       request3_q <= op2_q == OpRequest;
       op3_q <= op2_q != OpRequest;
       plan3_q <= plan2;
-      looked3_q.flag <= flag2_q;
-      looked3_q.nodes <= nodes2_q;
-      looked3_q.kv <= kv2_q;
-      looked3_q.to <= plan2.commit ? window2_q.to : from2_q;
-      looked3_q.has_place <= has_place2_q;
-      looked3_q.place <= place2_q;
-      looked3_q.length <= length2_q;
-      looked3_q.summed <= summed2_q;
-      looked3_q.value_sum <= sum2_q;
-      looked3_q.bucket <= bucket2_q;
-      looked3_q.leader <= leader2_q;
-      looked3_q.lane <= lane2_q;
-      looked3_q.newer_lane <= newer_lane2_q;
-      looked3_q.same_lane <= same_lane2_q;
-      looked3_q.note <= note2_q;
-      looked3_q.filter <= filter2_q;
+      looked3_q <= looked2_q;
+      if (plan2.commit) looked3_q.to <= window_to2_q;
       looked3_q.filter_old <= filter_read;
-      looked3_q.answered <= answered2_q;
-      looked3_q.window_kind <= window2_q.kind;
-      looked3_q.leftover <= window2_q.leftover;
-      looked3_q.window <= '{
-          bucket: window2_q.bucket,
-          way: window2_q.way,
-          version: window2_q.version,
-          lane: window2_q.lane,
-          request: window2_q.request
-      };
       looked3_q.busy <= group_busy_i;
-      looked3_q.removes <= removes2_q;
-      looked3_q.line <= line_i;
-      looked3_q.way <= !searches2 ? named_way2 : found2 ? found_way2 : new_way2;
-      looked3_q.found <= found2;
-      looked3_q.same <= kv2_q.detail[5] ? match2[detail_way2] : free2[detail_way2];
-      looked3_q.fresh <= newer(kv2_q.version, way2[detail_way2].version) || flag2_q;
-      looked3_q.equal <= equal2[detail_way2];
-      looked3_q.no_key <= removes2_q && !found2;
-      looked3_q.mismatch <= conditional2 && (found2 ? (match2 & equal2) == '0 : kv2_q.version != '0);
-      looked3_q.full <= !found2 && free2 == '0;
-      for (int i = 0; i < 2; i++) begin
-        looked3_q.newest[i] <= newer(way2[2*i].version, way2[2*i+1].version) ? way2[2*i].version : way2[2*i+1].version;
-      end
+      looked3_q.ways <= ways2;
     end
     if (rst_i) begin
       valid3_q <= 1'b0;
@@ -602,12 +495,10 @@ module kv_engine
 
   // ---- what takes effect
 
-  logic filter_second_q, defer_q;
+  logic   defer_q;
   place_t defer_place_q;
-  filter_t filter_second_write_q;
-  logic [11:0] filter_second_at_q;
-  logic engine_now_q;  // the frame is the engine's
-  send_t send_q;
+  logic   engine_now_q;  // the frame is the engine's
+  send_t  send_q;
 
   always_ff @(posedge clk_i) begin
     engine_now_q        <= decision3.now_valid;
@@ -616,67 +507,34 @@ module kv_engine
     job_valid_o         <= decision3.job_valid;
     job_o               <= decision3.job;
 
-    line_write_o        <= decision3.line_put;
+    line_write_o        <= decision3.header_put;
     line_write_bucket_o <= looked3_q.bucket;
-    line_write_line_o   <= decision3.line;
+    line_write_way_o    <= looked3_q.ways.way;
+    line_write_header_o <= way_bytes(decision3.header);
 
-    lane_put_q          <= decision3.lane_put || clear_i;
-    lane_write_q        <= decision3.lane;
-    lane_at_q           <= clear_i ? LaneBits'(clear_at_i) : looked3_q.kv.client[LaneBits-1:0];
-    note_put_q          <= decision3.note_put || clear_i;
-    note_write_q        <= decision3.note;
-    note_at_q           <= clear_i ? clear_at_i[8:0] : {looked3_q.kv.node, looked3_q.kv.detail[5:0]};
-    window_put_q        <= decision3.window_put;
-    window_write_q      <= decision3.window;
-    window_at_q         <= decision3.window_place;
-    if (decision3.window_set) window_q[decision3.window_place] <= 1'b1;
-    if (decision3.window_clear) window_q[decision3.window_place] <= 1'b0;
-    answered_put_q        <= decision3.answered_put;
-    answered_write_q      <= decision3.answered;
+    defer_q             <= decision3.defer;
+    defer_place_q       <= decision3.job.place;
 
-    // Two cells in two cycles: nobody else writes in the second.
-    filter_put_q          <= decision3.filter_put || filter_second_q || clear_i;
-    filter_write_q        <= filter_second_q ? filter_second_write_q : decision3.filter;
-    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : looked3_q.bucket[11:0];
-    filter_second_q       <= decision3.filter_old_put;
-    filter_second_write_q <= decision3.filter_old;
-    filter_second_at_q    <= looked3_q.note.bucket[11:0];
+    place_free_o        <= decision3.place_free;
+    place_freed_o       <= decision3.place_freed;
+    settle_valid_o      <= decision3.settle;
+    settle_lane_o       <= looked3_q.note.lane;
+    settle_request_o    <= looked3_q.note.request;
+    pending_o           <= valid3_q && plan3_q.pending;
+    pending_bucket_o    <= looked3_q.bucket[11:0];
+    leftover_done_o     <= decision3.leftover_done;
 
-    defer_q               <= decision3.defer;
-    defer_place_q         <= decision3.job.place;
-
-    place_free_o          <= decision3.place_free;
-    place_freed_o         <= decision3.place_freed;
-    settle_valid_o        <= decision3.settle;
-    settle_lane_o         <= looked3_q.note.lane;
-    settle_request_o      <= looked3_q.note.request;
-    pending_o             <= valid3_q && plan3_q.pending;
-    pending_bucket_o      <= looked3_q.bucket[11:0];
-    leftover_done_o       <= decision3.leftover_done;
-
-    received_o            <= (valid3_q && request3_q) || slow_valid_o;
-    received_kind_o       <= looked3_q.kv.kind;
-    replied_o             <= decision3.replied;
-    replied_status_o      <= decision3.status;
-    dropped_epoch_o       <= valid3_q && plan3_q.dropped_epoch;
-    dropped_duplicate_o   <= decision3.dropped_duplicate;
-    if (clear_i) begin
-      lane_write_q   <= '0;
-      note_write_q   <= '0;
-      filter_write_q <= '0;
-    end
+    received_o          <= (valid3_q && request3_q) || slow_valid_o;
+    received_kind_o     <= looked3_q.kv.kind;
+    replied_o           <= decision3.replied;
+    replied_status_o    <= decision3.status;
+    dropped_epoch_o     <= valid3_q && plan3_q.dropped_epoch;
+    dropped_duplicate_o <= decision3.dropped_duplicate;
     if (rst_i) begin
       engine_now_q <= 1'b0;
       later_valid_o <= 1'b0;
       job_valid_o <= 1'b0;
       line_write_o <= 1'b0;
-      lane_put_q <= 1'b0;
-      note_put_q <= 1'b0;
-      window_put_q <= 1'b0;
-      window_q <= '0;
-      answered_put_q <= 1'b0;
-      filter_put_q <= 1'b0;
-      filter_second_q <= 1'b0;
       defer_q <= 1'b0;
       place_free_o <= 1'b0;
       settle_valid_o <= 1'b0;
@@ -689,70 +547,39 @@ module kv_engine
     end
   end
 
-  // ---- what memory has done: the place is free, and with `store` now is the time for the answer
+  // ---- what memory has done
 
-  // At once, if nothing waits and nothing is in the way.
-  logic done_valid, done_waits, done_answer, done_take, waiting_answer;
-  place_t done_place, waiting_place;
+  logic  deferred_valid;
   send_t deferred;
-  logic done_ready;
-  // verilator lint_off UNUSEDSIGNAL
-  logic [6:0] done_count;
-  logic done_almost_full;
-  // verilator lint_on UNUSEDSIGNAL
-  assign done_valid  = done_valid_i && !done_tag_i[TagNobody];
-  assign done_place  = done_waits ? waiting_place : place_t'(done_tag_i);
-  assign done_answer = done_waits ? waiting_answer : done_tag_i[TagAnswer];
-  assign done_take   = (done_waits || done_valid) && !(done_answer && (engine_now_q || now_almost_full_i));
-  stream_fifo #(
-      .Width(1 + $bits(place_t)),
-      .Depth(64)
-  ) i_done (
+  kv_deferred i_deferred (
       .clk_i,
       .rst_i,
-      .s_valid(done_valid && (done_waits || !done_take)),
-      .s_ready(done_ready),
-      .s_payload({done_tag_i[TagAnswer], place_t'(done_tag_i)}),
-      .m_valid(done_waits),
-      .m_ready(done_waits && done_take),
-      .m_payload({waiting_answer, waiting_place}),
-      .count_o(done_count),
-      .almost_full_o(done_almost_full)
-  );
-  lutram #(
-      .Width($bits(send_t)),
-      .Depth(Places)
-  ) i_deferred (
-      .clk_i,
-      .write_i(defer_q),
-      .write_address_i(defer_place_q),
-      .write_data_i(send_q),
-      .read_address_i(done_place),
-      .read_data_o(deferred)
+      .put_i(defer_q),
+      .put_place_i(defer_place_q),
+      .put_send_i(send_q),
+      .done_valid_i,
+      .done_tag_i,
+      .block_i(engine_now_q || now_almost_full_i),
+      .free_o(done_free_o),
+      .freed_o(done_freed_o),
+      .send_valid_o(deferred_valid),
+      .send_o(deferred)
   );
 
-  assign done_free_o  = done_take;
-  assign done_freed_o = done_place;
-  assign now_valid_o  = engine_now_q || (done_take && done_answer && !dead_i);
-  assign now_o        = engine_now_q ? send_q : deferred;
-  assign later_o      = send_q;
+  assign now_valid_o = engine_now_q || (deferred_valid && !dead_i);
+  assign now_o       = engine_now_q ? send_q : deferred;
+  assign later_o     = send_q;
 
-  assign quiet_o      = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
-  assign idle_o       = queue_empty && quiet_o;
-
-  // verilator lint_off UNUSEDSIGNAL
-  logic unused;
-  assign unused = ^done_tag_i[15:TagAnswer+1];
-  // verilator lint_on UNUSEDSIGNAL
+  assign quiet_o     = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
 
   `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),
                "an operation changed before it was done")
   `ASSERT(second_alone, !(second_q && valid3_q), "two frames for one cycle")
   `ASSERT(one_plan, !valid3_q || $countones(plan3_q[$bits(plan_t)-1-:23]) <= 1, "two things to do at once")
-  `ASSERT(place_used_once, !(decision3.place_free && (decision3.line_put || decision3.window_put)),
+  `ASSERT(place_used_once, !(decision3.place_free && (decision3.header_put || decision3.window_put)),
           "a place was freed and used")
-  `ASSERT(room_for_done, !done_valid_i || done_ready, "memory did more than there are places")
-  `ASSERT(line_was_there, !decision3.line_put || $past(line_hit_i), "a line was changed that had not come")
+  `ASSERT(alone_with_its_line, !line_write_o || !line_read_o, "a line was asked for while one is written")
+  `ASSERT(line_was_there, !decision3.header_put || $past(line_hit_i), "a line was changed that had not come")
 
 endmodule
 `default_nettype wire

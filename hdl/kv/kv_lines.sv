@@ -2,24 +2,30 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A cache of bucket lines: direct-mapped, written through.
+/// A cache of bucket lines: direct-mapped, written through, a memory for each of a line's four ways.
 ///
 /// Behaviour: a read that finds its line says so two cycles later. Any look-up that does not find its line asks memory for it (a fill), at
 /// once or not at all. Lines are looked up for read_i; else for want_i, again and again, until here_o says that the wanted line is there, which has to
-/// be read then; else for what was announced, once. No fill is asked for while another is on its way for its group, while a
-/// write to its group is queued or under way (fill_wait_i), or when Fills are on their way. A fill is written when write_i leaves it a
-/// cycle. write_i makes the fills of its group that are on their way worthless: they are thrown away when they come. clear_i empties the cache,
+/// be read then; else for what was announced, once; in a cycle of write_i nothing is. No fill is asked for while another is on its way for its group, while a
+/// write to its group is queued or under way (fill_wait_i), or when Fills are on their way. write_i changes one way, through the port of the
+/// look-ups. Fills have the other port: a line that comes is written in two cycles, half a line in each. write_i makes the fills of its group that are on their way
+/// worthless: they are thrown away when they come. clear_i empties the cache,
 /// as reset does, for 2^LineCacheBits cycles of clearing_o; meanwhile every look-up fails and asks for nothing.
 /// Latency: read_i to read_hit_o and read_line_o 2 cycles; a look-up that fails to fill_valid 3; a line at line_valid to here_o 1.
-/// Paths: write_i to line_ready; fill_wait_i to fill_group_o within.
+/// Paths: fill_wait_i to fill_group_o within.
 /// Reset: forgets what is under way and empties the cache.
-/// Requirements: write_i of a line that a read has found, not while clearing_o; the write that takes it to memory is known to fill_wait_i from the
-/// next cycle on, or since before. line_base_i is a multiple of 4096 and changes only while clearing.
+/// Requirements: write_i of a line that the last read has found, not with read_i, and not while clearing_o; the write that takes it to memory is known to
+/// fill_wait_i from the next cycle on, or since before. line_base_i is a multiple of 4096 and changes only while clearing. The upper half of
+/// line_data and line_tag stay for one cycle more after line_ready.
 ///
 /// Why a line here is never older than memory's, as changed by all writes that were queued: a fill's line is as old as its question. A write
-/// that was queued before the question keeps it from being asked; one after throws its answer away. A look-up takes two cycles to its
+/// that was queued before the question keeps it from being asked; one after throws its answer away, also while that is written (its
+/// tag is then written as that of nothing). A look-up takes two cycles to its
 /// decision: a fill that ends keeps its group for two more, so that a failure from before it leads to nothing, and nothing is
-/// asked for in the cycle of a write. No deadlock: a fill waits for memory, and for cycles without write_i.
+/// asked for in the cycle of a write.
+/// Why write_i changes the right line: it was there when it was read. If a fill has taken its place since (lost), nothing is there afterwards.
+/// Why no line is half one, half another: the tag is written with the second half, and a read in the cycle of the first
+/// fails. In the cycle of the second it gets both, since the RAM gives it what is written. No deadlock: a fill waits for memory alone.
 module kv_lines
   import kv_core_pkg::*;
 #(
@@ -57,7 +63,8 @@ module kv_lines
 
     input wire                  write_i,
     input wire bucket_t         write_bucket_i,
-    input wire          [511:0] write_line_i,
+    input wire          [  1:0] write_way_i,
+    input wire          [127:0] write_header_i,
 
     output group_t fill_group_o,
     input  wire    fill_wait_i,
@@ -85,6 +92,7 @@ module kv_lines
 
   localparam int unsigned TagBits = $bits(bucket_t) - LineCacheBits;
   localparam int unsigned ChannelBits = Channels == 1 ? 1 : $clog2(Channels);
+  localparam int unsigned NearBits = LineCacheBits < GroupBits ? LineCacheBits : GroupBits;
   typedef logic [TagBits-1:0] cache_tag_t;
   typedef logic [LineCacheBits-1:0] index_t;
   typedef logic [ChannelBits-1:0] channel_t;
@@ -127,12 +135,12 @@ module kv_lines
       .almost_full_o(announced_almost_full)
   );
 
-  assign want_look      = want_i && !here_o && !look1_q.want && !look2_q.want;
-  assign announced_take = !read_i && !want_look;
+  assign want_look      = want_i && !here_o && !look1_q.want && !look2_q.want && !write_i;
+  assign announced_take = !read_i && !want_look && !write_i;
   always_comb begin
     look.read   = read_i;
     look.want   = !read_i && want_look;
-    look.valid  = read_i || want_look || announced_valid;
+    look.valid  = read_i || want_look || (announced_valid && !write_i);
     look.bucket = read_i ? read_bucket_i : want_look ? want_bucket_i : announced;
   end
   always_ff @(posedge clk_i) begin
@@ -143,29 +151,57 @@ module kv_lines
       look2_q.valid <= 1'b0;
       look1_q.want  <= 1'b0;
       look2_q.want  <= 1'b0;
+      look1_q.read  <= 1'b0;
+      look2_q.read  <= 1'b0;
     end
   end
 
-  logic ram_write, there;
-  index_t ram_address;
-  logic [511:0] ram_line;
-  cache_tag_t ram_tag, tag;
-  simple_dual_port_ram #(
-      .Width(512 + TagBits + 1),
+  // Ways 0 and 1 are filled first, then 2 and 3, and with way 3 the tag.
+  logic there, lost, fill_first, fill_second;
+  index_t fill_at, port_at;
+  logic [255:0] fill_data;
+  cache_tag_t tag;
+  logic [3:0] port_write;
+  assign port_at = index_t'(write_i ? write_bucket_i : look.bucket);
+  for (genvar i = 0; i < 3; i++) begin : gen_way
+    assign port_write[i] = write_i && write_way_i == 2'(i) && !lost;
+    shared_port_ram #(
+        .Width(128),
+        .Depth(2 ** LineCacheBits),
+        .OutputRegister(1'b1)
+    ) i_way (
+        .clk_i,
+        .write_i(i < 2 ? fill_first : fill_second),
+        .write_address_i(fill_at),
+        .write_data_i(fill_data[128*(i%2)+:128]),
+        .port_read_i(look.valid),
+        .port_write_i(port_write[i]),
+        .port_address_i(port_at),
+        .port_data_i(write_header_i),
+        .read_data_o(read_line_o[128*i+:128])
+    );
+  end
+  // A way's write has the tag that is there already.
+  logic fill_there;
+  cache_tag_t fill_is;
+  assign port_write[3] = write_i && (write_way_i == 2'd3 || lost);
+  shared_port_ram #(
+      .Width(128 + TagBits + 1),
       .Depth(2 ** LineCacheBits),
-      .Ultra(1'b1),
       .OutputRegister(1'b1)
-  ) i_ram (
+  ) i_way_and_tag (
       .clk_i,
-      .write_i(ram_write),
-      .write_address_i(ram_address),
-      .write_data_i({!clearing_o, ram_tag, ram_line}),
-      .read_i(look.valid),
-      .read_address_i(index_t'(look.bucket)),
-      .read_data_o({there, tag, read_line_o})
+      .write_i(clearing_o || fill_second),
+      .write_address_i(fill_at),
+      .write_data_i({fill_there, fill_is, fill_data[255:128]}),
+      .port_read_i(look.valid),
+      .port_write_i(port_write[3]),
+      .port_address_i(port_at),
+      .port_data_i({!lost, tag_of(write_bucket_i), write_header_i}),
+      .read_data_o({there, tag, read_line_o[511:384]})
   );
 
-  logic hit;
+  logic hit, torn_q;
   // By threes of bits, so that Yosys does not make a chain of it.
   localparam int unsigned TagThrees = (TagBits + 2) / 3;
   (* keep *)
@@ -177,7 +213,7 @@ module kv_lines
     for (int i = 0; i < int'(TagThrees); i++) tag_differs[i] = tag_wide[3*i+:3] != wanted_wide[3*i+:3];
   end
   assign hit        = there && tag_differs == '0 && !clearing_o;
-  assign read_hit_o = look2_q.valid && look2_q.read && hit;
+  assign read_hit_o = look2_q.read && hit && !torn_q;
 
   // ---- fills on their way
 
@@ -278,22 +314,51 @@ module kv_lines
       .read_data_o(filled_bucket)
   );
 
-  // ---- what is written: the engine's line, else one that has come, else nothing while clearing
+  // ---- what has come: a half of it in each cycle, the second one from the same channel
 
-  channel_t from;
-  logic filled_good;
+  channel_t first_from, from, from_q;
+  logic second_q, good_q;  // the second half is written, and is worth it
+  logic near, filled_good;
   index_t clear_q;
   always_comb begin
-    from = '0;
-    for (int c = int'(Channels) - 1; c >= 0; c--) if (line_valid[c]) from = channel_t'(c);
+    first_from = '0;
+    for (int c = int'(Channels) - 1; c >= 0; c--) if (line_valid[c]) first_from = channel_t'(c);
   end
+  assign from = second_q ? from_q : first_from;
   always_comb begin
     line_ready = '0;
-    line_ready[from] = !write_i;
+    line_ready[from] = !second_q;
   end
-  assign filled       = |line_valid && !write_i;
+  assign filled       = |line_valid && !second_q;
   assign filled_index = line_tag[from];
-  assign filled_good  = filled && !worthless_q[filled_index] && !clear_i;
+  // Of a group, or of one line of the cache.
+  assign near         = NearBits'(filled_bucket) == NearBits'(write_bucket_i);
+  assign filled_good  = filled && !worthless_q[filled_index] && !clear_i && !(write_i && near);
+  assign fill_first   = filled_good;
+  assign fill_second  = second_q && good_q;
+  assign fill_there   = !clearing_o && !clear_i && !(write_i && near);
+  assign fill_is      = tag_of(filled_bucket);
+  assign fill_at      = clearing_o ? clear_q : index_t'(filled_bucket);
+  assign fill_data    = second_q ? line_data[from][511:256] : line_data[from][255:0];
+
+  always_ff @(posedge clk_i) begin
+    second_q <= filled;
+    from_q   <= first_from;
+    good_q   <= filled_good;
+    if (rst_i) second_q <= 1'b0;
+  end
+
+  // Whether a fill has begun to take the place of the line that was read last, since; and whether it did so in the very cycle.
+  index_t first_at_q, read_at_q;
+  logic lost_q, lost_now;
+  assign lost_now = second_q && good_q && first_at_q == read_at_q;
+  assign lost     = lost_q || lost_now;
+  always_ff @(posedge clk_i) begin
+    first_at_q <= fill_at;
+    if (read_i) read_at_q <= index_t'(read_bucket_i);
+    torn_q <= look1_q.read && lost_now;
+    lost_q <= lost_now || (lost_q && !look1_q.read);
+  end
 
   // filled_bucket == want_bucket_i
   localparam int unsigned BucketThrees = ($bits(bucket_t) + 2) / 3;
@@ -307,15 +372,10 @@ module kv_lines
     for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
   end
 
-  assign ram_write   = clearing_o || write_i || filled_good;
-  assign ram_address = clearing_o ? clear_q : index_t'(write_i ? write_bucket_i : filled_bucket);
-  assign ram_tag     = tag_of(write_i ? write_bucket_i : filled_bucket);
-  assign ram_line    = write_i ? write_line_i : line_data[from];
-
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled_good && &wanted)
+    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;
@@ -326,6 +386,9 @@ module kv_lines
 
   `ASSERT(line_base_aligned, line_base_i[11:0] == '0, "lines begin within a page")
   `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
+  `ASSERT(not_looked_up_while_written, !write_i || !look.valid, "lines were looked up while one is written")
+  `ASSERT(written_what_was_read, !write_i || index_t'(write_bucket_i) == read_at_q,
+          "a line was written that was not the last one read")
   `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
 

@@ -8,13 +8,12 @@
 /// takes what is kv_values' business. error_o rises when memory answers with an error and stays until clear_i.
 /// Latency: job in (a read, nothing else under way) to ARVALID 2 cycles; a word's second beat at R to word_* 1 (ReadDepth up to 64, in LUTs) or 2
 /// (in block RAM). A line that is not there: read_i to ARVALID 4 cycles, its second beat at R to here_o 2.
-/// Paths: job.write to job_ready, word_ready to nothing outside, write_i to m_axi_rready.
+/// Paths: job.write to job_ready, word_ready to nothing outside.
 /// Reset: forgets everything, and empties the cache. What memory still answers must have come before it ends.
 /// Requirements: bases are multiples of 4096 and change only when all is quiet. A line goes to the cache (write_i) in the cycle in which the job
 /// that takes it to memory is accepted, or later.
 ///
-/// No deadlock: memory's answers are always taken: values have room of their own before they are asked for, and lines go past them and wait for cycles
-/// without write_i only. The rest is argued in kv_lines and kv_values.
+/// No deadlock: memory's answers are always taken: values have room of their own before they are asked for, and lines go past them. The rest is argued in kv_lines and kv_values.
 module kv_memory
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -54,7 +53,8 @@ module kv_memory
     output logic                 group_busy_o,
     input  wire                  write_i,
     input  wire bucket_t         write_bucket_i,
-    input  wire          [511:0] write_line_i,
+    input  wire          [  1:0] write_way_i,
+    input  wire          [127:0] write_header_i,
 
     // kv_values
     input  wire                      job_valid,
@@ -62,7 +62,7 @@ module kv_memory
     /// Room for six jobs, two of which write.
     output logic                     job_room_o,
     input  wire memory_job_t         job,
-    input  wire              [511:0] job_line,
+    input  wire              [127:0] job_header,
     output logic                     done_o,
     output job_tag_t                 done_tag_o,
     output logic                     word_valid,
@@ -95,6 +95,7 @@ module kv_memory
     output logic     [Channels-1:0]        m_axi_wvalid,
     input  wire      [Channels-1:0]        m_axi_wready,
     output logic     [Channels-1:0][255:0] m_axi_wdata,
+    output logic     [Channels-1:0][ 31:0] m_axi_wstrb,
     output logic     [Channels-1:0]        m_axi_wlast,
     input  wire      [Channels-1:0]        m_axi_bvalid,
     output logic     [Channels-1:0]        m_axi_bready,
@@ -134,7 +135,8 @@ module kv_memory
       .here_o,
       .write_i,
       .write_bucket_i,
-      .write_line_i,
+      .write_way_i,
+      .write_header_i,
       .fill_group_o(fill_group),
       .fill_wait_i (fill_wait),
       .fill_valid,
@@ -153,9 +155,9 @@ module kv_memory
   logic value_first, data_last;
   logic [Channels-1:0][511:0] channel_data;
   logic [Channels-1:0] write_valid, write_ready, data_valid, data_ready, write_done, errors;
-  logic [511:0] data, data_line;
-  logic data_is_line;
-  logic [Channels-1:0] line_busy;
+  logic [511:0] data;
+  logic [127:0] data_way;
+  logic write_way, data_is_way, data_odd, data_clear;
 
   kv_values #(
       .Channels(Channels),
@@ -170,7 +172,7 @@ module kv_memory
       .job_ready,
       .job_room_o,
       .job,
-      .job_line,
+      .job_header,
       .done_o,
       .done_tag_o,
       .word_valid,
@@ -201,13 +203,15 @@ module kv_memory
       .write_ready,
       .write_address,
       .write_words,
+      .write_way,
       .data_valid,
       .data_ready,
       .data,
       .data_last,
-      .data_is_line,
-      .data_line,
-      .line_busy_i(line_busy),
+      .data_is_way,
+      .data_way,
+      .data_odd,
+      .data_clear,
       .write_done_i(write_done)
   );
 
@@ -249,14 +253,16 @@ module kv_memory
         .write_ready(write_ready[c]),
         .write_address(write_address),
         .write_words(write_words),
+        .write_way(write_way),
         .write_tag('0),
         .data_valid(data_valid[c]),
         .data_ready(data_ready[c]),
         .data(data),
         .data_last(data_last),
-        .data_is_line(data_is_line),
-        .data_line(data_line),
-        .line_busy_o(line_busy[c]),
+        .data_is_way(data_is_way),
+        .data_way(data_way),
+        .data_odd(data_odd),
+        .data_clear(data_clear),
         .write_done_o(write_done[c]),
         .write_done_tag_o(done_tag),
         .error_o(errors[c]),
@@ -275,6 +281,7 @@ module kv_memory
         .m_axi_wvalid(m_axi_wvalid[c]),
         .m_axi_wready(m_axi_wready[c]),
         .m_axi_wdata(m_axi_wdata[c]),
+        .m_axi_wstrb(m_axi_wstrb[c]),
         .m_axi_wlast(m_axi_wlast[c]),
         .m_axi_bvalid(m_axi_bvalid[c]),
         .m_axi_bready(m_axi_bready[c]),

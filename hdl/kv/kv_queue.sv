@@ -26,9 +26,7 @@ module kv_queue #(
     output logic [Width-1:0] request_o,
     input  wire              take_i,
     input  wire              done_i,
-    input  wire              rewind_i,
-    /// Nothing waits, nothing is being tried.
-    output logic             empty_o
+    input  wire              rewind_i
 );
 
   localparam int unsigned Bits = $clog2(Depth);
@@ -41,7 +39,6 @@ module kv_queue #(
   logic [Bits:0] write_q, take_q, done_q, held;
   assign held    = write_q - done_q;
   assign valid_o = write_q != take_q;
-  assign empty_o = write_q == done_q;
   assign room_o  = held < (Bits + 1)'(Depth - 2);
 
   always_ff @(posedge clk_i) begin

@@ -2,11 +2,11 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Reads and writes values, and writes lines, in the order of its jobs.
+/// Reads and writes values, and writes ways of lines, in the order of its jobs.
 ///
 /// Behaviour: a value is cut into bursts of BurstWords words; burst j of location x = {bucket, way} is at value_base + 1024 x + 64 BurstWords j and
-/// travels on channel (j + x) mod Channels; only as many words as the length needs. A line is at line_base + 64 bucket and travels on channel
-/// bucket mod Channels. Jobs start in order. A read waits while a write of its group has started and not ended; a write waits
+/// travels on channel (j + x) mod Channels; only as many words as the length needs. A line is at line_base + 64 bucket, its ways 16 bytes each, and
+/// travels on channel bucket mod Channels; a write changes one way, or clears all of it. Jobs start in order. A read waits while a write of its group has started and not ended; a write waits
 /// while a read of its group is on its way: so each sees exactly what the jobs before it left. Values that are read come out in order at word_*; of a value
 /// of no bytes, nothing. A write takes its value from the pool, behind the parser that may still fill it; done_o, in order,
 /// when memory has answered for all of it.
@@ -44,8 +44,8 @@ module kv_values
     /// Room for six jobs, two of which write.
     output logic                     job_room_o,
     input  wire memory_job_t         job,
-    /// With has_line.
-    input  wire              [511:0] job_line,
+    /// With has_header.
+    input  wire              [127:0] job_header,
 
     output logic     done_o,
     output job_tag_t done_tag_o,
@@ -86,14 +86,16 @@ module kv_values
     input  wire      [Channels-1:0]        write_ready,
     output address_t                       write_address,
     output logic     [         2:0]        write_words,
+    output logic                           write_way,
     output logic     [Channels-1:0]        data_valid,
     input  wire      [Channels-1:0]        data_ready,
     output logic     [       511:0]        data,
     output logic                           data_last,
-    /// The word is not `data`, but `data_line`, which stays there while a channel says line_busy_i.
-    output logic                           data_is_line,
-    output logic     [       511:0]        data_line,
-    input  wire      [Channels-1:0]        line_busy_i,
+    /// The word is not `data`, but a way, or zeros: see kv_channel.
+    output logic                           data_is_way,
+    output logic     [       127:0]        data_way,
+    output logic                           data_odd,
+    output logic                           data_clear,
     input  wire      [Channels-1:0]        write_done_i
 );
 
@@ -124,7 +126,8 @@ module kv_values
     logic has_value;
     logic [NumberBits-1:0] last_number;  // of its bursts
     logic [2:0] last_words;  // of that one, less 1
-    logic has_line;
+    logic has_header;
+    logic clears;
     place_t place;
     logic [WriteBits-1:0] index;  // its place in the tracker
   } queued_t;
@@ -162,7 +165,8 @@ module kv_values
     put_job.has_value   = job.length != '0 && !(job.write && !job.has_value);
     put_job.last_number = last_word[BeatBits-1:BurstBits];
     put_job.last_words  = 3'(last_word[BurstBits-1:0]);
-    put_job.has_line    = job.write && job.has_line;
+    put_job.has_header  = job.write && job.has_header;
+    put_job.clears      = job.clears;
     put_job.place       = job.place;
     put_job.index       = put_index;
   end
@@ -174,7 +178,7 @@ module kv_values
         put_ending.answers[channel_of(job.way+2'(j))] += 2'd1;
       end
     end
-    if (job.has_line) put_ending.answers[channel_of(job.bucket[1:0])] += 2'd1;
+    if (job.has_header) put_ending.answers[channel_of(job.bucket[1:0])] += 2'd1;
   end
 
   logic head_valid, head_take;
@@ -208,21 +212,19 @@ module kv_values
       .read_data_o(ending)
   );
 
-  logic line_read;
-  logic [WriteBits-1:0] line_index;
-  // Far from full, but LUTs are scarcer than UltraRAM.
-  simple_dual_port_ram #(
-      .Width(512),
-      .Depth(Writes),
-      .Ultra(1'b1)
-  ) i_lines (
+  logic [WriteBits-1:0] way_index;
+  logic [127:0] way_read;
+  logic odd_read, clear_read;
+  lutram #(
+      .Width(130),
+      .Depth(Writes)
+  ) i_ways (
       .clk_i,
       .write_i(put_write),
       .write_address_i(put_index),
-      .write_data_i(job_line),
-      .read_i(line_read),
-      .read_address_i(line_index),
-      .read_data_o(data_line)
+      .write_data_i({job.clears, job.way[0], job_header}),
+      .read_address_i(way_index),
+      .read_data_o({clear_read, odd_read, way_read})
   );
 
   logic write_start, write_started, write_end, reads_full, read_put, read_there, read_end;
@@ -256,7 +258,7 @@ module kv_values
       .job_write_wait_o(write_wait)
   );
 
-  // ---- the first job: a burst a cycle, its value's, then its line
+  // ---- the first job: a burst a cycle, its value's, then its way's
 
   logic [NumberBits-1:0] number_q;  // of the burst
   logic asked_q;  // for all of the value
@@ -276,20 +278,24 @@ module kv_values
   address_t value_address, line_address;
   assign value_address = {value_base_i[AddressBits-1:12] + head.bucket, head.way, number_q, (BurstBits + 6)'(0)};
   assign line_address = {
-    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]), head.bucket[5:0], 6'd0
+    line_base_i[AddressBits-1:12] + (AddressBits - 12)'(head.bucket[$bits(bucket_t)-1:6]),
+    head.bucket[5:0],
+    head.way[1] && !head.clears,
+    5'd0
   };
   assign read_address = value_address;
   assign read_words = value_last ? head.last_words : 3'(BurstWords - 1);
   assign read_first = number_q == '0;
   assign write_address = value_step ? value_address : line_address;
   assign write_words = burst_words;
+  assign write_way = !value_step && !head.clears;
 
   // What is kept meets what is late last.
   logic read_go, write_go, read_step, write_step;
   (* keep *)
   logic read_open, write_open, nothing, step_last;
   assign read_go    = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
-  assign write_go   = head_valid && head.write && (value_step || head.has_line) && !write_wait;
+  assign write_go   = head_valid && head.write && (value_step || head.has_header) && !write_wait;
   assign read_open  = read_ready[channel];
   assign write_open = write_ready[channel] && feed_ready[channel];
   always_comb begin
@@ -302,8 +308,8 @@ module kv_values
   assign read_step   = read_go && read_open;
   assign write_step  = write_go && write_open;
   assign step        = read_step || write_step;
-  assign step_last   = value_step ? value_last && !head.has_line : 1'b1;
-  assign nothing     = head_valid && !value_step && !head.has_line;
+  assign step_last   = value_step ? value_last && !head.has_header : 1'b1;
+  assign nothing     = head_valid && !value_step && !head.has_header;
   assign head_take   = nothing || (step && step_last);
   assign write_start = head.write && (nothing || (write_step && step_last));
   assign read_put    = read_step && read_first;
@@ -382,8 +388,8 @@ module kv_values
   // ---- words that are written: each channel has its bursts in order, and a word goes to whoever has one that is there
 
   typedef struct packed {
-    logic line;
-    logic [WriteBits-1:0] index;  // of the line
+    logic way;
+    logic [WriteBits-1:0] index;  // of the way
     place_t place;
     logic [NumberBits-1:0] number;
     logic [2:0] words;  // less 1
@@ -396,14 +402,12 @@ module kv_values
   logic [Channels-1:0] feed_valid, feed_take, feed_end, feed_go;
   logic [Channels-1:0][2:0] fed_q;  // words
   logic [Channels-1:0][BeatBits-1:0] beat;
-  assign feed = '{line: !value_step, index: head.index, place: head.place, number: number_q, words: burst_words};
+  assign feed = '{way: !value_step, index: head.index, place: head.place, number: number_q, words: burst_words};
 
-  // A line stays at data_line until a channel has both halves of it.
   (* keep *)
   logic free;
-  logic held_q, held_line_q, held_last_q, held_take, fetch, line_free;
+  logic held_q, held_take, fetch;
   channel_t held_channel_q, chosen;
-  assign line_free = !(held_q && held_line_q) && line_busy_i == '0;
 
   for (genvar c = 0; c < int'(Channels); c++) begin : gen_feed
     stream_fifo #(
@@ -432,7 +436,7 @@ module kv_values
     assign level       = filled_i[3:2] == beat[c][3:2];
     assign low_above   = filled_i[1:0] > beat[c][1:0];
     assign blocked     = filling_i && same == '1 && !above && !(level && low_above);
-    assign feedable[c] = feed_valid[c] && (feeds[c].line ? line_free : !blocked);
+    assign feedable[c] = feed_valid[c] && (feeds[c].way || !blocked);
     assign feed_end[c] = fed_q[c] == feeds[c].words;
   end
 
@@ -462,20 +466,20 @@ module kv_values
     data_valid[held_channel_q] = held_q;
   end
 
-  assign pool_read_o  = fetch && !feeds[chosen].line;
+  assign pool_read_o  = fetch && !feeds[chosen].way;
   assign pool_place_o = feeds[chosen].place;
   assign pool_beat_o  = beat[chosen];
-  assign line_read    = fetch && feeds[chosen].line;
-  assign line_index   = feeds[chosen].index;
+  assign way_index    = feeds[chosen].index;
   assign data         = pool_data_i;
-  assign data_is_line = held_line_q;
-  assign data_last    = held_last_q;
 
   always_ff @(posedge clk_i) begin
     if (fetch) begin
       held_channel_q <= chosen;
-      held_line_q    <= feeds[chosen].line;
-      held_last_q    <= feed_end[chosen];
+      data_last      <= feed_end[chosen];
+      data_is_way    <= feeds[chosen].way;
+      data_way       <= way_read;
+      data_odd       <= odd_read;
+      data_clear     <= clear_read;
     end
     for (int c = 0; c < int'(Channels); c++) if (feed_go[c]) fed_q[c] <= feed_end[c] ? '0 : fed_q[c] + 1'b1;
     if (!held_q || held_take) held_q <= fetch;

@@ -42,6 +42,7 @@ module kv_box_hbm
     input  wire           [Memories-1:0]        s_axi_wvalid,
     output logic          [Memories-1:0]        s_axi_wready,
     input  wire           [Memories-1:0][255:0] s_axi_wdata,
+    input  wire           [Memories-1:0][ 31:0] s_axi_wstrb,
     input  wire           [Memories-1:0]        s_axi_wlast,
     output logic          [Memories-1:0]        s_axi_bvalid,
     input  wire           [Memories-1:0]        s_axi_bready,
@@ -79,6 +80,7 @@ module kv_box_hbm
   address_t [7:0] araddr, awaddr;
   logic [7:0][3:0] arlen, awlen;
   logic [7:0][255:0] rdata, wdata;
+  logic [7:0][31:0] wstrb;
   logic [7:0][1:0] rresp, bresp;
 
   for (genvar i = 0; i < 8; i++) begin : gen_port
@@ -93,6 +95,7 @@ module kv_box_hbm
       assign awlen[i]              = s_axi_awlen[Memory];
       assign wvalid[i]             = s_axi_wvalid[Memory];
       assign wdata[i]              = s_axi_wdata[Memory];
+      assign wstrb[i]              = s_axi_wstrb[Memory];
       assign wlast[i]              = s_axi_wlast[Memory];
       assign bready[i]             = s_axi_bready[Memory];
       assign s_axi_arready[Memory] = arready[i];
@@ -113,6 +116,7 @@ module kv_box_hbm
       assign awlen[i]   = '0;
       assign wvalid[i]  = 1'b0;
       assign wdata[i]   = '0;
+      assign wstrb[i]   = '0;
       assign wlast[i]   = 1'b0;
       assign bready[i]  = 1'b1;
       logic unused;
@@ -149,7 +153,7 @@ module kv_box_hbm
       .AXI_``NUMBER``_WREADY(wready[INDEX]), \
       .AXI_``NUMBER``_WDATA(wdata[INDEX]), \
       .AXI_``NUMBER``_WDATA_PARITY(32'd0), \
-      .AXI_``NUMBER``_WSTRB(32'hffff_ffff), \
+      .AXI_``NUMBER``_WSTRB(wstrb[INDEX]), \
       .AXI_``NUMBER``_WLAST(wlast[INDEX]), \
       .AXI_``NUMBER``_BVALID(bvalid[INDEX]), \
       .AXI_``NUMBER``_BREADY(bready[INDEX]), \

@@ -22,6 +22,11 @@ class Bytes:
         value = self.written.get(address)
         return self.initial(address) if value is None else value
 
+    def write(self, address: int, data: int, strobes: int) -> None:
+        """Those of 32 bytes whose bits are set."""
+        mask = int.from_bytes(bytes(255 * (strobes >> i & 1) for i in range(32)), "little")
+        self.written[address] = (self.read(address) & ~mask) | (data & mask)
+
     def word(self, address: int) -> int:
         """64 bytes."""
         return self.read(address) | self.read(address + 32) << 256
@@ -43,7 +48,7 @@ class Memory:
         self.shared = content is not None
         self.ar = Sink(bench, pin("arvalid"), pin("arready"), [pin("araddr", 34), pin("arlen", 4)])
         self.aw = Sink(bench, pin("awvalid"), pin("awready"), [pin("awaddr", 34), pin("awlen", 4)])
-        self.w = Sink(bench, pin("wvalid"), pin("wready"), [pin("wdata", 256), pin("wlast")])
+        self.w = Sink(bench, pin("wvalid"), pin("wready"), [pin("wdata", 256), pin("wstrb", 32), pin("wlast")])
         self.r = Source(bench, pin("rvalid"), pin("rready"), [pin("rdata", 256), pin("rresp", 2)])
         self.b = Source(bench, pin("bvalid"), pin("bready"), [pin("bresp", 2)])
         self.reset()
@@ -54,7 +59,7 @@ class Memory:
         if not self.shared:
             self.content.written.clear()
         self.reads: deque[tuple[int, int, list[int] | None, int]] = deque()
-        self.writes: deque[tuple[int, dict[int, int]]] = deque()
+        self.writes: deque[tuple[int, list[tuple[int, int, int]]]] = deque()
         self.late = self.bench.random.random() < 0.5
         self.read_bursts: list[tuple[int, int]] = []
         self.write_bursts: list[tuple[int, int]] = []
@@ -73,15 +78,15 @@ class Memory:
         self.ar.items.clear()
         while self.aw.items and len(self.w.items) > self.aw.items[0][1]:
             address, length = self.aw.items.pop(0)
-            self.check(address, length)
+            self.check(address, length, 64 if length else 32)
             self.write_bursts.append((address, length))
-            beats = {}
+            beats = []
             for i in range(length + 1):
-                data, last = self.w.items.pop(0)
+                data, strobes, last = self.w.items.pop(0)
                 assert last == (i == length)
-                beats[address + 32 * i] = data
+                beats.append((address + 32 * i, data, strobes))
             if not self.late:
-                self.content.written.update(beats)
+                self.store(beats)
             self.writes.append((self.due(self.writes), beats))
         while self.reads and self.reads[0][0] <= now:
             _, address, data, length = self.reads.popleft()
@@ -89,8 +94,13 @@ class Memory:
         while self.writes and self.writes[0][0] <= now:
             _, beats = self.writes.popleft()
             if self.late:
-                self.content.written.update(beats)
+                self.store(beats)
             self.b.items.append(2 if draw.random() < self.errors else 0)
+
+    def store(self, beats: list[tuple[int, int, int]]) -> None:
+        """Of a write."""
+        for beat in beats:
+            self.content.write(*beat)
 
     def data(self, address: int, length: int) -> list[int]:
         """What is there now."""
@@ -101,8 +111,8 @@ class Memory:
         at = self.bench.cycles + self.bench.random.randint(*self.delay)
         return max(at, queue[-1][0]) if queue else at
 
-    def check(self, address: int, length: int) -> None:
+    def check(self, address: int, length: int, aligned: int = 64) -> None:
         """Holds a burst to the rules."""
         assert length < 16
-        assert address % 64 == 0
+        assert address % aligned == 0
         assert address // 4096 == (address + 32 * length) // 4096

@@ -31,7 +31,7 @@ REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
 SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
-JOB = {"write": 1, "bucket": 22, "way": 2, "length": 11, "has_value": 1, "has_line": 1, "place": 6, "tag": 16}
+JOB = {"write": 1, "bucket": 22, "way": 2, "length": 11, "has_value": 1, "has_header": 1, "clears": 1, "place": 6, "tag": 16}
 NONE, POOL, MEMORY = range(3)
 
 
@@ -293,8 +293,8 @@ class Node:
         line[number] = way
         length = way.length if way.present else 0
         self.jobs.append({
-            "write": 1, "bucket": bucket, "way": number, "length": length, "has_value": length > 0, "has_line": 1,
-            "place": place, "tag": place | 128 * (not self.accept), "line": line_number(line),
+            "write": 1, "bucket": bucket, "way": number, "length": length, "has_value": length > 0, "has_header": 1, "clears": 0,
+            "place": place, "tag": place | 128 * (not self.accept), "header": line_number([way]),
         })  # fmt: skip
         if self.accept:
             self.sends.append(answer)

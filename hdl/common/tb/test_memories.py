@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lutram, simple_dual_port_ram, counter_ram, credit_counter: against models in Python."""
+"""lutram, simple_dual_port_ram, shared_port_ram, counter_ram, credit_counter: against models in Python."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ for _ultra in (0, 1):
                     "OutputRegister": _register,
                 },
             )
+for _register in (0, 1):
+    for _width, _depth in ((1, 2), (8, 5), (139, 16)):
+        INSTANCES[f"shared_{_width}_{_register}"] = (
+            "shared_port_ram",
+            {"Width": _width, "Depth": _depth, "OutputRegister": _register},
+        )
 
 
 def names(cell: str) -> list[str]:
@@ -91,6 +97,42 @@ async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
             assert shown is None or result.get() == shown, name
             if w:
                 model[a] = d
+
+
+@cocotb.test()
+async def shared_ports_see_what_comes_before_them(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.reset()
+    draw = bench.random
+    for name in names("shared_port_ram"):
+        scope, parameters = getattr(dut, name), INSTANCES[name][1]
+        width, depth = parameters["Width"], parameters["Depth"]
+        write, address, data = (bench.pin(scope, f"write{pin}_i") for pin in ("", "_address", "_data"))
+        port = {pin: bench.pin(scope, f"port_{pin}_i") for pin in ("read", "write", "address", "data")}
+        result = bench.pin(scope, "read_data_o")
+        model = [0] * depth
+        latency = 2 if parameters["OutputRegister"] else 1
+        pipeline: list[int | None] = [None] * (latency + 1)
+        met = [0, 0]  # reads, writes of the entry that the other port writes
+        for _ in range(800):
+            w, a, d = draw.getrandbits(1), draw.randrange(depth), draw.getrandbits(width)
+            does, pa, pd = draw.choice(["read", "read", "write", ""]), draw.randrange(depth), draw.getrandbits(width)
+            write.set(w), address.set(a), data.set(d)
+            port["read"].set(does == "read"), port["write"].set(does == "write")
+            port["address"].set(pa), port["data"].set(pd)
+            if w:
+                model[a] = d
+            if does == "write":
+                model[pa] = pd
+            if w and a == pa and does:
+                met[does == "write"] += 1
+            pipeline.append(model[pa] if does == "read" else pipeline[-1])
+            await bench.cycle()
+            del pipeline[0]
+            await bench.settle()
+            shown = pipeline[1] if latency == 2 else pipeline[-1]
+            assert shown is None or result.get() == shown, name
+        assert min(met) > 2, name
 
 
 class Counters:

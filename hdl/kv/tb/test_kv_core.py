@@ -501,6 +501,34 @@ async def what_it_takes(dut: Any) -> None:
     assert await delay(replace(replicate, kind=REPLICATED, value=b"", node=0), PEERS[0], checksum=True) == 12
 
 
+@cocotb.test()
+async def what_storing_takes(dut: Any) -> None:
+    """With `store`, 1 KiB at a follower: the table in docs/kv-core.md."""
+    rig = await begun(dut, accept=False)
+    members = [0, ME]
+    await rig.enter(1, members, in_turn(members))
+    keys = keys_with(0, members, 4)
+    for memory in rig.memories:
+        memory.delay = (40, 40)
+    for way, key in enumerate(keys):
+        await rig.reply(Kv(READ, key=key))  # the line is there from now on
+        for memory in rig.memories:
+            for agent in (memory.w, memory.b):
+                agent.cycles_of.clear()
+        rig.begun.clear()
+        rig.net_in.cycles_of.clear()
+        write = Kv(REPLICATE, epoch=1, detail=way << 6 | way, client=7, request=way + 1, version=1, key=key)
+        rig.from_node(0, replace(write, value=b"x" * 1024), checksum=False)
+        await rig.bench.until(lambda: bool(rig.begun))
+        start = rig.net_in.cycles_of[0]
+        beats = sorted(cycle for memory in rig.memories for cycle in memory.w.cycles_of)
+        answered = max(cycle for memory in rig.memories for cycle in memory.b.cycles_of)
+        found = (len(beats), beats[0] - start, beats[-1] - start, rig.begun[0] - answered)
+        # 32 beats of the value and one of the way on two channels, one of which may begin a cycle after the other.
+        assert found in ((33, 12, 28, 4), (33, 12, 29, 4)), found
+        await rig.bench.cycle(60)
+
+
 TOP = """
 module top (input wire clk_i, input wire rst_i);
   kv_core #(.LineCacheBits(4)) dut (.clk_i, .rst_i);

@@ -41,6 +41,7 @@ from simulate import COMMON, simulate
 
 OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
 KV = Path(__file__).resolve().parent.parent
+PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "deferred", "engine")
 PINS = (
     "node_i",
     "members_i",
@@ -65,7 +66,7 @@ PINS = (
     "clear_at_i",
     "slow_valid_o",
     "head_o",
-    "idle_o",
+    "quiet_o",
     "line_read_o",
     "line_bucket_o",
     "line_hit_i",
@@ -74,7 +75,8 @@ PINS = (
     "want_bucket_o",
     "line_write_o",
     "line_write_bucket_o",
-    "line_write_line_o",
+    "line_write_way_o",
+    "line_write_header_o",
     "group_busy_i",
     "job_room_i",
     "job_valid_o",
@@ -119,6 +121,7 @@ class Rig:
         self.freed: list[int] = []
         self.misses, self.idle, self.received = 0.1, 0.0, 0
         self.ending = False  # what the sequencer was told of
+        self.quiet_for = 0  # cycles: nothing waits in the queue either
         self.sent_at: list[int] = []
         self.given_at: list[int] = []
         bench.agents.append(self)
@@ -180,7 +183,9 @@ class Rig:
                 self.present.add(wanted)
                 del self.coming[wanted]
         if pins["line_write_o"].get():
-            self.lines[pins["line_write_bucket_o"].get()] = pins["line_write_line_o"].get()
+            bucket, shift = pins["line_write_bucket_o"].get(), 128 * pins["line_write_way_o"].get()
+            line = self.lines.get(bucket, 0) & ~(((1 << 128) - 1) << shift)
+            self.lines[bucket] = line | pins["line_write_header_o"].get() << shift
         for name, layout, kind in (
             ("now", SEND, "sends"),
             ("later", SEND, "later"),
@@ -191,8 +196,9 @@ class Rig:
                 if name == "now":
                     self.sent_at.append(self.bench.cycles)
                 if name == "job" and self.seen["jobs"][-1]["write"]:
-                    self.seen["jobs"][-1]["line"] = pins["line_write_line_o"].get()
+                    self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
                     assert pins["line_write_o"].get()
+                    assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
                     self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["tag"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
@@ -200,10 +206,11 @@ class Rig:
         if pins["done_free_o"].get():
             self.free.add(pins["done_freed_o"].get())
         self.received += pins["received_o"].get()
+        self.quiet_for = self.quiet_for + 1 if pins["quiet_o"].get() and not self.giving else 0
 
     @property
     def quiet(self) -> bool:
-        return not self.requests and bool(self.pins["idle_o"].get()) and not self.writing
+        return not self.requests and self.quiet_for > 20 and not self.writing
 
     def check(self) -> None:
         """What came out against what should have; and forgets both."""
@@ -461,5 +468,5 @@ def test_kv_engine() -> None:
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
     simulate(
         __file__,
-        sources=(*packages, KV / "kv_queue.sv", KV / "kv_plan.sv", KV / "kv_decide.sv", KV / "kv_engine.sv", top),
+        sources=(*packages, *[KV / f"kv_{part}.sv" for part in PARTS], top),
     )

@@ -23,6 +23,8 @@ PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
 # Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, 19 of the same line of a small cache.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
+# What is cleared in memory is not in the cache: the sequencer's business.
+CLEARED = [5, 2000, 514]
 
 
 def initial(address: int) -> int:
@@ -38,15 +40,16 @@ class Job(NamedTuple):
     way: int
     length: int
     has_value: bool = False
-    has_line: bool = False
+    has_header: bool = False
+    clears: bool = False
     place: int = 0
     tag: int = 0
-    line: int = 0
+    header: int = 0
     cached: int | None = None  # cycles from its acceptance to write_i
 
     def bits(self) -> int:
         packed = 0
-        for value, width in zip(self[:8], (1, 22, 2, 11, 1, 1, 6, 16), strict=True):
+        for value, width in zip(self[:9], (1, 22, 2, 11, 1, 1, 1, 6, 16), strict=True):
             packed = packed << width | int(value)
         return packed
 
@@ -62,7 +65,7 @@ class Rig:
         self.bench, self.name = bench, name
         scope = getattr(bench.dut, name)
         self.channels = RIGS[name][0]
-        self.burst = 4 if self.channels == 4 else 8
+        self.burst = 8 if self.channels == 1 else 4
         self.content = Bytes(initial)
         self.memories = [Memory(bench, scope, self.content, i) for i in range(self.channels)]
         self.pins: dict[str, Pin] = {}
@@ -128,14 +131,16 @@ class Rig:
             self.model[base + 64 * i] = self.places[job.place][i]
             if i % self.burst == 0:
                 self.answers[(i // self.burst + job.way) % self.channels] += 1
-        if job.has_line:
-            self.model[LINE_BASE + 64 * job.bucket] = job.line
+        if job.has_header:
+            mask = (1 << 512) - 1 if job.clears else ((1 << 128) - 1) << 128 * job.way
+            line = self.line(job.bucket) & ~mask | job.header << 128 * job.way
+            self.model[LINE_BASE + 64 * job.bucket] = line
             self.answers[job.bucket % self.channels] += 1
         self.running.append((job, list(self.answers)))
         if job.cached is not None:
             self.late_writes.append([job.cached, job])
 
-    def make_write(self, bucket: int, has_value: bool, has_line: bool, cached: int | None = None) -> Job:
+    def make_write(self, bucket: int, has_value: bool, has_header: bool, cached: int | None = None) -> Job:
         draw = self.bench.random
         length = min(self.longest, draw.choice([0, 1, 64, 65, 513, 1024, draw.randint(0, 1024)]))
         free = [place for place in range(64) if place not in self.places]
@@ -146,8 +151,12 @@ class Rig:
             self.places[place] = [draw.getrandbits(512) for _ in range(words)]
             if self.filling is None and words and draw.random() < 0.6:
                 self.filling, self.filled = place, 0
-        line, tag = draw.getrandbits(512), draw.getrandbits(16)
-        return Job(True, bucket, draw.randrange(4), length, has_value, has_line, place, tag, line, cached)
+        header, tag = draw.getrandbits(128), draw.getrandbits(16)
+        return Job(True, bucket, draw.randrange(4), length, has_value, has_header, False, place, tag, header, cached)
+
+    def make_clear(self) -> Job:
+        draw = self.bench.random
+        return Job(True, draw.choice(CLEARED), draw.randrange(4), 0, False, True, True, 0, draw.getrandbits(16))
 
     # ---- every cycle
 
@@ -158,6 +167,8 @@ class Rig:
             bucket = draw.choice(BUCKETS)
             if draw.random() < self.writes:
                 self.jobs.append(self.make_write(bucket, draw.random() < 0.9, False))
+            elif draw.random() < 0.05:
+                self.jobs.append(self.make_clear())
             else:
                 length = min(self.longest, draw.choice([0, 1, 64, 65, 1024, draw.randint(0, 1024)]))
                 self.jobs.append(Job(False, bucket, draw.randrange(4), length))
@@ -166,7 +177,7 @@ class Rig:
         if self.job is None and self.jobs:
             self.job, self.presented = self.jobs.popleft(), False
             self.pin("job").set(self.job.bits())
-            self.pin("job_line").set(self.job.line)
+            self.pin("job_header").set(self.job.header)
         elif self.job is not None:
             self.presented = True
         offer = self.job is not None and (
@@ -196,7 +207,8 @@ class Rig:
     def cache(self, job: Job) -> None:
         self.pin("write_i").set(1)
         self.pin("write_bucket_i").set(job.bucket)
-        self.pin("write_line_i").set(job.line)
+        self.pin("write_way_i").set(job.way)
+        self.pin("write_header_i").set(job.header)
         self.updates += 1
 
     def sample(self) -> None:
@@ -226,6 +238,8 @@ class Rig:
             for memory, count in zip(self.memories, answers, strict=True):
                 assert len(memory.b.sent) - self.sent_before(memory) >= count, f"{self.name}: done too early"
             if job.has_value:
+                if self.filling == job.place:  # all of it had come
+                    self.filling = None
                 del self.places[job.place]
             self.done_cycles.append(self.bench.cycles)
         if self.pin("pool_read_o").get():
@@ -408,7 +422,7 @@ async def memory_is_kept_busy(dut: Any) -> None:
     for i in range(40):
         place = i
         two.places[place] = [bench.random.getrandbits(512) for _ in range(16)]
-        two.jobs.append(Job(True, i, i % 4, 1024, True, False, place, i))
+        two.jobs.append(Job(True, i, i % 4, 1024, True, False, False, place, i))
     await bench.until(two.quiet)
     written = 16 * 39 / (two.done_cycles[-1] - two.done_cycles[0])
     two.check_memory()

@@ -125,9 +125,10 @@ class Port:
         self.lines = Sink(bench, *pins("line_valid", "line_ready"), pins("line_data", "line_tag"))
         self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data", "word_tag"))
         self.writes = Source(
-            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_tag")
+            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_tag", "write_way")
         )
-        self.data = Source(bench, *pins("data_valid", "data_ready"), pins("data", "data_last"))
+        data = pins("data", "data_last", "data_is_way", "data_way", "data_odd", "data_clear")
+        self.data = Source(bench, *pins("data_valid", "data_ready"), data)
         self.done, self.done_tag, self.error = pins("write_done_o", "write_done_tag_o", "error_o")
         self.begun = pins("word_begun_o", "word_begun_first_o", "word_begun_tag_o")
         self.reset()
@@ -155,10 +156,23 @@ class Port:
     def write(self, address: int, words: int) -> list[int]:
         draw, tag = self.bench.random, self.bench.random.getrandbits(5)
         data = [draw.getrandbits(512) for _ in range(words)]
-        self.writes.items.append((address, words - 1, tag))
-        self.data.items += [(word, i == words - 1) for i, word in enumerate(data)]
+        self.writes.items.append((address, words - 1, tag, 0))
+        self.data.items += [(word, i == words - 1, 0, draw.getrandbits(128), 0, 0) for i, word in enumerate(data)]
         self.tags.append(tag)
         return data
+
+    def write_way(self, address: int, word: int, way: int | None) -> int:
+        """A way of the word, which is there; or none of it is to be left. Says what the word is then."""
+        draw, tag = self.bench.random, self.bench.random.getrandbits(5)
+        self.tags.append(tag)
+        if way is None:
+            self.writes.items.append((address, 0, tag, 0))
+            self.data.items.append((draw.getrandbits(512), 1, 1, 0, draw.getrandbits(1), 1))
+            return 0
+        header = draw.getrandbits(128)
+        self.writes.items.append((address + 32 * (way // 2), 0, tag, 1))
+        self.data.items.append((draw.getrandbits(512), 1, 1, header, way % 2, 0))
+        return word & ~(((1 << 128) - 1) << 128 * way) | header << 128 * way
 
     def read(self, address: int, words: list[int]) -> None:
         tag = self.bench.random.getrandbits(5)
@@ -193,6 +207,13 @@ async def what_was_written_is_read(dut: Any) -> None:
         await bench.until(lambda: all(len(port.confirmed) == 40 for port in ports))
         for port in ports:
             assert port.confirmed == port.tags, port.name
+        # Ways of some of their words.
+        for i in range(40):
+            for port, (address, words) in zip(ports, content[i], strict=True):
+                word = bench.random.randrange(len(words))
+                way = bench.random.choice([0, 1, 2, 3, None])
+                words[word] = port.write_way(address + 64 * word, words[word], way)
+        await bench.until(lambda: all(len(port.confirmed) == 80 for port in ports))
         for i in bench.random.choices(range(40), k=80):
             for port, (address, words) in zip(ports, content[i], strict=True):
                 first = bench.random.randrange(len(words))
@@ -204,7 +225,7 @@ async def what_was_written_is_read(dut: Any) -> None:
             for port in ports:
                 port.write(page * 4096, 8)
         await bench.until(lambda: all(len(port.words.items) == len(port.expected) for port in ports))
-        await bench.until(lambda: all(len(port.confirmed) == 60 for port in ports))
+        await bench.until(lambda: all(len(port.confirmed) == 100 for port in ports))
         await bench.until(lambda: all(len(port.lines.items) == len(port.expected_lines) for port in ports))
         for port in ports:
             assert port.words.items == port.expected, port.name
@@ -226,6 +247,12 @@ async def reads_and_writes_run_at_a_beat_a_cycle(dut: Any) -> None:
     await bench.until(lambda: len(port.words.items) == 240 and len(port.confirmed) == 30)
     for beats in (port.memory.r.cycles_of[:480], port.memory.w.cycles_of[:480]):
         assert beats[-1] - beats[0] == 479, "a gap between beats"
+    for page in range(30):
+        port.write_way(4096 * page, 0, page % 4)
+    await bench.until(lambda: len(port.confirmed) == 60)
+    beats = port.memory.w.cycles_of[480:]
+    assert len(beats) == 30, "a way takes more than a beat"
+    assert beats[-1] - beats[0] == 29, "a gap between ways"
 
 
 @cocotb.test()

@@ -24,6 +24,7 @@ wire     [C_KV_MEMORIES-1:0] kv_awvalid, kv_awready, kv_wvalid, kv_wready, kv_wl
 wire  [34*C_KV_MEMORIES-1:0] kv_araddr, kv_awaddr;
 wire   [4*C_KV_MEMORIES-1:0] kv_arlen, kv_awlen;
 wire [256*C_KV_MEMORIES-1:0] kv_rdata, kv_wdata;
+wire  [32*C_KV_MEMORIES-1:0] kv_wstrb;
 wire   [2*C_KV_MEMORIES-1:0] kv_rresp, kv_bresp;
 
 kv_box_250mhz #(
@@ -109,6 +110,7 @@ kv_box_250mhz #(
   .m_axi_wvalid                     (kv_wvalid),
   .m_axi_wready                     (kv_wready),
   .m_axi_wdata                      (kv_wdata),
+  .m_axi_wstrb                      (kv_wstrb),
   .m_axi_wlast                      (kv_wlast),
   .m_axi_bvalid                     (kv_bvalid),
   .m_axi_bready                     (kv_bready),
@@ -137,6 +139,7 @@ kv_box_hbm #(
   .s_axi_wvalid  (kv_wvalid),
   .s_axi_wready  (kv_wready),
   .s_axi_wdata   (kv_wdata),
+  .s_axi_wstrb   (kv_wstrb),
   .s_axi_wlast   (kv_wlast),
   .s_axi_bvalid  (kv_bvalid),
   .s_axi_bready  (kv_bready),

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// The engine's memories: lanes, notes, filters of buckets, the window.
+///
+/// Behaviour: all are asked at once (read_i). What a decision changes in them is registered, and written a cycle later. A decision may change
+/// two cells of the filter, the second one a cycle after the first. again_i asks for the filter of the note's bucket, in the cycle after
+/// read_i. clear_i clears what is at clear_at_i of lanes, notes and filters.
+/// Latency: read_i to lane_o, note_o, filter_o 1 cycle, to window_o and answered_o 0; again_i to filter_o 1; decision to the memories 2.
+/// Reset: nothing is under way; no place of the window is in use. The rest is cleared by clear_i.
+/// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
+module kv_records
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    parameter int unsigned LaneBits = 12
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // its lane, sender and place; what matters of a decision
+    input wire            read_i,
+    input wire kv_t       kv_i,
+    input wire bucket_t   bucket_i,
+    input wire            again_i,
+    input wire decision_t decision_i,
+    input wire looked_t   looked_i,
+    // verilator lint_on UNUSEDSIGNAL
+
+    output lane_t lane_o,
+    output note_t note_o,
+    output filter_t filter_o,
+    output window_t window_o,
+    output logic [7:0] answered_o,
+    output logic [Places-1:0] in_use_o,  // places of the window
+
+    input wire        clear_i,
+    input wire [11:0] clear_at_i
+);
+
+  place_t place;
+  assign place = kv_i.detail[5:0];
+
+  lane_t lane_write_q;
+  logic lane_put_q;
+  logic [LaneBits-1:0] lane_at_q;
+  simple_dual_port_ram #(
+      .Width($bits(lane_t)),
+      .Depth(2 ** LaneBits)
+  ) i_lanes (
+      .clk_i,
+      .write_i(lane_put_q),
+      .write_address_i(lane_at_q),
+      .write_data_i(lane_write_q),
+      .read_i,
+      .read_address_i(kv_i.client[LaneBits-1:0]),
+      .read_data_o(lane_o)
+  );
+
+  note_t note_write_q;
+  logic note_put_q;
+  logic [8:0] note_at_q;
+  simple_dual_port_ram #(
+      .Width($bits(note_t)),
+      .Depth(512)
+  ) i_notes (
+      .clk_i,
+      .write_i(note_put_q),
+      .write_address_i(note_at_q),
+      .write_data_i(note_write_q),
+      .read_i,
+      .read_address_i({kv_i.node, place}),
+      .read_data_o(note_o)
+  );
+
+  filter_t filter_write_q;
+  logic filter_put_q;
+  logic [11:0] filter_at_q;
+  simple_dual_port_ram #(
+      .Width($bits(filter_t)),
+      .Depth(4096)
+  ) i_filter (
+      .clk_i,
+      .write_i(filter_put_q),
+      .write_address_i(filter_at_q),
+      .write_data_i(filter_write_q),
+      .read_i(read_i || again_i),
+      .read_address_i(again_i ? note_o.bucket[11:0] : bucket_i[11:0]),
+      .read_data_o(filter_o)
+  );
+
+  window_t window_write_q;
+  logic window_put_q, answered_put_q;
+  place_t window_at_q;
+  logic [7:0] answered_write_q;
+  lutram #(
+      .Width($bits(window_t)),
+      .Depth(Places)
+  ) i_window (
+      .clk_i,
+      .write_i(window_put_q),
+      .write_address_i(window_at_q),
+      .write_data_i(window_write_q),
+      .read_address_i(place),
+      .read_data_o(window_o)
+  );
+  lutram #(
+      .Width(8),
+      .Depth(Places)
+  ) i_answered (
+      .clk_i,
+      .write_i(answered_put_q),
+      .write_address_i(window_at_q),
+      .write_data_i(answered_write_q),
+      .read_address_i(place),
+      .read_data_o(answered_o)
+  );
+
+  // ---- what is written
+
+  logic filter_second_q;
+  filter_t filter_second_write_q;
+  logic [11:0] filter_second_at_q;
+
+  always_ff @(posedge clk_i) begin
+    lane_put_q     <= decision_i.lane_put || clear_i;
+    lane_write_q   <= decision_i.lane;
+    lane_at_q      <= clear_i ? LaneBits'(clear_at_i) : looked_i.kv.client[LaneBits-1:0];
+    note_put_q     <= decision_i.note_put || clear_i;
+    note_write_q   <= decision_i.note;
+    note_at_q      <= clear_i ? clear_at_i[8:0] : {looked_i.kv.node, looked_i.kv.detail[5:0]};
+    window_put_q   <= decision_i.window_put;
+    window_write_q <= decision_i.window;
+    window_at_q    <= decision_i.window_place;
+    if (decision_i.window_set) in_use_o[decision_i.window_place] <= 1'b1;
+    if (decision_i.window_clear) in_use_o[decision_i.window_place] <= 1'b0;
+    answered_put_q        <= decision_i.answered_put;
+    answered_write_q      <= decision_i.answered;
+
+    // Two cells in two cycles: nobody else writes in the second.
+    filter_put_q          <= decision_i.filter_put || filter_second_q || clear_i;
+    filter_write_q        <= filter_second_q ? filter_second_write_q : decision_i.filter;
+    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : looked_i.bucket[11:0];
+    filter_second_q       <= decision_i.filter_old_put;
+    filter_second_write_q <= decision_i.filter_old;
+    filter_second_at_q    <= looked_i.note.bucket[11:0];
+    if (clear_i) begin
+      lane_write_q   <= '0;
+      note_write_q   <= '0;
+      filter_write_q <= '0;
+    end
+    if (rst_i) begin
+      lane_put_q      <= 1'b0;
+      note_put_q      <= 1'b0;
+      window_put_q    <= 1'b0;
+      in_use_o        <= '0;
+      answered_put_q  <= 1'b0;
+      filter_put_q    <= 1'b0;
+      filter_second_q <= 1'b0;
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// The engine's third stage, beside kv_plan: the line's four ways are compared with the request, and the one that matters is
+/// picked. Logic alone.
+///
+/// Behaviour: see ways_t. For a client's read or write the way that matters is the one with the key; else, for a write, the first choice of
+/// the key's hash if nothing is there, else the lowest free one. Everything else names its way.
+/// Latency: 0 cycles; line_i is late.
+/// Reset: none.
+/// Requirements: none.
+module kv_ways
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+(
+    input wire [511:0] line_i,
+
+    input wire op_e op_i,
+    // verilator lint_off UNUSEDSIGNAL  // the lane does not matter here
+    input wire kv_t kv_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire flag_i,  // kv_i is stored whatever is there
+    input wire removes_i,
+    input wire [1:0] first_way_i,
+    input wire [1:0] window_way_i,
+
+    output ways_t ways_o
+);
+
+  way_header_t [3:0] ways;
+  // Keys by threes of bits, so that Yosys does not make a chain of it.
+  (* keep *)
+  logic [3:0][21:0] differs;
+  logic [3:0] match, free, equal;
+  logic [1:0] found_way, new_way, named_way, detail_way;
+  logic found, searches, conditional;
+  assign searches    = op_i == OpRequest && (kv_i.kind == KindRead || is_write(kv_i.kind));
+  assign conditional = kv_i.kind == KindWriteIf || kv_i.kind == KindRemoveIf;
+  assign found       = match != '0;
+  assign found_way   = {match[3] | match[2], match[3] | match[1]};
+  assign detail_way  = kv_i.detail[7:6];
+
+  always_comb begin
+    for (int i = 0; i < 4; i++) begin
+      ways[i] = way_of(line_i, 2'(i));
+      for (int j = 0; j < 22; j++) differs[i][j] = 3'(ways[i].key >> 3 * j) != 3'(kv_i.key >> 3 * j);
+      match[i] = ways[i].present && differs[i] == '0;
+      free[i]  = !ways[i].present;
+      equal[i] = ways[i].version == kv_i.version;
+    end
+    new_way = first_way_i;
+    if (!free[first_way_i]) begin
+      for (int i = 3; i >= 0; i--) if (free[i]) new_way = 2'(i);
+    end
+    named_way = detail_way;
+    if (op_i == OpRequest && kv_i.kind == KindFetch) named_way = kv_i.key[1:0];
+    if (op_i == OpRequest && is_replicated(kv_i.kind)) named_way = window_way_i;
+  end
+
+  always_comb begin
+    ways_o.way      = !searches ? named_way : found ? found_way : new_way;
+    ways_o.header   = ways[ways_o.way];
+    ways_o.found    = found;
+    ways_o.same     = kv_i.detail[5] ? match[detail_way] : free[detail_way];
+    ways_o.fresh    = newer(kv_i.version, ways[detail_way].version) || flag_i;
+    ways_o.equal    = equal[detail_way];
+    ways_o.no_key   = removes_i && !found;
+    ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv_i.version != '0);
+    ways_o.full     = !found && free == '0;
+    for (int i = 0; i < 2; i++) begin
+      ways_o.newest[i] = newer(ways[2*i].version, ways[2*i+1].version) ? ways[2*i].version : ways[2*i+1].version;
+    end
+  end
+
+endmodule
+`default_nettype wire
