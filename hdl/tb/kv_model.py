@@ -204,7 +204,7 @@ class Node:
     def _on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
         status = self._refusal(request, kv, 0)
         if kv["kind"] == PING or status:
-            self.sends.append(self._reply(request, kv, status))
+            self.sends.append(self._reply(request, kv, status, key=0))
             return
         lane = self.lanes.get(kv["client"], Lane())
         if lane.used and not lane.settled:
