@@ -99,8 +99,12 @@ module kv_parser
   logic [UserWidth-1:0] user1_q;
   logic [15:0] size1_q;
   // Bytes of the value: in the frame, if it has none too few; from the beat in stage 1 on; from the beat at the input on.
-  logic [15:0] value_length1, left1_q, left_q, left;
-  logic too_short1, many;  // the beat at the input has nothing else
+  logic [15:0] value_length1, left1_q, left_q;
+  (* keep *)
+  logic [15:0] left;
+  (* keep *)
+  logic many;  // the beat at the input has nothing else
+  logic too_short1;
   logic [63:0] counts;
   headers_t headers1;
 
@@ -113,6 +117,7 @@ module kv_parser
   // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
   // a byte's is one LUT.
   localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
+  (* keep *)
   logic [7:0] group_whole, group_part, below;
   always_comb begin
     for (int i = 0; i < 8; i++) begin
@@ -157,7 +162,9 @@ module kv_parser
   assign whole1 = first1_q ? headers1.udp.length == 16'(MinUdpLength) && keep1_q[63]
                            : left1_q == '0 || (!over1 && last_byte1[left1_q[5:0]]);
 
+  // verilator lint_off UNUSEDSIGNAL
   logic [3:0][18:0] halves2;  // of the beat in stage 2, eight words each
+  // verilator lint_on UNUSEDSIGNAL
   logic [20:0] sum3;  // of the beat in stage 3
   kv_sum i_sum (
       .clk_i,
@@ -199,7 +206,8 @@ module kv_parser
     frame1.hash = hash_of(headers1.kv.key);
     frame1.value_length = value_length1;
     frame1.summed = headers1.udp.checksum != '0;
-    frame1.right_lengths = !too_short1 && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
+    frame1.right_lengths = !too_short1
+        && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
     // If the lengths are right.
     frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= value_length1;
   end
@@ -331,16 +339,32 @@ module kv_parser
   logic [16:0] value_sum;
   assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
-  logic early, right_checksums, right_lengths, decided;
+  // Three bits of each half are a LUT. What is kept is so that Yosys does not make a chain of it: the sum is late.
+  (* keep *)
+  logic [5:0] equal;
+  logic right_sum;
+  always_comb begin
+    for (int i = 0; i < 5; i++) equal[i] = total[3*i+:3] == ~total[16+3*i+:3];
+    equal[5] = total[15] == !total[31];
+  end
+  assign right_sum = equal == '1;
+
+  logic early, right_rest, right_lengths, decided;
+  (* keep *)
+  logic gives, gives_if, frees, frees_if;  // for certain; or if the sum is right, or not
   assign early              = WholeFrames && first3_q && !frame3_q.summed;
-  assign right_checksums    = right_ip3_q && (!frame3_q.summed || total[15:0] == ~total[31:16]) && (early || !error3_q);
+  assign right_rest         = right_ip3_q && (early || !error3_q);
   assign right_lengths      = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
   assign decided            = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+  assign gives              = decided && right_rest && right_lengths && !frame3_q.summed;
+  assign gives_if           = decided && right_rest && right_lengths && frame3_q.summed;
+  assign frees              = decided && has_place3_q && !(right_rest && right_lengths);
+  assign frees_if           = decided && has_place3_q && frame3_q.summed;
 
-  assign request_valid_o    = decided && right_checksums && right_lengths;
-  assign dropped_checksum_o = decided && !right_checksums;
-  assign dropped_length_o   = decided && right_checksums && !right_lengths;
-  assign place_free_o       = decided && !request_valid_o && has_place3_q;
+  assign request_valid_o    = gives || (gives_if && right_sum);
+  assign place_free_o       = frees || (frees_if && !right_sum);
+  assign dropped_checksum_o = decided && !(right_rest && (!frame3_q.summed || right_sum));
+  assign dropped_length_o   = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
   assign place_freed_o      = place3_q;
 
   always_ff @(posedge clk_i) begin

@@ -156,7 +156,9 @@ module kv_transmit
   logic advance_a, advance_b;
   logic turn_q;  // the queue that was not chosen last
   logic choose_later, chosen;
-  send_t head;
+  // verilator lint_off UNUSEDSIGNAL
+  send_t head;  // as far as it is chosen here
+  // verilator lint_on UNUSEDSIGNAL
   logic [7:0] sent_q;  // nodes of now_head that have been served
   logic [2:0] now_lowest;
   // What is kept is so that Yosys does not make a chain of it; advance_a is late.
