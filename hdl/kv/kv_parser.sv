@@ -99,10 +99,7 @@ module kv_parser
   logic [UserWidth-1:0] user1_q;
   logic [15:0] size1_q;
   // Bytes of the value: in the frame, if it has none too few; from the beat in stage 1 on; from the beat at the input on.
-  logic [15:0] value_length1, left1_q, left_q;
-  (* keep *)
-  logic [15:0] left;
-  (* keep *)
+  logic [15:0] value_length1, left1_q, left_q, left;
   logic many;  // the beat at the input has nothing else
   logic too_short1;
   logic [63:0] counts;
@@ -117,7 +114,6 @@ module kv_parser
   // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
   // a byte's is one LUT.
   localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
-  (* keep *)
   logic [7:0] group_whole, group_part, below;
   always_comb begin
     for (int i = 0; i < 8; i++) begin
