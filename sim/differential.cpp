@@ -65,15 +65,9 @@ std::string hex_of(const Frame& frame) {
   return text;
 }
 
-/// Of a `lane_record`: it speaks of the node, and says nothing of the lane.
-bool is_refusal(std::uint8_t detail) { return static_cast<Status>(detail) > Status::table_full; }
-
 /// A leader's places are its own.
 Spoken comparable(Spoken s) {
   if (is_replicate(kind_of(s)) || kind_of(s) == Kind::commit) s.header.detail &= 0xc0;
-  // The question should have had none, and need not have been without.
-  const bool of_itself = kind_of(s) == Kind::pong || (kind_of(s) == Kind::lane_record && is_refusal(s.header.detail));
-  if (of_itself) s.header.key = 0;
   // Switches may write MAC addresses anew: an answer to a node may go where the question came from, or where it lives.
   const Kind kind = kind_of(s);
   if (kind < Kind::read_done || kind > Kind::pong) s.to.mac = 0;

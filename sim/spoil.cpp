@@ -95,10 +95,9 @@ void Traffic::spoil(Frame& frame, Spoil how, bool of_client) {
                  .version = static_cast<std::uint32_t>(random_.below(5)),
                  .key = key()};
       const bool node = h.node != 0 && nodes_ > 1;
-      const bool jumbo = random_.below(4) == 0;  // without a checksum: docs/kv-testing.md
-      Frame content(kMaxValueBytes + 1 + random_.below(jumbo ? 8000 : 400));
+      Frame content(kMaxValueBytes + 1 + random_.below(random_.below(4) == 0 ? 8000 : 400));
       for (std::byte& byte : content) byte = static_cast<std::byte>(random_.next());
-      frame = frame_of(node ? Pair::node(1) : client(), h, content, !jumbo && random_.below(2) == 0);
+      frame = frame_of(node ? Pair::node(1) : client(), h, content, random_.below(2) == 0);
       return;
     }
     case Spoil::kField: {

@@ -170,14 +170,14 @@ module kv_core
   logic [16:0] sync_lanes;
   logic [63:0] line_base, value_base;
 
-  logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate, retry;
+  logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate;
+  logic dropped_busy, retry;
   logic replied, received, sent;
   logic [4:0] reply_status, received_kind, sent_kind;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic now_ready, later_ready, job_ready, here, dropped_busy, word_first, word_last;
+  logic now_ready, later_ready, job_ready, here, word_first, word_last;
   logic [31:0] enter_epoch;
-  logic [10:0] speculate;
   logic unused;
   assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4]};
   // verilator lint_on UNUSEDSIGNAL
@@ -554,7 +554,6 @@ module kv_core
       .accept_o(accept),
       .retry_cycles_o(retry_cycles),
       .bucket_bits_o(bucket_bits),
-      .speculate_o(speculate),
       .line_base_o(line_base),
       .value_base_o(value_base),
       .leased_o(leased),
@@ -579,6 +578,7 @@ module kv_core
       .dropped_epoch_i(dropped_epoch),
       .dropped_duplicate_i(dropped_duplicate),
       .retry_i(retry),
+      .dropped_busy_i(dropped_busy),
       .reply_i(replied),
       .reply_status_i(reply_status[3:0]),
       .received_i(received),

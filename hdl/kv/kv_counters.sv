@@ -21,13 +21,15 @@ module kv_counters
 #(
     /// Words from FramesKvOffset to the last counter's end: a power of two.
     localparam int unsigned Words = 128,
+    /// Counters without an index, from FramesKvOffset on.
+    localparam int unsigned Events = 9,
     localparam int unsigned IndexWidth = $clog2(Words)
 ) (
     input wire clk_i,
     input wire rst_i,
 
     /// Bit i counts in the register at FramesKvOffset + 4 i.
-    input wire [7:0] events_i,
+    input wire [Events-1:0] events_i,
 
     input wire       reply_i,
     input wire [3:0] reply_status_i,
@@ -53,7 +55,7 @@ module kv_counters
   localparam int unsigned SentGroup = 32'(SentOffset - FramesKvOffset) / (4 * SentCount);
 
   if (RepliesCount != 16 || ReceivedCount != 32 || SentCount != 32
-      || 32'(RetriesOffset) != 32'(FramesKvOffset) + 28
+      || 32'(DroppedBusyOffset) != 32'(FramesKvOffset) + 4 * (Events - 1)
       || 32'(RepliesOffset) != 32'(FramesKvOffset) + RepliesGroup * 64
       || 32'(ReceivedOffset) != 32'(FramesKvOffset) + ReceivedGroup * 128
       || 32'(SentOffset) != 32'(FramesKvOffset) + SentGroup * 128
@@ -84,8 +86,8 @@ module kv_counters
 
   // ---- the low bits
 
-  logic [7:0][LowBits-1:0] events_q;
-  for (genvar i = 0; i < 8; i++) begin : gen_event
+  logic [Events-1:0][LowBits-1:0] events_q;
+  for (genvar i = 0; i < Events; i++) begin : gen_event
     always_ff @(posedge clk_i) begin
       if (events_i[i]) events_q[i] <= events_q[i] + 1'b1;
       if (clearing_q) events_q[i] <= '0;
@@ -129,7 +131,7 @@ module kv_counters
 
   always_comb begin
     now = '0;
-    if (32'(visited_q) < 8) now = events_q[visited_q[2:0]];
+    if (32'(visited_q) < Events) now = events_q[visited_q[$clog2(Events)-1:0]];
     else if (32'(visited_q[IndexWidth-1:4]) == RepliesGroup) now = low[0];
     else if (32'(visited_q[IndexWidth-1:5]) == ReceivedGroup) now = low[1];
     else if (32'(visited_q[IndexWidth-1:5]) == SentGroup) now = low[2];

@@ -87,7 +87,8 @@ module kv_decide
   always_comb begin
     key = kv.key;
     if (p.fetch || p.ask || p.take) key = header.key;
-    if (p.tell_lane) key = {32'd0, lane_request};
+    // A question of the node has no key, whatever came with it.
+    if (p.question) key = {32'd0, p.tell_lane ? lane_request : 32'd0};
   end
 
   // ---- the frame

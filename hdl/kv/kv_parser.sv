@@ -98,16 +98,32 @@ module kv_parser
   logic [63:0] keep1_q;
   logic [UserWidth-1:0] user1_q;
   logic [15:0] size1_q;
-  logic [15:0] left_q, left;  // bytes of the value from the beat at the input on
+  // Bytes of the value: in the frame, if it has none too few; from the beat in stage 1 on; from the beat at the input on.
+  logic [15:0] value_length1, left1_q, left_q, left;
+  logic many;  // the beat at the input has nothing else
+  logic too_short1;
   logic [63:0] counts;
   headers_t headers1;
 
   assign headers1 = to_headers(beat1_q);
-  assign left = valid1_q && first1_q ? headers1.udp.length - 16'(MinUdpLength) : left_q;
+  assign {too_short1, value_length1} = {1'b0, headers1.udp.length} - 17'(MinUdpLength);
+  assign left = valid1_q && first1_q ? value_length1 : left_q;
+  assign many = left[15:6] != '0;
 
-  // Of a first beat, the addresses of the pseudo-header and all that follows them.
+  // Of a first beat, what the pseudo-header and the UDP header have, and all that follows: the IPv4 length, which is the UDP length
+  // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
+  // a byte's is one LUT.
+  localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
+  logic [7:0] group_whole, group_part, below;
   always_comb begin
-    for (int i = 0; i < 64; i++) counts[i] = next_first_q ? i >= 26 : 16'(i) < left;
+    for (int i = 0; i < 8; i++) begin
+      group_whole[i] = next_first_q ? i >= 4 : many || left[5:3] > 3'(i);
+      group_part[i]  = next_first_q ? i == 3 : left[5:3] == 3'(i);
+      below[i]       = next_first_q ? i >= 2 : left[2:0] > 3'(i);
+    end
+    for (int i = 0; i < 64; i++) counts[i] = group_whole[i/8] || (group_part[i/8] && below[i%8]);
+    for (int i = 16; i < 18; i++) counts[i] = next_first_q || counts[i];
+    counts[23] = next_first_q || counts[23];
   end
 
   always_ff @(posedge clk_i) begin
@@ -125,7 +141,8 @@ module kv_parser
         else counted1_q[8*i+:8] <= '0;
       end
       if (s_axis_tvalid) next_first_q <= s_axis_tlast;
-      left_q <= !s_axis_tvalid ? left : left > 16'(BeatBytes) ? left - 16'(BeatBytes) : '0;
+      left1_q <= left;
+      left_q  <= !s_axis_tvalid ? left : many ? {left[15:6] - 1'b1, left[5:0]} : '0;
     end
     if (rst_i) begin
       valid1_q <= 1'b0;
@@ -133,11 +150,23 @@ module kv_parser
     end
   end
 
+  // Stage 1 holds the last byte of the value, and so the whole frame.
+  logic over1, whole1;
+  logic [63:0] last_byte1;  // of a value that ends after so many bytes of the beat, modulo 64
+  assign over1 = left1_q[15:7] != '0 || (left1_q[6] && left1_q[5:0] != '0);
+  assign last_byte1 = {keep1_q[62:0], keep1_q[63]};
+  assign whole1 = first1_q ? headers1.udp.length == 16'(MinUdpLength) && keep1_q[63]
+                           : left1_q == '0 || (!over1 && last_byte1[left1_q[5:0]]);
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic [3:0][18:0] halves2;  // of the beat in stage 2, eight words each
+  // verilator lint_on UNUSEDSIGNAL
   logic [20:0] sum3;  // of the beat in stage 3
   kv_sum i_sum (
       .clk_i,
       .enable_i(advance),
       .beat_i  (counted1_q),
+      .halves_o(halves2),
       .sum_o   (sum3)
   );
 
@@ -147,8 +176,7 @@ module kv_parser
     endpoint_t from;
     kv_t kv;
     logic [31:0] hash;
-    logic [15:0] udp_length;
-    logic [15:0] last_byte;  // of the frame, as its header says
+    logic [15:0] value_length;
     logic summed;
     logic right_lengths;
     logic right_size;  // WholeFrames: as long as it says
@@ -172,25 +200,31 @@ module kv_parser
     frame1.from.port = headers1.udp.source_port;
     frame1.kv = headers1.kv;
     frame1.hash = hash_of(headers1.kv.key);
-    frame1.udp_length = headers1.udp.length;
-    frame1.last_byte = headers1.ipv4.total_length + 16'd13;
+    frame1.value_length = value_length1;
     frame1.summed = headers1.udp.checksum != '0;
-    frame1.right_lengths = headers1.udp.length >= 16'(MinUdpLength)
-        && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'd20;
-    frame1.right_size = WholeFrames && 17'(size1_q) >= 17'(headers1.ipv4.total_length) + 17'd14;
+    frame1.right_lengths = !too_short1
+        && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
+    // If the lengths are right.
+    frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= value_length1;
   end
 
-  // The IPv4 header's ten words in five pairs.
-  logic [4:0][16:0] ip2_q;
+  // The IPv4 header's sum: some of its ten words are among the sums of the beat; of the first one and of flags_offset it is known what
+  // is missing here.
+  localparam int unsigned FirstOfIp = IpVersionIhl << 8;
+  logic [1:0][16:0] ip2_q;
+  logic [1:0] flags2_q;
+  logic [17:0] ip_rest2;
+  logic [18:0] ip_more2;
   logic [19:0] ip2;
-  assign ip2 = (20'(ip2_q[0]) + 20'(ip2_q[1])) + (20'(ip2_q[2]) + 20'(ip2_q[3])) + 20'(ip2_q[4]);
+  assign ip_rest2 = 18'(ip2_q[0]) + 18'(ip2_q[1]);
+  assign ip_more2 = {5'(ip_rest2[17:14]) + 5'(flags2_q), ip_rest2[13:0]};
+  assign ip2      = 20'(halves2[1]) + 20'(ip_more2);
 
-  logic valid2_q, first2_q, last2_q, error2_q;
+  logic valid2_q, first2_q, last2_q, error2_q, whole2_q;
   logic ours_q;  // of the frame whose beat is in stage 2
   logic [511:0] beat2_q;
   logic [63:0] keep2_q;
   logic [UserWidth-1:0] user2_q;
-  logic [10:0] index2_q;  // of the beat in its frame, as far as it matters
   frame_t frame2_q;
 
   always_ff @(posedge clk_i) begin
@@ -202,12 +236,11 @@ module kv_parser
       beat2_q  <= beat1_q;
       keep2_q  <= keep1_q;
       user2_q  <= user1_q;
-      for (int i = 0; i < 5; i++) begin
-        ip2_q[i] <= 17'({beat1_q[8*(14+4*i)+:8], beat1_q[8*(15+4*i)+:8]})
-                  + 17'({beat1_q[8*(16+4*i)+:8], beat1_q[8*(17+4*i)+:8]});
-      end
+      whole2_q <= whole1;
+      ip2_q[0] <= 17'({headers1.ipv4.ttl, headers1.ipv4.dscp_ecn}) + 17'(headers1.ipv4.identification);
+      ip2_q[1] <= 17'(headers1.ipv4.checksum) + 17'(headers1.ipv4.destination[15:0]);
+      flags2_q <= headers1.ipv4.flags_offset[15:14];
       if (valid1_q) begin
-        index2_q <= first1_q ? '0 : index2_q + 11'(index2_q != '1);
         if (first1_q) begin
           ours_q   <= ours;
           frame2_q <= frame1;
@@ -247,16 +280,19 @@ module kv_parser
   frame_t frame3_q;
   logic given3_q;  // the request of the frame in stage 3 has been given
 
-  // Stage 2 holds this byte of the frame, and so all before it.
-  logic [15:0] last_byte2;
-  assign last_byte2 = first2_q ? frame2_q.last_byte : frame3_q.last_byte;
+  // A sum is 0 modulo 65535, and not 0, if what is above its lower 16 bits makes them 65535. So nothing needs to be added up: in
+  // ip2 what is above them and missing, below 16, changes nothing but the lowest four bits.
+  localparam logic [15:0] IpMissing = 16'hffff - 16'(FirstOfIp);
+  if (IpMissing[3:0] != '1) begin : gen_check_missing
+    $fatal(1, "the first word of the IPv4 header is another one: look at right_ip3_q in %m");
+  end
 
   always_ff @(posedge clk_i) begin
     valid3_q <= advance && valid2_q && ours_q;
     first3_q <= first2_q;
     last3_q  <= last2_q;
     error3_q <= error2_q;
-    whole3_q <= 11'(last_byte2[15:6]) < index2_q || (11'(last_byte2[15:6]) == index2_q && keep2_q[last_byte2[5:0]]);
+    whole3_q <= whole2_q;
     // A place that is given back gets no more of its value.
     if (place_free_o) has_place3_q <= 1'b0;
     if (starts) begin
@@ -264,7 +300,7 @@ module kv_parser
       taken3_q     <= taken;
       has_place3_q <= place_take_o;
       place3_q     <= place_i;
-      right_ip3_q  <= add16(ip2[15:0], 16'(ip2[19:16])) == '1;
+      right_ip3_q  <= ip2[15:4] == IpMissing[15:4] && ip2[3:0] == ~ip2[19:16];
     end
     if (rst_i) valid3_q <= 1'b0;
   end
@@ -288,47 +324,67 @@ module kv_parser
     if (rst_i) filling_q <= 1'b0;
   end
 
-  logic [25:0] total_q, total, value_q, value;
-  assign total = 26'(sum3) + (first3_q ? 26'(frame3_q.udp_length) + 26'(IpProtocolUdp) : total_q);
-  assign value = first3_q ? '0 : value_q + 26'(sum3);
+  // Of the UDP checksum: all words so far.
+  logic [31:0] total_q, total;
+  assign total = 32'(sum3) + (first3_q ? 32'(16'hffff - 16'(LengthsDiffer)) : total_q);
 
-  function automatic logic [15:0] fold(logic [25:0] sum);
-    return add16(sum[15:0], 16'(sum[25:16]));
-  endfunction
+  // The value's sum is what the first beat's lacks, since together they are right. Its upper bits change no more than the lowest six
+  // of the difference, beyond a borrow. Where no value comes, so that there was no first beat before it: 0.
+  localparam logic [21:0] NoValue = 22'h00ffff;
+  logic [21:0] head_q;
+  logic [16:0] value_sum;
+  assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
-  logic early, right_checksums, right_lengths, decided;
+  // Three bits of each half are a LUT. What is kept is so that Yosys does not make a chain of it: the sum is late.
+  (* keep *)
+  logic [5:0] equal;
+  logic right_sum;
+  always_comb begin
+    for (int i = 0; i < 5; i++) equal[i] = total[3*i+:3] == ~total[16+3*i+:3];
+    equal[5] = total[15] == !total[31];
+  end
+  assign right_sum = equal == '1;
+
+  logic early, right_rest, right_lengths, decided;
+  (* keep *)
+  logic gives, gives_if, frees, frees_if;  // for certain; or if the sum is right, or not
   assign early              = WholeFrames && first3_q && !frame3_q.summed;
-  assign right_checksums    = right_ip3_q && (!frame3_q.summed || fold(total) == '1) && (early || !error3_q);
+  assign right_rest         = right_ip3_q && (early || !error3_q);
   assign right_lengths      = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
   assign decided            = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+  assign gives              = decided && right_rest && right_lengths && !frame3_q.summed;
+  assign gives_if           = decided && right_rest && right_lengths && frame3_q.summed;
+  assign frees              = decided && has_place3_q && !(right_rest && right_lengths);
+  assign frees_if           = decided && has_place3_q && frame3_q.summed;
 
-  assign request_valid_o    = decided && right_checksums && right_lengths;
-  assign dropped_checksum_o = decided && !right_checksums;
-  assign dropped_length_o   = decided && right_checksums && !right_lengths;
-  assign place_free_o       = decided && !request_valid_o && has_place3_q;
+  assign request_valid_o    = gives || (gives_if && right_sum);
+  assign place_free_o       = frees || (frees_if && !right_sum);
+  assign dropped_checksum_o = decided && !(right_rest && (!frame3_q.summed || right_sum));
+  assign dropped_length_o   = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
   assign place_freed_o      = place3_q;
 
   always_ff @(posedge clk_i) begin
     if (valid3_q) begin
-      total_q  <= total;
-      value_q  <= value;
+      total_q <= total;
+      if (last3_q) head_q <= NoValue;
+      else if (first3_q) head_q <= total[21:0];
       given3_q <= decided || (given3_q && !first3_q);
     end
-    if (rst_i) given3_q <= 1'b0;
+    if (rst_i) begin
+      given3_q <= 1'b0;
+      head_q   <= NoValue;
+    end
   end
-
-  logic [15:0] value_length;
-  assign value_length = frame3_q.udp_length - 16'(MinUdpLength);
 
   always_comb begin
     request_o           = '0;
     request_o.from      = frame3_q.from;
     request_o.kv        = frame3_q.kv;
     request_o.hash      = frame3_q.hash;
-    request_o.too_long  = value_length > 16'(MaxValueBytes);
-    request_o.length    = request_o.too_long ? 11'(MaxValueBytes) : value_length[10:0];
+    request_o.too_long  = frame3_q.value_length > 16'(MaxValueBytes);
+    request_o.length    = request_o.too_long ? 11'(MaxValueBytes) : frame3_q.value_length[10:0];
     request_o.summed    = frame3_q.summed;
-    request_o.sum       = fold(value);
+    request_o.sum       = {value_sum[15:6], value_sum[5:0] - 6'(value_sum[16])};
     request_o.has_place = has_place3_q;
     request_o.place     = place3_q;
   end

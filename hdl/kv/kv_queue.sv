@@ -39,17 +39,19 @@ module kv_queue #(
   logic [Bits:0] write_q, take_q, done_q, held;
   assign held    = write_q - done_q;
   assign valid_o = write_q != take_q;
-  assign room_o  = held < (Bits + 1)'(Depth - 2);
 
   always_ff @(posedge clk_i) begin
     if (valid_i) write_q <= write_q + 1'b1;
     if (rewind_i) take_q <= done_q;
     else if (take_i) take_q <= take_q + 1'b1;
     if (done_i) done_q <= done_q + 1'b1;
+    // Of what was held a cycle ago, since much depends on it: what came then may be one more.
+    room_o <= held < (Bits + 1)'(Depth - 3);
     if (rst_i) begin
       write_q <= '0;
       take_q  <= '0;
       done_q  <= '0;
+      room_o  <= 1'b1;
     end
   end
 

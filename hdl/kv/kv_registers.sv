@@ -12,21 +12,13 @@
 /// Reserved and read-only words ignore writes. Every response is OKAY.
 ///
 /// Epochs. The file has the staged registers as written; the copies that the core works with are
-/// this block's outputs. Writing another epoch than the present one begins a handshake with the
-/// sequencer:
-///
-///     enter_valid_o   _/-----------------------\_  from the write to entered_i; enter_epoch_o is the new one
-///     enter_copy_i    _______/-\_________________  the engine is drained: nobody needs the old copies any more
-///     copied_o        ________________/-\________  self_o to epoch_o, peers and leaders are new from this cycle on
-///     entered_i       ______________________/-\__  leftovers are noted, the window is sorted out
-///
-/// From then on `epoch` reads as the new one, and not before: who reads it knows that the old epoch
-/// has ended, and that state.leftovers counts them all. Until then writes of `epoch` and of staged
-/// registers are not accepted (AWREADY stays low, so that whatever is written behind them waits
-/// too); all reads and other writes go on. bucket_bits and control.clear_table count only in an
-/// epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored. In an
-/// epoch whose low 16 bits are 0, nobody is a member. bucket_bits takes 8 to MaxBucketBits, and
-/// clears the table if it changes.
+/// kv_epoch's. Writing another epoch than the present one begins its handshake with the sequencer.
+/// From entered_i on `epoch` reads as the new one, and not before: who reads it knows that the old
+/// epoch has ended, and that state.leftovers counts them all. Until then writes of `epoch` and of
+/// staged registers are not accepted (AWREADY stays low, so that whatever is written behind them
+/// waits too); all reads and other writes go on. bucket_bits and control.clear_table count only in
+/// an epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored.
+/// bucket_bits takes 8 to MaxBucketBits, and clears the table if it changes.
 ///
 /// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
 /// 0.
@@ -97,8 +89,6 @@ module kv_registers
     output logic        accept_o,
     output logic [31:0] retry_cycles_o,
     output logic [ 5:0] bucket_bits_o,
-    /// 2047 also stands for more.
-    output logic [10:0] speculate_o,
     output logic [63:0] line_base_o,
     output logic [63:0] value_base_o,
     /// The lease has not ended.
@@ -132,6 +122,7 @@ module kv_registers
     input wire       dropped_epoch_i,
     input wire       dropped_duplicate_i,
     input wire       retry_i,
+    input wire       dropped_busy_i,
     input wire       reply_i,
     input wire [3:0] reply_status_i,
     input wire       received_i,
@@ -152,10 +143,6 @@ module kv_registers
   if (Channels < 1 || Channels > 7) begin : gen_check_channels
     $fatal(1, "Channels must be 1 to 7 in %m");
   end
-  if (LeaderPorts < 1 || PeerPorts < 1) begin : gen_check_ports
-    $fatal(1, "LeaderPorts and PeerPorts must be at least 1 in %m");
-  end
-
   // The file has the words below the counters.
   typedef logic [6:0] index_t;
   localparam index_t IdWord = IdOffset[8:2];
@@ -169,7 +156,6 @@ module kv_registers
   localparam index_t UdpPortWord = UdpPortOffset[8:2];
   localparam index_t RetryCyclesWord = RetryCyclesOffset[8:2];
   localparam index_t BucketBitsWord = BucketBitsOffset[8:2];
-  localparam index_t SpeculateWord = SpeculateOffset[8:2];
   localparam index_t CyclesWord = CyclesOffset[8:2];
   localparam index_t LeaseWord = LeaseOffset[8:2];
   localparam index_t LineBaseWord = LineBaseOffset[8:2];
@@ -179,14 +165,9 @@ module kv_registers
   localparam index_t SyncLanesWord = SyncLanesOffset[8:2];
   localparam index_t LeaderWord = LeaderOffset[8:2];
   localparam index_t PeerWord = PeerMacLowOffset[8:2];
-  localparam index_t LastWord = PeerWord + 7'd31;
 
-  if (LeaderWord[4:0] != '0 || LeaderCount != 32 || LeaderStride != 4
-      || PeerWord[4:0] != '0 || PeerMacLowCount != 8 || PeerMacLowStride != 16
-      || PeerMacHighOffset != PeerMacLowOffset + 4 || PeerIpOffset != PeerMacLowOffset + 8
-      || PeerPortOffset != PeerMacLowOffset + 12
-      || NodeWord < EpochWord || MembersWord < NodeWord || UdpPortWord < NodeWord
-      || FramesKvOffset != 12'h200) begin : gen_check_layout
+  if (LeaderWord[4:0] != '0 || LeaderCount != 32 || PeerWord[4:0] != '0 || PeerMacLowCount != 8
+      || PeerMacLowStride != 16 || FramesKvOffset != 12'h200) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
@@ -204,7 +185,7 @@ module kv_registers
   /// Goes into the file when written.
   function automatic logic is_kept(index_t word);
     case (word)
-      ControlWord, RetryCyclesWord, BucketBitsWord, SpeculateWord, LeaseWord, LeaseWord + 7'd1: return 1'b1;
+      ControlWord, RetryCyclesWord, BucketBitsWord, LeaseWord, LeaseWord + 7'd1: return 1'b1;
       LineBaseWord, LineBaseWord + 7'd1, ValueBaseWord, ValueBaseWord + 7'd1: return 1'b1;
       SyncFromWord, SyncCountWord, SyncLanesWord: return 1'b1;
       default: return is_staged(word);
@@ -227,7 +208,6 @@ module kv_registers
       UdpPortWord: return UdpPortReset;
       RetryCyclesWord: return RetryCyclesReset;
       BucketBitsWord: return BucketBitsReset;
-      SpeculateWord: return SpeculateReset;
       default: return '0;
     endcase
   endfunction
@@ -235,16 +215,16 @@ module kv_registers
   // ---- the bus
 
   // An address is let in a cycle after it was seen, unless it has to wait for an epoch to be entered.
-  logic entering, aw_valid, aw_ready, let_in_q;
+  logic idle, initialising, reporting, aw_valid, aw_ready, let_in_q;
   logic waits;
-  assign waits = entering && s_axil_awaddr[11:9] == '0 && (is_staged(
+  assign waits = !idle && s_axil_awaddr[11:9] == '0 && (is_staged(
       s_axil_awaddr[8:2]
   ) || s_axil_awaddr[8:2] == EpochWord);
   assign aw_valid = s_axil_awvalid && let_in_q;
   assign s_axil_awready = aw_ready && let_in_q;
 
   always_ff @(posedge clk_i) begin
-    // While a write is under way, aw_ready is low: what it does to `entering` is known here.
+    // While a write is under way, aw_ready is low: what it does to `idle` is known here.
     let_in_q <= s_axil_awvalid && aw_ready && !let_in_q && !waits;
     if (rst_i) let_in_q <= 1'b0;
   end
@@ -288,23 +268,13 @@ module kv_registers
 
   // ---- an access takes three or four cycles
 
-  typedef enum logic [2:0] {
-    Initialise = 3'd0,  // the file
-    Idle = 3'd1,
-    Drain = 3'd2,  // until enter_copy_i
-    Copy = 3'd3,
-    Settle = 3'd4,  // until entered_i
-    Report = 3'd5  // the new epoch in the file
-  } state_e;
-  state_e state_q;
-
   // In its first the address is registered, in the second the word is read. A read's third is its
   // last. In a write's third its bytes are merged with the word, in the fourth something happens.
-  index_t walk_q, word_index_q;
+  index_t walk, word_index_q;
   logic starts, reads_q, second_q, third_q, fourth_q, in_file_q, in_counters_q, clearing_counters;
   logic [31:0] bits_q;
   logic is_kept_q;
-  assign starts = (write || read) && !second_q && !third_q && !fourth_q && state_q != Initialise
+  assign starts = (write || read) && !second_q && !third_q && !fourth_q && !initialising
       && !(address[11:9] == FramesKvOffset[11:9] && clearing_counters);
   assign done = reads_q ? third_q : fourth_q;
 
@@ -337,16 +307,16 @@ module kv_registers
   logic [31:0] filed, special, word_q, merged, merged_q, file_data;
   logic is_special, file_write;
 
-  assign file_index = second_q ? word_index_q : walk_q;
+  assign file_index = second_q ? word_index_q : walk;
   assign kept       = commit && is_kept_q && (word_index_q != BucketBitsWord || takes_bits);
-  assign file_write = commit ? kept : state_q == Initialise || state_q == Report;
+  assign file_write = commit ? kept : initialising || reporting;
 
   always_comb begin
     for (int i = 0; i < 32; i++) begin
       merged[i] = (strobe[i/8] ? write_data[i] : word_q[i]) && bits_q[i];
     end
   end
-  assign file_data = commit ? merged_q : state_q == Initialise ? reset_of(walk_q) : epoch_o;
+  assign file_data = commit ? merged_q : initialising ? reset_of(walk) : epoch_o;
 
   lutram #(
       .Width(32),
@@ -354,7 +324,7 @@ module kv_registers
   ) i_file (
       .clk_i,
       .write_i(file_write),
-      .write_address_i(commit ? word_index_q : walk_q),
+      .write_address_i(commit ? word_index_q : walk),
       .write_data_i(file_data),
       .read_address_i(file_index),
       .read_data_o(filed)
@@ -406,7 +376,7 @@ module kv_registers
   end
 
   assign sync_data_o = merged_q;
-  assign in_none     = epoch_o[15:0] == '0 && state_q == Idle;
+  assign in_none     = epoch_o[15:0] == '0 && idle;
   assign takes_epoch = commit && word_index_q == EpochWord && differs_q;
   assign takes_bits  = in_none && merged_q >= MinBucketBits && merged_q <= MaxBucketBits;
 
@@ -431,7 +401,6 @@ module kv_registers
           bucket_bits_o <= merged_q[5:0];
           clear_table_o <= differs_q;
         end
-        SpeculateWord: speculate_o <= merged_q[31:11] != '0 ? '1 : merged_q[10:0];
         LineBaseWord: line_base_o[31:0] <= merged_q;
         LineBaseWord + 7'd1: line_base_o[63:32] <= merged_q;
         ValueBaseWord: value_base_o[31:0] <= merged_q;
@@ -449,7 +418,6 @@ module kv_registers
       sync_lanes_write_o <= 1'b0;
       retry_cycles_o <= RetryCyclesReset;
       bucket_bits_o <= BucketBitsReset[5:0];
-      speculate_o <= SpeculateReset[10:0];
       line_base_o <= {LineBaseReset, LineBaseReset};
       value_base_o <= {ValueBaseReset, ValueBaseReset};
       sync_from_o <= SyncFromReset;
@@ -484,126 +452,37 @@ module kv_registers
     end
   end
 
-  // ---- entering an epoch
+  // ---- epochs
 
-  logic   copy_q;  // word_q has this word of the walk
-  index_t copied_word_q;
-
-  assign entering      = state_q != Idle;
-  assign enter_valid_o = state_q == Drain || state_q == Copy || state_q == Settle;
-
-  always_ff @(posedge clk_i) begin
-    copied_o <= 1'b0;
-    copy_q <= state_q == Copy && !second_q && walk_q <= LastWord;
-    copied_word_q <= walk_q;
-    case (state_q)
-      Initialise: begin
-        walk_q <= walk_q + 1'b1;
-        if (walk_q == '1) state_q <= Idle;
-      end
-      Idle: begin
-        walk_q <= NodeWord;
-        if (takes_epoch) begin
-          enter_epoch_o <= merged_q;
-          state_q <= Drain;
-        end
-      end
-      Drain:   if (enter_copy_i) state_q <= Copy;
-      Copy: begin
-        if (!second_q && walk_q <= LastWord) walk_q <= walk_q + 1'b1;
-        if (copy_q && copied_word_q == LastWord) begin
-          epoch_o  <= enter_epoch_o;
-          copied_o <= 1'b1;
-          walk_q   <= EpochWord;
-          state_q  <= Settle;
-        end
-      end
-      Settle:  if (entered_i) state_q <= Report;
-      default: if (!commit) state_q <= Idle;
-    endcase
-    if (rst_i) begin
-      state_q  <= Initialise;
-      walk_q   <= '0;
-      copy_q   <= 1'b0;
-      copied_o <= 1'b0;
-      epoch_o  <= EpochReset;
-    end
-  end
-
-  // What was collected of a peer.
-  logic [47:0] mac_q;
-  logic [31:0] ip_q;
-  logic peer_write;
-  logic [2:0] peer_index;
-  endpoint_t peer;
-  assign peer_index = copied_word_q[4:2];
-  assign peer       = '{mac: mac_q, ip: ip_q, port: word_q[15:0]};
-  assign peer_write = copy_q && is_peer(copied_word_q[6:5]) && copied_word_q[1:0] == 2'd3;
-
-  always_ff @(posedge clk_i) begin
-    if (copy_q) begin
-      if (copied_word_q == NodeWord) node_o <= word_q[2:0];
-      if (copied_word_q == MembersWord) begin
-        members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_q[MembersAllLow+:MembersAllBits];
-        serving_members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_q[MembersServingLow+:MembersServingBits];
-      end
-      if (copied_word_q == UdpPortWord) self_o.port <= word_q[15:0];
-      case (copied_word_q[1:0])
-        2'd0: mac_q[31:0] <= word_q;
-        2'd1: mac_q[47:32] <= word_q[15:0];
-        2'd2: ip_q <= word_q;
-        default:
-        if (peer_write && peer_index == node_o) begin
-          self_o.mac <= mac_q;
-          self_o.ip  <= ip_q;
-        end
-      endcase
-    end
-    if (rst_i) begin
-      node_o <= NodeReset[2:0];
-      members_o <= MembersReset[MembersAllLow+:MembersAllBits];
-      serving_members_o <= MembersReset[MembersServingLow+:MembersServingBits];
-      self_o <= '{mac: '0, ip: '0, port: UdpPortReset[15:0]};
-    end
-  end
-
-  lutram #(
-      .Width($bits(endpoint_t)),
-      .Depth(8),
-      .ReadPorts(PeerPorts)
-  ) i_peers (
+  kv_epoch #(
+      .LeaderPorts(LeaderPorts),
+      .PeerPorts  (PeerPorts)
+  ) i_epoch (
       .clk_i,
-      .write_i(peer_write),
-      .write_address_i(peer_index),
-      .write_data_i(peer),
-      .read_address_i(peer_index_i),
-      .read_data_o(peer_o)
-  );
-
-  // Nodes are below 8: three bits of the four that a slot has.
-  logic [7:0][2:0] copied_leaders;
-  logic [LeaderPorts-1:0][4:0] leader_index;
-  logic [LeaderPorts-1:0][7:0][2:0] leaders;
-
-  for (genvar i = 0; i < 8; i++) begin : gen_copied_leader
-    assign copied_leaders[i] = word_q[4*i+:3];
-  end
-  for (genvar i = 0; i < LeaderPorts; i++) begin : gen_leader
-    assign leader_index[i] = slot_i[i][7:3];
-    assign leader_o[i] = leaders[i][slot_i[i][2:0]];
-  end
-
-  lutram #(
-      .Width(24),
-      .Depth(32),
-      .ReadPorts(LeaderPorts)
-  ) i_leaders (
-      .clk_i,
-      .write_i(copy_q && is_leader(copied_word_q[6:5])),
-      .write_address_i(copied_word_q[4:0]),
-      .write_data_i(copied_leaders),
-      .read_address_i(leader_index),
-      .read_data_o(leaders)
+      .rst_i,
+      .walk_o(walk),
+      .taken_i(second_q),
+      .word_i(word_q),
+      .initialising_o(initialising),
+      .reporting_o(reporting),
+      .written_i(commit),
+      .begin_i(takes_epoch && idle),
+      .epoch_i(merged_q),
+      .idle_o(idle),
+      .enter_valid_o,
+      .enter_epoch_o,
+      .enter_copy_i,
+      .copied_o,
+      .entered_i,
+      .epoch_o,
+      .node_o,
+      .members_o,
+      .serving_members_o,
+      .self_o,
+      .peer_index_i,
+      .peer_o,
+      .slot_i,
+      .leader_o
   );
 
   // ---- counters
@@ -612,7 +491,7 @@ module kv_registers
     return 32'(offset - FramesKvOffset) / 4;
   endfunction
 
-  logic [7:0] events;
+  logic [8:0] events;
   assign events[event_of(FramesKvOffset)] = frame_kv_i;
   assign events[event_of(FramesPassedRxOffset)] = passed_rx_i;
   assign events[event_of(FramesPassedTxOffset)] = passed_tx_i;
@@ -621,6 +500,7 @@ module kv_registers
   assign events[event_of(DroppedEpochOffset)] = dropped_epoch_i;
   assign events[event_of(DroppedDuplicateOffset)] = dropped_duplicate_i;
   assign events[event_of(RetriesOffset)] = retry_i;
+  assign events[event_of(DroppedBusyOffset)] = dropped_busy_i;
 
   kv_counters i_counters (
       .clk_i,
@@ -638,9 +518,6 @@ module kv_registers
       .clear_i(clear_counters_q),
       .clearing_o(clearing_counters)
   );
-
-  `ASSERT(copy_when_asked, !enter_copy_i || state_q == Drain, "enter_copy_i while nobody waits for it")
-  `ASSERT(entered_when_copied, !entered_i || state_q == Settle, "entered_i before the copies are new")
 
 endmodule
 `default_nettype wire

@@ -5,15 +5,18 @@
 ///
 /// Behaviour: word i is bytes 2 i (high) and 2 i + 1 (low) of the beat, in the order of the wire. The sum is not folded: 32
 /// words of 16 bits need 21.
-/// Latency: a beat is taken where enable_i is high, its sum is there two cycles later, for one cycle at least.
+/// Latency: a beat is taken where enable_i is high, its sum is there two cycles later, for one cycle at least, and halves_o one
+/// cycle later, until the next is taken.
 /// Reset: none.
 /// Requirements: none.
 module kv_sum (
     input wire clk_i,
 
-    input  wire          enable_i,
-    input  wire  [511:0] beat_i,
-    output logic [ 20:0] sum_o
+    input  wire                enable_i,
+    input  wire  [511:0]       beat_i,
+    /// A cycle earlier than sum_o, of eight words each.
+    output logic [  3:0][18:0] halves_o,
+    output logic [ 20:0]       sum_o
 );
 
   // Adders of two, each of them a carry chain. Yosys would make one carry-save tree of the adders of a stage, which takes
@@ -31,14 +34,13 @@ module kv_sum (
   logic [31:0][15:0] word;
   logic [15:0][16:0] pair;
   logic [ 7:0][17:0] quarter_q;
-  logic [ 3:0][18:0] half;
   logic [ 1:0][19:0] whole;
 
   always_comb begin
     for (int i = 0; i < 32; i++) word[i] = {beat_i[16*i+:8], beat_i[16*i+8+:8]};
     for (int i = 0; i < 16; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
-    for (int i = 0; i < 4; i++) half[i] = 19'(quarter_q[2*i]) + 19'(quarter_q[2*i+1]);
-    for (int i = 0; i < 2; i++) whole[i] = 20'(apart19(half[2*i])) + 20'(apart19(half[2*i+1]));
+    for (int i = 0; i < 4; i++) halves_o[i] = 19'(quarter_q[2*i]) + 19'(quarter_q[2*i+1]);
+    for (int i = 0; i < 2; i++) whole[i] = 20'(apart19(halves_o[2*i])) + 20'(apart19(halves_o[2*i+1]));
   end
 
   always_ff @(posedge clk_i) begin

@@ -11,7 +11,7 @@
 /// Latency: record in to first beat out 4 cycles, one more for records of `later`; the host's beats 1.
 /// Paths: none from input to output; m_axis_tready to s_axis_tready and word_ready.
 /// Reset: forgets all records and the frame under way; m_axis_tvalid falls.
-/// Requirements: peers and self_i change only when nothing is to be sent.
+/// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record.
 module kv_transmit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -156,7 +156,9 @@ module kv_transmit
   logic advance_a, advance_b;
   logic turn_q;  // the queue that was not chosen last
   logic choose_later, chosen;
-  send_t head;
+  // verilator lint_off UNUSEDSIGNAL
+  send_t head;  // as far as it is chosen here
+  // verilator lint_on UNUSEDSIGNAL
   logic [7:0] sent_q;  // nodes of now_head that have been served
   logic [2:0] now_lowest;
   // What is kept is so that Yosys does not make a chain of it; advance_a is late.
@@ -194,20 +196,25 @@ module kv_transmit
   end
 
   // What does not depend on the frame: IPv4 without addresses' destination and length, UDP likewise.
+  // One adder after the other, since it keeps still.
+  localparam int unsigned IpFixed = (IpVersionIhl << 8) + IpDontFragment + (IpTtl << 8) + IpProtocolUdp + MinIpLength;
+  localparam int unsigned UdpFixed = IpProtocolUdp + 2 * MinUdpLength;
+  logic [16:0] self_q;
+  logic [17:0] self_port_q;
   logic [18:0] ip_self_q, udp_self_q;
   always_ff @(posedge clk_i) begin
-    ip_self_q <= 19'({8'(IpVersionIhl), 8'd0}) + 19'(IpDontFragment) + 19'({8'(IpTtl), 8'(IpProtocolUdp)})
-               + 19'(MinIpLength) + 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]);
-    udp_self_q <= 19'(self_i.ip[31:16]) + 19'(self_i.ip[15:0]) + 19'(self_i.port) + 19'(IpProtocolUdp)
-                + 19'(2 * MinUdpLength);
+    self_q      <= 17'(self_i.ip[31:16]) + 17'(self_i.ip[15:0]);
+    self_port_q <= 18'(self_q) + 18'(self_i.port);
+    ip_self_q   <= 19'(self_q) + 19'(IpFixed);
+    udp_self_q  <= 19'(self_port_q) + 19'(UdpFixed);
   end
 
-  logic valid_a_q, summed_a_q, to_node_a_q;
+  logic valid_a_q, summed_a_q, later_a_q, to_node_a_q;
   kv_t kv_a_q;
   value_source_e source_a_q;
   place_t place_a_q;
   logic [10:0] length_a_q;
-  endpoint_t to_a_q;
+  endpoint_t now_to_a_q, later_to_a_q;  // one of three is chosen in stage B
   logic [2:0] node_a_q;
   logic [18:0] ip_a_q, udp_self_a_q;
   logic [ 2:0][17:0] udp_a_q;
@@ -223,11 +230,13 @@ module kv_transmit
       valid_a_q    <= chosen;
       summed_a_q   <= head.summed;
       kv_a_q       <= head.kv;
-      source_a_q   <= head.length == '0 ? ValueNone : head.source;
-      place_a_q    <= head.place;
+      source_a_q   <= head.length == '0 ? ValueNone : choose_later ? ValueMemory : now_head.source;
+      place_a_q    <= now_head.place;
       length_a_q   <= head.length;
-      to_a_q       <= head.to;
-      to_node_a_q  <= head.nodes != '0;
+      now_to_a_q   <= now_head.to;
+      later_to_a_q <= later_head.to;
+      later_a_q    <= choose_later;
+      to_node_a_q  <= choose_later ? later_head.nodes != '0 : now_head.nodes != '0;
       node_a_q     <= choose_later ? lowest_of(later_head.nodes) : now_lowest;
       ip_a_q       <= ip_self_q + 19'(head.length);
       udp_self_a_q <= udp_self_q + 19'({head.length, 1'b0});
@@ -242,7 +251,7 @@ module kv_transmit
 
   endpoint_t to;
   assign peer_o = node_a_q;
-  assign to     = to_node_a_q ? peer_i : to_a_q;
+  assign to     = to_node_a_q ? peer_i : later_a_q ? later_to_a_q : now_to_a_q;
 
   // verilator lint_off UNUSEDSIGNAL
   logic [21:0] ip_to, ip_sum, udp_most, udp_rest, udp_kv, udp_sum;
@@ -254,15 +263,18 @@ module kv_transmit
   assign udp_sum  = apart(ip_to) + apart(udp_most);
 
   // Folded: 22 words of 16 bits, so that what is above 16 bits, and one more, are less than 32.
-  logic [16:0] ip_folded, udp_folded, udp_above;
+  logic [16:0] ip_folded, udp_folded;
+  logic [5:0] udp_low;
   // verilator lint_on UNUSEDSIGNAL
-  logic [15:0] ip_checksum, udp_checksum;
+  logic [15:0] ip_whole, udp_checksum;
+  logic udp_above;  // not below 65535
   assign ip_folded = {1'b0, ip_sum[15:0]} + 17'(ip_sum[21:16]);
-  assign ip_checksum = ~{ip_folded[15:5], ip_folded[4:0] + 5'(ip_folded[16])};
+  assign ip_whole = {ip_folded[15:5], ip_folded[4:0] + 5'(ip_folded[16])};
   // The UDP checksum is never 0: of the two numbers that are 0 modulo 65535, the sum is not 65535, but 0.
   assign udp_folded = {1'b0, udp_sum[15:0]} + 17'(udp_sum[20:16]);
-  assign udp_above = {1'b0, udp_sum[15:0]} - {1'b1, ~16'(udp_sum[20:16])};  // and one more
-  assign udp_checksum = udp_above[16] ? ~16'(udp_folded[4:0] + 5'd1) | 16'hffe0 : ~udp_folded[15:0];
+  assign udp_low = {1'b0, udp_sum[4:0]} + {1'b0, udp_sum[20:16]} + 6'd1;
+  assign udp_above = udp_sum[15:5] == '1 && udp_low[5];
+  assign udp_checksum = udp_above ? ~16'(udp_folded[4:0] + 5'd1) | 16'hffe0 : ~udp_folded[15:0];
 
   headers_t headers;
   always_comb begin
@@ -275,7 +287,7 @@ module kv_transmit
     headers.ipv4.flags_offset    = 16'(IpDontFragment);
     headers.ipv4.ttl             = 8'(IpTtl);
     headers.ipv4.protocol        = 8'(IpProtocolUdp);
-    headers.ipv4.checksum        = ip_checksum;
+    headers.ipv4.checksum        = ip_whole;
     headers.ipv4.source          = self_i.ip;
     headers.ipv4.destination     = to.ip;
     headers.udp.source_port      = self_i.port;
@@ -302,7 +314,7 @@ module kv_transmit
   logic out_free;
 
   logic valid_b_q;
-  headers_t headers_b_q;
+  headers_t headers_b_q;  // of the IPv4 checksum, the complement
   logic [10:0] length_b_q, size_b_q;
   value_source_e source_b_q;
   logic take_b;
@@ -356,7 +368,7 @@ module kv_transmit
 
   logic [10:0] left_q;  // bytes of the value that are still to come
   logic out_load, last;
-  logic [63:0] value_keep;
+  logic [63:0] core_keep;
   logic [10:0] size_q;  // of the frame
 
   assign out_free = !m_axis_tvalid || m_axis_tready;
@@ -393,23 +405,32 @@ module kv_transmit
   assign word_ready    = out_free && from == Memory;
   assign s_axis_tready = out_free && from == Host;
 
+  // Of a header, or of a value with so many bytes left; groups of eight, so that a byte's is one LUT.
+  (* keep *)
+  logic [7:0] group_whole, group_part, below;
   always_comb begin
-    for (int i = 0; i < 64; i++) value_keep[i] = 11'(i) < left_q;
+    for (int i = 0; i < 8; i++) begin
+      group_whole[i] = !state_q[1] || left_q[10:6] != '0 || left_q[5:3] > 3'(i);
+      group_part[i]  = left_q[5:3] == 3'(i);
+      below[i]       = left_q[2:0] > 3'(i);
+    end
+    for (int i = 0; i < 64; i++) core_keep[i] = group_whole[i/8] || (group_part[i/8] && below[i%8]);
   end
 
-  // A LUT for each bit.
+  // A LUT for each bit, in which the complement costs nothing.
   logic [3:0][511:0] beats;
-  assign beats = {word_data, pool_data_i, s_axis_tdata, to_beat(headers_b_q)};
+  headers_t headers_b;
+  always_comb begin
+    headers_b = headers_b_q;
+    headers_b.ipv4.checksum = ~headers_b_q.ipv4.checksum;
+  end
+  assign beats = {word_data, pool_data_i, s_axis_tdata, to_beat(headers_b)};
 
   always_ff @(posedge clk_i) begin
     if (out_free) m_axis_tvalid <= out_load;
     if (out_load) begin
       m_axis_tdata <= beats[pick];
-      case (from)
-        Between: m_axis_tkeep <= '1;
-        Pool, Memory: m_axis_tkeep <= value_keep;
-        default: m_axis_tkeep <= s_axis_tkeep;
-      endcase
+      m_axis_tkeep <= pick == Host ? s_axis_tkeep : core_keep;
       m_axis_tlast <= last;
       m_axis_tuser <= from == Host ? s_axis_tuser : UserWidth'(from == Between ? size_b_q : size_q);
       left_q <= from == Between ? length_b_q : left_q - 11'(BeatBytes);

@@ -130,7 +130,7 @@ def strange(draw: random.Random) -> bytes:
     elif how == 11:
         packet[IP].proto = draw.choice([6, 1, 132])
     elif how == 12:
-        packet = good(draw, size=draw.randrange(1025, 1450))
+        packet = good(draw, size=draw.randrange(1025, draw.choice([1450, 9000])))
     data = bytes(packet)
     if how == 13:
         data += draw.randbytes(draw.randrange(1, 200))  # padding, which nobody looks at

@@ -31,7 +31,17 @@ REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
 SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
-JOB = {"write": 1, "bucket": 22, "way": 2, "length": 11, "has_value": 1, "has_header": 1, "clears": 1, "place": 6, "tag": 16}
+JOB = {
+    "write": 1,
+    "bucket": 22,
+    "way": 2,
+    "length": 11,
+    "has_value": 1,
+    "has_header": 1,
+    "clears": 1,
+    "place": 6,
+    "tag": 16,
+}
 NONE, POOL, MEMORY = range(3)
 
 
@@ -204,7 +214,7 @@ class Node:
     def _on_question(self, request: dict[str, int], kv: dict[str, int]) -> None:
         status = self._refusal(request, kv, 0)
         if kv["kind"] == PING or status:
-            self.sends.append(self._reply(request, kv, status))
+            self.sends.append(self._reply(request, kv, status, key=0))
             return
         lane = self.lanes.get(kv["client"], Lane())
         if lane.used and not lane.settled:

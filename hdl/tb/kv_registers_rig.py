@@ -53,6 +53,7 @@ SINGLES = {
     "dropped_epoch_i": "dropped_epoch",
     "dropped_duplicate_i": "dropped_duplicate",
     "retry_i": "retries",
+    "dropped_busy_i": "dropped_busy",
 }
 INDEXED = [
     ("reply_i", "reply_status_i", "replies"),
@@ -192,7 +193,6 @@ class Rig:
         assert self.pin("accept_o").get() == control >> low["accept"] & 1
         assert self.pin("retry_cycles_o").get() == self.words[AT["retry_cycles"]]
         assert self.pin("bucket_bits_o").get() == self.words[AT["bucket_bits"]]
-        assert self.pin("speculate_o").get() == min(self.words[AT["speculate"]], 2047)
         assert self.pin("line_base_o").get() == self.wide("line_base")
         assert self.pin("value_base_o").get() == self.wide("value_base")
         assert self.pin("sync_from_o").get() == self.words[AT["sync_from"]]

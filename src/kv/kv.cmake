@@ -45,7 +45,8 @@ wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
 wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp LIBS wherry_kv_xdp wherry_kv_udp)
 wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
-wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_network_test.cpp LIBS wherry_kv_client)
+wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_retry_test.cpp
+            kv/client/core_network_test.cpp LIBS wherry_kv_client)
 wherry_test(kv_udp_client_test SOURCES kv/client/udp_client_test.cpp LIBS wherry_kv_client THREADS)
 if(TARGET kv_udp_client_test)  # the C half of the test is C99 with warnings of its own: those of the house are for C++
   add_library(kv_c_api_test_c OBJECT kv/client/c_api_test.c)
@@ -57,8 +58,8 @@ endif()
 wherry_test(kv_sim_test SOURCES kv/sim/network_test.cpp kv/sim/wire_test.cpp kv/sim/history_test.cpp kv/sim/reference_test.cpp
             kv/sim/reference_testing.cpp LIBS wherry_kv_sim nlohmann_json::nlohmann_json)
 wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_cluster)
-wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/keeper_server_test.cpp
-            kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
+wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/driver_test.cpp
+            kv/keeper/keeper_server_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)
 wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp LIBS wherry_kv_keeper)
 wherry_fuzz(frame_io_fuzz SOURCES kv/frame_io_fuzz.cpp kv/frame_io.cpp LIBS wherry_base)

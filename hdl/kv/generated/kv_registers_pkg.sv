@@ -78,9 +78,6 @@ package kv_registers_pkg;
   /// rw: 2^n buckets, alike in the whole cluster; only with epoch 0
   localparam logic [11:0] BucketBitsOffset = 12'h028;
   localparam logic [31:0] BucketBitsReset = 32'h00000015;
-  /// rw: bytes of the likely way's value to fetch beside a bucket's line; the rest is fetched once the length is known
-  localparam logic [11:0] SpeculateOffset = 12'h02c;
-  localparam logic [31:0] SpeculateReset = 32'h00000400;
   /// ro: free-running since reset, low word first; reading the low word latches the high one
   localparam logic [11:0] CyclesOffset = 12'h030;
   localparam int unsigned CyclesCount = 2;
@@ -156,9 +153,12 @@ package kv_registers_pkg;
   /// ro: requests of a lane that are older than its record, or in flight
   localparam logic [11:0] DroppedDuplicateOffset = 12'h218;
   localparam logic [31:0] DroppedDuplicateReset = 32'h00000000;
-  /// ro: frames sent again after retry_cycles
+  /// ro: repetitions after retry_cycles, and questions for a lost `commit`; hardware counts one once, to however many nodes it goes, software each frame
   localparam logic [11:0] RetriesOffset = 12'h21c;
   localparam logic [31:0] RetriesReset = 32'h00000000;
+  /// ro: frames for which there was no place, or no room in the queue: their senders send them again; 0 in software, which has the socket's buffer
+  localparam logic [11:0] DroppedBusyOffset = 12'h220;
+  localparam logic [31:0] DroppedBusyReset = 32'h00000000;
   /// ro: replies to clients by status
   localparam logic [11:0] RepliesOffset = 12'h240;
   localparam int unsigned RepliesCount = 16;

@@ -85,7 +85,8 @@ async def a_node_alone(dut: Any) -> None:
             lane = draw.choice(list(request))
             found = table.get(key)
             if kind == PING:
-                assert (await rig.reply(Kv(PING, request=draw.getrandbits(32)))).status == OK
+                pong = await rig.reply(Kv(PING, request=draw.getrandbits(32), key=key))
+                assert (pong.status, pong.key) == (OK, 0)
                 continue
             if kind == READ:
                 answer = await rig.reply(Kv(READ, client=65535, request=draw.getrandbits(32), key=key))
@@ -155,6 +156,40 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
     assert (await rig.to_node(0, COMMIT)).version == 1
     assert (await rig.state())["in_flight"] == 0
+
+
+@cocotb.test()
+async def a_leader_without_a_free_place(dut: Any) -> None:
+    rig = await begun(dut)
+    members = [0, ME]
+    await rig.enter(1, members, in_turn(members))
+    await rig.to_node(0, ENTER)
+    rig.from_node(0, Kv(ENTERED, epoch=1))
+    while not (await rig.state())["opened"]:
+        pass
+    asked = [
+        Kv(WRITE, epoch=1, client=lane, request=1, key=key, value=b"value")
+        for lane, key in enumerate(keys_with(ME, members, 55))
+    ]
+    for write in asked:
+        rig.give(write)
+        await rig.bench.cycle(20)  # there is always room in the queue
+
+    async def finish(write: Kv) -> None:
+        _, sent = await rig.next("replicate", lambda to, kv: kv.kind == REPLICATE and kv.client == write.client)
+        rig.from_node(0, replace(sent, kind=REPLICATED, value=b""))
+        _, done = await rig.next("reply", lambda to, kv: kv.kind == WRITE | 16 and kv.client == write.client)
+        assert done.status == OK
+
+    await rig.bench.cycle(100)
+    state = await rig.state()  # 16 places are for other leaders' writes
+    assert (state["in_flight"], await rig.read("dropped_busy"), await rig.read("frames_kv")) == (48, 7, 56)
+    for write in asked[:48]:
+        await finish(write)
+    for write in asked[48:]:  # what was dropped comes again
+        rig.give(write)
+        await finish(write)
+    assert await rig.read("dropped_busy") == 7
 
 
 @cocotb.test()

@@ -55,7 +55,7 @@ async def all_that_is_reset_reads_so(dut: Any) -> None:
     for rig in rigs.values():  # everything is changed, then reset
         await rig.stage()
         await rig.write(AT["control"], 3)
-        for name in ("retry_cycles", "bucket_bits", "speculate", "line_base", "value_base", "sync_from", "lease"):
+        for name in ("retry_cycles", "bucket_bits", "line_base", "value_base", "sync_from", "lease"):
             await rig.write(AT[name], 9)
             await rig.write(AT[name] + 4, 9) if name.endswith("base") or name == "lease" else None
         await rig.enter(77)
@@ -132,7 +132,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
         asked = bench.cycles
         reads = 0
         # Staged registers wait, all others and all reads do not.
-        await rig.write(AT["speculate"], i)
+        await rig.write(AT["retry_cycles"], i)
         await rig.write(AT["lease"], i)
         rig.start_write(AT["members"], 0xFFFF)
         while not rig.b.items:
@@ -475,5 +475,5 @@ def test_kv_registers() -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(top())
     packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
-    cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_registers.sv")
+    cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_epoch.sv", KV / "kv_registers.sv")
     simulate(__file__, sources=(*packages, *cells, path))

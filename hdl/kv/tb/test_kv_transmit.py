@@ -189,6 +189,7 @@ async def frames_of_all_sorts(dut: Any) -> None:
     draw = bench.random
     for idle, stall in [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.05, 0.9)]:
         await bench.reset()
+        await bench.cycle(3)  # of self_i
         for source in (rig.now, rig.later, rig.host, rig.words):
             source.idle = idle
         rig.sink.stall = stall

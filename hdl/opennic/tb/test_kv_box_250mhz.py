@@ -23,7 +23,7 @@ TO_HOST, TO_NETWORK = 2, 1  # cycles, the core's
 ID = 0x4B564E44
 READ, WRITE, READ_DONE, WRITE_DONE = 1, 2, 17, 18
 # Words that hold what is written, and do nothing at once.
-PLAIN = [AT["retry_cycles"], AT["speculate"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
+PLAIN = [AT["retry_cycles"], AT["sync_from"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
 
 TOP = f"""
 module top (input wire clk_i, input wire rst_i, input wire axil_aclk);
@@ -93,7 +93,7 @@ async def configured(dut: Any) -> None:
     await bench.until(two.ready, 200)
     assert bench.cycles < 16 + 20
     assert await two.registers.read(0) == (0, 0)  # still in reset
-    assert await two.registers.write(AT["speculate"], 1) == 0
+    assert await two.registers.write(AT["retry_cycles"], 1) == 0
     await bench.cycle(50)
     assert not any(sink.items for sink in (*two.tx, *two.c2h))
     assert not any(source.sent for source in (*two.rx, *two.h2c))
@@ -131,7 +131,7 @@ async def registers(dut: Any) -> None:
         for address, data in held.items():
             assert await bus.read(address) == (data, 0)
         # Several at once: a read and a write wait for each other, and none is lost.
-        addresses = [4096 * bench.random.choice(shell.ports) + AT["speculate"] for _ in range(10)]
+        addresses = [4096 * bench.random.choice(shell.ports) + AT["retry_cycles"] for _ in range(10)]
         for i, address in enumerate(addresses):
             bus.aw.items.append(address)
             bus.w.items.append(i)
@@ -171,7 +171,7 @@ async def handshake(dut: Any) -> None:
         shell.bench.ratio = ratio
         await shell.start()
         bench = shell.bench
-        assert await shell.registers.write(AT["speculate"], 5) == 0
+        assert await shell.registers.write(AT["retry_cycles"], 5) == 0
         for again in (False, True):
             await shell.ask_for_reset()
             await bench.settle()
@@ -186,10 +186,10 @@ async def handshake(dut: Any) -> None:
             for _ in range(100):
                 await bench.cycle()
                 assert shell.ready()
-        assert await shell.registers.read(AT["speculate"]) == (0x400, 0)
+        assert await shell.registers.read(AT["retry_cycles"]) == (25000, 0)
         # Accesses all through a reset are answered, with what is there or with zeros.
         shell.registers.ar.items.extend([0] * 40)
-        shell.registers.aw.items.extend([AT["speculate"]] * 40)
+        shell.registers.aw.items.extend([AT["retry_cycles"]] * 40)
         shell.registers.w.items.extend([7] * 40)
         before = len(shell.registers.b.items), len(shell.registers.r.items)
         await bench.cycle(40)
@@ -197,7 +197,7 @@ async def handshake(dut: Any) -> None:
         bus = shell.registers
         await bench.until(lambda: len(bus.r.items) == before[1] + 40 and len(bus.b.items) == before[0] + 40, 8000)  # noqa: B023
         assert {item[0] for item in bus.r.items[before[1] :]} <= {0, ID}
-        assert await shell.registers.read(AT["speculate"]) == (7, 0)
+        assert await shell.registers.read(AT["retry_cycles"]) == (7, 0)
 
 
 @cocotb.test()

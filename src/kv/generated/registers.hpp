@@ -70,9 +70,6 @@ inline constexpr std::uint32_t kRetryCyclesReset = 0x61a8;
 /// rw: 2^n buckets, alike in the whole cluster; only with epoch 0
 inline constexpr std::uint32_t kBucketBitsOffset = 0x28;
 inline constexpr std::uint32_t kBucketBitsReset = 0x15;
-/// rw: bytes of the likely way's value to fetch beside a bucket's line; the rest is fetched once the length is known
-inline constexpr std::uint32_t kSpeculateOffset = 0x2c;
-inline constexpr std::uint32_t kSpeculateReset = 0x400;
 /// ro: free-running since reset, low word first; reading the low word latches the high one
 inline constexpr std::uint32_t kCyclesCount = 2;
 [[nodiscard]] constexpr std::uint32_t cycles_offset(std::uint32_t index) noexcept { return 0x30 + 4 * index; }
@@ -120,8 +117,12 @@ inline constexpr std::uint32_t kDroppedLengthOffset = 0x210;
 inline constexpr std::uint32_t kDroppedEpochOffset = 0x214;
 /// ro: requests of a lane that are older than its record, or in flight
 inline constexpr std::uint32_t kDroppedDuplicateOffset = 0x218;
-/// ro: frames sent again after retry_cycles
+/// ro: repetitions after retry_cycles, and questions for a lost `commit`; hardware counts one once, to however many
+/// nodes it goes, software each frame
 inline constexpr std::uint32_t kRetriesOffset = 0x21c;
+/// ro: frames for which there was no place, or no room in the queue: their senders send them again; 0 in software,
+/// which has the socket's buffer
+inline constexpr std::uint32_t kDroppedBusyOffset = 0x220;
 /// ro: replies to clients by status
 inline constexpr std::uint32_t kRepliesCount = 16;
 [[nodiscard]] constexpr std::uint32_t replies_offset(std::uint32_t index) noexcept { return 0x240 + 4 * index; }

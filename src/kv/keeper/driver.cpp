@@ -44,7 +44,7 @@ void Driver::report(std::uint64_t ping) {
     counters_.frames = core_.read(registers::kFramesKvOffset);
     counters_.dropped = read_counter(registers::kDroppedChecksumOffset) +
                         read_counter(registers::kDroppedLengthOffset) + read_counter(registers::kDroppedEpochOffset) +
-                        read_counter(registers::kDroppedDuplicateOffset);
+                        read_counter(registers::kDroppedDuplicateOffset) + read_counter(registers::kDroppedBusyOffset);
     counters_.retries = core_.read(registers::kRetriesOffset);
   }
   Report r;

@@ -188,7 +188,6 @@ class Node final : public RegisterIo {
   // Registers that mean nothing to software but that read back.
   std::uint32_t control_ = 0;
   std::uint32_t bucket_bits_ = registers::kBucketBitsReset;
-  std::uint32_t speculate_ = registers::kSpeculateReset;
   std::uint32_t lease_low_ = 0;
   std::uint32_t cycles_high_ = 0;
   std::uint32_t sync_from_ = 0;

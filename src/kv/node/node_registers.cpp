@@ -45,8 +45,6 @@ std::uint32_t Node::read(std::uint32_t offset) {
       return retry_cycles_;
     case kBucketBitsOffset:
       return bucket_bits_;
-    case kSpeculateOffset:
-      return speculate_;
     case cycles_offset(0):
       cycles_high_ = high(now_);
       return low(now_);
@@ -96,7 +94,7 @@ std::uint32_t Node::read_counter(std::uint32_t offset) const noexcept {
     case kRetriesOffset:
       return c.retries;
     default:
-      return 0;
+      return 0;  // kDroppedBusyOffset, too: what waits is in the socket
   }
 }
 
@@ -138,9 +136,6 @@ void Node::write(std::uint32_t offset, std::uint32_t value) {
       if (epoch16_ != 0 || value < kFewestBucketBits || value > kMaxBucketBits || value == bucket_bits_) return;
       bucket_bits_ = value;
       clear_table();
-      return;
-    case kSpeculateOffset:
-      speculate_ = value;
       return;
     case lease_offset(0):
       lease_low_ = value;

@@ -427,6 +427,7 @@ TEST_F(KvNode, Counters_ExpectTheirIdentities) {
   EXPECT_EQ(n.read(replies_offset(static_cast<unsigned>(Status::no_such_key))), 1U);
   EXPECT_EQ(n.read(sent_offset(static_cast<unsigned>(Kind::replicate))), 2U);
   EXPECT_EQ(n.read(received_offset(static_cast<unsigned>(Kind::replicated))), 2U);
+  EXPECT_EQ(n.read(kDroppedBusyOffset), 0U);
   n.write(kControlOffset, kControlEnable.mask() | kControlClearCounters.mask());
   EXPECT_EQ(n.read(kFramesKvOffset), 0U);
   EXPECT_EQ(n.read(kControlOffset), kControlEnable.mask());

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The staged registers as the core works with them, and how an epoch is entered.
+///
+/// Behaviour: walks through the file of registers (kv_registers) word by word: once after reset, so that every word gets its reset value
+/// (initialising_o); when an epoch is entered, to copy the staged ones; and when it has been, to the word `epoch` (reporting_o).
+///
+///     begin_i         -\___________________________  epoch_i is the new one
+///     enter_valid_o   _/-----------------------\___  to entered_i; enter_epoch_o is the new one
+///     enter_copy_i    _______/-\___________________  the engine is drained: nobody needs the old copies any more
+///     copied_o        ________________/-\__________  self_o to epoch_o, peers and leaders are new from this cycle on
+///     entered_i       ______________________/-\____  leftovers are noted, the window is sorted out
+///
+/// In an epoch whose low 16 bits are 0, nobody is a member.
+/// Latency: initialising_o 128 cycles; enter_copy_i to copied_o 92, and one for each cycle with taken_i. Peers and leaders: in the same
+/// cycle.
+/// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared: nobody is a member.
+/// Requirements: begin_i only while idle_o; enter_copy_i comes once in each enter_valid_o, entered_i once after copied_o.
+module kv_epoch
+  import kv_core_pkg::*;
+  import kv_registers_pkg::*;
+#(
+    /// Lookups of slots' leaders in one cycle; at least 1.
+    parameter  int unsigned LeaderPorts = 1,
+    /// Lookups of nodes' addresses; at least 1: transmit, and the check of a sender.
+    parameter  int unsigned PeerPorts   = 2,
+    localparam int unsigned IndexBits   = 7
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // The file of registers.
+    output logic [IndexBits-1:0] walk_o,
+    /// The file is read for somebody else, not at walk_o.
+    input  wire                  taken_i,
+    /// What was read in the cycle before.
+    input  wire  [         31:0] word_i,
+    output logic                 initialising_o,
+    output logic                 reporting_o,
+    /// The file is written for somebody else: what is to be reported waits.
+    input  wire                  written_i,
+
+    input  wire         begin_i,
+    input  wire  [31:0] epoch_i,
+    /// No epoch is being entered, and the file is initialised.
+    output logic        idle_o,
+
+    // The sequencer.
+    output logic        enter_valid_o,
+    output logic [31:0] enter_epoch_o,
+    input  wire         enter_copy_i,
+    output logic        copied_o,
+    input  wire         entered_i,
+
+    // The copies.
+    output logic      [31:0] epoch_o,
+    output logic      [ 2:0] node_o,
+    output logic      [ 7:0] members_o,
+    output logic      [ 7:0] serving_members_o,
+    /// This node: its entry among the peers, but with udp_port.
+    output endpoint_t        self_o,
+
+    input  wire       [PeerPorts-1:0][2:0] peer_index_i,
+    output endpoint_t [PeerPorts-1:0]      peer_o,
+
+    input  wire  [LeaderPorts-1:0][7:0] slot_i,
+    output logic [LeaderPorts-1:0][2:0] leader_o
+);
+
+  typedef logic [IndexBits-1:0] index_t;
+  localparam index_t EpochWord = EpochOffset[8:2];
+  localparam index_t NodeWord = NodeOffset[8:2];
+  localparam index_t MembersWord = MembersOffset[8:2];
+  localparam index_t UdpPortWord = UdpPortOffset[8:2];
+  localparam index_t LeaderWord = LeaderOffset[8:2];
+  localparam index_t PeerWord = PeerMacLowOffset[8:2];
+  localparam index_t LastWord = PeerWord + 7'd31;
+
+  if (LeaderWord[4:0] != '0 || LeaderCount != 32 || LeaderStride != 4
+      || PeerWord[4:0] != '0 || PeerMacLowCount != 8 || PeerMacLowStride != 16
+      || PeerMacHighOffset != PeerMacLowOffset + 4 || PeerIpOffset != PeerMacLowOffset + 8
+      || PeerPortOffset != PeerMacLowOffset + 12
+      || MembersWord < NodeWord || UdpPortWord < NodeWord || LeaderWord < NodeWord
+      || LeaderWord > PeerWord) begin : gen_check_layout
+    $fatal(1, "staged registers have moved: look at the words in %m");
+  end
+  if (LeaderPorts < 1 || PeerPorts < 1) begin : gen_check_ports
+    $fatal(1, "LeaderPorts and PeerPorts must be at least 1 in %m");
+  end
+
+  // ---- the walk
+
+  typedef enum logic [2:0] {
+    Initialise = 3'd0,  // the file
+    Idle = 3'd1,
+    Drain = 3'd2,  // until enter_copy_i
+    Copy = 3'd3,
+    Settle = 3'd4,  // until entered_i
+    Report = 3'd5  // the new epoch in the file
+  } state_e;
+  state_e state_q;
+
+  index_t walk_q, copied_word_q;
+  logic copy_q;  // word_i is this word of the walk
+
+  assign walk_o         = walk_q;
+  assign initialising_o = state_q == Initialise;
+  assign reporting_o    = state_q == Report;
+  assign idle_o         = state_q == Idle;
+  assign enter_valid_o  = state_q == Drain || state_q == Copy || state_q == Settle;
+
+  always_ff @(posedge clk_i) begin
+    copied_o <= 1'b0;
+    copy_q <= state_q == Copy && !taken_i && walk_q <= LastWord;
+    copied_word_q <= walk_q;
+    case (state_q)
+      Initialise: begin
+        walk_q <= walk_q + 1'b1;
+        if (walk_q == '1) state_q <= Idle;
+      end
+      Idle: begin
+        walk_q <= NodeWord;
+        if (begin_i) begin
+          enter_epoch_o <= epoch_i;
+          state_q <= Drain;
+        end
+      end
+      Drain:   if (enter_copy_i) state_q <= Copy;
+      Copy: begin
+        if (!taken_i && walk_q <= LastWord) walk_q <= walk_q + 1'b1;
+        if (copy_q && copied_word_q == LastWord) begin
+          epoch_o  <= enter_epoch_o;
+          copied_o <= 1'b1;
+          walk_q   <= EpochWord;
+          state_q  <= Settle;
+        end
+      end
+      Settle:  if (entered_i) state_q <= Report;
+      default: if (!written_i) state_q <= Idle;
+    endcase
+    if (rst_i) begin
+      state_q  <= Initialise;
+      walk_q   <= '0;
+      copy_q   <= 1'b0;
+      copied_o <= 1'b0;
+      epoch_o  <= EpochReset;
+    end
+  end
+
+  // ---- the copies
+
+  // What was collected of a peer.
+  logic [47:0] mac_q;
+  logic [31:0] ip_q;
+  logic peer_write, leader_write;
+  logic [2:0] peer_index;
+  endpoint_t peer;
+  assign peer_index   = copied_word_q[4:2];
+  assign peer         = '{mac: mac_q, ip: ip_q, port: word_i[15:0]};
+  assign peer_write   = copy_q && copied_word_q[6:5] == PeerWord[6:5] && copied_word_q[1:0] == 2'd3;
+  assign leader_write = copy_q && copied_word_q[6:5] == LeaderWord[6:5];
+
+  always_ff @(posedge clk_i) begin
+    if (copy_q) begin
+      if (copied_word_q == NodeWord) node_o <= word_i[2:0];
+      if (copied_word_q == MembersWord) begin
+        members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_i[MembersAllLow+:MembersAllBits];
+        serving_members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_i[MembersServingLow+:MembersServingBits];
+      end
+      if (copied_word_q == UdpPortWord) self_o.port <= word_i[15:0];
+      case (copied_word_q[1:0])
+        2'd0: mac_q[31:0] <= word_i;
+        2'd1: mac_q[47:32] <= word_i[15:0];
+        2'd2: ip_q <= word_i;
+        default:
+        if (peer_write && peer_index == node_o) begin
+          self_o.mac <= mac_q;
+          self_o.ip  <= ip_q;
+        end
+      endcase
+    end
+    if (rst_i) begin
+      node_o <= NodeReset[2:0];
+      members_o <= MembersReset[MembersAllLow+:MembersAllBits];
+      serving_members_o <= MembersReset[MembersServingLow+:MembersServingBits];
+      self_o <= '{mac: '0, ip: '0, port: UdpPortReset[15:0]};
+    end
+  end
+
+  lutram #(
+      .Width($bits(endpoint_t)),
+      .Depth(8),
+      .ReadPorts(PeerPorts)
+  ) i_peers (
+      .clk_i,
+      .write_i(peer_write),
+      .write_address_i(peer_index),
+      .write_data_i(peer),
+      .read_address_i(peer_index_i),
+      .read_data_o(peer_o)
+  );
+
+  // Nodes are below 8: three bits of the four that a slot has.
+  logic [7:0][2:0] copied_leaders;
+  logic [LeaderPorts-1:0][4:0] leader_index;
+  logic [LeaderPorts-1:0][7:0][2:0] leaders;
+
+  for (genvar i = 0; i < 8; i++) begin : gen_copied_leader
+    assign copied_leaders[i] = word_i[4*i+:3];
+  end
+  for (genvar i = 0; i < LeaderPorts; i++) begin : gen_leader
+    assign leader_index[i] = slot_i[i][7:3];
+    assign leader_o[i] = leaders[i][slot_i[i][2:0]];
+  end
+
+  lutram #(
+      .Width(24),
+      .Depth(32),
+      .ReadPorts(LeaderPorts)
+  ) i_leaders (
+      .clk_i,
+      .write_i(leader_write),
+      .write_address_i(copied_word_q[4:0]),
+      .write_data_i(copied_leaders),
+      .read_address_i(leader_index),
+      .read_data_o(leaders)
+  );
+
+  `ASSERT(begins_when_idle, !begin_i || state_q == Idle, "an epoch is being entered already")
+  `ASSERT(copy_when_asked, !enter_copy_i || state_q == Drain, "enter_copy_i while nobody waits for it")
+  `ASSERT(entered_when_copied, !entered_i || state_q == Settle, "entered_i before the copies are new")
+
+endmodule
+`default_nettype wire
