@@ -12,7 +12,7 @@
 /// Reserved and read-only words ignore writes. Every response is OKAY.
 ///
 /// Epochs. The file has the staged registers as written; the copies that the core works with are
-/// kv_epoch's. Writing another epoch than the present one begins its handshake with the sequencer.
+/// kv_configuration's. Writing another epoch than the present one begins its handshake with the sequencer.
 /// From entered_i on `epoch` reads as the new one, and not before: who reads it knows that the old
 /// epoch has ended, and that state.leftovers counts them all. Until then writes of `epoch` and of
 /// staged registers are not accepted (AWREADY stays low, so that whatever is written behind them
@@ -454,7 +454,7 @@ module kv_registers
 
   // ---- epochs
 
-  kv_epoch #(
+  kv_configuration #(
       .LeaderPorts(LeaderPorts),
       .PeerPorts  (PeerPorts)
   ) i_epoch (

@@ -475,5 +475,5 @@ def test_kv_registers() -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(top())
     packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
-    cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_epoch.sv", KV / "kv_registers.sv")
+    cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_configuration.sv", KV / "kv_registers.sv")
     simulate(__file__, sources=(*packages, *cells, path))

@@ -18,7 +18,7 @@
 /// cycle.
 /// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared: nobody is a member.
 /// Requirements: begin_i only while idle_o; enter_copy_i comes once in each enter_valid_o, entered_i once after copied_o.
-module kv_epoch
+module kv_configuration
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
