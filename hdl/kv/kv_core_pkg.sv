@@ -180,6 +180,14 @@ package kv_core_pkg;
     logic [31:0] request;
   } cell_t;
 
+  /// What to look for among the leftovers.
+  typedef enum logic [1:0] {
+    ListNext = 2'd0,  // one
+    ListFree = 2'd1,  // an entry that holds none
+    ListAt   = 2'd2,  // one of the location that the frame at the queue's head is about
+    ListShow = 2'd3   // this entry, whatever it holds
+  } list_find_e;
+
   /// What the sequencer hears of an operation.
   typedef struct packed {
     logic noted;
