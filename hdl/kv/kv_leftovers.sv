@@ -9,7 +9,7 @@
 /// With ListFree it is one that holds nothing, behind all others if there is none before. keep_i puts cell_i there, drop_i empties it.
 /// Beside the entry: what it says of a write, compared with the frame at the queue's head (a cycle later): that is newer; has the same
 /// version; is the same request.
-/// Latency: 2 cycles and 1 for each entry looked at until busy_o falls.
+/// Latency: 1 cycle and 1 for each entry looked at until busy_o falls.
 /// Reset: the list is empty; so with clear_i.
 /// Requirements: keep_i and drop_i only when something was found, and before the next find_i or with it.
 module kv_leftovers

@@ -88,49 +88,34 @@ module kv_sequencer
     input  wire  cache_clearing_i
 );
 
-  typedef enum logic [5:0] {
-    Idle = 6'd0,
+  typedef enum logic [4:0] {
+    Idle = 5'd0,
     // A request that was handed on.
-    SlowLook = 6'd1,
-    EntryFind = 6'd2,
-    EntryLook = 6'd3,
-    SearchBegin = 6'd4,
-    Search = 6'd5,
-    SearchEnd = 6'd6,
-    SlowFree = 6'd7,
-    SlowEnd = 6'd8,
-    // An epoch.
-    Drain = 6'd9,
-    Copy = 6'd10,
-    NoteLook = 6'd11,
-    Note = 6'd12,
-    NoteLeave = 6'd13,
-    NoteKeep = 6'd14,
-    Window = 6'd15,
-    WindowLook = 6'd16,
-    WindowKeep = 6'd17,
-    Leaders = 6'd18,
-    // An empty table.
-    ClearDrain = 6'd19,
-    ClearRams = 6'd20,
-    ClearLines = 6'd21,
-    ClearWait = 6'd22,
-    ClearCache = 6'd23,
+    SlowLook = 5'd1,
+    EntryFind = 5'd2,
+    EntryLook = 5'd3,
+    SearchBegin = 5'd4,
+    Search = 5'd5,
+    SearchEnd = 5'd6,
+    SlowFree = 5'd7,
+    SlowEnd = 5'd8,
+    // An epoch, or an empty table.
+    Epoch = 5'd9,
     // In the background.
-    Retry = 6'd24,
-    RetryGo = 6'd25,
-    ListFind = 6'd26,
-    ListLook = 6'd27,
-    ListGo = 6'd28,
-    ListTake = 6'd29,
-    ListTakeGo = 6'd30,
-    ListTook = 6'd31,
-    ListReplay = 6'd32,
-    OwnDone = 6'd33,
-    AskGo = 6'd34,
-    FetchWhere = 6'd35,
-    FetchLook = 6'd36,
-    FetchGo = 6'd37
+    Retry = 5'd10,
+    RetryGo = 5'd11,
+    ListFind = 5'd12,
+    ListLook = 5'd13,
+    ListGo = 5'd14,
+    ListTake = 5'd15,
+    ListTakeGo = 5'd16,
+    ListTook = 5'd17,
+    ListReplay = 5'd18,
+    OwnDone = 5'd19,
+    AskGo = 5'd20,
+    FetchWhere = 5'd21,
+    FetchLook = 5'd22,
+    FetchGo = 5'd23
   } state_e;
 
   state_e state_q;
@@ -147,7 +132,7 @@ module kv_sequencer
   logic [15:0] settle_lane_q;
   logic [31:0] settle_request_q;
   logic own_done_q;
-  logic entering_q, clear_pending_q, clearing_q;
+  logic clear_pending_q;
   logic [7:0] owed_q, entered_q;  // who is owed `entered`; who has said so
   logic leads_any_q;
   logic enter_due_q, enter_again_q;
@@ -161,9 +146,7 @@ module kv_sequencer
   logic ask_q, ask_may_q;  // for commits of what is noted in this bucket
   logic [11:0] ask_bucket_q;
   logic [8:0] ask_note_q;
-  logic [11:0] step_q;  // of what is done to many, one after another
-  logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
-  logic [6:0] writes_q;  // jobs that memory has not done
+  logic [5:0] step_q;  // places, nodes: of what is done one after another
   logic found_q;  // a leftover of the location
 
   logic [LeftoverBits:0] list_count;
@@ -192,37 +175,31 @@ module kv_sequencer
   logic [7:0] nodes_q;
   logic [4:0] kind_q;
   logic [8:0] at_q;  // {node, place}
-  cell_t cell_q;  // what it is about; of OpLook it becomes what was seen
+  cell_t cell_q;  // what it is about
   logic from_head_q;  // it is about the frame at the queue's head
   logic from_window_q;
   logic send_q, fetch_q;  // a frame of this node's; `fetch`, for the cell's location
   logic noted_q, same_q, settled_q;
 
   assign op_valid_o = op_valid_q;
-  always_comb begin
-    op_o            = '0;
-    op_o.op         = op_q;
-    op_o.flag       = flag_q;
-    op_o.nodes      = nodes_q;
-    op_o.bucket     = cell_q.bucket;
-    op_o.kv.kind    = kind_q;
-    op_o.kv.node    = at_q[8:6];
-    op_o.kv.detail  = {cell_q.way & {2{!send_q}}, at_q[5:0]};
-    op_o.kv.client  = cell_q.lane;
-    op_o.kv.request = cell_q.request;
-    op_o.kv.version = cell_q.version;
-    op_o.kv.key     = fetch_q ? 64'({cell_q.bucket, cell_q.way}) : '0;
-    if (from_head_q) begin
-      op_o.kv.detail  = head_i.kv.detail;
-      op_o.kv.client  = head_i.kv.client;
-      op_o.kv.version = head_i.kv.version;
-      op_o.kv.key     = head_i.kv.key;
-      // A lane's record has its status elsewhere.
-      if (op_q == OpLane) op_o.kv.key[4:0] = head_i.kv.detail[4:0];
-    end
-  end
+  cell_from_e cell_from;
+
+  // ---- an epoch, an empty table
+
+  logic epoch_enter, epoch_clear, epoch_active, entering, clearing, epoch_forget, epoch_leads;
+  logic epoch_slot_valid;
+  logic [7:0] epoch_slot;
+  place_t epoch_place;
+  logic epoch_find, epoch_keep, epoch_op_valid, epoch_window, epoch_next_bucket;
+  op_e epoch_op;
+  logic [8:0] epoch_at;
+  logic last_bucket_q;
+  always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | mask) == '1;
 
   // ---- the request that the engine told of, a cycle late
+
+  logic list_asks;
+  assign list_asks = state_q == ListGo;
 
   // Questions about leftovers have numbers that begin so, and end with the leftover's.
   localparam logic [9:0] TagList = 10'h155;
@@ -240,7 +217,7 @@ module kv_sequencer
 
   // ---- a leader: asked for in one cycle, known in the next
 
-  assign slot_o = state_q == Leaders ? step_q[7:0] : cell_q.bucket[7:0];
+  assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
   logic [2:0] leader_q;
   logic mine_q, head_leads;
   always_ff @(posedge clk_i) begin
@@ -251,7 +228,7 @@ module kv_sequencer
 
   // ---- leftovers
 
-  logic list_find, list_again, list_busy, list_found, list_valid, list_keep, list_drop;
+  logic list_find, list_again, list_busy, list_found, list_valid, list_drop;
   list_find_e list_what;
   logic [LeftoverBits-1:0] list_from, list_shown;
   cell_t list_cell;
@@ -272,7 +249,7 @@ module kv_sequencer
       .at_o    (list_shown),
       .valid_o (list_valid),
       .cell_o  (list_cell),
-      .keep_i  (list_keep),
+      .keep_i  (epoch_keep),
       .drop_i  (list_drop),
       .cell_i  (cell_q),
       .head_i  (head_i.kv),
@@ -316,14 +293,13 @@ module kv_sequencer
         list_what  = ListAt;
         list_again = 1'b1;
       end
-      NoteLeave: begin
-        list_find = 1'b1;
+      Epoch: begin
+        list_find = epoch_find;
         list_what = ListFree;
       end
       default: ;
     endcase
     if (!go) list_find = 1'b0;
-    list_keep = go && state_q == NoteKeep && !list_busy && list_found;
     list_drop = go && (state_q == Search || state_q == OwnDone) && !list_busy && list_found;
   end
 
@@ -362,7 +338,7 @@ module kv_sequencer
       .ask_node_o      (fetch_node),
       .taken_i         (fetch_taken),
       .own_i           (fetch_own),
-      .answer_i        (slow_there_q),
+      .answer_i        (state_q == SlowLook),
       .bucket_o        (fetch_bucket),
       .head_i          (head_i.kv),
       .mine_o          (fetch_mine),
@@ -378,7 +354,7 @@ module kv_sequencer
 
   place_t place;
   logic   used_q;
-  assign place = state_q == Idle ? walk_place_q : step_q[5:0];
+  assign place = state_q == Idle ? walk_place_q : state_q == Epoch ? epoch_place : step_q;
   always_ff @(posedge clk_i) used_q <= window_i[place];
 
   // Which write was at each place when the walk was there the last time.
@@ -395,24 +371,13 @@ module kv_sequencer
       .read_data_o(walked)
   );
 
-  assign stop_o = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering_q || clearing_q;
-  assign clearing_o = clear_pending_q || clearing_q;
-  assign clear_o = state_q == ClearRams;
-  assign clear_at_o = step_q;
+  assign stop_o = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering || clearing;
+  assign clearing_o = clear_pending_q || clearing;
 
   // ---- what the operation is about
 
-  typedef enum logic [2:0] {
-    CellKeep,
-    CellNone,
-    CellSettle,
-    CellList,
-    CellFetch,  // where it is
-    CellAsk,  // how it is asked for
-    CellHead,
-    CellNext  // the next bucket
-  } cell_from_e;
-  cell_from_e cell_from;
+  assign epoch_enter = go && state_q == Idle && !(settle_q || slow_there_q || own_done_q) && enter_valid_i && !entered_o;
+  assign epoch_clear = go && state_q == Idle && !(settle_q || slow_there_q || own_done_q) && !enter_valid_i && clear_pending_q;
   always_comb begin
     cell_from = CellKeep;
     if (go) begin
@@ -428,52 +393,89 @@ module kv_sequencer
         FetchWhere: cell_from = CellFetch;
         ListGo: if (!mine_q) cell_from = CellAsk;
         FetchGo: cell_from = CellAsk;
-        ClearLines: cell_from = CellNext;
+        Epoch: if (epoch_next_bucket) cell_from = CellNext;
         default: ;
       endcase
     end
   end
 
-  logic last_bucket_q;
-  always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | mask) == '1;
+  kv_operation i_operation (
+      .clk_i,
+      .from_i          (cell_from),
+      .settle_lane_i   (settle_lane_q),
+      .settle_request_i(settle_request_q),
+      .list_i          (list_cell),
+      .fetch_bucket_i  (fetch_bucket),
+      .fetch_way_i     (fetch_way),
+      .ask_lane_i      (list_asks ? '0 : fetch_lane),
+      .ask_request_i   (list_asks ? {TagList, (22 - LeftoverBits)'(0), list_at_q} : fetch_request),
+      .head_bucket_i   (head_entry_q ? fetch_bucket : head_bucket_q),
+      .seen_valid_i    (op_valid_q && op_done_i && op_q == OpLook && !from_head_q),
+      .seen_i,
+      .window_i        (from_window_q),
+      .op_i            (op_q),
+      .nodes_i         (nodes_q),
+      .kind_i          (kind_q),
+      .at_i            (at_q),
+      .flag_i          (flag_q),
+      .send_i          (send_q),
+      .location_i      (fetch_q),
+      .head_valid_i    (from_head_q),
+      .head_i          (head_i.kv),
+      .cell_o          (cell_q),
+      .op_o
+  );
+
+  kv_epoch i_epoch (
+      .clk_i,
+      .rst_i,
+      .enter_i      (epoch_enter),
+      .clear_i      (epoch_clear),
+      .go_i         (go),
+      // What was under way may have left something to do.
+      .waits_i      (slow_there_q || settle_q || own_done_q),
+      .active_o     (epoch_active),
+      .entering_o   (entering),
+      .clearing_o   (clearing),
+      .copy_o       (enter_copy_o),
+      .copied_i,
+      .forget_o     (epoch_forget),
+      .leads_o      (epoch_leads),
+      .entered_o,
+      .overflow_o,
+      .here_i       (here),
+      .slot_valid_o (epoch_slot_valid),
+      .slot_o       (epoch_slot),
+      .mine_i       (mine_q),
+      .place_o      (epoch_place),
+      .used_i       (used_q),
+      .list_find_o  (epoch_find),
+      .list_keep_o  (epoch_keep),
+      .list_busy_i  (list_busy),
+      .list_found_i (list_found),
+      .op_valid_o   (epoch_op_valid),
+      .op_o         (epoch_op),
+      .at_o         (epoch_at),
+      .window_o     (epoch_window),
+      .noted_i      (noted_q),
+      .settled_i    (settled_q),
+      .next_bucket_o(epoch_next_bucket),
+      .last_bucket_i(last_bucket_q),
+      .quiet_i,
+      .transmit_idle_i,
+      .job_write_i,
+      .done_i,
+      .clear_o,
+      .clear_at_o,
+      .cache_clear_o,
+      .cache_clearing_i
+  );
 
   always_ff @(posedge clk_i) begin
-    case (cell_from)
-      CellNone: cell_q <= '0;
-      CellSettle: begin
-        cell_q.lane    <= settle_lane_q;
-        cell_q.request <= settle_request_q;
-      end
-      CellList: cell_q <= list_cell;
-      CellFetch: begin
-        cell_q.bucket <= fetch_bucket;
-        cell_q.way    <= fetch_way;
-      end
-      CellAsk: begin
-        cell_q.version <= '0;
-        cell_q.lane    <= state_q == ListGo ? '0 : fetch_lane;
-        cell_q.request <= state_q == ListGo ? {TagList, (22 - LeftoverBits)'(0), list_at_q} : fetch_request;
-      end
-      CellHead: begin
-        cell_q.bucket  <= head_entry_q ? fetch_bucket : head_bucket_q;
-        cell_q.request <= head_i.kv.key[31:0];
-      end
-      CellNext: cell_q.bucket <= cell_q.bucket + 1'b1;
-      default:  ;
-    endcase
-    if (op_valid_q && op_done_i && op_q == OpLook && !from_head_q) begin
-      cell_q <= from_window_q ? seen_i.window : seen_i.note;
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    enter_copy_o  <= 1'b0;
-    entered_o     <= 1'b0;
-    cache_clear_o <= 1'b0;
-    retry_o       <= 1'b0;
+    retry_o <= 1'b0;
 
     // The timer.
-    tick_q        <= 1'b0;
+    tick_q  <= 1'b0;
     if (timer_q == '0 || timer_q > retry_cycles_i) begin
       timer_q <= retry_cycles_i;
       tick_q  <= 1'b1;
@@ -505,9 +507,7 @@ module kv_sequencer
       ask_bucket_q <= pending_bucket_i;
       ask_note_q   <= '0;
     end
-    quiet_q  <= {quiet_q[2:0], quiet_i};
-    writes_q <= writes_q + 7'(job_write_i) - 7'(done_i);
-    opened_o <= here && leads_any_q && settled_all_q && list_count == '0 && missing_entered == '0 && !entering_q;
+    opened_o <= here && leads_any_q && settled_all_q && list_count == '0 && missing_entered == '0 && !entering;
 
     if (op_valid_q) begin
       if (op_done_i) begin
@@ -537,12 +537,8 @@ module kv_sequencer
             state_q <= SlowLook;
           end else if (own_done_q) begin
             state_q <= OwnDone;
-          end else if (enter_valid_i && !entered_o) begin
-            entering_q <= 1'b1;
-            state_q    <= Drain;
-          end else if (clear_pending_q) begin
-            clearing_q <= 1'b1;
-            state_q    <= ClearDrain;
+          end else if (epoch_enter || epoch_clear) begin
+            state_q <= Epoch;
           end else if (!here) begin
             // Nothing is sent.
           end else if (owed_ready_q || enter_ready_q) begin
@@ -635,131 +631,15 @@ module kv_sequencer
           state_q    <= SlowEnd;
         end
 
-        // ---- an epoch
+        // ---- an epoch, an empty table
 
-        Drain: begin
-          // What was under way may have left something to do.
-          if (slow_there_q || settle_q || own_done_q) state_q <= Idle;
-          else if (&quiet_q && transmit_idle_i) begin
-            enter_copy_o <= 1'b1;
-            state_q      <= Copy;
-          end
-        end
-        Copy: begin
-          list_at_q   <= '0;
-          own_q       <= 1'b0;
-          ask_q       <= 1'b0;
-          owed_q      <= '0;
-          entered_q   <= '0;
-          leads_any_q <= 1'b0;
-          list_walk_q <= 1'b0;
-          own_done_q  <= 1'b0;
-          if (copied_i) state_q <= NoteLook;
-        end
-
-        // All that is pending is leftover from now on, but for what an older write's note says.
-        NoteLook: begin
-          op_q <= OpLook;
-          at_q <= step_q[8:0];
-          if (step_q[9]) begin
-            step_q  <= '0;
-            state_q <= Window;
-          end else begin
-            op_valid_q <= 1'b1;
-            step_q     <= step_q + 1'b1;
-            state_q    <= Note;
-          end
-        end
-        Note: begin
-          op_q       <= OpLeave;
-          op_valid_q <= noted_q;
-          state_q    <= noted_q ? NoteLeave : NoteLook;
-        end
-        NoteLeave: state_q <= settled_q ? NoteLook : NoteKeep;
-        NoteKeep:
-        if (!list_busy) begin
-          list_at_q  <= list_shown;
-          overflow_o <= overflow_o || !list_found;
-          state_q    <= NoteLook;
-        end
-
-        // Writes in flight go on where this node still leads.
-        Window: begin
-          state_q <= WindowLook;
-          if (step_q[6]) begin
-            step_q  <= '0;
-            state_q <= Leaders;
-          end
-        end
-        WindowLook: begin
-          from_window_q <= 1'b1;
-          op_valid_q    <= used_q;
-          op_q          <= OpLook;
-          at_q          <= 9'(step_q[5:0]);
-          step_q        <= step_q + 1'b1;
-          state_q       <= used_q ? WindowKeep : Window;
-        end
-        WindowKeep: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpKeep;
-          state_q    <= Window;
-        end
-
-        Leaders: begin
-          step_q <= step_q + 1'b1;
-          if (here && mine_q && step_q != '0) leads_any_q <= 1'b1;
-          if (step_q[8]) begin
-            entered_o     <= 1'b1;
-            entering_q    <= 1'b0;
-            walk_q        <= 1'b1;
-            walk_all_q    <= 1'b1;
-            walk_place_q  <= '0;
-            enter_due_q   <= 1'b1;
-            enter_again_q <= 1'b0;
-            list_walk_q   <= 1'b1;
-            list_ask_q    <= 1'b1;
-            list_at_q     <= '0;
-            state_q       <= Idle;
-          end
-        end
-
-        // ---- an empty table
-
-        ClearDrain: begin
-          if (slow_there_q || settle_q || own_done_q) begin
-            clearing_q <= 1'b0;
-            state_q    <= Idle;
-          end else if (&quiet_q && writes_q == '0 && transmit_idle_i) begin
-            clear_pending_q <= 1'b0;
-            state_q         <= ClearRams;
-          end
-        end
-        ClearRams: begin
-          step_q      <= step_q + 1'b1;
-          own_q       <= 1'b0;
-          list_walk_q <= 1'b0;
-          overflow_o  <= 1'b0;
-          op_q        <= OpClear;
-          if (step_q == '1) begin
-            op_valid_q <= 1'b1;
-            state_q    <= ClearLines;
-          end
-        end
-        ClearLines: begin
-          op_valid_q <= !last_bucket_q;
-          if (last_bucket_q) state_q <= ClearWait;
-        end
-        ClearWait: begin
-          if (writes_q == '0 && &quiet_q) begin
-            cache_clear_o <= 1'b1;
-            state_q       <= ClearCache;
-          end
-        end
-        ClearCache: begin
-          if (!cache_clear_o && !cache_clearing_i) begin
-            clearing_q <= 1'b0;
-            state_q    <= Idle;
-          end
+        Epoch: begin
+          op_valid_q <= epoch_op_valid;
+          op_q       <= epoch_op;
+          if (epoch_op == OpLook) at_q <= epoch_at;
+          from_window_q <= epoch_window;
+          if (epoch_keep) list_at_q <= list_shown;
+          if (!epoch_active) state_q <= Idle;
         end
 
         // ---- in the background
@@ -820,14 +700,14 @@ module kv_sequencer
         ListTake: state_q <= ListTakeGo;
         ListTakeGo: begin
           step_q      <= step_q + 1'b1;
-          own_place_q <= step_q[5:0];
+          own_place_q <= step_q;
           own_at_q    <= list_at_q;
           op_q        <= OpTake;
-          at_q        <= 9'(step_q[5:0]);
+          at_q        <= 9'(step_q);
           op_valid_q  <= !used_q;
           own_q       <= !used_q;
           // There is a place: until the leftovers are done, nobody else takes one.
-          state_q     <= !used_q ? ListTook : step_q[6] ? Idle : ListTake;
+          state_q     <= !used_q ? ListTook : step_q == '1 ? Idle : ListTake;
         end
         ListTook: begin
           step_q  <= '0;
@@ -892,18 +772,42 @@ module kv_sequencer
       endcase
     end
 
+    // What belongs to an epoch.
+    if (epoch_leads) leads_any_q <= 1'b1;
+    if (epoch_forget) begin
+      list_at_q   <= '0;
+      own_q       <= 1'b0;
+      own_done_q  <= 1'b0;
+      ask_q       <= 1'b0;
+      owed_q      <= '0;
+      entered_q   <= '0;
+      leads_any_q <= 1'b0;
+      list_walk_q <= 1'b0;
+    end
+    if (entered_o) begin
+      walk_q        <= 1'b1;
+      walk_all_q    <= 1'b1;
+      walk_place_q  <= '0;
+      enter_due_q   <= 1'b1;
+      enter_again_q <= 1'b0;
+      list_walk_q   <= 1'b1;
+      list_ask_q    <= 1'b1;
+      list_at_q     <= '0;
+    end
+    if (clear_o) begin
+      own_q           <= 1'b0;
+      list_walk_q     <= 1'b0;
+      clear_pending_q <= 1'b0;
+    end
+
     if (rst_i) begin
       state_q         <= Idle;
       op_valid_q      <= 1'b0;
       slow_there_q    <= 1'b0;
       settle_q        <= 1'b0;
       clear_pending_q <= 1'b0;
-      clearing_q      <= 1'b0;
-      entering_q      <= 1'b0;
       timer_q         <= '0;
       tick_q          <= 1'b0;
-      quiet_q         <= '0;
-      writes_q        <= '0;
       own_q           <= 1'b0;
       own_done_q      <= 1'b0;
       owed_q          <= '0;
@@ -916,11 +820,7 @@ module kv_sequencer
       list_walk_q     <= 1'b0;
       ask_q           <= 1'b0;
       ask_may_q       <= 1'b1;
-      overflow_o      <= 1'b0;
       opened_o        <= 1'b0;
-      enter_copy_o    <= 1'b0;
-      entered_o       <= 1'b0;
-      cache_clear_o   <= 1'b0;
       retry_o         <= 1'b0;
     end
   end
