@@ -376,8 +376,10 @@ module kv_sequencer
 
   // ---- what the operation is about
 
-  assign epoch_enter = go && state_q == Idle && !(settle_q || slow_there_q || own_done_q) && enter_valid_i && !entered_o;
-  assign epoch_clear = go && state_q == Idle && !(settle_q || slow_there_q || own_done_q) && !enter_valid_i && clear_pending_q;
+  logic first;  // nothing else has to be done before
+  assign first       = go && state_q == Idle && !settle_q && !slow_there_q && !own_done_q;
+  assign epoch_enter = first && enter_valid_i && !entered_o;
+  assign epoch_clear = first && !enter_valid_i && clear_pending_q;
   always_comb begin
     cell_from = CellKeep;
     if (go) begin
