@@ -181,6 +181,26 @@ package kv_core_pkg;
     logic [31:0] request;
   } cell_t;
 
+  /// What to look for among the leftovers.
+  typedef enum logic [1:0] {
+    ListNext = 2'd0,  // one
+    ListFree = 2'd1,  // an entry that holds none
+    ListAt   = 2'd2,  // one of the location that the frame at the queue's head is about
+    ListShow = 2'd3   // this entry, whatever it holds
+  } list_find_e;
+
+  /// Where what an operation is about comes from.
+  typedef enum logic [2:0] {
+    CellKeep   = 3'd0,
+    CellNone   = 3'd1,
+    CellSettle = 3'd2,  // a lane's request
+    CellList   = 3'd3,  // a leftover
+    CellFetch  = 3'd4,  // where what is to be fetched is
+    CellAsk    = 3'd5,  // how it is asked for
+    CellHead   = 3'd6,  // where what the frame at the queue's head is about is; the record's request
+    CellNext   = 3'd7  // the next bucket
+  } cell_from_e;
+
   /// What the sequencer hears of an operation.
   typedef struct packed {
     logic noted;

@@ -6,24 +6,25 @@
 /// sections 5, 6, 8 and 10; docs/kv-core.md.
 ///
 /// Behaviour: one thing at a time, in this order: what is settled; a request that the engine handed on; an epoch to enter;
-/// a table to clear; then in turn what the timer asks for: writes in flight, leftovers, `enter`, fetching, notes that somebody wants to
-/// read. All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all. Requests are stopped
-/// while one that was handed on is dealt with, an epoch is entered or the table is cleared, and else go on between the operations.
+/// a table to clear; then, in an epoch and with nothing wrong, what the timer asks for: writes in flight, leftovers (kv_leftovers),
+/// `enter`, notes that somebody wants to read, fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of
+/// which takes effect at once or not at all; the state goes on when there is none. An operation's cell is the only copy of what it is
+/// about: OpLook puts there what was seen, for the next one. Requests are stopped while one that was handed on is dealt with, an epoch is
+/// entered or the table is cleared, and else go on between the operations.
 ///
 /// The timer goes off each retry_cycles; a write is repeated when it has seen the timer go off twice, so after one to two of them.
-/// A leader's own leftovers are repeated one after another, a member's are all asked for at once. Buckets are fetched eight at a
-/// time, lanes four at a time.
-/// Latency: none promised. Entering an epoch: 92 cycles for the registers, 7 for each note's place, 12 for each note and write, 256 for the slots.
+/// A leader's own leftovers are repeated one after another, a member's are all asked for at once. With dead_i no frame is sent.
+/// Latency: none promised. Entering an epoch: 92 cycles for the registers, 7 for each note's place, 2 for each place of the window, 12 for
+/// each note and write, 256 for the slots.
 /// Reset: forgets everything.
-/// Requirements: the table is cleared before the first epoch.
+/// Requirements: the table is cleared before the first epoch. head_i stays while what was handed on is dealt with.
 module kv_sequencer
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 #(
-    parameter  int unsigned LaneBits     = 12,
+    parameter int unsigned LaneBits     = 12,
     /// 2^n leftovers at most; one more is a fault.
-    parameter  int unsigned LeftoverBits = 10,
-    localparam int unsigned CountBits    = LeftoverBits + 1
+    parameter int unsigned LeftoverBits = 10
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -87,310 +88,409 @@ module kv_sequencer
     input  wire  cache_clearing_i
 );
 
-  if (LeftoverBits < 1 || LeftoverBits > 11) begin : gen_check_leftovers
-    $fatal(1, "LeftoverBits must be 1 to 11 in %m");
-  end
-  if (LaneBits < 2 || LaneBits > 12) begin : gen_check_lanes
-    $fatal(1, "LaneBits must be 2 to 12 in %m");
-  end
-
   typedef enum logic [4:0] {
     Idle = 5'd0,
-    SlowEnd = 5'd1,
+    // A request that was handed on.
+    SlowLook = 5'd1,
     EntryFind = 5'd2,
-    SearchBegin = 5'd3,
-    Search = 5'd4,
-    SearchEnd = 5'd5,
-    Drain = 5'd6,
-    Copy = 5'd7,
-    Note = 5'd8,
-    NoteLeave = 5'd9,
-    NoteKeep = 5'd10,
-    Window = 5'd11,
-    WindowKeep = 5'd12,
-    LookSlots = 5'd13,
-    ClearDrain = 5'd14,
-    ClearRams = 5'd15,
-    ClearLines = 5'd16,
-    ClearWait = 5'd17,
-    ClearCache = 5'd18,
-    RetryGo = 5'd19,
-    ListGo = 5'd20,
-    ListTake = 5'd21,
-    ListTook = 5'd22,
-    ListReplay = 5'd23,
-    OwnDone = 5'd24,
-    AskGo = 5'd25,
-    SlowFree = 5'd26,
-    ListLook = 5'd27
+    EntryLook = 5'd3,
+    SearchBegin = 5'd4,
+    Search = 5'd5,
+    SearchEnd = 5'd6,
+    SlowFree = 5'd7,
+    SlowEnd = 5'd8,
+    // An epoch, or an empty table.
+    Epoch = 5'd9,
+    // In the background.
+    Retry = 5'd10,
+    RetryGo = 5'd11,
+    ListFind = 5'd12,
+    ListLook = 5'd13,
+    ListGo = 5'd14,
+    ListTake = 5'd15,
+    ListTakeGo = 5'd16,
+    ListTook = 5'd17,
+    ListReplay = 5'd18,
+    OwnDone = 5'd19,
+    AskGo = 5'd20,
+    FetchWhere = 5'd21,
+    FetchLook = 5'd22,
+    FetchGo = 5'd23
   } state_e;
 
   state_e state_q;
-
-  // ---- operations: one is under way, or the state is looked at
-
-  logic op_valid_q;
-  op_e op_q;
-  logic flag_q;
-  logic [7:0] nodes_q;
-  kv_t kv_q;
-  bucket_t bucket_q;
-  logic slow_there_q;  // the queue's head is the sequencer's
-  logic noted_q, same_q, settled_q, from_window_q;
-  cell_t seen_q;
-
-  assign op_valid_o = op_valid_q;
-  always_comb begin
-    op_o.op     = op_q;
-    op_o.flag   = flag_q;
-    op_o.nodes  = nodes_q;
-    op_o.kv     = kv_q;
-    op_o.bucket = bucket_q;
-  end
-
-  // ---- leftovers
-
-  typedef struct packed {
-    logic  valid;
-    cell_t what;
-  } leftover_t;
-
-  logic [LeftoverBits-1:0] list_at;
-  logic list_write, list_valid;
-  leftover_t list;
-  simple_dual_port_ram #(
-      .Width($bits(leftover_t)),
-      .Depth(2 ** LeftoverBits)
-  ) i_list (
-      .clk_i,
-      .write_i(list_write),
-      .write_address_i(list_at),
-      .write_data_i({list_valid, seen_q}),
-      .read_i(1'b1),
-      .read_address_i(list_at),
-      .read_data_o(list)
-  );
-
-  logic [CountBits-1:0] count_q, high_q;  // leftovers; entries that may be used
-  logic [CountBits-1:0] at_q, walk_at_q;  // where a search is, and the walk through all
-  logic there_q;  // what is read there is in `list`
-  logic own_q;  // one of this node's is in the window
-  logic [LeftoverBits-1:0] own_at_q;
-  place_t own_place_q;
-  logic [2:0] replay_q;
-  logic own_done_q;
-
-  logic walk_ends_q;  // known when the entry is
-  always_ff @(posedge clk_i) walk_ends_q <= walk_at_q == high_q;
-
-  assign leftovers_o = 12'(count_q);
+  logic   op_valid_q;
+  logic   go;  // no operation is under way: the state counts
+  assign go = !op_valid_q;
 
   // ---- what has to be done
 
   logic [31:0] timer_q;
   logic tick_q;
-  logic clear_pending_q, entering_q;
+  logic slow_there_q;  // the queue's head is the sequencer's
   logic settle_q;
   logic [15:0] settle_lane_q;
   logic [31:0] settle_request_q;
-  logic [7:0] owed_q, entered_q;
+  logic own_done_q;
+  logic clear_pending_q;
+  logic [7:0] owed_q, entered_q;  // who is owed `entered`; who has said so
   logic leads_any_q;
   logic enter_due_q, enter_again_q;
   logic walk_q, walk_all_q;  // through the writes in flight; all of them at once
-  place_t place_q, walk_at_place_q;
-  logic list_walk_q, list_ask_q;
-  logic ask_q, ask_may_q;
+  place_t walk_place_q;
+  logic list_walk_q, list_ask_q;  // through the leftovers; the leaders' word is asked for
+  logic [LeftoverBits-1:0] list_at_q;
+  logic own_q;  // one of this node's leftovers is in the window
+  logic [LeftoverBits-1:0] own_at_q;
+  place_t own_place_q;
+  logic ask_q, ask_may_q;  // for commits of what is noted in this bucket
   logic [11:0] ask_bucket_q;
-  logic [ 8:0] note_q;
-  logic [11:0] count12_q;  // of slots, or of what is cleared
-  logic [ 3:0] quiet_q;  // what the engine's stages left behind has been heard of
-  logic [ 6:0] writes_q;  // jobs that memory has not done
+  logic [8:0] ask_note_q;
+  logic [5:0] step_q;  // places, nodes: of what is done one after another
+  logic found_q;  // a leftover of the location
 
-  logic [7:0] others, missing_entered;
-  logic here;  // in an epoch
+  logic [LeftoverBits:0] list_count;
 
   // A cycle late, and so near.
-  logic [7:0] serving_others;
-  logic owed_ready_q, enter_ready_q, alone_q, any_serving_q;
+  logic here;  // in an epoch, and alive
+  logic [7:0] others, serving_others, missing_entered;
+  logic owed_ready_q, enter_ready_q, alone_q, settled_all_q;
+  bucket_t mask;  // the bits that a bucket's number does not have
   always_ff @(posedge clk_i) begin
     here            <= epoch_i != '0 && members_i[node_i] && !dead_i;
     others          <= members_i & ~(8'd1 << node_i);
     alone_q         <= others == '0;
     missing_entered <= others & ~entered_q;
     serving_others  <= others & serving_members_i;
-    any_serving_q   <= serving_others != '0;
-    owed_ready_q    <= owed_q != '0 && count_q == '0 && here;
-    enter_ready_q   <= enter_due_q && here && leads_any_q && missing_entered != '0;
+    settled_all_q   <= list_count == '0;
+    owed_ready_q    <= owed_q != '0 && settled_all_q && list_count == '0;
+    enter_ready_q   <= enter_due_q && leads_any_q && missing_entered != '0;
+    mask            <= bucket_t'('1) << bucket_bits_i;
   end
 
-  // Fetching: a batch of 8 buckets with 4 ways each, or of 4 lanes of 8 nodes each.
-  localparam int unsigned CountBuckets = $bits(bucket_t) + 1;
-  logic [CountBuckets-1:0] buckets_left_q;  // not begun
-  logic [LaneBits:0] lanes_left_q;
-  bucket_t next_bucket_q, batch_bucket_q;
-  logic [15:0] next_lane_q, batch_lane_q;
-  logic batch_q, batch_lanes_q;
-  logic [ 3:0] batch_size_q;
-  logic [31:0] batch_missing_q;
-  logic [ 4:0] batch_at_q;
-  logic batch_walk_q, batch_again_q, batch_looked_q;
-  logic [16:0] batch_tag_q;
-  logic [CountBuckets-1:0] count_incomplete_q;
-  logic [LaneBits:0] lanes_incomplete_q;
+  // ---- the operation
 
-  assign sync_count_o = 32'(count_incomplete_q);
-  assign sync_lanes_o = 17'(lanes_incomplete_q);
+  logic flag_q;
+  op_e op_q;
+  logic [7:0] nodes_q;
+  logic [4:0] kind_q;
+  logic [8:0] at_q;  // {node, place}
+  cell_t cell_q;  // what it is about
+  logic from_head_q;  // it is about the frame at the queue's head
+  logic from_window_q;
+  logic send_q, fetch_q;  // a frame of this node's; `fetch`, for the cell's location
+  logic noted_q, same_q, settled_q;
 
-  // Tags of what is asked: a leftover's place in the list, or a batch and the place in it.
-  localparam logic [9:0] TagList = 10'h155, TagBatch = 10'h2aa;
-  function automatic logic [31:0] batch_tag(logic [16:0] batch, logic [4:0] at);
-    return {TagBatch, batch, at};
-  endfunction
+  assign op_valid_o = op_valid_q;
+  cell_from_e cell_from;
 
-  // ---- the request that the engine told of
+  // ---- an epoch, an empty table
 
-  kv_t slow;
-  assign slow = head_i.kv;
+  logic epoch_enter, epoch_clear, epoch_active, entering, clearing, epoch_forget, epoch_leads;
+  logic epoch_slot_valid;
+  logic [7:0] epoch_slot;
+  place_t epoch_place;
+  logic epoch_find, epoch_keep, epoch_op_valid, epoch_window, epoch_next_bucket;
+  op_e epoch_op;
+  logic [8:0] epoch_at;
+  logic last_bucket_q;
+  always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | mask) == '1;
 
-  logic slow_is_entry, slow_is_batch, slow_is_list;
-  bucket_t slow_bucket;  // of an entry of the batch
-  assign slow_is_entry = slow.kind == KindEntry;
-  assign slow_is_batch = slow.request[31:5] == {TagBatch, batch_tag_q} && batch_q;
-  assign slow_is_list  = slow.request[31:LeftoverBits] == (32 - LeftoverBits)'(TagList);
-  assign slow_bucket   = batch_bucket_q + bucket_t'(slow.request[4:2]);
+  // ---- the request that the engine told of, a cycle late
 
-  // Where what came is about, and what it is.
-  logic  found_q;
-  cell_t target_q;
-  logic  stays;  // the leftover in `list` was of a write that took effect
-  assign stays = newer(
-      target_q.version, list.what.version
-  ) || (target_q.version == list.what.version &&
-        (slow_is_entry ? same_q : list.what.lane == target_q.lane && list.what.request == target_q.request));
+  logic list_asks;
+  assign list_asks = state_q == ListGo;
 
-  // ---- lookups of leaders: asked in one cycle, known in the next
+  // Questions about leftovers have numbers that begin so, and end with the leftover's.
+  localparam logic [9:0] TagList = 10'h155;
 
+  logic head_entry_q, head_list_q, head_known_q;
+  bucket_t head_bucket_q;
+  always_ff @(posedge clk_i) begin
+    head_entry_q <= head_i.kv.kind == KindEntry;
+    head_list_q   <= head_i.kv.request[31:LeftoverBits] == {TagList, (22 - LeftoverBits)'(0)}
+        && head_i.kv.detail[4:0] == StatusOk;
+    // A lane's record: of which something was heard ever.
+    head_known_q <= head_i.kv.key[31:0] != '0 || head_i.kv.version != '0 || head_i.kv.detail[4:0] != '0;
+    head_bucket_q <= bucket_t'(head_i.hash) & ~mask;
+  end
+
+  // ---- a leader: asked for in one cycle, known in the next
+
+  assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
   logic [2:0] leader_q;
-  logic mine_q;
+  logic mine_q, head_leads;
   always_ff @(posedge clk_i) begin
     leader_q <= leader_i;
     mine_q   <= leader_i == node_i;
   end
+  assign head_leads = leader_q == head_i.kv.node;
+
+  // ---- leftovers
+
+  logic list_find, list_again, list_busy, list_found, list_valid, list_drop;
+  list_find_e list_what;
+  logic [LeftoverBits-1:0] list_from, list_shown;
+  cell_t list_cell;
+  logic list_newer, list_equal, list_same;
+  kv_leftovers #(
+      .Bits(LeftoverBits)
+  ) i_leftovers (
+      .clk_i,
+      .rst_i,
+      .clear_i (clear_o),
+      .find_i  (list_find),
+      .what_i  (list_what),
+      .from_i  (list_from),
+      .again_i (list_again),
+      .bucket_i(cell_q.bucket),
+      .busy_o  (list_busy),
+      .found_o (list_found),
+      .at_o    (list_shown),
+      .valid_o (list_valid),
+      .cell_o  (list_cell),
+      .keep_i  (epoch_keep),
+      .drop_i  (list_drop),
+      .cell_i  (cell_q),
+      .head_i  (head_i.kv),
+      .newer_o (list_newer),
+      .equal_o (list_equal),
+      .same_o  (list_same),
+      .count_o (list_count)
+  );
+  assign leftovers_o = 12'(list_count);
+
+  // The write of the leftover took effect, by what came.
+  logic stays;
+  assign stays = list_newer || (list_equal && (head_entry_q ? same_q : list_same));
 
   always_comb begin
+    list_find  = 1'b0;
+    list_what  = ListNext;
+    list_from  = list_at_q;
+    list_again = 1'b0;
     case (state_q)
-      LookSlots: slot_o = count12_q[7:0];
-      EntryFind, ListLook: slot_o = list.what.bucket[7:0];
-      default: slot_o = slow_there_q ? slow_bucket[7:0] : batch_bucket_q[7:0] + 8'(batch_at_q[4:2]);
+      Idle: begin
+        // It matters only where the walk goes on or one is done, and harms nowhere.
+        list_find = 1'b1;
+        if (own_done_q) begin
+          list_what = ListShow;
+          list_from = own_at_q;
+        end
+      end
+      SlowLook: begin
+        list_find = 1'b1;
+        list_what = head_entry_q ? ListShow : ListAt;
+        list_from = head_entry_q ? head_i.kv.request[LeftoverBits-1:0] : '0;
+      end
+      SearchBegin: begin
+        list_find = 1'b1;
+        list_what = ListAt;
+        list_from = '0;
+      end
+      Search: begin
+        list_find  = !list_busy && list_found;
+        list_what  = ListAt;
+        list_again = 1'b1;
+      end
+      Epoch: begin
+        list_find = epoch_find;
+        list_what = ListFree;
+      end
+      default: ;
     endcase
+    if (!go) list_find = 1'b0;
+    list_drop = go && (state_q == Search || state_q == OwnDone) && !list_busy && list_found;
   end
 
-  // ---- list's port
+  // ---- what is to be fetched
 
-  logic list_match;
-  assign list_match = list.valid && list.what.bucket == target_q.bucket && list.what.way == target_q.way;
+  logic fetch_valid, fetch_lanes, fetch_again, fetch_mine;
+  logic [31:0] fetch_request;
+  logic [1:0] fetch_way;
+  logic [15:0] fetch_lane;
+  logic [2:0] fetch_node;
+  bucket_t fetch_bucket;
+  logic fetch_taken, fetch_own, fetch_came;
+  kv_fetcher #(
+      .LaneBits(LaneBits)
+  ) i_fetcher (
+      .clk_i,
+      .rst_i,
+      .count_write_i   (sync_count_write_i),
+      .lanes_write_i   (sync_lanes_write_i),
+      .data_i          (sync_data_i),
+      .from_i          (sync_from_i),
+      .count_o         (sync_count_o),
+      .lanes_o         (sync_lanes_o),
+      .bucket_mask_i   (mask),
+      .here_i          (here),
+      .serving_others_i(serving_others),
+      .tick_i          (tick_q),
+      .restart_i       (entered_o),
+      .clear_i         (cache_clear_o),
+      .ask_valid_o     (fetch_valid),
+      .ask_lanes_o     (fetch_lanes),
+      .ask_again_o     (fetch_again),
+      .ask_request_o   (fetch_request),
+      .ask_way_o       (fetch_way),
+      .ask_lane_o      (fetch_lane),
+      .ask_node_o      (fetch_node),
+      .taken_i         (fetch_taken),
+      .own_i           (fetch_own),
+      .answer_i        (state_q == SlowLook),
+      .bucket_o        (fetch_bucket),
+      .head_i          (head_i.kv),
+      .mine_o          (fetch_mine),
+      .came_i          (fetch_came)
+  );
+  logic fetch_go;
+  assign fetch_go    = go && state_q == FetchGo && fetch_valid && here;
+  assign fetch_taken = fetch_go && (fetch_lanes || !mine_q);
+  assign fetch_own   = fetch_go && !fetch_lanes && mine_q;  // its own word counts
+  assign fetch_came  = go && ((state_q == SlowLook && !head_entry_q) || (state_q == SearchBegin && head_leads));
 
-  logic list_drop, list_keep;
-  assign list_drop  = !op_valid_q && ((state_q == Search && there_q && list_match) || state_q == OwnDone);
-  assign list_keep  = !op_valid_q && state_q == NoteKeep && there_q && !list.valid && !at_q[LeftoverBits];
-  assign list_write = list_drop || list_keep || clear_o;
-  assign list_valid = list_keep;
-  always_comb begin
-    case (state_q)
-      EntryFind, Search, NoteKeep: list_at = at_q[LeftoverBits-1:0];
-      OwnDone: list_at = own_at_q;
-      default: list_at = walk_at_q[LeftoverBits-1:0];
-    endcase
-    if (clear_o) list_at = LeftoverBits'(clear_at_o);
-  end
+  // ---- a place of the window, likewise
 
-  // ---- which write was at each place when the walk was there the last time
+  place_t place;
+  logic   used_q;
+  assign place = state_q == Idle ? walk_place_q : state_q == Epoch ? epoch_place : step_q;
+  always_ff @(posedge clk_i) used_q <= window_i[place];
 
+  // Which write was at each place when the walk was there the last time.
   logic [7:0] walked;
   lutram #(
       .Width(8),
       .Depth(Places)
   ) i_walked (
       .clk_i,
-      .write_i(!op_valid_q && state_q == RetryGo),
-      .write_address_i(walk_at_place_q),
-      .write_data_i(seen_q.request[7:0]),
-      .read_address_i(walk_at_place_q),
+      .write_i(go && state_q == RetryGo),
+      .write_address_i(walk_place_q),
+      .write_data_i(cell_q.request[7:0]),
+      .read_address_i(walk_place_q),
       .read_data_o(walked)
   );
 
-  // ---- what has to be done for whom
+  assign stop_o = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering || clearing;
+  assign clearing_o = clear_pending_q || clearing;
 
-  logic [3:0] buckets_next, lanes_next;  // in the next batch
-  assign buckets_next = buckets_left_q >= 8 ? 4'd8 : 4'(buckets_left_q);
-  assign lanes_next   = lanes_left_q >= 4 ? 4'd4 : 4'(lanes_left_q);
-  logic batch_send;  // is missing, and somebody else leads it
-  always_ff @(posedge clk_i) batch_send <= batch_missing_q[batch_at_q];
+  // ---- what the operation is about
 
-  assign stop_o     = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering_q || clear_o
-                    || (state_q >= ClearDrain && state_q <= ClearCache);
-  assign clearing_o = clear_pending_q || (state_q >= ClearDrain && state_q <= ClearCache);
-  assign clear_o = state_q == ClearRams;
-  assign clear_at_o = count12_q;
-
-  logic [CountBuckets-1:0] bucket_count;
-  bucket_t mask;  // the bits that a bucket's number does not have
-  always_ff @(posedge clk_i) begin
-    bucket_count <= CountBuckets'(1) << bucket_bits_i;
-    mask         <= bucket_t'('1) << bucket_bits_i;
+  logic first;  // nothing else has to be done before
+  assign first       = go && state_q == Idle && !settle_q && !slow_there_q && !own_done_q;
+  assign epoch_enter = first && enter_valid_i && !entered_o;
+  assign epoch_clear = first && !enter_valid_i && clear_pending_q;
+  always_comb begin
+    cell_from = CellKeep;
+    if (go) begin
+      case (state_q)
+        Idle: begin
+          if (owed_ready_q || enter_ready_q) cell_from = CellNone;
+          if (enter_valid_i || clear_pending_q) cell_from = CellNone;
+          if (settle_q) cell_from = CellSettle;
+        end
+        SlowLook: cell_from = CellHead;
+        EntryFind, ListFind: if (!list_busy) cell_from = CellList;
+        Search: if (!list_busy && list_found) cell_from = CellList;
+        FetchWhere: cell_from = CellFetch;
+        ListGo: if (!mine_q) cell_from = CellAsk;
+        FetchGo: cell_from = CellAsk;
+        Epoch: if (epoch_next_bucket) cell_from = CellNext;
+        default: ;
+      endcase
+    end
   end
 
-  // As many as there are.
-  logic [CountBuckets-1:0] sync_room, sync_all;
-  logic [LaneBits:0] lanes_all;
-  assign sync_room = sync_from_i[31:CountBuckets-1] != '0 || bucket_t'(sync_from_i) > ~mask ? '0
-                   : bucket_count - CountBuckets'(sync_from_i);
-  assign sync_all = sync_data_i < 32'(sync_room) ? CountBuckets'(sync_data_i) : sync_room;
-  assign lanes_all = sync_data_i < 32'(2 ** LaneBits) ? (LaneBits + 1)'(sync_data_i) : (LaneBits + 1)'(2 ** LaneBits);
+  kv_operation i_operation (
+      .clk_i,
+      .from_i          (cell_from),
+      .settle_lane_i   (settle_lane_q),
+      .settle_request_i(settle_request_q),
+      .list_i          (list_cell),
+      .fetch_bucket_i  (fetch_bucket),
+      .fetch_way_i     (fetch_way),
+      .ask_lane_i      (list_asks ? '0 : fetch_lane),
+      .ask_request_i   (list_asks ? {TagList, (22 - LeftoverBits)'(0), list_at_q} : fetch_request),
+      .head_bucket_i   (head_entry_q ? fetch_bucket : head_bucket_q),
+      .seen_valid_i    (op_valid_q && op_done_i && op_q == OpLook && !from_head_q),
+      .seen_i,
+      .window_i        (from_window_q),
+      .op_i            (op_q),
+      .nodes_i         (nodes_q),
+      .kind_i          (kind_q),
+      .at_i            (at_q),
+      .flag_i          (flag_q),
+      .send_i          (send_q),
+      .location_i      (fetch_q),
+      .head_valid_i    (from_head_q),
+      .head_i          (head_i.kv),
+      .cell_o          (cell_q),
+      .op_o
+  );
 
-  // A frame of this node's to others.
-  function automatic kv_t between(kind_e kind, logic [2:0] sender, logic [15:0] present);
-    between       = '0;
-    between.kind  = kind;
-    between.node  = sender;
-    between.epoch = present;
-  endfunction
-  // What an operation needs to know of a cell.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic kv_t about(cell_t what, logic [2:0] sender, place_t at);
-    about         = '0;
-    about.node    = sender;
-    about.detail  = {what.way, at};
-    about.client  = what.lane;
-    about.request = what.request;
-    about.version = what.version;
-  endfunction
-  // verilator lint_on UNUSEDSIGNAL
+  kv_epoch i_epoch (
+      .clk_i,
+      .rst_i,
+      .enter_i      (epoch_enter),
+      .clear_i      (epoch_clear),
+      .go_i         (go),
+      // What was under way may have left something to do.
+      .waits_i      (slow_there_q || settle_q || own_done_q),
+      .active_o     (epoch_active),
+      .entering_o   (entering),
+      .clearing_o   (clearing),
+      .copy_o       (enter_copy_o),
+      .copied_i,
+      .forget_o     (epoch_forget),
+      .leads_o      (epoch_leads),
+      .entered_o,
+      .overflow_o,
+      .here_i       (here),
+      .slot_valid_o (epoch_slot_valid),
+      .slot_o       (epoch_slot),
+      .mine_i       (mine_q),
+      .place_o      (epoch_place),
+      .used_i       (used_q),
+      .list_find_o  (epoch_find),
+      .list_keep_o  (epoch_keep),
+      .list_busy_i  (list_busy),
+      .list_found_i (list_found),
+      .op_valid_o   (epoch_op_valid),
+      .op_o         (epoch_op),
+      .at_o         (epoch_at),
+      .window_o     (epoch_window),
+      .noted_i      (noted_q),
+      .settled_i    (settled_q),
+      .next_bucket_o(epoch_next_bucket),
+      .last_bucket_i(last_bucket_q),
+      .quiet_i,
+      .transmit_idle_i,
+      .job_write_i,
+      .done_i,
+      .clear_o,
+      .clear_at_o,
+      .cache_clear_o,
+      .cache_clearing_i
+  );
 
   always_ff @(posedge clk_i) begin
-    enter_copy_o  <= 1'b0;
-    entered_o     <= 1'b0;
-    cache_clear_o <= 1'b0;
-    retry_o       <= 1'b0;
+    retry_o <= 1'b0;
 
     // The timer.
-    tick_q        <= 1'b0;
+    tick_q  <= 1'b0;
     if (timer_q == '0 || timer_q > retry_cycles_i) begin
       timer_q <= retry_cycles_i;
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;
 
     if (tick_q) begin
-      walk_q        <= 1'b1;
-      ask_may_q     <= 1'b1;
-      enter_due_q   <= 1'b1;
-      batch_walk_q  <= 1'b1;
-      batch_again_q <= 1'b1;
+      walk_q      <= 1'b1;
+      ask_may_q   <= 1'b1;
+      enter_due_q <= 1'b1;
       if (!list_walk_q) begin
-        list_walk_q <= count_q != '0;
+        list_walk_q <= !settled_all_q;
         list_ask_q  <= 1'b1;
-        walk_at_q   <= '0;
-        there_q     <= 1'b0;
+        list_at_q   <= '0;
       end
     end
 
@@ -407,11 +507,9 @@ module kv_sequencer
       ask_q        <= 1'b1;
       ask_may_q    <= 1'b0;
       ask_bucket_q <= pending_bucket_i;
-      note_q       <= '0;
+      ask_note_q   <= '0;
     end
-    quiet_q  <= {quiet_q[2:0], quiet_i};
-    writes_q <= writes_q + 7'(job_write_i) - 7'(done_i);
-    opened_o <= here && leads_any_q && count_q == '0 && missing_entered == '0 && !entering_q;
+    opened_o <= here && leads_any_q && settled_all_q && list_count == '0 && missing_entered == '0 && !entering;
 
     if (op_valid_q) begin
       if (op_done_i) begin
@@ -419,169 +517,81 @@ module kv_sequencer
         noted_q    <= seen_i.noted;
         same_q     <= seen_i.same;
         settled_q  <= seen_i.settled;
-        seen_q     <= from_window_q ? seen_i.window : seen_i.note;
       end
     end else begin
-      flag_q         <= 1'b0;
-      from_window_q  <= 1'b0;
-      batch_looked_q <= 1'b0;
+      flag_q        <= 1'b0;
+      from_window_q <= 1'b0;
+      from_head_q   <= 1'b0;
+      send_q        <= 1'b0;
+      fetch_q       <= 1'b0;
+      kind_q        <= '0;
       case (state_q)
         Idle: begin
           nodes_q <= '0;
+          at_q    <= '0;
+          step_q  <= '0;
+          found_q <= 1'b0;
           if (settle_q) begin
-            settle_q <= 1'b0;
+            settle_q   <= 1'b0;
             op_valid_q <= 1'b1;
-            op_q <= OpResolve;
-            kv_q <= about(
-                '{bucket: '0, way: '0, version: '0, lane: settle_lane_q, request: settle_request_q}, '0, '0
-            );
+            op_q       <= OpResolve;
           end else if (slow_there_q) begin
-            state_q          <= SlowFree;
-            target_q.version <= slow.version;
-            target_q.lane    <= slow.client;
-            target_q.request <= slow.request;
-            target_q.way     <= slow.detail[7:6];
-            target_q.bucket  <= bucket_t'(head_i.hash) & ~mask;
-            kv_q             <= slow;
-            found_q          <= 1'b0;
-            at_q             <= '0;
-            there_q          <= 1'b0;
-            case (slow.kind)
-              KindEnter:   owed_q[slow.node] <= 1'b1;
-              KindEntered: entered_q[slow.node] <= 1'b1;
-              KindLaneRecord: begin
-                // For {lane of the batch, sender}.
-                op_q         <= OpLane;
-                kv_q.request <= slow.key[31:0];
-                kv_q.key     <= 64'(slow.detail[4:0]);
-                if (slow_is_batch && batch_lanes_q && batch_missing_q[{slow.request[1:0], slow.node}]
-                    && slow.detail[4:0] < StatusBadLane) begin
-                  batch_missing_q[{slow.request[1:0], slow.node}] <= 1'b0;
-                  // Unless nothing was ever heard of the lane.
-                  op_valid_q <= slow.key[31:0] != '0 || slow.version != '0 || slow.detail[4:0] != '0;
-                end
-              end
-              KindEntry: begin
-                if (slow.detail[4:0] == StatusOk && slow_is_list) begin
-                  at_q    <= CountBits'(slow.request[LeftoverBits-1:0]);
-                  state_q <= EntryFind;
-                end
-                if (slow.detail[4:0] == StatusOk && slow_is_batch && !batch_lanes_q
-                    && batch_missing_q[slow.request[4:0]] && slow.request[1:0] == slow.detail[7:6]) begin
-                  target_q.bucket <= slow_bucket;
-                  state_q         <= SearchBegin;
-                end
-              end
-              default:     state_q <= Search;
-            endcase
+            state_q <= SlowLook;
           end else if (own_done_q) begin
             state_q <= OwnDone;
-          end else if (enter_valid_i && !entered_o) begin
-            entering_q <= 1'b1;
-            state_q    <= Drain;
-          end else if (clear_pending_q) begin
-            state_q <= ClearDrain;
-          end else if (owed_ready_q) begin
+          end else if (epoch_enter || epoch_clear) begin
+            state_q <= Epoch;
+          end else if (!here) begin
+            // Nothing is sent.
+          end else if (owed_ready_q || enter_ready_q) begin
             op_valid_q <= 1'b1;
             op_q       <= OpSend;
-            nodes_q    <= owed_q & others;
-            kv_q       <= between(KindEntered, node_i, epoch_i);
-            owed_q     <= '0;
-          end else if (enter_ready_q) begin
-            op_valid_q    <= 1'b1;
-            op_q          <= OpSend;
-            nodes_q       <= missing_entered;
-            kv_q          <= between(KindEnter, node_i, epoch_i);
-            enter_due_q   <= 1'b0;
-            enter_again_q <= 1'b1;
-            retry_o       <= enter_again_q;
-          end else if (walk_q && here) begin
-            if (window_i[walk_at_place_q]) begin
-              from_window_q <= 1'b1;
-              op_valid_q    <= 1'b1;
-              op_q          <= OpLook;
-              kv_q          <= about(seen_q, '0, walk_at_place_q);
-              state_q       <= RetryGo;
+            send_q     <= 1'b1;
+            at_q       <= {node_i, 6'd0};
+            if (owed_ready_q) begin
+              kind_q  <= KindEntered;
+              nodes_q <= owed_q & others;
+              owed_q  <= '0;
             end else begin
-              walk_at_place_q <= walk_at_place_q + 1'b1;
-              if (walk_at_place_q == '1) begin
-                walk_q     <= 1'b0;
-                walk_all_q <= 1'b0;
-              end
+              kind_q        <= KindEnter;
+              nodes_q       <= missing_entered;
+              enter_due_q   <= 1'b0;
+              enter_again_q <= 1'b1;
+              retry_o       <= enter_again_q;
             end
-          end else if (list_walk_q && here) begin
-            there_q <= 1'b1;
-            if (there_q) begin
-              there_q <= 1'b0;
-              if (walk_ends_q) list_walk_q <= 1'b0;
-              else if (list.valid) state_q <= ListLook;
-              else walk_at_q <= walk_at_q + 1'b1;
-            end
+          end else if (walk_q) begin
+            state_q <= Retry;
+          end else if (list_walk_q) begin
+            state_q <= ListFind;
           end else if (ask_q) begin
             op_valid_q <= 1'b1;
             op_q       <= OpLook;
-            kv_q       <= about(seen_q, note_q[8:6], note_q[5:0]);
+            at_q       <= ask_note_q;
             state_q    <= AskGo;
-          end else if (batch_q) begin
-            // The batch is complete, or what is missing has to be asked for.
-            batch_looked_q <= !batch_looked_q;
-            if (!batch_walk_q) batch_at_q <= '0;
-            else if (batch_looked_q) batch_at_q <= batch_at_q + 1'b1;
-            if (batch_looked_q && batch_at_q == '1) begin
-              batch_walk_q  <= 1'b0;
-              batch_again_q <= 1'b0;
-            end
-            if (batch_missing_q == '0 && (!batch_lanes_q || any_serving_q)) begin
-              batch_q <= 1'b0;
-              if (batch_lanes_q) lanes_incomplete_q <= lanes_incomplete_q - (LaneBits + 1)'(batch_size_q);
-              else count_incomplete_q <= count_incomplete_q - CountBuckets'(batch_size_q);
-            end else if (batch_looked_q && batch_walk_q && here && batch_send) begin
-              op_q         <= OpSend;
-              kv_q         <= between(KindFetch, node_i, epoch_i);
-              kv_q.key     <= 64'({batch_bucket_q + bucket_t'(batch_at_q[4:2]), batch_at_q[1:0]});
-              kv_q.request <= batch_tag(batch_tag_q, batch_at_q);
-              nodes_q      <= 8'd1 << leader_q;
-              if (batch_lanes_q) begin
-                // A client's request: it says nothing of the sender.
-                kv_q         <= between(KindLane, '0, epoch_i);
-                kv_q.client  <= batch_lane_q + 16'(batch_at_q[4:3]);
-                kv_q.request <= batch_tag(batch_tag_q, 5'(batch_at_q[4:3]));
-                nodes_q      <= 8'd1 << batch_at_q[2:0];
-              end
-              if (batch_lanes_q || !mine_q) begin
-                op_valid_q <= 1'b1;
-                retry_o    <= batch_again_q;
-              end else batch_missing_q[batch_at_q] <= 1'b0;  // its own word counts
-            end
-          end else if (buckets_left_q != '0 && here) begin
-            batch_q        <= 1'b1;
-            batch_lanes_q  <= 1'b0;
-            batch_bucket_q <= next_bucket_q;
-            batch_walk_q   <= 1'b1;
-            batch_again_q  <= 1'b0;
-            batch_at_q     <= '0;
-            batch_tag_q    <= batch_tag_q + 1'b1;
-            batch_size_q   <= buckets_next;
-            next_bucket_q  <= next_bucket_q + bucket_t'(8);
-            buckets_left_q <= buckets_left_q - CountBuckets'(buckets_next);
-            for (int i = 0; i < 32; i++) batch_missing_q[i] <= buckets_next > 4'(i / 4);
-          end else if (lanes_left_q != '0 && here && any_serving_q) begin
-            batch_q       <= 1'b1;
-            batch_lanes_q <= 1'b1;
-            batch_lane_q  <= next_lane_q;
-            batch_walk_q  <= 1'b1;
-            batch_again_q <= 1'b0;
-            batch_at_q    <= '0;
-            batch_tag_q   <= batch_tag_q + 1'b1;
-            batch_size_q  <= lanes_next;
-            next_lane_q   <= next_lane_q + 16'd4;
-            lanes_left_q  <= lanes_left_q - (LaneBits + 1)'(lanes_next);
-            for (int i = 0; i < 32; i++) begin
-              batch_missing_q[i] <= lanes_next > 4'(i / 8) && serving_others[i%8];
-            end
+          end else if (fetch_valid) begin
+            state_q <= FetchWhere;
           end
         end
 
+        // ---- a request that was handed on
+
+        SlowLook: begin
+          state_q <= SlowFree;
+          case (head_i.kv.kind)
+            KindEnter:   owed_q[head_i.kv.node] <= 1'b1;
+            KindEntered: entered_q[head_i.kv.node] <= 1'b1;
+            KindLaneRecord: begin
+              op_q        <= OpLane;
+              from_head_q <= 1'b1;
+              op_valid_q  <= fetch_mine && head_known_q;
+            end
+            KindEntry: begin
+              if (head_list_q) state_q <= EntryFind;
+              else if (fetch_mine) state_q <= EntryLook;
+            end
+            default:     state_q <= Search;
+          endcase
+        end
         SlowFree: begin
           op_valid_q <= 1'b1;
           op_q       <= OpFree;
@@ -592,389 +602,233 @@ module kv_sequencer
           state_q      <= Idle;
         end
 
-        // An entry for a leftover: of which location?
-        EntryFind: begin
-          there_q <= 1'b1;
-          if (there_q) begin
-            there_q <= 1'b0;
-            at_q <= '0;
-            target_q.bucket <= list.what.bucket;
-            // Else it was settled meanwhile.
-            state_q <= list.valid && list.what.way == target_q.way && at_q < high_q ? SearchBegin : SlowFree;
-          end
-        end
-
+        // An entry for a leftover: of which location? Else it was settled meanwhile.
+        EntryFind:
+        if (!list_busy)
+          state_q <= list_found && list_valid && list_cell.way == head_i.kv.detail[7:6] ? EntryLook : SlowFree;
+        EntryLook: state_q <= SearchBegin;
         // Is what the node has what came?
         SearchBegin: begin
-          op_q     <= OpLook;
-          flag_q   <= 1'b1;
-          bucket_q <= target_q.bucket;
-          if (leader_q == slow.node) begin
-            op_valid_q <= 1'b1;
-            state_q    <= Search;
-            if (slow_is_batch) batch_missing_q[slow.request[4:0]] <= 1'b0;
-          end else state_q <= SlowFree;
+          op_q        <= OpLook;
+          flag_q      <= 1'b1;
+          from_head_q <= 1'b1;
+          op_valid_q  <= head_leads;
+          state_q     <= head_leads ? Search : SlowFree;
         end
-
         // All leftovers of the location are settled.
-        Search: begin
+        Search:
+        if (!list_busy) begin
           nodes_q <= 8'd1;
-          there_q <= 1'b1;
-          if (at_q == high_q) state_q <= SearchEnd;
-          else if (there_q) begin
-            there_q <= 1'b0;
-            at_q    <= at_q + 1'b1;
-            if (list_match) begin
-              found_q    <= 1'b1;
-              count_q    <= count_q - 1'b1;
-              op_valid_q <= 1'b1;
-              op_q       <= OpResolve;
-              flag_q     <= !stays;
-              kv_q       <= about(list.what, '0, '0);
-              bucket_q   <= list.what.bucket;
-            end
-          end
+          op_q    <= OpResolve;
+          flag_q  <= !stays;
+          if (list_found) begin
+            found_q    <= 1'b1;
+            op_valid_q <= 1'b1;
+          end else state_q <= SearchEnd;
         end
-
         SearchEnd: begin
           op_valid_q <= 1'b1;
-          op_q       <= slow_is_entry ? OpStore : OpAgain;
+          op_q       <= !here ? OpFree : head_entry_q ? OpStore : OpAgain;
           flag_q     <= found_q;
-          kv_q       <= slow;
-          bucket_q   <= target_q.bucket;
           state_q    <= SlowEnd;
         end
 
-        // ---- an epoch
+        // ---- an epoch, an empty table
 
-        Drain: begin
-          // What was under way may have left something to do.
-          if (slow_there_q || settle_q || own_done_q) state_q <= Idle;
-          else if (&quiet_q && transmit_idle_i) begin
-            enter_copy_o <= 1'b1;
-            state_q      <= Copy;
-          end
-        end
-        Copy: begin
-          note_q  <= '0;
-          at_q    <= '0;
-          there_q <= 1'b0;
-          own_q   <= 1'b0;
-          ask_q   <= 1'b0;
-          place_q <= '0;
-          owed_q  <= '0;
-          entered_q <= '0;
-          leads_any_q <= 1'b0;
-          list_walk_q <= 1'b0;
-          own_done_q <= 1'b0;
-          if (copied_i) begin
-            op_valid_q <= 1'b1;
-            op_q       <= OpLook;
-            kv_q       <= about(seen_q, '0, '0);
-            state_q    <= Note;
-          end
-        end
-
-        // All that is pending is leftover from now on, but for what an older write's note says.
-        Note: begin
-          kv_q     <= about(seen_q, note_q[8:6], note_q[5:0]);
-          bucket_q <= seen_q.bucket;
-          op_q     <= OpLeave;
-          if (noted_q) begin
-            op_valid_q <= 1'b1;
-            state_q    <= NoteLeave;
-          end else begin
-            settled_q <= 1'b1;
-            state_q   <= NoteLeave;
-          end
-        end
-        NoteLeave: begin
-          there_q <= 1'b0;
-          if (settled_q) begin
-            note_q <= note_q + 1'b1;
-            if (note_q == '1) begin
-              count12_q <= '0;
-              state_q   <= Window;
-            end else begin
-              op_valid_q                    <= 1'b1;
-              op_q                          <= OpLook;
-              kv_q                          <= about(seen_q, note_q[8:6], note_q[5:0]);
-              {kv_q.node, kv_q.detail[5:0]} <= note_q + 1'b1;
-              state_q                       <= Note;
-            end
-          end else state_q <= NoteKeep;
-        end
-        NoteKeep: begin
-          there_q <= 1'b1;
-          if (at_q[LeftoverBits]) begin
-            overflow_o <= 1'b1;
-            settled_q  <= 1'b1;
-            state_q    <= NoteLeave;
-          end else if (there_q) begin
-            there_q <= 1'b0;
-            at_q    <= at_q + 1'b1;
-            if (!list.valid) begin
-              count_q <= count_q + 1'b1;
-              if (at_q >= high_q) high_q <= at_q + 1'b1;
-              settled_q <= 1'b1;
-              state_q   <= NoteLeave;
-            end
-          end
-        end
-
-        // Writes in flight go on where this node still leads.
-        Window: begin
-          if (window_i[place_q]) begin
-            from_window_q <= 1'b1;
-            op_valid_q    <= 1'b1;
-            op_q          <= OpLook;
-            kv_q          <= about(seen_q, '0, place_q);
-            state_q       <= WindowKeep;
-          end else begin
-            place_q <= place_q + 1'b1;
-            if (place_q == '1) state_q <= LookSlots;
-          end
-        end
-        WindowKeep: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpKeep;
-          kv_q       <= about(seen_q, '0, place_q);
-          bucket_q   <= seen_q.bucket;
-          place_q    <= place_q + 1'b1;
-          state_q    <= place_q == '1 ? LookSlots : Window;
-        end
-
-        LookSlots: begin
-          count12_q <= count12_q + 1'b1;
-          if (here && mine_q && count12_q != '0) leads_any_q <= 1'b1;
-          if (count12_q[8]) begin
-            entered_o       <= 1'b1;
-            entering_q      <= 1'b0;
-            walk_q          <= 1'b1;
-            walk_all_q      <= 1'b1;
-            walk_at_place_q <= '0;
-            enter_due_q     <= 1'b1;
-            enter_again_q   <= 1'b0;
-            list_walk_q     <= 1'b1;
-            list_ask_q      <= 1'b1;
-            walk_at_q       <= '0;
-            there_q         <= 1'b0;
-            batch_walk_q    <= 1'b1;
-            batch_again_q   <= 1'b0;
-            batch_at_q      <= '0;
-            batch_tag_q     <= batch_tag_q + 1'b1;
-            if (batch_lanes_q) begin
-              for (int i = 0; i < 32; i++) begin
-                batch_missing_q[i] <= batch_size_q > 4'(i / 8) && serving_others[i%8];
-              end
-            end
-            state_q <= Idle;
-          end
-        end
-
-        // ---- an empty table
-
-        ClearDrain: begin
-          count12_q <= '0;
-          if (slow_there_q || settle_q || own_done_q) state_q <= Idle;
-          else if (&quiet_q && writes_q == '0 && transmit_idle_i) begin
-            clear_pending_q <= 1'b0;
-            state_q         <= ClearRams;
-          end
-        end
-        ClearRams: begin
-          count12_q <= count12_q + 1'b1;
-          bucket_q  <= '0;
-          op_q      <= OpClear;
-          kv_q      <= '0;
-          if (count12_q == '1) begin
-            op_valid_q <= 1'b1;
-            state_q    <= ClearLines;
-          end
-        end
-        ClearLines: begin
-          bucket_q <= bucket_q + 1'b1;
-          if ((bucket_q | mask) == '1) state_q <= ClearWait;
-          else op_valid_q <= 1'b1;
-        end
-        ClearWait: begin
-          if (writes_q == '0 && &quiet_q) begin
-            cache_clear_o <= 1'b1;
-            state_q       <= ClearCache;
-          end
-        end
-        ClearCache: begin
-          count_q            <= '0;
-          high_q             <= '0;
-          overflow_o         <= 1'b0;
-          own_q              <= 1'b0;
-          batch_q            <= 1'b0;
-          buckets_left_q     <= '0;
-          lanes_left_q       <= '0;
-          count_incomplete_q <= '0;
-          lanes_incomplete_q <= '0;
-          if (!cache_clear_o && !cache_clearing_i) state_q <= Idle;
+        Epoch: begin
+          op_valid_q <= epoch_op_valid;
+          op_q       <= epoch_op;
+          if (epoch_op == OpLook) at_q <= epoch_at;
+          from_window_q <= epoch_window;
+          if (epoch_keep) list_at_q <= list_shown;
+          if (!epoch_active) state_q <= Idle;
         end
 
         // ---- in the background
 
+        Retry: begin
+          from_window_q <= 1'b1;
+          op_q          <= OpLook;
+          at_q          <= 9'(walk_place_q);
+          op_valid_q    <= used_q;
+          state_q       <= used_q ? RetryGo : Idle;
+          if (!used_q) walk_place_q <= walk_place_q + 1'b1;
+          if (!used_q && walk_place_q == '1) begin
+            walk_q     <= 1'b0;
+            walk_all_q <= 1'b0;
+          end
+        end
         RetryGo: begin
           // Again, if it is the one that was here the last time.
-          op_valid_q      <= walk_all_q || walked == seen_q.request[7:0];
-          retry_o         <= walk_all_q || walked == seen_q.request[7:0];
-          op_q            <= OpRetry;
-          kv_q            <= about(seen_q, '0, walk_at_place_q);
-          bucket_q        <= seen_q.bucket;
-          walk_at_place_q <= walk_at_place_q + 1'b1;
-          state_q         <= Idle;
-          if (walk_at_place_q == '1) begin
+          op_valid_q   <= here && (walk_all_q || walked == cell_q.request[7:0]);
+          retry_o      <= here && (walk_all_q || walked == cell_q.request[7:0]);
+          op_q         <= OpRetry;
+          walk_place_q <= walk_place_q + 1'b1;
+          state_q      <= Idle;
+          if (walk_place_q == '1) begin
             walk_q     <= 1'b0;
             walk_all_q <= 1'b0;
           end
         end
 
         // A leftover: the leader's word is asked for, or this node's own counts.
+        ListFind:
+        if (!list_busy) begin
+          list_at_q <= list_shown;
+          if (list_found) state_q <= ListLook;
+          else begin
+            list_walk_q <= 1'b0;
+            state_q     <= Idle;
+          end
+        end
         ListLook: state_q <= ListGo;
         ListGo: begin
-          op_q         <= OpSend;
-          kv_q         <= between(KindFetch, node_i, epoch_i);
-          kv_q.key     <= 64'({list.what.bucket, list.what.way});
-          kv_q.request <= {(32 - LeftoverBits)'(TagList), walk_at_q[LeftoverBits-1:0]};
-          nodes_q      <= 8'd1 << leader_q;
-          place_q      <= '0;
-          replay_q     <= '0;
+          op_q    <= OpSend;
+          send_q  <= 1'b1;
+          fetch_q <= 1'b1;
+          kind_q  <= KindFetch;
+          at_q    <= {node_i, 6'd0};
+          nodes_q <= 8'd1 << leader_q;
           if (mine_q && !own_q) state_q <= ListTake;
-          else if (mine_q && own_at_q == walk_at_q[LeftoverBits-1:0] && list_ask_q && !alone_q) state_q <= ListReplay;
-          else begin
-            op_valid_q <= !mine_q && list_ask_q;
-            walk_at_q  <= walk_at_q + 1'b1;
+          else if (mine_q && own_at_q == list_at_q && list_ask_q && !alone_q) begin
+            at_q    <= 9'(own_place_q);
+            state_q <= ListReplay;
+          end else begin
+            op_valid_q <= !mine_q && list_ask_q && here;
+            list_at_q  <= list_at_q + 1'b1;
             state_q    <= Idle;
           end
         end
-        ListTake: begin
-          place_q <= place_q + 1'b1;
-          if (!window_i[place_q]) begin
-            own_place_q <= place_q;
-            op_valid_q  <= 1'b1;
-            op_q        <= OpTake;
-            kv_q        <= about(list.what, '0, place_q);
-            bucket_q    <= list.what.bucket;
-            own_q       <= 1'b1;
-            own_at_q    <= walk_at_q[LeftoverBits-1:0];
-            state_q     <= ListTook;
-          end
+        ListTake: state_q <= ListTakeGo;
+        ListTakeGo: begin
+          step_q      <= step_q + 1'b1;
+          own_place_q <= step_q;
+          own_at_q    <= list_at_q;
+          op_q        <= OpTake;
+          at_q        <= 9'(step_q);
+          op_valid_q  <= !used_q;
+          own_q       <= !used_q;
+          // There is a place: until the leftovers are done, nobody else takes one.
+          state_q     <= !used_q ? ListTook : step_q == '1 ? Idle : ListTake;
         end
         ListTook: begin
+          step_q  <= '0;
           state_q <= ListReplay;
           if (alone_q) begin
             // Alone: it is done, or has to wait for the lease.
             own_q     <= settled_q;
-            walk_at_q <= walk_at_q + 1'b1;
+            list_at_q <= list_at_q + 1'b1;
             state_q   <= Idle;
           end
         end
         ListReplay: begin
           op_q       <= OpReplay;
-          bucket_q   <= list.what.bucket;
-          kv_q       <= about(list.what, '0, own_place_q);
-          nodes_q    <= 8'd1 << replay_q;
-          op_valid_q <= others[replay_q];
-          replay_q   <= replay_q + 1'b1;
-          if (replay_q == '1) begin
-            walk_at_q <= walk_at_q + 1'b1;
+          nodes_q    <= 8'd1 << step_q[2:0];
+          op_valid_q <= others[step_q[2:0]] && here;
+          step_q     <= step_q + 1'b1;
+          if (step_q[2:0] == '1) begin
+            list_at_q <= list_at_q + 1'b1;
             state_q   <= Idle;
           end
         end
-        OwnDone: begin
+        OwnDone:
+        if (!list_busy) begin
           own_done_q <= 1'b0;
           own_q      <= 1'b0;
-          count_q    <= count_q - 1'b1;
           if (!list_walk_q) begin
             list_walk_q <= 1'b1;
             list_ask_q  <= 1'b0;
-            walk_at_q   <= '0;
+            list_at_q   <= '0;
           end
-          there_q <= 1'b0;
           state_q <= Idle;
         end
 
         AskGo: begin
-          note_q <= note_q + 1'b1;
-          if (note_q == '1) ask_q <= 1'b0;
-          op_q     <= OpAsk;
-          nodes_q  <= 8'd1 << note_q[8:6];
-          bucket_q <= seen_q.bucket;
-          kv_q     <= about(seen_q, note_q[8:6], note_q[5:0]);
-          if (noted_q && seen_q.bucket[11:0] == ask_bucket_q) begin
+          ask_note_q <= ask_note_q + 1'b1;
+          if (ask_note_q == '1) ask_q <= 1'b0;
+          op_q    <= OpAsk;
+          nodes_q <= 8'd1 << ask_note_q[8:6];
+          if (noted_q && here && cell_q.bucket[11:0] == ask_bucket_q) begin
             op_valid_q <= 1'b1;
             retry_o    <= 1'b1;
           end
           state_q <= Idle;
         end
 
+        FetchWhere: state_q <= FetchLook;
+        FetchLook:  state_q <= FetchGo;
+        FetchGo: begin
+          op_valid_q <= fetch_taken;
+          op_q       <= OpSend;
+          send_q     <= 1'b1;
+          retry_o    <= fetch_taken && fetch_again;
+          fetch_q    <= !fetch_lanes;
+          kind_q     <= fetch_lanes ? KindLane : KindFetch;
+          // A client's request says nothing of the sender.
+          at_q       <= fetch_lanes ? '0 : {node_i, 6'd0};
+          nodes_q    <= 8'd1 << (fetch_lanes ? fetch_node : leader_q);
+          state_q    <= Idle;
+        end
+
         default: state_q <= Idle;
       endcase
     end
 
-    if (sync_count_write_i) begin
-      next_bucket_q      <= bucket_t'(sync_from_i);
-      buckets_left_q     <= sync_all;
-      count_incomplete_q <= sync_all;
-      if (!batch_lanes_q) batch_q <= 1'b0;
+    // What belongs to an epoch.
+    if (epoch_leads) leads_any_q <= 1'b1;
+    if (epoch_forget) begin
+      list_at_q   <= '0;
+      own_q       <= 1'b0;
+      own_done_q  <= 1'b0;
+      ask_q       <= 1'b0;
+      owed_q      <= '0;
+      entered_q   <= '0;
+      leads_any_q <= 1'b0;
+      list_walk_q <= 1'b0;
     end
-    if (sync_lanes_write_i) begin
-      next_lane_q        <= '0;
-      lanes_left_q       <= lanes_all;
-      lanes_incomplete_q <= lanes_all;
-      if (batch_lanes_q) batch_q <= 1'b0;
+    if (entered_o) begin
+      walk_q        <= 1'b1;
+      walk_all_q    <= 1'b1;
+      walk_place_q  <= '0;
+      enter_due_q   <= 1'b1;
+      enter_again_q <= 1'b0;
+      list_walk_q   <= 1'b1;
+      list_ask_q    <= 1'b1;
+      list_at_q     <= '0;
+    end
+    if (clear_o) begin
+      own_q           <= 1'b0;
+      list_walk_q     <= 1'b0;
+      clear_pending_q <= 1'b0;
     end
 
     if (rst_i) begin
-      state_q            <= Idle;
-      op_valid_q         <= 1'b0;
-      slow_there_q       <= 1'b0;
-      settle_q           <= 1'b0;
-      clear_pending_q    <= 1'b0;
-      entering_q         <= 1'b0;
-      timer_q            <= '0;
-      tick_q             <= 1'b0;
-      quiet_q            <= '0;
-      writes_q           <= '0;
-      count_q            <= '0;
-      high_q             <= '0;
-      own_q              <= 1'b0;
-      own_done_q         <= 1'b0;
-      owed_q             <= '0;
-      entered_q          <= '0;
-      leads_any_q        <= 1'b0;
-      enter_due_q        <= 1'b0;
-      walk_q             <= 1'b0;
-      walk_all_q         <= 1'b0;
-      walk_at_place_q    <= '0;
-      place_q            <= '0;
-      list_walk_q        <= 1'b0;
-      there_q            <= 1'b0;
-      ask_q              <= 1'b0;
-      ask_may_q          <= 1'b1;
-      batch_q            <= 1'b0;
-      batch_lanes_q      <= 1'b0;
-      batch_walk_q       <= 1'b0;
-      buckets_left_q     <= '0;
-      lanes_left_q       <= '0;
-      count_incomplete_q <= '0;
-      lanes_incomplete_q <= '0;
-      overflow_o         <= 1'b0;
-      opened_o           <= 1'b0;
-      enter_copy_o       <= 1'b0;
-      entered_o          <= 1'b0;
-      cache_clear_o      <= 1'b0;
-      retry_o            <= 1'b0;
+      state_q         <= Idle;
+      op_valid_q      <= 1'b0;
+      slow_there_q    <= 1'b0;
+      settle_q        <= 1'b0;
+      clear_pending_q <= 1'b0;
+      timer_q         <= '0;
+      tick_q          <= 1'b0;
+      own_q           <= 1'b0;
+      own_done_q      <= 1'b0;
+      owed_q          <= '0;
+      entered_q       <= '0;
+      leads_any_q     <= 1'b0;
+      enter_due_q     <= 1'b0;
+      walk_q          <= 1'b0;
+      walk_all_q      <= 1'b0;
+      walk_place_q    <= '0;
+      list_walk_q     <= 1'b0;
+      ask_q           <= 1'b0;
+      ask_may_q       <= 1'b1;
+      opened_o        <= 1'b0;
+      retry_o         <= 1'b0;
     end
   end
 
   `ASSERT(slow_alone, !slow_valid_i || !slow_there_q, "a request was handed on before the one before was dealt with")
   `ASSERT(settle_alone, !settle_valid_i || !settle_q, "a lane was to be settled before the one before was")
-  `ASSERT(count_right, count_q <= high_q, "more leftovers than entries")
 
 endmodule
 `default_nettype wire

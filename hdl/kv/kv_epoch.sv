@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// What all requests have to wait for: an epoch is entered, or the table is cleared. A part of kv_sequencer; section 8 of
+/// docs/kv-protocol.md.
+///
+/// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
+/// be begun again. A step is taken in each cycle with go_i, and may start an operation (op_*). An epoch: the engine drained, the
+/// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache.
+/// Latency: see kv_sequencer.
+/// Reset: nothing is under way.
+/// Requirements: enter_i and clear_i only when not active_o, and not both. place_o's used_i and slot_o's mine_i come in the next cycle.
+module kv_epoch
+  import kv_core_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire  enter_i,
+    input  wire  clear_i,
+    input  wire  go_i,
+    input  wire  waits_i,
+    output logic active_o,
+    output logic entering_o,  // until it is entered, though not active_o
+    output logic clearing_o,
+
+    // ---- an epoch
+    output logic         copy_o,
+    input  wire          copied_i,
+    output logic         forget_o,      // what belonged to the epoch before
+    output logic         leads_o,       // this node, a slot
+    output logic         entered_o,
+    output logic         overflow_o,
+    input  wire          here_i,
+    output logic         slot_valid_o,
+    output logic   [7:0] slot_o,
+    input  wire          mine_i,
+    output place_t       place_o,
+    input  wire          used_i,
+
+    // ---- leftovers
+    output logic list_find_o,  // one that holds nothing
+    output logic list_keep_o,
+    input  wire  list_busy_i,
+    input  wire  list_found_i,
+
+    // ---- operations
+    output logic       op_valid_o,
+    output op_e        op_o,
+    output logic [8:0] at_o,
+    output logic       window_o,       // what is looked at
+    input  wire        noted_i,
+    input  wire        settled_i,
+    output logic       next_bucket_o,
+    input  wire        last_bucket_i,
+
+    // ---- what must have ended
+    input wire quiet_i,
+    input wire transmit_idle_i,
+    input wire job_write_i,
+    input wire done_i,
+
+    // ---- clearing
+    output logic clear_o,
+    output logic [11:0] clear_at_o,
+    output logic cache_clear_o,
+    input wire cache_clearing_i
+);
+
+  typedef enum logic [3:0] {
+    Off = 4'd0,
+    Drain = 4'd1,
+    Copy = 4'd2,
+    NoteLook = 4'd3,
+    Note = 4'd4,
+    NoteLeave = 4'd5,
+    NoteKeep = 4'd6,
+    Window = 4'd7,
+    WindowLook = 4'd8,
+    WindowKeep = 4'd9,
+    Leaders = 4'd10,
+    ClearDrain = 4'd11,
+    ClearRams = 4'd12,
+    ClearLines = 4'd13,
+    ClearWait = 4'd14,
+    ClearCache = 4'd15
+  } state_e;
+
+  state_e state_q;
+  logic [11:0] step_q;
+  logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
+  logic [6:0] writes_q;  // jobs that memory has not done
+
+  assign active_o = state_q != Off;
+  assign forget_o = state_q == Copy;
+  assign slot_valid_o = state_q == Leaders;
+  assign slot_o = step_q[7:0];
+  assign place_o = step_q[5:0];
+  assign at_o = step_q[8:0];
+  assign window_o = state_q == WindowLook;
+  assign list_find_o = go_i && state_q == NoteLeave;
+  assign list_keep_o = go_i && state_q == NoteKeep && !list_busy_i && list_found_i;
+  assign next_bucket_o = go_i && state_q == ClearLines;
+  assign clear_o = state_q == ClearRams;
+  assign clear_at_o = step_q;
+  assign leads_o = state_q == Leaders && here_i && mine_i && step_q != '0;
+
+  always_comb begin
+    op_valid_o = 1'b0;
+    op_o = OpLook;
+    case (state_q)
+      NoteLook: op_valid_o = !step_q[9];
+      Note: begin
+        op_o = OpLeave;
+        op_valid_o = noted_i;
+      end
+      WindowLook: op_valid_o = used_i;
+      WindowKeep: begin
+        op_o = OpKeep;
+        op_valid_o = 1'b1;
+      end
+      ClearRams: begin
+        op_o = OpClear;
+        op_valid_o = step_q == '1;
+      end
+      ClearLines: begin
+        op_o = OpClear;
+        op_valid_o = !last_bucket_i;
+      end
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    copy_o        <= 1'b0;
+    entered_o     <= 1'b0;
+    cache_clear_o <= 1'b0;
+    quiet_q       <= {quiet_q[2:0], quiet_i};
+    writes_q      <= writes_q + 7'(job_write_i) - 7'(done_i);
+
+    if (go_i) begin
+      case (state_q)
+        Off: begin
+          step_q <= '0;
+          if (enter_i) begin
+            entering_o <= 1'b1;
+            state_q    <= Drain;
+          end
+          if (clear_i) begin
+            clearing_o <= 1'b1;
+            state_q    <= ClearDrain;
+          end
+        end
+
+        Drain: begin
+          // What was under way may have left something to do.
+          if (waits_i) state_q <= Off;
+          else if (&quiet_q && transmit_idle_i) begin
+            copy_o  <= 1'b1;
+            state_q <= Copy;
+          end
+        end
+        Copy: if (copied_i) state_q <= NoteLook;
+
+        // All that is pending is leftover from now on, but for what an older write's note says.
+        NoteLook: begin
+          step_q  <= step_q[9] ? '0 : step_q + 1'b1;
+          state_q <= step_q[9] ? Window : Note;
+        end
+        Note: state_q <= noted_i ? NoteLeave : NoteLook;
+        NoteLeave: state_q <= settled_i ? NoteLook : NoteKeep;
+        NoteKeep:
+        if (!list_busy_i) begin
+          overflow_o <= overflow_o || !list_found_i;
+          state_q    <= NoteLook;
+        end
+
+        // Writes in flight go on where this node still leads.
+        Window: begin
+          state_q <= WindowLook;
+          if (step_q[6]) begin
+            step_q  <= '0;
+            state_q <= Leaders;
+          end
+        end
+        WindowLook: begin
+          step_q  <= step_q + 1'b1;
+          state_q <= used_i ? WindowKeep : Window;
+        end
+        WindowKeep: state_q <= Window;
+
+        Leaders: begin
+          step_q <= step_q + 1'b1;
+          if (step_q[8]) begin
+            entered_o  <= 1'b1;
+            entering_o <= 1'b0;
+            state_q    <= Off;
+          end
+        end
+
+        ClearDrain: begin
+          if (waits_i) begin
+            clearing_o <= 1'b0;
+            state_q    <= Off;
+          end else if (&quiet_q && writes_q == '0 && transmit_idle_i) state_q <= ClearRams;
+        end
+        ClearRams: begin
+          overflow_o <= 1'b0;
+          step_q     <= step_q + 1'b1;
+          if (step_q == '1) state_q <= ClearLines;
+        end
+        ClearLines: if (last_bucket_i) state_q <= ClearWait;
+        ClearWait: begin
+          if (writes_q == '0 && &quiet_q) begin
+            cache_clear_o <= 1'b1;
+            state_q       <= ClearCache;
+          end
+        end
+        default: begin
+          if (!cache_clear_o && !cache_clearing_i) begin
+            clearing_o <= 1'b0;
+            state_q    <= Off;
+          end
+        end
+      endcase
+    end
+
+    if (rst_i) begin
+      state_q       <= Off;
+      entering_o    <= 1'b0;
+      clearing_o    <= 1'b0;
+      overflow_o    <= 1'b0;
+      copy_o        <= 1'b0;
+      entered_o     <= 1'b0;
+      cache_clear_o <= 1'b0;
+      quiet_q       <= '0;
+      writes_q      <= '0;
+    end
+  end
+
+  `ASSERT(one_thing, !(enter_i && clear_i) && !((enter_i || clear_i) && active_o), "two things at once")
+
+endmodule
+`default_nettype wire
