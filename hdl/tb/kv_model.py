@@ -304,7 +304,8 @@ class Node:
         length = way.length if way.present else 0
         self.jobs.append({
             "write": 1, "bucket": bucket, "way": number, "length": length, "has_value": length > 0,
-            "has_header": 1, "clears": 0, "place": place, "tag": place | 128 * (not self.accept), "header": line_number([way]),
+            "has_header": 1, "clears": 0, "place": place,
+            "tag": place | 128 * (not self.accept), "header": line_number([way]),
         })  # fmt: skip
         if self.accept:
             self.sends.append(answer)
