@@ -181,8 +181,12 @@ async def a_leader_without_a_free_place(dut: Any) -> None:
         _, done = await rig.next("reply", lambda to, kv: kv.kind == WRITE | 16 and kv.client == write.client)
         assert done.status == OK
 
-    await rig.bench.cycle(100)
-    state = await rig.state()  # 16 places are for other leaders' writes
+    for _ in range(50):  # each waits for its line, of a cache of 16
+        state = await rig.state()
+        if state["in_flight"] == 48:
+            break
+        await rig.bench.cycle(20)
+    # 16 places are for other leaders' writes.
     assert (state["in_flight"], await rig.read("dropped_busy"), await rig.read("frames_kv")) == (48, 7, 56)
     for write in asked[:48]:
         await finish(write)
@@ -562,6 +566,9 @@ async def what_storing_takes(dut: Any) -> None:
     rig = await begun(dut, accept=False)
     members = [0, ME]
     await rig.enter(1, members, in_turn(members))
+    # As in what_it_takes; nor is a commit asked for.
+    await rig.write("retry_cycles", 1_000_000)
+    await rig.bench.cycle(2 * RETRY_CYCLES)
     keys = keys_with(0, members, 4)
     for memory in rig.memories:
         memory.delay = (40, 40)
