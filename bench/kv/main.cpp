@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
           std::map<std::string, ReadFrom>{
               {"nearest", ReadFrom::kNearest}, {"round_robin", ReadFrom::kRoundRobin}, {"leader", ReadFrom::kLeader}},
           CLI::ignore_case));
-  app.add_option("--xdp", load.client.xdp, "the client on AF_XDP there: eth0, or eth0:3 for its queue 3");
+  app.add_option("--xdp", load.client.xdp, "the client on AF_XDP there: eth0, or eth0:3 for its queue 3, or eth0,eth1");
   app.add_option("--led-by", load.led_by, "draw only keys that this node leads in mode static")
       ->check(CLI::Range(0, 7));
   app.add_flag("--spin", spin, "clients never sleep");

@@ -74,7 +74,8 @@ struct ClientOptions {
   ReadFrom reads = ReadFrom::kNearest;
   Waiting waiting = Waiting::kBlock;
   /// Past the kernel, with AF_XDP: an interface through which all nodes are reached, "eth0", or "eth0:3" for its queue
-  /// 3, which is this client's alone. Needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Empty: a UDP socket.
+  /// 3, which is this client's alone; or several with the same address, "eth0,eth1", which lead to different nodes.
+  /// Needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Empty: a UDP socket.
   std::string xdp;
   /// Of pauses and tags; 0: a random one.
   std::uint64_t seed = 0;

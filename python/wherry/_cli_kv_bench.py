@@ -47,7 +47,8 @@ def bench(
     xdp: Annotated[
         str | None,
         typer.Option(
-            metavar="IFACE", help="The client on AF_XDP there, past the kernel; eth0 with `up --xdp`. Takes root."
+            metavar="IFACE",
+            help="The client on AF_XDP there, past the kernel: eth0 with `up --xdp`; or several, eth0,eth1. As root.",
         ),
     ] = None,
     fill: Annotated[bool, typer.Option("--fill/--no-fill", help="Write every key once, first.")] = True,

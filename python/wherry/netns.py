@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a job as network namespaces of this machine, joined by a switch: veth pairs to a bridge.
+"""Nodes of a job as network namespaces of this machine: joined by a switch, veth pairs to a bridge, or cabled to each
+other.
 
 The namespaces have no names. They live as long as a process does that is in them, so that nothing is left of them,
 however the launcher ends.
@@ -14,6 +15,7 @@ import subprocess
 import time
 from contextlib import ExitStack
 from types import TracebackType
+from typing import Self
 
 from wherry.errors import DeadlineExceeded, PermissionDenied, Unsupported
 
@@ -90,30 +92,22 @@ class Namespace:
         self._holder.communicate()
 
 
-class Network:
-    """One namespace a node, each with an interface `eth0` and an address that the others reach."""
+class _Namespaces:
+    """One namespace a node, each with an address that the others reach."""
 
     def __init__(self, nodes: int) -> None:
         if os.geteuid() != 0:
             raise PermissionDenied("--netns makes network namespaces, which takes root; without it, nodes share memory")
         if nodes > NETWORK.num_addresses - 2:
             raise Unsupported(f"--netns: {nodes} nodes are more than {NETWORK} has addresses")
+        self.namespaces: list[Namespace] = []
+        self.addresses = [str(NETWORK[node + 1]) for node in range(nodes)]
         with ExitStack() as stack:
-            switch = self._make(stack)
-            switch.ip("link", "add", "switch", "type", "bridge")
-            switch.ip("link", "set", "switch", "up")
-            self.namespaces = []
-            self.addresses = [str(NETWORK[node + 1]) for node in range(nodes)]
-            for node, address in enumerate(self.addresses):
-                namespace = self._make(stack)
-                self.namespaces.append(namespace)
-                peer = ["peer", "name", "eth0", "netns", str(namespace.pid)]
-                switch.ip("link", "add", f"node{node}", "type", "veth", *peer)
-                switch.ip("link", "set", f"node{node}", "master", "switch", "up")
-                namespace.ip("addr", "add", f"{address}/{NETWORK.prefixlen}", "dev", "eth0")
-                namespace.ip("link", "set", "eth0", "up")
-            self._wait_until_up()
+            self._build(stack)
             self._open = stack.pop_all()
+
+    def _build(self, stack: ExitStack) -> None:
+        raise NotImplementedError
 
     @staticmethod
     def _make(stack: ExitStack) -> Namespace:
@@ -124,23 +118,74 @@ class Network:
         stack.callback(namespace.close)
         return namespace
 
-    def _wait_until_up(self) -> None:
+    @staticmethod
+    def _wait_until_up(namespace: Namespace, interface: str) -> None:
         """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
         deadline = time.monotonic() + UP_TIMEOUT_S
-        for namespace in self.namespaces:
-            while " UP " not in namespace.ip("-br", "link", "show", "eth0"):
-                if time.monotonic() > deadline:
-                    raise DeadlineExceeded(f"--netns: an interface was not up within {UP_TIMEOUT_S:g} s")
-                time.sleep(0.01)
+        while " UP " not in namespace.ip("-br", "link", "show", interface):
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded(f"--netns: an interface was not up within {UP_TIMEOUT_S:g} s")
+            time.sleep(0.01)
 
     def close(self) -> None:
         """The namespaces go when the last process has left them."""
         self._open.close()
 
-    def __enter__(self) -> Network:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Network(_Namespaces):
+    """Each has an interface `eth0`, whose other end is in a bridge."""
+
+    def _build(self, stack: ExitStack) -> None:
+        switch = self._make(stack)
+        switch.ip("link", "add", "switch", "type", "bridge")
+        switch.ip("link", "set", "switch", "up")
+        for node, address in enumerate(self.addresses):
+            namespace = self._make(stack)
+            self.namespaces.append(namespace)
+            peer = ["peer", "name", "eth0", "netns", str(namespace.pid)]
+            switch.ip("link", "add", f"node{node}", "type", "veth", *peer)
+            switch.ip("link", "set", f"node{node}", "master", "switch", "up")
+            namespace.ip("addr", "add", f"{address}/{NETWORK.prefixlen}", "dev", "eth0")
+            namespace.ip("link", "set", "eth0", "up")
+        for namespace in self.namespaces:
+            self._wait_until_up(namespace, "eth0")
+
+
+class Mesh(_Namespaces):
+    """Each is cabled to each of the others: `eth0` goes to the first of them, `eth1` to the second. All interfaces of a
+    node have its one address, and a route to who is at the other end."""
+
+    def _build(self, stack: ExitStack) -> None:
+        self.namespaces += [self._make(stack) for _ in self.addresses]
+        nodes = range(len(self.namespaces))
+        for node in nodes:
+            for other in nodes[node + 1 :]:
+                there = ["peer", "name", self.interface(other, node), "netns", str(self.namespaces[other].pid)]
+                self.namespaces[node].ip("link", "add", self.interface(node, other), "type", "veth", *there)
+        for node, namespace in enumerate(self.namespaces):
+            for other in nodes:
+                if other != node:
+                    name = self.interface(node, other)
+                    namespace.ip("addr", "add", f"{self.addresses[node]}/32", "dev", name)
+                    namespace.ip("link", "set", name, "up")
+                    namespace.ip("route", "add", f"{self.addresses[other]}/32", "dev", name)
+        for node, namespace in enumerate(self.namespaces):
+            for name in self.interfaces(node):
+                self._wait_until_up(namespace, name)
+
+    @staticmethod
+    def interface(node: int, other: int) -> str:
+        """Of a node: the one that is cabled to another."""
+        return f"eth{other if other < node else other - 1}"
+
+    def interfaces(self, node: int) -> list[str]:
+        """All of a node's."""
+        return [self.interface(node, other) for other in range(len(self.namespaces)) if other != node]

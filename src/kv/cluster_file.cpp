@@ -109,8 +109,13 @@ wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std:
   }
   table.address("control", node.control);
   const toml::node* xdp = table.text("xdp", node.xdp);
-  if (xdp != nullptr && table.status() && !XdpInterface::parse(node.xdp))
-    table.fail(xdp, "'node.xdp': want an interface, as eth0, or with its queue, as eth0:3");
+  if (xdp != nullptr && table.status()) {
+    const auto interfaces = XdpInterface::parse_all(node.xdp);
+    if (!interfaces)
+      table.fail(xdp, fmt::format("'node.xdp': {}", XdpInterface::kWanted));
+    else if (interfaces->size() > 1 && mac != nullptr)
+      table.fail(mac, "'node.mac' is of one interface, and 'node.xdp' names several: leave it out, and others ask");
+  }
   table.finish();
   if (!table.status()) return table.status();
   if (node.name.empty()) node.name = fmt::format("node{}", number);

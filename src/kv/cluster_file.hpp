@@ -10,7 +10,7 @@
 //   ping_ms = 100             misses = 3                lease_ms = 300             retry_cycles = 25000
 //   [[node]]
 //   number = 0                name = "a"                udp = "10.0.0.1:19286"
-//   mac = "02:00:00:00:00:01" control = "10.0.0.1:19288" xdp = "eth0"
+//   mac = "02:00:00:00:00:01" control = "10.0.0.1:19288" xdp = "eth0"   # or, without mac, "eth0,eth1"
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct ClusterNode {
   std::string name;
   Endpoint endpoint;
   std::string control;  ///< host:port of the node's own control address; empty: none
-  std::string xdp;      ///< its interface for AF_XDP, as XdpInterface::parse takes it; empty: a UDP socket
+  std::string xdp;      ///< its interfaces for AF_XDP, as XdpInterface::parse_all takes them; empty: a UDP socket
 };
 
 struct ClusterFile {

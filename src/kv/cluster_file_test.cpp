@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/xdp_interface.hpp"
+
 namespace wherry::kv {
 namespace {
 
@@ -50,6 +52,25 @@ TEST(ClusterFile, AGoodOne_ExpectAllOfIt) {
   EXPECT_EQ(c.leaders[255], 5);
 }
 
+TEST(ClusterFile, SeveralInterfaces_ExpectEachWithItsQueue) {
+  std::string text = kGood;
+  text.replace(text.find("enp1s0:3"), 8, "eth0,eth1:3");
+  const auto file = parse_cluster_file(text, "lab.toml");
+  ASSERT_TRUE(file) << file.status().message();
+  EXPECT_EQ(file->nodes[5].xdp, "eth0,eth1:3");
+  const auto all = XdpInterface::parse_all(file->nodes[5].xdp);
+  ASSERT_TRUE(all);
+  ASSERT_EQ(all->size(), 2U);
+  EXPECT_EQ((*all)[0].name, "eth0");
+  EXPECT_EQ((*all)[1].name, "eth1");
+  EXPECT_EQ((*all)[1].queue, 3U);
+  EXPECT_EQ(XdpInterface::parse_all("eth0")->size(), 1U);
+  EXPECT_EQ(XdpInterface::parse_all("a,b,c,d,e,f,g,h")->size(), 8U);
+  for (const char* wrong : {"", ",", "eth0,", ",eth0", "eth0,,eth1", "eth0,eth0:1", "eth0, eth1:x", "a,b,c,d,e,f,g,h,i",
+                            "a,b,c,d,e,f,g,h,"})
+    EXPECT_FALSE(XdpInterface::parse_all(wrong)) << wrong;
+}
+
 TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   const auto error = [](std::string from, const std::string& to, const char* line, const char* cause) {
     std::string text = kGood;
@@ -76,6 +97,10 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   error("10.0.0.2:19286", "10.0.0.1:19286", "line 16", "node 0 has this address");
   error("enp1s0:3", "enp1s0:x", "line 18", "an interface, as eth0");
   error("enp1s0:3", "much_too_long_a_name", "line 18", "an interface, as eth0");
+  error("enp1s0:3", "enp1s0,", "line 18", "several, as eth0,eth1");
+  error("enp1s0:3", "eth0,eth0", "line 18", "several, as eth0,eth1");
+  error("mac = \"02:00:00:00:00:0a\"", "mac = \"02:00:00:00:00:0a\"\nxdp = \"eth0,eth1\"", "line 12",
+        "'node.mac' is of one interface");
   error("[timing]", "[timinG]", "line 6", "there are [cluster]");
   error("[timing]", "[timing", "line 6", "");
   EXPECT_NE(parse_cluster_file("", "x").status().message().find("[cluster]"), std::string::npos);

@@ -9,7 +9,8 @@ add_library(wherry_kv STATIC kv/node/table.cpp kv/node/notes.cpp kv/node/node.cp
 target_link_libraries(wherry_kv PUBLIC wherry_kv_frame)
 add_library(wherry_kv_udp STATIC kv/udp_port.cpp)
 target_link_libraries(wherry_kv_udp PUBLIC wherry_base)
-add_library(wherry_kv_xdp STATIC kv/neighbour.cpp kv/bpf.cpp kv/xdp_program.cpp kv/xdp_socket.cpp kv/xdp_port.cpp kv/xdp_switch.cpp)
+add_library(wherry_kv_xdp STATIC kv/neighbour.cpp kv/neighbour_table.cpp kv/bpf.cpp kv/xdp_program.cpp kv/xdp_socket.cpp
+            kv/xdp_port.cpp kv/xdp_ports.cpp kv/xdp_switch.cpp)
 target_link_libraries(wherry_kv_xdp PUBLIC wherry_kv_frame)
 # A client of the key-value store: its half of the protocol, then its sockets and interfaces.
 add_library(wherry_kv_client STATIC kv/client/core.cpp kv/client/core_lanes.cpp kv/client/core_nodes.cpp kv/client/core_replies.cpp
@@ -42,7 +43,8 @@ wherry_test(kv_frame_test SOURCES kv/frame_test.cpp kv/frame_io_test.cpp LIBS wh
 wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.cpp LIBS wherry_kv)
 wherry_test(kv_random_test SOURCES kv/node/node_random_test.cpp kv/node/random_testing.cpp LIBS wherry_kv)
 wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
-wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp LIBS wherry_kv_xdp wherry_kv_udp)
+wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp kv/xdp_ports_test.cpp
+            LIBS wherry_kv_xdp wherry_kv_udp)
 wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_retry_test.cpp

@@ -13,7 +13,7 @@ namespace wherry::kv {
 using Cycles = std::uint64_t;
 inline constexpr std::uint64_t kCycleNs = 4;
 
-/// Where a node or a client is. Sockets leave `mac` at 0.
+/// Where a node or a client is. Sockets leave `mac` at 0; XdpPorts uses what is above its 48 bits.
 struct Endpoint {
   std::uint64_t mac = 0;
   std::uint32_t ip = 0;  ///< host byte order

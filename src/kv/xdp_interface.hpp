@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How users name where AF_XDP goes: "eth0", or "eth0:3" for its queue 3.
+// How users name where AF_XDP goes: "eth0", or "eth0:3" for its queue 3; or several, "eth0,eth1:3".
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace wherry::kv {
 
 struct XdpInterface {
+  static constexpr const char* kWanted =
+      "want an interface, as eth0, or with its queue, as eth0:3, or several, as eth0,eth1";
+
   std::string name;
   std::uint32_t queue = 0;
 
@@ -28,6 +33,20 @@ struct XdpInterface {
     if (text.empty() || text.size() > kLongestName) return std::nullopt;
     parsed.name = text;
     return parsed;
+  }
+  /// One or several, each of them once.
+  static std::optional<std::vector<XdpInterface>> parse_all(std::string_view text) {
+    constexpr std::size_t kMost = 8;
+    std::vector<XdpInterface> all;
+    std::size_t comma = 0;
+    while (comma != std::string_view::npos && all.size() < kMost) {
+      comma = text.find(',');
+      auto one = parse(text.substr(0, comma));
+      if (!one || std::ranges::find(all, one->name, &XdpInterface::name) != all.end()) return std::nullopt;
+      all.push_back(*std::move(one));
+      text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
+    }
+    return comma == std::string_view::npos ? std::optional(std::move(all)) : std::nullopt;
   }
 };
 

@@ -92,63 +92,15 @@ std::string XdpPort::describe() const {
                      zero_copy_ ? "zero-copy" : "copy");
 }
 
-XdpPort::Neighbour* XdpPort::neighbour(std::uint32_t ip) noexcept {
-  std::size_t i = 0;
-  while (i < known_ && neighbours_[i].ip != ip) ++i;
-  if (i == neighbours_.size()) return nullptr;
-  if (i == known_) neighbours_[known_++] = {.ip = ip};
-  return &neighbours_[i];
-}
-
-wherry::Status XdpPort::add_neighbour(std::uint32_t ip, std::uint64_t mac) {
-  Neighbour* const known = neighbour(ip);
-  if (known == nullptr)
-    return {StatusCode::kResourceExhausted, fmt::format("more than {} neighbours", neighbours_.size())};
-  known->mac = mac;
-  return {};
-}
-
-wherry::Status XdpPort::keep_neighbour(std::uint32_t ip) {
-  if (wherry::Status status = add_neighbour(ip, mac_of(ip)); !status) return status;
-  neighbour(ip)->kept = true;
-  refresh_ns_ = 0;
-  return {};
-}
-
-bool XdpPort::refresh(std::uint64_t now_ns) {
-  constexpr std::uint64_t kSoon = 50'000'000, kLater = 2'000'000'000;
-  constexpr std::uint64_t kFirst = 2'000'000;  // a neighbour answers faster than that
-  if (now_ns < refresh_ns_) return complete_;
-  complete_ = true;
-  refresh_ns_ = now_ns + kLater;
-  for (Neighbour& one : std::span(neighbours_).first(known_)) {
-    if (!one.kept) continue;
-    if (one.due_ns <= now_ns) {
-      if (const auto mac = resolve_mac(interface_, one.ip, std::chrono::milliseconds(0))) one.mac = *mac;
-      const std::uint64_t again = one.due_ns == 0 ? kFirst : kSoon;
-      one.due_ns = now_ns + (one.mac != 0 ? kLater : again);
-    }
-    complete_ = complete_ && one.mac != 0;
-    refresh_ns_ = std::min(refresh_ns_, one.due_ns);
-  }
-  return complete_;
-}
-
 wherry::Status XdpPort::add_neighbour(std::uint32_t ip) {
   const auto mac = resolve_mac(interface_, ip);
   if (!mac) return mac.status();
   return add_neighbour(ip, *mac);
 }
 
-std::uint64_t XdpPort::mac_of(std::uint32_t ip) const noexcept {
-  for (std::size_t i = 0; i < known_; ++i)
-    if (neighbours_[i].ip == ip) return neighbours_[i].mac;
-  return 0;
-}
-
 void XdpPort::send(const Endpoint& to, const Message& message) {
   Endpoint whole = to;
-  if (whole.mac == 0) whole.mac = mac_of(to.ip);
+  if (whole.mac == 0) whole.mac = neighbours_.find(to.ip).mac;
   if (whole.mac == 0) {
     ++counters_.no_neighbour;
     ++counters_.send_failed;

@@ -2,12 +2,13 @@
 // kv messages past the kernel, as whole frames on an AF_XDP socket: docs/kv-xdp.md. The same shape as UdpPort.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kv/frame_io.hpp"
 #include "kv/message.hpp"
+#include "kv/neighbour_table.hpp"
 #include "kv/port.hpp"
 #include "kv/xdp_program.hpp"
 #include "kv/xdp_socket.hpp"
@@ -56,13 +57,13 @@ class XdpPort final : public Output {
   [[nodiscard]] std::uint64_t lost() const noexcept { return socket_.dropped(); }
 
   /// So that send() finds whom an Endpoint without a MAC means. The other form asks the network, and blocks meanwhile.
-  wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac);
+  wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac) { return neighbours_.add(ip, {.mac = mac}); }
   wherry::Status add_neighbour(std::uint32_t ip);
   /// The same for as long as the port lives, and without waiting: refresh() asks, and a later one knows, whom this
   /// means and whether he has another MAC by now.
-  wherry::Status keep_neighbour(std::uint32_t ip);
+  wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
   /// Whether all of them are known. Some tens of microseconds when one is due, else nothing; call it often.
-  bool refresh(std::uint64_t now_ns);
+  bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
   /// Never blocks; sent at the next flush(), or when no frame is free. What finds none is counted and lost.
   void send(const Endpoint& to, const Message& message) override;
@@ -87,19 +88,14 @@ class XdpPort final : public Output {
 
  private:
   static constexpr std::uint32_t kBatch = 64;
-  struct Neighbour {
-    std::uint32_t ip = 0;
-    std::uint64_t mac = 0;  ///< 0: not known yet
-    bool kept = false;
-    std::uint64_t due_ns = 0;  ///< to be looked for again
-  };
 
   XdpPort(XdpSocket socket, XdpProgram program, const Endpoint& local, std::string interface)
-      : socket_(std::move(socket)), program_(std::move(program)), local_(local), interface_(std::move(interface)) {}
+      : socket_(std::move(socket)),
+        program_(std::move(program)),
+        local_(local),
+        interface_(std::move(interface)),
+        neighbours_(std::vector{interface_}) {}
   bool accept(ByteView frame, Received& out) noexcept;
-  [[nodiscard]] std::uint64_t mac_of(std::uint32_t ip) const noexcept;
-  /// A new one if there is none; nullptr: no room.
-  [[nodiscard]] Neighbour* neighbour(std::uint32_t ip) noexcept;
 
   XdpSocket socket_;
   XdpProgram program_;  // goes first: then no frame is on its way to the socket
@@ -107,10 +103,7 @@ class XdpPort final : public Output {
   std::string interface_;
   std::uint32_t queue_ = 0;
   bool native_ = false, zero_copy_ = false;
-  std::array<Neighbour, 64> neighbours_{};
-  std::size_t known_ = 0;         ///< of neighbours_
-  std::uint64_t refresh_ns_ = 0;  ///< when refresh() has something to do
-  bool complete_ = true;          ///< what it said last
+  NeighbourTable neighbours_;
   Counters counters_;
 };
 static_assert(Port<XdpPort>);

@@ -5,12 +5,14 @@
 
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "kv/neighbour.hpp"
 #include "kv/udp_port.hpp"
 #include "kv/xdp_interface.hpp"
 #include "kv/xdp_port.hpp"
+#include "kv/xdp_ports.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -31,14 +33,43 @@ class ClientPortOn : public ClientPort {
   P port_;
 };
 
-class XdpClientPort final : public ClientPortOn<XdpPort> {
+template <typename P>
+class XdpClientPort final : public ClientPortOn<P> {
  public:
-  XdpClientPort(XdpPort port, UdpPort reserved) : ClientPortOn(std::move(port)), reserved_(std::move(reserved)) {}
-  void look_after(Cycles now) override { port_.refresh(now * kCycleNs); }
+  XdpClientPort(P port, UdpPort reserved) : ClientPortOn<P>(std::move(port)), reserved_(std::move(reserved)) {}
+  void look_after(Cycles now) override { this->port_.refresh(now * kCycleNs); }
 
  private:
   UdpPort reserved_;  ///< the kernel gives its number to nobody else
 };
+
+template <typename P>
+Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::span<const Endpoint> nodes) {
+  if (!port) return port.status();
+  for (const Endpoint& node : nodes)
+    if (node.port != 0)
+      if (auto status = port->keep_neighbour(node.ip); !status) return status;
+  // A node that is down has none: it may come later.
+  for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(now_ns()) && !patience.passed();)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return std::unique_ptr<ClientPort>(new XdpClientPort<P>(*std::move(port), std::move(reserved)));
+}
+
+/// The one that all of them have.
+Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
+  const auto first = find_address(interfaces.front().name);
+  for (const XdpInterface& one : interfaces.subspan(1)) {
+    const auto address = find_address(one.name);
+    if (!first) break;
+    if (!address) return address.status();
+    if (*address == *first) continue;
+    return wherry::Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("xdp: {} has the address {}, and {} has {}: give them the same, as docs/kv-xdp.md says",
+                    interfaces.front().name, ip_to_string(*first), one.name, ip_to_string(*address)));
+  }
+  return first;
+}
 
 }  // namespace
 
@@ -48,25 +79,20 @@ Result<std::unique_ptr<ClientPort>> open_udp_client() {
   return std::unique_ptr<ClientPort>(new ClientPortOn<UdpPort>(*std::move(port)));
 }
 
-Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interface, std::span<const Endpoint> nodes) {
-  const auto parsed = XdpInterface::parse(interface);
+Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interfaces, std::span<const Endpoint> nodes) {
+  const auto parsed = XdpInterface::parse_all(interfaces);
   if (!parsed)
     return wherry::Status(StatusCode::kInvalidArgument,
-                          fmt::format("xdp: '{}': want an interface, as eth0 or eth0:3", interface));
-  const auto address = find_address(parsed->name);
+                          fmt::format("xdp: '{}': {}", interfaces, XdpInterface::kWanted));
+  const auto address = address_of(*parsed);
   if (!address) return address.status();
   auto reserved = UdpPort::open({.ip = *address});
   if (!reserved) return reserved.status();
-  auto port = XdpPort::open({.ip = *address, .port = reserved->local().port},
-                            {.interface = parsed->name, .queue = parsed->queue});
-  if (!port) return port.status();
-  for (const Endpoint& node : nodes)
-    if (node.port != 0)
-      if (auto status = port->keep_neighbour(node.ip); !status) return status;
-  // A node that is down has none: it may come later.
-  for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(now_ns()) && !patience.passed();)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return std::unique_ptr<ClientPort>(new XdpClientPort(*std::move(port), *std::move(reserved)));
+  const Endpoint at{.ip = *address, .port = reserved->local().port};
+  std::vector<XdpPort::Options> each;
+  for (const XdpInterface& one : *parsed) each.push_back({.interface = one.name, .queue = one.queue});
+  if (each.size() == 1) return meet(XdpPort::open(at, each.front()), *std::move(reserved), nodes);
+  return meet(XdpPorts::open(at, each), *std::move(reserved), nodes);
 }
 
 }  // namespace wherry::kv

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   node_command->add_flag("--spin", node.spin, "never sleep: faster answers, for a core of its own");
   node_command->add_flag("--yield", node.yield, "never sleep, but let others on its core run between two looks");
   auto* const xdp = node_command->add_option(
-      "--xdp", node.xdp, "AF_XDP on this interface, past the kernel: eth0, or eth0:3 for its queue 3 (docs/kv-xdp.md)");
+      "--xdp", node.xdp,
+      "AF_XDP there, past the kernel: eth0, or eth0:3 for its queue 3, or eth0,eth1 (docs/kv-xdp.md)");
   node_command->add_option("--xdp-mode", node.attach, "native, in the driver; generic, any interface; auto: what goes")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Attach>{
           {"auto", Attach::automatic}, {"native", Attach::native}, {"generic", Attach::generic}}));

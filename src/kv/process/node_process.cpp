@@ -5,6 +5,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <concepts>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
@@ -15,6 +17,7 @@
 #include "kv/process/receive.hpp"
 #include "kv/udp_port.hpp"
 #include "kv/xdp_interface.hpp"
+#include "kv/xdp_ports.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -28,20 +31,26 @@ unsigned lane_bits_for(std::uint32_t lanes) {
   return bits;
 }
 
-/// The other nodes, as far as the cluster file does not say their MACs.
-wherry::Status keep_neighbours(XdpPort& port, const NodeProcessOptions& options) {
+/// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which is his.
+template <typename P>
+wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
   for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
     const ClusterNode& other = options.cluster.nodes[number];
     if (!other.configured || number == options.number) continue;
-    wherry::Status status = other.endpoint.mac != 0 ? port.add_neighbour(other.endpoint.ip, other.endpoint.mac)
-                                                    : port.keep_neighbour(other.endpoint.ip);
+    wherry::Status status;
+    if constexpr (std::same_as<P, XdpPort>)
+      if (other.endpoint.mac != 0) status = port.add_neighbour(other.endpoint.ip, other.endpoint.mac);
+    if (std::same_as<P, XdpPorts> || other.endpoint.mac == 0) status = port.keep_neighbour(other.endpoint.ip);
     if (!status) return status;
   }
   port.refresh(boot_ns());
   return {};
 }
 
-void look_after(XdpPort& port, std::uint64_t now) { port.refresh(now); }
+template <typename P>
+void look_after(P& port, std::uint64_t now) {
+  port.refresh(now);
+}
 void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
 
 template <Port P>
@@ -94,28 +103,36 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                : options.spin ? ", spinning"
                               : "");
   serve(port, node, driver, options, stop);
-  const PortCounters& counters = port.counters();
+  const PortCounters counters = port.counters();
   spdlog::info("kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum; {} not sent",
                options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum,
                counters.bad_length, counters.bad_checksum, counters.send_failed);
   return {};
 }
 
-wherry::Status run_on_xdp(const Endpoint& at, const std::string& interface, const NodeProcessOptions& options,
-                          const std::atomic<bool>& stop) {
-  const auto parsed = XdpInterface::parse(interface);
-  if (!parsed)
-    return {StatusCode::kInvalidArgument, fmt::format("'{}': want an interface, as eth0 or eth0:3", interface)};
-  if (const auto address = find_address(parsed->name); address && *address != at.ip)
-    spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", parsed->name,
-                 ip_to_string(*address), options.number, ip_to_string(at.ip));
-  auto port = XdpPort::open(at, {.interface = parsed->name, .queue = parsed->queue, .attach = options.attach});
+template <typename P>
+wherry::Status run_on_opened(Result<P> port, const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   if (!port) return port.status();
   if (wherry::Status status = keep_neighbours(*port, options); !status) return status;
   wherry::Status status = run_on(*port, "AF_XDP on " + port->describe(), options, stop);
   if (const std::uint64_t lost = port->lost(); lost != 0)
     spdlog::warn("kv node {}: {} frames came while all of ours were full, and were lost", options.number, lost);
   return status;
+}
+
+wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const NodeProcessOptions& options,
+                          const std::atomic<bool>& stop) {
+  const auto interfaces = XdpInterface::parse_all(text);
+  if (!interfaces) return {StatusCode::kInvalidArgument, fmt::format("'{}': {}", text, XdpInterface::kWanted)};
+  std::vector<XdpPort::Options> each;
+  for (const XdpInterface& one : *interfaces) {
+    each.push_back({.interface = one.name, .queue = one.queue, .attach = options.attach});
+    if (const auto address = find_address(one.name); address && *address != at.ip)
+      spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", one.name,
+                   ip_to_string(*address), options.number, ip_to_string(at.ip));
+  }
+  if (each.size() == 1) return run_on_opened(XdpPort::open(at, each.front()), options, stop);
+  return run_on_opened(XdpPorts::open(at, each), options, stop);
 }
 
 }  // namespace
