@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   app.add_option("--led-by", load.led_by, "draw only keys that this node leads in mode static")
       ->check(CLI::Range(0, 7));
   app.add_flag("--spin", spin, "clients never sleep");
-  app.add_flag("--yield", yield, "clients never sleep, and let others on their cores run between two looks");
+  app.add_flag("--yield", yield, "clients never sleep, and let others on their cores run once they have asked");
   app.add_flag("--no-fill", no_fill, "do not write every key first");
   CLI11_PARSE(app, argc, argv);
   if (load.mix[0] + load.mix[1] + load.mix[2] == 0)

@@ -51,7 +51,7 @@ enum class ReadFrom : std::uint8_t {
 enum class Waiting : std::uint8_t {
   kBlock,  ///< sleeps until an answer arrives
   kSpin,   ///< asks without end: some microseconds faster, at the price of a core
-  kYield,  ///< as kSpin, but others on its core run in between: where there are fewer cores than who spins
+  kYield,  ///< as kSpin, but others on its core run once it has asked: where there are fewer cores than who spins
 };
 
 struct ClientOptions {

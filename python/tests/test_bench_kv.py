@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -223,6 +224,24 @@ def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.Monkey
     assert bench.not_measured == {}
     assert bench_schema.load(file) == bench
     assert "Software nodes beside Redis and etcd" in report.build([file])
+
+
+@pytest.mark.agent
+@pytest.mark.skipif(os.geteuid() != 0, reason="AF_XDP and network namespaces take root")
+def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On machines that are cabled to each other, as namespaces."""
+    monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
+    bench = _bench_kv.run(tmp_path / "k.json", quick=True, only=["software_xdp"], progress=QUIET)
+    assert isinstance(bench, KvBench)
+    if "software_xdp" in bench.not_measured:
+        pytest.skip(bench.not_measured["software_xdp"])
+    rows = bench.results.software
+    assert {(row.system, row.network, row.path) for row in rows} == {
+        ("wherry", "veth", "xdp"), ("redis", "veth", "sockets"),
+    }  # fmt: skip
+    assert len(rows) == 8
+    assert bench.bars["sw_read_xdp_vs_redis"].value > 1
+    assert bench.bars["sw_leader_write_xdp_vs_redis_wait"].value > 1
 
 
 @pytest.mark.agent

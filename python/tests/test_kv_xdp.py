@@ -10,13 +10,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from jobs import built, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _kv_network, netns
+from wherry import _kv_cluster, _kv_network, _paths, netns
 from wherry.errors import Error
 
 QUICK = ("--xdp", "--nodes", "2", "--bucket-bits", "8", "--ping-ms", "40")
@@ -232,6 +233,49 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
     assert 'udp = "10.89.0.1:19286", mac = "02:57:4b:56:00:01"' in done.stderr
     done = home.run("up", "--xdp", "--etcd", "http://127.0.0.1:1")
     assert "no way out" in done.stderr
+
+
+def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
+    """Nodes and a client at two interfaces each, which sleep while nothing arrives."""
+    program = str(_paths.built("bench", "kv_load"))
+    file = tmp_path / "cluster.toml"
+    with netns.Mesh(3) as mesh, ExitStack() as stack:
+        both = ",".join(mesh.interfaces(0))
+        assert both == "eth0,eth1"
+        lines = ["[cluster]", 'name = "cabled"', 'mode = "static"', "bucket_bits = 10"]
+        nodes = [f"{address}:19286" for address in mesh.addresses[:2]]
+        for number, address in enumerate(nodes):
+            lines += ["[[node]]", f"number = {number}", f'udp = "{address}"', f'xdp = "{both}"']
+        file.write_text("\n".join(lines) + "\n")
+        logs = [tmp_path / f"node{number}.log" for number in range(2)]
+        for number, log in enumerate(logs):
+            command = [built("wherry-kv"), "node", "--cluster", str(file), "--number", str(number)]
+            with log.open("wb") as output:
+                node = subprocess.Popen(command, stderr=output, preexec_fn=mesh.namespaces[number].enter)
+            stack.callback(node.wait, 10)
+            stack.callback(node.terminate)
+        for log in logs:
+            assert eventually(lambda log=log: "AF_XDP on eth0 queue 0, native, copy; eth1" in log.read_text()), log
+
+        def load(*words: str) -> subprocess.CompletedProcess[str]:
+            command = [program, "--node", nodes[0], "--node", nodes[1], "--seconds", "0.2", "--keys", "50", *words]
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=30, preexec_fn=mesh.namespaces[2].enter
+            )
+
+        for more in (["--spin"], ["--yield"], ["--depth", "16", "--read-from", "round_robin"]):
+            done = load("--reads", "1", "--writes", "1", "--xdp", both, *more)
+            assert done.returncode == 0, done.stderr
+            said = json.loads(done.stdout)
+            assert said["operations"]["read"]["outcomes"].keys() == {"ok"}
+            assert said["operations"]["write"]["outcomes"].keys() == {"ok"}
+
+        # A client has one address.
+        assert "want an interface" in load("--xdp", "eth0,eth0").stderr
+        mesh.namespaces[2].ip("addr", "flush", "dev", "eth1")
+        mesh.namespaces[2].ip("addr", "add", "10.88.0.99/32", "dev", "eth1")
+        assert "xdp: eth0 has the address 10.88.0.3, and eth1 has 10.88.0.99" in load("--xdp", both).stderr
+    assert all("0 dropped: 0 for their length, 0 for their checksum" in log.read_text() for log in logs)
 
 
 def test_without_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,17 +35,32 @@ inline void cpu_relax() noexcept {
 class Spinner {
  public:
   static constexpr unsigned kTurns = 32;
-  /// `every`: so many turns it gives way; 1 where it is known that another one has to run before there is an answer.
-  explicit Spinner(unsigned every = kTurns) noexcept : every_(every) {}
-  void pause() noexcept {
-    if (++turns_ % every_ == 0)
+  /// About what it costs to go to another and to come back. Who gives way sooner may miss an answer that is on its way;
+  /// who waits longer keeps the core from who has to make it.
+  static constexpr std::uint64_t kPatienceNs = 3000;
+
+  /// `shares`: it is known that others on this core have to run before there is an answer.
+  explicit Spinner(bool shares = false) noexcept : shares_(shares) {}
+  void pause(std::uint64_t now_ns) noexcept {
+    if (shares_ ? !patient(now_ns) : ++turns_ % kTurns == 0) {
       sched_yield();
-    else
+      until_ns_ = 0;
+    } else {
       cpu_relax();
+    }
   }
+  /// Its part is done: the next pause is the turn of others that share its core.
+  void done() noexcept { until_ns_ = 1; }
 
  private:
-  unsigned every_, turns_ = 0;
+  bool patient(std::uint64_t now_ns) noexcept {
+    if (until_ns_ == 0) until_ns_ = now_ns + kPatienceNs;
+    return now_ns < until_ns_;
+  }
+
+  bool shares_;
+  unsigned turns_ = 0;
+  std::uint64_t until_ns_ = 0;  ///< 0: it has just come back
 };
 
 }  // namespace wherry

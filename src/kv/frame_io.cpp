@@ -11,10 +11,20 @@ constexpr std::size_t kUdpEnd = kUdpOffset + Udp::kBytes;
 constexpr std::size_t kIpHeaderBytes = Ipv4::kBytes;
 constexpr std::size_t kLongestValue = 65535 - kMinIpLength;
 
-/// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071).
+/// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071). In words
+/// of 32 bits, whose carries are added at the end; two at a time, since a value's are most of what a frame takes.
 std::uint64_t add_words(std::uint64_t sum, ByteView bytes) noexcept {
+  constexpr std::uint64_t kLow = 0xffffffff;
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
+  std::uint64_t low = 0, high = 0;
+  for (; left >= 16; at += 16, left -= 16) {
+    std::array<std::uint64_t, 2> words{};
+    std::memcpy(words.data(), at, 16);
+    low += (words[0] & kLow) + (words[1] & kLow);
+    high += (words[0] >> 32) + (words[1] >> 32);
+  }
+  sum += low + high;
   for (; left >= 4; at += 4, left -= 4) {
     std::uint32_t word = 0;
     std::memcpy(&word, at, 4);

@@ -23,7 +23,7 @@ concept Port = std::derived_from<T, Output> && requires(T& port, void (*take)(co
   { port.fd() } -> std::same_as<int>;  // readable when poll() may find something: for whoever sleeps
   { port.counters() } -> std::convertible_to<const PortCounters&>;
   { port.poll(take) } -> std::same_as<std::size_t>;
-  port.flush();
+  { port.flush() } -> std::same_as<std::size_t>;  // how many messages went
 };
 
 }  // namespace wherry::kv

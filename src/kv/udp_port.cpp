@@ -86,7 +86,8 @@ void UdpPort::send(const Endpoint& to, const Message& message) {
   ++run->count;
 }
 
-void UdpPort::flush() {
+std::size_t UdpPort::flush() {
+  const std::uint64_t before = counters_.sent;
   for (std::size_t i = 0; i < used_; ++i) {
     const Run& run = runs_[i];
     out_->addresses[i] = address_of(run.to);
@@ -110,6 +111,7 @@ void UdpPort::flush() {
     if (sent < 0 && errno != EINTR) counters_.send_failed += runs_[first++].count;  // this one is lost, go on
   }
   used_ = 0;
+  return counters_.sent - before;
 }
 
 int UdpPort::receive() {

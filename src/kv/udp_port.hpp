@@ -44,7 +44,8 @@ class UdpPort final : public Output {
   /// Never blocks; sent at the next flush(), or when the batch is full. What the kernel refuses is counted and lost, as
   /// datagrams may be.
   void send(const Endpoint& to, const Message& message) override;
-  void flush();
+  /// Returns how many the kernel took.
+  std::size_t flush();
 
   /// What has arrived: `take(const Endpoint& from, const Message&)` for each datagram, valued until it returns; it may
   /// send(). At most about kBatch super-packets. Returns how many datagrams.

@@ -126,8 +126,10 @@ TEST_P(UdpPortTest, NobodyThere_ExpectNoError) {
   }
   UdpPort c = open();
   a.send(c.local(), {.header = header_of(9), .value = {}});
-  a.flush();
-  EXPECT_EQ(drain(c, 1).size(), 1);
+  a.send(c.local(), {.header = header_of(10), .value = {}});
+  EXPECT_EQ(a.flush(), 2U);
+  EXPECT_EQ(a.flush(), 0U) << "nothing is left";
+  EXPECT_EQ(drain(c, 2).size(), 2);
 }
 
 TEST(UdpPort, AddressTaken_ExpectItNamed) {

@@ -67,7 +67,11 @@ class XdpPort final : public Output {
 
   /// Never blocks; sent at the next flush(), or when no frame is free. What finds none is counted and lost.
   void send(const Endpoint& to, const Message& message) override;
-  void flush() { counters_.sent += socket_.flush(); }
+  std::size_t flush() {
+    const std::uint32_t fresh = socket_.flush();
+    counters_.sent += fresh;
+    return fresh;
+  }
 
   /// As UdpPort's: `take(from, message)` for each frame that is right, at most kBatch of them.
   template <typename Take>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/xdp_ports.hpp"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 
 #include <cerrno>
@@ -14,15 +15,23 @@ Result<XdpPorts> XdpPorts::open(const Endpoint& at, std::span<const XdpPort::Opt
   std::vector<std::string> names;
   for (const XdpPort::Options& one : interfaces) names.push_back(one.interface);
   XdpPorts ports({.ip = at.ip, .port = at.port}, NeighbourTable(std::move(names)), Fd(epoll_create1(EPOLL_CLOEXEC)));
+  if (!ports.any_)
+    return wherry::Status(StatusCode::kUnavailable, fmt::format("AF_XDP: no epoll: {}", std::strerror(errno)));
   for (const XdpPort::Options& one : interfaces) {
     auto port = XdpPort::open(ports.local_, one);
     if (!port) return port.status();
-    epoll_event readable{.events = EPOLLIN, .data = {}};
-    if (epoll_ctl(ports.any_.get(), EPOLL_CTL_ADD, port->fd(), &readable) != 0)
-      return wherry::Status(StatusCode::kUnavailable, one.interface + ": epoll: " + std::strerror(errno));
     ports.ports_.push_back(*std::move(port));
   }
   return ports;
+}
+
+int XdpPorts::fd() noexcept {
+  for (std::size_t i = 0; i < ports_.size() && !watched_; ++i) {
+    epoll_event readable{.events = EPOLLIN, .data = {}};
+    epoll_ctl(any_.get(), EPOLL_CTL_ADD, ports_[i].fd(), &readable);  // an open socket that is not there yet
+  }
+  watched_ = true;
+  return any_.get();
 }
 
 XdpPorts::Counters XdpPorts::counters() const noexcept {
@@ -64,7 +73,20 @@ void XdpPorts::send(const Endpoint& to, const Message& message) {
     ++no_neighbour_;
     return;
   }
+  if (first_ == kNone) first_ = way.interface;
   ports_[way.interface].send({.mac = way.mac, .ip = to.ip, .port = to.port}, message);
+}
+
+std::size_t XdpPorts::flush() {
+  // All of them: one may have kept back what its kernel had no room for.
+  std::size_t sent = 0;
+  std::size_t at = first_ == kNone ? 0 : first_;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    sent += ports_[at].flush();
+    at = at + 1 == ports_.size() ? 0 : at + 1;
+  }
+  first_ = kNone;
+  return sent;
 }
 
 }  // namespace wherry::kv

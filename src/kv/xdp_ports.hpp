@@ -27,7 +27,7 @@ class XdpPorts final : public Output {
   /// Without a MAC.
   [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
   /// Readable when one of them is.
-  [[nodiscard]] int fd() const noexcept { return any_.get(); }
+  [[nodiscard]] int fd() noexcept;
   /// Of all.
   [[nodiscard]] Counters counters() const noexcept;
   [[nodiscard]] std::string describe() const;
@@ -38,9 +38,8 @@ class XdpPorts final : public Output {
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
   void send(const Endpoint& to, const Message& message) override;
-  void flush() {
-    for (XdpPort& port : ports_) port.flush();
-  }
+  /// Beginning with the interface of the first send(): an answer to a client does not wait for what goes elsewhere.
+  std::size_t flush();
 
   /// As XdpPort's, but of one interface, the next one that has something: all that is taken was there before the first
   /// `take`, and no interface waits for another.
@@ -62,15 +61,18 @@ class XdpPorts final : public Output {
 
  private:
   static constexpr unsigned kMacBits = 48;
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
   XdpPorts(const Endpoint& local, NeighbourTable neighbours, Fd any)
       : any_(std::move(any)), local_(local), neighbours_(std::move(neighbours)) {}
 
-  Fd any_;  ///< epoll(7) of all their sockets
+  Fd any_;                ///< epoll(7) of all their sockets
+  bool watched_ = false;  ///< it has them: once somebody sleeps, since whoever sends a frame pays for it
   std::vector<XdpPort> ports_;
   Endpoint local_;
   NeighbourTable neighbours_;
   std::size_t turn_ = 0;
+  std::size_t first_ = kNone;  ///< to send since the last flush()
   std::uint64_t no_neighbour_ = 0;
 };
 static_assert(Port<XdpPorts>);

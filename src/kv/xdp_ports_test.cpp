@@ -77,8 +77,9 @@ class XdpPortsTest : public testing::Test {
     });
   }
   static void send(XdpPorts& from, const Endpoint& to, std::uint32_t number) {
+    const std::uint64_t failed = from.counters().send_failed;
     from.send(to, message_of(number));
-    from.flush();
+    EXPECT_EQ(from.flush(), from.counters().send_failed == failed ? 1U : 0U);
   }
 
   std::optional<VethTriangle> network_;
@@ -141,8 +142,8 @@ TEST_F(XdpPortsTest, BothHaveSomething_ExpectATurnEachAndNeverTwoInOne) {
     one.send(at(0), message_of(i));
     other.send(at(0), message_of(i));
   }
-  one.flush();
-  other.flush();
+  EXPECT_EQ(one.flush(), 10U);
+  EXPECT_EQ(other.flush(), 10U);
   pollfd ready{.fd = node.fd(), .events = POLLIN, .revents = 0};
   std::uint32_t taken = 0;
   std::uint32_t before = 0;

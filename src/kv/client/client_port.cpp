@@ -22,7 +22,7 @@ class ClientPortOn : public ClientPort {
  public:
   explicit ClientPortOn(P port) : port_(std::move(port)) {}
   Output& output() noexcept final { return port_; }
-  [[nodiscard]] int fd() const noexcept final { return port_.fd(); }
+  [[nodiscard]] int fd() noexcept final { return port_.fd(); }
   std::size_t receive(ClientCore& core, Cycles now) final {
     return port_.poll([&](const Endpoint& from, const Message& message) { core.on_message(from, message, now); });
   }

@@ -16,7 +16,7 @@ class ClientPort {
   ClientPort& operator=(const ClientPort&) = delete;
 
   virtual Output& output() noexcept = 0;
-  [[nodiscard]] virtual int fd() const noexcept = 0;
+  [[nodiscard]] virtual int fd() noexcept = 0;
   /// Hands the core what has arrived; how many messages.
   virtual std::size_t receive(ClientCore& core, Cycles now) = 0;
   virtual void flush() = 0;

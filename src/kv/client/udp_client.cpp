@@ -117,8 +117,8 @@ struct Client::Impl final : Completions {
   [[nodiscard]] std::size_t in_flight() const noexcept { return blocking - free.size() - polled.size(); }
   std::byte* value_of(std::uint32_t slot) noexcept { return values.get() + std::size_t{slot} * kMaxValueBytes; }
 
-  /// Takes in and sends out what there is.
-  void progress() {
+  /// Takes in and sends out what there is. Returns the time at which it began.
+  Cycles progress() {
     constexpr int kBatches = 8;          // then others get their turn
     constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
     port->flush();                       // what was posted leaves before anything else is done
@@ -129,19 +129,20 @@ struct Client::Impl final : Completions {
     if (core.next_wake() <= now) core.tick(now);
     port->look_after(now);
     port->flush();
+    return now;
   }
 
   /// Until `over()` or the time `end`.
   template <typename Over>
   bool progress_until(Cycles end, const Over& over) {
-    Spinner spinner(waiting == Waiting::kYield ? 1 : Spinner::kTurns);
+    Spinner spinner(waiting == Waiting::kYield);
+    spinner.done();  // what was to be asked, progress() sends
     for (;;) {
-      progress();
+      const Cycles now = progress();
       if (over()) return true;
-      const Cycles now = now_cycles();
       if (now >= end) return false;
       if (waiting != Waiting::kBlock) {
-        spinner.pause();
+        spinner.pause(now * kCycleNs);
       } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
         constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
         sleep(std::min(wake - now, kLongest) * kCycleNs);
@@ -275,6 +276,7 @@ StatusCode Client::post_remove_if(std::uint64_t key, std::uint32_t version, std:
 
 std::size_t Client::poll(std::span<Completion> out) { return impl_->poll(out); }
 bool Client::wait(nanoseconds timeout) {
+  impl_->port->flush();  // before anything else is done
   const Cycles now = now_cycles();
   const Cycles time = to_cycles(timeout);
   return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });

@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   CLI::App* const node_command = app.add_subcommand("node", "a software node, on a UDP socket or on AF_XDP");
   node_command->add_option("--number", node.number, "of the node in the cluster file")->required();
   node_command->add_flag("--spin", node.spin, "never sleep: faster answers, for a core of its own");
-  node_command->add_flag("--yield", node.yield, "never sleep, but let others on its core run between two looks");
+  node_command->add_flag("--yield", node.yield, "never sleep, but let others on its core run once its part is done");
   auto* const xdp = node_command->add_option(
       "--xdp", node.xdp,
       "AF_XDP there, past the kernel: eth0, or eth0:3 for its queue 3, or eth0,eth1 (docs/kv-xdp.md)");

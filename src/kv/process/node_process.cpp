@@ -58,15 +58,19 @@ void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& 
            const std::atomic<bool>& stop) {
   std::uint64_t driver_due = 0;
   PortCounters counted;
-  Spinner spinner(options.yield ? 1 : Spinner::kTurns);
+  Spinner spinner(options.yield);
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
+    // What was asked leaves before anything else is done.
+    if (port.flush() != 0) spinner.done();
     std::uint64_t now = boot_ns();
-    count_drops(node, port.counters(), counted);
-    if (count != 0 || now / kCycleNs >= due) due = node.tick(now / kCycleNs);
-    port.flush();
+    if (count != 0 || now / kCycleNs >= due) {
+      due = node.tick(now / kCycleNs);
+      port.flush();
+    }
     if (now >= driver_due) {
+      count_drops(node, port.counters(), counted);
       driver.turn();
       look_after(port, now);
       due = node.tick(now / kCycleNs);  // registers may have been written
@@ -75,7 +79,7 @@ void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& 
     }
     if (count != 0) continue;
     if (options.spin || options.yield) {
-      spinner.pause();
+      spinner.pause(now);
       continue;
     }
     pollfd ready{.fd = port.fd(), .events = POLLIN, .revents = 0};

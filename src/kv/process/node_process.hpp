@@ -13,7 +13,7 @@ namespace wherry::kv {
 
 struct NodeProcessOptions : ServedNode {
   bool spin = false;   ///< never sleeps: some microseconds faster, at the price of a core
-  bool yield = false;  ///< spins, but lets others on its core run between two looks
+  bool yield = false;  ///< spins, but lets others on its core run once its part is done
   std::string xdp;     ///< "eth0", "eth0:3", "eth0,eth1": AF_XDP there; empty: as the cluster file says
   XdpPort::Attach attach = XdpPort::Attach::automatic;
   bool udp = false;  ///< on a socket, whatever the cluster file says
