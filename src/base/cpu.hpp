@@ -30,11 +30,10 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// Of a loop that asks without end. Others that do may be more than the cores, and one of them has the answer: it goes
-/// to them now and then. Where nobody wants the core that costs some hundred nanoseconds.
+/// Of a loop that asks without end. Others that do may be more than the cores, and one of them has the answer: after a
+/// while without one it goes to them. Where nobody wants the core that costs some hundred nanoseconds.
 class Spinner {
  public:
-  static constexpr unsigned kTurns = 32;
   /// About what it costs to go to another and to come back. Who gives way sooner may miss an answer that is on its way;
   /// who waits longer keeps the core from who has to make it.
   static constexpr std::uint64_t kPatienceNs = 3000;
@@ -42,25 +41,22 @@ class Spinner {
   /// `shares`: it is known that others on this core have to run before there is an answer.
   explicit Spinner(bool shares = false) noexcept : shares_(shares) {}
   void pause(std::uint64_t now_ns) noexcept {
-    if (shares_ ? !patient(now_ns) : ++turns_ % kTurns == 0) {
+    if (until_ns_ == 0) until_ns_ = now_ns + kPatienceNs;
+    if (now_ns < until_ns_) {
+      cpu_relax();
+    } else {
       sched_yield();
       until_ns_ = 0;
-    } else {
-      cpu_relax();
     }
   }
-  /// Its part is done: the next pause is the turn of others that share its core.
-  void done() noexcept { until_ns_ = 1; }
+  /// There was something; it waits anew.
+  void restart() noexcept { until_ns_ = 0; }
+  /// The same, and its part is done: if it shares its core, the next pause is the others' turn.
+  void done() noexcept { until_ns_ = shares_ ? 1 : 0; }
 
  private:
-  bool patient(std::uint64_t now_ns) noexcept {
-    if (until_ns_ == 0) until_ns_ = now_ns + kPatienceNs;
-    return now_ns < until_ns_;
-  }
-
   bool shares_;
-  unsigned turns_ = 0;
-  std::uint64_t until_ns_ = 0;  ///< 0: it has just come back
+  std::uint64_t until_ns_ = 0;  ///< 0: from the next pause on
 };
 
 }  // namespace wherry

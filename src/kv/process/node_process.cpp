@@ -63,7 +63,10 @@ void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& 
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
     // What was asked leaves before anything else is done.
-    if (port.flush() != 0) spinner.done();
+    if (port.flush() != 0)
+      spinner.done();
+    else if (count != 0)
+      spinner.restart();
     std::uint64_t now = boot_ns();
     if (count != 0 || now / kCycleNs >= due) {
       due = node.tick(now / kCycleNs);
