@@ -37,13 +37,12 @@ def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> N
     if not isinstance(said, dict):
         raise BenchError(f"{program} wrote no object")
     document["versions"] |= said.get("versions", {})
-    for section in SECTIONS:
-        if section in wanted:
-            document["results"][section] = said.get(section, [])
+    rows = {section: said.get(section, []) for section in SECTIONS if section in wanted}
     try:
-        document["bars"] |= simulation_bars(document["results"])
+        document["bars"] |= simulation_bars(rows)
     except (KeyError, TypeError, AttributeError) as error:
         raise BenchError(f"{program} wrote rows that docs/bench-json.md does not describe: {error!r}") from None
+    document["results"] |= rows
 
 
 def exact_bar(value: float, comparison: str, target: float, unit: str, published: str) -> dict[str, Any]:
@@ -144,6 +143,7 @@ def run_resources(document: dict[str, Any], say: Say) -> None:
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():
         raise NotFound("the table of resources is in a checkout: hdl/resources.json")
-    rows = document["results"]["resources"] = read_resources(file)
+    rows = read_resources(file)
     document["bars"] |= resource_bars(rows)
+    document["results"]["resources"] = rows
     say(f"resources: {len(rows)} cores of hdl/resources.json")
