@@ -45,20 +45,13 @@ package kv_core_pkg;
     return kind == KindReplicate || kind == KindReplicateRemove || kind == KindEntry;
   endfunction
 
-  typedef enum logic [1:0] {
-    ValueNone   = 2'd0,
-    ValuePool   = 2'd1,
-    ValueMemory = 2'd2
-  } value_source_e;
-
   /// A frame to send, or one for each of several nodes.
   typedef struct packed {
     logic [7:0] nodes;  // to these members; none: to `to`
     endpoint_t to;
     kv_t kv;
-    value_source_e source;
-    place_t place;  // with ValuePool
-    logic [10:0] length;
+    place_t place;  // of its value in the pool; of an answer that waits for memory, what that is to have
+    logic [10:0] length;  // of the value
     logic summed;  // send a UDP checksum, with this sum of the value
     logic [15:0] sum;
   } send_t;
