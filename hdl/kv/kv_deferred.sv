@@ -33,7 +33,10 @@ module kv_deferred
     output place_t freed_o
 );
 
-  logic done_valid, waits, waiting_answer, answer, releases, taken, ready;
+  logic done_valid, waiting_answer, answer, ready;
+  // Kept, since what leads to them is early or late.
+  (* keep *)
+  logic waits, leaves;
   place_t waiting_place;
   // verilator lint_off UNUSEDSIGNAL
   logic [6:0] count;
@@ -42,10 +45,9 @@ module kv_deferred
   assign done_valid     = done_valid_i && !done_tag_i[TagNobody];
   assign answer         = (waits ? waiting_answer : done_tag_i[TagAnswer]) && !dead_i;
   assign answer_place_o = waits ? waiting_place : place_t'(done_tag_i);
+  assign leaves         = answer ? !block_i : !sent_i;
   assign answer_valid_o = (waits || done_valid) && answer && !block_i;
-  assign releases       = (waits || done_valid) && !answer && !sent_i;
-  assign taken          = answer_valid_o || releases;
-  assign free_o         = sent_i || releases;
+  assign free_o         = sent_i || ((waits || done_valid) && !answer);
   assign freed_o        = sent_i ? sent_place_i : answer_place_o;
   stream_fifo #(
       .Width(1 + $bits(place_t)),
@@ -53,11 +55,11 @@ module kv_deferred
   ) i_done (
       .clk_i,
       .rst_i,
-      .s_valid(done_valid && (waits || !taken)),
+      .s_valid(done_valid && (waits || !leaves)),
       .s_ready(ready),
       .s_payload({done_tag_i[TagAnswer], place_t'(done_tag_i)}),
       .m_valid(waits),
-      .m_ready(waits && taken),
+      .m_ready(leaves),
       .m_payload({waiting_answer, waiting_place}),
       .count_o(count),
       .almost_full_o(almost_full)

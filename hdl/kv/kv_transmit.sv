@@ -233,9 +233,9 @@ module kv_transmit
   end
 
   // Reads values from the pool, in the order of the headers.
-  logic reader_free, reader_start, needs_pool_a;
+  // What is late is kept apart from what is early.
   (* keep *)
-  logic pool_free;
+  logic reader_free, reader_start, needs_pool_a, header_turn, pool_turn, unwritten;
 
   typedef enum logic [1:0] {
     Between = 2'd0,  // frames
@@ -254,9 +254,10 @@ module kv_transmit
   value_source_e source_b_q;
   logic take_b;
 
-  // Free of `from`, since much depends on it.
-  assign pool_free = reader_free || !needs_pool_a;
-  assign advance_b = pool_free && (!valid_b_q || (out_free && state_q == Between && !(s_axis_tvalid && host_turn_q)));
+  // Free of `from`, since much depends on them.
+  assign header_turn = out_free && state_q == Between && !(s_axis_tvalid && host_turn_q);
+  assign pool_turn = out_free && state_q == Pool;
+  assign advance_b = (reader_free || !needs_pool_a) && (!valid_b_q || header_turn);
   assign advance_a = !valid_a || advance_b;
   assign needs_pool_a = valid_a && source_a == ValuePool;
   assign reader_start = advance_b && needs_pool_a;
@@ -275,13 +276,13 @@ module kv_transmit
   place_t reader_place_q;
   logic [BeatBits-1:0] reader_beat_q;
   logic [BeatBits:0] reader_left_q;  // words still to be read
-  logic held_q, take_pool;  // a word is at pool_data_i
+  logic held_q;  // a word is at pool_data_i
 
   assign reader_free = reader_left_q == '0;
   assign pool_place_o = reader_place_q;
   assign pool_beat_o = reader_beat_q;
-  assign pool_read_o  = reader_left_q != '0 && (!held_q || take_pool)
-      && !(filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q});
+  assign unwritten = filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q};
+  assign pool_read_o = !reader_free && (!held_q || pool_turn) && !unwritten;
 
   always_ff @(posedge clk_i) begin
     if (reader_start) begin
@@ -292,7 +293,7 @@ module kv_transmit
       reader_beat_q <= reader_beat_q + 1'b1;
       reader_left_q <= reader_left_q - 1'b1;
     end
-    if (!held_q || take_pool) held_q <= pool_read_o;
+    if (!held_q || pool_turn) held_q <= pool_read_o;
     if (rst_i) begin
       reader_left_q <= '0;
       held_q <= 1'b0;
@@ -335,8 +336,7 @@ module kv_transmit
     endcase
   end
 
-  assign take_b        = valid_b_q && out_free && state_q == Between && !(s_axis_tvalid && host_turn_q);
-  assign take_pool     = out_load && from == Pool;
+  assign take_b        = valid_b_q && header_turn;
   assign word_ready    = out_free && from == Memory;
   assign s_axis_tready = out_free && from == Host;
 
