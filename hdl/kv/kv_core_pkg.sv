@@ -346,6 +346,11 @@ package kv_core_pkg;
     return a != '0 && (b == '0 || (a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]))));
   endfunction
 
+  /// The newer of the two is a, or they are the same: less than `newer`, where that makes no difference.
+  function automatic logic not_older(logic [31:0] a, logic [31:0] b);
+    return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
+  endfunction
+
   /// The ways of a line: the first one in its lowest bytes, each as on the wire.
   function automatic way_header_t way_of(logic [511:0] line, logic [1:0] way);
     logic [127:0] bytes;

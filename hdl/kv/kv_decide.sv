@@ -61,7 +61,7 @@ module kv_decide
     following[0] = following[0] || version == '1;  // 0 is skipped
   endfunction
   logic [31:0] next_version, version;
-  assign next_version = newer(
+  assign next_version = not_older(
       looked_i.ways.newest[0], looked_i.ways.newest[1]
   ) ? following(
       looked_i.ways.newest[0]

@@ -420,7 +420,7 @@ module kv_engine
   );
 
   assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
-  assign rewind = miss2 || (valid2_q && slow2);
+  assign rewind = valid2_q && (slow2 || (needs_line2 && !line_hit_i));
   assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
