@@ -159,8 +159,8 @@ module kv_core
   memory_job_t job;
   job_tag_t done_tag;
 
-  logic now_valid, now_almost_full, later_valid, later_almost_full, transmit_idle;
-  send_t now_send, later_send;
+  logic now_valid, now_almost_full, later_valid, later_almost_full, deferred_valid, transmit_idle;
+  send_t send;
   logic word_valid, word_ready, value_begun;
   logic [511:0] word_data;
 
@@ -304,18 +304,14 @@ module kv_core
       .job_room_i(job_room),
       .job_valid_o(job_valid),
       .job_o(job),
-      .done_valid_i(done),
-      .done_tag_i(done_tag),
       .place_free_o(came_to_nothing),
       .place_freed_o(nothing_freed),
-      .done_free_o(done_free),
-      .done_freed_o(done_freed),
       .now_almost_full_i(now_almost_full),
-      .now_valid_o(now_valid),
-      .now_o(now_send),
       .later_room_i(!later_almost_full),
+      .now_valid_o(now_valid),
       .later_valid_o(later_valid),
-      .later_o(later_send),
+      .deferred_valid_o(deferred_valid),
+      .send_o(send),
       .window_o(window),
       .received_o(received),
       .received_kind_o(received_kind),
@@ -465,12 +461,17 @@ module kv_core
       .peer_i(peer[1]),
       .now_valid,
       .now_ready,
-      .now_send,
-      .now_almost_full_o(now_almost_full),
       .later_valid,
       .later_ready,
-      .later_send,
+      .deferred_valid,
+      .send,
+      .now_almost_full_o(now_almost_full),
       .later_almost_full_o(later_almost_full),
+      .done_valid_i(done),
+      .done_tag_i(done_tag),
+      .dead_i(dead),
+      .done_free_o(done_free),
+      .done_freed_o(done_freed),
       .word_valid,
       .word_ready,
       .word_data,

@@ -45,20 +45,13 @@ package kv_core_pkg;
     return kind == KindReplicate || kind == KindReplicateRemove || kind == KindEntry;
   endfunction
 
-  typedef enum logic [1:0] {
-    ValueNone   = 2'd0,
-    ValuePool   = 2'd1,
-    ValueMemory = 2'd2
-  } value_source_e;
-
   /// A frame to send, or one for each of several nodes.
   typedef struct packed {
     logic [7:0] nodes;  // to these members; none: to `to`
     endpoint_t to;
     kv_t kv;
-    value_source_e source;
-    place_t place;  // with ValuePool
-    logic [10:0] length;
+    place_t place;  // of its value in the pool; of an answer that waits for memory, what that is to have
+    logic [10:0] length;  // of the value
     logic summed;  // send a UDP checksum, with this sum of the value
     logic [15:0] sum;
   } send_t;
@@ -351,6 +344,11 @@ package kv_core_pkg;
   function automatic logic newer(logic [31:0] a, logic [31:0] b);
     // 0 < (a - b) mod 2^32 < 2^31, without a difference.
     return a != '0 && (b == '0 || (a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]))));
+  endfunction
+
+  /// The newer of the two is a, or they are the same: less than `newer`, where that makes no difference.
+  function automatic logic not_older(logic [31:0] a, logic [31:0] b);
+    return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
   endfunction
 
   /// The ways of a line: the first one in its lowest bytes, each as on the wire.

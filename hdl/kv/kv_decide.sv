@@ -61,7 +61,7 @@ module kv_decide
     following[0] = following[0] || version == '1;  // 0 is skipped
   endfunction
   logic [31:0] next_version, version;
-  assign next_version = newer(
+  assign next_version = not_older(
       looked_i.ways.newest[0], looked_i.ways.newest[1]
   ) ? following(
       looked_i.ways.newest[0]
@@ -110,9 +110,11 @@ module kv_decide
   assign summed       = header_value ? header.reserved[3] : looked_i.summed;
   assign sum          = header_value ? header.sum : looked_i.value_sum;
 
-  // The write's place in the window; of a new one, the place in which its value came.
-  place_t place;
+  // The write's place in the window; of a new one, the place in which its value came. And where the value is that goes to memory
+  // or to followers.
+  place_t place, value_place;
   assign place = p.write ? looked_i.place : kv.detail[5:0];
+  assign value_place = p.commit || p.retry ? kv.detail[5:0] : looked_i.place;
 
   logic [4:0] status;
   always_comb begin
@@ -157,8 +159,7 @@ module kv_decide
     if (p.retry) decision_o.send.nodes = others_i & ~looked_i.answered;
     if (p.send || p.ask || p.replay) decision_o.send.nodes = looked_i.nodes;
 
-    decision_o.send.source = from_memory ? ValueMemory : ValuePool;
-    decision_o.send.place  = place;
+    decision_o.send.place  = value_place;
     decision_o.send.length = has_value ? length : '0;
     decision_o.send.summed = summed || !has_value;
     decision_o.send.sum    = has_value ? sum : '0;
@@ -194,7 +195,7 @@ module kv_decide
         has_value: stores && !looked_i.removes && looked_i.length != '0,
         has_header: stores || p.clear,
         clears: p.clear,
-        place: p.commit ? kv.detail[5:0] : looked_i.place,
+        place: value_place,
         tag: '0
     };
     decision_o.job.tag = job_tag_t'({decision_o.defer, p.clear, decision_o.job.place});

@@ -87,26 +87,22 @@ module kv_engine
     /// A write to the group of line_bucket_o of two cycles ago is under way.
     input  wire             group_busy_i,
 
-    // ---- memory, and what it has done
+    // ---- memory
     input  wire    job_room_i,  // for four more
     output logic   job_valid_o,
     output memory_job_t job_o,
-    input  wire    done_valid_i,
-    input  wire job_tag_t done_tag_i,
 
     // ---- places of the pool
-    output logic   place_free_o,   // of a request that came to nothing
+    output logic   place_free_o,  // of a request that came to nothing
     output place_t place_freed_o,
-    output logic   done_free_o,    // of a value that memory has
-    output place_t done_freed_o,
 
-    // ---- what is sent
+    // ---- what is sent: one record a cycle, with its list
     input wire now_almost_full_i,  // fewer than eight places
-    output logic now_valid_o,
-    output send_t now_o,
     input wire later_room_i,  // for four more
+    output logic now_valid_o,
     output logic later_valid_o,
-    output send_t later_o,
+    output logic deferred_valid_o,  // when memory has send_o.place
+    output send_t send_o,
 
     // ---- what the sequencer and the counters want to know
     output logic [Places-1:0] window_o,            // places in flight
@@ -184,7 +180,7 @@ module kv_engine
   lane_t lane1;
   note_t note1;
   filter_t filter_read;
-  window_t window0;
+  window_t window1;
   logic [7:0] answered0;
   logic filter_again1;
   looked_t looked3_q;
@@ -203,7 +199,7 @@ module kv_engine
       .lane_o(lane1),
       .note_o(note1),
       .filter_o(filter_read),
-      .window_o(window0),
+      .window_o(window1),
       .answered_o(answered0),
       .in_use_o(window_o),
       .clear_i,
@@ -223,7 +219,6 @@ module kv_engine
   logic [2:0] leader1_q;
   logic [31:0] peer_ip1_q;
   logic [15:0] peer_port1_q;
-  window_t window1_q;
   logic [7:0] answered1_q;
 
   always_ff @(posedge clk_i) begin
@@ -238,7 +233,6 @@ module kv_engine
     leader1_q     <= leader_i;
     peer_ip1_q    <= peer_i.ip;
     peer_port1_q  <= peer_i.port;
-    window1_q     <= window0;
     answered1_q   <= answered0;
     if (rst_i) valid1_q <= 1'b0;
   end
@@ -253,16 +247,17 @@ module kv_engine
     member_q <= members_i[node_i];
   end
   assign in_window1 = window_o[kv1_q.detail[5:0]];
-  assign matches_window1 = in_window1 && window1_q.version == kv1_q.version && window1_q.lane == kv1_q.client
-      && window1_q.request == kv1_q.request;
+  assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
+      && window1.request == kv1_q.request;
   assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
       && note1.way == kv1_q.detail[7:6] && note1.lane == kv1_q.client && note1.request == kv1_q.request;
   assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
   assign unanswered1 = (others & ~answered1_q) != '0;
 
-  logic plain1, window1;  // what the protocol says of the request's kind is to be done; it is about the window's write
+  logic
+      plain1, windowed1;  // what the protocol says of the request's kind is to be done; it is about the window's write
   assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
-  assign window1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
+  assign windowed1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
   // The cell of the note that a replicate takes the place of.
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
 
@@ -306,7 +301,7 @@ module kv_engine
   kv_t named1;
   always_comb begin
     named1 = kv1_q;
-    if (op1_q == OpRetry || op1_q == OpReplay) named1.key = window1_q.key;
+    if (op1_q == OpRetry || op1_q == OpReplay) named1.key = window1.key;
   end
 
   always_ff @(posedge clk_i) begin
@@ -325,7 +320,7 @@ module kv_engine
     waits2_q <= filter_read.notes != '0;
     class2_q <= class1;
     line2_q <= line1;
-    window_to2_q <= window1_q.to;
+    window_to2_q <= window1.to;
     looked2_q <= '{
         flag: flag1_q,
         nodes: nodes1_q,
@@ -335,13 +330,13 @@ module kv_engine
         place: request1_q.place,
         // Of the value that the request is about.
         length:
-        window1
+        windowed1
         ?
-        window1_q.length
+        window1.length
         :
         request1_q.length,
-        summed: window1 ? window1_q.summed : request1_q.summed,
-        value_sum: window1 ? window1_q.sum : request1_q.sum,
+        summed: windowed1 ? window1.summed : request1_q.summed,
+        value_sum: windowed1 ? window1.sum : request1_q.sum,
         bucket: bucket1_q,
         leader: leader1_q,
         lane: lane1,
@@ -351,20 +346,20 @@ module kv_engine
         filter: filter_read,
         filter_old: '0,
         answered: answered1_q,
-        window_kind: window1_q.kind,
-        leftover: window1_q.leftover,
+        window_kind: window1.kind,
+        leftover: window1.leftover,
         window: '{
-            bucket: window1_q.bucket,
-            way: window1_q.way,
-            version: window1_q.version,
-            lane: window1_q.lane,
-            request: window1_q.request
+            bucket: window1.bucket,
+            way: window1.way,
+            version: window1.version,
+            lane: window1.lane,
+            request: window1.request
         },
         busy: 1'b0,
         removes:
-        window1
+        windowed1
         ?
-        window1_q.remove
+        window1.remove
         :
         op1_q
         ==
@@ -425,7 +420,7 @@ module kv_engine
   );
 
   assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
-  assign rewind = miss2 || (valid2_q && slow2);
+  assign rewind = valid2_q && (slow2 || (needs_line2 && !line_hit_i));
   assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
@@ -495,15 +490,11 @@ module kv_engine
 
   // ---- what takes effect
 
-  logic   defer_q;
-  place_t defer_place_q;
-  logic   engine_now_q;  // the frame is the engine's
-  send_t  send_q;
-
   always_ff @(posedge clk_i) begin
-    engine_now_q        <= decision3.now_valid;
+    now_valid_o         <= decision3.now_valid;
     later_valid_o       <= decision3.later_valid;
-    send_q              <= decision3.send;
+    deferred_valid_o    <= decision3.defer;
+    send_o              <= decision3.send;
     job_valid_o         <= decision3.job_valid;
     job_o               <= decision3.job;
 
@@ -511,9 +502,6 @@ module kv_engine
     line_write_bucket_o <= looked3_q.bucket;
     line_write_way_o    <= looked3_q.ways.way;
     line_write_header_o <= way_bytes(decision3.header);
-
-    defer_q             <= decision3.defer;
-    defer_place_q       <= decision3.job.place;
 
     place_free_o        <= decision3.place_free;
     place_freed_o       <= decision3.place_freed;
@@ -531,11 +519,11 @@ module kv_engine
     dropped_epoch_o     <= valid3_q && plan3_q.dropped_epoch;
     dropped_duplicate_o <= decision3.dropped_duplicate;
     if (rst_i) begin
-      engine_now_q <= 1'b0;
+      now_valid_o <= 1'b0;
       later_valid_o <= 1'b0;
       job_valid_o <= 1'b0;
       line_write_o <= 1'b0;
-      defer_q <= 1'b0;
+      deferred_valid_o <= 1'b0;
       place_free_o <= 1'b0;
       settle_valid_o <= 1'b0;
       pending_o <= 1'b0;
@@ -547,30 +535,7 @@ module kv_engine
     end
   end
 
-  // ---- what memory has done
-
-  logic  deferred_valid;
-  send_t deferred;
-  kv_deferred i_deferred (
-      .clk_i,
-      .rst_i,
-      .put_i(defer_q),
-      .put_place_i(defer_place_q),
-      .put_send_i(send_q),
-      .done_valid_i,
-      .done_tag_i,
-      .block_i(engine_now_q || now_almost_full_i),
-      .free_o(done_free_o),
-      .freed_o(done_freed_o),
-      .send_valid_o(deferred_valid),
-      .send_o(deferred)
-  );
-
-  assign now_valid_o = engine_now_q || (deferred_valid && !dead_i);
-  assign now_o       = engine_now_q ? send_q : deferred;
-  assign later_o     = send_q;
-
-  assign quiet_o     = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
+  assign quiet_o = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
 
   `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),
                "an operation changed before it was done")

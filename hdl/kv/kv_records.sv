@@ -6,7 +6,7 @@
 /// Behaviour: all are asked at once (read_i). What a decision changes in them is registered, and written a cycle later. A decision may change
 /// two cells of the filter, the second one a cycle after the first. again_i asks for the filter of the note's bucket, in the cycle after
 /// read_i. clear_i clears what is at clear_at_i of lanes, notes and filters.
-/// Latency: read_i to lane_o, note_o, filter_o 1 cycle, to window_o and answered_o 0; again_i to filter_o 1; decision to the memories 2.
+/// Latency: read_i to lane_o, note_o, filter_o, window_o 1 cycle, to answered_o 0; again_i to filter_o 1; decision to the memories 2.
 /// Reset: nothing is under way; no place of the window is in use. The rest is cleared by clear_i.
 /// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
 module kv_records
@@ -93,7 +93,7 @@ module kv_records
   logic window_put_q, answered_put_q;
   place_t window_at_q;
   logic [7:0] answered_write_q;
-  lutram #(
+  simple_dual_port_ram #(
       .Width($bits(window_t)),
       .Depth(Places)
   ) i_window (
@@ -101,6 +101,7 @@ module kv_records
       .write_i(window_put_q),
       .write_address_i(window_at_q),
       .write_data_i(window_write_q),
+      .read_i,
       .read_address_i(place),
       .read_data_o(window_o)
   );

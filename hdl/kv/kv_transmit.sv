@@ -5,13 +5,16 @@
 /// Makes the core's frames, and lets them and the host's take turns on the way to the network.
 ///
 /// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in the pool. A record of `later` becomes
-/// one frame, whose value is the next one of the `word` stream; it waits until that has begun. Nobody waits behind
+/// one frame, whose value is the next one of the `word` stream; it waits until that has begun. A `deferred` one, which has no value, waits
+/// until memory has what is in its place (done_*), and comes to nothing if dead_i is high then; done_free_o gives that place back.
+/// Nobody waits behind
 /// somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there.
 /// Both checksums are right, the UDP one 0 unless `summed`. tuser of the core's frames is their size in bytes.
-/// Latency: record in to first beat out 4 cycles, one more for records of `later`; the host's beats 1.
+/// Latency: record, or what a deferred one waits for, in to first beat out 4 cycles; the host's beats 1.
 /// Paths: none from input to output; m_axis_tready to s_axis_tready and word_ready.
 /// Reset: forgets all records and the frame under way; m_axis_tvalid falls.
-/// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record.
+/// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record. At most one record a
+/// cycle. A place has no other deferred record until it was given back.
 module kv_transmit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -31,17 +34,23 @@ module kv_transmit
     output logic [2:0] peer_o,
     input wire endpoint_t peer_i,
 
+    // A record: to which list.
     input  wire        now_valid,
     output logic       now_ready,
-    input  wire send_t now_send,
-    /// Few places are left.
-    output logic       now_almost_full_o,
-
     input  wire        later_valid,
     output logic       later_ready,
-    input  wire send_t later_send,
+    input  wire        deferred_valid,
+    input  wire send_t send,
     /// Few places are left.
+    output logic       now_almost_full_o,
     output logic       later_almost_full_o,
+
+    /// Memory has what is in a place of the pool; places that are free with that.
+    input  wire           done_valid_i,
+    input  wire job_tag_t done_tag_i,
+    input  wire           dead_i,
+    output logic          done_free_o,
+    output place_t        done_freed_o,
 
     // Values from memory, in the order of the records; word_first with the first word of each. A value of no bytes has no word.
     input  wire          word_valid,
@@ -80,120 +89,79 @@ module kv_transmit
     output logic       passed_o
 );
 
-  localparam int unsigned SendWidth = $bits(send_t);
-
-  // ---- the two queues
-
-  logic now_there, now_take, later_there, later_take;
-  send_t now_head, later_head;
-  logic later_empty;  // the value of later_head
-  // verilator lint_off UNUSEDSIGNAL
-  logic [$clog2(NowDepth+1)-1:0] now_count;
-  logic [$clog2(LaterDepth+1)-1:0] later_count;
-  // verilator lint_on UNUSEDSIGNAL
-
-  stream_fifo #(
-      .Width(SendWidth),
-      .Depth(NowDepth),
-      .AlmostFull(NowDepth - 8)
-  ) i_now (
-      .clk_i,
-      .rst_i,
-      .s_valid(now_valid),
-      .s_ready(now_ready),
-      .s_payload(now_send),
-      .m_valid(now_there),
-      .m_ready(now_take),
-      .m_payload(now_head),
-      .count_o(now_count),
-      .almost_full_o(now_almost_full_o)
-  );
-
-  // They wait for memory, so that a cycle more in block RAM costs nothing.
-  stream_fifo #(
-      .Width(SendWidth + 1),
-      .Depth(LaterDepth),
-      .AlmostFull(LaterDepth - 8),
-      .Block(1'b1)
-  ) i_later (
-      .clk_i,
-      .rst_i,
-      .s_valid(later_valid),
-      .s_ready(later_ready),
-      .s_payload({later_send.length == '0, later_send}),
-      .m_valid(later_there),
-      .m_ready(later_take),
-      .m_payload({later_empty, later_head}),
-      .count_o(later_count),
-      .almost_full_o(later_almost_full_o)
-  );
-
-  // Values that have begun to arrive and whose record is still in the queue.
-  logic [$clog2(LaterDepth+1)-1:0] begun_q;
-  logic later_begun;
-  assign later_begun = later_there && (later_empty || begun_q != '0);
-
-  // ---- stage A: which record, to which node; sums, first part
+  // ---- before a record waits: the sum of what it says
 
   // Adders of two, each of them a carry chain: as in kv_sum.
+  // verilator lint_off UNUSEDSIGNAL
   function automatic logic [21:0] apart(logic [21:0] a);
     return {a[21:16], a[15] && (a[15] || a[0]), a[14:0]};
   endfunction
-
-  function automatic logic several_of(logic [3:0] nodes);
-    return (nodes[0] && nodes[1]) || (nodes[2] && nodes[3]) || (nodes[1:0] != '0 && nodes[3:2] != '0);
-  endfunction
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [2:0] lowest_of(logic [7:0] nodes);
-    logic low;
-    low = nodes[3:0] != '0;
-    lowest_of[2] = !low;
-    lowest_of[1] = low ? nodes[1:0] == '0 : nodes[5:4] == '0;
-    lowest_of[0] = low ? !nodes[0] && (nodes[1] || !nodes[2]) : !nodes[4] && (nodes[5] || !nodes[6]);
-  endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  logic advance_a, advance_b;
-  logic turn_q;  // the queue that was not chosen last
-  logic choose_later, chosen;
-  // verilator lint_off UNUSEDSIGNAL
-  send_t head;  // as far as it is chosen here
-  // verilator lint_on UNUSEDSIGNAL
-  logic [7:0] sent_q;  // nodes of now_head that have been served
-  logic [2:0] now_lowest;
-  // What is kept is so that Yosys does not make a chain of it; advance_a is late.
-  (* keep *)
-  logic [7:0] now_left;
-  (* keep *)
-  logic [1:0] now_some, now_several;  // of each half
-  (* keep *)
-  logic now_done;
-
-  assign choose_later = later_begun && (!now_there || turn_q);
-  assign chosen       = later_begun || now_there;
-  assign head         = choose_later ? later_head : now_head;
-  assign now_left     = now_head.nodes & ~sent_q;
-  assign now_lowest   = lowest_of(now_left);
-  assign now_some     = {now_left[7:4] != '0, now_left[3:0] != '0};
-  assign now_several  = {several_of(now_left[7:4]), several_of(now_left[3:0])};
-  assign later_take   = advance_a && choose_later;
-  assign now_done     = !choose_later && now_several == '0 && now_some != '1;
-  assign now_take     = advance_a && now_done;
-
-  always_ff @(posedge clk_i) begin
-    if (advance_a && chosen) begin
-      turn_q <= !choose_later;
-      if (!choose_later) sent_q[now_lowest] <= 1'b1;
-    end
-    if (value_begun_i != (later_take && !later_empty)) begin
-      begun_q <= value_begun_i ? begun_q + 1'b1 : begun_q - 1'b1;
-    end
-    if (now_take || rst_i) sent_q <= '0;
-    if (rst_i) begin
-      turn_q  <= 1'b0;
-      begun_q <= '0;
-    end
+  // Under the UDP checksum, but for the ports and addresses; its length is there twice.
+  logic [11:0][15:0] word;
+  logic [ 5:0][16:0] pair;
+  logic [ 2:0][17:0] four;
+  logic [18:0] twelve_first, twelve_rest;
+  logic [19:0] twelve;
+  assign word = {send.sum, send.kv};
+  always_comb begin
+    for (int i = 0; i < 6; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
+    for (int i = 0; i < 3; i++) four[i] = 18'(apart(22'(pair[2*i]))) + 18'(apart(22'(pair[2*i+1])));
   end
+  assign twelve_first = 19'(apart(22'(four[0]))) + 19'(apart(22'(four[1])));
+  assign twelve_rest  = 19'(apart(22'(four[2]))) + 19'({send.length, 1'b0});
+  assign twelve       = 20'(apart(22'(twelve_first))) + 20'(apart(22'(twelve_rest)));
+
+  // ---- stage A: which record, to which node
+
+  typedef struct packed {
+    endpoint_t to;
+    kv_t kv;
+    place_t place;
+    logic [10:0] length;
+    logic summed;
+    logic [19:0] sum;
+  } record_t;
+
+  record_t record_a;
+  logic valid_a, later_a, to_node_a, waiting;
+  logic advance_a, advance_b;
+
+  kv_sends #(
+      .Width($bits(record_t)),
+      .NowDepth(NowDepth),
+      .LaterDepth(LaterDepth)
+  ) i_sends (
+      .clk_i,
+      .rst_i,
+      .now_valid,
+      .now_ready,
+      .later_valid,
+      .later_ready,
+      .deferred_valid,
+      .place_i(send.place),
+      .nodes_i(send.nodes),
+      .empty_i(send.length == '0),
+      .record_i({send.to, send.kv, send.place, send.length, send.summed, twelve}),
+      .now_almost_full_o,
+      .later_almost_full_o,
+      .value_begun_i,
+      .done_valid_i,
+      .done_tag_i,
+      .dead_i,
+      .done_free_o,
+      .done_freed_o,
+      .valid_o(valid_a),
+      .take_i(advance_a),
+      .later_o(later_a),
+      .to_node_o(to_node_a),
+      .node_o(peer_o),
+      .record_o(record_a),
+      .waiting_o(waiting)
+  );
+
+  // ---- stage B: the header
 
   // What does not depend on the frame: IPv4 without addresses' destination and length, UDP likewise.
   // One adder after the other, since it keeps still.
@@ -209,57 +177,24 @@ module kv_transmit
     udp_self_q  <= 19'(self_port_q) + 19'(UdpFixed);
   end
 
-  logic valid_a_q, summed_a_q, later_a_q, to_node_a_q;
-  kv_t kv_a_q;
-  value_source_e source_a_q;
-  place_t place_a_q;
-  logic [10:0] length_a_q;
-  endpoint_t now_to_a_q, later_to_a_q;  // one of three is chosen in stage B
-  logic [2:0] node_a_q;
-  logic [18:0] ip_a_q, udp_self_a_q;
-  logic [ 2:0][17:0] udp_a_q;
-  logic [11:0][15:0] word;
-  logic [ 5:0][16:0] pair;
-  assign word = {head.sum, head.kv};
-  always_comb begin
-    for (int i = 0; i < 6; i++) pair[i] = 17'(word[2*i]) + 17'(word[2*i+1]);
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (advance_a) begin
-      valid_a_q    <= chosen;
-      summed_a_q   <= head.summed;
-      kv_a_q       <= head.kv;
-      source_a_q   <= head.length == '0 ? ValueNone : choose_later ? ValueMemory : now_head.source;
-      place_a_q    <= now_head.place;
-      length_a_q   <= head.length;
-      now_to_a_q   <= now_head.to;
-      later_to_a_q <= later_head.to;
-      later_a_q    <= choose_later;
-      to_node_a_q  <= choose_later ? later_head.nodes != '0 : now_head.nodes != '0;
-      node_a_q     <= choose_later ? lowest_of(later_head.nodes) : now_lowest;
-      ip_a_q       <= ip_self_q + 19'(head.length);
-      udp_self_a_q <= udp_self_q + 19'({head.length, 1'b0});
-      for (int i = 0; i < 3; i++) begin
-        udp_a_q[i] <= 18'(apart(22'(pair[2*i]))) + 18'(apart(22'(pair[2*i+1])));
-      end
-    end
-    if (rst_i) valid_a_q <= 1'b0;
-  end
-
-  // ---- stage B: the header
-
+  typedef enum logic [1:0] {
+    ValueNone   = 2'd0,
+    ValuePool   = 2'd1,
+    ValueMemory = 2'd2
+  } value_source_e;
   endpoint_t to;
-  assign peer_o = node_a_q;
-  assign to     = to_node_a_q ? peer_i : later_a_q ? later_to_a_q : now_to_a_q;
+  value_source_e source_a;
+  assign to       = to_node_a ? peer_i : record_a.to;
+  assign source_a = record_a.length == '0 ? ValueNone : later_a ? ValueMemory : ValuePool;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic [21:0] ip_to, ip_sum, udp_most, udp_rest, udp_kv, udp_sum;
+  logic [18:0] ip_self;
+  logic [21:0] ip_to, ip_sum, udp_rest, udp_most, udp_sum;
+  assign ip_self  = ip_self_q + 19'(record_a.length);
   assign ip_to    = 22'(to.ip[31:16]) + 22'(to.ip[15:0]);
-  assign ip_sum   = apart(ip_to) + 22'(ip_a_q);
-  assign udp_kv   = 22'(udp_a_q[0]) + 22'(udp_a_q[1]);
-  assign udp_rest = 22'(udp_a_q[2]) + 22'(udp_self_a_q);
-  assign udp_most = apart(apart(udp_kv) + apart(udp_rest)) + 22'(to.port);
+  assign ip_sum   = apart(ip_to) + apart(22'(ip_self));
+  assign udp_rest = 22'(record_a.sum) + 22'(udp_self_q);
+  assign udp_most = apart(udp_rest) + 22'(to.port);
   assign udp_sum  = apart(ip_to) + apart(udp_most);
 
   // Folded: 22 words of 16 bits, so that what is above 16 bits, and one more, are less than 32.
@@ -283,7 +218,7 @@ module kv_transmit
     headers.ethernet.source      = self_i.mac;
     headers.ethernet.ethertype   = 16'(EthertypeIpv4);
     headers.ipv4.version_ihl     = 8'(IpVersionIhl);
-    headers.ipv4.total_length    = 16'(length_a_q) + 16'(MinIpLength);
+    headers.ipv4.total_length    = 16'(record_a.length) + 16'(MinIpLength);
     headers.ipv4.flags_offset    = 16'(IpDontFragment);
     headers.ipv4.ttl             = 8'(IpTtl);
     headers.ipv4.protocol        = 8'(IpProtocolUdp);
@@ -292,15 +227,15 @@ module kv_transmit
     headers.ipv4.destination     = to.ip;
     headers.udp.source_port      = self_i.port;
     headers.udp.destination_port = to.port;
-    headers.udp.length           = 16'(length_a_q) + 16'(MinUdpLength);
-    headers.udp.checksum         = summed_a_q ? udp_checksum : '0;
-    headers.kv                   = kv_a_q;
+    headers.udp.length           = 16'(record_a.length) + 16'(MinUdpLength);
+    headers.udp.checksum         = record_a.summed ? udp_checksum : '0;
+    headers.kv                   = record_a.kv;
   end
 
   // Reads values from the pool, in the order of the headers.
-  logic reader_free, reader_start, needs_pool_a;
+  // What is late is kept apart from what is early.
   (* keep *)
-  logic pool_free;
+  logic reader_free, reader_start, needs_pool_a, header_turn, pool_turn, unwritten;
 
   typedef enum logic [1:0] {
     Between = 2'd0,  // frames
@@ -319,20 +254,21 @@ module kv_transmit
   value_source_e source_b_q;
   logic take_b;
 
-  // Free of `from`, since much depends on it.
-  assign pool_free = reader_free || !needs_pool_a;
-  assign advance_b = pool_free && (!valid_b_q || (out_free && state_q == Between && !(s_axis_tvalid && host_turn_q)));
-  assign advance_a = !valid_a_q || advance_b;
-  assign needs_pool_a = valid_a_q && source_a_q == ValuePool;
+  // Free of `from`, since much depends on them.
+  assign header_turn = out_free && state_q == Between && !(s_axis_tvalid && host_turn_q);
+  assign pool_turn = out_free && state_q == Pool;
+  assign advance_b = (reader_free || !needs_pool_a) && (!valid_b_q || header_turn);
+  assign advance_a = !valid_a || advance_b;
+  assign needs_pool_a = valid_a && source_a == ValuePool;
   assign reader_start = advance_b && needs_pool_a;
 
   always_ff @(posedge clk_i) begin
-    if (!valid_b_q || take_b) valid_b_q <= valid_a_q && advance_b;
-    if (advance_b && valid_a_q) begin
+    if (!valid_b_q || take_b) valid_b_q <= valid_a && advance_b;
+    if (advance_b && valid_a) begin
       headers_b_q <= headers;
-      length_b_q  <= length_a_q;
-      size_b_q    <= length_a_q + 11'(HeaderBytes);
-      source_b_q  <= source_a_q;
+      length_b_q  <= record_a.length;
+      size_b_q    <= record_a.length + 11'(HeaderBytes);
+      source_b_q  <= source_a;
     end
     if (rst_i) valid_b_q <= 1'b0;
   end
@@ -340,24 +276,24 @@ module kv_transmit
   place_t reader_place_q;
   logic [BeatBits-1:0] reader_beat_q;
   logic [BeatBits:0] reader_left_q;  // words still to be read
-  logic held_q, take_pool;  // a word is at pool_data_i
+  logic held_q;  // a word is at pool_data_i
 
   assign reader_free = reader_left_q == '0;
   assign pool_place_o = reader_place_q;
   assign pool_beat_o = reader_beat_q;
-  assign pool_read_o  = reader_left_q != '0 && (!held_q || take_pool)
-      && !(filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q});
+  assign unwritten = filling_i && filling_place_i == reader_place_q && filled_i <= {1'b0, reader_beat_q};
+  assign pool_read_o = !reader_free && (!held_q || pool_turn) && !unwritten;
 
   always_ff @(posedge clk_i) begin
     if (reader_start) begin
-      reader_place_q <= place_a_q;
+      reader_place_q <= record_a.place;
       reader_beat_q  <= '0;
-      reader_left_q  <= (BeatBits + 1)'((length_a_q + 11'(BeatBytes - 1)) >> $clog2(BeatBytes));
+      reader_left_q  <= (BeatBits + 1)'((record_a.length + 11'(BeatBytes - 1)) >> $clog2(BeatBytes));
     end else if (pool_read_o) begin
       reader_beat_q <= reader_beat_q + 1'b1;
       reader_left_q <= reader_left_q - 1'b1;
     end
-    if (!held_q || take_pool) held_q <= pool_read_o;
+    if (!held_q || pool_turn) held_q <= pool_read_o;
     if (rst_i) begin
       reader_left_q <= '0;
       held_q <= 1'b0;
@@ -400,8 +336,7 @@ module kv_transmit
     endcase
   end
 
-  assign take_b        = valid_b_q && out_free && state_q == Between && !(s_axis_tvalid && host_turn_q);
-  assign take_pool     = out_load && from == Pool;
+  assign take_b        = valid_b_q && header_turn;
   assign word_ready    = out_free && from == Memory;
   assign s_axis_tready = out_free && from == Host;
 
@@ -448,16 +383,12 @@ module kv_transmit
     end
   end
 
-  assign idle_o = !now_there && later_count == '0 && !valid_a_q && !valid_b_q
-                && (state_q == Between || state_q == Host);
+  assign idle_o = !waiting && !valid_a && !valid_b_q && (state_q == Between || state_q == Host);
   assign sent_o = take_b;
   assign sent_kind_o = headers_b_q.kv.kind;
   assign passed_o = out_load && from == Host && last;
 
-  `ASSERT(now_source, !now_valid || now_send.source != ValueMemory, "a value from memory belongs in the other queue")
-  `ASSERT(later_source, !later_valid || (later_send.source == ValueMemory && $countones(later_send.nodes) <= 1),
-          "only one frame can have a value from memory")
-  `ASSERT(begun_in_range, begun_q <= ($clog2(LaterDepth + 1))'(LaterDepth), "more values begun than records can be")
+  `ASSERT(deferred_value, !deferred_valid || send.length == '0, "an answer that waits for memory has no value")
   `ASSERT_NEXT(valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid, "a beat was withdrawn before it was taken")
   `ASSERT_NEXT(payload_kept, m_axis_tvalid && !m_axis_tready, m_axis_tdata == $past(m_axis_tdata)
                && m_axis_tlast == $past(m_axis_tlast) && m_axis_tkeep == $past(m_axis_tkeep),

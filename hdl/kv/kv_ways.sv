@@ -68,7 +68,7 @@ module kv_ways
     ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv_i.version != '0);
     ways_o.full     = !found && free == '0;
     for (int i = 0; i < 2; i++) begin
-      ways_o.newest[i] = newer(ways[2*i].version, ways[2*i+1].version) ? ways[2*i].version : ways[2*i+1].version;
+      ways_o.newest[i] = not_older(ways[2*i].version, ways[2*i+1].version) ? ways[2*i].version : ways[2*i+1].version;
     end
   end
 

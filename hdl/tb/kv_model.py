@@ -30,7 +30,7 @@ KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "requ
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
-SEND = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
+SEND = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 JOB = {
     "write": 1,
     "bucket": 22,
@@ -42,7 +42,6 @@ JOB = {
     "place": 6,
     "tag": 16,
 }
-NONE, POOL, MEMORY = range(3)
 
 
 def pack(layout: dict[str, int], values: dict[str, int]) -> int:
@@ -150,7 +149,6 @@ class Node:
         send = {
             "nodes": sum(1 << n for n in nodes or ()),
             "to": to,
-            "source": NONE,
             "place": 0,
             "length": 0,
             "summed": 1,
@@ -159,7 +157,6 @@ class Node:
         send["kv"] = pack(KV_FIELDS, kv)
         if value:
             send |= {
-                "source": POOL,
                 "place": value["place"],
                 "length": value["length"],
                 "summed": value["summed"],
@@ -239,7 +236,7 @@ class Node:
         if not way.length:
             self.sends.append(send)
             return
-        self.later.append(send | {"source": MEMORY, "length": way.length, "summed": way.summed, "sum": way.sum})
+        self.later.append(send | {"length": way.length, "summed": way.summed, "sum": way.sum})
         self.jobs.append({"write": 0, "bucket": bucket, "way": number, "length": way.length})
 
     def _on_write(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
@@ -310,7 +307,7 @@ class Node:
         if self.accept:
             self.sends.append(answer)
         else:
-            self.deferred.append(answer)
+            self.deferred.append(answer | {"place": place})
 
     def _commit(self, write: Write, bucket: int) -> None:
         request, kv = write.request, write.kv

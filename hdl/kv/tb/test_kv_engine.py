@@ -21,7 +21,6 @@ from kv_model import (
     LANE,
     PEERS,
     PING,
-    POOL,
     READ,
     REMOVE,
     REMOVE_IF,
@@ -41,7 +40,7 @@ from simulate import COMMON, simulate
 
 OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
 KV = Path(__file__).resolve().parent.parent
-PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "deferred", "engine")
+PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine")
 PINS = (
     "node_i",
     "members_i",
@@ -81,18 +80,14 @@ PINS = (
     "job_room_i",
     "job_valid_o",
     "job_o",
-    "done_valid_i",
-    "done_tag_i",
     "place_free_o",
     "place_freed_o",
-    "done_free_o",
-    "done_freed_o",
     "now_almost_full_i",
     "now_valid_o",
-    "now_o",
     "later_room_i",
     "later_valid_o",
-    "later_o",
+    "deferred_valid_o",
+    "send_o",
     "window_o",
     "received_o",
     "replied_o",
@@ -117,7 +112,7 @@ class Rig:
         self.reads: deque[tuple[int, int] | None] = deque([None, None])
         self.coming: dict[int, int] = {}
         self.writing: list[tuple[int, int]] = []  # cycle, place
-        self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "jobs": [], "slow": []}
+        self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received = 0.1, 0.0, 0
         self.ending = False  # what the sequencer was told of
@@ -158,10 +153,9 @@ class Rig:
         pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
         pins["group_busy_i"].set(0)
         done = next((entry for entry in self.writing if entry[0] <= self.bench.cycles), None)
-        pins["done_valid_i"].set(done is not None)
         if done:
             self.writing.remove(done)
-            pins["done_tag_i"].set(done[1])
+            self.free.add(done[1])
 
     def sample(self) -> None:
         draw, pins = self.bench.random, self.pins
@@ -186,25 +180,24 @@ class Rig:
             bucket, shift = pins["line_write_bucket_o"].get(), 128 * pins["line_write_way_o"].get()
             line = self.lines.get(bucket, 0) & ~(((1 << 128) - 1) << shift)
             self.lines[bucket] = line | pins["line_write_header_o"].get() << shift
-        for name, layout, kind in (
-            ("now", SEND, "sends"),
-            ("later", SEND, "later"),
-            ("job", JOB, "jobs"),
+        for name, layout, port, kind in (
+            ("now", SEND, "send", "sends"),
+            ("later", SEND, "send", "later"),
+            ("deferred", SEND, "send", "deferred"),
+            ("job", JOB, "job", "jobs"),
         ):
             if pins[f"{name}_valid_o"].get():
-                self.seen[kind].append(unpack(layout, pins[f"{name}_o"].get()))
+                self.seen[kind].append(unpack(layout, pins[f"{port}_o"].get()))
                 if name == "now":
                     self.sent_at.append(self.bench.cycles)
                 if name == "job" and self.seen["jobs"][-1]["write"]:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
                     assert pins["line_write_o"].get()
                     assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
-                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["tag"]))
+                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
             self.free.add(self.freed[-1])
-        if pins["done_free_o"].get():
-            self.free.add(pins["done_freed_o"].get())
         self.received += pins["received_o"].get()
         self.quiet_for = self.quiet_for + 1 if pins["quiet_o"].get() and not self.giving else 0
 
@@ -220,26 +213,23 @@ class Rig:
             kept = []
             for item in items:
                 entry = {key: int(value) for key, value in item.items()}
-                if of == "sends":
+                if of != "jobs":
                     entry["to"] = 0 if entry["nodes"] else entry["to"]
                     if not entry["length"]:
-                        entry["source"] = entry["place"] = entry["sum"] = 0
-                        entry["summed"] = 1
-                    if entry["source"] != POOL:
+                        entry["sum"], entry["summed"] = 0, 1
+                    if of == "later" or (of == "sends" and not entry["length"]):
                         entry["place"] = 0
                 elif of == "jobs" and not entry["write"]:
                     entry = {key: entry[key] for key in ("write", "bucket", "way", "length")}
                 kept.append(entry)
             return kept
 
-        expected = list(model.sends)
-        if not model.accept:
-            expected += model.deferred
-            model.deferred = []
-        found, wanted = plain(self.seen["sends"], of="sends"), plain(expected, of="sends")
-        if not model.accept:
-            found.sort(key=lambda entry: sorted(entry.items()))
-            wanted.sort(key=lambda entry: sorted(entry.items()))
+        if model.accept:
+            assert not self.seen["deferred"]
+        else:
+            assert plain(self.seen["deferred"], of="deferred") == plain(model.deferred, of="deferred")
+        model.deferred.clear()
+        found, wanted = plain(self.seen["sends"], of="sends"), plain(model.sends, of="sends")
         for number, (a, b) in enumerate(zip(found, wanted, strict=False)):
             if a != b:
                 said = [f"frame {number}"]
@@ -247,7 +237,7 @@ class Rig:
                     said.append(f"{ ({k: v for k, v in entry.items() if k != 'kv'} | unpack(KV_FIELDS, entry['kv'])) }")
                 raise AssertionError("\n".join(said))
         assert len(found) == len(wanted), (len(found), len(wanted))
-        assert plain(self.seen["later"], of="sends") == plain(model.later, of="sends")
+        assert plain(self.seen["later"], of="later") == plain(model.later, of="later")
         assert plain(self.seen["jobs"], of="jobs") == plain(model.jobs, of="jobs")
         assert self.seen["slow"] == [{key: int(value) for key, value in item.items()} for item in model.slow]
         assert sorted(self.freed) == sorted(model.freed)
@@ -393,7 +383,7 @@ async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: f
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
-    for name in ("op_valid_i", "done_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
+    for name in ("op_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()

@@ -17,13 +17,16 @@ from scapy.layers.l2 import Ether
 from simulate import ROOT, simulate
 
 KV = Path(__file__).resolve().parent.parent
-NONE, POOL, MEMORY = range(3)
+NONE, POOL, MEMORY, DEFERRED = range(4)
+LISTS = {NONE: "now", POOL: "now", MEMORY: "later", DEFERRED: "deferred"}
+NOBODY, ANSWER = 1 << 6, 1 << 7  # in a job's tag
 # send_t, from its highest bits down.
-FIELDS = {"nodes": 8, "to": 96, "kv": 176, "source": 2, "place": 6, "length": 11, "summed": 1, "sum": 16}
+FIELDS = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 1000 + i) for i in range(8)]
 PINS = (
     "self_i", "now_almost_full_o", "value_begun_i", "pool_read_o", "pool_place_o", "pool_beat_o",
-    "pool_data_i", "filling_i", "filling_place_i", "filled_i", "sent_o", "sent_kind_o", "passed_o",
+    "pool_data_i", "done_valid_i", "done_tag_i", "dead_i", "done_free_o", "done_freed_o", "filling_i",
+    "filling_place_i", "filled_i", "sent_o", "sent_kind_o", "passed_o",
 )  # fmt: skip
 
 
@@ -45,8 +48,8 @@ class Rig:
             return [bench.pin(scope, name) for name in names]
 
         stream = ("tdata", "tkeep", "tlast", "tuser")
-        self.now = Source(bench, *pins("now_valid", "now_ready"), pins("now_send"))
-        self.later = Source(bench, *pins("later_valid", "later_ready"), pins("later_send"))
+        tops = [bench.pin(bench.dut, f"send_{name}") for name in ("valid", "ready", "list", "record")]
+        self.sends = Source(bench, *tops[:2], tops[2:])
         self.host = Source(
             bench, *pins("s_axis_tvalid", "s_axis_tready"), pins(*[f"s_axis_{field}" for field in stream])
         )
@@ -59,7 +62,17 @@ class Rig:
     def reset(self) -> None:
         self.pool: dict[tuple[int, int], bytes] = {}
         self.values: deque[bytes] = deque()  # that memory will send
-        self.expected: dict[str, deque[tuple[int, bytes, bytes, bool]]] = {"now": deque(), "later": deque()}
+        self.expected: dict[str, deque[tuple[int, bytes, bytes, bool]]] = {
+            name: deque() for name in ("now", "later", "answers")
+        }
+        self.answers: dict[int, tuple[int, bytes, bytes, bool]] = {}  # to go when memory has their place
+        self.taken = len(self.sends.sent)  # records, as far as they were looked at
+        self.doing: dict[int, int] = {}  # places that memory is at: their tags
+        self.free = set(range(64))  # places without a deferred record
+        self.dead = False
+        self.pace = 0.1  # of memory
+        self.done_at: list[int] = []
+        self.freed_at: list[int] = []
         self.host_frames: deque[list[Any]] = deque()
         self.data = 0
         self.filling: tuple[int, int] | None = None
@@ -89,13 +102,17 @@ class Rig:
             udp = struct.pack(">IIHHHHHH", here, host, 17, 30 + size, *ports, 30 + size, 0) + kv + value[2:]
             value = ((sums[1] - frames.ones_sum(udp)) % 0xFFFF).to_bytes(2, "big") + value[2:]
         record = pack(
-            nodes=nodes, to=to, kv=int.from_bytes(kv, "big"), source=source, place=place, length=size, summed=summed,
+            nodes=nodes, to=to, kv=int.from_bytes(kv, "big"), place=place, length=size, summed=summed,
             sum=frames.ones_sum(value) if summed else draw.getrandbits(16),
         )  # fmt: skip
         receivers = [PEERS[i] for i in range(8) if nodes >> i & 1] or [to]
-        name = "later" if source == MEMORY else "now"
-        self.expected[name] += [(receiver, kv, value, summed) for receiver in receivers]
-        (self.later if source == MEMORY else self.now).items.append(record)
+        name = LISTS[source]
+        if source == DEFERRED:
+            self.free.remove(place)
+            self.answers[place] = (to, kv, value, summed)
+        else:
+            self.expected[name] += [(receiver, kv, value, summed) for receiver in receivers]
+        self.sends.items.append((list(dict.fromkeys(LISTS.values())).index(name), record))
         padded = value + draw.randbytes(-size % 64)
         if source == POOL:
             self.pool.update({(place, i): padded[64 * i : 64 * i + 64] for i in range(len(padded) // 64)})
@@ -121,6 +138,17 @@ class Rig:
                 self.filling = (self.filling[0], self.filling[1] + 1)
             pins["filling_place_i"].set(self.filling[0])
             pins["filled_i"].set(self.filling[1])
+        pins["dead_i"].set(self.dead)
+        done = next((place for place in self.doing if draw.random() < self.pace), None)
+        pins["done_valid_i"].set(done is not None)
+        if done is not None:
+            tag = self.doing.pop(done)
+            pins["done_tag_i"].set(tag)
+            self.done_at.append(self.bench.cycles)
+            if tag & ANSWER:
+                answer = self.answers.pop(done)
+                if not self.dead:
+                    self.expected["answers"].append(answer)
         begun = bool(self.values) and draw.random() < 0.2
         pins["value_begun_i"].set(begun)
         if begun:
@@ -133,6 +161,17 @@ class Rig:
             place, beat = pins["pool_place_o"].get(), pins["pool_beat_o"].get()
             assert not self.filling or self.filling[0] != place or beat < self.filling[1], "read what was not there yet"
             self.data = int.from_bytes(self.pool[place, beat], "little")
+        for which, record in itertools.islice(self.sends.sent, self.taken, None):
+            if which == 2:
+                place = record >> 28 & 63
+                self.doing[place] = place | ANSWER
+        self.taken = len(self.sends.sent)
+        if pins["done_free_o"].get():
+            place = pins["done_freed_o"].get()
+            assert place not in self.free
+            assert place not in self.doing
+            self.free.add(place)
+            self.freed_at.append(self.bench.cycles)
         if pins["sent_o"].get():
             self.sent.append(pins["sent_kind_o"].get())
         self.passed += pins["passed_o"].get()
@@ -179,7 +218,8 @@ class Rig:
     @property
     def idle(self) -> bool:
         self.take_frames()
-        return not self.host_frames and not any(self.expected.values())
+        waiting = (self.host_frames, self.answers, self.doing, self.sends.items, *self.expected.values())
+        return not any(waiting)
 
 
 @cocotb.test()
@@ -190,7 +230,7 @@ async def frames_of_all_sorts(dut: Any) -> None:
     for idle, stall in [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.05, 0.9)]:
         await bench.reset()
         await bench.cycle(3)  # of self_i
-        for source in (rig.now, rig.later, rig.host, rig.words):
+        for source in (rig.sends, rig.host, rig.words):
             source.idle = idle
         rig.sink.stall = stall
         for i in range(120):
@@ -204,6 +244,8 @@ async def frames_of_all_sorts(dut: Any) -> None:
                 rig.send(MEMORY, size, nodes=draw.choice([0, 1 << draw.randrange(8)]), summed=draw.random() < 0.7)
             else:
                 rig.host_frame()
+            if i % 2:
+                rig.send(DEFERRED, 0, place=i // 2)
         await bench.until(lambda: rig.idle, 60_000)
         await bench.cycle(10)
         assert rig.idle
@@ -216,12 +258,12 @@ async def latency_is_as_stated_and_frames_follow_closely(dut: Any) -> None:
     rig = Rig(bench)
     for size, beats in [(0, 1), (64, 2), (1024, 17)]:
         await bench.reset()
-        rig.now.cycles_of.clear()
+        rig.sends.cycles_of.clear()
         for i in range(20):
             rig.send(POOL if size else NONE, size, place=i)
         began = bench.cycles
         await bench.until(lambda: len(rig.sink.cycles_of) == 20 * beats)  # noqa: B023
-        assert rig.now.cycles_of[0] == began
+        assert rig.sends.cycles_of[0] == began
         assert rig.sink.cycles_of[0] == began + 4
         assert rig.sink.cycles_of[-1] == began + 4 + 20 * beats - 1, "a gap"
         assert rig.idle
@@ -260,9 +302,62 @@ async def acknowledgements_overtake_values_from_memory(dut: Any) -> None:
     await bench.cycle(30)
     rig.take_frames()
     assert not rig.expected["now"]
+    assert not rig.sends.items
     assert rig.expected["later"]
     rig.values = values
     await bench.until(lambda: rig.idle)
+
+
+@cocotb.test()
+async def answers_wait_for_memory(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    draw = bench.random
+    for idle, stall, pace in [(0, 0, 0.02), (0.4, 0, 0.5), (0, 0.7, 0.05), (0.05, 0.95, 1.0), (0.5, 0.5, 0.01)]:
+        await bench.reset()
+        await bench.cycle(3)
+        rig.pace, rig.sends.idle, rig.sink.stall = pace, idle, stall
+        # Few places, so that one is used again as soon as it is free.
+        some = set(draw.sample(range(64), 8))
+        for i in range(400):
+            places = sorted(rig.free & some)
+            if len(rig.sends.items) > 3 or not places:
+                await bench.cycle()
+            elif draw.random() < 0.3:
+                rig.send(NONE, 0, nodes=draw.choice([0, 0xFF]))
+            elif draw.random() < 0.8:
+                rig.send(DEFERRED, 0, place=draw.choice(places))
+            else:  # memory is at something that nobody waits for
+                place = draw.choice(places)
+                rig.free.remove(place)
+                rig.doing[place] = place
+            if i == 200:
+                rig.doing[64] = NOBODY
+        await bench.until(lambda: rig.idle, 60_000)
+        await bench.cycle(10)
+        assert rig.free == set(range(64))
+        assert not rig.sink.items
+
+
+@cocotb.test()
+async def answers_are_prompt_and_the_dead_give_none(dut: Any) -> None:
+    bench = Bench(dut)
+    rig = Rig(bench)
+    await bench.reset()
+    rig.pace = 1.0
+    for place in range(10):
+        rig.send(DEFERRED, 0, place=place)
+        await bench.until(lambda: rig.idle)
+    await bench.cycle(2)
+    assert [at - done for done, at in zip(rig.done_at, rig.sink.cycles_of, strict=True)] == [4] * 10
+    assert [at - done for done, at in zip(rig.done_at, rig.freed_at, strict=True)] == [2] * 10
+    rig.dead = True
+    for place in range(10):
+        rig.send(DEFERRED, 0, place=place)
+    await bench.until(lambda: rig.idle)
+    await bench.cycle(20)
+    assert not rig.sink.items
+    assert rig.free == set(range(64))
 
 
 @cocotb.test()
@@ -307,7 +402,15 @@ TOP = """
 module top (input wire clk_i, input wire rst_i);
   logic [7:0][95:0] peers;
   logic [2:0] peer;
-  kv_transmit dut (.clk_i, .rst_i, .peer_o(peer), .peer_i(peers[peer]));
+  logic send_valid, send_ready, now_ready, later_ready;
+  logic [1:0] send_list;
+  kv_core_pkg::send_t send_record;
+  assign send_ready = send_list == 0 ? now_ready : send_list != 1 || later_ready;
+  kv_transmit dut (
+    .clk_i, .rst_i, .peer_o(peer), .peer_i(peers[peer]), .send(send_record), .now_ready, .later_ready,
+    .now_valid(send_valid && send_list == 0), .later_valid(send_valid && send_list == 1),
+    .deferred_valid(send_valid && send_list >= 2)
+  );
 endmodule
 """
 
@@ -317,4 +420,4 @@ def test_kv_transmit() -> None:
     top.parent.mkdir(parents=True, exist_ok=True)
     top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_transmit.sv", top))
+    simulate(__file__, sources=(*packages, *[KV / f"kv_{part}.sv" for part in ("deferred", "sends", "transmit")], top))
