@@ -172,8 +172,6 @@ package kv_core_pkg;
     op_e op;
     logic flag;
     logic [7:0] nodes;
-    logic one;  // instead: the node `to`
-    logic [2:0] to;
     logic [4:0] kind;
     logic [8:0] at;  // {node, place}
     logic send;  // a frame of this node's

@@ -137,7 +137,7 @@ module kv_handed
         if (list_drop_o) cell_from_o = CellList;
         order_valid_o = list_drop_o;
         order_o.op    = OpResolve;
-        order_o.one   = 1'b1;
+        order_o.nodes[0] = 1'b1;
         order_o.flag  = !stays;
       end
       SearchEnd: begin

@@ -44,7 +44,7 @@ module kv_operation
     op_o            = '0;
     op_o.op         = order_i.op;
     op_o.flag       = order_i.flag;
-    op_o.nodes      = order_i.one ? 8'd1 << order_i.to : order_i.nodes;
+    op_o.nodes      = order_i.nodes;
     op_o.bucket     = cell_o.bucket;
     op_o.kv.kind    = order_i.kind;
     op_o.kv.node    = order_i.at[8:6];

@@ -103,8 +103,7 @@ module kv_repeater
         order_valid_o = noted_i && here_i && cell_i.bucket[11:0] == bucket_q;
         order_o.op    = OpAsk;
         order_o.at    = note_q;
-        order_o.one = 1'b1;
-        order_o.to = note_q[8:6];
+        order_o.nodes = 8'd1 << note_q[8:6];
       end
       default: ;
     endcase

@@ -5,10 +5,11 @@
 /// What is slow or done in the background: repetition, epochs, leftovers, a node's return, an empty table. docs/kv-protocol.md,
 /// sections 5, 6, 8 and 10; docs/kv-core.md.
 ///
-/// Behaviour: one thing at a time, in this order: what is settled; a request that the engine handed on; an epoch to enter;
-/// a table to clear; then, in an epoch and with nothing wrong, what the timer asks for: writes in flight, leftovers (kv_leftovers),
-/// `enter`, notes that somebody wants to read, fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of
-/// which takes effect at once or not at all; the state goes on when there is none. An operation's cell is the only copy of what it is
+/// Behaviour: the arbiter of its parts; one thing at a time, in this order: a lane that is settled; a request that the engine handed on
+/// (kv_handed); a leftover that is settled; an epoch to enter or a table to clear (kv_epoch); then, in an epoch and with nothing wrong,
+/// `enter` and `entered` (kv_roll), writes in flight (kv_repeater), leftovers (kv_settler), notes that somebody wants to read (kv_repeater),
+/// fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all; the
+/// part whose turn it is goes on when there is none. An operation's cell is the only copy of what it is
 /// about: OpLook puts there what was seen, for the next one. Requests are stopped while one that was handed on is dealt with, an epoch is
 /// entered or the table is cleared, and else go on between the operations.
 ///
@@ -430,8 +431,7 @@ module kv_sequencer
         own_order.kind     = fetch_lanes ? KindLane : KindFetch;
         // A client's request says nothing of the sender.
         own_order.at       = fetch_lanes ? '0 : {node_i, 6'd0};
-        own_order.one      = 1'b1;
-        own_order.to       = fetch_lanes ? fetch_node : leader_q;
+        own_order.nodes    = 8'd1 << (fetch_lanes ? fetch_node : leader_q);
       end
       default: ;
     endcase

@@ -111,8 +111,7 @@ module kv_settler
         order_o.location = 1'b1;
         order_o.kind     = KindFetch;
         order_o.at       = {node_i, 6'd0};
-        order_o.one      = 1'b1;
-        order_o.to       = leader_i;
+        order_o.nodes    = 8'd1 << leader_i;
       end
       TakeGo: begin
         order_valid_o = !used_i;
@@ -123,8 +122,7 @@ module kv_settler
         order_valid_o = others_i[step_q[2:0]] && here_i;
         order_o.op    = OpReplay;
         order_o.at    = 9'(own_place_q);
-        order_o.one = 1'b1;
-        order_o.to = step_q[2:0];
+        order_o.nodes = 8'd1 << step_q[2:0];
       end
       default: ;
     endcase
