@@ -160,6 +160,18 @@ package kv_core_pkg;
     kv_t kv;
     bucket_t bucket;
   } op_t;
+  /// An operation but for the cell that it is about. The parts of the sequencer give theirs, and 0 when it is another's turn.
+  typedef struct packed {
+    op_e op;
+    logic flag;
+    logic [7:0] nodes;
+    logic [4:0] kind;
+    logic [8:0] at;  // {node, place}
+    logic send;  // a frame of this node's
+    logic location;  // with the cell's location as its key
+    logic head;  // about the frame at the queue's head
+    logic window;  // OpLook: the window's write is wanted, not the note's
+  } order_t;
   /// Ends what the sequencer was told of.
   function automatic logic consumes(op_e op);
     return op == OpAgain || op == OpStore || op == OpFree;
@@ -173,6 +185,9 @@ package kv_core_pkg;
     logic [15:0] lane;
     logic [31:0] request;
   } cell_t;
+
+  /// Questions about leftovers have numbers that begin so, and end with the leftover's.
+  localparam logic [9:0] TagLeftover = 10'h155;
 
   /// What to look for among the leftovers.
   typedef enum logic [1:0] {

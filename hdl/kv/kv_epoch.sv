@@ -6,7 +6,7 @@
 /// docs/kv-protocol.md.
 ///
 /// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
-/// be begun again. A step is taken in each cycle with go_i, and may start an operation (op_*). An epoch: the engine drained, the
+/// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
 /// up. Clearing: the engine's memories, the lines of all buckets, the cache.
 /// Latency: see kv_sequencer.
@@ -47,14 +47,12 @@ module kv_epoch
     input  wire  list_found_i,
 
     // ---- operations
-    output logic       op_valid_o,
-    output op_e        op_o,
-    output logic [8:0] at_o,
-    output logic       window_o,       // what is looked at
-    input  wire        noted_i,
-    input  wire        settled_i,
-    output logic       next_bucket_o,
-    input  wire        last_bucket_i,
+    output logic   order_valid_o,
+    output order_t order_o,
+    input  wire    noted_i,
+    input  wire    settled_i,
+    output logic   next_bucket_o,
+    input  wire    last_bucket_i,
 
     // ---- what must have ended
     input wire quiet_i,
@@ -98,8 +96,6 @@ module kv_epoch
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
   assign place_o = step_q[5:0];
-  assign at_o = step_q[8:0];
-  assign window_o = state_q == WindowLook;
   assign list_find_o = go_i && state_q == NoteLeave;
   assign list_keep_o = go_i && state_q == NoteKeep && !list_busy_i && list_found_i;
   assign next_bucket_o = go_i && state_q == ClearLines;
@@ -108,26 +104,37 @@ module kv_epoch
   assign leads_o = state_q == Leaders && here_i && mine_i && step_q != '0;
 
   always_comb begin
-    op_valid_o = 1'b0;
-    op_o = OpLook;
+    order_valid_o = 1'b0;
+    order_o = '0;
     case (state_q)
-      NoteLook: op_valid_o = !step_q[9];
-      Note: begin
-        op_o = OpLeave;
-        op_valid_o = noted_i;
+      NoteLook: begin
+        order_valid_o = !step_q[9];
+        order_o.op = OpLook;
+        order_o.at = step_q[8:0];
       end
-      WindowLook: op_valid_o = used_i;
+      Note: begin
+        order_valid_o = noted_i;
+        order_o.op = OpLeave;
+        order_o.at = step_q[8:0];
+      end
+      WindowLook: begin
+        order_valid_o = used_i;
+        order_o.op = OpLook;
+        order_o.at = 9'(place_o);
+        order_o.window = 1'b1;
+      end
       WindowKeep: begin
-        op_o = OpKeep;
-        op_valid_o = 1'b1;
+        order_valid_o = 1'b1;
+        order_o.op = OpKeep;
+        order_o.at = 9'(place_o);
       end
       ClearRams: begin
-        op_o = OpClear;
-        op_valid_o = step_q == '1;
+        order_valid_o = step_q == '1;
+        order_o.op = OpClear;
       end
       ClearLines: begin
-        op_o = OpClear;
-        op_valid_o = !last_bucket_i;
+        order_valid_o = !last_bucket_i;
+        order_o.op = OpClear;
       end
       default: ;
     endcase
@@ -166,10 +173,13 @@ module kv_epoch
 
         // All that is pending is leftover from now on, but for what an older write's note says.
         NoteLook: begin
-          step_q  <= step_q[9] ? '0 : step_q + 1'b1;
+          if (step_q[9]) step_q <= '0;
           state_q <= step_q[9] ? Window : Note;
         end
-        Note: state_q <= noted_i ? NoteLeave : NoteLook;
+        Note: begin
+          step_q  <= step_q + 1'b1;
+          state_q <= noted_i ? NoteLeave : NoteLook;
+        end
         NoteLeave: state_q <= settled_i ? NoteLook : NoteKeep;
         NoteKeep:
         if (!list_busy_i) begin
@@ -186,10 +196,13 @@ module kv_epoch
           end
         end
         WindowLook: begin
-          step_q  <= step_q + 1'b1;
+          if (!used_i) step_q <= step_q + 1'b1;
           state_q <= used_i ? WindowKeep : Window;
         end
-        WindowKeep: state_q <= Window;
+        WindowKeep: begin
+          step_q  <= step_q + 1'b1;
+          state_q <= Window;
+        end
 
         Leaders: begin
           step_q <= step_q + 1'b1;

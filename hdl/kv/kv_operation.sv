@@ -4,8 +4,8 @@
 /// What an operation of the sequencer is about, and the operation as the engine takes it. A part of kv_sequencer.
 ///
 /// Behaviour: the cell is the only copy of what is being dealt with: it comes from a source, or is what an operation has seen (seen_valid_i),
-/// and is there for the next operation. op_o is made of it, but for what is about the frame at the queue's head (head_valid_i), which
-/// stays there: that is not copied.
+/// and is there for the next operation. op_o is made of it, but for what is about the frame at the queue's head, which stays there: that
+/// is not copied.
 /// Latency: 1 cycle from a source to cell_o, 0 to op_o.
 /// Reset: none.
 /// Requirements: nothing changes while an operation is under way.
@@ -29,19 +29,11 @@ module kv_operation
     // verilator lint_off UNUSEDSIGNAL
     input wire seen_t             seen_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire                    window_i,          // the window's write was seen, not the note's
 
     // ---- the operation
-    input wire op_e       op_i,
-    input wire      [7:0] nodes_i,
-    input wire      [4:0] kind_i,
-    input wire      [8:0] at_i,          // {node, place}
-    input wire            flag_i,
-    input wire            send_i,        // a frame of this node's
-    input wire            location_i,    // with the cell's location as its key
-    input wire            head_valid_i,
+    input wire order_t order_i,
     // verilator lint_off UNUSEDSIGNAL
-    input wire kv_t       head_i,
+    input wire kv_t    head_i,
     // verilator lint_on UNUSEDSIGNAL
 
     output cell_t cell_o,
@@ -50,24 +42,24 @@ module kv_operation
 
   always_comb begin
     op_o            = '0;
-    op_o.op         = op_i;
-    op_o.flag       = flag_i;
-    op_o.nodes      = nodes_i;
+    op_o.op         = order_i.op;
+    op_o.flag       = order_i.flag;
+    op_o.nodes      = order_i.nodes;
     op_o.bucket     = cell_o.bucket;
-    op_o.kv.kind    = kind_i;
-    op_o.kv.node    = at_i[8:6];
-    op_o.kv.detail  = {cell_o.way & {2{!send_i}}, at_i[5:0]};
+    op_o.kv.kind    = order_i.kind;
+    op_o.kv.node    = order_i.at[8:6];
+    op_o.kv.detail  = {cell_o.way & {2{!order_i.send}}, order_i.at[5:0]};
     op_o.kv.client  = cell_o.lane;
     op_o.kv.request = cell_o.request;
     op_o.kv.version = cell_o.version;
-    op_o.kv.key     = location_i ? 64'({cell_o.bucket, cell_o.way}) : '0;
-    if (head_valid_i) begin
+    op_o.kv.key     = order_i.location ? 64'({cell_o.bucket, cell_o.way}) : '0;
+    if (order_i.head) begin
       op_o.kv.detail  = head_i.detail;
       op_o.kv.client  = head_i.client;
       op_o.kv.version = head_i.version;
       op_o.kv.key     = head_i.key;
       // A lane's record has its status elsewhere.
-      if (op_i == OpLane) op_o.kv.key[4:0] = head_i.detail[4:0];
+      if (order_i.op == OpLane) op_o.kv.key[4:0] = head_i.detail[4:0];
     end
   end
 
@@ -95,7 +87,7 @@ module kv_operation
       CellNext: cell_o.bucket <= cell_o.bucket + 1'b1;
       default:  ;
     endcase
-    if (seen_valid_i) cell_o <= window_i ? seen_i.window : seen_i.note;
+    if (seen_valid_i) cell_o <= order_i.window ? seen_i.window : seen_i.note;
   end
 
 endmodule

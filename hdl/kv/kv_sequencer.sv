@@ -5,10 +5,11 @@
 /// What is slow or done in the background: repetition, epochs, leftovers, a node's return, an empty table. docs/kv-protocol.md,
 /// sections 5, 6, 8 and 10; docs/kv-core.md.
 ///
-/// Behaviour: one thing at a time, in this order: what is settled; a request that the engine handed on; an epoch to enter;
-/// a table to clear; then, in an epoch and with nothing wrong, what the timer asks for: writes in flight, leftovers (kv_leftovers),
-/// `enter`, notes that somebody wants to read, fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of
-/// which takes effect at once or not at all; the state goes on when there is none. An operation's cell is the only copy of what it is
+/// Behaviour: the arbiter of its parts; one thing at a time, in this order: a lane that is settled; a request that the engine handed on
+/// (kv_handed); a leftover that is settled; an epoch to enter or a table to clear (kv_epoch); then, in an epoch and with nothing wrong,
+/// `enter` and `entered` (kv_roll), writes in flight (kv_repeater), leftovers (kv_settler), notes that somebody wants to read (kv_repeater),
+/// fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all; the
+/// part whose turn it is goes on when there is none. An operation's cell is the only copy of what it is
 /// about: OpLook puts there what was seen, for the next one. Requests are stopped while one that was handed on is dealt with, an epoch is
 /// entered or the table is cleared, and else go on between the operations.
 ///
@@ -88,34 +89,18 @@ module kv_sequencer
     input  wire  cache_clearing_i
 );
 
-  typedef enum logic [4:0] {
-    Idle = 5'd0,
-    // A request that was handed on.
-    SlowLook = 5'd1,
-    EntryFind = 5'd2,
-    EntryLook = 5'd3,
-    SearchBegin = 5'd4,
-    Search = 5'd5,
-    SearchEnd = 5'd6,
-    SlowFree = 5'd7,
-    SlowEnd = 5'd8,
-    // An epoch, or an empty table.
-    Epoch = 5'd9,
-    // In the background.
-    Retry = 5'd10,
-    RetryGo = 5'd11,
-    ListFind = 5'd12,
-    ListLook = 5'd13,
-    ListGo = 5'd14,
-    ListTake = 5'd15,
-    ListTakeGo = 5'd16,
-    ListTook = 5'd17,
-    ListReplay = 5'd18,
-    OwnDone = 5'd19,
-    AskGo = 5'd20,
-    FetchWhere = 5'd21,
-    FetchLook = 5'd22,
-    FetchGo = 5'd23
+  /// Whose turn it is.
+  typedef enum logic [3:0] {
+    Idle = 4'd0,
+    Lane = 4'd1,  // one to be settled
+    Handed = 4'd2,
+    Epoch = 4'd3,  // or an empty table
+    Say = 4'd4,  // `enter`, `entered`
+    Repeat = 4'd5,
+    Settle = 4'd6,
+    FetchWhere = 4'd7,
+    FetchLook = 4'd8,
+    FetchGo = 4'd9
   } state_e;
 
   state_e state_q;
@@ -131,118 +116,103 @@ module kv_sequencer
   logic settle_q;
   logic [15:0] settle_lane_q;
   logic [31:0] settle_request_q;
-  logic own_done_q;
   logic clear_pending_q;
-  logic [7:0] owed_q, entered_q;  // who is owed `entered`; who has said so
-  logic leads_any_q;
-  logic enter_due_q, enter_again_q;
-  logic walk_q, walk_all_q;  // through the writes in flight; all of them at once
-  place_t walk_place_q;
-  logic list_walk_q, list_ask_q;  // through the leftovers; the leaders' word is asked for
-  logic [LeftoverBits-1:0] list_at_q;
-  logic own_q;  // one of this node's leftovers is in the window
-  logic [LeftoverBits-1:0] own_at_q;
-  place_t own_place_q;
-  logic ask_q, ask_may_q;  // for commits of what is noted in this bucket
-  logic [11:0] ask_bucket_q;
-  logic [8:0] ask_note_q;
-  logic [5:0] step_q;  // places, nodes: of what is done one after another
-  logic found_q;  // a leftover of the location
 
   logic [LeftoverBits:0] list_count;
 
   // A cycle late, and so near.
   logic here;  // in an epoch, and alive
-  logic [7:0] others, serving_others, missing_entered;
-  logic owed_ready_q, enter_ready_q, alone_q, settled_all_q;
+  logic [7:0] others, serving_others;
+  logic alone_q, settled_all_q;
   bucket_t mask;  // the bits that a bucket's number does not have
   always_ff @(posedge clk_i) begin
-    here            <= epoch_i != '0 && members_i[node_i] && !dead_i;
-    others          <= members_i & ~(8'd1 << node_i);
-    alone_q         <= others == '0;
-    missing_entered <= others & ~entered_q;
-    serving_others  <= others & serving_members_i;
-    settled_all_q   <= list_count == '0;
-    owed_ready_q    <= owed_q != '0 && settled_all_q && list_count == '0;
-    enter_ready_q   <= enter_due_q && leads_any_q && missing_entered != '0;
-    mask            <= bucket_t'('1) << bucket_bits_i;
+    here           <= epoch_i != '0 && members_i[node_i] && !dead_i;
+    others         <= members_i & ~(8'd1 << node_i);
+    alone_q        <= others == '0;
+    serving_others <= others & serving_members_i;
+    settled_all_q  <= list_count == '0;
+    mask           <= bucket_t'('1) << bucket_bits_i;
   end
 
   // ---- the operation
 
-  logic flag_q;
-  op_e op_q;
-  logic [7:0] nodes_q;
-  logic [4:0] kind_q;
-  logic [8:0] at_q;  // {node, place}
+  logic order_valid;
+  order_t order, own_order, order_q;
   cell_t cell_q;  // what it is about
-  logic from_head_q;  // it is about the frame at the queue's head
-  logic from_window_q;
-  logic send_q, fetch_q;  // a frame of this node's; `fetch`, for the cell's location
+  cell_from_e cell_from, settler_cell, handed_cell;
   logic noted_q, same_q, settled_q;
-
   assign op_valid_o = op_valid_q;
-  cell_from_e cell_from;
+
+  // ---- whose turn it is
+
+  logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts;
+  logic epoch_active, handed_active, settler_active, repeater_active;
+  logic settler_due, settler_own_done, repeater_writes, repeater_notes;
+  logic roll_due, fetch_valid;
+  state_e turn;
+  always_comb begin
+    turn = Idle;
+    if (settle_q) turn = Lane;
+    else if (slow_there_q) turn = Handed;
+    else if (settler_own_done) turn = Settle;
+    else if (enter_valid_i || clear_pending_q) turn = Epoch;
+    else if (!here) turn = Idle;  // nothing is sent
+    else if (roll_due) turn = Say;
+    else if (repeater_writes) turn = Repeat;
+    else if (settler_due) turn = Settle;
+    else if (repeater_notes) turn = Repeat;
+    else if (fetch_valid) turn = FetchWhere;
+  end
+  assign idle = go && state_q == Idle;
+  assign handed_starts = idle && turn == Handed;
+  assign epoch_starts = idle && turn == Epoch;
+  assign settler_starts = idle && turn == Settle;
+  assign repeater_starts = idle && turn == Repeat;
 
   // ---- an epoch, an empty table
 
-  logic epoch_enter, epoch_clear, epoch_active, entering, clearing, epoch_forget, epoch_leads;
+  logic entering, clearing, epoch_forget, epoch_leads;
   logic epoch_slot_valid;
   logic [7:0] epoch_slot;
   place_t epoch_place;
-  logic epoch_find, epoch_keep, epoch_op_valid, epoch_window, epoch_next_bucket;
-  op_e epoch_op;
-  logic [8:0] epoch_at;
-  logic last_bucket_q;
+  logic epoch_find, epoch_keep, epoch_next_bucket, epoch_order_valid;
+  order_t epoch_order;
+  logic   last_bucket_q;
   always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | mask) == '1;
 
-  // ---- the request that the engine told of, a cycle late
-
-  logic list_asks;
-  assign list_asks = state_q == ListGo;
-
-  // Questions about leftovers have numbers that begin so, and end with the leftover's.
-  localparam logic [9:0] TagList = 10'h155;
-
-  logic head_entry_q, head_list_q, head_known_q;
-  bucket_t head_bucket_q;
-  always_ff @(posedge clk_i) begin
-    head_entry_q <= head_i.kv.kind == KindEntry;
-    head_list_q   <= head_i.kv.request[31:LeftoverBits] == {TagList, (22 - LeftoverBits)'(0)}
-        && head_i.kv.detail[4:0] == StatusOk;
-    // A lane's record: of which something was heard ever.
-    head_known_q <= head_i.kv.key[31:0] != '0 || head_i.kv.version != '0 || head_i.kv.detail[4:0] != '0;
-    head_bucket_q <= bucket_t'(head_i.hash) & ~mask;
-  end
-
-  // ---- a leader: asked for in one cycle, known in the next
+  // ---- a leader, a place of the window: asked for in one cycle, known in the next
 
   assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
   logic [2:0] leader_q;
-  logic mine_q, head_leads;
+  logic mine_q;
+  place_t place, settler_place, repeater_place;
+  logic used_q;
+  assign place = state_q == Settle ? settler_place : state_q == Epoch ? epoch_place : repeater_place;
   always_ff @(posedge clk_i) begin
     leader_q <= leader_i;
     mine_q   <= leader_i == node_i;
+    used_q   <= window_i[place];
   end
-  assign head_leads = leader_q == head_i.kv.node;
 
   // ---- leftovers
 
-  logic list_find, list_again, list_busy, list_found, list_valid, list_drop;
-  list_find_e list_what;
-  logic [LeftoverBits-1:0] list_from, list_shown;
+  logic list_busy, list_found, list_valid;
+  logic [LeftoverBits-1:0] list_shown;
   cell_t list_cell;
   logic list_newer, list_equal, list_same;
+  logic settler_find, settler_drop, handed_find, handed_again, handed_drop;
+  list_find_e settler_what, handed_what;
+  logic [LeftoverBits-1:0] settler_from, handed_from;
   kv_leftovers #(
       .Bits(LeftoverBits)
   ) i_leftovers (
       .clk_i,
       .rst_i,
       .clear_i (clear_o),
-      .find_i  (list_find),
-      .what_i  (list_what),
-      .from_i  (list_from),
-      .again_i (list_again),
+      .find_i  (settler_find || handed_find || epoch_find),
+      .what_i  (epoch_find ? ListFree : handed_find ? handed_what : settler_what),
+      .from_i  (handed_find ? handed_from : settler_from),
+      .again_i (handed_again),
       .bucket_i(cell_q.bucket),
       .busy_o  (list_busy),
       .found_o (list_found),
@@ -250,7 +220,7 @@ module kv_sequencer
       .valid_o (list_valid),
       .cell_o  (list_cell),
       .keep_i  (epoch_keep),
-      .drop_i  (list_drop),
+      .drop_i  (settler_drop || handed_drop),
       .cell_i  (cell_q),
       .head_i  (head_i.kv),
       .newer_o (list_newer),
@@ -260,52 +230,51 @@ module kv_sequencer
   );
   assign leftovers_o = 12'(list_count);
 
-  // The write of the leftover took effect, by what came.
-  logic stays;
-  assign stays = list_newer || (list_equal && (head_entry_q ? same_q : list_same));
-
-  always_comb begin
-    list_find  = 1'b0;
-    list_what  = ListNext;
-    list_from  = list_at_q;
-    list_again = 1'b0;
-    case (state_q)
-      Idle: begin
-        // It matters only where the walk goes on or one is done, and harms nowhere.
-        list_find = 1'b1;
-        if (own_done_q) begin
-          list_what = ListShow;
-          list_from = own_at_q;
-        end
-      end
-      SlowLook: begin
-        list_find = 1'b1;
-        list_what = head_entry_q ? ListShow : ListAt;
-        list_from = head_entry_q ? head_i.kv.request[LeftoverBits-1:0] : '0;
-      end
-      SearchBegin: begin
-        list_find = 1'b1;
-        list_what = ListAt;
-        list_from = '0;
-      end
-      Search: begin
-        list_find  = !list_busy && list_found;
-        list_what  = ListAt;
-        list_again = 1'b1;
-      end
-      Epoch: begin
-        list_find = epoch_find;
-        list_what = ListFree;
-      end
-      default: ;
-    endcase
-    if (!go) list_find = 1'b0;
-    list_drop = go && (state_q == Search || state_q == OwnDone) && !list_busy && list_found;
-  end
+  logic [31:0] settler_request;
+  logic settler_order_valid;
+  order_t settler_order;
+  kv_settler #(
+      .LeftoverBits(LeftoverBits)
+  ) i_settler (
+      .clk_i,
+      .rst_i,
+      .start_i      (settler_starts),
+      .go_i         (go),
+      .active_o     (settler_active),
+      .due_o        (settler_due),
+      .own_done_o   (settler_own_done),
+      .leftover_done_i,
+      .tick_i       (tick_q),
+      .entered_i    (entered_o),
+      .forget_i     (epoch_forget),
+      .clear_i      (clear_o),
+      .here_i       (here),
+      .node_i,
+      .others_i     (others),
+      .alone_i      (alone_q),
+      .leader_i     (leader_q),
+      .mine_i       (mine_q),
+      .none_i       (settled_all_q),
+      .list_find_o  (settler_find),
+      .list_what_o  (settler_what),
+      .list_from_o  (settler_from),
+      .list_drop_o  (settler_drop),
+      .list_keep_i  (epoch_keep),
+      .list_busy_i  (list_busy),
+      .list_found_i (list_found),
+      .list_at_i    (list_shown),
+      .place_o      (settler_place),
+      .used_i       (used_q),
+      .cell_from_o  (settler_cell),
+      .request_o    (settler_request),
+      .order_valid_o(settler_order_valid),
+      .order_o      (settler_order),
+      .settled_i    (settled_q)
+  );
 
   // ---- what is to be fetched
 
-  logic fetch_valid, fetch_lanes, fetch_again, fetch_mine;
+  logic fetch_lanes, fetch_again, fetch_mine;
   logic [31:0] fetch_request;
   logic [1:0] fetch_way;
   logic [15:0] fetch_lane;
@@ -338,7 +307,7 @@ module kv_sequencer
       .ask_node_o      (fetch_node),
       .taken_i         (fetch_taken),
       .own_i           (fetch_own),
-      .answer_i        (state_q == SlowLook),
+      .answer_i        (handed_cell == CellHead),
       .bucket_o        (fetch_bucket),
       .head_i          (head_i.kv),
       .mine_o          (fetch_mine),
@@ -348,27 +317,102 @@ module kv_sequencer
   assign fetch_go    = go && state_q == FetchGo && fetch_valid && here;
   assign fetch_taken = fetch_go && (fetch_lanes || !mine_q);
   assign fetch_own   = fetch_go && !fetch_lanes && mine_q;  // its own word counts
-  assign fetch_came  = go && ((state_q == SlowLook && !head_entry_q) || (state_q == SearchBegin && head_leads));
 
-  // ---- a place of the window, likewise
+  // ---- a request that was handed on
 
-  place_t place;
-  logic   used_q;
-  assign place = state_q == Idle ? walk_place_q : state_q == Epoch ? epoch_place : step_q;
-  always_ff @(posedge clk_i) used_q <= window_i[place];
-
-  // Which write was at each place when the walk was there the last time.
-  logic [7:0] walked;
-  lutram #(
-      .Width(8),
-      .Depth(Places)
-  ) i_walked (
+  logic handed_ends, enter_heard, entered_heard;
+  bucket_t handed_bucket;
+  logic handed_order_valid;
+  order_t handed_order;
+  kv_handed #(
+      .LeftoverBits(LeftoverBits)
+  ) i_handed (
       .clk_i,
-      .write_i(go && state_q == RetryGo),
-      .write_address_i(walk_place_q),
-      .write_data_i(cell_q.request[7:0]),
-      .read_address_i(walk_place_q),
-      .read_data_o(walked)
+      .rst_i,
+      .start_i      (handed_starts),
+      .go_i         (go),
+      .active_o     (handed_active),
+      .ends_o       (handed_ends),
+      .head_i,
+      .here_i       (here),
+      .bucket_mask_i(mask),
+      .leader_i     (leader_q),
+      .enter_o      (enter_heard),
+      .entered_o    (entered_heard),
+      .mine_i       (fetch_mine),
+      .bucket_i     (fetch_bucket),
+      .came_o       (fetch_came),
+      .list_find_o  (handed_find),
+      .list_what_o  (handed_what),
+      .list_from_o  (handed_from),
+      .list_again_o (handed_again),
+      .list_drop_o  (handed_drop),
+      .list_busy_i  (list_busy),
+      .list_found_i (list_found),
+      .list_valid_i (list_valid),
+      .list_way_i   (list_cell.way),
+      .list_newer_i (list_newer),
+      .list_equal_i (list_equal),
+      .list_same_i  (list_same),
+      .cell_from_o  (handed_cell),
+      .bucket_o     (handed_bucket),
+      .order_valid_o(handed_order_valid),
+      .order_o      (handed_order),
+      .same_i       (same_q)
+  );
+
+  // ---- who has entered
+
+  logic roll_order_valid, roll_again;
+  order_t roll_order;
+  kv_roll i_roll (
+      .clk_i,
+      .rst_i,
+      .tick_i         (tick_q),
+      .entered_i      (entered_o),
+      .forget_i       (epoch_forget),
+      .leads_i        (epoch_leads),
+      .here_i         (here),
+      .entering_i     (entering),
+      .node_i,
+      .others_i       (others),
+      .none_i         (settled_all_q && list_count == '0),
+      .heard_enter_i  (enter_heard),
+      .heard_entered_i(entered_heard),
+      .heard_node_i   (head_i.kv.node),
+      .due_o          (roll_due),
+      .say_i          (go && state_q == Say),
+      .order_valid_o  (roll_order_valid),
+      .order_o        (roll_order),
+      .again_o        (roll_again),
+      .opened_o
+  );
+
+  // ---- what is said again
+
+  logic repeater_order_valid, repeater_again;
+  order_t repeater_order;
+  kv_repeater i_repeater (
+      .clk_i,
+      .rst_i,
+      .start_i      (repeater_starts),
+      .go_i         (go),
+      .active_o     (repeater_active),
+      .writes_o     (repeater_writes),
+      .notes_o      (repeater_notes),
+      .tick_i       (tick_q),
+      .entered_i    (entered_o),
+      .forget_i     (epoch_forget),
+      .here_i       (here),
+      .pending_i,
+      .pending_bucket_i,
+      .place_o      (repeater_place),
+      .used_i       (used_q),
+      .cell_i       (cell_q),
+      .noted_i      (noted_q),
+      .order_valid_o(repeater_order_valid),
+      .order_o      (repeater_order),
+      .again_o      (repeater_again)
   );
 
   assign stop_o = slow_valid_i || slow_there_q || settle_valid_i || settle_q || entering || clearing;
@@ -376,24 +420,35 @@ module kv_sequencer
 
   // ---- what the operation is about
 
-  logic first;  // nothing else has to be done before
-  assign first       = go && state_q == Idle && !settle_q && !slow_there_q && !own_done_q;
-  assign epoch_enter = first && enter_valid_i && !entered_o;
-  assign epoch_clear = first && !enter_valid_i && clear_pending_q;
+  always_comb begin
+    own_order = '0;
+    case (state_q)
+      Lane:    own_order.op = OpResolve;
+      FetchGo: begin
+        own_order.op       = OpSend;
+        own_order.send     = 1'b1;
+        own_order.location = !fetch_lanes;
+        own_order.kind     = fetch_lanes ? KindLane : KindFetch;
+        // A client's request says nothing of the sender.
+        own_order.at       = fetch_lanes ? '0 : {node_i, 6'd0};
+        own_order.nodes    = 8'd1 << (fetch_lanes ? fetch_node : leader_q);
+      end
+      default: ;
+    endcase
+  end
+  assign order = own_order | roll_order | epoch_order | handed_order | settler_order | repeater_order;
+  assign order_valid = (state_q == Lane) || roll_order_valid || fetch_taken || epoch_order_valid
+      || handed_order_valid || settler_order_valid || repeater_order_valid;
+
   always_comb begin
     cell_from = CellKeep;
     if (go) begin
       case (state_q)
-        Idle: begin
-          if (owed_ready_q || enter_ready_q) cell_from = CellNone;
-          if (enter_valid_i || clear_pending_q) cell_from = CellNone;
-          if (settle_q) cell_from = CellSettle;
-        end
-        SlowLook: cell_from = CellHead;
-        EntryFind, ListFind: if (!list_busy) cell_from = CellList;
-        Search: if (!list_busy && list_found) cell_from = CellList;
+        Idle: if (turn == Epoch || turn == Say) cell_from = CellNone;
+        Lane: cell_from = CellSettle;
+        Handed: cell_from = handed_cell;
+        Settle: cell_from = settler_cell;
         FetchWhere: cell_from = CellFetch;
-        ListGo: if (!mine_q) cell_from = CellAsk;
         FetchGo: cell_from = CellAsk;
         Epoch: if (epoch_next_bucket) cell_from = CellNext;
         default: ;
@@ -409,20 +464,12 @@ module kv_sequencer
       .list_i          (list_cell),
       .fetch_bucket_i  (fetch_bucket),
       .fetch_way_i     (fetch_way),
-      .ask_lane_i      (list_asks ? '0 : fetch_lane),
-      .ask_request_i   (list_asks ? {TagList, (22 - LeftoverBits)'(0), list_at_q} : fetch_request),
-      .head_bucket_i   (head_entry_q ? fetch_bucket : head_bucket_q),
-      .seen_valid_i    (op_valid_q && op_done_i && op_q == OpLook && !from_head_q),
+      .ask_lane_i      (settler_active ? '0 : fetch_lane),
+      .ask_request_i   (settler_active ? settler_request : fetch_request),
+      .head_bucket_i   (handed_bucket),
+      .seen_valid_i    (op_valid_q && op_done_i && order_q.op == OpLook && !order_q.head),
       .seen_i,
-      .window_i        (from_window_q),
-      .op_i            (op_q),
-      .nodes_i         (nodes_q),
-      .kind_i          (kind_q),
-      .at_i            (at_q),
-      .flag_i          (flag_q),
-      .send_i          (send_q),
-      .location_i      (fetch_q),
-      .head_valid_i    (from_head_q),
+      .order_i         (order_q),
       .head_i          (head_i.kv),
       .cell_o          (cell_q),
       .op_o
@@ -431,11 +478,11 @@ module kv_sequencer
   kv_epoch i_epoch (
       .clk_i,
       .rst_i,
-      .enter_i      (epoch_enter),
-      .clear_i      (epoch_clear),
+      .enter_i      (epoch_starts && enter_valid_i && !entered_o),
+      .clear_i      (epoch_starts && !enter_valid_i),
       .go_i         (go),
       // What was under way may have left something to do.
-      .waits_i      (slow_there_q || settle_q || own_done_q),
+      .waits_i      (slow_there_q || settle_q || settler_own_done),
       .active_o     (epoch_active),
       .entering_o   (entering),
       .clearing_o   (clearing),
@@ -455,10 +502,8 @@ module kv_sequencer
       .list_keep_o  (epoch_keep),
       .list_busy_i  (list_busy),
       .list_found_i (list_found),
-      .op_valid_o   (epoch_op_valid),
-      .op_o         (epoch_op),
-      .at_o         (epoch_at),
-      .window_o     (epoch_window),
+      .order_valid_o(epoch_order_valid),
+      .order_o      (epoch_order),
       .noted_i      (noted_q),
       .settled_i    (settled_q),
       .next_bucket_o(epoch_next_bucket),
@@ -483,17 +528,6 @@ module kv_sequencer
       tick_q  <= 1'b1;
     end else timer_q <= timer_q - 1'b1;
 
-    if (tick_q) begin
-      walk_q      <= 1'b1;
-      ask_may_q   <= 1'b1;
-      enter_due_q <= 1'b1;
-      if (!list_walk_q) begin
-        list_walk_q <= !settled_all_q;
-        list_ask_q  <= 1'b1;
-        list_at_q   <= '0;
-      end
-    end
-
     // What others say.
     if (slow_valid_i) slow_there_q <= 1'b1;
     if (settle_valid_i) begin
@@ -502,14 +536,6 @@ module kv_sequencer
       settle_request_q <= settle_request_i;
     end
     if (clear_table_i) clear_pending_q <= 1'b1;
-    if (leftover_done_i) own_done_q <= own_q;
-    if (pending_i && ask_may_q && !ask_q) begin
-      ask_q        <= 1'b1;
-      ask_may_q    <= 1'b0;
-      ask_bucket_q <= pending_bucket_i;
-      ask_note_q   <= '0;
-    end
-    opened_o <= here && leads_any_q && settled_all_q && list_count == '0 && missing_entered == '0 && !entering;
 
     if (op_valid_q) begin
       if (op_done_i) begin
@@ -519,288 +545,28 @@ module kv_sequencer
         settled_q  <= seen_i.settled;
       end
     end else begin
-      flag_q        <= 1'b0;
-      from_window_q <= 1'b0;
-      from_head_q   <= 1'b0;
-      send_q        <= 1'b0;
-      fetch_q       <= 1'b0;
-      kind_q        <= '0;
+      op_valid_q <= order_valid;
+      order_q    <= order;
       case (state_q)
-        Idle: begin
-          nodes_q <= '0;
-          at_q    <= '0;
-          step_q  <= '0;
-          found_q <= 1'b0;
-          if (settle_q) begin
-            settle_q   <= 1'b0;
-            op_valid_q <= 1'b1;
-            op_q       <= OpResolve;
-          end else if (slow_there_q) begin
-            state_q <= SlowLook;
-          end else if (own_done_q) begin
-            state_q <= OwnDone;
-          end else if (epoch_enter || epoch_clear) begin
-            state_q <= Epoch;
-          end else if (!here) begin
-            // Nothing is sent.
-          end else if (owed_ready_q || enter_ready_q) begin
-            op_valid_q <= 1'b1;
-            op_q       <= OpSend;
-            send_q     <= 1'b1;
-            at_q       <= {node_i, 6'd0};
-            if (owed_ready_q) begin
-              kind_q  <= KindEntered;
-              nodes_q <= owed_q & others;
-              owed_q  <= '0;
-            end else begin
-              kind_q        <= KindEnter;
-              nodes_q       <= missing_entered;
-              enter_due_q   <= 1'b0;
-              enter_again_q <= 1'b1;
-              retry_o       <= enter_again_q;
-            end
-          end else if (walk_q) begin
-            state_q <= Retry;
-          end else if (list_walk_q) begin
-            state_q <= ListFind;
-          end else if (ask_q) begin
-            op_valid_q <= 1'b1;
-            op_q       <= OpLook;
-            at_q       <= ask_note_q;
-            state_q    <= AskGo;
-          end else if (fetch_valid) begin
-            state_q <= FetchWhere;
-          end
+        Idle:       state_q <= turn;
+        Lane: begin
+          settle_q <= 1'b0;
+          state_q  <= Idle;
         end
-
-        // ---- a request that was handed on
-
-        SlowLook: begin
-          state_q <= SlowFree;
-          case (head_i.kv.kind)
-            KindEnter:   owed_q[head_i.kv.node] <= 1'b1;
-            KindEntered: entered_q[head_i.kv.node] <= 1'b1;
-            KindLaneRecord: begin
-              op_q        <= OpLane;
-              from_head_q <= 1'b1;
-              op_valid_q  <= fetch_mine && head_known_q;
-            end
-            KindEntry: begin
-              if (head_list_q) state_q <= EntryFind;
-              else if (fetch_mine) state_q <= EntryLook;
-            end
-            default:     state_q <= Search;
-          endcase
-        end
-        SlowFree: begin
-          op_valid_q <= 1'b1;
-          op_q       <= OpFree;
-          state_q    <= SlowEnd;
-        end
-        SlowEnd: begin
-          slow_there_q <= 1'b0;
-          state_q      <= Idle;
-        end
-
-        // An entry for a leftover: of which location? Else it was settled meanwhile.
-        EntryFind:
-        if (!list_busy)
-          state_q <= list_found && list_valid && list_cell.way == head_i.kv.detail[7:6] ? EntryLook : SlowFree;
-        EntryLook: state_q <= SearchBegin;
-        // Is what the node has what came?
-        SearchBegin: begin
-          op_q        <= OpLook;
-          flag_q      <= 1'b1;
-          from_head_q <= 1'b1;
-          op_valid_q  <= head_leads;
-          state_q     <= head_leads ? Search : SlowFree;
-        end
-        // All leftovers of the location are settled.
-        Search:
-        if (!list_busy) begin
-          nodes_q <= 8'd1;
-          op_q    <= OpResolve;
-          flag_q  <= !stays;
-          if (list_found) begin
-            found_q    <= 1'b1;
-            op_valid_q <= 1'b1;
-          end else state_q <= SearchEnd;
-        end
-        SearchEnd: begin
-          op_valid_q <= 1'b1;
-          op_q       <= !here ? OpFree : head_entry_q ? OpStore : OpAgain;
-          flag_q     <= found_q;
-          state_q    <= SlowEnd;
-        end
-
-        // ---- an epoch, an empty table
-
-        Epoch: begin
-          op_valid_q <= epoch_op_valid;
-          op_q       <= epoch_op;
-          if (epoch_op == OpLook) at_q <= epoch_at;
-          from_window_q <= epoch_window;
-          if (epoch_keep) list_at_q <= list_shown;
-          if (!epoch_active) state_q <= Idle;
-        end
-
-        // ---- in the background
-
-        Retry: begin
-          from_window_q <= 1'b1;
-          op_q          <= OpLook;
-          at_q          <= 9'(walk_place_q);
-          op_valid_q    <= used_q;
-          state_q       <= used_q ? RetryGo : Idle;
-          if (!used_q) walk_place_q <= walk_place_q + 1'b1;
-          if (!used_q && walk_place_q == '1) begin
-            walk_q     <= 1'b0;
-            walk_all_q <= 1'b0;
-          end
-        end
-        RetryGo: begin
-          // Again, if it is the one that was here the last time.
-          op_valid_q   <= here && (walk_all_q || walked == cell_q.request[7:0]);
-          retry_o      <= here && (walk_all_q || walked == cell_q.request[7:0]);
-          op_q         <= OpRetry;
-          walk_place_q <= walk_place_q + 1'b1;
-          state_q      <= Idle;
-          if (walk_place_q == '1) begin
-            walk_q     <= 1'b0;
-            walk_all_q <= 1'b0;
-          end
-        end
-
-        // A leftover: the leader's word is asked for, or this node's own counts.
-        ListFind:
-        if (!list_busy) begin
-          list_at_q <= list_shown;
-          if (list_found) state_q <= ListLook;
-          else begin
-            list_walk_q <= 1'b0;
-            state_q     <= Idle;
-          end
-        end
-        ListLook: state_q <= ListGo;
-        ListGo: begin
-          op_q    <= OpSend;
-          send_q  <= 1'b1;
-          fetch_q <= 1'b1;
-          kind_q  <= KindFetch;
-          at_q    <= {node_i, 6'd0};
-          nodes_q <= 8'd1 << leader_q;
-          if (mine_q && !own_q) state_q <= ListTake;
-          else if (mine_q && own_at_q == list_at_q && list_ask_q && !alone_q) begin
-            at_q    <= 9'(own_place_q);
-            state_q <= ListReplay;
-          end else begin
-            op_valid_q <= !mine_q && list_ask_q && here;
-            list_at_q  <= list_at_q + 1'b1;
-            state_q    <= Idle;
-          end
-        end
-        ListTake: state_q <= ListTakeGo;
-        ListTakeGo: begin
-          step_q      <= step_q + 1'b1;
-          own_place_q <= step_q;
-          own_at_q    <= list_at_q;
-          op_q        <= OpTake;
-          at_q        <= 9'(step_q);
-          op_valid_q  <= !used_q;
-          own_q       <= !used_q;
-          // There is a place: until the leftovers are done, nobody else takes one.
-          state_q     <= !used_q ? ListTook : step_q == '1 ? Idle : ListTake;
-        end
-        ListTook: begin
-          step_q  <= '0;
-          state_q <= ListReplay;
-          if (alone_q) begin
-            // Alone: it is done, or has to wait for the lease.
-            own_q     <= settled_q;
-            list_at_q <= list_at_q + 1'b1;
-            state_q   <= Idle;
-          end
-        end
-        ListReplay: begin
-          op_q       <= OpReplay;
-          nodes_q    <= 8'd1 << step_q[2:0];
-          op_valid_q <= others[step_q[2:0]] && here;
-          step_q     <= step_q + 1'b1;
-          if (step_q[2:0] == '1) begin
-            list_at_q <= list_at_q + 1'b1;
-            state_q   <= Idle;
-          end
-        end
-        OwnDone:
-        if (!list_busy) begin
-          own_done_q <= 1'b0;
-          own_q      <= 1'b0;
-          if (!list_walk_q) begin
-            list_walk_q <= 1'b1;
-            list_ask_q  <= 1'b0;
-            list_at_q   <= '0;
-          end
-          state_q <= Idle;
-        end
-
-        AskGo: begin
-          ask_note_q <= ask_note_q + 1'b1;
-          if (ask_note_q == '1) ask_q <= 1'b0;
-          op_q    <= OpAsk;
-          nodes_q <= 8'd1 << ask_note_q[8:6];
-          if (noted_q && here && cell_q.bucket[11:0] == ask_bucket_q) begin
-            op_valid_q <= 1'b1;
-            retry_o    <= 1'b1;
-          end
-          state_q <= Idle;
-        end
-
+        Say:        state_q <= Idle;
         FetchWhere: state_q <= FetchLook;
         FetchLook:  state_q <= FetchGo;
         FetchGo: begin
-          op_valid_q <= fetch_taken;
-          op_q       <= OpSend;
-          send_q     <= 1'b1;
-          retry_o    <= fetch_taken && fetch_again;
-          fetch_q    <= !fetch_lanes;
-          kind_q     <= fetch_lanes ? KindLane : KindFetch;
-          // A client's request says nothing of the sender.
-          at_q       <= fetch_lanes ? '0 : {node_i, 6'd0};
-          nodes_q    <= 8'd1 << (fetch_lanes ? fetch_node : leader_q);
-          state_q    <= Idle;
+          retry_o <= fetch_taken && fetch_again;
+          state_q <= Idle;
         end
-
-        default: state_q <= Idle;
+        default:    if (!epoch_active && !handed_active && !settler_active && !repeater_active) state_q <= Idle;
       endcase
     end
+    if (handed_ends) slow_there_q <= 1'b0;
+    if (repeater_again || roll_again) retry_o <= 1'b1;
 
-    // What belongs to an epoch.
-    if (epoch_leads) leads_any_q <= 1'b1;
-    if (epoch_forget) begin
-      list_at_q   <= '0;
-      own_q       <= 1'b0;
-      own_done_q  <= 1'b0;
-      ask_q       <= 1'b0;
-      owed_q      <= '0;
-      entered_q   <= '0;
-      leads_any_q <= 1'b0;
-      list_walk_q <= 1'b0;
-    end
-    if (entered_o) begin
-      walk_q        <= 1'b1;
-      walk_all_q    <= 1'b1;
-      walk_place_q  <= '0;
-      enter_due_q   <= 1'b1;
-      enter_again_q <= 1'b0;
-      list_walk_q   <= 1'b1;
-      list_ask_q    <= 1'b1;
-      list_at_q     <= '0;
-    end
-    if (clear_o) begin
-      own_q           <= 1'b0;
-      list_walk_q     <= 1'b0;
-      clear_pending_q <= 1'b0;
-    end
+    if (clear_o) clear_pending_q <= 1'b0;
 
     if (rst_i) begin
       state_q         <= Idle;
@@ -810,19 +576,6 @@ module kv_sequencer
       clear_pending_q <= 1'b0;
       timer_q         <= '0;
       tick_q          <= 1'b0;
-      own_q           <= 1'b0;
-      own_done_q      <= 1'b0;
-      owed_q          <= '0;
-      entered_q       <= '0;
-      leads_any_q     <= 1'b0;
-      enter_due_q     <= 1'b0;
-      walk_q          <= 1'b0;
-      walk_all_q      <= 1'b0;
-      walk_place_q    <= '0;
-      list_walk_q     <= 1'b0;
-      ask_q           <= 1'b0;
-      ask_may_q       <= 1'b1;
-      opened_o        <= 1'b0;
       retry_o         <= 1'b0;
     end
   end
