@@ -52,7 +52,12 @@ module kv_pool
   logic [6:0] fresh_q;
   logic [Freers-1:0][5:0] put_q, take_q;
   place_t [Freers-1:0] oldest;
-  logic [Freers-1:0] some, pick;
+  // By threes of bits, as in kv_tracker.
+  (* keep *)
+  logic [Freers-1:0][1:0] differs;
+  (* keep *)
+  logic [Freers-1:0] some;
+  logic [Freers-1:0] pick;
   logic [6:0] count_q;  // free places, with the one on offer
   logic offer_q;
   place_t place_q, next;
@@ -66,7 +71,8 @@ module kv_pool
 
   // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
   for (genvar i = 0; i < Freers; i++) begin : gen_list
-    assign some[i] = put_q[i] != take_q[i];
+    assign differs[i] = {put_q[i][5:3] != take_q[i][5:3], put_q[i][2:0] != take_q[i][2:0]};
+    assign some[i] = differs[i] != '0;
     lutram #(
         .Width($bits(place_t)),
         .Depth(Places)
