@@ -351,6 +351,7 @@ module kv_lines
   assign filled_good  = filled_worth && !(write_i && near);
   assign fill_first   = filled_good;
   assign fill_second  = second_q && good_q;
+  // Of the very line, lost says the same through the other port: so it does not matter whose write comes last.
   assign fill_there   = !clearing_o && !clear_i && !(write_i && near);
   assign fill_is      = tag_of(filled_bucket);
   assign fill_at      = clearing_o ? clear_q : index_t'(filled_bucket);
@@ -381,16 +382,19 @@ module kv_lines
   threes_t filled_threes, want_threes;
   (* keep *)
   logic [BucketThrees-1:0] wanted;
+  (* keep *)
+  logic [1:0] wanted_half;
   assign filled_threes = (3 * BucketThrees)'(filled_bucket);
   assign want_threes   = (3 * BucketThrees)'(want_bucket_i);
   always_comb begin
     for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
   end
+  assign wanted_half = {&wanted[BucketThrees-1:BucketThrees/2], &wanted[BucketThrees/2-1:0]};
 
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted)
+    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted_half)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;
