@@ -4,8 +4,8 @@
 
 /// A queue in a stream.
 ///
-/// Behaviour: holds Depth beats. Cuts every path: ready comes from the count alone (a full fifo takes no beat, even while one
-/// leaves), valid from registers; the payload is the RAM's output (of LUTs, or of the register within block RAM).
+/// Behaviour: holds Depth beats. Cuts every path: ready comes from a bit of the count (a full fifo takes no beat, even while one
+/// leaves), valid from a register; the payload is the RAM's output (of LUTs, or of the register within block RAM).
 /// Latency: first beat in to first beat out 1 cycle in LUTs, 2 in block RAM; full throughput in both.
 /// Reset: empties it.
 /// Requirements: in reset s_valid is low.
@@ -51,10 +51,11 @@ module stream_fifo #(
   logic [AddressWidth-1:0] write_q, read_q;
   logic [CountWidth-1:0] count_q;
 
-  logic put, take, fetch, held;
+  logic put, take, fetch, held, some_q, available;
   assign put           = s_valid && s_ready;
   assign take          = m_valid && m_ready;
-  assign s_ready       = count_q != CountWidth'(Depth);
+  assign s_ready       = !count_q[AddressWidth];  // Depth is a power of two
+  assign available     = Block ? count_q != CountWidth'(held) : some_q;
   assign count_o       = count_q;
   assign almost_full_o = count_q >= CountWidth'(AlmostFull);
 
@@ -62,11 +63,15 @@ module stream_fifo #(
     if (put) write_q <= write_q + 1'b1;
     if (fetch) read_q <= read_q + 1'b1;
     // What m_ready does is known late: it only enables.
-    if (put != take) count_q <= put ? count_q + 1'b1 : count_q - 1'b1;
+    if (put != take) begin
+      count_q <= put ? count_q + 1'b1 : count_q - 1'b1;
+      some_q  <= put || count_q[CountWidth-1:1] != '0;
+    end
     if (rst_i) begin
       write_q <= '0;
       read_q  <= '0;
       count_q <= '0;
+      some_q  <= 1'b0;
     end
   end
 
@@ -80,7 +85,7 @@ module stream_fifo #(
       .write_i(put),
       .write_address_i(write_q),
       .write_data_i(s_payload),
-      .available_i(count_q != CountWidth'(held)),
+      .available_i(available),
       .read_address_i(read_q),
       .fetch_o(fetch),
       .held_o(held),
@@ -90,6 +95,7 @@ module stream_fifo #(
   );
 
   `ASSERT(count_in_range, count_q <= CountWidth'(Depth), "holds more beats than it has places for")
+  `ASSERT(some_right, some_q == (count_q != '0), "whether it is empty is not what the count says")
   `ASSERT(pointers_agree, AddressWidth'(write_q - read_q) == AddressWidth'(count_q - CountWidth'(held)),
           "the pointers are not as far apart as the count says")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")

@@ -118,7 +118,8 @@ module kv_channel #(
   logic [CreditWidth-1:0] asked;
   logic read_take, tags_ready, word_take;
   (* keep *)
-  logic may_ask, many, room;
+  logic many, room;
+  logic may_ask;
   // With what is late last.
   (* keep *)
   logic [CreditWidth-1:0] credit_more, credit_less;

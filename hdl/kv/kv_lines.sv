@@ -222,7 +222,9 @@ module kv_lines
   logic ask;
   logic [FillBits-1:0] ask_index;
   logic filled, filled1_q, filled2_q;  // 2: its entry is free from the next cycle on
-  logic [FillBits-1:0] filled_index, filled1_index_q, filled2_index_q;
+  (* keep *)
+  logic [FillBits-1:0] filled_index;
+  logic [FillBits-1:0] filled1_index_q, filled2_index_q;
 
   // Compared as in kv_tracker.
   localparam int unsigned Threes = (GroupBits + 2) / 3;
@@ -316,9 +318,16 @@ module kv_lines
 
   // ---- what has come: a half of it in each cycle, the second one from the same channel
 
-  channel_t first_from, from, from_q;
+  channel_t first_from, from_q;
+  (* keep *)
+  channel_t from;
   logic second_q, good_q;  // the second half is written, and is worth it
   logic near, filled_good;
+  padded_t near_filled, near_write;
+  (* keep *)
+  logic [Threes-1:0] near_differs;
+  (* keep *)
+  logic filled_worth;
   index_t clear_q;
   always_comb begin
     first_from = '0;
@@ -331,11 +340,18 @@ module kv_lines
   end
   assign filled       = |line_valid && !second_q;
   assign filled_index = line_tag[from];
-  // Of a group, or of one line of the cache.
-  assign near         = NearBits'(filled_bucket) == NearBits'(write_bucket_i);
-  assign filled_good  = filled && !worthless_q[filled_index] && !clear_i && !(write_i && near);
+  // Of a group, or of one line of the cache. By threes of bits, as in kv_tracker.
+  assign near_filled  = padded_t'(NearBits'(filled_bucket));
+  assign near_write   = padded_t'(NearBits'(write_bucket_i));
+  always_comb begin
+    for (int j = 0; j < int'(Threes); j++) near_differs[j] = near_filled[3*j+:3] != near_write[3*j+:3];
+  end
+  assign near         = near_differs == '0;
+  assign filled_worth = filled && !worthless_q[filled_index] && !clear_i;
+  assign filled_good  = filled_worth && !(write_i && near);
   assign fill_first   = filled_good;
   assign fill_second  = second_q && good_q;
+  // Of the very line, lost says the same through the other port: so it does not matter whose write comes last.
   assign fill_there   = !clearing_o && !clear_i && !(write_i && near);
   assign fill_is      = tag_of(filled_bucket);
   assign fill_at      = clearing_o ? clear_q : index_t'(filled_bucket);
@@ -366,16 +382,19 @@ module kv_lines
   threes_t filled_threes, want_threes;
   (* keep *)
   logic [BucketThrees-1:0] wanted;
+  (* keep *)
+  logic [1:0] wanted_half;
   assign filled_threes = (3 * BucketThrees)'(filled_bucket);
   assign want_threes   = (3 * BucketThrees)'(want_bucket_i);
   always_comb begin
     for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
   end
+  assign wanted_half = {&wanted[BucketThrees-1:BucketThrees/2], &wanted[BucketThrees/2-1:0]};
 
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted)
+    here_o <= want_i && !here_o && ((filled && !worthless_q[filled_index] && &wanted_half)
             || (look2_q.want && hit && look2_q.bucket == want_bucket_i));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;

@@ -149,7 +149,9 @@ module kv_memory
       .line_tag
   );
 
-  logic [Channels-1:0] value_valid, value_ready, channel_valid, channel_ready, channel_begun;
+  logic [Channels-1:0] value_valid, channel_valid, channel_ready, channel_begun;
+  (* keep *)
+  logic [Channels-1:0] value_ready;
   address_t value_address, write_address;
   logic [2:0] value_words, write_words;
   logic value_first, data_last;

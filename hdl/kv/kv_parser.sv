@@ -98,17 +98,21 @@ module kv_parser
   logic [63:0] keep1_q;
   logic [UserWidth-1:0] user1_q;
   logic [15:0] size1_q;
-  // Bytes of the value: in the frame, if it has none too few; from the beat in stage 1 on; from the beat at the input on.
-  logic [15:0] value_length1, left1_q, left_q, left;
+  // Bytes of the value, if the frame has none too few: from the beat in stage 1 on, but for a first one; from the beat at the input on,
+  // so that with a first beat in stage 1 it is all of them.
+  logic [15:0] left1_q, left_q, length;
   logic many;  // the beat at the input has nothing else
-  logic too_short1;
+  logic too_short, too_short1_q;
   logic [63:0] counts;
+  // verilator lint_off UNUSEDSIGNAL
+  headers_t headers;
+  // verilator lint_on UNUSEDSIGNAL
   headers_t headers1;
 
+  assign headers = to_headers(s_axis_tdata);
   assign headers1 = to_headers(beat1_q);
-  assign {too_short1, value_length1} = {1'b0, headers1.udp.length} - 17'(MinUdpLength);
-  assign left = valid1_q && first1_q ? value_length1 : left_q;
-  assign many = left[15:6] != '0;
+  assign {too_short, length} = {1'b0, headers.udp.length} - 17'(MinUdpLength);
+  assign many = left_q[15:6] != '0;
 
   // Of a first beat, what the pseudo-header and the UDP header have, and all that follows: the IPv4 length, which is the UDP length
   // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
@@ -117,9 +121,9 @@ module kv_parser
   logic [7:0] group_whole, group_part, below;
   always_comb begin
     for (int i = 0; i < 8; i++) begin
-      group_whole[i] = next_first_q ? i >= 4 : many || left[5:3] > 3'(i);
-      group_part[i]  = next_first_q ? i == 3 : left[5:3] == 3'(i);
-      below[i]       = next_first_q ? i >= 2 : left[2:0] > 3'(i);
+      group_whole[i] = next_first_q ? i >= 4 : many || left_q[5:3] > 3'(i);
+      group_part[i]  = next_first_q ? i == 3 : left_q[5:3] == 3'(i);
+      below[i]       = next_first_q ? i >= 2 : left_q[2:0] > 3'(i);
     end
     for (int i = 0; i < 64; i++) counts[i] = group_whole[i/8] || (group_part[i/8] && below[i%8]);
     for (int i = 16; i < 18; i++) counts[i] = next_first_q || counts[i];
@@ -141,8 +145,12 @@ module kv_parser
         else counted1_q[8*i+:8] <= '0;
       end
       if (s_axis_tvalid) next_first_q <= s_axis_tlast;
-      left1_q <= left;
-      left_q  <= !s_axis_tvalid ? left : many ? {left[15:6] - 1'b1, left[5:0]} : '0;
+      left1_q <= left_q;
+      if (s_axis_tvalid) begin
+        if (next_first_q) left_q <= length;
+        else left_q <= many ? {left_q[15:6] - 1'b1, left_q[5:0]} : '0;
+        too_short1_q <= too_short;
+      end
     end
     if (rst_i) begin
       valid1_q <= 1'b0;
@@ -200,12 +208,12 @@ module kv_parser
     frame1.from.port = headers1.udp.source_port;
     frame1.kv = headers1.kv;
     frame1.hash = hash_of(headers1.kv.key);
-    frame1.value_length = value_length1;
+    frame1.value_length = left_q;
     frame1.summed = headers1.udp.checksum != '0;
-    frame1.right_lengths = !too_short1
+    frame1.right_lengths = !too_short1_q
         && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
     // If the lengths are right.
-    frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= value_length1;
+    frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= left_q;
   end
 
   // The IPv4 header's sum: some of its ten words are among the sums of the beat; of the first one and of flags_offset it is known what

@@ -52,21 +52,30 @@ module kv_pool
   logic [6:0] fresh_q;
   logic [Freers-1:0][5:0] put_q, take_q;
   place_t [Freers-1:0] oldest;
+  // By threes of bits, as in kv_tracker.
+  (* keep *)
+  logic [Freers-1:0][1:0] differs;
+  (* keep *)
   logic [Freers-1:0] some, pick;
   logic [6:0] count_q;  // free places, with the one on offer
   logic offer_q;
   place_t place_q, next;
-  logic fresh, refill;
+  // take_i is late: what it meets is there.
+  (* keep *)
+  logic found;
+  logic fresh, move;
 
   assign fresh          = !fresh_q[6];
-  assign refill         = (!offer_q || take_i) && (fresh || some != '0);
+  assign found          = fresh || some != '0;
+  assign move           = !offer_q || take_i;
   assign place_valid_o  = offer_q;
   assign place_o        = place_q;
   assign place_plenty_o = count_q > 7'(Reserve);
 
   // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
   for (genvar i = 0; i < Freers; i++) begin : gen_list
-    assign some[i] = put_q[i] != take_q[i];
+    assign differs[i] = {put_q[i][5:3] != take_q[i][5:3], put_q[i][2:0] != take_q[i][2:0]};
+    assign some[i] = differs[i] != '0;
     lutram #(
         .Width($bits(place_t)),
         .Depth(Places)
@@ -102,12 +111,12 @@ module kv_pool
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < int'(Freers); i++) begin
       if (free_i[i]) put_q[i] <= put_q[i] + 1'b1;
-      if (refill && pick[i]) take_q[i] <= take_q[i] + 1'b1;
+      if (move && pick[i]) take_q[i] <= take_q[i] + 1'b1;
     end
-    if (refill && fresh) fresh_q <= fresh_q + 1'b1;
+    if (move && fresh) fresh_q <= fresh_q + 1'b1;
     count_q <= count_q + given_count - 7'(take_i);
-    if (refill) place_q <= next;
-    if (!offer_q || take_i) offer_q <= refill;
+    if (move && found) place_q <= next;
+    if (move) offer_q <= found;
     if (rst_i) begin
       put_q   <= '0;
       take_q  <= '0;

@@ -37,13 +37,16 @@ module kv_queue #(
 
   // Modulo 2 Depth: write - done is what is held, take - done what is being tried.
   logic [Bits:0] write_q, take_q, done_q, held;
+  // rewind_i is late: what it meets is there.
+  (* keep *)
+  logic [Bits:0] onward;
   assign held    = write_q - done_q;
   assign valid_o = write_q != take_q;
+  assign onward  = take_q + (Bits + 1)'(take_i);
 
   always_ff @(posedge clk_i) begin
     if (valid_i) write_q <= write_q + 1'b1;
-    if (rewind_i) take_q <= done_q;
-    else if (take_i) take_q <= take_q + 1'b1;
+    take_q <= rewind_i ? done_q : onward;
     if (done_i) done_q <= done_q + 1'b1;
     // Of what was held a cycle ago, since much depends on it: what came then may be one more.
     room_o <= held < (Bits + 1)'(Depth - 3);

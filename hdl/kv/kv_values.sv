@@ -263,6 +263,7 @@ module kv_values
   logic [NumberBits-1:0] number_q;  // of the burst
   logic asked_q;  // for all of the value
   logic value_step, value_last, step;
+  (* keep *)
   channel_t channel;
   logic [2:0] burst_words;  // less 1
   logic [Channels-1:0] feed_ready;
@@ -290,23 +291,27 @@ module kv_values
   assign write_words = burst_words;
   assign write_way = !value_step && !head.clears;
 
-  // What is kept meets what is late last.
-  logic read_go, write_go, read_step, write_step;
+  // Whether a job's group must wait is late, so it meets everything else last. What is kept is so that Yosys, which counts small LUTs for
+  // less, does not make two or three of one.
+  logic read_step, write_step;
   (* keep *)
-  logic read_open, write_open, nothing, step_last;
-  assign read_go    = head_valid && !head.write && value_step && !read_wait && !(reads_full && read_first);
-  assign write_go   = head_valid && head.write && (value_step || head.has_header) && !write_wait;
-  assign read_open  = read_ready[channel];
-  assign write_open = write_ready[channel] && feed_ready[channel];
+  logic read_may, write_may, read_able, write_able, nothing, step_last;
+  (* keep *)
+  logic [Channels-1:0] write_open;
+  assign read_may   = head_valid && !head.write && value_step && !(reads_full && read_first);
+  assign write_may  = head_valid && head.write && (value_step || head.has_header);
+  assign read_able  = read_may && read_ready[channel];
+  assign write_open = write_ready & feed_ready;
+  assign write_able = write_may && write_open[channel];
   always_comb begin
     read_valid = '0;
     write_valid = '0;
-    read_valid[channel] = read_go;
-    write_valid[channel] = write_go && feed_ready[channel];
+    read_valid[channel] = read_may && !read_wait;
+    write_valid[channel] = write_may && feed_ready[channel] && !write_wait;
   end
 
-  assign read_step   = read_go && read_open;
-  assign write_step  = write_go && write_open;
+  assign read_step   = read_able && !read_wait;
+  assign write_step  = write_able && !write_wait;
   assign step        = read_step || write_step;
   assign step_last   = value_step ? value_last && !head.has_header : 1'b1;
   assign nothing     = head_valid && !value_step && !head.has_header;
@@ -351,9 +356,14 @@ module kv_values
   );
 
   logic [BeatBits-1:0] word_q;
-  channel_t from, begins_on;
+  (* keep *)
+  channel_t from;
+  (* keep *)
+  logic [Channels-1:0] word_there;
+  channel_t begins_on;
   assign from       = channel_of(reading.way + 2'(word_q >> BurstBits));
-  assign word_valid = read_there && channel_valid[from];
+  assign word_there = read_there ? channel_valid : '0;
+  assign word_valid = word_there[from];
   assign word_data  = channel_data[from];
   assign word_first = word_q == '0;
   assign word_last  = word_q == reading.last;
@@ -492,23 +502,46 @@ module kv_values
 
   // ---- the oldest write ends when each channel has answered for its part of it
 
+  // What it needs of a channel is late: of the answers that are there it meets two bits, and whether there are more.
   localparam int unsigned AnswerBits = $clog2(3 * Writes + 1);
   logic [Channels-1:0][AnswerBits-1:0] answers_q;
+  (* keep *)
+  logic [Channels-1:0] plenty;
   logic [Channels-1:0] answered;
+  logic [Channels-1:0][2:0] change;  // of answers_q, with a sign
   always_comb begin
     for (int c = 0; c < int'(Channels); c++) begin
+      plenty[c] = answers_q[c][AnswerBits-1:2] != '0;
       // With the one that comes now.
-      answered[c] = answers_q[c] >= AnswerBits'(ending.answers[c])
-          || (write_done_i[c] && answers_q[c] + 1'b1 >= AnswerBits'(ending.answers[c]));
+      case (ending.answers[c])
+        2'd0: answered[c] = 1'b1;
+        2'd1: answered[c] = plenty[c] || answers_q[c][1:0] != '0 || write_done_i[c];
+        2'd2: answered[c] = plenty[c] || answers_q[c][1] || (answers_q[c][0] && write_done_i[c]);
+        default: answered[c] = plenty[c] || answers_q[c][1:0] == 2'd3 || (answers_q[c][1] && write_done_i[c]);
+      endcase
     end
   end
   assign write_end  = write_started && &answered;
   assign done_o     = write_end;
   assign done_tag_o = ending.tag;
 
+  always_comb begin
+    for (int c = 0; c < int'(Channels); c++) begin
+      case ({
+        write_done_i[c], write_end ? ending.answers[c] : 2'd0
+      })
+        3'b0_00, 3'b1_01: change[c] = 3'd0;
+        3'b0_01, 3'b1_10: change[c] = -3'd1;
+        3'b0_10, 3'b1_11: change[c] = -3'd2;
+        3'b0_11: change[c] = -3'd3;
+        default: change[c] = 3'd1;
+      endcase
+    end
+  end
+
   always_ff @(posedge clk_i) begin
     for (int c = 0; c < int'(Channels); c++) begin
-      answers_q[c] <= answers_q[c] + AnswerBits'(write_done_i[c]) - (write_end ? AnswerBits'(ending.answers[c]) : '0);
+      answers_q[c] <= answers_q[c] + AnswerBits'(signed'(change[c]));
     end
     if (rst_i) answers_q <= '0;
   end
