@@ -12,6 +12,8 @@ from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
 from kv_registers_rig import AT
 
+ME = 2
+"""The node that the core is."""
 BUCKET_BITS = 8
 RETRY_CYCLES = 1500
 CLIENT = frames.endpoint("02:00:00:00:09:09", "10.9.0.9", 7777)
@@ -272,3 +274,27 @@ class Rig:
         await self.write("epoch", epoch)
         while await self.read("epoch") != epoch:
             pass
+
+
+def keys_with(leader: int, members: list[int], count: int, start: int = 1) -> list[int]:
+    """Keys whose slot goes to that member when slots are dealt in turn, each in a bucket of its own."""
+    found: dict[int, int] = {}
+    key = start
+    while len(found) < count:
+        if members[bucket_of(key) % len(members)] == leader:
+            found.setdefault(bucket_of(key), key)
+        key += 1
+    return list(found.values())
+
+
+def in_turn(members: list[int]) -> Any:
+    """Who leads a slot."""
+    return lambda slot: members[slot % len(members)]
+
+
+async def begun(dut: Any, seed: int = 1, *, accept: bool = True) -> Rig:
+    """A core out of reset, configured but in no epoch; the host sends now and then."""
+    rig = Rig(Bench(dut, seed))
+    rig.host_in.idle = 0.3
+    await rig.begin(accept=accept)
+    return rig

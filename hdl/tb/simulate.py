@@ -36,9 +36,15 @@ def top_of(instances: Instances, directory: Path = COMMON) -> str:
 
 
 def simulate(
-    test_file: str, instances: Instances | None = None, *, top: str = "top", sources: tuple[Path, ...] = ()
+    test_file: str,
+    instances: Instances | None = None,
+    *,
+    top: str = "top",
+    sources: tuple[Path, ...] = (),
+    more: tuple[str, ...] = (),
 ) -> None:
-    """Runs every cocotb test in test_file on `instances` (see top_of), or on the module `top` of `sources`."""
+    """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), or on the
+    module `top` of `sources`."""
     module = Path(test_file).stem
     directory = ROOT / "build" / "hdl" / module
     directory.mkdir(parents=True, exist_ok=True)
@@ -68,7 +74,7 @@ def simulate(
         log = directory / "run.log"
         try:
             results = runner.test(
-                hdl_toplevel=top, test_module=module, build_dir=directory, test_dir=directory, log_file=log
+                hdl_toplevel=top, test_module=[module, *more], build_dir=directory, test_dir=directory, log_file=log
             )
         except (SystemExit, RuntimeError):  # the latter where an assertion stopped the simulation
             pytest.fail(log.read_text()[-4000:], pytrace=False)

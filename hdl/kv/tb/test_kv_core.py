@@ -10,7 +10,6 @@ from typing import Any
 
 import cocotb
 import kv_frames as frames
-from bench import Bench
 from kv_core_rig import (
     BAD_LANE,
     BUSY,
@@ -22,6 +21,7 @@ from kv_core_rig import (
     FETCH,
     LANE,
     LANE_RECORD,
+    ME,
     MISMATCH,
     NO_SUCH_KEY,
     NOT_LEADER,
@@ -39,35 +39,14 @@ from kv_core_rig import (
     WRITE,
     WRITE_IF,
     Kv,
-    Rig,
+    begun,
     bucket_of,
+    in_turn,
+    keys_with,
 )
 from simulate import ROOT, simulate
 
 HDL = Path(__file__).resolve().parent.parent
-ME = 2
-
-
-def keys_with(leader: int, members: list[int], count: int, start: int = 1) -> list[int]:
-    """Keys whose slot goes to that member when slots are dealt in turn, each in a bucket of its own."""
-    found: dict[int, int] = {}
-    key = start
-    while len(found) < count:
-        if members[bucket_of(key) % len(members)] == leader:
-            found.setdefault(bucket_of(key), key)
-        key += 1
-    return list(found.values())
-
-
-def in_turn(members: list[int]) -> Any:
-    return lambda slot: members[slot % len(members)]
-
-
-async def begun(dut: Any, seed: int = 1, *, accept: bool = True) -> Rig:
-    rig = Rig(Bench(dut, seed))
-    rig.host_in.idle = 0.3
-    await rig.begin(accept=accept)
-    return rig
 
 
 @cocotb.test()
@@ -519,78 +498,6 @@ async def others_pass(dut: Any) -> None:
     assert await rig.read("frames_passed_tx") == 150
 
 
-@cocotb.test()
-async def what_it_takes(dut: Any) -> None:
-    """The latencies of docs/kv-core.md, in cycles, beside memory."""
-    rig = await begun(dut)
-    members = [0, ME]
-    await rig.enter(1, members, in_turn(members))
-    rig.from_node(0, Kv(ENTERED, epoch=1))
-    await rig.to_node(0, ENTER)
-    # An operation of the sequencer would go before a request, and that take a cycle more: none is due any more.
-    await rig.write("retry_cycles", 1_000_000)
-    await rig.bench.cycle(2 * RETRY_CYCLES)
-    mine, other = keys_with(ME, members, 1)[0], keys_with(0, members, 1)[0]
-
-    async def delay(kv: Kv, source: int, *, checksum: bool) -> int:
-        rig.begun.clear()
-        rig.net_in.cycles_of.clear()
-        rig.give(kv, source, checksum=checksum)
-        await rig.bench.until(lambda: bool(rig.begun))
-        await rig.bench.cycle(60)
-        return rig.begun[0] - rig.net_in.cycles_of[0]
-
-    write = Kv(REPLICATE, node=0, epoch=1, client=7, request=41, version=1, key=other, value=b"x" * 1024)
-    for key in (mine, other):
-        await rig.reply(Kv(READ, key=key))  # the line is there from now on
-    for checksum, wanted in ((False, 12), (True, 28)):
-        write = replace(write, version=write.version + 1, detail=write.version, request=write.request + 1)
-        assert await delay(write, PEERS[0], checksum=checksum) == wanted
-        rig.from_node(0, replace(write, kind=COMMIT, value=b""))
-        await rig.bench.cycle(60)
-    ask = Kv(READ, key=other, request=1)
-    await delay(ask, CLIENT, checksum=False)
-    for memory in rig.memories:
-        memory.delay = (30, 30)
-        memory.read_bursts.clear()
-    assert await delay(replace(ask, key=mine), CLIENT, checksum=False) == 12  # no such key
-    lead = Kv(WRITE, epoch=1, client=1, request=1, key=mine, value=b"y" * 1024)
-    assert await delay(lead, CLIENT, checksum=False) == 12
-    replicate = await rig.to_node(0, REPLICATE)
-    assert await delay(replace(replicate, kind=REPLICATED, value=b"", node=0), PEERS[0], checksum=True) == 12
-
-
-@cocotb.test()
-async def what_storing_takes(dut: Any) -> None:
-    """With `store`, 1 KiB at a follower: the table in docs/kv-core.md."""
-    rig = await begun(dut, accept=False)
-    members = [0, ME]
-    await rig.enter(1, members, in_turn(members))
-    # As in what_it_takes; nor is a commit asked for.
-    await rig.write("retry_cycles", 1_000_000)
-    await rig.bench.cycle(2 * RETRY_CYCLES)
-    keys = keys_with(0, members, 4)
-    for memory in rig.memories:
-        memory.delay = (40, 40)
-    for way, key in enumerate(keys):
-        await rig.reply(Kv(READ, key=key))  # the line is there from now on
-        for memory in rig.memories:
-            for agent in (memory.w, memory.b):
-                agent.cycles_of.clear()
-        rig.begun.clear()
-        rig.net_in.cycles_of.clear()
-        write = Kv(REPLICATE, epoch=1, detail=way << 6 | way, client=7, request=way + 1, version=1, key=key)
-        rig.from_node(0, replace(write, value=b"x" * 1024), checksum=False)
-        await rig.bench.until(lambda: bool(rig.begun))
-        start = rig.net_in.cycles_of[0]
-        beats = sorted(cycle for memory in rig.memories for cycle in memory.w.cycles_of)
-        answered = max(cycle for memory in rig.memories for cycle in memory.b.cycles_of)
-        found = (len(beats), beats[0] - start, beats[-1] - start, rig.begun[0] - answered)
-        # 32 beats of the value and one of the way on two channels, one of which may begin a cycle after the other.
-        assert found in ((33, 12, 28, 4), (33, 12, 29, 4)), found
-        await rig.bench.cycle(60)
-
-
 TOP = """
 module top (input wire clk_i, input wire rst_i);
   kv_core #(.LineCacheBits(4)) dut (.clk_i, .rst_i);
@@ -609,4 +516,4 @@ def test_kv_core() -> None:
         HDL / "kv_core_pkg.sv",
     ]
     modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, sources=(*packages, *modules, top))
+    simulate(__file__, sources=(*packages, *modules, top), more=("kv_core_times",))
