@@ -113,6 +113,8 @@ module kv_sequencer
   logic [31:0] timer_q;
   logic tick_q;
   logic slow_there_q;  // the queue's head is the sequencer's
+  request_t head_q;  // that, a cycle late: the queue's output is far away
+  always_ff @(posedge clk_i) head_q <= head_i;
   logic settle_q;
   logic [15:0] settle_lane_q;
   logic [31:0] settle_request_q;
@@ -149,7 +151,8 @@ module kv_sequencer
   logic epoch_active, handed_active, settler_active, repeater_active;
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due, fetch_valid;
-  state_e turn;
+  // Chosen in one cycle, begun in the next: what is chosen stays due until then, and whether this node is there is asked again by each.
+  state_e turn, turn_q;
   always_comb begin
     turn = Idle;
     if (settle_q) turn = Lane;
@@ -164,10 +167,14 @@ module kv_sequencer
     else if (fetch_valid) turn = FetchWhere;
   end
   assign idle = go && state_q == Idle;
-  assign handed_starts = idle && turn == Handed;
-  assign epoch_starts = idle && turn == Epoch;
-  assign settler_starts = idle && turn == Settle;
-  assign repeater_starts = idle && turn == Repeat;
+  assign handed_starts = idle && turn_q == Handed;
+  assign epoch_starts = idle && turn_q == Epoch;
+  assign settler_starts = idle && turn_q == Settle;
+  assign repeater_starts = idle && turn_q == Repeat;
+  always_ff @(posedge clk_i) begin
+    turn_q <= idle && turn_q == Idle ? turn : Idle;
+    if (rst_i) turn_q <= Idle;
+  end
 
   // ---- an epoch, an empty table
 
@@ -222,7 +229,7 @@ module kv_sequencer
       .keep_i  (epoch_keep),
       .drop_i  (settler_drop || handed_drop),
       .cell_i  (cell_q),
-      .head_i  (head_i.kv),
+      .head_i  (head_q.kv),
       .newer_o (list_newer),
       .equal_o (list_equal),
       .same_o  (list_same),
@@ -309,7 +316,7 @@ module kv_sequencer
       .own_i           (fetch_own),
       .answer_i        (handed_cell == CellHead),
       .bucket_o        (fetch_bucket),
-      .head_i          (head_i.kv),
+      .head_i          (head_q.kv),
       .mine_o          (fetch_mine),
       .came_i          (fetch_came)
   );
@@ -333,7 +340,7 @@ module kv_sequencer
       .go_i         (go),
       .active_o     (handed_active),
       .ends_o       (handed_ends),
-      .head_i,
+      .head_i       (head_q),
       .here_i       (here),
       .bucket_mask_i(mask),
       .leader_i     (leader_q),
@@ -379,7 +386,7 @@ module kv_sequencer
       .none_i         (settled_all_q && list_count == '0),
       .heard_enter_i  (enter_heard),
       .heard_entered_i(entered_heard),
-      .heard_node_i   (head_i.kv.node),
+      .heard_node_i   (head_q.kv.node),
       .due_o          (roll_due),
       .say_i          (go && state_q == Say),
       .order_valid_o  (roll_order_valid),
@@ -444,7 +451,7 @@ module kv_sequencer
     cell_from = CellKeep;
     if (go) begin
       case (state_q)
-        Idle: if (turn == Epoch || turn == Say) cell_from = CellNone;
+        Idle: if (turn_q == Epoch || turn_q == Say) cell_from = CellNone;
         Lane: cell_from = CellSettle;
         Handed: cell_from = handed_cell;
         Settle: cell_from = settler_cell;
@@ -470,7 +477,7 @@ module kv_sequencer
       .seen_valid_i    (op_valid_q && op_done_i && order_q.op == OpLook && !order_q.head),
       .seen_i,
       .order_i         (order_q),
-      .head_i          (head_i.kv),
+      .head_i          (head_q.kv),
       .cell_o          (cell_q),
       .op_o
   );
@@ -548,7 +555,7 @@ module kv_sequencer
       op_valid_q <= order_valid;
       order_q    <= order;
       case (state_q)
-        Idle:       state_q <= turn;
+        Idle:       state_q <= turn_q;
         Lane: begin
           settle_q <= 1'b0;
           state_q  <= Idle;

@@ -374,9 +374,12 @@ async def a_node_returns(dut: Any) -> None:
         rig.from_node(0, entry)
         if rig.bench.random.random() < 0.1:
             rig.from_node(0, entry)
-    await rig.bench.cycle(100)
     assert lost > 0
-    assert await rig.read("sync_count") == 0
+    for _ in range(20):  # entries that wait for their turn
+        if (left := await rig.read("sync_count")) == 0:
+            break
+        await rig.bench.cycle(20)
+    assert left == 0
     # Lanes, from all that serve; the newest counts.
     await rig.write("sync_lanes", 6)
     seen = set()
