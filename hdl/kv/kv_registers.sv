@@ -304,8 +304,9 @@ module kv_registers
 
   // The file: one read port, for accesses and, when there is none, for the copying.
   index_t file_index;
-  logic [31:0] filed, special, word_q, merged, merged_q, file_data;
-  logic is_special, file_write;
+  logic [31:0] filed, special, special_q, word, merged, merged_q, file_data;
+  logic is_special, is_special_q, file_write;
+  assign word       = is_special_q ? special_q : filed;
 
   assign file_index = second_q ? word_index_q : walk;
   assign kept       = commit && is_kept_q && (word_index_q != BucketBitsWord || takes_bits);
@@ -313,12 +314,12 @@ module kv_registers
 
   always_comb begin
     for (int i = 0; i < 32; i++) begin
-      merged[i] = (strobe[i/8] ? write_data[i] : word_q[i]) && bits_q[i];
+      merged[i] = (strobe[i/8] ? write_data[i] : word[i]) && bits_q[i];
     end
   end
   assign file_data = commit ? merged_q : initialising ? reset_of(walk) : epoch_o;
 
-  lutram #(
+  simple_dual_port_ram #(
       .Width(32),
       .Depth(128)
   ) i_file (
@@ -326,6 +327,7 @@ module kv_registers
       .write_i(file_write),
       .write_address_i(commit ? word_index_q : walk),
       .write_data_i(file_data),
+      .read_i(1'b1),
       .read_address_i(file_index),
       .read_data_o(filed)
   );
@@ -354,19 +356,20 @@ module kv_registers
   end
 
   always_ff @(posedge clk_i) begin
-    word_q <= is_special && reads_q ? special : filed;
+    special_q    <= special;
+    is_special_q <= is_special && reads_q;
     if (second_q && reads_q && in_file_q && word_index_q == CyclesWord) cycles_high_q <= cycles_q[63:32];
   end
 
   logic [31:0] counter;
-  assign read_data = in_file_q ? word_q : in_counters_q ? counter : '0;
+  assign read_data = in_file_q ? word : in_counters_q ? counter : '0;
 
   // ---- what is written
 
   logic differs, differs_q;
   always_comb begin
     differs = 1'b0;
-    for (int i = 0; i < 32; i++) if (strobe[i/8] && write_data[i] != word_q[i]) differs = 1'b1;
+    for (int i = 0; i < 32; i++) if (strobe[i/8] && write_data[i] != word[i]) differs = 1'b1;
   end
   always_ff @(posedge clk_i) begin
     if (third_q) begin
@@ -462,7 +465,7 @@ module kv_registers
       .rst_i,
       .walk_o(walk),
       .taken_i(second_q),
-      .word_i(word_q),
+      .word_i(word),
       .initialising_o(initialising),
       .reporting_o(reporting),
       .written_i(commit),

@@ -233,8 +233,6 @@ module kv_transmit
   end
 
   // Reads values from the pool, in the order of the headers.
-  // What is late is kept apart from what is early.
-  (* keep *)
   logic reader_free, reader_start, needs_pool_a, header_turn, pool_turn, unwritten;
 
   typedef enum logic [1:0] {
