@@ -198,9 +198,14 @@ class Wherry(Store):
         self._load_program = str(_paths.built("bench", "kv_load"))
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             words = ["node", "--cluster", str(file), "--number", str(number), waits, "--log-level", "warn"]
+            words += self.node_options()
             self.start_process(role, [str(_paths.wherry_kv()), *words])
         time.sleep(STARTED_S)  # a process that stands still before it has its interface has none
         self.pause()
+
+    def node_options(self) -> list[str]:
+        """More of a node's command line."""
+        return []
 
     def client_options(self) -> list[str]:
         """More of the client's command line."""

@@ -33,6 +33,10 @@ class XdpWherry(Wherry):
             text = text.replace(f'"{address}"', f'"{address}"\nxdp = "{self._interfaces(number)}"')
         return text
 
+    def node_options(self) -> list[str]:
+        """As the kernel does it for Redis: over a veth pair it computes no checksum."""
+        return ["--no-udp-checksum"]
+
     def client_options(self) -> list[str]:
         return ["--xdp", self._interfaces(2)]
 

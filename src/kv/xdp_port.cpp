@@ -81,6 +81,7 @@ Result<XdpPort> XdpPort::open(Endpoint at, const Options& options) {
   port.queue_ = options.queue;
   port.native_ = *native;
   port.zero_copy_ = *zero_copy;
+  port.checksum_ = options.checksum;
   if (const std::uint32_t queues = receive_queues(options.interface); queues > 1)
     spdlog::warn("{} receives with {} queues, of which AF_XDP sees number {}: docs/kv-xdp.md says what to do",
                  options.interface, queues, options.queue);
@@ -111,7 +112,7 @@ void XdpPort::send(const Endpoint& to, const Message& message) {
     flush();  // in copy mode that sends them
     frame = socket_.sending();
   }
-  const std::size_t bytes = frame.empty() ? 0 : build(frame, local_, whole, message);
+  const std::size_t bytes = frame.empty() ? 0 : build(frame, local_, whole, message, checksum_);
   if (bytes == 0)
     ++counters_.send_failed;
   else

@@ -36,6 +36,9 @@ class XdpPort final : public Output {
     Attach attach = Attach::automatic;
     bool zero_copy = true;        ///< if the driver can; otherwise the kernel copies
     std::uint32_t frames = 2048;  ///< each way, of 2 KiB; a power of two
+    /// kNone: what is sent has no UDP checksum, as IPv4 permits, so that its receiver has none to compute either; where
+    /// nothing but links with a check of their own lies between them, as a cable, or no link at all, as a veth pair.
+    UdpChecksum checksum = UdpChecksum::kRight;
   };
   struct Counters : PortCounters {
     std::uint64_t partial_checksum = 0;  ///< of bad_checksum: the sender's kernel left it to a device that has none
@@ -107,6 +110,7 @@ class XdpPort final : public Output {
   std::string interface_;
   std::uint32_t queue_ = 0;
   bool native_ = false, zero_copy_ = false;
+  UdpChecksum checksum_ = UdpChecksum::kRight;
   NeighbourTable neighbours_;
   Counters counters_;
 };

@@ -194,6 +194,32 @@ TEST_P(XdpPortTest, TwoOfThem_ExpectAllSizesWholeThereAndBack) {
   EXPECT_EQ(node.lost() + peer.lost(), 0U);
 }
 
+TEST_P(XdpPortTest, WithoutChecksum_ExpectNoneInTheFrameAndItWhole) {
+  network_->enter(0);
+  auto sender =
+      XdpPort::open(network_->at(0, kNodePort),
+                    {.interface = VethPair::kInterface, .attach = GetParam(), .checksum = UdpChecksum::kNone});
+  ASSERT_TRUE(sender) << sender.status().message();
+  network_->enter(1);
+  auto receiver = XdpPort::open(network_->at(1, kPeerPort), {.interface = VethPair::kInterface, .attach = GetParam()});
+  ASSERT_TRUE(receiver) << receiver.status().message();
+  const Bytes value = value_of(1, 1000);
+  sender->send(receiver->local(), {.header = header_of(1), .value = value});
+  sender->flush();
+  Bytes got;
+  EXPECT_TRUE(soon([&] {
+    receiver->poll([&](const Endpoint&, const Message& m) {
+      // The checksum lies before the kv header, whose bytes lie before the value.
+      const std::byte* const checksum = m.value.data() - Kv::kBytes - 2;
+      EXPECT_EQ(checksum[0], std::byte{0});
+      EXPECT_EQ(checksum[1], std::byte{0});
+      got.assign(m.value.begin(), m.value.end());
+    });
+    return !got.empty();
+  }));
+  EXPECT_EQ(got, value);
+}
+
 TEST_P(XdpPortTest, Bursts_ExpectNoneLost) {
   XdpPort node = open(0), peer = open(1);
   exchange(peer, peer_, node, node_, 20000, 1000);

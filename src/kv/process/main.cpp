@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   node_command->add_option("--xdp-mode", node.attach, "native, in the driver; generic, any interface; auto: what goes")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Attach>{
           {"auto", Attach::automatic}, {"native", Attach::native}, {"generic", Attach::generic}}));
+  node_command->add_flag("--no-udp-checksum", node.no_checksum,
+                         "on AF_XDP, frames leave without one: on a veth pair or a cable, which needs none");
   node_command->add_flag("--udp", node.udp, "on a socket, even if the cluster file says xdp")->excludes(xdp);
   node_command->add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
   CLI::App* const keeper_command = app.add_subcommand("keeper", "decides who is in the cluster, and who leads");

@@ -133,7 +133,10 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const Nod
   if (!interfaces) return {StatusCode::kInvalidArgument, fmt::format("'{}': {}", text, XdpInterface::kWanted)};
   std::vector<XdpPort::Options> each;
   for (const XdpInterface& one : *interfaces) {
-    each.push_back({.interface = one.name, .queue = one.queue, .attach = options.attach});
+    each.push_back({.interface = one.name,
+                    .queue = one.queue,
+                    .attach = options.attach,
+                    .checksum = options.no_checksum ? UdpChecksum::kNone : UdpChecksum::kRight});
     if (const auto address = find_address(one.name); address && *address != at.ip)
       spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", one.name,
                    ip_to_string(*address), options.number, ip_to_string(at.ip));

@@ -16,7 +16,8 @@ struct NodeProcessOptions : ServedNode {
   bool yield = false;  ///< spins, but lets others on its core run once its part is done
   std::string xdp;     ///< "eth0", "eth0:3", "eth0,eth1": AF_XDP there; empty: as the cluster file says
   XdpPort::Attach attach = XdpPort::Attach::automatic;
-  bool udp = false;  ///< on a socket, whatever the cluster file says
+  bool no_checksum = false;  ///< on AF_XDP, frames leave without a UDP checksum
+  bool udp = false;          ///< on a socket, whatever the cluster file says
 };
 
 /// Until `stop`. An error: the address is taken, AF_XDP is impossible, or the keeper turned the node away for good.
