@@ -5,7 +5,7 @@
 /// What a returning node has to fetch: buckets from their leaders, lanes from all that serve. Section 10 of docs/kv-protocol.md.
 ///
 /// Behaviour: a batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each: 32 items, of which those that
-/// matter are missing at first. What is missing is offered, one after another (ask_*), when the batch begins and after each tick_i;
+/// matter are missing at first. What is missing is offered, one after another (ask_*), when the batch begins and after each tick_i when four have come since the last answer;
 /// taken_i: the question was sent; own_i: this node is the one to be asked, so it is not missing. mine_o says that the frame at the
 /// queue's head answers what is missing, and for an entry bucket_o with answer_i of which bucket; came_i: it was taken.
 /// When nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag, so that answers
@@ -105,6 +105,7 @@ module kv_fetcher
   // Of a lane's record the number says which lane, and the sender where from.
   assign came_at = lanes_q ? {head_i.request[1:0], head_i.node} : head_i.request[4:0];
 
+  logic [1:0] silent_q;  // ticks since the last answer
   logic came, own;  // it is no longer missing
   assign came = came_i && mine_o && state_q == Ask;
   assign own  = own_i && ask_valid_o;
@@ -157,10 +158,15 @@ module kv_fetcher
   assign lanes_o = 17'(lanes_left_q);
 
   always_ff @(posedge clk_i) begin
+    // While answers come, nobody is asked again: each takes its time here, and the same one twice takes it twice.
     if (tick_i) begin
-      walk_q  <= 1'b1;
-      again_q <= 1'b1;
+      silent_q <= silent_q + 1'b1;
+      if (silent_q == '1) begin
+        walk_q  <= 1'b1;
+        again_q <= 1'b1;
+      end
     end
+    if (came || state_q != Ask) silent_q <= '0;
     ask_valid_o <= 1'b0;
     case (state_q)
       Off: begin

@@ -5,7 +5,7 @@
 /// What is said again since no answer has come: this node's writes in flight, and questions for commits. A part of kv_sequencer; sections 5
 /// and 6 of docs/kv-protocol.md.
 ///
-/// Behaviour: after tick_i and entered_i there is a walk through the window, with writes_o until it has come to the end; a write is sent
+/// Behaviour: after tick_i, if the window is not empty, and after entered_i there is a walk through the window, with writes_o until it has come to the end; a write is sent
 /// again if the walk before has seen it, too, after entered_i in any case. After pending_i, once for each tick, there is a walk through
 /// the notes, with notes_o: for those in the bucket the commit is asked for. start_i goes to the next place or, if there is none, note, with
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
@@ -33,6 +33,7 @@ module kv_repeater
     input wire [11:0] pending_bucket_i,
 
     // ---- the window
+    input  wire    any_i,    // something is in it
     output place_t place_o,
     input  wire    used_i,
 
@@ -111,7 +112,7 @@ module kv_repeater
 
   always_ff @(posedge clk_i) begin
     if (tick_i) begin
-      writes_o  <= 1'b1;
+      writes_o  <= writes_o || any_i;
       ask_may_q <= 1'b1;
     end
     if (pending_i && ask_may_q && !notes_o) begin

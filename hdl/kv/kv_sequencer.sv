@@ -193,12 +193,13 @@ module kv_sequencer
   logic [2:0] leader_q;
   logic mine_q;
   place_t place, settler_place, repeater_place;
-  logic used_q;
+  logic used_q, any_q;
   assign place = state_q == Settle ? settler_place : state_q == Epoch ? epoch_place : repeater_place;
   always_ff @(posedge clk_i) begin
     leader_q <= leader_i;
     mine_q   <= leader_i == node_i;
     used_q   <= window_i[place];
+    any_q    <= window_i != '0;
   end
 
   // ---- leftovers
@@ -413,6 +414,7 @@ module kv_sequencer
       .here_i       (here),
       .pending_i,
       .pending_bucket_i,
+      .any_i        (any_q),
       .place_o      (repeater_place),
       .used_i       (used_q),
       .cell_i       (cell_q),
