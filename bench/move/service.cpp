@@ -39,7 +39,7 @@ void Buffer::release() {
 }
 
 Status Buffer::reserve(fabric::Context& context, std::size_t bytes) {
-  if (bytes <= size_) return Status::ok();
+  if (bytes <= size_) return ok_status();
   release();
   void* memory = nullptr;
   if (posix_memalign(&memory, kPage, whole_pages(bytes)) != 0) return no_memory(bytes);
@@ -49,7 +49,7 @@ Status Buffer::reserve(fabric::Context& context, std::size_t bytes) {
   auto region = context.register_memory(data_, size_);
   if (!region) return region.status();
   region_ = *std::move(region);
-  return Status::ok();
+  return ok_status();
 }
 
 // ---------------------------------------------------------------- BenchService
@@ -90,7 +90,7 @@ Status BenchService::attach(fabric::Peer& peer, ByteView payload) {
   auto region = peer.endpoint().unpack(in.get_bytes(), base, size, static_cast<pid_t>(peer.pid()));
   if (!region) return region.status();
   regions_[id] = *std::move(region);
-  return Status::ok();
+  return ok_status();
 }
 
 /// Depth 1: one get, progress until it is done.
@@ -101,7 +101,7 @@ Status BenchService::get(fabric::Peer& peer, const Segment& from, std::byte* to,
   if (Status s = peer.endpoint().get(to, local, it->second, from.address, from.bytes, done); !s) return s;
   while (done.pending() != 0) peer.worker().progress();
   if (done.error() != nullptr) return {StatusCode::kSourceFault, done.error()};
-  return Status::ok();
+  return ok_status();
 }
 
 Status BenchService::get_uncached(fabric::Peer& peer, const WorkRequest& request) {
@@ -199,7 +199,7 @@ Status BenchService::run_on(fabric::Peer& peer, const WorkRequest& request, Writ
     if (!s) return s;
     out.put(stop - start);
   }
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry::bench

@@ -43,12 +43,12 @@ class [[nodiscard]] WHERRY_API Status {
   Status() noexcept = default;
   Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  static Status ok() noexcept { return {}; }
   static Status would_block() { return {StatusCode::kWouldBlock, {}}; }
 
-  [[nodiscard]] bool is_ok() const noexcept { return code_ == StatusCode::kOk; }
+  /// True for success only; would-block is false.
+  [[nodiscard]] bool ok() const noexcept { return code_ == StatusCode::kOk; }
   [[nodiscard]] bool is_would_block() const noexcept { return code_ == StatusCode::kWouldBlock; }
-  explicit operator bool() const noexcept { return is_ok(); }
+  explicit operator bool() const noexcept { return ok(); }
 
   [[nodiscard]] StatusCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
@@ -60,28 +60,54 @@ class [[nodiscard]] WHERRY_API Status {
   std::string message_;
 };
 
+/// Success. (Status::ok() asks whether a status is one, as in absl, Arrow and gRPC.)
+inline Status ok_status() noexcept { return {}; }
+
+namespace detail {
+/// Prints the status to standard error and aborts.
+[[noreturn]] WHERRY_API void no_value(const Status& status) noexcept;
+}  // namespace detail
+
 /// A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
-    if (status_.is_ok()) status_ = Status(StatusCode::kInternal, "a Result was made from an ok Status without a value");
+    if (status_.ok()) status_ = Status(StatusCode::kInternal, "a Result was made from an ok Status without a value");
   }
 
-  [[nodiscard]] bool is_ok() const noexcept { return value_.has_value(); }
-  explicit operator bool() const noexcept { return is_ok(); }
+  [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
+  explicit operator bool() const noexcept { return ok(); }
   [[nodiscard]] const Status& status() const& noexcept { return status_; }
   [[nodiscard]] Status status() && noexcept { return std::move(status_); }
 
-  /// Precondition: is_ok().
-  T& operator*() & noexcept { return *value_; }
-  const T& operator*() const& noexcept { return *value_; }
-  T&& operator*() && noexcept { return *std::move(value_); }
-  T* operator->() noexcept { return &*value_; }
-  const T* operator->() const noexcept { return &*value_; }
+  /// The value. Precondition: ok(); without a value the status is printed and the program aborts.
+  T& value() & noexcept {
+    check();
+    return *value_;
+  }
+  const T& value() const& noexcept {
+    check();
+    return *value_;
+  }
+  T&& value() && noexcept {
+    check();
+    return *std::move(value_);
+  }
+  T& operator*() & noexcept { return value(); }
+  const T& operator*() const& noexcept { return value(); }
+  T&& operator*() && noexcept { return std::move(*this).value(); }
+  T* operator->() noexcept { return &value(); }
+  const T* operator->() const noexcept { return &value(); }
+  [[nodiscard]] T value_or(T other) && { return value_ ? *std::move(value_) : std::move(other); }
 
  private:
+  void check() const noexcept {
+    if (!value_) [[unlikely]]
+      detail::no_value(status_);
+  }
+
   Status status_;
   std::optional<T> value_;
 };

@@ -257,7 +257,7 @@ class PyStream {
     if (!ticket && ticket.status().is_would_block()) {
       const auto again = [&](std::chrono::nanoseconds) {
         ticket = post();
-        return Look{ticket.is_ok() || !ticket.status().is_would_block(), ticket.status()};
+        return Look{ticket.ok() || !ticket.status().is_would_block(), ticket.status()};
       };
       const Status s = wait_in_slices(timeout, kShortSlice, again, [] { return false; });
       if (s.is_would_block()) {

@@ -25,7 +25,7 @@ Status set_bytes(const char* key, std::uint64_t& field, const std::string& text)
   auto bytes = parse_bytes(text);
   if (!bytes) return bad(key, text, bytes.status().message());
   field = *bytes;
-  return Status::ok();
+  return ok_status();
 }
 
 Status set_number(const char* key, std::uint64_t& field, const std::string& text, std::uint64_t min,
@@ -35,7 +35,7 @@ Status set_number(const char* key, std::uint64_t& field, const std::string& text
   if (error != std::errc() || end != text.data() + text.size() || value < min || value > max)
     return bad(key, text, fmt::format("want a whole number from {} to {}", min, max));
   field = value;
-  return Status::ok();
+  return ok_status();
 }
 
 Status set_address(const char* key, std::string& field, const std::string& text, bool may_be_off) {
@@ -45,7 +45,7 @@ Status set_address(const char* key, std::string& field, const std::string& text,
     }
   }
   field = text;
-  return Status::ok();
+  return ok_status();
 }
 
 #define BYTES(KEY, FIELD, HELP)                                                                \
@@ -61,7 +61,7 @@ Status set_address(const char* key, std::string& field, const std::string& text,
 #define TEXT(KEY, FIELD, HELP)                                                               \
   Setting {                                                                                  \
     KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                 \
-        [](AgentConfig& c, const std::string& v) { return c.FIELD = v, Status::ok(); }, true \
+        [](AgentConfig& c, const std::string& v) { return c.FIELD = v, ok_status(); }, true \
   }
 #define ADDRESS(KEY, FIELD, OFF, HELP)                                                               \
   Setting {                                                                                          \
@@ -145,11 +145,11 @@ const std::vector<Setting>& settings() {
       Setting{"agent.core", "core for the data thread; -1: not pinned",
               [](const AgentConfig& c) { return fmt::format("{}", c.core); },
               [](AgentConfig& c, const std::string& v) {
-                if (v == "-1") return c.core = -1, Status::ok();
+                if (v == "-1") return c.core = -1, ok_status();
                 std::uint64_t core = 0;
                 if (!set_number("agent.core", core, v, 0, 4096))
                   return bad("agent.core", v, "want a core number or -1");
-                return c.core = static_cast<int>(core), Status::ok();
+                return c.core = static_cast<int>(core), ok_status();
               },
               false},
       Setting{"agent.transport", "auto, shm, tcp or rdma: what clients may use",
@@ -157,7 +157,7 @@ const std::vector<Setting>& settings() {
               [](AgentConfig& c, const std::string& v) {
                 auto t = parse_transport(v);
                 if (!t) return bad("agent.transport", v, t.status().message());
-                return c.transport = *t, Status::ok();
+                return c.transport = *t, ok_status();
               },
               true},
       TEXT("agent.log_level", log_level, "trace, debug, info, warn, error or off"),
@@ -216,7 +216,7 @@ Status load_toml_text(const std::string& text, const std::string& origin, AgentC
       if (Status s = it->set(config, as_text); !s) return {s.code(), origin + ": " + s.message()};
     }
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Status load_toml(const std::string& path, AgentConfig& config) {
@@ -245,7 +245,7 @@ Status load_environment(char** environment, AgentConfig& config) {
     }
     if (Status s = it->set(config, value); !s) return {s.code(), name + ": " + s.message()};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 std::string dump_toml(const AgentConfig& config) {
@@ -282,7 +282,7 @@ Status check(const AgentConfig& c) {
   for (const Setting& setting : settings()) {
     if (Status s = setting.set(again, setting.get(c)); !s) return s;
   }
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry

@@ -226,7 +226,7 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
     (void)::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   // Until the agent has noticed that these are gone, they may be as many clients as it takes.
-  ASSERT_TRUE(eventually([&] { return Session::open(agent.options()).is_ok(); }));
+  ASSERT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
   expect_alive(agent.options());
 }
 

@@ -172,7 +172,7 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   spdlog::info("draining");
   a.drain();
   remove_session_file(a.config.session_file, file.pid);
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry

@@ -42,10 +42,10 @@ Status AgentPeer::attach(fabric::Attach message) {
     auto remote = endpoint_.unpack(key.key, key.base, key.size, static_cast<pid_t>(hello.pid));
     if (!remote) return remote.status();
     region = *std::move(remote);
-    return Status::ok();
+    return ok_status();
   };
   if (Status s = unpack(attach_.completions, completions_); !s) return s;
-  if (state == State::kReady) return Status::ok();  // a new connection: the probes are history, their memory is gone
+  if (state == State::kReady) return ok_status();  // a new connection: the probes are history, their memory is gone
   if (attach_.mailbox.size != 0) {
     if (Status s = unpack(attach_.mailbox, mailbox_region_); !s) return s;
   }
@@ -75,7 +75,7 @@ AgentPeer::~AgentPeer() {
 }
 
 Status AgentPeer::post_wireup() {
-  if (wireup_posted_) return Status::ok();
+  if (wireup_posted_) return ok_status();
   wireup_posted_ = true;
   // The last word of the first record: reserved, read by nobody.
   const std::uint64_t at = completions_.base() + sizeof(CompletionRecord) - sizeof wireup_word_;

@@ -173,7 +173,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
     if (ticket) tickets.push_back(*ticket);
     return ticket.status();
   };
-  Status last = Status::ok();
+  Status last = ok_status();
   while (last && tickets.size() < kTickets) last = post();
   const std::size_t while_stopped = tickets.size();
   if (last) last = post();

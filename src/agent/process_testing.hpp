@@ -21,7 +21,7 @@ class AgentProcess {
                                        "--log-level",    "error", "--flight", "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments, before);
-    EXPECT_TRUE(eventually([&] { return read_session_file(file_).is_ok(); }));
+    EXPECT_TRUE(eventually([&] { return read_session_file(file_).ok(); }));
   }
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] Child& child() { return *child_; }

@@ -239,7 +239,7 @@ bool Agent::Impl::handshakes() {
 Status Agent::Impl::judge(AgentPeer& peer, bool late) {
   auto known = peer.probe_done(late);
   if (!known) return known.status();
-  if (!*known) return Status::ok();
+  if (!*known) return ok_status();
   peer.verdict_sent = true;
   spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), peer.verdict.transports,
                to_string(peer.verdict.heap), to_string(peer.verdict.allocated), peer.verdict.mapped ? ", mapped" : "");

@@ -49,7 +49,7 @@ class ThreadAgent {
       const Status s = agent_->run(stop_, false);
       EXPECT_TRUE(s) << s.message();
     });
-    EXPECT_TRUE(eventually([&] { return read_session_file(session_file()).is_ok(); }));
+    EXPECT_TRUE(eventually([&] { return read_session_file(session_file()).ok(); }));
   }
   ~ThreadAgent() { stop(); }
   ThreadAgent(const ThreadAgent&) = delete;

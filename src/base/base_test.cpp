@@ -129,6 +129,21 @@ TEST(Log, NamesTheLevelsItKnows) {
   EXPECT_EQ(init_log("info", "/proc/nowhere/x").code(), StatusCode::kInvalidArgument);
 }
 
+TEST(Status, Ok_ExpectItToAskWhetherTheStatusIsSuccess) {
+  EXPECT_TRUE(ok_status().ok());
+  EXPECT_FALSE(Status(StatusCode::kUnavailable, "gone").ok());
+  EXPECT_FALSE(Status::would_block().ok());
+  EXPECT_FALSE(Result<int>(Status(StatusCode::kNotFound, "none")).ok());
+  EXPECT_EQ(Result<int>(Status(StatusCode::kNotFound, "none")).value_or(7), 7);
+}
+
+TEST(ResultDeathTest, UseOfAFailedResult_ExpectItsStatusAndAnAbort) {
+  Result<std::string> failed(Status(StatusCode::kNotFound, "no stream 'x'"));
+  EXPECT_DEATH((void)failed->size(), "not found: no stream 'x'");
+  EXPECT_DEATH((void)*failed, "not found: no stream 'x'");
+  EXPECT_DEATH((void)failed.value(), "not found: no stream 'x'");
+}
+
 TEST(Status, SaysWhatAndWhy) {
   EXPECT_EQ(Status(StatusCode::kSourceFault, "buffer 3").to_string(), "source fault: buffer 3");
   EXPECT_TRUE(Status::would_block().is_would_block());

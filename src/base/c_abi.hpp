@@ -65,7 +65,7 @@ int give_defaults(T* options, std::size_t size, std::size_t first, const T& defa
 /// `out` holds the defaults. What the caller's older struct lacks keeps them; what its newer one adds must be zero.
 template <typename T>
 Status take_options(const T* given, std::size_t first, const char* name, T& out) {
-  if (given == nullptr) return Status::ok();
+  if (given == nullptr) return ok_status();
   const std::size_t size = given->size;
   if (size < first)
     return invalid(fmt::format("{0}: size is {1}, at least {2} is expected: call {0}_init first", name, size, first));
@@ -76,7 +76,7 @@ Status take_options(const T* given, std::size_t first, const char* name, T& out)
               fmt::format("{}: a field at byte {} is set that this library ({}) does not know", name, i, kVersion)};
   }
   std::memcpy(&out, given, std::min(size, sizeof out));
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry::c_abi

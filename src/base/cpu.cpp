@@ -42,7 +42,7 @@ Status pin_thread(const std::vector<int>& cores) {
             fmt::format("cannot pin to core {}: {} (this process may use core {})", fmt::join(cores, ","),
                         std::strerror(errno), fmt::join(allowed_cores(), ","))};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 std::string host_identity() {

@@ -31,7 +31,7 @@ Status init_log(const std::string& level, const std::string& file) {
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry

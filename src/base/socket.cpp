@@ -217,7 +217,7 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
       return gone();
     }
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Result<std::optional<ControlFrame>> FrameChannel::try_receive() {

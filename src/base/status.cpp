@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wherry/status.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace wherry {
 
 std::string_view to_string(StatusCode code) noexcept {
@@ -45,6 +48,12 @@ std::string Status::to_string() const {
   std::string text(wherry::to_string(code_));
   if (!message_.empty()) text += ": " + message_;
   return text;
+}
+
+void detail::no_value(const Status& status) noexcept {
+  std::fprintf(stderr, "wherry: the value of a failed Result was used: %s: %s\n",
+               wherry::to_string(status.code()).data(), status.message().c_str());
+  std::abort();
 }
 
 }  // namespace wherry

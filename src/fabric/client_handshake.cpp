@@ -33,7 +33,7 @@ Status fill_probe(const Region& region, std::uint64_t session) {
     const std::uint64_t word = probe_word(session, i);
     std::memcpy(region.data() + i * sizeof word, &word, sizeof word);
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Result<RemoteKey> key_of(const Region& region) {
@@ -47,7 +47,7 @@ Result<RemoteKey> key_of(const Region& region) {
 }  // namespace
 
 Status ClientSession::expect(ControlFrame& frame, ControlType type) {
-  if (frame.type == static_cast<std::uint16_t>(type)) return Status::ok();
+  if (frame.type == static_cast<std::uint16_t>(type)) return ok_status();
   if (frame.type == static_cast<std::uint16_t>(ControlType::kFailure)) {
     auto failure = decode_failure(frame.payload);
     return failure ? Status(failure->code, failure->message) : failure.status();

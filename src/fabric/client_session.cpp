@@ -83,7 +83,7 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
       if (running.code() == StatusCode::kNotFound || running.code() == StatusCode::kUnavailable) {
         where = "embedded";
         why_embedded = running.message();
-      } else if (!running.is_ok()) {
+      } else if (!running.ok()) {
         return {running.code(),
                 fmt::format("{} ($WHERRY_AGENT=embedded starts an agent of this program's own)", running.message())};
       }
@@ -102,7 +102,7 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
   } else if (where.find('/') == std::string::npos) {
     if (auto parsed = parse_host_port(where)) {
       at = *parsed;
-      return Status::ok();
+      return ok_status();
     }
   }
   auto file = read_session_file(where);
@@ -115,7 +115,7 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
   info_.session_file = where;
   at = {file->host, file->port};
   if (token.empty()) token = file->token;
-  return Status::ok();
+  return ok_status();
 }
 
 // ---------------------------------------------------------------- requests
@@ -129,7 +129,7 @@ Result<Bytes> ClientSession::request(std::string_view service, std::string_view 
 
 /// What the service answered, a refusal included; else why there is no answer.
 Result<Response> ClientSession::ask(std::string_view service, std::string_view method, ByteView payload) {
-  if (!broken_.is_ok()) return broken_;
+  if (!broken_.ok()) return broken_;
   const Deadline deadline(std::chrono::seconds(30));
   Request request;
   request.id = next_request_++;
@@ -154,7 +154,7 @@ Result<Response> ClientSession::ask(std::string_view service, std::string_view m
 }
 
 bool ClientSession::agent_gone() {
-  if (!broken_.is_ok()) return true;
+  if (!broken_.ok()) return true;
   if (!channel_.peer_gone()) return false;
   broken_ = Status(StatusCode::kUnavailable, fmt::format("the agent (pid {}) is gone", info_.agent_pid));
   // It may have said why before it left.

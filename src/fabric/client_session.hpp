@@ -46,7 +46,7 @@ class ClientSession {
   Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
   /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
   /// system call; never blocks.
-  [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : Status::ok(); }
+  [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }
   [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
   /// Secret: messages on the fabric start with it.
   [[nodiscard]] std::uint64_t id() const noexcept { return session_; }

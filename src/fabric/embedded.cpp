@@ -113,7 +113,7 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   }
   for (;;) {
     const Status ready = read_session_file(process.session_file_).status();
-    if (ready.is_ok()) break;
+    if (ready.ok()) break;
     int how = 0;
     if (waitpid(process.pid_, &how, WNOHANG) == process.pid_) {
       process.pid_ = -1;

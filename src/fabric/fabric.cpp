@@ -78,10 +78,10 @@ ucp_request_param_t params_for(Completion& done) {
 
 /// Turns what a UCX operation returned into a Status; counts it if it goes on.
 Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
-  if (result == nullptr) return Status::ok();
+  if (result == nullptr) return ok_status();
   if (UCS_PTR_IS_ERR(result)) return failed(what, UCS_PTR_STATUS(result));
   done.op_started();
-  return Status::ok();
+  return ok_status();
 }
 
 ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data,
@@ -133,7 +133,7 @@ Status Region::pack_key(Bytes& out) const {
   const auto* first = static_cast<const std::byte*>(key);
   out.insert(out.end(), first, first + bytes);
   ucp_rkey_buffer_release(key);
-  return Status::ok();
+  return ok_status();
 }
 
 // ---------------------------------------------------------------- Context
@@ -257,7 +257,7 @@ Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
   params.cb = on_active_message;
   params.arg = handlers_.back().get();
   const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &params);
-  return status == UCS_OK ? Status::ok() : failed("message handler", status);
+  return status == UCS_OK ? ok_status() : failed("message handler", status);
 }
 
 // ---------------------------------------------------------------- RemoteRegion

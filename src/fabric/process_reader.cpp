@@ -28,7 +28,7 @@ Status ProcessReader::read() {
     local_[first] = {static_cast<std::byte*>(local_[first].iov_base) + left, local_[first].iov_len - left};
     remote_[first] = {static_cast<std::byte*>(remote_[first].iov_base) + left, remote_[first].iov_len - left};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry::fabric

@@ -63,7 +63,7 @@ bool names_group(const std::string& text, gid_t gid) {
 /// Whoever owns the directory can put another file or socket in place. `owner`: trusted besides this user and root.
 Status check_directory(const std::filesystem::path& directory, uid_t owner = getuid()) {
   struct stat status{};
-  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid) || status.st_uid == owner) return Status::ok();
+  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid) || status.st_uid == owner) return ok_status();
   return {StatusCode::kPermissionDenied,
           fmt::format("{} belongs to user {}, who could put a false session file there: name another file, for example "
                       "with $WHERRY_SESSION",
@@ -135,7 +135,7 @@ Status share_with_group(const std::string& path, const std::string& group, unsig
                                                       "must be a member",
                                                       group, path, std::strerror(errno))};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Status prepare_session_file(const std::string& path, const std::string& group) {
@@ -156,7 +156,7 @@ Status prepare_session_file(const std::string& path, const std::string& group) {
             fmt::format("{} belongs to a running agent (pid {}): stop it, or choose another --session-file", path,
                         old->pid)};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 std::string session_text(const SessionFile& file) {
@@ -224,7 +224,7 @@ Status write_session_file(const std::string& path, const SessionFile& file) {
     return {StatusCode::kInvalidArgument,
             fmt::format("cannot write the session file {}: {}", path, std::strerror(error))};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Result<SessionFile> read_session_file(const std::string& path) {

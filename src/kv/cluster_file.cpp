@@ -131,7 +131,7 @@ wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std:
   }
   if (!table.status()) return table.status();
   file.nodes[number] = std::move(node);
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const std::string& origin) {

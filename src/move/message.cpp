@@ -75,7 +75,7 @@ Status parse_offload(ByteView message, OffloadView& out) {
     out.regions.push_back({r.id, r.base, r.size, key.first(r.key_bytes)});
   }
   if (!in.at_end()) return {StatusCode::kProtocol, "an offload message's length does not match its counts"};
-  return Status::ok();
+  return ok_status();
 }
 
 std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,

@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Schema schema;
   for (int i = fuzz.ConsumeIntegralInRange(1, 4); i > 0; --i) schema.push_back(any_field(fuzz, 4));
   const Result<Plan> plan = make_plan(schema);
-  require(plan.is_ok());
+  require(plan.ok());
 
   const auto rows =
       fuzz.ConsumeBool() ? fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40) : fuzz.ConsumeIntegral<std::uint64_t>();
@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const Result<std::shared_ptr<const IpcTemplate>> ipc = IpcTemplate::make(schema, *plan, alignment);
-  require(ipc.is_ok());
+  require(ipc.ok());
   FrameLayout layout;
   (*ipc)->place(offload.nodes, offload.buffers, layout);
   check_layout(*plan, offload, layout, alignment);

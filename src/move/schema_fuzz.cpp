@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(out.bytes().size() == size - in.remaining());
   wherry::Reader again(out.bytes());
   const wherry::Result<wherry::Schema> back = wherry::move::decode_schema(again);
-  require(back.is_ok() && again.at_end() && *back == *schema);
+  require(back.ok() && again.at_end() && *back == *schema);
 
   if (const wherry::Result<wherry::move::Plan> plan = wherry::move::make_plan(*schema)) check_plan(*schema, *plan);
   return 0;

@@ -34,7 +34,7 @@ wherry::Status check(const Configuration& c) {
         return bad(fmt::format("nodes {} and {} have one address", b, a));
     }
   }
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 void spread_leaders(Leaders& leaders, NodeMask serving) {

@@ -48,10 +48,10 @@ class Fields {
     return nullptr;
   }
   void fail(const char* key, const char* what) {
-    if (status_.is_ok()) status_ = {StatusCode::kProtocol, std::string("control message: \"") + key + "\" " + what};
+    if (status_.ok()) status_ = {StatusCode::kProtocol, std::string("control message: \"") + key + "\" " + what};
   }
   void merge(const wherry::Status& status) {
-    if (status_.is_ok()) status_ = status;
+    if (status_.ok()) status_ = status;
   }
   [[nodiscard]] const wherry::Status& status() const noexcept { return status_; }
 
@@ -177,7 +177,7 @@ Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
   Hello m;
   std::uint64_t version = 0;
   fields.number("version", version);
-  if (fields.status().is_ok() && version != kControlVersion)
+  if (fields.status().ok() && version != kControlVersion)
     return wherry::Status(StatusCode::kVersionMismatch, "control message: version " + std::to_string(version) +
                                                             " instead of " + std::to_string(kControlVersion));
   fields.text("cluster", m.cluster, 256);

@@ -157,14 +157,14 @@ class EtcdStore final : public ConfigurationStore {
     if (!held) return held.status();
     if (*held) {
       revision_ = revision;
-      return wherry::Status::ok();
+      return wherry::ok_status();
     }
     // An earlier try may have arrived whose answer did not.
     const auto value = etcd_.get("/configuration");
     if (!value) return value.status();
     if (value->text != text) return lost();
     revision_ = value->revision;
-    return wherry::Status::ok();
+    return wherry::ok_status();
   }
 
  private:
@@ -207,7 +207,7 @@ wherry::Status EtcdElection::campaign() {
   h.lease = lease;
   h.created = revision;
   h.mandate = h.lasting(asked, ttl);
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 wherry::Status EtcdElection::keep_alive() {
@@ -226,16 +226,16 @@ wherry::Status EtcdElection::keep_alive() {
     return over;
   }
   h.mandate = h.lasting(asked, ttl);
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 wherry::Status EtcdElection::resign() {
   Impl& h = *impl_;
-  if (h.created == 0) return wherry::Status::ok();
+  if (h.created == 0) return wherry::ok_status();
   h.created = 0;
   h.mandate = 0;
   const auto json = h.post("/v3/lease/revoke", {{"ID", std::to_string(h.lease)}});
-  return json ? wherry::Status::ok() : json.status();
+  return json ? wherry::ok_status() : json.status();
 }
 
 std::uint64_t EtcdElection::mandate_ns() const noexcept { return impl_->mandate; }

@@ -25,7 +25,7 @@ wherry::Status write_all(int fd, std::string_view text, const std::string& path)
     if (n <= 0) return failed("write", path);
     text.remove_prefix(static_cast<std::size_t>(n));
   }
-  return ::fsync(fd) == 0 ? wherry::Status::ok() : failed("sync", path);
+  return ::fsync(fd) == 0 ? wherry::ok_status() : failed("sync", path);
 }
 
 class FileStore final : public ConfigurationStore {
@@ -67,7 +67,7 @@ class FileStore final : public ConfigurationStore {
     const std::size_t slash = path_.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
     const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return fd && ::fsync(fd.get()) == 0 ? wherry::Status::ok() : failed("sync", directory);
+    return fd && ::fsync(fd.get()) == 0 ? wherry::ok_status() : failed("sync", directory);
   }
 
  private:

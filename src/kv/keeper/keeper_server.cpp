@@ -58,7 +58,7 @@ struct KeeperServer::Impl final : KeeperOutput {
       if (s || s.code() == StatusCode::kFailedPrecondition) {
         unkept.reset();
         if (!s) spdlog::error("kv keeper: {}; another keeper is elected", s.message());
-        keeper->stored(s.is_ok(), now());
+        keeper->stored(s.ok(), now());
       } else {
         spdlog::warn("kv keeper: {}; trying again", s.message());
         store_at = now() + kStoreAgain;

@@ -50,12 +50,12 @@ wherry::Status LineConnection::flush() {
     } else if (n < 0 && errno == EINTR) {
       continue;
     } else if (n < 0 && errno == EAGAIN) {
-      return wherry::Status::ok();
+      return wherry::ok_status();
     } else {
       return gone();
     }
   }
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 Result<std::optional<std::string>> LineConnection::next() {

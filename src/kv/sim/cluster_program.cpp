@@ -206,7 +206,7 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   }
   Totals totals;
   for (std::uint64_t seed = arguments.seed; seed < arguments.seed + arguments.count; ++seed) {
-    if (const auto done = simulate(seed, arguments, options, totals); !done.is_ok()) {
+    if (const auto done = simulate(seed, arguments, options, totals); !done.ok()) {
       fmt::print(stderr, "{}\n", done.to_string());
       return EXIT_FAILURE;
     }

@@ -106,7 +106,7 @@ wherry::Status History::write(const std::string& path) const {
   bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr) written = std::fclose(file) == 0 && written;
   if (!written) return {StatusCode::kInvalidArgument, path + ": " + std::strerror(errno)};
-  return wherry::Status::ok();
+  return wherry::ok_status();
 }
 
 }  // namespace wherry::kv::sim

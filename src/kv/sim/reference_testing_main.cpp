@@ -43,7 +43,7 @@ int main(int count, char** arguments) {
     events += cluster.network().events();
     operations += history.size();
     unknown += history.count(sim::Outcome::kUnknown);
-    if (const auto written = history.write(path + ".jsonl"); !written.is_ok()) {
+    if (const auto written = history.write(path + ".jsonl"); !written.ok()) {
       fmt::print(stderr, "{}\n", written.to_string());
       return EXIT_FAILURE;
     }

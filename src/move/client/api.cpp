@@ -163,13 +163,13 @@ Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buff
 }
 
 Status Stream::close() {
-  if (!core_->open) return Status::ok();
+  if (!core_->open) return ok_status();
   core_->open = false;
   Writer out;
   out.put(core_->id);
   out.put(core_->posted);
   auto answer = core_->session->request("close", out.bytes());
-  return answer ? Status::ok() : answer.status();
+  return answer ? ok_status() : answer.status();
 }
 
 const std::string& Stream::name() const noexcept { return core_->options.name; }

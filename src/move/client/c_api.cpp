@@ -112,7 +112,7 @@ Status take_enum(std::int32_t value, Enum last, const char* name, Enum& out) {
   if (value < 0 || value > static_cast<std::int32_t>(last))
     return invalid(fmt::format("{} = {}: want 0 to {}", name, value, static_cast<std::int32_t>(last)));
   out = static_cast<Enum>(value);
-  return Status::ok();
+  return ok_status();
 }
 
 Result<wherry::SessionOptions> session_options(const wherry_session_options* given) {
@@ -183,7 +183,7 @@ Status open_stream(wherry_session* session, const wherry_stream_options* options
   const bool raw = full->strategy == wherry::Strategy::kRaw;
   *stream = new wherry_stream{session, *std::move(opened), raw, {}, {}, {}, {}};
   ++session->children;
-  return Status::ok();
+  return ok_status();
 }
 
 /// Views of the caller's columns by the stream's schema; only plain ones can be expressed, flatten refuses the others.
@@ -207,7 +207,7 @@ Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given
     item.values = given[i].values;
     column.children = std::span<const wherry::Column>(&item, 1);
   }
-  return Status::ok();
+  return ok_status();
 }
 
 /// What the three kinds of post share. `body` posts with the options that it is given.
@@ -222,7 +222,7 @@ int post(wherry_stream* stream, const wherry_post_options* options, wherry_ticke
         body({.tag = o.tag, .deadline = time(o.deadline_ns), .wait_for_ticket = time(o.wait_for_ticket_ns)});
     if (!posted) return posted.status();
     if (ticket != nullptr) *ticket = {posted->id(), stream->owner};
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -274,7 +274,7 @@ int wherry_session_open(const wherry_session_options* options, wherry_session** 
     if (!opened) return opened.status();
     std::string text = opened->info().to_string();
     *session = new wherry_session{*std::move(opened), std::move(text)};
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -286,7 +286,7 @@ int wherry_session_close(wherry_session* session, wherry_error* error) {
                           session->children)};
     }
     delete session;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -308,7 +308,7 @@ int wherry_session_get_info(const wherry_session* session, wherry_session_info* 
     to.mapped = from.mapped ? 1 : 0;
     if (give_defaults(info, size, kSessionInfoFirst, to) != WHERRY_OK)
       return invalid(fmt::format("info->size is {}: set it to sizeof(wherry_session_info)", size));
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -317,7 +317,7 @@ int wherry_session_in_flight(wherry_session* session, size_t* count, wherry_erro
     if (session == nullptr) return is_null("session");
     if (count == nullptr) return is_null("count");
     *count = session->session.in_flight();
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -341,7 +341,7 @@ int wherry_memory_allocate(wherry_session* session, size_t bytes, wherry_memory*
     *memory = new wherry_memory{session, *std::move(allocated)};
     *data = at;
     ++session->children;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -349,7 +349,7 @@ int wherry_memory_free(wherry_memory* memory, wherry_error* error) {
   return guarded(error, [&] {
     if (memory != nullptr) --memory->owner->children;
     delete memory;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -362,17 +362,17 @@ int wherry_region_register(wherry_session* session, const void* data, size_t byt
     if (!registered) return registered.status();
     *region = new wherry_region{session, *std::move(registered)};
     ++session->children;
-    return Status::ok();
+    return ok_status();
   });
 }
 
 int wherry_region_unregister(wherry_region* region, wherry_error* error) {
   return guarded(error, [&]() -> Status {
-    if (region == nullptr) return Status::ok();
+    if (region == nullptr) return ok_status();
     if (Status s = region->region.unregister(); !s) return s;
     --region->owner->children;
     delete region;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -469,7 +469,7 @@ int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_error* error) {
     if (!core) return core.status();
     if (ready == nullptr) return is_null("ready");
     *ready = (*core)->ready(ticket.id) ? 1 : 0;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -487,7 +487,7 @@ int wherry_ticket_transfer_ns(wherry_ticket ticket, uint64_t* nanoseconds, wherr
     auto record = record_of(ticket);
     if (!record) return record.status();
     *nanoseconds = (*record)->transfer_ns;
-    return Status::ok();
+    return ok_status();
   });
 }
 
@@ -497,6 +497,6 @@ int wherry_ticket_sequence(wherry_ticket ticket, uint64_t* sequence, wherry_erro
     auto record = record_of(ticket);
     if (!record) return record.status();
     *sequence = (*record)->sequence;
-    return Status::ok();
+    return ok_status();
   });
 }

@@ -44,7 +44,7 @@ Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows
   if (slot.ticket != 0) {
     if (Status s = free_slot(slot, options.wait_for_ticket); !s) return s;
   }
-  if (!broken_.is_ok()) return broken_;
+  if (!broken_.ok()) return broken_;
   if (!message_left(slot)) return Status::would_block();
   limit_automatic();
 
@@ -117,7 +117,7 @@ Status SessionCore::send(std::uint64_t ticket, const move::OffloadHeader& header
     if (Status s = send_over_fabric(ticket, slot); !s) return s;
   }
   mailbox_.publish(move::kOffloadMessage);
-  return Status::ok();
+  return ok_status();
 }
 
 Status SessionCore::send_over_fabric(std::uint64_t ticket, Slot& slot) {
@@ -125,7 +125,7 @@ Status SessionCore::send_over_fabric(std::uint64_t ticket, Slot& slot) {
   slot.sent.reset();
   if (Status s = endpoint_.send(move::kOffloadMessage, message_, slot.sent); !s) return s;
   // In the usual case the message has left. One that waits for the agent to take others needs its bytes, and progress.
-  if (slot.sent.pending() == 0) return Status::ok();
+  if (slot.sent.pending() == 0) return ok_status();
   std::swap(slot.message, message_);
   const std::uint64_t start = now_ns();
   while (slot.sent.pending() != 0 && now_ns() - start < kSendPatienceNs) worker_->progress();
@@ -133,7 +133,7 @@ Status SessionCore::send_over_fabric(std::uint64_t ticket, Slot& slot) {
     unsent_slots_.push_back(static_cast<std::uint32_t>(ticket & mask_));
     note_unsent();
   }
-  return Status::ok();
+  return ok_status();
 }
 
 Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
@@ -155,7 +155,7 @@ Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
     }
   }
   (void)release(slot);
-  return Status::ok();
+  return ok_status();
 }
 
 /// Nothing was sent: the slot, its regions and what the agent knows of them are as before.
@@ -173,9 +173,9 @@ Status SessionCore::release(Slot& slot) {
   let_go(slot);  // with the fabric lock, so what a progress thread wrote into the record before its word is seen, too
   const fabric::CompletionRecord& r = record(ticket);
   const std::uint64_t word = std::atomic_ref(record(ticket).word).load(std::memory_order_acquire);
-  if (static_cast<StatusCode>(word & 0xff) == StatusCode::kOk) return Status::ok();
+  if (static_cast<StatusCode>(word & 0xff) == StatusCode::kOk) return ok_status();
   Status why = outcome_status(ticket, word, r.detail);
-  if (first_unseen_.is_ok()) first_unseen_ = why;
+  if (first_unseen_.ok()) first_unseen_ = why;
   failures_.emplace(ticket, why);
   if (failures_.size() > kRememberedFailures) {
     forgotten_ = std::max(forgotten_, failures_.begin()->first);
@@ -232,7 +232,7 @@ Status SessionCore::outcome_status(std::uint64_t ticket, std::uint64_t word, std
   const auto code = static_cast<StatusCode>(word & 0xff);
   switch (code) {
     case StatusCode::kOk:
-      return Status::ok();
+      return ok_status();
     case StatusCode::kSourceFault:
       return {code, fmt::format("offload {}: the agent could not read buffer {} of the request: was its memory "
                                 "released or changed before the ticket was ready?",
@@ -268,7 +268,7 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
   }
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket == ticket) {
-    const bool had = !first_unseen_.is_ok();
+    const bool had = !first_unseen_.ok();
     Status outcome = release(slot);
     if (!had) first_unseen_ = Status();  // seen: it is returned here
     return outcome;
@@ -280,7 +280,7 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
                         "were more since; wait for tickets sooner",
                         ticket, kRememberedFailures)};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 std::size_t SessionCore::in_flight() {

@@ -67,7 +67,7 @@ Status SessionCore::remove_region(std::uint32_t index) {
   }
   const FabricLock lock(fabric_mutex_, shared());
   free_region(index);
-  return Status::ok();
+  return ok_status();
 }
 
 void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience) {

@@ -131,7 +131,7 @@ Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
   old.frames.clear();
   gone.clear();
   if (freed) room_hook_->call();
-  return Status::ok();
+  return ok_status();
 }
 
 void Catalogue::close(const std::string& name) {

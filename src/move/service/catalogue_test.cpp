@@ -222,7 +222,7 @@ TEST_F(CatalogueTest, ASinkThatLagsTakesNoMoreAndItsFirstFailureIsKept) {
   publish(info, kSinkQueue - 1, kSinkQueue);
   EXPECT_FALSE(catalogue.make_room(*info));
   EXPECT_TRUE(catalogue.make_room(*plain));
-  catalogue.sunk(*slow[0], Status::ok());
+  catalogue.sunk(*slow[0], ok_status());
   EXPECT_TRUE(catalogue.make_room(*info));
   catalogue.sunk(*slow[1], {StatusCode::kUnavailable, "the disk is full"});
   catalogue.sunk(*slow[2], {StatusCode::kUnavailable, "the disk is still full"});

@@ -100,7 +100,7 @@ FileSink::~FileSink() { stop(); }
 
 Status FileSink::drain(std::chrono::milliseconds timeout) {
   std::unique_lock lock(impl_->mutex);
-  if (impl_->changed.wait_for(lock, timeout, [this] { return impl_->status.queued == 0; })) return Status::ok();
+  if (impl_->changed.wait_for(lock, timeout, [this] { return impl_->status.queued == 0; })) return ok_status();
   return {StatusCode::kDeadlineExceeded,
           std::to_string(impl_->status.queued) + " frames are still to be written to files"};
 }

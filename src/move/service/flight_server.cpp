@@ -152,7 +152,7 @@ class OnCores {
   explicit OnCores(const std::vector<int>& cores) {
     if (cores.empty()) return;
     before_ = allowed_cores();
-    moved_ = pin_thread(cores).is_ok();
+    moved_ = pin_thread(cores).ok();
   }
   ~OnCores() {
     if (moved_) (void)pin_thread(before_);

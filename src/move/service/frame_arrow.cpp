@@ -51,7 +51,7 @@ Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame) {
 }
 
 Status from_arrow(const arrow::Status& status, std::string_view what) {
-  if (status.ok()) return Status::ok();
+  if (status.ok()) return ok_status();
   StatusCode code = StatusCode::kInternal;
   switch (status.code()) {
     case arrow::StatusCode::Invalid:

@@ -36,7 +36,7 @@ sockaddr_un address_of(const std::string& path) {
 /// A socket file outlives an agent that crashed: it goes if nobody answers there.
 Status clear_path(const std::string& path) {
   struct stat info{};
-  if (::lstat(path.c_str(), &info) != 0) return Status::ok();
+  if (::lstat(path.c_str(), &info) != 0) return ok_status();
   if (!S_ISSOCK(info.st_mode)) return {StatusCode::kAlreadyExists, path + " is there already and is no socket"};
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_un address = address_of(path);
@@ -45,7 +45,7 @@ Status clear_path(const std::string& path) {
     return {StatusCode::kAlreadyExists, "another agent listens on " + path};
   }
   ::unlink(path.c_str());
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace

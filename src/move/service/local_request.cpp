@@ -34,7 +34,7 @@ class Keys {
     }
   }
   void fail(const char* key, const char* what) {
-    if (status_.is_ok()) status_ = {StatusCode::kInvalidArgument, std::string("request: \"") + key + "\" " + what};
+    if (status_.ok()) status_ = {StatusCode::kInvalidArgument, std::string("request: \"") + key + "\" " + what};
   }
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
@@ -81,7 +81,7 @@ Result<LocalRequest> parse_request(std::string_view line) {
       keys.fail("op", "must be \"list\", \"next\" or \"release\"");
     }
   }
-  if (!keys.status().is_ok()) return keys.status();
+  if (!keys.status().ok()) return keys.status();
   return request;
 }
 

@@ -25,7 +25,7 @@ constexpr std::size_t kWarmUpBytes = std::size_t{512} << 10;  // at a time: abou
 std::uint32_t alignment_of(Strategy strategy) { return strategy == Strategy::kIpc ? kIpcAlignment : kPageAlignment; }
 
 Status check_announced(std::uint64_t bytes, std::size_t budget) {
-  if (bytes <= budget) return Status::ok();
+  if (bytes <= budget) return ok_status();
   return {StatusCode::kResourceExhausted,
           fmt::format("offloads of {} bytes were announced; the agent's budget is {} bytes", bytes, budget)};
 }

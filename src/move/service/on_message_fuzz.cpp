@@ -77,7 +77,7 @@ Status Endpoint::get(std::byte* to, const Region& /*local*/, const RemoteRegion&
   done.op_started();
   if (address % 64 != 62) bring(to, address, bytes);
   done.op_done(address % 64 == 62 ? "later" : nullptr);
-  return Status::ok();
+  return ok_status();
 }
 
 Status ProcessReader::read() {
@@ -87,7 +87,7 @@ Status ProcessReader::read() {
     if (from % 64 == 61) return {StatusCode::kSourceFault, "not readable"};
     bring(static_cast<std::byte*>(local_[failed_].iov_base), from, local_[failed_].iov_len);
   }
-  return Status::ok();
+  return ok_status();
 }
 
 }  // namespace wherry::fabric
@@ -210,7 +210,7 @@ void read_everything(Catalogue& catalogue, const std::vector<OpenStream>& stream
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const bool quiet = init_log("off", "").is_ok();
+  static const bool quiet = init_log("off", "").ok();
   require(quiet);
   FuzzedDataProvider fuzz(data, size);
   {
@@ -238,7 +238,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       request.options.retention.frames = fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 3);
       if (fuzz.ConsumeBool()) request.options.retention.when_full = Retention::WhenFull::kWait;
       const auto answer = service.on_request(peer, "open", encode(request));
-      require(answer.is_ok());
+      require(answer.ok());
       Reader in(*answer);
       streams.push_back({request.options.name, in.get<std::uint32_t>(), {}, request.schema.empty()});
       if (!request.schema.empty()) streams.back().plan = *make_plan(request.schema);

@@ -113,7 +113,7 @@ Status MoveService::learn_regions(SessionState& session) {
     if (!is_new) drop(it->second);
     it->second = std::move(known);
   }
-  return Status::ok();
+  return ok_status();
 }
 
 /// Forgets dropped regions that no offload in flight was started with.
@@ -214,7 +214,7 @@ Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o
     }
     if (next != o.buffers.size()) return {StatusCode::kInternal, "the plan and the message disagree on buffers"};
   }
-  return Status::ok();
+  return ok_status();
 }
 
 bool MoveService::must_wait(Offload& o) {
@@ -263,7 +263,7 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
 
 /// Reads what issue() collected. On failure the offload stands at the buffer at fault.
 Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
-  if (piece_buffers_.empty()) return Status::ok();
+  if (piece_buffers_.empty()) return ok_status();
   Status s = reader.read();
   if (!s) o.at_buffer = piece_buffers_[reader.failed()];
   piece_buffers_.clear();
@@ -313,7 +313,7 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, 
       o.at_offset = 0;
     }
   }
-  return reader == nullptr ? Status::ok() : read_pieces(*reader, o);
+  return reader == nullptr ? ok_status() : read_pieces(*reader, o);
 }
 
 /// It has no get in flight.

@@ -238,7 +238,7 @@ int Conveyor::advance(bool done) {
   return convey_DONE;
 }
 
-bool Conveyor::barrier() { return core_.reduce(0, detail::Agreement::Combine::kSum).is_ok(); }
+bool Conveyor::barrier() { return core_.reduce(0, detail::Agreement::Combine::kSum).ok(); }
 
 int Conveyor::reset() {
   if (state_ == State::kDormant) return convey_OK;
