@@ -58,9 +58,9 @@ Status set_address(const char* key, std::string& field, const std::string& text,
     KEY, HELP, [](const AgentConfig& c) { return fmt::format("{}", c.FIELD); },                           \
         [](AgentConfig& c, const std::string& v) { return set_number(KEY, c.FIELD, v, MIN, MAX); }, false \
   }
-#define TEXT(KEY, FIELD, HELP)                                                               \
-  Setting {                                                                                  \
-    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                 \
+#define TEXT(KEY, FIELD, HELP)                                                              \
+  Setting {                                                                                 \
+    KEY, HELP, [](const AgentConfig& c) { return c.FIELD; },                                \
         [](AgentConfig& c, const std::string& v) { return c.FIELD = v, ok_status(); }, true \
   }
 #define ADDRESS(KEY, FIELD, OFF, HELP)                                                               \

@@ -20,6 +20,7 @@
 #include "wherry/move.hpp"
 #include "wherry/wherry.h"
 
+using wherry::ok_status;
 using wherry::Result;
 using wherry::Status;
 using wherry::StatusCode;
