@@ -355,10 +355,15 @@ package kv_core_pkg;
     return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
   endfunction
 
-  /// Serial numbers (RFC 1982): a is newer than b. 0 is older than all others.
-  function automatic logic newer(logic [31:0] a, logic [31:0] b);
+  /// Requests of a lane are serial numbers (RFC 1982): a is newer than b.
+  function automatic logic newer_request(logic [31:0] a, logic [31:0] b);
     // 0 < (a - b) mod 2^32 < 2^31, without a difference.
-    return a != '0 && (b == '0 || (a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]))));
+    return a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]));
+  endfunction
+
+  /// So are versions, but 0 is older than all others.
+  function automatic logic newer(logic [31:0] a, logic [31:0] b);
+    return a != '0 && (b == '0 || newer_request(a, b));
   endfunction
 
   /// The newer of the two is a, or they are the same: less than `newer`, where that makes no difference.

@@ -214,7 +214,9 @@ module kv_decide
     decision_o.lane_put = valid_i && (p.write
         || ((commits || p.settle || p.drop || stale || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
-        || ((lands || p.learn) && looked_i.newer_lane));
+        || ((lands || p.learn) && looked_i.newer_lane)
+    // Written again in a new epoch: unsettled until this epoch's commit, whatever the record says of it.
+    || (lands && looked_i.same_lane));
     decision_o.lane = '{
         // The request had no effect: the client's next try is new.
         request:
@@ -240,8 +242,9 @@ module kv_decide
         lane: kv.client,
         request: kv.request
     };
-    // The leader uses a place again after a commit only.
-    decision_o.settle = valid_i && (lands && looked_i.note.valid && looked_i.note.lane != kv.client);
+    // The leader uses a place again after a commit only. If the record becomes this frame's, it no longer speaks of the note's write.
+    decision_o.settle = valid_i && (lands && looked_i.note.valid
+        && !(looked_i.note.lane == kv.client && (looked_i.newer_lane || looked_i.same_lane)));
 
     fewer = p.settle || stale || p.alone || (p.resolve && looked_i.nodes[0]) || (p.commit && looked_i.leftover);
     decision_o.filter = looked_i.filter;

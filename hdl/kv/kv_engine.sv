@@ -340,7 +340,7 @@ module kv_engine
         bucket: bucket1_q,
         leader: leader1_q,
         lane: lane1,
-        newer_lane: !lane1.used || newer(kv1_q.request, lane1.request),
+        newer_lane: !lane1.used || newer_request(kv1_q.request, lane1.request),
         same_lane: lane1.used && kv1_q.request == lane1.request,
         note: note1,
         filter: filter_read,

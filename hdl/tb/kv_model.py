@@ -66,6 +66,11 @@ def newer(a: int, b: int) -> bool:
     return a != 0 and (b == 0 or 0 < (a - b) % 2**32 < 2**31)
 
 
+def newer_request(a: int, b: int) -> bool:
+    """Serial numbers; 0 is one of them."""
+    return 0 < (a - b) % 2**32 < 2**31
+
+
 @dataclass(frozen=True)
 class Way:
     """A location."""
@@ -242,9 +247,7 @@ class Node:
     def _on_write(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> bool:
         status = self._refusal(request, kv, bucket)
         lane = self.lanes.setdefault(kv["client"], Lane()) if status == OK else Lane()
-        if status == OK and lane.used and not newer((kv["request"] - lane.request) % 2**32, 0):
-            status = OK
-        if status == OK and lane.used and not newer(kv["request"], lane.request):
+        if status == OK and lane.used and not newer_request(kv["request"], lane.request):
             if kv["request"] == lane.request and not lane.in_flight and lane.settled:
                 self.sends.append(self._reply(request, kv, lane.status, lane.version))
             return False
@@ -345,7 +348,8 @@ class Node:
             )
             self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
             lane = self.lanes.setdefault(kv["client"], Lane())
-            if not lane.used or newer(kv["request"], lane.request):
+            # Unless the record is newer: of an equal request it may know from an epoch before.
+            if not lane.used or not newer_request(lane.request, kv["request"]):
                 self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
             self._store(bucket, way, new, request["place"], answer)
             return True

@@ -39,6 +39,7 @@ from kv_core_rig import (
     WRITE,
     WRITE_IF,
     Kv,
+    Rig,
     begun,
     bucket_of,
     in_turn,
@@ -260,6 +261,43 @@ async def leftovers_of_a_member(dut: Any) -> None:
     rig.from_node(5, replace(asked[bucket_of(keys[0]) * 4], kind=ENTRY, key=keys[0], version=9, detail=1 << 5))
     assert not await rig.quiet(2 * RETRY_CYCLES)
     assert (await rig.reply(Kv(READ, key=keys[0], request=1))).version == 1
+
+
+@cocotb.test()
+async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
+    """Until the commit, the lane's record must not tell of it: a node that returns would answer the client with it."""
+    for accept in (True, False):
+        rig = await begun(dut, accept=accept)
+        await rig.enter(1, [0, ME, 5], lambda slot: 0)
+        write = Kv(REPLICATE, epoch=1, detail=1 << 6 | 7, client=7, request=41, version=5, key=1, value=b"x" * 100)
+
+        async def told(rig: Rig = rig) -> tuple[int, int]:
+            record = await rig.reply(Kv(LANE, client=7))
+            assert record.status == OK
+            return record.key, record.version
+
+        rig.from_node(0, write)
+        await rig.to_node(0, REPLICATED)
+        assert await told() == (40, 0)
+        # Node 6 returns: what was pending is leftover, and the same leader repeats it.
+        await rig.enter(2, [0, ME, 5, 6], lambda slot: 0, serving=[0, ME, 5])
+        assert (await rig.state())["leftovers"] == 1
+        assert await told() == (40, 0)
+        rig.from_node(0, replace(write, epoch=2))
+        await rig.to_node(0, REPLICATED)
+        await rig.bench.cycle(60)
+        assert (await rig.state())["leftovers"] == 0
+        assert (await rig.reply(Kv(READ, key=1, request=1))).status == PENDING
+        assert await told() == (40, 0)
+        # And once more: an epoch that begins before the commit.
+        await rig.enter(3, [0, ME, 5, 6], lambda slot: 0)
+        rig.from_node(0, replace(write, epoch=3))
+        await rig.to_node(0, REPLICATED)
+        assert await told() == (40, 0)
+        rig.from_node(0, replace(write, epoch=3, kind=COMMIT, value=b""))
+        await rig.bench.cycle(60)
+        assert await told() == (41, 5)
+        assert (await rig.reply(Kv(READ, key=1, request=2))).version == 5
 
 
 @cocotb.test()

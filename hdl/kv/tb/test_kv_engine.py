@@ -288,7 +288,7 @@ class Traffic:
         if kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
             lane = kv["client"]
             kv["request"] = self.next_request[lane]
-            self.next_request[lane] = (self.next_request[lane] + draw.choice([0, 1, 1, 1, 3])) % 2**32 or 1
+            self.next_request[lane] = (self.next_request[lane] + draw.choice([0, 1, 1, 1, 3])) % 2**32
             if kind in (WRITE_IF, REMOVE_IF) and draw.random() < 0.7:
                 kv["version"] = next((way.version for way in model.line(bucket) if way.present and way.key == key), 0)
         elif kind == REPLICATE:
@@ -306,7 +306,8 @@ class Traffic:
             }
             kv |= {
                 "version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1,
-                "request": draw.getrandbits(4) + 2**31,
+                # Of the same lanes, by other leaders: older than the record, the same, newer.
+                "request": (self.next_request[kv["client"]] + draw.randint(-4, 1)) % 2**32,
             }
             source = PEERS[leader]
         elif kind == REPLICATED:
