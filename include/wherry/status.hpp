@@ -56,17 +56,17 @@ class [[nodiscard]] WHERRY_API Status {
   [[nodiscard]] std::string to_string() const;
 
  private:
+  template <typename T>
+  friend class Result;
+  /// A failed Result was used: prints this status to standard error and aborts.
+  [[noreturn]] void no_value() const noexcept;
+
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
 };
 
 /// Success. (Status::ok() asks whether a status is one, as in absl, Arrow and gRPC.)
 inline Status ok_status() noexcept { return {}; }
-
-namespace detail {
-/// Prints the status to standard error and aborts.
-[[noreturn]] WHERRY_API void no_value(const Status& status) noexcept;
-}  // namespace detail
 
 /// A value, or the Status that says why there is none.
 template <typename T>
@@ -105,7 +105,7 @@ class [[nodiscard]] Result {
  private:
   void check() const noexcept {
     if (!value_) [[unlikely]]
-      detail::no_value(status_);
+      status_.no_value();
   }
 
   Status status_;

@@ -50,9 +50,8 @@ std::string Status::to_string() const {
   return text;
 }
 
-void detail::no_value(const Status& status) noexcept {
-  std::fprintf(stderr, "wherry: the value of a failed Result was used: %s: %s\n",
-               wherry::to_string(status.code()).data(), status.message().c_str());
+void Status::no_value() const noexcept {
+  std::fprintf(stderr, "wherry: the value of a failed Result was used: %s\n", to_string().c_str());
   std::abort();
 }
 
