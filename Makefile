@@ -3,23 +3,34 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
+# Programs that tools/setup.sh unpacks there; the machine's own come first.
+export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: formal synth test-hdl model spec quick-lint help setup build run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
+.PHONY: formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup:  ## install what is missing (Debian packages, .venv)
+setup:  ## install all that is missing (Debian packages, .venv); says beforehand what and how much
 	@tools/setup.sh
 
-build/%/build.ninja: CMakeLists.txt CMakePresets.json | setup
-	cmake --preset $* >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
+setup-run:
+	@tools/setup.sh run
 
+# `make run` configures build/release without tests: a build of everything configures it again.
 build-%: setup
 	@mkdir -p build
-	@[ -f build/$*/build.ninja ] || cmake --preset $* >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
+	@{ [ -f build/$*/build.ninja ] && ! grep -q '^WHERRY_TESTS:BOOL=OFF' build/$*/CMakeCache.txt; } || \
+	  cmake --preset $* -DWHERRY_TESTS=ON >build/$*.configure.log 2>&1 || { cat build/$*.configure.log; exit 1; }
 	cmake --build --preset $* -j $(JOBS)
+
+# What the main job runs, and no more.
+build-run: setup-run
+	@mkdir -p build
+	@[ -f build/release/build.ninja ] || cmake --preset release -DWHERRY_TESTS=OFF >build/release.configure.log 2>&1 || \
+	  { cat build/release.configure.log; exit 1; }
+	cmake --build --preset release -j $(JOBS) --target wherryd _core
 
 build: build-release build/linearizable  ## the optimised build, with the Python module
 
@@ -28,8 +39,10 @@ build: build-release build/linearizable  ## the optimised build, with the Python
 build/linearizable: setup
 	@tools/linearizable/build
 
-run: build  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
+run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
 	$(PY) -m wherry.jobs.lammps_lj
+	@echo
+	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
 
 test: quick-lint test-cpp test-go test-python test-hdl test-asan test-tsan fuzz-short  ## everything that CI runs
 
@@ -97,9 +110,8 @@ bench-kv: build
 report:  ## one HTML page from the benchmarks' JSON: build/report.html
 	.venv/bin/wherry report build/bench-*.json --out build/report.html
 
-lock:  ## resolve requirements.in into requirements.lock
-	rm -rf build/lock-venv && /usr/bin/python3 -m venv build/lock-venv
-	build/lock-venv/bin/pip install -q -r requirements.in && build/lock-venv/bin/pip freeze > requirements.lock
+lock: setup  ## resolve requirements-run.in and requirements.in into their lock files
+	$(PY) tools/lock.py
 
 clean:
 	rm -rf build python/wherry/_core*.so python/wherry/_kv_core*.so

@@ -11,7 +11,7 @@ endfunction()
 # THREADS: it has some, so ThreadSanitizer runs it too.
 function(wherry_test name)
   cmake_parse_arguments(T "THREADS" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
-  if(WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
+  if(NOT WHERRY_TESTS OR WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
     return()
   endif()
   if(NOT T_TIMEOUT)
