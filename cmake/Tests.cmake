@@ -43,7 +43,8 @@ function(wherry_add_test name timeout)
          "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
          "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${_env}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${_env}"
+                       ENVIRONMENT_MODIFICATION "PATH=path_list_append:${WHERRY_VENV}/bin")  # etcd, unpacked by tools/setup.sh
 endfunction()
 
 # wherry_fuzz(NAME SOURCES... LIBS...): one libFuzzer target; tools/fuzz.sh runs all of them.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from jobs import Jobs
 from wherry import _paths, sessionfile
 from wherry.errors import NotFound
 from wherry.sessionfile import SessionFile
+
+# As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
+os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
 
 
 def wherryd_or_fail() -> Path:

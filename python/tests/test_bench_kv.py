@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -206,8 +205,8 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.agent
 def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = [name for name in ("redis-server", "etcd") if shutil.which(name) is None]
-    assert not missing, f"`make setup` installs {', '.join(missing)}"
+    for name in ("redis-server", "etcd"):
+        _paths.peer(name)  # raises, with the remedy
     monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
     monkeypatch.setattr(_bench_kv_software, "DEPTHS", (16,))
     file = tmp_path / "k.json"

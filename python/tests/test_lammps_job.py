@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -216,3 +217,67 @@ def test_the_whole_job_on_a_small_box(tmp_path: Path, wherryd: Path) -> None:
 def test_sizes_that_fit() -> None:
     assert lammps_lj.arguments_of([])[1] == 40
     assert lammps_lj.arguments_of(["--atoms", "32000"])[1] == 20
+
+
+# ---- what it leaves behind
+
+
+def job_line(target: Path, *more: str) -> list[str]:
+    line = [sys.executable, "-m", "wherry.jobs.lammps_lj", "--atoms", "4000", "--every", "10", "--budget", "64MiB"]
+    return [*line, "--json", str(target), *more]
+
+
+def shared_memory_of(pid: int) -> list[str]:
+    """MPICH names its segment after the process."""
+    return [name for name in os.listdir("/dev/shm") if name.startswith(f"mpich_shm_{pid:x}_")]
+
+
+def start(line: list[str], wherryd: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
+    environment["PYTHONUNBUFFERED"] = "1"
+    return subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.agent
+@pytest.mark.timeout(120)
+def test_the_job_leaves_no_shared_memory(tmp_path: Path, wherryd: Path) -> None:
+    with start(job_line(tmp_path / "j.json", "--steps", "20"), wherryd) as job:
+        out, err = job.communicate(timeout=100)
+    assert job.returncode == 0, out + err
+    assert shared_memory_of(job.pid) == []
+
+
+@pytest.mark.agent
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_job_that_is_ended_leaves_no_shared_memory(tmp_path: Path, wherryd: Path, number: signal.Signals) -> None:
+    with start(job_line(tmp_path / "j.json", "--steps", "1000000"), wherryd) as job:
+        assert job.stdout
+        while not re.match(r" +20 +4,000 ", line := job.stdout.readline()):  # the second frame's row
+            assert line, "the job ended before its second frame"
+        job.send_signal(number)
+        job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert shared_memory_of(job.pid) == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_while_mpi_starts_leaves_no_shared_memory(wherryd: Path, number: signal.Signals) -> None:
+    """It comes as soon as the segment is there, from a thread that looks at nothing else."""
+    lines = f"""
+import os, signal, threading
+from wherry.jobs import melt
+def watch():
+    while f"mpich_shm_{{os.getpid():x}}_" not in " ".join(os.listdir("/dev/shm")):
+        pass
+    os.kill(os.getpid(), {int(number)})
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+threading.Thread(target=watch, daemon=True).start()
+melt.start_mpi()
+"""
+    with start([sys.executable, "-c", lines], wherryd) as process:
+        # The segment may have come and gone between two looks; then the process ends by itself.
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0 or "KeyboardInterrupt" in err, err
+    assert shared_memory_of(process.pid) == []

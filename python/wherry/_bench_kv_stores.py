@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +21,6 @@ from typing import Any
 from wherry import _paths, bench_schema
 from wherry._processes import Process, how_it_ended
 from wherry.bench_schema import BenchError
-from wherry.errors import NotFound
 
 KEYS = 1000
 READY_S = 20.0
@@ -245,9 +243,7 @@ class Redis(Store):
     name = "redis"
 
     def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
-        program = shutil.which("redis-server")
-        if program is None:
-            raise NotFound("no redis-server: install the package redis-server")
+        program = str(_paths.peer("redis-server"))
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
         )
@@ -291,9 +287,7 @@ class Etcd(Store):
     most_in_flight = 32
 
     def start(self) -> None:
-        program = shutil.which("etcd")
-        if program is None:
-            raise NotFound("no etcd: install the package etcd-server")
+        program = str(_paths.peer("etcd"))
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
         peers = [free_port() for _ in range(2)]
         clients = [free_port() for _ in range(2)]

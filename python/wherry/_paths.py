@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def built(folder: str, name: str, environment: Mapping[str, str] | None = None) 
     root = repository()
     candidates = [] if root is None else [root / "build" / "release" / folder / name]
     return _find(name, None, candidates, "build it with `make build`", environment)
+
+
+def peer(name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """A program that kv is measured against: on PATH, else where tools/setup.sh unpacks it. Raises NotFound."""
+    environment = os.environ if environment is None else environment
+    # Not resolved: redis-server is a link to a program that looks at the name it was called by.
+    for path in (shutil.which(name, path=environment.get("PATH")), Path(sys.prefix) / "bin" / name):
+        if path is not None and _runnable(Path(path)):
+            return Path(path)
+    raise NotFound(f"no {name}: looked in PATH and in {sys.prefix}/bin; `make setup` puts it there")
 
 
 def session_file(environment: Mapping[str, str] | None = None) -> Path:

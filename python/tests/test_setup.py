@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set-up on a machine that lacks everything, played with stand-ins for apt and pip; and the lists it works from."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from wherry import _paths
+
+ROOT = _paths.PACKAGE.parent.parent
+NOT_FOR_THE_JOB = {"etcd-server", "redis-server", "golang-go", "clang-16", "libgtest-dev", "spin", "tcl"}
+
+APT = """#!/bin/sh
+echo "apt-get $*" >>"$LOG"
+case "$*" in
+  *--assume-no*) [ -e "$LISTS" ] || exit 100
+    echo "0 upgraded, 42 newly installed, 0 to remove and 0 not upgraded."
+    echo "Need to get 81.5 MB of archives."
+    echo "After this operation, 312 MB of additional disk space will be used."; exit 1 ;;
+  *update*) touch "$LISTS" ;;
+  *download*) for last; do :; done; touch "$last.deb" ;;
+  install*) seen=; for word; do [ -z "$seen" ] || echo "$word" >>"$INSTALLED"; [ "$word" != --no-install-recommends ] || seen=1; done ;;
+esac
+"""  # noqa: E501
+STANDINS = {
+    "apt-get": APT,
+    "dpkg-query": '#!/bin/sh\nfor last; do :; done\ngrep -qx -- "$last" "$INSTALLED" && printf installed\n',
+    "dpkg-deb": '#!/bin/sh\nmkdir -p unpacked/usr/bin && touch "unpacked/usr/bin/${2#./}"\n',
+    "sudo": '#!/bin/sh\necho "sudo $*" >>"$LOG"\nexec "$@"\n',
+    "id": "#!/bin/sh\necho 1000\n",
+}
+PIP = '#!/bin/sh\necho "pip $*" >>"$LOG"\n'
+
+
+class Machine:
+    """A checkout on a machine without any of the packages. Commands that would change the machine only note it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.checkout, self.log = directory / "checkout", directory / "log"
+        (self.checkout / "tools").mkdir(parents=True)
+        for name in ("tools/setup.sh", "tools/debian-packages.txt", "requirements.lock", "requirements-run.lock"):
+            shutil.copy(ROOT / name, self.checkout / name)
+        programs = self.checkout / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        site = self.checkout / ".venv" / "site"
+        site.mkdir()
+        python = f'#!/bin/sh\ncase "$*" in -c*) echo "{site}" ;; *) echo "pip $*" >>"$LOG" ;; esac\n'
+        self._write(programs / "python", python)
+        self._write(programs / "pip", PIP)
+        standins = directory / "standins"
+        standins.mkdir()
+        for name, text in STANDINS.items():
+            self._write(standins / name, text)
+        (directory / "installed").touch()
+        self.lists = directory / "lists"
+        self.environment = {
+            "PATH": f"{standins}:{os.environ['PATH']}",
+            "LOG": str(self.log),
+            "LISTS": str(self.lists),
+            "INSTALLED": str(directory / "installed"),
+        }
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def set_up(self, *words: str) -> str:
+        """What tools/setup.sh prints."""
+        line = ["bash", str(self.checkout / "tools" / "setup.sh"), *words]
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=50, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def commands(self) -> list[str]:
+        """What was called, since the last question."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return lines
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def packages(section: str) -> list[str]:
+    text = (ROOT / "tools" / "debian-packages.txt").read_text()
+    body = re.split(r"^\[", text.partition(f"[{section}]\n")[2], flags=re.MULTILINE)[0]
+    return [line for line in body.splitlines() if line and not line.startswith("#")]
+
+
+def lock(name: str) -> list[str]:
+    return [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
+
+
+def test_make_run_installs_what_the_job_needs_and_no_more(machine: Machine) -> None:
+    machine.set_up("run")
+    (install,) = (line for line in machine.commands() if line.startswith("apt-get install"))
+    asked = install.split("--no-install-recommends ")[1].split()
+    assert asked == packages("run")
+    assert not NOT_FOR_THE_JOB & set(asked)
+
+
+@pytest.mark.parametrize("words", [("run",), ()], ids=["run", "all"])
+def test_sizes_are_said_before_root_is_asked_for(machine: Machine, words: tuple[str, ...]) -> None:
+    machine.lists.touch()
+    said = machine.set_up(*words)
+    asked = said.index("setup: sudo is needed")
+    for size in ("42 newly installed", "download: 81.5 MB", "on disk: 312 MB", "MB to download"):
+        assert 0 <= said.find(size) < asked, said
+    for package in packages("run"):
+        assert package in said[:asked]
+
+
+def test_sizes_are_said_before_the_installation_if_apt_has_no_lists_yet(machine: Machine) -> None:
+    said = machine.set_up("run")
+    assert "the sizes follow" in said[: said.index("setup: sudo is needed")]
+    assert said.index("download: 81.5 MB") < said.index("setup: installing")
+
+
+def test_a_second_set_up_does_nothing(machine: Machine) -> None:
+    machine.set_up()
+    assert machine.commands()
+    for words in ((), ("run",)):
+        assert machine.set_up(*words) == ""
+        assert machine.commands() == []
+
+
+def test_everything_after_run_installs_the_rest(machine: Machine) -> None:
+    machine.set_up("run")
+    machine.commands()
+    machine.set_up()
+    (install,) = (line for line in machine.commands() if line.startswith("apt-get install"))
+    assert install.split("--no-install-recommends ")[1].split() == packages("test")
+    assert (machine.checkout / ".venv" / "wherry.lock").read_text() == (ROOT / "requirements.lock").read_text()
+
+
+def test_programs_with_services_are_unpacked_and_never_installed(machine: Machine) -> None:
+    machine.set_up()
+    calls = machine.commands()
+    for package in packages("unpacked"):
+        assert f"apt-get download -qq {package}" in calls
+        assert not [line for line in calls if "apt-get install" in line and package in line.split()]
+
+
+def test_a_file_shared_with_another_checkout_stays_as_it_was(machine: Machine) -> None:
+    stamp, other = machine.checkout / ".venv" / "wherry.lock", machine.checkout / "other"
+    stamp.write_text("an older lock file")
+    os.link(stamp, other)
+    machine.set_up("run")
+    assert other.read_text() == "an older lock file"
+
+
+def test_no_package_of_the_lists_brings_a_service() -> None:
+    """Nor does anything that comes with one of them. Debian's own base, which every machine has, is left out."""
+    wanted = packages("run") + packages("test")
+    query = ["apt-cache", "depends", "--recurse", "--installed", "--no-recommends", "--no-suggests", "--no-conflicts"]
+    query += ["--no-breaks", "--no-replaces", "--no-enhances", *wanted]
+    found = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    closure = {line for line in found.splitlines() if line and not line.startswith((" ", "<"))}
+    assert set(wanted) <= closure, "not installed here: `make setup`"
+    status = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Priority} ${Package}\n"]
+    rows = [
+        line.split() for line in subprocess.run(status, capture_output=True, text=True, check=True).stdout.splitlines()
+    ]
+    base = {row[2] for row in rows if row[0] == "installed" and row[1] in ("required", "important")}
+    present = {row[2] for row in rows if row[0] == "installed"}
+    unit = re.compile(r"^(/usr)?/lib/systemd/system/.*\.(service|socket|timer)$|^/etc/init\.d/.+", re.MULTILINE)
+    guilty = {}
+    for package in sorted((closure & present) - base):
+        files = subprocess.run(["dpkg-query", "-L", package], capture_output=True, text=True, check=True).stdout
+        if match := unit.search(files):
+            guilty[package] = match[0]
+    assert guilty == {}, "these start or enable a service when they are installed: put them under [unpacked]"
+
+
+def test_every_package_stands_in_one_section_in_order() -> None:
+    sections = {name: packages(name) for name in ("run", "test", "unpacked")}
+    for name, listed in sections.items():
+        assert listed, name
+        assert listed == sorted(listed), name
+    every = [package for listed in sections.values() for package in listed]
+    assert len(every) == len(set(every))
+
+
+def test_lock_files_agree() -> None:
+    small, large = lock("requirements-run.lock"), lock("requirements.lock")
+    for name, listed in (("requirements-run.lock", small), ("requirements.lock", large)):
+        names = [line.split("==")[0].lower() for line in listed]
+        assert len(names) == len(set(names)), f"{name} names a package twice: `make lock`"
+    assert set(small) <= set(large), "requirements-run.lock has what requirements.lock has not: `make lock`"
+    for source, listed in (("requirements-run.in", small), ("requirements.in", large)):
+        missing = {line for line in lock(source) if "==" in line} - {line.replace("_", "-") for line in listed}
+        assert not missing, f"{source}: `make lock`"
+
+
+@pytest.mark.parametrize("name", ["requirements-run.lock", "requirements.lock"])
+def test_the_size_that_set_up_names_is_that_of_the_packages(name: str) -> None:
+    headline = (ROOT / name).read_text().splitlines()[0]
+    said = re.fullmatch(
+        r"# (\d+) packages, (\d+) MB to download, (\d+) MB on disk\. `make lock` writes this file\.", headline
+    )
+    assert said, headline
+    disk = 0
+    for line in lock(name):
+        for file in metadata.distribution(line.split("==")[0]).files or []:
+            disk += (file.size or 0) if not str(file).endswith(".pyc") else 0
+    assert disk / 1e6 == pytest.approx(int(said[3]), rel=0.15), "`make lock`"
+
+
+def test_make_run_builds_two_targets() -> None:
+    plan = subprocess.run(
+        ["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, timeout=50, check=True
+    ).stdout
+    assert "tools/setup.sh run" in plan
+    (build,) = (line for line in plan.splitlines() if line.startswith("cmake --build"))
+    assert build.endswith("--target wherryd _core")
+    assert "lint" not in plan
+    assert "linearizable" not in plan
