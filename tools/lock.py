@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolves requirements-run.in and requirements.in into their lock files: `make lock`.
 
-requirements.lock has every package of requirements-run.lock, in the same version. The first line of a lock file says how big it is:
-tools/setup.sh shows that line before it downloads anything.
+requirements.lock has every package of requirements-run.lock, in the same version. The first line of a lock file says
+how big it is: tools/setup.sh shows that line before it downloads anything.
 """
 
 import subprocess
@@ -32,7 +32,8 @@ def headline(packages: list[str]) -> str:
         wheels = list(Path(directory).iterdir())
         download = sum(wheel.stat().st_size for wheel in wheels)
         disk = sum(file.file_size for wheel in wheels for file in zipfile.ZipFile(wheel).infolist())
-    return f"# {len(packages)} packages, {download / 1e6:.0f} MB to download, {disk / 1e6:.0f} MB on disk. `make lock` writes this file."
+    size = f"{download / 1e6:.0f} MB to download, {disk / 1e6:.0f} MB on disk"
+    return f"# {len(packages)} packages, {size}. `make lock` writes this file."
 
 
 def write(path: Path, packages: list[str]) -> None:
