@@ -10,7 +10,9 @@
 
 namespace wherry {
 
-/// Thread-safe; gives nothing back to the system. Takes 2 MiB of address space at a time, touched as it is used.
+/// Thread-safe (one lock: not for paths that allocate all the time). What is freed is used again, by any thread; only
+/// pieces of more than 4 MiB go back to the system. Takes at least 2 MiB of address space at a time, touched as it is
+/// used.
 std::pmr::memory_resource& hot_memory() noexcept;
 
 template <typename T>

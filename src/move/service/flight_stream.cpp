@@ -4,6 +4,7 @@
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -16,8 +17,11 @@ namespace {
 
 namespace flight = arrow::flight;
 
-/// How long a follower whose client went away, or whose server stops, may stay unaware of it.
-constexpr std::chrono::milliseconds kSlice{100};
+/// A follower whose client went away learns of it when it asks, and keeps its thread until then. It asks in intervals
+/// that grow with its wait: clients that come and go quickly leave few threads behind, and one that waits long costs
+/// little.
+constexpr std::chrono::milliseconds kFirstSlice{1};
+constexpr std::chrono::milliseconds kLastSlice{64};
 
 }  // namespace
 
@@ -60,12 +64,14 @@ arrow::Result<flight::FlightPayload> FrameStream::Next() {
 /// Leaves payloads_ empty at the end.
 arrow::Status FrameStream::fetch() {
   using What = Catalogue::Next::What;
+  std::chrono::milliseconds slice = kFirstSlice;
   while (at_ < end_ && (!ticket_.count || sent_ < *ticket_.count)) {
     if (stopping_.load())
       return flight::MakeFlightError(flight::FlightStatusCode::Unavailable, "the agent is shutting down");
     if (context_.is_cancelled()) return arrow::Status::Cancelled("the client went away");
     Catalogue::Next next =
-        catalogue_.next(ticket_.stream, at_, ticket_.follow ? kSlice : std::chrono::milliseconds(0), generation_);
+        catalogue_.next(ticket_.stream, at_, ticket_.follow ? slice : std::chrono::milliseconds(0), generation_);
+    slice = std::min(2 * slice, kLastSlice);
     if (next.what == What::kTimeout && ticket_.follow) continue;
     if (next.what != What::kFrame || next.frame->sequence >= end_) break;
     ARROW_RETURN_NOT_OK(prepare(next));
