@@ -60,6 +60,26 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert f"pyarrow   {pa.__version__}" in out
 
 
+@pytest.mark.parametrize("option", ["--version", "-h"])
+def test_options_that_every_program_has(capfd: pytest.CaptureFixture[str], option: str) -> None:
+    status, out, err = run(capfd, option)
+    assert (status, err) == (0, "")
+    assert (f"wherry    {bench_schema.wherry_version()}" if option == "--version" else "Usage: wherry") in out
+
+
+def test_a_directory_is_not_a_configuration_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    session = tmp_path / "s" / "agent.json"
+    status, _, err = run(capfd, "agent", "start", "--config", str(tmp_path), "--session-file", str(session))
+    assert status == 1
+    assert f"cannot read the configuration file '{tmp_path}': Is a directory" in err
+    assert not session.exists()
+
+
+def test_a_directory_is_not_a_cluster_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, _, err = run(capfd, "kv", "get", "k", "--cluster", str(tmp_path))
+    assert (status, err) == (1, f"wherry: cannot read the cluster file '{tmp_path}': Is a directory\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["no-such-command"], ["cat"], ["cat", "x", "--limit", "-1"], ["cat", "x", "--format", "xml"], ["report"],

@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from wherry import _cli_kv_bench
+from wherry._cli_help import App
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
 """Exit statuses of get, put and delete: no such key or another version; may have happened; nobody answered."""
 
-kv_app = typer.Typer(
+kv_app = App(
     no_args_is_help=True,
     help="A replicated key-value store: every key linearizable, what was acknowledged on every live node (docs/kv.md)."
     "\n\n[bold]A first look[/bold]\n\n"

@@ -24,16 +24,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema
+from wherry._cli_help import App
 from wherry.errors import Error, NotFound
 
 if TYPE_CHECKING:
     from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
 
-app = typer.Typer(
+app = App(
     name="wherry",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Takes data off the host CPU: an agent pulls it out of the application's memory, straight into Apache Arrow."
     "\n\n[bold]A first look[/bold]\n\n"
@@ -46,8 +48,8 @@ app = typer.Typer(
     "  wherry kv up                a replicated key-value store\n\n"
     "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
 )
-agent_app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
-bench_app = typer.Typer(no_args_is_help=True, help="Measure. Claims are ratios of things measured in the same run.")
+agent_app = App(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
+bench_app = App(no_args_is_help=True, help="Measure. Claims are ratios of things measured in the same run.")
 app.add_typer(agent_app, name="agent")
 app.add_typer(bench_app, name="bench")
 _cli_route.add_to(app)
@@ -527,6 +529,22 @@ def version() -> None:
 
     console.print(f"pyarrow   {pa.__version__}")
     console.print(f"python    {sys.version.split()[0]}")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options_of_all(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="As `wherry version`."),
+    ] = False,
+) -> None:
+    """Options of `wherry` itself."""
 
 
 def main(arguments: list[str] | None = None) -> int:

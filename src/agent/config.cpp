@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/socket.hpp"
+#include "base/text_file.hpp"
 #include "route/request.hpp"
 
 namespace wherry {
@@ -220,13 +221,9 @@ Status load_toml_text(const std::string& text, const std::string& origin, AgentC
 }
 
 Status load_toml(const std::string& path, AgentConfig& config) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return {StatusCode::kNotFound, fmt::format("cannot read the configuration file '{}'", path)};
-  std::string text;
-  std::array<char, 4096> chunk{};
-  for (std::size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), file)) > 0;) text.append(chunk.data(), n);
-  std::fclose(file);
-  return load_toml_text(text, path, config);
+  auto text = read_text_file(path, "the configuration file");
+  if (!text) return std::move(text).status();
+  return load_toml_text(*text, path, config);
 }
 
 Status load_environment(char** environment, AgentConfig& config) {

@@ -6,11 +6,11 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <set>
 
 #include "base/socket.hpp"
+#include "base/text_file.hpp"
 #include "kv/mac.hpp"
 #include "kv/xdp_interface.hpp"
 
@@ -216,14 +216,9 @@ Result<ClusterFile> parse_cluster_file(const std::string& text, const std::strin
 }
 
 Result<ClusterFile> load_cluster_file(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr)
-    return wherry::Status(StatusCode::kNotFound, fmt::format("cannot read the cluster file '{}'", path));
-  std::string text;
-  std::array<char, 4096> chunk{};
-  for (std::size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), file)) > 0;) text.append(chunk.data(), n);
-  std::fclose(file);
-  return parse_cluster_file(text, path);
+  auto text = read_text_file(path, "the cluster file");
+  if (!text) return std::move(text).status();
+  return parse_cluster_file(*text, path);
 }
 
 Configuration static_configuration(const ClusterFile& file) {

@@ -106,6 +106,7 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   EXPECT_NE(parse_cluster_file("", "x").status().message().find("[cluster]"), std::string::npos);
   EXPECT_NE(parse_cluster_file("[cluster]\nname = 'a'\n", "x").status().message().find("[[node]]"), std::string::npos);
   EXPECT_EQ(load_cluster_file("/nonexistent/x.toml").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(load_cluster_file("/tmp").status().message(), "cannot read the cluster file '/tmp': Is a directory");
 }
 
 }  // namespace

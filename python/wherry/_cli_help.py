@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help texts as they stand in the source: brackets are text, and paragraphs fill the terminal's width."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from rich.markup import escape
+from typer.models import ParameterInfo
+
+_Command = Callable[..., Any]
+
+
+def paragraphs(text: str) -> str:
+    """Each paragraph as one line, which the terminal's width breaks. Indented lines stay as they are."""
+    blocks = re.split(r"\n{2,}", inspect.cleandoc(text))
+    return "\n\n".join(block if block.startswith(" ") else block.replace("\n", " ") for block in blocks)
+
+
+class App(typer.Typer):
+    """A Typer whose commands' help is plain text. Rich would take "[rank]" for markup and leave it out."""
+
+    _escaped: typing.ClassVar[set[int]] = set()
+    """Options that were treated; several commands share some."""
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **options: Any
+    ) -> Callable[[_Command], _Command]:
+        """As Typer's; the help is the function's docstring."""
+
+        def register(function: _Command) -> _Command:
+            # Not strings any more: Typer would evaluate those again, and get other options.
+            function.__annotations__ = typing.get_type_hints(function, include_extras=True)
+            for hint in function.__annotations__.values():
+                for info in getattr(hint, "__metadata__", ()):
+                    if isinstance(info, ParameterInfo) and info.help and id(info) not in self._escaped:
+                        self._escaped.add(id(info))
+                        info.help = escape(info.help)
+            text = escape(paragraphs(function.__doc__ or ""))
+            return super(App, self).command(name, help=text, **options)(function)
+
+        return register

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files of settings, read as a whole.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+/// The whole of a file of `limit` bytes at most. `what` is for the message: "the configuration file". kNotFound: there
+/// is none. kPermissionDenied. kInvalidArgument: it is a directory, it cannot be read, or it is larger.
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path, const std::string& what,
+                                                 std::size_t limit = std::size_t{1} << 20);
+
+}  // namespace wherry
