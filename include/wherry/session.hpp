@@ -41,7 +41,8 @@ struct SessionOptions {
   /// "auto": WHERRY_AGENT if set, else the agent of the default session file; "embedded" if there is no such file or
   /// its agent is not running. A file that is there and cannot be used (others may read it, another version) is an
   /// error. "embedded": start an agent of one's own, which ends with this process. A path: the session file that an
-  /// agent wrote. "host:port": that agent, with `token`.
+  /// agent wrote; on the agent's machine the session then goes through its Unix socket. "host:port": that agent, over
+  /// TCP, with `token`.
   std::string agent = "auto";
   std::string token;
   std::string name;  ///< shown in the agent's status and logs; empty: the program's name

@@ -95,8 +95,9 @@ def write_session(tmp_path: Path) -> Callable[..., Path]:
 
     def write(*, name: str = "agent.json", mode: int = 0o600, text: str | None = None, **fields: Any) -> Path:
         document: dict[str, Any] = {
-            "version": 1,
+            "version": 2,
             "pid": os.getpid(),
+            "control": str(tmp_path / "agent.json.control"),
             "host": "127.0.0.1",
             "port": 4242,
             "token": TOKEN,

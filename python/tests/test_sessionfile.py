@@ -32,6 +32,8 @@ def test_load_reads_every_field(write_session: Write, tmp_path: Path) -> None:
     assert session.flight == "grpc://127.0.0.1:4243"
     assert session.metrics == "http://127.0.0.1:4244/metrics"
     assert session.wherry == "0.1.0"
+    assert session.control == tmp_path / "agent.json.control"
+    assert session.address == "127.0.0.1:4242"
     assert session.local
     assert session.alive()
 
@@ -42,6 +44,15 @@ def test_services_that_are_off_are_none(write_session: Write, absent: str | None
     assert session.flight is None
     assert session.metrics is None
     assert session.local_socket is None
+
+
+def test_sockets_lie_beside_the_file_that_names_them(write_session: Write, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.json"
+    link.parent.mkdir()
+    link.symlink_to(write_session(control="agent.json.control", local_socket="agent.json.sock"))
+    session = sessionfile.load(link)
+    assert session.control == tmp_path / "agent.json.control"
+    assert session.local_socket == tmp_path / "agent.json.sock"
 
 
 def test_unknown_fields_are_ignored(write_session: Write) -> None:
@@ -122,13 +133,13 @@ def test_json_that_is_no_object(write_session: Write, text: str) -> None:
         sessionfile.load(write_session(text=text))
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+@pytest.mark.parametrize("version", [0, 1, "2", True, None])
 def test_other_versions(write_session: Write, version: object) -> None:
-    with pytest.raises(VersionMismatch, match="reads version 1"):
+    with pytest.raises(VersionMismatch, match="reads version 2"):
         sessionfile.load(write_session(version=version))
 
 
-@pytest.mark.parametrize("field", ["pid", "host", "port", "token", "wherry"])
+@pytest.mark.parametrize("field", ["pid", "control", "host", "port", "token", "wherry"])
 def test_each_missing_field_is_named(write_session: Write, field: str) -> None:
     with pytest.raises(BadSessionFile, match=f"{field} is missing"):
         sessionfile.load(write_session(**{field: None}))
@@ -138,7 +149,7 @@ def test_each_missing_field_is_named(write_session: Write, field: str) -> None:
     ("field", "value"),
     [
         ("pid", "12"), ("pid", 0), ("pid", -1), ("pid", True), ("pid", 1.5), ("port", 0), ("port", 65536),
-        ("port", "80"),
+        ("port", "80"), ("control", ""), ("control", 7), ("host", ""),
         ("host", 1), ("token", ""), ("token", 5), ("flight", 7), ("local_socket", ["x"]), ("wherry", {}),
     ],
 )  # fmt: skip
@@ -154,8 +165,8 @@ def test_wrong_token_is_not_shown(write_session: Write) -> None:
 
 
 def test_parse_takes_bytes() -> None:
-    fields = {"version": 1, "pid": 1, "host": "127.0.0.1", "port": 1, "token": "t", "wherry": "0.1.0"}
-    assert sessionfile.parse(json.dumps(fields).encode(), Path("x")).port == 1
+    fields = {"version": 2, "pid": 1, "control": "/c", "host": "", "port": 0, "token": "t", "wherry": "0.1.0"}
+    assert sessionfile.parse(json.dumps(fields).encode(), Path("x")).address == "/c"
 
 
 def test_default_path_follows_the_environment() -> None:

@@ -90,7 +90,7 @@ def agent_start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
     core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others.")] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where clients connect; port 0: a free one.")
+        str | None, typer.Option(metavar="HOST:PORT", help="TCP for clients of other machines; off: none.")
     ] = None,
     flight: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Arrow Flight, or off.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Metrics over HTTP, or off.")] = None,
@@ -129,7 +129,7 @@ def agent_start(
     if foreground:
         _agent.replace_process(where, arguments)
     session = _agent.start(where, arguments, log_file)
-    note(f"agent started: pid {session.pid}, {session.host}:{session.port}, session file {session.path}")
+    note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
 @agent_app.command("stop")
@@ -175,7 +175,7 @@ def agent_status(
         document = {
             "pid": session.pid,
             "wherry": session.wherry,
-            "address": f"{session.host}:{session.port}",
+            "address": f"{session.address}",
             "session_file": str(session.path),
             "flight": session.flight,
             "metrics_url": session.metrics,
@@ -186,7 +186,7 @@ def agent_status(
         print(json.dumps(document, indent=1))
         return
     console = out()
-    console.print(f"agent {session.wherry}, pid {session.pid}, {session.host}:{session.port}")
+    console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}")
     console.print(f"session file  {session.path}")
     console.print(f"flight        {session.flight or 'off'}")
     console.print(f"metrics       {session.metrics or 'off'}")

@@ -122,6 +122,18 @@ def locate(agent: Agent = None) -> SessionFile:
     return sessionfile.load(path)
 
 
+def _connect_unix(connection: socket.socket, path: Path) -> None:
+    """Also where the path is longer than the 107 bytes of an address: through a descriptor of its directory."""
+    if len(os.fsencode(path)) < 108:
+        connection.connect(os.fspath(path))
+        return
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        connection.connect(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
+
+
 class _Connection:
     """One connection to the agent's local socket, and the mapping of its arena. Thread-safe.
 
@@ -146,7 +158,7 @@ class _Connection:
         try:
             self._socket.settimeout(timeout)
             try:
-                self._socket.connect(os.fspath(session.local_socket))
+                _connect_unix(self._socket, session.local_socket)
             except OSError as error:
                 raise Unavailable(
                     f"no agent at {session.local_socket} ({error.strerror or error}), which {session.path} names; "

@@ -14,7 +14,7 @@ from typing import Any
 from wherry import _paths
 from wherry.errors import Error, NotFound, Unavailable, VersionMismatch
 
-VERSION = 1
+VERSION = 2
 """The version of the session file that this package reads."""
 
 _LOOPBACK = ("127.", "::1", "localhost")
@@ -30,7 +30,10 @@ class SessionFile:
 
     path: Path
     pid: int
-    host: str
+    control: Path
+    """Unix socket for clients of the agent's machine."""
+    host: str | None
+    """Where clients of other machines connect; None, and port 0: nowhere."""
     port: int
     token: str
     local_socket: Path | None
@@ -44,15 +47,20 @@ class SessionFile:
 
     @property
     def local(self) -> bool:
-        """Whether the agent is reached over loopback, that is, runs on this machine."""
-        return self.host.startswith(_LOOPBACK)
+        """Whether the agent can be reached from its own machine only, so that it runs on this one."""
+        return self.host is None or self.host.startswith(_LOOPBACK)
+
+    @property
+    def address(self) -> str:
+        """host:port for other machines, else the path of the Unix socket."""
+        return str(self.control) if self.host is None else f"{self.host}:{self.port}"
 
     def alive(self) -> bool:
         """Whether the agent's process exists. Agents of other machines count as alive: only a connection can tell."""
         return not self.local or process_exists(self.pid)
 
     def __repr__(self) -> str:
-        return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.host}:{self.port})"  # never the token
+        return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.address})"  # never the token
 
 
 def process_exists(pid: int) -> bool:
@@ -134,20 +142,28 @@ def parse(text: bytes | str, path: Path) -> SessionFile:
     token = _field(fields, "token", str, path)
     if not token:
         raise BadSessionFile(f"{path}: token is empty")
+    control = _field(fields, "control", str, path)
+    if not control:
+        raise BadSessionFile(f"{path}: control is empty; the path of a socket is expected")
+    host = _field(fields, "host", str, path) or None
     port = _field(fields, "port", int, path)
-    if not 0 < port < 1 << 16:
+    if host is None and port != 0:
+        raise BadSessionFile(f"{path}: port is {port}, but host is empty; 0 is expected")
+    if host is not None and not 0 < port < 1 << 16:
         raise BadSessionFile(f"{path}: port is {port}; 1 to 65535 is expected")
     pid = _field(fields, "pid", int, path)
     if pid <= 0:
         raise BadSessionFile(f"{path}: pid is {pid}; a positive number is expected")
     local_socket = _optional(fields, "local_socket", path)
+    directory = path.resolve().parent  # sockets are named; they lie beside the file
     return SessionFile(
         path=path,
         pid=pid,
-        host=_field(fields, "host", str, path),
+        control=directory / control,
+        host=host,
         port=port,
         token=token,
-        local_socket=Path(local_socket) if local_socket else None,
+        local_socket=directory / local_socket if local_socket else None,
         flight=_optional(fields, "flight", path),
         metrics=_optional(fields, "metrics", path),
         wherry=_field(fields, "wherry", str, path),

@@ -5,13 +5,16 @@
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "agent/impl.hpp"
 #include "base/cpu.hpp"
+#include "base/unix_socket.hpp"
 #include "fabric/session_file.hpp"
 #include "move/service/move_service.hpp"
 #include "route/service/route_service.hpp"
@@ -49,33 +52,53 @@ Agent::~Agent() {
   if (a.sink) a.sink->stop();
 }
 
+Agent::Impl::~Impl() {
+  if (listener) ::unlink(control_socket_for(config.session_file).c_str());
+}
+
+Status Agent::Impl::listen() {
+  auto made = listen_unix(control_socket_for(config.session_file));
+  if (!made) return made.status();
+  listener = *std::move(made);
+  if (!config.group.empty()) {
+    if (Status s = share_with_group(control_socket_for(config.session_file), config.group, 0660); !s) return s;
+  }
+  if (config.listen != "off") {
+    auto where = parse_host_port(config.listen);
+    if (!where) return where.status();
+    auto remote = listen_tcp(*where);
+    if (!remote) return remote.status();
+    auto port = local_port(*remote);
+    if (!port) return port.status();
+    tcp_listener = *std::move(remote);
+    at = HostPort{where->host, *port};
+  }
+  epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
+  for (const Fd* fd : {&listener, &tcp_listener}) {
+    if (!*fd) continue;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd->get();
+    if (!epoll || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd->get(), &event) != 0)
+      return {StatusCode::kInternal, fmt::format("epoll: {}", std::strerror(errno))};
+  }
+  return ok_status();
+}
+
+std::string Agent::Impl::interface() const { return tcp_listener ? interface_of(tcp_listener.get()) : "lo"; }
+
 Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (Status s = check(config); !s) return s;
   auto impl = std::make_unique<Impl>();
   Impl& a = *impl;
   a.config = config;
   if (a.config.session_file.empty()) a.config.session_file = default_session_file();
+  // Clients and readers find its sockets by what it says, wherever they run.
+  a.config.session_file = std::filesystem::absolute(a.config.session_file).string();
 
   auto arena = Arena::create(config.budget);
   if (!arena) return arena.status();
   a.arena = *std::move(arena);
-
-  auto at = parse_host_port(config.listen);
-  if (!at) return at.status();
-  a.at = *at;
-  auto listener = listen_tcp(a.at);
-  if (!listener) return listener.status();
-  a.listener = *std::move(listener);
-  auto port = local_port(a.listener);
-  if (!port) return port.status();
-  a.at.port = *port;
-  a.epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = a.listener.get();
-  if (!a.epoll || epoll_ctl(a.epoll.get(), EPOLL_CTL_ADD, a.listener.get(), &event) != 0) {
-    return Status(StatusCode::kInternal, fmt::format("epoll: {}", std::strerror(errno)));
-  }
 
   // Helper threads keep off the cores that others were promised: they share the agent's.
   std::vector<int> cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};
@@ -83,6 +106,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (Status s = pin_thread(cores); !s) return s;
   }
   if (Status s = prepare_session_file(a.config.session_file, config.group); !s) return s;
+  if (Status s = a.listen(); !s) return s;
   auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
   if (!sink) return sink.status();
   a.sink = *std::move(sink);
@@ -120,13 +144,14 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   route_options.budget = config.route_budget;
   route_options.threads = static_cast<std::uint32_t>(config.route_threads);
   route_options.cores = cores;
-  route_options.interface = interface_of(a.listener.get());
+  route_options.interface = a.interface();
   a.services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 
 void Agent::add_service(std::unique_ptr<fabric::Service> service) { impl_->services.push_back(std::move(service)); }
-std::string Agent::address() const { return impl_->at.to_string(); }
+std::string Agent::address() const { return impl_->at ? impl_->at->to_string() : std::string(); }
+std::string Agent::control_socket() const { return control_socket_for(impl_->config.session_file); }
 const std::string& Agent::token() const noexcept { return impl_->token; }
 const std::string& Agent::session_file() const noexcept { return impl_->config.session_file; }
 const std::shared_ptr<Arena>& Agent::arena() const noexcept { return impl_->arena; }

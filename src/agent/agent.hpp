@@ -29,8 +29,10 @@ class Agent {
   /// input closes (its owner ended).
   Status run(const std::atomic<bool>& stop, bool embedded);
 
-  /// host:port that clients connect to.
+  /// host:port that clients of other machines connect to; empty: none can.
   [[nodiscard]] std::string address() const;
+  /// The Unix socket for those of this machine.
+  [[nodiscard]] std::string control_socket() const;
   [[nodiscard]] const std::string& token() const noexcept;
   [[nodiscard]] const std::string& session_file() const noexcept;
   [[nodiscard]] std::string flight_uri() const;

@@ -136,7 +136,10 @@ std::string Setting::environment() const {
 
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> table{
-      ADDRESS("agent.listen", listen, false, "where clients connect, host:port; port 0 takes any free one"),
+      ADDRESS(
+          "agent.listen", listen, true,
+          "where clients of other machines connect over TCP, host:port (port 0: any free one) or off; those of this "
+          "machine use a Unix socket beside the session file"),
       TEXT("agent.session_file", session_file,
            "file that tells clients address and token (mode 0600); empty: the default place"),
       TEXT("agent.group", group,

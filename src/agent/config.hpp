@@ -14,9 +14,9 @@ namespace wherry {
 
 struct AgentConfig {
   // [agent]
-  std::string listen = "127.0.0.1:0";
-  std::string session_file;  ///< empty: default_session_file()
-  std::string group;         ///< its members may use the agent, too; empty: nobody but the agent's user
+  std::string listen = "off";  ///< TCP, for clients of other machines
+  std::string session_file;    ///< empty: default_session_file()
+  std::string group;           ///< its members may use the agent, too; empty: nobody but the agent's user
   std::uint64_t budget = std::uint64_t{1} << 30;
   int core = -1;  ///< -1: not pinned
   Transport transport = Transport::kAuto;

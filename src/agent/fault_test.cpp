@@ -8,7 +8,7 @@
 
 #include "agent/flight_reading.hpp"
 #include "agent/process_testing.hpp"
-#include "base/socket.hpp"
+#include "base/unix_socket.hpp"
 #include "fabric/control.hpp"
 #include "move/client/session_core.hpp"
 #include "move/message.hpp"
@@ -136,7 +136,7 @@ TEST(Faults, SigtermDrainsAndExitsCleanly) {
 }
 
 TEST(Faults, WrongToken_ExpectPermissionDenied) {
-  ThreadAgent agent;
+  ThreadAgent agent({.listen = "127.0.0.1:0"});
   SessionOptions options;
   options.agent = agent.agent().address();
   options.token = "0123456789abcdef";
@@ -150,7 +150,7 @@ TEST(Faults, WrongToken_ExpectPermissionDenied) {
 
 TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
   ThreadAgent agent;
-  auto socket = connect_tcp(*parse_host_port(agent.agent().address()), Deadline(5s));
+  auto socket = connect_unix(agent.agent().control_socket(), Deadline(5s));
   ASSERT_TRUE(socket);
   FrameChannel channel(*std::move(socket));
   fabric::Hello hello;
@@ -213,7 +213,7 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
   ThreadAgent agent;
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    auto socket = connect_tcp(*parse_host_port(agent.agent().address()), Deadline(5s));
+    auto socket = connect_unix(agent.agent().control_socket(), Deadline(5s));
     ASSERT_TRUE(socket);
     std::string bytes(1 + random() % 3000, 0);
     for (char& b : bytes) b = static_cast<char>(random());

@@ -123,8 +123,8 @@ TEST(Transports, AgentOnLoopback_ExpectUcxToListenThereOnly) {
     ++listening;
     EXPECT_EQ(ntohl(local.sin_addr.s_addr), INADDR_LOOPBACK) << "port " << ntohs(local.sin_port);
   });
-  // Control and metrics; UCX of the agent and UCX of the client (and Flight, where its socket is an IPv4 one).
-  EXPECT_GE(listening, 4);
+  // Metrics; UCX of the agent and UCX of the client (and Flight, where its socket is an IPv4 one).
+  EXPECT_GE(listening, 3);
   expect_offload(*session);
 }
 
@@ -135,12 +135,13 @@ TEST(Transports, AgentOnLoopback_ExpectUcxToListenThereOnly) {
 class HalfClient {
  public:
   using Lie = void (*)(fabric::Attach&);
-  explicit HalfClient(Agent& agent, Lie lie = nullptr) {
-    channel_ = FrameChannel(*connect_tcp(*parse_host_port(agent.address()), Deadline(5s)));
+  /// `pid`: who it says that it is.
+  explicit HalfClient(Agent& agent, Lie lie = nullptr, pid_t pid = getpid()) {
+    channel_ = FrameChannel(*connect_unix(agent.control_socket(), Deadline(5s)));
     fabric::Hello hello;
     hello.token = agent.token();
     hello.host = host_identity();
-    hello.pid = static_cast<std::uint32_t>(getpid());
+    hello.pid = static_cast<std::uint32_t>(pid);
     send(ControlType::kHello, encode(hello));
     const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(5s))->payload);
     context_ = *fabric::Context::create(greeting.transport);
@@ -209,6 +210,33 @@ TEST(Handshake, ClientClaimsMoreMemoryThanItHas_ExpectRefusalWithBothNumbersAndT
     for (const std::uint64_t number : {claimed, std::uint64_t{HalfClient::kBytes}})
       EXPECT_NE(liar.refusal().message().find(std::to_string(number)), std::string::npos) << liar.refusal().message();
   }
+  auto session = agent.open();
+  expect_offload(session);
+}
+
+TEST(Handshake, ClientClaimsToBeAnotherProcess_ExpectTheAgentToKnowWhoItIs) {
+  ThreadAgent agent;
+  const HalfClient liar(agent.agent(), nullptr, getppid());
+  // Believed, the claim would have the agent look for this process's memory in the other's.
+  EXPECT_TRUE(liar.attached()) << liar.refusal().message();
+}
+
+TEST(Handshake, SharedMemoryWithoutTheUnixSocket_ExpectRefusalWithTheRemedy) {
+  ThreadAgent agent({.listen = "127.0.0.1:0"});
+  SessionOptions options;
+  options.agent = agent.agent().address();
+  options.token = agent.agent().token();
+  options.transport = Transport::kShm;
+  const Status s = Session::open(options).status();
+  EXPECT_EQ(s.code(), StatusCode::kUnsupported) << s.message();
+  EXPECT_NE(s.message().find("session file"), std::string::npos) << s.message();
+}
+
+TEST(Handshake, AgentAsItStarts_ExpectNoTcpListenerAndAPrivateSocket) {
+  ThreadAgent agent({.flight = "off", .metrics = "off"});
+  for_each_listener([](const sockaddr_in& at) { ADD_FAILURE() << "port " << ntohs(at.sin_port); });
+  EXPECT_EQ(std::filesystem::status(agent.agent().control_socket()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   auto session = agent.open();
   expect_offload(session);
 }

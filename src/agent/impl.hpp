@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,8 +26,9 @@ namespace wherry {
 struct Agent::Impl {
   AgentConfig config;
   std::string token = fabric::make_token();
-  Fd listener, epoll;
-  HostPort at;
+  Fd listener, epoll;  ///< of the Unix socket
+  Fd tcp_listener;     ///< none: clients of this machine only
+  std::optional<HostPort> at;
   std::shared_ptr<Arena> arena;
   move::Catalogue catalogue;
   std::unique_ptr<move::FileSink> sink;
@@ -48,13 +50,19 @@ struct Agent::Impl {
   };
   std::vector<std::unique_ptr<Route>> routes;
 
+  ~Impl();
+
+  // agent.cpp: sockets for clients
+  Status listen();
+  [[nodiscard]] std::string interface() const;  ///< that UCX's TCP uses
+
   // messages.cpp: transports and what comes over them
   Result<Plane*> plane_for(Transport transport);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
   // sessions.cpp: control connections, from greeting to end
-  void accept_all();
+  void accept_all(const Fd& from);
   bool control();
   bool serve(AgentPeer& peer);
   Status handle(AgentPeer& peer, ControlFrame& frame);

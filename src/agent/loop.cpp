@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "agent/impl.hpp"
 #include "base/clock.hpp"
@@ -149,16 +150,21 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   Impl& a = *impl_;
   SessionFile file;
   file.pid = getpid();
-  file.host = a.at.host;
-  file.port = a.at.port;
+  // Names only: whoever sees the directory at another place, in a container say, finds the sockets beside the file.
+  file.control = std::filesystem::path(control_socket()).filename().string();
+  if (a.at) {
+    file.host = a.at->host;
+    file.port = a.at->port;
+  }
   file.token = a.token;
-  file.local_socket = local_socket();
+  file.local_socket = std::filesystem::path(local_socket()).filename().string();
   file.flight = flight_uri();
   file.metrics = a.http ? a.http->url() : "";
   file.group = a.config.group;
   if (Status s = write_session_file(a.config.session_file, file); !s) return s;
-  spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion, address(),
-               a.arena->capacity() >> 20, fabric::ucx_version(), a.config.session_file);
+  spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion,
+               address().empty() ? control_socket() : address(), a.arena->capacity() >> 20, fabric::ucx_version(),
+               a.config.session_file);
 
   a.last_work = now_ns();
   std::uint64_t last_look = 0;

@@ -8,7 +8,7 @@ namespace wherry {
 
 Result<Plane*> Agent::Impl::plane_for(Transport transport) {
   if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
-  auto context = fabric::Context::create(transport, interface_of(listener.get()));
+  auto context = fabric::Context::create(transport, interface());
   if (!context) return context.status();
   Plane plane;
   plane.context = *std::move(context);

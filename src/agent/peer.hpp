@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/socket.hpp"
+#include "base/unix_socket.hpp"
 #include "fabric/mailbox.hpp"
 #include "fabric/service.hpp"
 
@@ -83,6 +83,7 @@ class AgentPeer final : public fabric::Peer {
   }
 
   FrameChannel channel;
+  std::optional<PeerCredentials> credentials;  ///< of who came through the Unix socket
   State state = State::kConnected;
   std::uint64_t state_since = 0;  ///< now_ns()
   fabric::Hello hello;

@@ -264,7 +264,7 @@ TEST_F(Opening, AgentOfAnotherVersion_ExpectItsOwnWords) {
 }
 
 TEST_F(Opening, WrongOrNoToken_ExpectTheDifference) {
-  const ThreadAgent agent;
+  const ThreadAgent agent({.listen = "127.0.0.1:0"});
   options_.agent = const_cast<ThreadAgent&>(agent).agent().address();
   options_.token = "guess";
   expect(open(), StatusCode::kPermissionDenied, {options_.agent, "wrong token"});

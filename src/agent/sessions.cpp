@@ -24,11 +24,9 @@ constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a hal
 
 }  // namespace
 
-void Agent::Impl::accept_all() {
+void Agent::Impl::accept_all(const Fd& from) {
   for (;;) {
-    sockaddr_storage address{};
-    socklen_t length = sizeof address;
-    Fd socket(accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Fd socket(accept4(from.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     if (peers.size() >= config.max_sessions || draining) {
       FrameChannel channel(std::move(socket));
@@ -42,7 +40,14 @@ void Agent::Impl::accept_all() {
       continue;
     }
     const int fd = socket.get();
+    std::optional<PeerCredentials> credentials;
+    if (&from == &listener) {
+      auto known = peer_credentials(fd);
+      if (!known) continue;
+      credentials = *known;
+    }
     peers.push_back(std::make_unique<AgentPeer>(std::move(socket), "a client"));
+    peers.back()->credentials = credentials;
     peers.back()->state_since = now_ns();
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP;
@@ -56,8 +61,8 @@ bool Agent::Impl::control() {
   const int n = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
-    if (fd == listener.get()) {
-      accept_all();
+    if (fd == listener.get() || fd == tcp_listener.get()) {
+      accept_all(fd == listener.get() ? listener : tcp_listener);
       continue;
     }
     for (auto& peer : peers) {
@@ -130,7 +135,9 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   }
   peer.hello = *std::move(hello);
 
-  const bool same_host = peer.hello.host == host_identity();
+  if (peer.credentials) peer.hello.pid = static_cast<std::uint32_t>(peer.credentials->pid);
+  // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
+  const bool same_host = peer.credentials && peer.credentials->pid != 0 && peer.hello.host == host_identity();
   Transport transport = peer.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
   const bool by_name = transport != Transport::kAuto;
@@ -140,8 +147,10 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
                                                   to_string(config.transport), to_string(transport))};
   }
   if (transport == Transport::kShm && !same_host) {
-    return {StatusCode::kUnsupported,
-            "transport 'shm' needs client and agent on one machine and in one PID namespace; they are not"};
+    return {
+        StatusCode::kUnsupported,
+        "transport 'shm' needs client and agent on one machine and in one PID namespace, and the agent's Unix socket "
+        "(name its session file, not host:port)"};
   }
   auto plane = plane_for(transport);
   if (!plane && !by_name) {

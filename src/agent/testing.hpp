@@ -19,8 +19,8 @@
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "base/socket.hpp"
 #include "base/temporary_directory.hpp"
+#include "base/unix_socket.hpp"
 #include "fabric/session_file.hpp"
 #include "wherry/move.hpp"
 

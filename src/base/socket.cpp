@@ -114,6 +114,10 @@ std::string interface_of(int socket) {
   socklen_t length = sizeof address;
   ifaddrs* first = nullptr;
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 || getifaddrs(&first) != 0) return {};
+  if (address.ss_family == AF_UNIX) {
+    freeifaddrs(first);
+    return "lo";
+  }
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
   const auto same = [&](const sockaddr* other) {
     if (other == nullptr || other->sa_family != address.ss_family) return false;

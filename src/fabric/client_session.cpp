@@ -7,18 +7,27 @@
 #include <cstdlib>
 
 #include "base/cpu.hpp"
+#include "base/unix_socket.hpp"
 
 namespace wherry::fabric {
 
 namespace {
 
 /// Why the handshake failed, with whom, and what to do about it.
-Status no_session(const HostPort& at, const std::string& token, const Status& why) {
+Status no_session(const AgentAddress& at, const std::string& token, const Status& why) {
   const char* remedy = "";
   if (why.code() == StatusCode::kPermissionDenied && token.empty())
     remedy = "; no token was given: set SessionOptions::token, or name the agent's session file instead of its address";
   if (why.code() == StatusCode::kProtocol) remedy = "; is it an agent of Wherry that listens there?";
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
+}
+
+Result<Fd> connect(const AgentAddress& at, const Deadline& deadline) {
+  Result<Fd> socket = Status(StatusCode::kInternal, "the agent has no address");
+  if (!at.socket.empty()) socket = connect_unix(at.socket, deadline);
+  // A session file may lie on a file system that several machines share: the socket answers on one of them only.
+  if (!socket && at.tcp) socket = connect_tcp(*at.tcp, deadline);
+  return socket;
 }
 
 }  // namespace
@@ -37,12 +46,12 @@ Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions&
   }
   const Deadline deadline(options.connect_timeout);
   auto session = make();
-  HostPort at;
+  AgentAddress at;
   std::string token;
   if (Status s = session->find_agent(options, deadline, at, token); !s) return s;
   Status refused;  // why the transport that suits best cannot be had, when nobody asked for it by name
   for (Transport transport = options.transport;; transport = Transport::kTcp) {
-    auto socket = connect_tcp(at, deadline);
+    auto socket = connect(at, deadline);
     if (!socket) {
       if (session->info_.session_file.empty()) return socket.status();
       return Status(socket.status().code(),
@@ -68,7 +77,7 @@ Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions&
   }
 }
 
-Status ClientSession::find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at,
+Status ClientSession::find_agent(const SessionOptions& options, const Deadline& deadline, AgentAddress& at,
                                  std::string& token) {
   std::string where = options.agent;
   std::string why_embedded;
@@ -101,7 +110,7 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
     where = embedded_.session_file();
   } else if (where.find('/') == std::string::npos) {
     if (auto parsed = parse_host_port(where)) {
-      at = *parsed;
+      at.tcp = *std::move(parsed);
       return ok_status();
     }
   }
@@ -113,7 +122,8 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
         fmt::format("no agent '{}': want auto, embedded, host:port, or the path of an agent's session file", where)};
   }
   info_.session_file = where;
-  at = {file->host, file->port};
+  at.socket = file->control;
+  if (!file->host.empty()) at.tcp = HostPort{file->host, file->port};
   if (token.empty()) token = file->token;
   return ok_status();
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -29,6 +30,13 @@ class FabricLock {
 
  private:
   std::unique_lock<std::mutex> lock_;
+};
+
+/// Where an agent is reached: through a file if it runs on this machine, else over the network.
+struct AgentAddress {
+  std::string socket;  ///< empty: it has no Unix socket, or none is known
+  std::optional<HostPort> tcp;
+  [[nodiscard]] std::string to_string() const { return tcp ? tcp->to_string() : socket; }
 };
 
 class ClientSession {
@@ -76,7 +84,7 @@ class ClientSession {
   bool agent_gone();
 
  private:
-  Status find_agent(const SessionOptions& options, const Deadline& deadline, HostPort& at, std::string& token);
+  Status find_agent(const SessionOptions& options, const Deadline& deadline, AgentAddress& at, std::string& token);
   Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
                    const Deadline& deadline);
   static Status expect(ControlFrame& frame, ControlType type);

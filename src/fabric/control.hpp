@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control protocol: what client and agent say over TCP before and beside the fabric. Rare by design: nothing here
-// is on the path of an offload. Every decoder takes bytes from strangers: kProtocol for what does not parse, never a
-// crash.
+// The control protocol: what client and agent say over a Unix socket, or between machines over TCP, before and beside
+// the fabric. Rare by design: nothing here is on the path of an offload. Every decoder takes bytes from strangers:
+// kProtocol for what does not parse, never a crash.
 //
 //   client                                  agent
 //     Hello  (version, token, who)    ->
@@ -48,7 +48,7 @@ struct Hello {
   std::string token;
   std::string host;  ///< host_identity()
   std::string name;
-  std::uint32_t pid = 0;
+  std::uint32_t pid = 0;  ///< for logs, of clients on other machines; of others the kernel tells (SO_PEERCRED)
   Transport transport = Transport::kAuto;
 };
 

@@ -24,9 +24,8 @@
 namespace wherry {
 namespace {
 
-constexpr unsigned kFileVersion = 1;
+constexpr unsigned kFileVersion = 2;
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
-constexpr std::size_t kMaxSocketPath = 107;  // sockaddr_un::sun_path, without the final 0
 
 /// Whether a process `pid` runs here. A zombie, which nobody has waited for yet, does not.
 bool alive(int pid) {
@@ -38,9 +37,9 @@ bool alive(int pid) {
   return name_ends == std::string::npos || text.compare(name_ends, 3, ") Z") != 0;
 }
 
-/// Whether an agent that listens there runs on this machine, where its pid means something.
+/// Whether only this machine reaches an agent that listens there, so that its pid means something.
 bool loopback(const std::string& host) {
-  return host.starts_with("127.") || host.starts_with("::1") || host.starts_with("localhost");
+  return host.empty() || host.starts_with("127.") || host.starts_with("::1") || host.starts_with("localhost");
 }
 
 bool trusted(uid_t owner) { return owner == getuid() || owner == 0; }
@@ -120,11 +119,9 @@ std::string default_session_file() {
   return unnamed_session_file();
 }
 
-std::string local_socket_for(const std::string& session_file) {
-  std::string path = session_file + ".sock";
-  if (path.size() <= kMaxSocketPath) return path;
-  return fmt::format("/tmp/wherry-{}-{:x}.sock", getuid(), std::hash<std::string>{}(session_file));
-}
+std::string local_socket_for(const std::string& session_file) { return session_file + ".sock"; }
+
+std::string control_socket_for(const std::string& session_file) { return session_file + ".control"; }
 
 Status share_with_group(const std::string& path, const std::string& group, unsigned mode) {
   const struct group* const entry = getgrnam(group.c_str());
@@ -160,9 +157,10 @@ Status prepare_session_file(const std::string& path, const std::string& group) {
 }
 
 std::string session_text(const SessionFile& file) {
-  nlohmann::json json{{"version", kFileVersion}, {"pid", file.pid},         {"host", file.host},
-                      {"port", file.port},       {"token", file.token},     {"local_socket", file.local_socket},
-                      {"flight", file.flight},   {"metrics", file.metrics}, {"wherry", kVersion}};
+  nlohmann::json json{
+      {"version", kFileVersion}, {"pid", file.pid},     {"control", file.control},           {"host", file.host},
+      {"port", file.port},       {"token", file.token}, {"local_socket", file.local_socket}, {"flight", file.flight},
+      {"metrics", file.metrics}, {"wherry", kVersion}};
   if (!file.group.empty()) json["group"] = file.group;  // readers know that the wider mode is meant
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -189,11 +187,9 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
   SessionFile file;
   file.pid = static_cast<int>(number("pid", std::numeric_limits<int>::max()).value_or(0));
   file.port = static_cast<std::uint16_t>(number("port", std::numeric_limits<std::uint16_t>::max()).value_or(0));
-  const std::pair<const char*, std::string*> texts[] = {{"host", &file.host},
-                                                        {"token", &file.token},
-                                                        {"local_socket", &file.local_socket},
-                                                        {"flight", &file.flight},
-                                                        {"metrics", &file.metrics}};
+  const std::pair<const char*, std::string*> texts[] = {
+      {"control", &file.control},           {"host", &file.host},     {"token", &file.token},
+      {"local_socket", &file.local_socket}, {"flight", &file.flight}, {"metrics", &file.metrics}};
   for (const auto& [key, to] : texts) {
     const auto it = json.find(key);
     if (it == json.end() || !it->is_string()) return foreign;
@@ -203,7 +199,8 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
     if (!it->is_string()) return foreign;
     file.group = it->get<std::string>();
   }
-  if (file.token.empty() || file.port == 0 || file.pid == 0) return foreign;
+  const bool addressed = file.host.empty() ? file.port == 0 && !file.control.empty() : file.port != 0;
+  if (file.token.empty() || !addressed || file.pid == 0) return foreign;
   return file;
 }
 
@@ -229,6 +226,13 @@ Status write_session_file(const std::string& path, const SessionFile& file) {
 
 Result<SessionFile> read_session_file(const std::string& path) {
   auto file = load(path);
+  if (file) {
+    std::error_code error;
+    const auto directory = std::filesystem::canonical(path, error).parent_path();
+    for (std::string* const socket : {&file->control, &file->local_socket}) {
+      if (!socket->empty()) *socket = (directory / *socket).string();
+    }
+  }
   if (file && loopback(file->host) && !alive(file->pid)) {
     return Status(StatusCode::kUnavailable, fmt::format("the agent of {} (pid {}) is not running any more; start one "
                                                         "with `wherry agent start`",

@@ -13,13 +13,14 @@ namespace wherry {
 
 struct SessionFile {
   int pid = 0;
-  std::string host;
-  std::uint16_t port = 0;
+  std::string control;     ///< Unix socket for clients of the agent's machine; a file's name: beside the session file
+  std::string host;        ///< and of others; empty: there is no TCP listener
+  std::uint16_t port = 0;  ///< 0 where `host` is empty
   std::string token;
-  std::string local_socket;
-  std::string flight;   ///< "grpc://host:port", or empty
-  std::string metrics;  ///< "http://host:port/metrics", or empty
-  std::string group;    ///< whose members may read the file; empty: its owner alone
+  std::string local_socket;  ///< the same for readers
+  std::string flight;        ///< "grpc://host:port", or empty
+  std::string metrics;       ///< "http://host:port/metrics", or empty
+  std::string group;         ///< whose members may read the file; empty: its owner alone
 
   friend bool operator==(const SessionFile&, const SessionFile&) = default;
 };
@@ -31,21 +32,23 @@ Status prepare_session_file(const std::string& path, const std::string& group = 
 Status share_with_group(const std::string& path, const std::string& group, unsigned mode);
 /// Appears complete or not at all, mode 0600, or 0640 with a group.
 Status write_session_file(const std::string& path, const SessionFile& file);
-/// What such a file holds, and the other way round. `path` names it in errors: kProtocol for what is not a session
-/// file, kVersionMismatch for one of another version.
+/// What such a file holds, and the other way round, without looking for anything. `path` names it in errors: kProtocol
+/// for what is not a session file, kVersionMismatch for one of another version.
 std::string session_text(const SessionFile& file);
 Result<SessionFile> parse_session(std::string_view text, const std::string& path);
 /// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
 /// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, or others may read it;
-/// kVersionMismatch; kProtocol: not a session file. The rules of python/wherry/sessionfile.py.
+/// kVersionMismatch; kProtocol: not a session file. Paths of sockets are complete. The rules of
+/// python/wherry/sessionfile.py.
 Result<SessionFile> read_session_file(const std::string& path);
 /// Only if it is still that of `pid`.
 void remove_session_file(const std::string& path, int pid) noexcept;
 /// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it.
 /// Nothing else.
 void remove_embedded_directory(const std::string& session_file) noexcept;
-/// Path of the Unix socket for local readers; short enough for sun_path.
+/// Unix sockets beside a session file: for local readers, and for clients.
 std::string local_socket_for(const std::string& session_file);
+std::string control_socket_for(const std::string& session_file);
 /// $WHERRY_SESSION, else $XDG_RUNTIME_DIR/wherry/agent.json, else /tmp/wherry-<uid>/agent.json.
 std::string default_session_file();
 

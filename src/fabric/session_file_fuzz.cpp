@@ -14,6 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto again = parse_session(session_text(*file), "again");
-  if (!again || *again != *file || file->pid <= 0 || file->port == 0) std::abort();
+  if (!again || *again != *file || file->pid <= 0 || (file->port == 0) != file->host.empty() ||
+      (file->port == 0 && file->control.empty()))
+    std::abort();
   return 0;
 }

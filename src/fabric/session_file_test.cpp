@@ -130,15 +130,15 @@ TEST_F(SessionFiles, OfAnotherUserForAGroup_ExpectItUsableWhereItWasNamed) {
 }
 
 TEST_F(SessionFiles, NotOne_ExpectItSaid) {
-  for (const char* text : {"", "{", "[1]", "null", "{}", R"({"version": "1"})", R"({"version": 1, "pid": 1})"}) {
+  for (const char* text : {"", "{", "[1]", "null", "{}", R"({"version": "1"})", R"({"version": 2, "pid": 1})"}) {
     write_text(text);
     expect(StatusCode::kProtocol, "is not a session file");
   }
   file_.token.clear();
   write();
   expect(StatusCode::kProtocol, "is not a session file");
-  write_text(R"({"version": 2, "pid": 1})");
-  expect(StatusCode::kVersionMismatch, "of version 2");
+  write_text(R"({"version": 3, "pid": 1})");
+  expect(StatusCode::kVersionMismatch, "of version 3");
   fs::remove(path_);
   fs::create_directory(path_);
   expect(StatusCode::kInvalidArgument, "is not a file");
@@ -162,6 +162,21 @@ TEST_F(SessionFiles, NumbersThatDoNotFit_ExpectThemRefusedNotBent) {
   // A path need not be UTF-8; JSON must be.
   file_.local_socket = "/tmp/\xff";
   EXPECT_TRUE(parse_session(session_text(file_), "a file"));
+}
+
+TEST_F(SessionFiles, SocketsByName_ExpectThemBesideTheFileWhereverItIsSeen) {
+  file_.control = "agent.json.control";
+  file_.local_socket = "/run/readers.sock";
+  const fs::path odd = directory_ / "not-\xff-utf8";
+  fs::create_directory(odd);
+  ASSERT_TRUE(write_session_file(odd / "agent.json", file_));
+  fs::create_symlink(odd / "agent.json", path_);
+  for (const fs::path& path : {odd / "agent.json", path_}) {
+    const auto read = read_session_file(path);
+    ASSERT_TRUE(read) << read.status().message();
+    EXPECT_EQ(read->control, odd / "agent.json.control");
+    EXPECT_EQ(read->local_socket, "/run/readers.sock");
+  }
 }
 
 TEST_F(SessionFiles, AgentEnded_ExpectUnavailable) {

@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,36 +18,10 @@
 
 #include "base/cpu.hpp"
 #include "base/log.hpp"
-#include "base/socket.hpp"
+#include "base/unix_socket.hpp"
 #include "move/service/local_connection.hpp"
 
 namespace wherry::move {
-namespace {
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), std::min(path.size(), sizeof address.sun_path - 1));
-  return address;
-}
-
-/// A socket file outlives an agent that crashed: it goes if nobody answers there.
-Status clear_path(const std::string& path) {
-  struct stat info{};
-  if (::lstat(path.c_str(), &info) != 0) return ok_status();
-  if (!S_ISSOCK(info.st_mode)) return {StatusCode::kAlreadyExists, path + " is there already and is no socket"};
-  const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const sockaddr_un address = address_of(path);
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-      errno != ECONNREFUSED) {
-    return {StatusCode::kAlreadyExists, "another agent listens on " + path};
-  }
-  ::unlink(path.c_str());
-  return ok_status();
-}
-
-}  // namespace
-
 struct LocalReaderService::Impl {
   Impl(Catalogue& c, std::shared_ptr<Arena> a, std::string p, std::string t)
       : catalogue(c), arena(std::move(a)), path(std::move(p)), token(std::move(t)) {}
@@ -136,28 +108,14 @@ Result<std::unique_ptr<LocalReaderService>> LocalReaderService::start(Catalogue&
                                                                       const std::string& socket_path,
                                                                       const std::string& token) {
   if (token.empty()) return Status(StatusCode::kInvalidArgument, "local readers: the token must not be empty");
-  if (socket_path.empty() || socket_path.size() >= sizeof sockaddr_un{}.sun_path) {
-    return Status(StatusCode::kInvalidArgument,
-                  "local readers: a socket's path has 1 to 107 bytes, this one " + std::to_string(socket_path.size()));
-  }
-  if (Status status = clear_path(socket_path); !status) return status;
+  auto listener = listen_unix(socket_path);
+  if (!listener) return Status(listener.status().code(), "local readers: " + listener.status().message());
   auto impl = std::make_unique<Impl>(catalogue, std::move(arena), socket_path, token);
-  const auto failed = [&](const char* what) {
-    return Status(StatusCode::kUnavailable,
-                  "local readers on " + socket_path + ": " + what + ": " + std::strerror(errno));
-  };
+  impl->listener = *std::move(listener);
   impl->stop_event = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  impl->listener = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!impl->stop_event || !impl->listener) return failed("socket");
-  // Linux gives the file that bind() makes the mode of the socket, so that it is 0600 from the start.
-  const sockaddr_un address = address_of(socket_path);
-  if (::fchmod(impl->listener.get(), 0600) != 0) return failed("fchmod");
-  if (::bind(impl->listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return failed("bind");
-  if (::chmod(socket_path.c_str(), 0600) != 0 || ::listen(impl->listener.get(), 64) != 0) {
-    const Status status = failed("listen");
+  if (!impl->stop_event) {
     ::unlink(socket_path.c_str());
-    return status;
+    return Status(StatusCode::kUnavailable, std::string("local readers: eventfd: ") + std::strerror(errno));
   }
   impl->acceptor = std::thread([raw = impl.get()] { raw->accept_loop(); });
   return std::unique_ptr<LocalReaderService>(new LocalReaderService(std::move(impl)));

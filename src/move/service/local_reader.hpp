@@ -33,8 +33,8 @@ inline constexpr std::size_t kMaxLeases = 1024;      ///< frames that one connec
 class LocalReaderService {
  public:
   /// Serves until stop(). Replaces a socket file that nobody listens on. The catalogue must outlive the service.
-  /// kInvalidArgument: empty token, path too long for a socket (107 bytes); kAlreadyExists: the path is a live socket
-  /// or no socket at all; kUnavailable.
+  /// kInvalidArgument: empty token, or a name that is too long (kMaxSocketName); kAlreadyExists: the path is a live
+  /// socket, or not a socket; kUnavailable.
   static Result<std::unique_ptr<LocalReaderService>> start(Catalogue& catalogue, std::shared_ptr<Arena> arena,
                                                            const std::string& socket_path, const std::string& token);
   ~LocalReaderService();
