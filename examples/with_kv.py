@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program beside a kv cluster of its own: with_kv.py PROGRAM [ARGS]...
 
-$WHERRY_KV_CLUSTER is set for it; "{nodes}" among the arguments becomes the nodes' addresses.
+$WHERRY_KV_CLUSTER is set for it; "{cluster}" among the arguments becomes the cluster file.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 
@@ -20,8 +19,7 @@ def main(words: list[str]) -> int:
         environment = os.environ | {"XDG_RUNTIME_DIR": directory, "WHERRY_KV_CLUSTER": str(file)}
         subprocess.run([*wherry, "up", "--detach", "--dir", directory], env=environment, check=True, timeout=40)
         try:
-            nodes = [node["udp"] for node in tomllib.loads(file.read_text())["node"]]
-            filled = [part for word in words for part in (nodes if word == "{nodes}" else [word])]
+            filled = [str(file) if word == "{cluster}" else word for word in words]
             return subprocess.run(filled, env=environment, check=False, timeout=40).returncode
         finally:
             subprocess.run([*wherry, "down"], env=environment, check=True, timeout=20)

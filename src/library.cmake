@@ -23,7 +23,7 @@ if(NOT WHERRY_FUZZ)
   # From the objects, not the archives: those would only give what something in here already refers to.
   add_library(wherry SHARED $<TARGET_OBJECTS:wherry_base> $<TARGET_OBJECTS:wherry_fabric> $<TARGET_OBJECTS:wherry_move_client>
               $<TARGET_OBJECTS:wherry_route> $<TARGET_OBJECTS:wherry_kv_frame> $<TARGET_OBJECTS:wherry_kv_udp> $<TARGET_OBJECTS:wherry_kv_xdp>
-              $<TARGET_OBJECTS:wherry_kv_client>)
+              $<TARGET_OBJECTS:wherry_kv_control> $<TARGET_OBJECTS:wherry_kv_client>)
   add_library(wherry::wherry ALIAS wherry)
   set_target_properties(wherry PROPERTIES OUTPUT_NAME wherry VERSION ${PROJECT_VERSION} SOVERSION ${WHERRY_ABI_VERSION}
                         LINKER_LANGUAGE CXX LINK_DEPENDS "${_script}")
@@ -33,7 +33,7 @@ if(NOT WHERRY_FUZZ)
   endif()
   target_include_directories(wherry INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:include>")
   target_link_libraries(wherry PRIVATE wherry_options fmt::fmt spdlog::spdlog Threads::Threads wherry_ucx
-                        nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+                        nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus ${CMAKE_DL_LIBS})
 
   # The C half of the test is C99 with warnings of its own: those of the house are for C++.
   wherry_test(c_api_test SOURCES agent/c_api_test.cpp LIBS wherry_agent wherry_arrow_flight)

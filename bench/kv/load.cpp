@@ -70,7 +70,8 @@ class Keys {
 
 ClientOptions options_of(const LoadOptions& load, unsigned client) {
   ClientOptions options = load.client;
-  options.first_lane = static_cast<std::uint16_t>(load.client.first_lane + client * load.depth);
+  if (load.client.first_lane)
+    options.first_lane = static_cast<std::uint16_t>(*load.client.first_lane + client * load.depth);
   options.lanes = load.depth;
   options.operations = std::bit_ceil(std::max(load.depth, 2U));
   options.seed = load.seed + client + 1;

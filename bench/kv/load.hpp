@@ -16,10 +16,10 @@ namespace wherry::kv::bench {
 enum class Verb : std::uint8_t { read, write, write_if };
 inline constexpr std::size_t kVerbs = 3;
 inline constexpr std::array<std::string_view, kVerbs> kVerbNames{"read", "write", "write_if"};
-inline constexpr std::size_t kOutcomes = 9;
+inline constexpr std::size_t kOutcomes = 10;
 
 struct LoadOptions {
-  ClientOptions client;  ///< first_lane: of the first thread; the others have the lanes behind
+  ClientOptions client;  ///< first_lane, if any: of the first thread; the others have the lanes behind
   unsigned clients = 1;
   unsigned depth = 1;  ///< operations in flight of each client
   double seconds = 3;

@@ -32,10 +32,11 @@ Json to_json(const LoadResult& result) {
 int main(int argc, char** argv) {
   CLI::App app{"kv_load: reads and writes keys of a kv cluster as fast as it goes; prints JSON", "kv_load"};
   LoadOptions load;
-  std::uint64_t first_lane = 0;
+  std::optional<std::uint64_t> first_lane;
   double timeout = 5;
   bool spin = false, yield = false, no_fill = false;
-  app.add_option("--node", load.client.nodes, "host:port, by number; repeated")->required();
+  app.add_option("--cluster", load.client.cluster, "cluster file");
+  app.add_option("--node", load.client.nodes, "host:port, by number; repeated; instead of the cluster file");
   app.add_option("--clients", load.clients, "threads, each with a client")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
@@ -50,7 +51,8 @@ int main(int argc, char** argv) {
   app.add_option("--value-bytes", load.value_bytes)->capture_default_str()->check(CLI::Range(0, 1024));
   app.add_option("--keys", load.keys)->capture_default_str()->check(CLI::Range(1, 100'000'000));
   app.add_option("--zipf", load.zipf, "exponent; 0: uniform")->capture_default_str()->check(CLI::Range(0.0, 10.0));
-  app.add_option("--first-lane", first_lane)->capture_default_str()->check(CLI::Range(0, 65535));
+  app.add_option("--first-lane", first_lane, "static lanes from here; otherwise the keeper grants them")
+      ->check(CLI::Range(0, 65535));
   app.add_option("--seed", load.seed)->capture_default_str();
   app.add_option("--timeout", timeout, "seconds, of an operation")
       ->capture_default_str()
@@ -69,14 +71,14 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (load.mix[0] + load.mix[1] + load.mix[2] == 0)
     return fail({wherry::StatusCode::kInvalidArgument, "--reads, --writes, --conditional: one must be above 0"});
-  if (first_lane + std::uint64_t{load.clients} * load.depth > 65536)
+  if (first_lane.value_or(0) + std::uint64_t{load.clients} * load.depth > 65536)
     return fail({wherry::StatusCode::kInvalidArgument, "--clients times --depth lanes: there are 65536"});
   if (!load.client.xdp.empty() && load.clients > 1)
     return fail({wherry::StatusCode::kInvalidArgument, "--xdp: an interface's queue is for one client: --clients 1"});
   // A node that is not there is named as "-": an empty word would not survive the command line.
   for (std::string& node : load.client.nodes)
     if (node == "-") node.clear();
-  load.client.first_lane = static_cast<std::uint16_t>(first_lane);
+  if (first_lane) load.client.first_lane = static_cast<std::uint16_t>(*first_lane);
   load.client.deadline = std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9));
   load.client.waiting = yield ? Waiting::kYield : spin ? Waiting::kSpin : Waiting::kBlock;
   if (!no_fill)

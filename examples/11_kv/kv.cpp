@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A counter that several programs can raise at once, and a thousand keys written with many writes in flight.
 //   wherry kv up --detach
-//   kv 127.0.0.1:40884 127.0.0.1:51653 127.0.0.1:44151      the nodes, as `wherry kv nodes` shows them
+//   kv CLUSTER.toml                    the cluster file, as `wherry kv up` shows it
 #include <wherry/kv.hpp>
 
 #include <array>
@@ -33,7 +33,7 @@ kv::Reply raise(kv::Client& store, std::uint64_t key) {
 
 int main(int argc, char** argv) {
   kv::ClientOptions options;
-  options.nodes.assign(argv + 1, argv + argc);
+  if (argc > 1) options.cluster = argv[1];
   auto store = kv::Client::connect(options);
   if (!store) return std::cerr << store.status().message() << "\n", 1;
 

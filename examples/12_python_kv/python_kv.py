@@ -10,7 +10,7 @@ from wherry.kv import Client
 def main() -> None:
     """Two clients agree on who is the owner of something, and the loser finds out from the version."""
     first = Client.of()  # your newest `wherry kv up`, or $WHERRY_KV_CLUSTER
-    second = Client.of(first_lane=1)  # clients at the same time write through lanes of their own
+    second = Client.of()  # the keeper gives each client lanes of its own
     owner = int.from_bytes(b"owner")
 
     version = first.put_if(owner, b"first", 0)  # 0: only if there is no such key

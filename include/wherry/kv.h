@@ -2,11 +2,9 @@
 // kv.hpp for C99 and for every language that can call C: a client of the replicated key-value store.
 // Status, errors, ownership and structs are as wherry.h says.
 //
-//   const char* nodes[] = {"10.0.0.1", "10.0.0.2", "10.0.0.3"};
 //   wherry_kv_options options;
 //   wherry_kv_options_init(&options, sizeof options);
-//   options.nodes = nodes;
-//   options.node_count = 3;
+//   options.cluster = "lab.toml";
 //   wherry_error why;
 //   wherry_kv* kv;
 //   if (wherry_kv_connect(&options, &kv, &why) != WHERRY_OK) { puts(why.message); ... }
@@ -29,6 +27,8 @@ typedef struct wherry_kv wherry_kv;
 
 enum { WHERRY_KV_MAX_VALUE = 1024 };  ///< bytes
 
+#define WHERRY_KV_GRANTED UINT32_MAX  ///< the keeper grants the lanes
+
 /// Which node is asked first. Any node that serves can answer.
 typedef enum wherry_kv_read_from {
   WHERRY_KV_NEAREST = 0,  ///< the one that answers a ping first; asked anew every second
@@ -39,24 +39,28 @@ typedef enum wherry_kv_read_from {
 typedef struct wherry_kv_options {
   size_t size;               ///< set by wherry_kv_options_init
   const char* const* nodes;  ///< "host:port" or "host" (port 19286), by their numbers in the cluster; "": no such node
-  size_t node_count;         ///< 1 to 8
+  size_t node_count;         ///< 0 to 8; 0: the cluster file says, or the keeper
   int64_t deadline_ns;       ///< of calls that name none
   int64_t first_timeout_ns;  ///< a request is sent again after so long, then after twice as long, ...
   int64_t timeout_cap_ns;    ///< ... but not longer than this
   int64_t connect_timeout_ns;
-  uint64_t seed;        ///< of pauses and tags; 0: a random one
-  uint32_t first_lane;  ///< this client's lanes, and nobody else's:
-  uint32_t lanes;       ///< as many writes may be in flight at once
-  uint32_t operations;  ///< in flight, or finished and not yet polled: a power of two, up to 65536
-  int32_t reads;        ///< wherry_kv_read_from
-  int32_t spin;         ///< 1: waits without sleeping
-  uint32_t reserved;    ///< 0
+  uint64_t seed;               ///< of pauses and tags; 0: a random one
+  uint32_t first_lane;         ///< WHERRY_KV_GRANTED; or static lanes from here, which no other client uses
+  uint32_t lanes;              ///< as many writes may be in flight at once; 0: only reads
+  uint32_t operations;         ///< in flight, or finished and not yet polled: a power of two, up to 65536
+  int32_t reads;               ///< wherry_kv_read_from
+  int32_t spin;                ///< 1: waits without sleeping
+  uint32_t reserved;           ///< 0
+  const char* cluster;         ///< the cluster file: it names nodes and keepers, unless those are given; NULL: none
+  const char* const* keepers;  ///< "host:port" of the keepers, which grant the lanes
+  size_t keeper_count;
 } wherry_kv_options;
 
 /// Writes the defaults into the `size` bytes (sizeof *options) at `options`. `nodes` has none.
 WHERRY_API int wherry_kv_options_init(wherry_kv_options* options, size_t size);
 
-/// Blocks until a node that serves has answered. WHERRY_UNAVAILABLE: nobody does.
+/// Blocks until a node that serves has answered, and a keeper has granted the lanes. WHERRY_UNAVAILABLE: none does;
+/// WHERRY_RESOURCE_EXHAUSTED: too few lanes are free.
 WHERRY_API int wherry_kv_connect(const wherry_kv_options* options, wherry_kv** kv, wherry_error* error);
 /// What is in flight is given up: writes may still take effect, once.
 WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
@@ -71,6 +75,7 @@ WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 //   WHERRY_INVALID_ARGUMENT     a value of more than 1024 bytes, say
 //   WHERRY_UNAVAILABLE          no answer; nothing was changed
 //   WHERRY_DEADLINE_EXCEEDED    no answer; the write may have taken effect, or still take effect, once
+//   WHERRY_CANCELLED            another client writes through this one's lane; the write may have taken effect, once
 // `version`: NULL if it is not wanted.
 
 /// Copies the value to `value`, which has room for `capacity` bytes; *bytes is its length, also when it does not fit:

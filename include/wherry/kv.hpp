@@ -2,7 +2,7 @@
 // kv: a client of the replicated key-value store (docs/kv-protocol.md). Keys are 64-bit numbers, values up to 1024
 // bytes. Every key is linearizable; what was acknowledged is on every live node; a write takes effect at most once.
 //
-//   auto store = wherry::kv::Client::connect({.nodes = {"10.0.0.1", "10.0.0.2", "10.0.0.3"}});
+//   auto store = wherry::kv::Client::connect({.cluster = "lab.toml"});
 //   auto written = store->put(7, bytes);                       // blocks until the leader has answered
 //   auto read = store->get(7);
 //   if (read.outcome == wherry::kv::Outcome::kOk) use(read.value);
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@
 
 namespace wherry::kv {
 
-/// How an operation ended. All but kUnknown are certain.
+/// How an operation ended. All but kUnknown and kLaneTaken are certain.
 enum class Outcome : std::uint8_t {
   kOk = 0,
   kNoSuchKey = 1,
@@ -35,10 +36,11 @@ enum class Outcome : std::uint8_t {
   kBadLane = 6,          ///< the nodes keep no record for this client's lanes: configure lower ones
   kUnknown = 7,          ///< the deadline passed: the write may have taken effect, or still take effect, once
   kNoAnswer = 8,         ///< the deadline passed, and nothing was changed: a read, or a write that was never sent
+  kLaneTaken = 9,        ///< another client writes through this one's lane: the write may have taken effect, once
 };
 WHERRY_API std::string_view to_string(Outcome outcome) noexcept;
 /// kNotFound, kFailedPrecondition (version mismatch), kResourceExhausted (table full), kDeadlineExceeded (unknown),
-/// kUnavailable (no answer), kUnsupported (bad frame), kInvalidArgument.
+/// kUnavailable (no answer), kUnsupported (bad frame), kCancelled (lane taken), kInvalidArgument.
 WHERRY_API StatusCode status_code(Outcome outcome) noexcept;
 
 /// Which node is asked first. Any node that serves can answer.
@@ -55,11 +57,18 @@ enum class Waiting : std::uint8_t {
 };
 
 struct ClientOptions {
+  /// The cluster file: it names the nodes and the keepers, unless the next two do.
+  std::string cluster;
+  /// "host:port" of the keepers, of which the one that is elected answers. It grants this client its lanes, and says
+  /// where the nodes are if nobody else does.
+  std::vector<std::string> keepers;
   /// "host:port" or "host" (port 19286), IPv4, in the order of their numbers in the cluster: at most 8. "": no node of
   /// that number.
   std::vector<std::string> nodes;
-  /// The lanes that are this client's and nobody else's: at most `lanes` writes are in flight at once.
-  std::uint16_t first_lane = 0;
+  /// Static lanes, without a keeper: this one and those behind it are this client's and nobody else's, for as long as
+  /// it lives. Of those below the cluster's `static_lanes`.
+  std::optional<std::uint16_t> first_lane = std::nullopt;
+  /// At most so many writes are in flight at once; 0: this client only reads, and needs no keeper.
   std::uint32_t lanes = 64;
   /// In flight, or finished and not yet polled: a power of two, up to 65536.
   std::uint32_t operations = 1024;
@@ -100,18 +109,21 @@ struct Completion {
 
 /// Counts since connect().
 struct ClientStatistics {
-  std::uint64_t sent = 0;       ///< frames, of all kinds
-  std::uint64_t timeouts = 0;   ///< requests sent again because nobody answered
-  std::uint64_t redirects = 0;  ///< requests sent again at once, to another node or in another epoch
-  std::uint64_t pauses = 0;     ///< requests that waited because a node was busy
-  std::uint64_t ignored = 0;    ///< frames that were no answer to anything: late, repeated, or not of a node
-  std::uint64_t unknown = 0;    ///< writes whose end is not known
+  std::uint64_t sent = 0;         ///< frames, of all kinds
+  std::uint64_t timeouts = 0;     ///< requests sent again because nobody answered
+  std::uint64_t redirects = 0;    ///< requests sent again at once, to another node or in another epoch
+  std::uint64_t pauses = 0;       ///< requests that waited because a node was busy
+  std::uint64_t ignored = 0;      ///< frames that were no answer to anything: late, repeated, or not of a node
+  std::uint64_t unknown = 0;      ///< writes whose end is not known
+  std::uint64_t lanes_taken = 0;  ///< lanes that were found in another client's use
 };
 
 /// One thread at a time.
 class WHERRY_API Client {
  public:
-  /// Blocks until a node that serves has answered. kInvalidArgument: the options; kUnavailable: nobody serves.
+  /// Blocks until a node that serves has answered, and a keeper has granted the lanes. kInvalidArgument: the options,
+  /// or the cluster file; kUnavailable: no node serves, or no keeper grants lanes; kResourceExhausted: too few are
+  /// free.
   static Result<Client> connect(const ClientOptions& options);
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherry._kv_core: the key-value client for wherry/kv.py, without UCX, which takes half a second to load.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -76,11 +77,13 @@ std::span<const std::byte> view(const nb::bytes& value) {
   return {static_cast<const std::byte*>(value.data()), value.size()};
 }
 
-PyClient* connect(std::vector<std::string> nodes, std::uint16_t first_lane, std::uint32_t lanes,
-                  const std::string& reads, bool spin, double first_timeout, double timeout_cap, double connect_timeout,
-                  std::uint64_t seed) {
+PyClient* connect(std::vector<std::string> nodes, const std::string& cluster, std::vector<std::string> keepers,
+                  std::optional<std::uint16_t> first_lane, std::uint32_t lanes, const std::string& reads, bool spin,
+                  double first_timeout, double timeout_cap, double connect_timeout, std::uint64_t seed) {
   kv::ClientOptions options;
   options.nodes = std::move(nodes);
+  options.cluster = cluster;
+  options.keepers = std::move(keepers);
   options.first_lane = first_lane;
   options.lanes = lanes;
   if (reads == "nearest")
@@ -127,7 +130,10 @@ nb::dict cluster(const std::string& path) {
   out["mode"] = file->mode == kv::ClusterMode::fixed    ? "static"
                 : file->mode == kv::ClusterMode::keeper ? "keeper"
                                                         : "etcd";
-  out["keeper"] = file->keeper;
+  nb::list keepers;
+  for (const std::string& keeper : file->keepers) keepers.append(keeper);
+  out["keepers"] = keepers;
+  out["static_lanes"] = file->static_lanes;
   out["lanes"] = file->lanes;
   out["bucket_bits"] = file->bucket_bits;
   out["nodes"] = nodes;
@@ -180,7 +186,7 @@ NB_MODULE(_kv_core, m) {
           },
           "key"_a, "version"_a, "deadline"_a);
 
-  m.def("connect", &connect, "nodes"_a, "first_lane"_a, "lanes"_a, "reads"_a, "spin"_a, "first_timeout"_a,
-        "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
+  m.def("connect", &connect, "nodes"_a, "cluster"_a, "keepers"_a, "first_lane"_a.none(), "lanes"_a, "reads"_a, "spin"_a,
+        "first_timeout"_a, "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
   m.def("cluster", &cluster, "path"_a);
 }

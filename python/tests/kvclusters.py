@@ -62,9 +62,11 @@ class KvHome(Jobs):
     def cluster(self) -> _kv_cluster.Cluster:
         return _kv_cluster.load(self.up.cluster)
 
-    def client(self, *, lane: int = 0, only: int | None = None, **options: Any) -> Client:
-        """Of the newest cluster; `only`: it knows that node alone."""
-        nodes = [text if only in (None, number) else "" for number, text in enumerate(self.cluster.nodes)]
+    def client(self, *, lane: int | None = None, only: int | None = None, **options: Any) -> Client:
+        """Of the newest cluster; `lane`: a static one; `only`: it knows that node alone."""
+        if only is None:
+            return Client(cluster=self.up.cluster, first_lane=lane, **options)
+        nodes = [text if only == number else "" for number, text in enumerate(self.cluster.nodes)]
         return Client(nodes, first_lane=lane, **options)
 
     def states(self) -> dict[int, str]:
@@ -95,7 +97,7 @@ class KvHome(Jobs):
                 process.kill()
 
     def expect_nothing_left(self) -> None:
-        """But for the files of lanes, which stay."""
+        """But for what stays of commands in mode static: files of lanes."""
         assert eventually(lambda: not self.processes()), self.processes()
         assert [entry for entry in self.temporary.iterdir() if entry != self.runtime] == []
         assert not (self.runtime / "wherry" / "kv-up.json").exists()

@@ -16,7 +16,7 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
-from wherry.errors import InvalidArgument, NotFound, Unavailable
+from wherry.errors import Cancelled, InvalidArgument, NotFound, Unavailable
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +129,46 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
         refused = home.run("nodes", "--remove", "1")
         assert refused.returncode == 1
         assert "alone has the data" in refused.stderr
+    home.ok("down")
+
+
+def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK)
+    clients = [home.client(), home.client()]
+    for i in range(300):
+        for who, client in enumerate(clients):
+            client.put((who + 1) * 1_000_000 + i, str(who).encode())
+    reader = home.client(lanes=0)
+    for i in range(300):
+        for who in range(2):
+            assert reader.get((who + 1) * 1_000_000 + i)[0] == str(who).encode()
+    lanes = _kv_cluster.status(home.cluster)["lanes"]
+    assert (lanes["clients"], lanes["granted"], lanes["static"]) == (2, 2, 1024)
+    # Static lanes are other ones.
+    static = home.client(lane=1023)
+    static.put(1, b"static")
+    with pytest.raises(InvalidArgument, match=r"those below 1024 are static"):
+        home.client(lane=1024)
+    home.ok("down")
+
+
+def test_two_clients_on_one_static_lane_are_both_told(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK)
+    clients = [home.client(lane=5), home.client(lane=5)]
+    acknowledged = set()
+    told = [0, 0]
+    for i in range(20):
+        for who, client in enumerate(clients):
+            key = (who + 1) * 1_000_000 + i
+            try:
+                client.put(key, b"x")
+                acknowledged.add(key)
+            except Cancelled:
+                told[who] += 1
+    assert min(told) > 0
+    reader = home.client(lanes=0)
+    for key in acknowledged:
+        assert reader.get(key)[0] == b"x"
     home.ok("down")
 
 
@@ -263,7 +303,10 @@ def test_bench_counts_what_it_did(home: KvHome) -> None:
     assert "a second in all" in shown
     refused = home.run("bench", "--clients", "5", "--depth", "1000")
     assert refused.returncode == 1
-    assert "cluster 'local' has 4096" in refused.stderr
+    assert "the keeper of cluster 'local' grants 3072" in refused.stderr
+    refused = home.run("bench", "--first-lane", "1000", "--depth", "100")
+    assert refused.returncode == 1
+    assert "those below 1024 are static" in refused.stderr
     home.ok("down")
 
 
@@ -292,7 +335,7 @@ def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
 def test_linearizable_while_nodes_are_killed_and_return(home: KvHome, tmp_path: Path) -> None:
     subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
     home.ok("up", "--detach", "--bucket-bits", "8", "--ping-ms", "40", "--restart")
-    recorder = Recorder(lambda number: home.client(lane=10 + number, lanes=1))
+    recorder = Recorder(lambda number: home.client(lanes=1))
     for victim in (0, 1, 2, 1):
         before = recorder.count
         assert eventually(lambda before=before: recorder.count > before + 200)

@@ -11,6 +11,7 @@ import pytest
 from kvstore import Store
 
 from wherry.errors import (
+    Cancelled,
     DeadlineExceeded,
     FailedPrecondition,
     InvalidArgument,
@@ -28,7 +29,7 @@ def store() -> Iterator[Store]:
 
 
 def test_every_call_does_what_it_says(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     with pytest.raises(NotFound):
         client.get(1)
     version = client.put(1, b"one")
@@ -54,14 +55,14 @@ def test_every_call_does_what_it_says(store: Store) -> None:
 
 
 def test_no_room_resource_exhausted(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     store.full = True
     with pytest.raises(ResourceExhausted, match="bucket is full"):
         client.put(1, b"x")
 
 
 def test_wrong_arguments_named(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     with pytest.raises(InvalidArgument, match="1025 bytes"):
         client.put(1, b"x" * 1025)
     with pytest.raises(InvalidArgument, match="not str"):
@@ -75,14 +76,36 @@ def test_wrong_arguments_named(store: Store) -> None:
     with pytest.raises(InvalidArgument, match="none given"):
         Client([])
     with pytest.raises(InvalidArgument, match="'nearest'"):
-        Client([store.name], reads="best")
+        Client([store.name], reads="best", first_lane=0)
     with pytest.raises(InvalidArgument, match="lanes"):
         Client([store.name], first_lane=70000)
+    with pytest.raises(InvalidArgument, match="name the cluster file or the keepers"):
+        Client([store.name])
+    with pytest.raises(InvalidArgument, match="want a list"):
+        Client(keepers="127.0.0.1:1")
+
+
+def test_two_clients_on_one_lane_lose_nothing_and_both_are_told(store: Store) -> None:
+    clients = [Client([store.name], first_lane=7), Client([store.name], first_lane=7)]
+    acknowledged: set[int] = set()
+    told = [0, 0]
+    for i in range(20):
+        for who, client in enumerate(clients):
+            key = (who + 1) * 1000 + i
+            try:
+                client.put(key, str(key).encode())
+                acknowledged.add(key)
+            except Cancelled:
+                told[who] += 1
+    assert min(told) > 0
+    with pytest.raises(Cancelled, match="another client writes through this client's lane"):
+        clients[0].put(1, b"x")
+    assert acknowledged == {key for key in acknowledged if store.table[key][1] == str(key).encode()}
 
 
 def test_lost_datagrams_each_write_once() -> None:
     with Store(loss=0.2, seed=3) as store:
-        client = Client([store.name], reads="leader", seed=5)
+        client = Client([store.name], reads="leader", seed=5, first_lane=0)
         version = 0
         for i in range(100):
             version = client.put_if(9, str(i).encode(), version, deadline=20)
@@ -91,7 +114,7 @@ def test_lost_datagrams_each_write_once() -> None:
 
 
 def test_new_epoch_client_follows(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     for epoch in (1, 30000, 60000, 3):
         store.epoch = epoch
         client.put(1, b"y")
@@ -100,21 +123,21 @@ def test_new_epoch_client_follows(store: Store) -> None:
 
 
 def test_nobody_answers_writes_unknown_reads_unavailable(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     store.silent = True
     with pytest.raises(DeadlineExceeded, match="may have taken effect"):
         client.put(1, b"x", deadline=0.1)
     with pytest.raises(Unavailable, match="nothing was changed"):
         client.get(1, deadline=0.1)
     with pytest.raises(Unavailable, match=store.name):
-        Client([store.name], connect_timeout=0.1)
+        Client([store.name], connect_timeout=0.1, first_lane=0)
     store.silent = False
     client.put(1, b"y")
     assert client.get(1)[0] == b"y"
 
 
 def test_several_threads_take_turns(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
 
     def work(key: int) -> None:
         for _ in range(30):
@@ -129,7 +152,7 @@ def test_several_threads_take_turns(store: Store) -> None:
 
 
 def test_waiting_lets_other_threads_run(store: Store) -> None:
-    client = Client([store.name])
+    client = Client([store.name], first_lane=0)
     store.silent = True
     seen: list[float] = []
     done = threading.Event()

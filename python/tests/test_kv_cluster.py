@@ -34,6 +34,7 @@ FAULTS = {
     "serve_pending_reads": 50,
     "forget_leases": 100,
     "forget_refusals": 30,
+    "trust_lanes": 10,
 }
 OPTIONS = {"forget_refusals": ["--duplicate", "100000"]}
 
@@ -75,6 +76,7 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert counts["redirects"] > 10 * SEEDS
     assert counts["rolled_back"] > SEEDS
     assert counts["completed"] > SEEDS / 2
+    assert counts["lanes_taken"] > SEEDS, "clients that shared lanes, and were told"
     assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
 
 

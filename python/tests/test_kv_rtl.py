@@ -129,7 +129,7 @@ REQUESTS = """
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     store = Client(["10.89.0.1:19286"], lanes=0, deadline=60)
-    every = Client.of(first_lane=1, lanes=1, deadline=60)
+    every = Client.of(lanes=1, deadline=60)
     count = 0
     while not over.is_set():
         every.put(count % 16, str(count).encode())

@@ -258,7 +258,8 @@ def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
             assert eventually(lambda log=log: "AF_XDP on eth0 queue 0, native, copy; eth1" in log.read_text()), log
 
         def load(*words: str) -> subprocess.CompletedProcess[str]:
-            command = [program, "--node", nodes[0], "--node", nodes[1], "--seconds", "0.2", "--keys", "50", *words]
+            command = [program, "--node", nodes[0], "--node", nodes[1], "--seconds", "0.2", "--keys", "50"]
+            command += ["--first-lane", "0", *words]
             return subprocess.run(
                 command, capture_output=True, text=True, timeout=30, preexec_fn=mesh.namespaces[2].enter
             )

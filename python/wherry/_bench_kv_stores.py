@@ -233,7 +233,7 @@ class Wherry(Store):
         nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
         words = [self._load_program, *nodes, "--reads", str(int(reads)), "--writes", str(int(not reads))]
         words += ["--depth", str(depth), "--seconds", str(seconds), "--warm-up", "0.1", "--keys", str(KEYS)]
-        words += ["--value-bytes", str(size), "--led-by", "0", *self.client_options()]
+        words += ["--value-bytes", str(size), "--led-by", "0", "--first-lane", "0", *self.client_options()]
         return words + {"spin": ["--spin"], "yield": ["--yield"], "sleep": []}[idle] + ([] if fill else ["--no-fill"])
 
 

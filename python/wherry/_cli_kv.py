@@ -22,6 +22,7 @@ from rich.table import Table
 from wherry import _cli_kv_bench
 from wherry._cli_help import App
 from wherry.errors import (
+    Cancelled,
     DeadlineExceeded,
     Error,
     FailedPrecondition,
@@ -94,8 +95,8 @@ LaneOption = Annotated[
     typer.Option(
         min=0,
         max=65535,
-        help="Lane to write with, nobody else's. Default: a free one of the cluster's last 64, which your commands on "
-        "this machine share out among themselves; other users and machines need others.",
+        help="Static lane to write with, which no other client uses. Default: one that the keeper grants; in mode "
+        "static, one of the cluster's last 64, which your commands on this machine share out among themselves.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
@@ -322,7 +323,7 @@ def _outcomes() -> Iterator[None]:
         found = int(getattr(error, "version", 0))
         note(f"another version: it is {found}" if found else "another version: there is no such key")
         raise typer.Exit(NO) from None
-    except DeadlineExceeded as error:
+    except (DeadlineExceeded, Cancelled) as error:
         note(f"unknown: {error}")
         raise typer.Exit(UNKNOWN) from None
     except Unavailable as error:
@@ -330,7 +331,7 @@ def _outcomes() -> Iterator[None]:
         raise typer.Exit(UNAVAILABLE) from None
 
 
-def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | None = None) -> Client:
+def _reader(cluster: Cluster, timeout: float, node: int | None = None) -> Client:
     from wherry._kv_cluster import reached
     from wherry.kv import Client
 
@@ -339,9 +340,16 @@ def _connect(cluster: Cluster, timeout: float, lane: int | None, node: int | Non
         if node not in cluster.numbers:
             raise InvalidArgument(f"cluster '{cluster.name}' has no node {node}")
         nodes = [address if number == node else "" for number, address in enumerate(nodes)]
-    lanes = 0 if lane is None else 1
     with reached(cluster):
-        return Client(nodes, deadline=timeout, connect_timeout=timeout, first_lane=lane or 0, lanes=lanes)
+        return Client(nodes, deadline=timeout, connect_timeout=timeout, lanes=0)
+
+
+def _writer(cluster: Cluster, timeout: float, lane: int | None) -> Client:
+    from wherry._kv_cluster import reached
+    from wherry.kv import Client
+
+    with reached(cluster):
+        return Client(cluster=cluster.path, deadline=timeout, connect_timeout=timeout, first_lane=lane)
 
 
 @kv_app.command("get")
@@ -372,7 +380,7 @@ def get(
     number = _kv_cluster.parse_key(key, text)
     where = _kv_cluster.locate(cluster)
     with _outcomes():
-        value, version = _connect(where, timeout, None, node).get(number)
+        value, version = _reader(where, timeout, node).get(number)
     if as_json:
         print(json.dumps({"key": number, "version": version, **_value_fields(value)}))
         return
@@ -443,7 +451,7 @@ def put(
     number, data = _kv_cluster.parse_key(key, text), _value_of(value, as_hex)
     where = _kv_cluster.locate(cluster)
     with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
-        store = _connect(where, timeout, mine)
+        store = _writer(where, timeout, mine)
         version = store.put(number, data) if if_version is None else store.put_if(number, data, if_version)
     print(json.dumps({"key": number, "version": version}) if as_json else f"version {version}")
 
@@ -470,7 +478,7 @@ def delete(
     number = _kv_cluster.parse_key(key, text)
     where = _kv_cluster.locate(cluster)
     with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
-        store = _connect(where, timeout, mine)
+        store = _writer(where, timeout, mine)
         if if_version is None:
             store.remove(number)
         else:

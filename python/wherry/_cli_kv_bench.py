@@ -41,8 +41,14 @@ def bench(
     zipf: Annotated[float, typer.Option(min=0, max=10, help="Exponent of the keys' distribution; 0: uniform.")] = 0.0,
     read_from: Annotated[ReadFrom, typer.Option("--from", help="Which node is asked first.")] = ReadFrom.nearest,
     first_lane: Annotated[
-        int, typer.Option(min=0, max=65535, help="clients times depth lanes from here are this program's alone.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Static lanes: clients times depth of them from here are this program's alone. Default: the keeper "
+            "grants them; in mode static, 0.",
+        ),
+    ] = None,
     spin: Annotated[bool, typer.Option("--spin", help="Clients never sleep: faster answers, a core for each.")] = False,
     xdp: Annotated[
         str | None,
@@ -72,10 +78,17 @@ def bench(
     from wherry import _kv_cluster, _paths
 
     where = _kv_cluster.locate(cluster)
-    if first_lane + clients * depth > where.lanes:
+    if first_lane is None and where.mode == "static":
+        first_lane = 0
+    if first_lane is None and clients * depth > where.lanes - where.static_lanes:
+        raise InvalidArgument(
+            f"{clients} clients with {depth} operations in flight use {clients * depth} lanes; the keeper of cluster "
+            f"'{where.name}' grants {where.lanes - where.static_lanes}"
+        )
+    if first_lane is not None and first_lane + clients * depth > where.static_lanes:
         raise InvalidArgument(
             f"{clients} clients with {depth} operations in flight use lanes {first_lane} to "
-            f"{first_lane + clients * depth - 1}; cluster '{where.name}' has {where.lanes}"
+            f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
         )
     program = _paths.built("bench", "kv_load")
     words: dict[str, object] = {
@@ -89,11 +102,9 @@ def bench(
         "--keys": keys,
         "--zipf": zipf,
         "--read-from": read_from.value,
-        "--first-lane": first_lane,
-    }
+        "--cluster": where.path,
+    } | ({} if first_lane is None else {"--first-lane": first_lane})
     command = [str(program), *(text for flag, value in words.items() for text in (flag, str(value)))]
-    for address in where.nodes:
-        command += ["--node", address or "-"]
     command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
     with _kv_cluster.reached(where):

@@ -24,7 +24,7 @@ from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, Re
 LONGEST_LINE = 1 << 16
 """Of the keeper's control connection."""
 LANES_OF_COMMANDS = 64
-"""The last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
+"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
 
 
 # ---- the cluster file
@@ -38,9 +38,11 @@ class Cluster:
     name: str
     mode: str
     """static, keeper or etcd."""
-    keeper: str
-    """host:port; empty in mode static."""
+    keepers: list[str]
+    """host:port of each; none in mode static."""
     lanes: int
+    static_lanes: int
+    """Those below are named by clients; the keeper grants the others."""
     bucket_bits: int
     nodes: list[str]
     """"host:port" by number; "": there is none."""
@@ -49,6 +51,11 @@ class Cluster:
     """By number; 0: none is named."""
     xdp: list[str]
     """By number, the interface of a node on AF_XDP, as "eth0" or "eth0:3"; "": it is on a socket."""
+
+    @property
+    def keeper(self) -> str:
+        """The first one; empty in mode static."""
+        return self.keepers[0] if self.keepers else ""
 
     @property
     def numbers(self) -> list[int]:
@@ -63,8 +70,9 @@ def load(path: Path) -> Cluster:
         path=path,
         name=said["name"],
         mode=said["mode"],
-        keeper=said["keeper"],
+        keepers=list(said["keepers"]),
         lanes=said["lanes"],
+        static_lanes=said["static_lanes"],
         bucket_bits=said["bucket_bits"],
         nodes=list(said["nodes"]),
         names=list(said["names"]),
@@ -216,12 +224,23 @@ def ask(cluster: Cluster, op: str, node: int = 0, timeout: float = 3.0) -> str:
     """Gives the keeper a command. Unavailable: there is none, or it is not the elected one."""
     if cluster.mode == "static":
         raise Unavailable(f"{cluster.path}: mode static: there is no keeper to ask")
-    where = f"the keeper of cluster '{cluster.name}' at {cluster.keeper}"
+    last: Error | None = None
+    for keeper in cluster.keepers:  # of several the elected one listens
+        try:
+            return _ask_one(cluster, keeper, op, node, timeout)
+        except (Unavailable, DeadlineExceeded) as error:
+            last = error
+    assert last is not None
+    raise last
+
+
+def _ask_one(cluster: Cluster, keeper: str, op: str, node: int, timeout: float) -> str:
+    where = f"the keeper of cluster '{cluster.name}' at {keeper}"
     deadline = time.monotonic() + timeout
     line = b""
     try:
         with reached(cluster):
-            connection = socket.create_connection(address(cluster.keeper), timeout)
+            connection = socket.create_connection(address(keeper), timeout)
         with connection:
             connection.sendall(request(op, node))
             while not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
@@ -307,9 +326,12 @@ def parse_key(word: str, text: bool = False) -> int:
 
 
 @contextmanager
-def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int]:
-    """A lane that no other command of this user has: one of the cluster's last. `lane`: this one."""
-    if lane is not None:
+def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
+    """A static lane for a command to write with; None: the keeper grants one. `lane`: this one.
+
+    In mode static, without a keeper: one of the cluster's last that no other command of this user has.
+    """
+    if lane is not None or cluster.mode != "static":
         yield lane
         return
     directory = _paths.runtime_directory() / "kv-lanes"

@@ -14,7 +14,9 @@ class Client:
 
 def connect(
     nodes: list[str],
-    first_lane: int,
+    cluster: str,
+    keepers: list[str],
+    first_lane: int | None,
     lanes: int,
     reads: str,
     spin: bool,

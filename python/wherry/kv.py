@@ -3,7 +3,7 @@
 
     from wherry.kv import Client
 
-    store = Client(["10.0.0.1", "10.0.0.2", "10.0.0.3"])     # or Client.of("lab.toml")
+    store = Client.of("lab.toml")            # or Client(keepers=["10.0.0.9:19287"])
     version = store.put(7, b"value")
     value, version = store.get(7)
     store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
@@ -53,16 +53,20 @@ def _value(value: _BUFFERS) -> bytes:
 class Client:
     """A client of the store.
 
-    `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `first_lane`, `lanes`: this client's
-    and nobody else's. `reads`: which node is asked first, "nearest", "round_robin" or "leader". Times are in seconds.
-    Raises Unavailable when no node serves within `connect_timeout`.
+    `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `keepers`: "host:port" of those that
+    grant lanes; they know the nodes, too. `lanes`: how many writes may be in flight at once; 0 to read only, without a
+    keeper. `first_lane`: static lanes from there on instead, which no other client uses. `reads`: which node is asked
+    first, "nearest", "round_robin" or "leader". Times are in seconds. Raises Unavailable when no node serves, or no
+    keeper grants lanes, within `connect_timeout`; ResourceExhausted when too few lanes are free.
     """
 
     def __init__(
         self,
-        nodes: Iterable[str],
+        nodes: Iterable[str] = (),
         *,
-        first_lane: int = 0,
+        keepers: Iterable[str] = (),
+        cluster: str | os.PathLike[str] | None = None,
+        first_lane: int | None = None,
         lanes: int = 1,
         deadline: float = 5.0,
         reads: str = "nearest",
@@ -76,12 +80,24 @@ class Client:
             raise InvalidArgument(f"nodes: want a list of names, not the text '{nodes}'")
         if not deadline > 0:
             raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
-        if not 0 <= first_lane < 65536 or not 0 <= lanes <= 65536:
+        if isinstance(keepers, str):
+            raise InvalidArgument(f"keepers: want a list of names, not the text '{keepers}'")
+        if not 0 <= (first_lane or 0) < 65536 or not 0 <= lanes <= 65536:
             raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to 65535")
         self._deadline = deadline
         self._lock = threading.Lock()
         self._core = _core.connect(
-            list(nodes), first_lane, lanes, reads, spin, first_timeout, timeout_cap, connect_timeout, seed
+            list(nodes),
+            "" if cluster is None else os.fspath(cluster),
+            list(keepers),
+            first_lane,
+            lanes,
+            reads,
+            spin,
+            first_timeout,
+            timeout_cap,
+            connect_timeout,
+            seed,
         )
 
     @classmethod
@@ -92,7 +108,9 @@ class Client:
         """
         from wherry import _kv_cluster
 
-        return cls(_kv_cluster.locate(cluster).nodes, **options)
+        where = _kv_cluster.locate(cluster)
+        with _kv_cluster.reached(where):
+            return cls(cluster=where.path, **options)
 
     def _seconds(self, deadline: float | None) -> float:
         return self._deadline if deadline is None else deadline
@@ -108,7 +126,8 @@ class Client:
         """The version written.
 
         ResourceExhausted: no room in the key's bucket. DeadlineExceeded: not answered in time: the write may have taken
-        effect, or still take effect, once. Unavailable: not answered, and nothing was changed. So do all writes.
+        effect, or still take effect, once. Unavailable: not answered, and nothing was changed. Cancelled: another
+        client writes through this one's lane: the write may have taken effect, once. So do all writes.
         """
         number, data = _key(key), _value(value)
         with self._lock:

@@ -43,6 +43,24 @@ class Table {
       value = string->get();
     return string == nullptr ? nullptr : node;
   }
+  /// A text, or several in brackets.
+  const toml::node* texts(const char* key, std::vector<std::string>& values) {
+    const toml::node* node = find(key, false);
+    if (node == nullptr) return nullptr;
+    values.clear();
+    if (const auto* string = node->as_string()) values.push_back(string->get());
+    if (const auto* array = node->as_array())
+      for (const toml::node& entry : *array) values.push_back(entry.value_or(std::string()));
+    if (values.empty() || std::ranges::find(values, std::string()) != values.end())
+      fail(node, fmt::format("'{}.{}': want a text in quotes, or several in brackets", section_, key));
+    return node;
+  }
+  void addresses(const char* key, std::vector<std::string>& values) {
+    const toml::node* node = texts(key, values);
+    for (const std::string& value : values)
+      if (node != nullptr && status_ && !parse_host_port(value))
+        fail(node, fmt::format("'{}.{}': want host:port, not '{}'", section_, key, value));
+  }
   void address(const char* key, std::string& value) {
     const toml::node* node = text(key, value);
     if (node != nullptr && status_ && !parse_host_port(value))
@@ -139,6 +157,8 @@ wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const s
   table.text("name", file.name, true);
   table.number("bucket_bits", file.bucket_bits, 8, kMaxBucketBits);
   table.number("lanes", file.lanes, 1, 65536);
+  file.static_lanes = file.lanes / 4;
+  table.number("static_lanes", file.static_lanes, 0, file.lanes);
   std::string mode = "static";
   const toml::node* where = table.text("mode", mode);
   if (mode == "static")
@@ -149,7 +169,8 @@ wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const s
     file.mode = ClusterMode::etcd;
   else
     table.fail(where, "'cluster.mode': want static, keeper or etcd");
-  table.address("keeper", file.keeper);
+  table.addresses("keeper", file.keepers);
+  if (!file.keepers.empty()) file.keeper = file.keepers.front();
   const toml::node* etcd = table.text("etcd", file.etcd);
   if (etcd != nullptr && table.status() && !file.etcd.starts_with("http://"))
     table.fail(etcd, "'cluster.etcd': want http://host:port");
@@ -157,6 +178,9 @@ wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const s
   table.finish();
   if (file.lanes != 0 && (file.lanes & (file.lanes - 1)) != 0)
     table.fail(table.where("lanes"), "'cluster.lanes': want a power of two");
+  if (file.mode == ClusterMode::fixed) file.static_lanes = file.lanes;  // nobody grants any
+  if (file.mode == ClusterMode::keeper && file.keepers.size() > 1)
+    table.fail(table.where("keeper"), "mode 'keeper' has one keeper; several elect one in mode 'etcd'");
   if (file.mode == ClusterMode::keeper && file.keeper.empty())
     table.fail(nullptr, "mode 'keeper' wants 'cluster.keeper', host:port");
   if (file.mode == ClusterMode::etcd && (file.etcd.empty() || file.keeper.empty()))
@@ -170,6 +194,7 @@ wherry::Status read_timing(const toml::table& entry, ClusterFile& file, const st
   table.number("ping_ms", file.ping_ms, 1, 60'000);
   table.number("misses", file.misses, 1, 1000);
   table.number("lease_ms", file.lease_ms, 5, 3'600'000);
+  table.number("lane_ttl_ms", file.lane_ttl_ms, 100, 3'600'000);
   table.number("retry_cycles", file.retry_cycles, 250, std::numeric_limits<std::uint32_t>::max());
   table.finish();
   return table.status();

@@ -2,12 +2,13 @@
 // The file that says what a kv cluster is made of; every node, keeper and client of it reads the same.
 //
 //   [cluster]
-//   name = "lab"              bucket_bits = 21          lanes = 4096
+//   name = "lab"              bucket_bits = 21          lanes = 4096               static_lanes = 1024
 //   mode = "keeper"           # static: no keeper, all nodes, for ever; keeper: one process; etcd: several
-//   keeper = "10.0.0.1:19287" # where the keeper listens; in mode etcd what it listens on by default
+//   keeper = "10.0.0.1:19287" # where it listens; in mode etcd several, ["10.0.0.1:19287", "10.0.0.2:19287"]
 //   etcd = "http://10.0.0.9:2379"                       etcd_prefix = "/wherry/kv/lab"
 //   [timing]
-//   ping_ms = 100             misses = 3                lease_ms = 300             retry_cycles = 25000
+//   ping_ms = 100             misses = 3                lease_ms = 300             retry_cycles = 250000
+//   lane_ttl_ms = 3000
 //   [[node]]
 //   number = 0                name = "a"                udp = "10.0.0.1:19286"
 //   mac = "02:00:00:00:00:01" control = "10.0.0.1:19288" xdp = "eth0"   # or, without mac, "eth0,eth1"
@@ -15,6 +16,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "kv/keeper/configuration.hpp"
 
@@ -35,13 +37,16 @@ struct ClusterFile {
   ClusterMode mode = ClusterMode::fixed;
   std::uint32_t bucket_bits = 21;
   std::uint32_t lanes = 4096;
-  std::string keeper;
+  std::uint32_t static_lanes = 1024;  ///< those below are named by clients; the keeper grants the others
+  std::string keeper;                 ///< the first of:
+  std::vector<std::string> keepers;   ///< host:port of all
   std::string etcd;
   std::string etcd_prefix;
   std::uint32_t ping_ms = 100;
   std::uint32_t misses = 3;
   std::uint32_t lease_ms = 300;
-  std::uint32_t retry_cycles = 25000;
+  std::uint32_t retry_cycles = 250'000;
+  std::uint32_t lane_ttl_ms = 3000;
   std::array<ClusterNode, kMaxNodes> nodes;
 };
 

@@ -35,6 +35,9 @@ TEST(ClusterFile, AGoodOne_ExpectAllOfIt) {
   EXPECT_EQ(file->mode, ClusterMode::keeper);
   EXPECT_EQ(file->bucket_bits, 16U);
   EXPECT_EQ(file->lanes, 4096U);
+  EXPECT_EQ(file->static_lanes, 1024U);
+  EXPECT_EQ(file->lane_ttl_ms, 3000U);
+  EXPECT_EQ(file->keepers, std::vector<std::string>{"10.0.0.1:19287"});
   EXPECT_EQ(file->ping_ms, 10U);
   EXPECT_EQ(file->misses, 3U);
   EXPECT_EQ(file->nodes[0].endpoint, (Endpoint{0x02000000000a, 0x0a000001, 19286}));
@@ -71,6 +74,16 @@ TEST(ClusterFile, SeveralInterfaces_ExpectEachWithItsQueue) {
     EXPECT_FALSE(XdpInterface::parse_all(wrong)) << wrong;
 }
 
+TEST(ClusterFile, SeveralKeepers_ExpectAllOfThem) {
+  std::string text = kGood;
+  text.replace(text.find("mode = \"keeper\"\nkeeper = \"10.0.0.1:19287\""), 41,
+               "mode = \"etcd\"\netcd = \"http://h:1\"\nkeeper = [\"10.0.0.1:1\", \"10.0.0.2:2\"]");
+  const auto file = parse_cluster_file(text, "lab.toml");
+  ASSERT_TRUE(file) << file.status().message();
+  EXPECT_EQ(file->keepers, (std::vector<std::string>{"10.0.0.1:1", "10.0.0.2:2"}));
+  EXPECT_EQ(file->keeper, "10.0.0.1:1");
+}
+
 TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   const auto error = [](std::string from, const std::string& to, const char* line, const char* cause) {
     std::string text = kGood;
@@ -89,6 +102,10 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   error("mode = \"keeper\"", "mode = \"pigeon\"", "line 4", "static, keeper or etcd");
   error("mode = \"keeper\"", "mode = \"etcd\"", "line 1", "cluster.etcd");
   error("keeper = \"10.0.0.1:19287\"", "", "line 1", "cluster.keeper");
+  error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1:1\", \"10.0.0.2:2\"]", "line 5", "has one keeper");
+  error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1:1\", 5]", "line 5", "several in brackets");
+  error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1\"]", "line 5", "host:port, not '10.0.0.1'");
+  error("bucket_bits = 16", "static_lanes = 5000", "line 3", "0 to 4096");
   error("ping_ms = 10", "ping_ms = -1", "line 7", "1 to 60000");
   error("10.0.0.1:19286", "localhost:19286", "line 11", "numeric IPv4");
   error("02:00:00:00:00:0a", "02:00:00:00:00:0g", "line 12", "six bytes");

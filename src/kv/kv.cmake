@@ -12,18 +12,21 @@ target_link_libraries(wherry_kv_udp PUBLIC wherry_base)
 add_library(wherry_kv_xdp STATIC kv/neighbour.cpp kv/neighbour_table.cpp kv/bpf.cpp kv/xdp_program.cpp kv/xdp_socket.cpp
             kv/xdp_port.cpp kv/xdp_ports.cpp kv/xdp_switch.cpp)
 target_link_libraries(wherry_kv_xdp PUBLIC wherry_kv_frame)
+# What keepers, nodes and clients say to each other beside the frames, and the file that names them all.
+add_library(wherry_kv_control STATIC kv/keeper/configuration.cpp kv/keeper/control.cpp kv/keeper/line_connection.cpp kv/cluster_file.cpp)
+target_link_libraries(wherry_kv_control PUBLIC wherry_base PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus)
 # A client of the key-value store: its half of the protocol, then its sockets and interfaces.
 add_library(wherry_kv_client STATIC kv/client/core.cpp kv/client/core_lanes.cpp kv/client/core_nodes.cpp kv/client/core_replies.cpp
-            kv/client/outcome.cpp kv/client/udp_client.cpp kv/client/client_port.cpp kv/client/c_api.cpp)
-target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp wherry_kv_xdp)
+            kv/client/outcome.cpp kv/client/options.cpp kv/client/lane_session.cpp kv/client/udp_client.cpp kv/client/client_port.cpp
+            kv/client/c_api.cpp)
+target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp wherry_kv_xdp wherry_kv_control)
 
 # Membership of the key-value store's nodes.
-add_library(wherry_kv_keeper STATIC kv/keeper/configuration.cpp kv/keeper/control.cpp kv/keeper/keeper.cpp kv/keeper/keeper_decide.cpp
-            kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/driver.cpp kv/keeper/driver_core.cpp
-            kv/keeper/line_connection.cpp kv/keeper/keeper_server.cpp kv/keeper/file_store.cpp kv/keeper/driver_client.cpp
-            kv/keeper/etcd.cpp kv/keeper/served_node.cpp kv/cluster_file.cpp)
-target_link_libraries(wherry_kv_keeper PUBLIC wherry_base PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus
-                      PkgConfig::HTTPLIB)
+add_library(wherry_kv_keeper STATIC kv/keeper/keeper.cpp kv/keeper/keeper_decide.cpp
+            kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/keeper_lanes.cpp kv/keeper/lane_grants.cpp
+            kv/keeper/driver.cpp kv/keeper/driver_core.cpp kv/keeper/keeper_server.cpp kv/keeper/file_store.cpp
+            kv/keeper/driver_client.cpp kv/keeper/etcd.cpp kv/keeper/served_node.cpp)
+target_link_libraries(wherry_kv_keeper PUBLIC wherry_kv_control PRIVATE nlohmann_json::nlohmann_json PkgConfig::HTTPLIB)
 
 # One program for a node and for the keeper.
 add_executable(wherry-kv kv/process/main.cpp kv/process/node_process.cpp kv/process/keeper_process.cpp
@@ -34,7 +37,7 @@ wherry_sanitizer_shim(wherry-kv)
 # Tests only: whole kv clusters in virtual time.
 add_library(wherry_kv_sim STATIC EXCLUDE_FROM_ALL kv/sim/network.cpp kv/sim/wire.cpp kv/sim/pcap.cpp kv/sim/history.cpp kv/sim/workload.cpp)
 target_link_libraries(wherry_kv_sim PUBLIC wherry_base)
-add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/software_machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/cluster.cpp
+add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/software_machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/lane_seat.cpp kv/sim/cluster.cpp
             kv/sim/trouble.cpp kv/sim/failover_testing.cpp kv/sim/cluster_program.cpp)
 target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv_client wherry_kv_keeper PRIVATE CLI11::CLI11)
 
@@ -48,7 +51,8 @@ wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv
 wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_retry_test.cpp
-            kv/client/core_network_test.cpp LIBS wherry_kv_client)
+            kv/client/core_network_test.cpp kv/client/core_lanes_test.cpp LIBS wherry_kv_client)
+wherry_test(kv_lane_session_test SOURCES kv/client/lane_session_test.cpp LIBS wherry_kv_client wherry_kv_keeper wherry_kv_control)
 wherry_test(kv_udp_client_test SOURCES kv/client/udp_client_test.cpp LIBS wherry_kv_client THREADS)
 if(TARGET kv_udp_client_test)  # the C half of the test is C99 with warnings of its own: those of the house are for C++
   add_library(kv_c_api_test_c OBJECT kv/client/c_api_test.c)

@@ -29,7 +29,7 @@ struct wherry_kv {
 namespace {
 
 constexpr std::size_t kOptionsFirst = 88;  // as in the first version: when a field is appended, this stays
-static_assert(sizeof(wherry_kv_options) == 88);
+static_assert(sizeof(wherry_kv_options) == 112);
 static_assert(WHERRY_KV_LEADER == static_cast<int>(wherry::kv::ReadFrom::kLeader));
 
 wherry_kv_options defaults() noexcept {
@@ -40,6 +40,7 @@ wherry_kv_options defaults() noexcept {
     o.first_timeout_ns = d.first_timeout.count();
     o.timeout_cap_ns = d.timeout_cap.count();
     o.connect_timeout_ns = d.connect_timeout.count();
+    o.first_lane = WHERRY_KV_GRANTED;
     o.lanes = d.lanes;
     o.operations = d.operations;
   } catch (...) {  // an empty vector does not throw
@@ -53,13 +54,20 @@ wherry::Result<ClientOptions> options_from(const wherry_kv_options* given) {
   if (o.nodes == nullptr && o.node_count != 0) return is_null("nodes");
   if (o.reads < WHERRY_KV_NEAREST || o.reads > WHERRY_KV_LEADER)
     return invalid(fmt::format("reads is {}: want one of wherry_kv_read_from", o.reads));
-  if (o.first_lane > 65535) return invalid(fmt::format("first_lane is {}: at most 65535", o.first_lane));
+  if (o.first_lane > 65535 && o.first_lane != WHERRY_KV_GRANTED)
+    return invalid(fmt::format("first_lane is {}: at most 65535, or WHERRY_KV_GRANTED", o.first_lane));
+  if (o.keepers == nullptr && o.keeper_count != 0) return is_null("keepers");
   ClientOptions options;
   for (std::size_t n = 0; n < std::min<std::size_t>(o.node_count, 9); ++n) {  // nine are refused with the rest
     if (o.nodes[n] == nullptr) return is_null("a node's name");
     options.nodes.emplace_back(o.nodes[n]);
   }
-  options.first_lane = static_cast<std::uint16_t>(o.first_lane);
+  for (std::size_t n = 0; n < o.keeper_count; ++n) {
+    if (o.keepers[n] == nullptr) return is_null("a keeper's name");
+    options.keepers.emplace_back(o.keepers[n]);
+  }
+  if (o.cluster != nullptr) options.cluster = o.cluster;
+  if (o.first_lane != WHERRY_KV_GRANTED) options.first_lane = static_cast<std::uint16_t>(o.first_lane);
   options.lanes = o.lanes;
   options.operations = o.operations;
   options.deadline = nanoseconds(o.deadline_ns);

@@ -20,6 +20,7 @@ static int errors(const char* const* nodes, size_t count, const char* nobody) {
   wherry_kv* kv = NULL;
   CHECK(wherry_kv_options_init(&options, 8) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_kv_options_init(&options, sizeof options) == WHERRY_OK && options.lanes == 64);
+  CHECK(options.first_lane == WHERRY_KV_GRANTED);
   CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT && kv == NULL);
   CHECK(strstr(why.message, "none given") != NULL);
   CHECK(wherry_kv_connect(NULL, &kv, &why) == WHERRY_INVALID_ARGUMENT);
@@ -32,6 +33,9 @@ static int errors(const char* const* nodes, size_t count, const char* nobody) {
   options.reads = WHERRY_KV_LEADER;
   options.first_lane = 70000;
   CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT);
+  options.first_lane = WHERRY_KV_GRANTED; /* and nobody who grants */
+  CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT);
+  CHECK(strstr(why.message, "name the cluster file") != NULL);
   options.first_lane = 0;
   options.nodes = &nobody;
   options.node_count = 1;

@@ -38,7 +38,8 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
       timers_(std::size_t{options_.operations} + options_.lanes + 1),
       random_(options.seed * 0x9e3779b97f4a7c15 | 1) {
   for (Index i = 0; i < options_.operations; ++i) free_ops_[i] = i;
-  for (Index i = 0; i < options_.lanes; ++i) free_lanes_[i] = options_.lanes - 1 - i;
+  reset_lanes();
+  has_lanes_ = !options_.granted || options_.lanes == 0;
   for (std::uint8_t n = 0; n < kMaxNodes; ++n)
     if (present(n)) present_ = static_cast<std::uint8_t>(present_ | 1U << n);
   leaders_.fill(kNobody);
@@ -52,7 +53,7 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
 
 void ClientCore::start(Cycles now) {
   constexpr Index kAtOnce = 64;  // more would be a burst that sockets cannot hold
-  for (Index i = 0; i < std::min(options_.lanes, kAtOnce); ++i)
+  for (Index i = 0; has_lanes_ && i < std::min(options_.lanes, kAtOnce); ++i)
     if (lanes_[i].state == LaneState::cold) start_lane(i, now);
   if (!probing_) probe(now);
 }
@@ -66,10 +67,12 @@ bool ClientCore::submit(const Request& request, Cycles now) {
   const bool read = request.kind == Kind::read;
   Index lane = kNone;
   if (!read) {
+    if (!has_lanes_) return false;
     lane = take_lane();
     if (lane == kNone) {
-      if (bad_lanes_ < options_.lanes) return false;
-      completions_.on_complete({.tag = request.tag, .outcome = Outcome::kBadLane});
+      if (bad_lanes_ + taken_lanes_ < options_.lanes) return false;
+      completions_.on_complete(
+          {.tag = request.tag, .outcome = taken_lanes_ > 0 ? Outcome::kLaneTaken : Outcome::kBadLane});
       return true;
     }
   }
@@ -99,6 +102,8 @@ bool ClientCore::submit(const Request& request, Cycles now) {
   Lane& l = lanes_[lane];
   l.op = i;
   if (l.state == LaneState::ready) {
+    // Nobody grants these lanes: somebody else may have begun to use this one meanwhile.
+    if (!options_.granted && !options_.trust_lanes && now > l.used + options_.lane_recheck) l.fresh = 0;
     op.request = l.next++;
     send_try(i, leader_of(op.key), now);
     return true;
@@ -114,7 +119,8 @@ void ClientCore::finish(Index i, Outcome outcome, std::uint32_t version, ByteVie
   if (op.lane != kNone) {
     Lane& lane = lanes_[op.lane];
     lane.op = kNone;
-    if (lane.state != LaneState::bad) free_lanes_.push_back(op.lane);  // has room: that many were taken
+    const bool usable = lane.state != LaneState::bad && lane.state != LaneState::taken;
+    if (usable) free_lanes_.push_back(op.lane);  // has room: that many were handed out
   }
   op.state = State::idle;
   op.lane = kNone;
@@ -154,7 +160,10 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
     send(node, header);
     return;
   }
-  if (present(node) && (lanes_[op.lane].known >> node & 1U) == 0) {
+  Lane& lane = lanes_[op.lane];
+  lane.used = now;
+  const unsigned seen = options_.granted || options_.trust_lanes ? lane.known : lane.known & lane.fresh;
+  if (present(node) && (seen >> node & 1U) == 0) {
     op.asking = true;
     ask_lane(op.lane, node);
     return;
@@ -206,6 +215,8 @@ void ClientCore::on_timer(Index i, Cycles now) {
   op.hops = 0;
   op.timeout = std::min(op.timeout * options_.timeout_factor, options_.timeout_cap);
   if (op.timeouts < 255) ++op.timeouts;
+  // A node drops what is older than its record: then somebody else writes through this lane.
+  if (!read && op.sent && present(op.node)) ask_lane(op.lane, op.node);
   // A read is as well asked elsewhere. A write: the frame may be lost or the leader dead; another node knows a new
   // leader.
   const std::uint8_t leader = leader_of(op.key);

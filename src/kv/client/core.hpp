@@ -10,6 +10,13 @@
 //   and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane: refusals
 //   are recorded by leaders alone, and a silent one may know a newer request. If it does, a write that was not sent yet
 //   takes a newer number; one that was is given up (Outcome::kUnknown), as the node might take it for another.
+// - A lane starts `kLaneGap` and a random number beyond the newest record, so that two clients that start on one lane
+// at
+//   the same moment do not choose the same numbers.
+// - A lane that somebody else uses shows as a record newer than this client's latest write. The client asks for the
+//   record when a write is not answered, and, of a lane that was not granted by a keeper, before the first write after
+//   a pause. It then gives the lane up (Outcome::kLaneTaken), and writes a mark into it that has no effect but is newer
+//   than the other's numbers, so that the other one finds the same. Granted lanes: only when protest() is called.
 // - A reply that says to ask again counts only if it comes from the node that was asked last: so repeated replies do
 //   not multiply requests.
 // - Any reply to a read is believed that carries its tag: it was made after the read began, by a node with a lease.
@@ -17,6 +24,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "kv/client/timers.hpp"
@@ -55,8 +63,14 @@ class ClientCore {
     Cycles first_pause = kMillisecond / 50;
     Cycles pause_cap = 2 * kMillisecond;
     Cycles probe_every = 1000 * kMillisecond;
+    /// A lane begins up to so many numbers beyond the gap. Half of all numbers are "newer": a frame that the network
+    /// kept while about 2^31 / lane_spread clients began on its lane, in one epoch, would be new again.
+    std::uint32_t lane_spread = 1U << 22;
+    Cycles lane_recheck = 100 * kMillisecond;  ///< idle for so long, a lane's record is asked for before a write
+    bool granted = false;                      ///< lanes are a keeper's grant: give_lanes() hands them over
     ReadFrom reads = ReadFrom::kNearest;
     std::uint64_t seed = 1;
+    bool trust_lanes = false;  ///< for tests alone: the rule that a lane's record may not be newer is broken
   };
 
   struct Request {
@@ -76,6 +90,16 @@ class ClientCore {
   /// False: would block (as many operations as the options allow, or every lane has a write); nothing happened.
   [[nodiscard]] bool submit(const Request& request, Cycles now);
   void on_message(const Endpoint& from, const Message& message, Cycles now);
+  /// Of granted lanes: from now on they are options.lanes lanes from `first_lane` on. No write may be in flight.
+  void give_lanes(std::uint16_t first_lane, Cycles now);
+  /// The grant is over. Writes in flight end (kUnknown, or kNoAnswer if never sent), and others would block.
+  void lose_lanes();
+  [[nodiscard]] bool has_lanes() const noexcept { return has_lanes_; }
+  [[nodiscard]] std::uint16_t first_lane() const noexcept { return options_.first_lane; }
+  /// Granted lanes were found in somebody else's use, and the keeper was not asked yet whose they are.
+  [[nodiscard]] bool disputes() const noexcept { return disputed_; }
+  /// They are this client's: the other one shall notice, too.
+  void protest(Cycles now);
   /// Does what is due. When to call again at the latest: always later than `now`.
   Cycles tick(Cycles now);
   [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
@@ -90,9 +114,13 @@ class ClientCore {
   }
 
   /// Whether some node has answered as one that serves, and, if there are lanes, one of them is ready.
-  [[nodiscard]] bool ready() const noexcept { return heard_ && (ready_lanes_ > 0 || options_.lanes == 0); }
+  [[nodiscard]] bool ready() const noexcept {
+    return heard_ && ((has_lanes_ && ready_lanes_ > 0) || options_.lanes == 0);
+  }
   /// The cluster keeps no record for any of the lanes: no write can ever be sent.
   [[nodiscard]] bool all_lanes_bad() const noexcept { return options_.lanes > 0 && bad_lanes_ == options_.lanes; }
+  /// Lanes that somebody else uses.
+  [[nodiscard]] std::uint32_t taken_lanes() const noexcept { return taken_lanes_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return options_.operations - free_count_; }
   [[nodiscard]] std::uint16_t epoch() const noexcept { return epoch_; }
   [[nodiscard]] const ClientStatistics& statistics() const noexcept { return statistics_; }
@@ -102,7 +130,7 @@ class ClientCore {
   static constexpr Index kNone = ~Index{0};
   static constexpr std::uint8_t kNobody = kMaxNodes;
   enum class State : std::uint8_t { idle, waiting, pausing, lane_wanted };
-  enum class LaneState : std::uint8_t { cold, starting, ready, bad };
+  enum class LaneState : std::uint8_t { cold, starting, ready, bad, taken };
 
   struct Op {
     std::uint64_t key = 0, tag = 0;
@@ -125,8 +153,12 @@ class ClientCore {
     std::uint32_t tag = 0;   ///< of the question for its record
     Cycles timeout = 0, grace_end = 0;
     Index op = kNone;
+    Cycles used = 0;  ///< when a write of it ended last
     LaneState state = LaneState::cold;
     std::uint8_t known = 0, refused = 0;  ///< nodes that answered with a record; that said they do not serve
+    std::uint8_t fresh = 0;               ///< nodes whose record was seen since the lane was idle
+    std::uint8_t protests = 0;            ///< marks that are still to be sent
+    bool written = false;                 ///< while it starts: some node has a record
   };
   struct Node {
     std::uint8_t silent = 0;  ///< timeouts since it was last heard
@@ -158,7 +190,12 @@ class ClientCore {
   void ask_lane(Index lane, std::uint8_t node);
   void ask_all(Index lane, Cycles now);
   void on_lane_record(std::uint8_t from, const Kv& header, Cycles now);
-  void on_late_record(Index lane, std::uint8_t from, std::uint32_t record, Cycles now);
+  void on_late_record(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now);
+  void on_record_again(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now);
+  void take_from_us(Index lane, std::uint32_t record, Cycles now);
+  void send_protest(Index lane, Cycles now);
+  [[nodiscard]] std::uint32_t beyond(std::uint32_t record) noexcept;
+  void reset_lanes();
   void on_lane_timer(Index lane, Cycles now);
   bool try_ready(Index lane, Cycles now);
 
@@ -184,7 +221,8 @@ class ClientCore {
   std::size_t free_head_ = 0, free_count_ = 0;
   std::vector<Lane> lanes_;
   std::vector<Index> free_lanes_;  ///< a stack, so that lanes that have started are used first
-  std::uint32_t ready_lanes_ = 0, bad_lanes_ = 0;
+  std::uint32_t ready_lanes_ = 0, bad_lanes_ = 0, taken_lanes_ = 0;
+  bool has_lanes_ = true, disputed_ = false;
   std::unique_ptr<std::byte[]> values_;  ///< by lane
   TimerHeap timers_;                     ///< operations, then lanes, then the probe
   std::array<Node, kMaxNodes> nodes_{};

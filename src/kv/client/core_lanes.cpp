@@ -10,6 +10,7 @@ namespace {
 /// What a client before this one may have sent since the newest record that can be found.
 constexpr std::uint32_t kLaneGap = 65536;
 constexpr Cycles kSlowest = 1000 * ClientCore::kMillisecond;
+constexpr std::uint8_t kProtests = 3;  ///< marks in a lane that somebody else uses: one may be lost
 
 }  // namespace
 
@@ -18,9 +19,40 @@ ClientCore::Index ClientCore::take_lane() noexcept {
   while (!free_lanes_.empty()) {
     const Index lane = free_lanes_.back();
     free_lanes_.pop_back();
-    if (lanes_[lane].state != LaneState::bad) return lane;
+    if (lanes_[lane].state != LaneState::bad && lanes_[lane].state != LaneState::taken) return lane;
   }
   return kNone;
+}
+
+/// Where a lane goes on that others may have used up to this record.
+std::uint32_t ClientCore::beyond(std::uint32_t record) noexcept {
+  if (options_.lane_spread == 0 || options_.trust_lanes) return record + kLaneGap;
+  return record + kLaneGap + static_cast<std::uint32_t>(random() % options_.lane_spread);
+}
+
+void ClientCore::reset_lanes() {
+  free_lanes_.resize(options_.lanes);
+  for (Index i = 0; i < options_.lanes; ++i) {
+    free_lanes_[i] = options_.lanes - 1 - i;
+    timers_.clear(options_.operations + i);
+    lanes_[i] = {};
+  }
+  ready_lanes_ = bad_lanes_ = taken_lanes_ = 0;
+  disputed_ = false;
+}
+
+void ClientCore::give_lanes(std::uint16_t first_lane, Cycles now) {
+  reset_lanes();
+  options_.first_lane = first_lane;
+  has_lanes_ = true;
+  start(now);
+}
+
+void ClientCore::lose_lanes() {
+  has_lanes_ = false;
+  for (Index i = 0; i < options_.lanes; ++i)
+    if (lanes_[i].op != kNone) expire(lanes_[i].op);
+  reset_lanes();
 }
 
 void ClientCore::start_lane(Index lane, Cycles now) {
@@ -48,6 +80,7 @@ void ClientCore::ask_all(Index lane, Cycles now) {
 }
 
 void ClientCore::on_lane_timer(Index lane, Cycles now) {
+  if (lanes_[lane].state == LaneState::taken) return send_protest(lane, now);
   if (lanes_[lane].state == LaneState::starting && !try_ready(lane, now)) ask_all(lane, now);
 }
 
@@ -58,7 +91,9 @@ bool ClientCore::try_ready(Index lane, Cycles now) {
   l.state = LaneState::ready;
   ++ready_lanes_;
   timers_.clear(options_.operations + lane);
-  l.next += kLaneGap;
+  l.next = beyond(l.next);
+  l.fresh = l.known;
+  l.used = now;
   if (l.op != kNone) {
     ops_[l.op].request = l.next++;
     send_try(l.op, leader_of(ops_[l.op].key), now);
@@ -104,26 +139,33 @@ void ClientCore::on_lane_record(std::uint8_t from, const Kv& header, Cycles now)
   }
   nodes_[from].serving = true;
   heard_ = true;
+  // A record that was never written is older than any: numbers wrap around, and 0 is a number.
+  std::optional<std::uint32_t> written;
+  if (record != 0 || header.version != 0 || status != Status::ok) written = record;
+  const bool first = (l.known & bit) == 0;
+  l.known |= bit;
+  l.fresh |= bit;
   if (l.state == LaneState::starting) {
-    if (l.known == 0 || newer(record, l.next)) l.next = record;
-    l.known |= bit;
+    if (written && (!l.written || newer(*written, l.next))) l.next = *written;
+    l.written = l.written || written;
     try_ready(lane, now);
-  } else if ((l.known & bit) == 0) {
-    l.known |= bit;
-    on_late_record(lane, from, record, now);
+  } else if (first) {
+    on_late_record(lane, from, written, now);
+  } else {
+    on_record_again(lane, from, written, now);
   }
 }
 
 /// A node answers that was silent when the lane started.
-void ClientCore::on_late_record(Index lane, std::uint8_t from, std::uint32_t record, Cycles now) {
+void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
   Lane& l = lanes_[lane];
   if (l.op == kNone) {
-    if (!newer(l.next, record)) l.next = record + kLaneGap;
+    if (record && !newer(l.next, *record)) l.next = beyond(*record);
     return;
   }
   Op& op = ops_[l.op];
-  if (!newer(op.request, record)) {
-    l.next = record + kLaneGap;
+  if (record && !newer(op.request, *record)) {
+    l.next = beyond(*record);
     if (op.sent) {  // under this number: it cannot get another
       finish(l.op, Outcome::kUnknown, 0, {});
       return;
@@ -131,6 +173,57 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::uint32_t rec
     op.request = l.next++;
   }
   if (op.asking && op.node == from && op.state == State::waiting) send_try(l.op, from, now);
+}
+
+/// A node that has answered before. What it has now is this client's, or somebody else wrote through the lane.
+void ClientCore::on_record_again(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
+  Lane& l = lanes_[lane];
+  const bool sent = l.op != kNone && ops_[l.op].sent;
+  const std::uint32_t latest = l.op == kNone ? l.next - 1 : ops_[l.op].request - (sent ? 0 : 1);
+  if (record && newer(*record, latest) && !options_.trust_lanes) return take_from_us(lane, *record, now);
+  if (l.op == kNone) return;
+  const Op& op = ops_[l.op];
+  if (op.asking && op.node == from && op.state == State::waiting) send_try(l.op, from, now);
+}
+
+void ClientCore::take_from_us(Index lane, std::uint32_t record, Cycles now) {
+  Lane& l = lanes_[lane];
+  l.state = LaneState::taken;
+  l.next = beyond(record);
+  l.protests = kProtests;
+  ++taken_lanes_;
+  ++statistics_.lanes_taken;
+  timers_.clear(options_.operations + lane);
+  if (l.op != kNone) finish(l.op, Outcome::kLaneTaken, 0, {});
+  if (options_.granted)
+    disputed_ = true;
+  else
+    send_protest(lane, now);
+}
+
+void ClientCore::protest(Cycles now) {
+  disputed_ = false;
+  for (Index i = 0; i < options_.lanes; ++i)
+    if (lanes_[i].state == LaneState::taken && lanes_[i].protests == kProtests) send_protest(i, now);
+}
+
+/// A deletion on the condition of version 0 never has an effect, but each leader records it, and the other client's
+/// writes are older from then on.
+void ClientCore::send_protest(Index lane, Cycles now) {
+  Lane& l = lanes_[lane];
+  if (l.protests == 0) return;
+  --l.protests;
+  for (std::uint8_t n = 0; n < kMaxNodes; ++n) {
+    if (!present(n)) continue;
+    std::uint64_t key = random();
+    for (int tries = 0; tries < 256 && leader_of(key) != n; ++tries) key = random();
+    send(n, {.kind = static_cast<std::uint8_t>(Kind::remove_if),
+             .epoch = epoch_,
+             .client = static_cast<std::uint16_t>(options_.first_lane + lane),
+             .request = l.next,
+             .key = key});
+  }
+  if (l.protests != 0) timers_.set(options_.operations + lane, now + 4 * options_.first_timeout);
 }
 
 }  // namespace wherry::kv

@@ -45,6 +45,8 @@ struct Rig final : Output, Completions {
     for (std::uint8_t n = 0; n < kMaxNodes; ++n) {
       if (!(options.nodes[n] == to)) continue;
       if (static_cast<Kind>(message.header.kind) == Kind::ping) return pings.push_back({n, message.header, {}});
+      if (started && static_cast<Kind>(message.header.kind) == Kind::lane)
+        return questions.push_back({n, message.header, {}});
       sent.push_back({n, message.header, {message.value.begin(), message.value.end()}});
     }
   }
@@ -75,6 +77,7 @@ struct Rig final : Output, Completions {
   void start(std::uint32_t request = 0, std::uint16_t epoch = 1) {
     core->start(now);
     while (!sent.empty()) record(take(), request, epoch);
+    started = true;
   }
   Sent take() {
     EXPECT_FALSE(sent.empty());
@@ -108,7 +111,8 @@ struct Rig final : Output, Completions {
 
   ClientCore::Options options;
   Cycles now = 1000;
-  std::deque<Sent> sent, pings;
+  bool started = false;  ///< by start(): further questions for records are kept apart
+  std::deque<Sent> sent, pings, questions;
   std::deque<Ended> ended;
   std::optional<ClientCore> core;
 };
@@ -116,6 +120,7 @@ struct Rig final : Output, Completions {
 inline ClientCore::Options lanes(std::uint32_t count) {
   ClientCore::Options o;
   o.lanes = count;
+  o.lane_spread = 0;  // so that numbers can be foretold
   return o;
 }
 

@@ -25,6 +25,8 @@ std::string_view to_string(Outcome outcome) noexcept {
       return "unknown";
     case Outcome::kNoAnswer:
       return "no answer";
+    case Outcome::kLaneTaken:
+      return "lane taken";
   }
   return "?";
 }
@@ -48,6 +50,8 @@ StatusCode status_code(Outcome outcome) noexcept {
       return StatusCode::kDeadlineExceeded;
     case Outcome::kNoAnswer:
       return StatusCode::kUnavailable;
+    case Outcome::kLaneTaken:
+      return StatusCode::kCancelled;
   }
   return StatusCode::kInternal;
 }
@@ -73,6 +77,9 @@ std::string sentence(Outcome outcome, std::uint32_t version) {
       return "the write was sent and not answered in time: it may have taken effect, or still take effect, once";
     case Outcome::kNoAnswer:
       return "no serving node answered in time; nothing was changed";
+    case Outcome::kLaneTaken:
+      return "another client writes through this client's lane: the write may have taken effect, once. Let the keeper "
+             "grant the lanes (name the cluster file), or give each client static lanes of its own";
     case Outcome::kOk:
       break;
   }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public client: a ClientCore on a port, with the clock of this machine.
 #include <fmt/core.h>
-#include <netdb.h>
 #include <poll.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <random>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
-#include "base/socket.hpp"
 #include "kv/client/client_port.hpp"
-#include "kv/client/core.hpp"
+#include "kv/client/lane_session.hpp"
+#include "kv/client/options.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -26,58 +24,6 @@ Cycles to_cycles(nanoseconds time) noexcept {
 }
 
 wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
-
-/// "host:port", or "host" with the port of the protocol; IPv4.
-Result<Endpoint> resolve(const std::string& text) {
-  HostPort at{text, kUdpPort};
-  if (text.find(':') != std::string::npos) {
-    auto parsed = parse_host_port(text);
-    if (!parsed) return parsed.status();
-    at = *std::move(parsed);
-  }
-  if (at.port == 0) return invalid(fmt::format("node '{}': port 0", text));
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(at.host.c_str(), nullptr, &hints, &found);
-  if (error != 0) return invalid(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
-  return Endpoint{.ip = ntohl(address->sin_addr.s_addr), .port = at.port};
-}
-
-Result<ClientCore::Options> core_options(const ClientOptions& options) {
-  if (options.nodes.empty()) return invalid("nodes: none given");
-  if (options.nodes.size() > kMaxNodes)
-    return invalid(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
-  if (options.first_lane + std::uint64_t{options.lanes} > 65536)
-    return invalid(fmt::format("lanes {} to {}: the last one that a frame can name is 65535", options.first_lane,
-                               options.first_lane + std::uint64_t{options.lanes} - 1));
-  if (!std::has_single_bit(options.operations) || options.operations > 65536)
-    return invalid(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
-  if (options.deadline <= nanoseconds(0) || options.first_timeout <= nanoseconds(0) || options.timeout_factor == 0)
-    return invalid("deadline, first_timeout and timeout_factor must be above 0");
-  ClientCore::Options core;
-  for (std::size_t n = 0; n < options.nodes.size(); ++n) {
-    if (options.nodes[n].empty()) continue;
-    auto at = resolve(options.nodes[n]);
-    if (!at) return at.status();
-    if (std::ranges::find(core.nodes, *at) != core.nodes.end())
-      return invalid(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
-    core.nodes[n] = *at;
-  }
-  core.first_lane = options.first_lane;
-  core.lanes = options.lanes;
-  core.operations = options.operations;
-  core.deadline = to_cycles(options.deadline);
-  core.first_timeout = to_cycles(options.first_timeout);
-  core.timeout_factor = options.timeout_factor;
-  core.timeout_cap = to_cycles(options.timeout_cap);
-  core.reads = options.reads;
-  core.seed = options.seed != 0 ? options.seed : std::uint64_t{std::random_device()()} << 32 | std::random_device()();
-  return core;
-}
 
 }  // namespace
 
@@ -100,6 +46,28 @@ struct Client::Impl final : Completions {
         done(options.operations) {
     for (std::uint32_t i = blocking; i > 0; --i) free.push_back(i - 1);
     polled.reserve(options.operations);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    // A write that is given up may arrive later: then the keeper lets the lanes rest.
+    if (session && core.in_flight() == 0) session->close();
+  }
+
+  /// Whose the lanes are, as far as the keeper says.
+  void look_after_lanes(Cycles now) {
+    session->turn(now);
+    if (!session->held(now)) {
+      disputing = false;
+      if (core.has_lanes()) core.lose_lanes();
+      return;
+    }
+    if (core.has_lanes() && core.first_lane() != session->first_lane()) core.lose_lanes();
+    if (!core.has_lanes()) core.give_lanes(session->first_lane(), now);
+    if (!core.disputes()) return;
+    if (!disputing) session->ask(now);
+    disputing = !session->confirmed();
+    if (!disputing) core.protest(now);
   }
 
   /// In the core, an operation's tag is its slot. Slots outlive the core's operations until they were polled.
@@ -127,6 +95,7 @@ struct Client::Impl final : Completions {
       if (port->receive(core, now) < kNoMore) break;
     }
     if (core.next_wake() <= now) core.tick(now);
+    if (session && (now >= session->next_time() || core.disputes())) look_after_lanes(now);
     port->look_after(now);
     port->flush();
     return now;
@@ -143,18 +112,26 @@ struct Client::Impl final : Completions {
       if (now >= end) return false;
       if (waiting != Waiting::kBlock) {
         spinner.pause(now * kCycleNs);
-      } else if (const Cycles wake = std::min(end, core.next_wake()); wake > now) {
+      } else if (const Cycles wake = std::min(end, next_wake()); wake > now) {
         constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
         sleep(std::min(wake - now, kLongest) * kCycleNs);
       }
     }
   }
 
+  /// A session is looked after while something is in flight, or wants to be.
+  [[nodiscard]] Cycles next_wake() const noexcept {
+    const bool waits = session && (core.in_flight() > 0 || !core.has_lanes());
+    return waits ? std::min(core.next_wake(), session->next_time()) : core.next_wake();
+  }
+
   /// Until something arrives, or for so long.
   void sleep(std::uint64_t ns) const noexcept {
-    pollfd p{port->fd(), POLLIN, 0};
+    std::array<pollfd, 2> p{{{port->fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
+    if (session) p[1] = {session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};
     const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-    ::ppoll(&p, 1, &limit, nullptr);
+    ::ppoll(p.data(), p.size(), &limit, nullptr);
+    if (p[1].revents != 0) session->hurry();
   }
 
   StatusCode post(ClientCore::Request request, nanoseconds deadline) {
@@ -162,6 +139,7 @@ struct Client::Impl final : Completions {
     const std::uint32_t i = free.back();
     slots[i] = {.tag = request.tag};
     const Cycles now = now_cycles();
+    if (session && now >= session->next_time()) look_after_lanes(now);
     request.tag = i;
     request.deadline = deadline > nanoseconds(0) ? now + to_cycles(deadline) : 0;
     free.pop_back();
@@ -174,7 +152,9 @@ struct Client::Impl final : Completions {
     Slot& slot = slots[blocking];
     slot = {};
     request.tag = blocking;
-    request.deadline = now_cycles() + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
+    const Cycles now = now_cycles();
+    request.deadline = now + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
+    if (session && now >= session->next_time()) look_after_lanes(now);
     if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
     port->flush();
     progress_until(kNever, [&] { return slot.done; });
@@ -204,6 +184,8 @@ struct Client::Impl final : Completions {
 
   std::unique_ptr<ClientPort> port;
   ClientCore core;
+  std::unique_ptr<LaneSession> session;  ///< null: lanes are static, or none are wanted
+  bool disputing = false;                ///< the keeper was asked whose the lanes are
   Waiting waiting;
   Cycles default_deadline = 0;
   /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
@@ -215,23 +197,63 @@ struct Client::Impl final : Completions {
   std::size_t done_head = 0, done_count = 0;
 };
 
+namespace {
+
+/// Lanes, and where the nodes are if nobody else said so.
+Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) {
+  std::random_device random;  // not the seed: two clients may have the same
+  const std::uint64_t number = std::uint64_t{random()} << 32 | random() | 1;
+  auto session = std::make_unique<LaneSession>(plan.keepers, plan.cluster, plan.core.lanes, number);
+  for (;;) {
+    const Cycles now = now_cycles();
+    session->turn(now);
+    if (session->held(now)) break;
+    if (now >= end) {
+      std::string names;
+      for (const HostPort& keeper : plan.keepers) names += (names.empty() ? "" : ", ") + keeper.to_string();
+      const std::string why = session->refusal().empty() ? "it does not answer" : session->refusal();
+      return wherry::Status(StatusCode::kUnavailable, fmt::format("no lanes from the keeper at {}: {}", names, why));
+    }
+    const std::uint64_t left = (std::min(end, std::max(session->next_time(), now + 1)) - now) * kCycleNs;
+    pollfd p{session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};
+    const timespec limit{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    ::ppoll(&p, 1, &limit, nullptr);
+    if (p.revents != 0) session->hurry();
+  }
+  if (auto s = take_nodes(plan, session->nodes()); !s) return s;
+  return session;
+}
+
+}  // namespace
+
 Result<Client> Client::connect(const ClientOptions& options) {
-  auto core = core_options(options);
-  if (!core) return core.status();
-  auto port = options.xdp.empty() ? open_udp_client() : open_xdp_client(options.xdp, core->nodes);
+  const Cycles end = now_cycles() + to_cycles(options.connect_timeout);
+  auto plan = plan_client(options);
+  if (!plan) return plan.status();
+  std::unique_ptr<LaneSession> session;
+  if (plan->core.granted) {
+    auto opened = open_session(*plan, end);
+    if (!opened) return opened.status();
+    session = *std::move(opened);
+  }
+  auto port = options.xdp.empty() ? open_udp_client() : open_xdp_client(options.xdp, plan->core.nodes);
   if (!port) return port.status();
-  auto impl = std::make_unique<Impl>(*core, options.waiting, *std::move(port));
-  impl->default_deadline = core->deadline;
-  impl->core.start(now_cycles());
-  impl->progress_until(now_cycles() + to_cycles(options.connect_timeout),
-                       [&] { return impl->core.ready() || impl->core.all_lanes_bad(); });
+  auto impl = std::make_unique<Impl>(plan->core, options.waiting, *std::move(port));
+  impl->default_deadline = plan->core.deadline;
+  impl->session = std::move(session);
+  if (impl->session)
+    impl->look_after_lanes(now_cycles());
+  else
+    impl->core.start(now_cycles());
+  impl->progress_until(end, [&] { return impl->core.ready() || impl->core.all_lanes_bad(); });
   if (impl->core.all_lanes_bad()) {
-    return invalid(fmt::format("lanes {} to {}: the nodes keep no records for lanes so high", options.first_lane,
-                               options.first_lane + options.lanes - 1));
+    return invalid(fmt::format("lanes {} to {}: the nodes keep no records for lanes so high", impl->core.first_lane(),
+                               impl->core.first_lane() + options.lanes - 1));
   }
   if (!impl->core.ready()) {
     std::string names;
-    for (const std::string& node : options.nodes) names += (names.empty() ? "" : ", ") + node;
+    for (const Endpoint& node : plan->core.nodes)
+      if (node.port != 0) names += (names.empty() ? "" : ", ") + to_string(node);
     return wherry::Status(StatusCode::kUnavailable, fmt::format("no serving node answered at {}", names));
   }
   return Client(std::move(impl));

@@ -24,6 +24,7 @@ std::vector<std::byte> bytes(std::string_view text) {
 
 Client connected(const UdpStore& store, ClientOptions options = {}) {
   options.nodes = store.names;
+  if (!options.first_lane) options.first_lane = 0;
   auto client = Client::connect(options);
   EXPECT_TRUE(client) << client.status().to_string();
   return *std::move(client);
@@ -170,6 +171,28 @@ TEST(KvUdpClient, NodeDies_ReadsGoOnAndWritesEndUnknown) {
   EXPECT_EQ(client.put(key, bytes("z")).outcome, Outcome::kOk);
 }
 
+TEST(KvUdpClient, TwoClientsOnOneLane_NothingAcknowledgedIsLostAndBothAreTold) {
+  UdpStore store(3, {}, 1);
+  std::array<Client, 2> clients{connected(store, {.lanes = 1}), connected(store, {.lanes = 1})};
+  std::vector<std::uint64_t> acknowledged;
+  std::array<int, 2> told{};
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    for (std::size_t who = 0; who < 2; ++who) {
+      const std::uint64_t key = (who + 1) * 1000 + i;
+      const Reply put = clients[who].put(key, bytes(std::to_string(key)));
+      if (put.outcome == Outcome::kOk) acknowledged.push_back(key);
+      if (put.outcome != Outcome::kLaneTaken) continue;
+      ++told[who];
+      EXPECT_EQ(put.status().code(), StatusCode::kCancelled);
+      EXPECT_NE(put.status().message().find("another client"), std::string::npos);
+    }
+  }
+  EXPECT_GT(told[0], 0);
+  EXPECT_GT(told[1], 0);
+  Client reader = connected(store, {.lanes = 0});
+  for (const std::uint64_t key : acknowledged) EXPECT_EQ(reader.get(key).value, bytes(std::to_string(key)));
+}
+
 TEST(KvUdpClient, SpinAndRestart_SameLanesGoOn) {
   UdpStore store(1, {}, 1);
   for (int i = 0; i < 3; ++i) {
@@ -192,11 +215,15 @@ TEST(KvUdpClient, WrongOptions_NamedInTheMessage) {
   EXPECT_NE(why({.nodes = {"127.0.0.1:5", "127.0.0.1:5"}}).find("twice"), std::string::npos);
   EXPECT_NE(why({.nodes = std::vector<std::string>(9, "127.0.0.1")}).find("at most 8"), std::string::npos);
   EXPECT_NE(why({.nodes = {"127.0.0.1"}, .first_lane = 65535, .lanes = 2}).find("65535"), std::string::npos);
+  EXPECT_NE(why({.nodes = {"127.0.0.1"}}).find("name the cluster file or the keepers"), std::string::npos);
+  EXPECT_NE(why({.cluster = "/nowhere.toml"}).find("/nowhere.toml"), std::string::npos);
+  EXPECT_NE(why({.keepers = {"127.0.0.1"}}).find("host:port"), std::string::npos);
   EXPECT_NE(why({.nodes = {"127.0.0.1"}, .operations = 3}).find("power of two"), std::string::npos);
   UdpStore store(1, {}, 1);
   EXPECT_NE(why({.nodes = store.names, .first_lane = 5000}).find("5000"), std::string::npos);
   store.dead = 1;
-  EXPECT_NE(why({.nodes = store.names, .connect_timeout = 50ms}).find("no serving node"), std::string::npos);
+  EXPECT_NE(why({.nodes = store.names, .first_lane = 0, .connect_timeout = 50ms}).find("no serving node"),
+            std::string::npos);
 }
 
 TEST(KvUdpClient, FromC_SameAnswers) {

@@ -60,13 +60,36 @@ class Fields {
   wherry::Status status_;
 };
 
+using Endpoints = std::array<Endpoint, kMaxNodes>;
+
+Json to_json(const Endpoints& endpoints) {
+  Json list = Json::array();
+  for (const Endpoint& at : endpoints) list.push_back({{"mac", at.mac}, {"ip", at.ip}, {"port", at.port}});
+  return list;
+}
+
+void read_endpoints(Fields& fields, const char* key, Endpoints& endpoints) {
+  const Json* const list = fields.array(key, kMaxNodes);
+  if (list == nullptr) return;
+  for (std::size_t i = 0; i < kMaxNodes; ++i) {
+    const Json& entry = (*list)[i];
+    if (!entry.is_object()) {
+      fields.fail(key, "must hold objects");
+      continue;
+    }
+    Fields one(entry);
+    one.number("mac", endpoints[i].mac, (std::uint64_t{1} << 48) - 1);
+    one.number("ip", endpoints[i].ip);
+    one.number("port", endpoints[i].port);
+    fields.merge(one.status());
+  }
+}
+
 Json to_json(const Configuration& c) {
   std::string leaders;
   for (const std::uint8_t leader : c.leaders) leaders += kDigits[leader % kMaxNodes];
-  Json peers = Json::array();
-  for (const Endpoint& peer : c.peers) peers.push_back({{"mac", peer.mac}, {"ip", peer.ip}, {"port", peer.port}});
-  return {{"epoch", c.epoch},   {"members", c.members}, {"serving", c.serving}, {"bucket_bits", c.bucket_bits},
-          {"leaders", leaders}, {"peers", peers},       {"boots", c.boots}};
+  return {{"epoch", c.epoch},   {"members", c.members},      {"serving", c.serving}, {"bucket_bits", c.bucket_bits},
+          {"leaders", leaders}, {"peers", to_json(c.peers)}, {"boots", c.boots}};
 }
 
 Result<Configuration> from_json(const Json& json) {
@@ -84,20 +107,7 @@ Result<Configuration> from_json(const Json& json) {
     fields.fail("leaders", "must be 256 digits from 0 to 7");
   else
     for (std::size_t slot = 0; slot < kSlots; ++slot) c.leaders[slot] = static_cast<std::uint8_t>(leaders[slot] - '0');
-  if (const Json* peers = fields.array("peers", kMaxNodes); peers != nullptr) {
-    for (std::size_t i = 0; i < kMaxNodes; ++i) {
-      const Json& peer = (*peers)[i];
-      if (!peer.is_object()) {
-        fields.fail("peers", "must hold objects");
-        continue;
-      }
-      Fields one(peer);
-      one.number("mac", c.peers[i].mac, (std::uint64_t{1} << 48) - 1);
-      one.number("ip", c.peers[i].ip);
-      one.number("port", c.peers[i].port);
-      fields.merge(one.status());
-    }
-  }
+  read_endpoints(fields, "peers", c.peers);
   if (const Json* boots = fields.array("boots", kMaxNodes); boots != nullptr) {
     for (std::size_t i = 0; i < kMaxNodes; ++i) {
       if (!(*boots)[i].is_number_unsigned())
@@ -148,6 +158,15 @@ struct Encoder {
             {"first_slot", m.first_slot},
             {"last_slot", m.last_slot}};
   }
+  Json operator()(const OpenLanes& m) const {
+    return {{"type", "open_lanes"}, {"version", kControlVersion}, {"cluster", m.cluster}, {"lanes", m.lanes},
+            {"session", m.session}, {"resume", m.resume},         {"first", m.first}};
+  }
+  Json operator()(const CloseLanes&) const { return {{"type", "close_lanes"}}; }
+  Json operator()(const GrantedLanes& m) const {
+    return {{"type", "lanes"},  {"session", m.session}, {"first", m.first},
+            {"lanes", m.lanes}, {"ttl", m.ttl},         {"nodes", to_json(m.nodes)}};
+  }
   Json operator()(const Ping& m) const { return {{"type", "ping"}, {"ping", m.ping}}; }
   Json operator()(const Configure& m) const {
     return {{"type", "configure"}, {"configuration", to_json(m.configuration)}};
@@ -173,13 +192,31 @@ Result<std::string> parse(std::string_view line, Json& json) {
   return type;
 }
 
-Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
-  Hello m;
+wherry::Status check_version(Fields& fields) {
   std::uint64_t version = 0;
   fields.number("version", version);
-  if (fields.status().ok() && version != kControlVersion)
-    return wherry::Status(StatusCode::kVersionMismatch, "control message: version " + std::to_string(version) +
-                                                            " instead of " + std::to_string(kControlVersion));
+  if (!fields.status() || version == kControlVersion) return fields.status();
+  return {StatusCode::kVersionMismatch,
+          "control message: version " + std::to_string(version) + " instead of " + std::to_string(kControlVersion)};
+}
+
+Result<ToKeeper> decode_open_lanes(Fields& fields) {
+  OpenLanes m;
+  if (wherry::Status s = check_version(fields); !s) return s;
+  fields.text("cluster", m.cluster, 256);
+  fields.number("lanes", m.lanes, kMaxLanes);
+  fields.number("session", m.session);
+  fields.flag("resume", m.resume);
+  fields.number("first", m.first, kMaxLanes - 1);
+  if (m.lanes == 0) fields.fail("lanes", "must not be 0");
+  if (m.session == 0) fields.fail("session", "must not be 0");
+  if (!fields.status()) return fields.status();
+  return ToKeeper(std::move(m));
+}
+
+Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
+  Hello m;
+  if (wherry::Status s = check_version(fields); !s) return s;
   fields.text("cluster", m.cluster, 256);
   fields.number("node", m.node, kMaxNodes - 1);
   fields.number("boot", m.boot);
@@ -236,6 +273,8 @@ Result<ToKeeper> decode_to_keeper(std::string_view line) {
   ToKeeper message;
   if (*type == "hello") return decode_hello(json, fields);
   if (*type == "command") return decode_command(fields);
+  if (*type == "open_lanes") return decode_open_lanes(fields);
+  if (*type == "close_lanes") return ToKeeper(CloseLanes{});
   if (*type == "report") {
     Report m;
     fields.number("ping", m.ping);
@@ -304,6 +343,15 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
   } else if (*type == "settled") {
     Settled m;
     fields.number("epoch", m.epoch);
+    message = m;
+  } else if (*type == "lanes") {
+    GrantedLanes m;
+    fields.number("session", m.session);
+    fields.number("first", m.first, kMaxLanes - 1);
+    fields.number("lanes", m.lanes, kMaxLanes);
+    fields.number("ttl", m.ttl, std::uint64_t{1} << 62);
+    read_endpoints(fields, "nodes", m.nodes);
+    if (m.first + std::uint64_t{m.lanes} > kMaxLanes) fields.fail("lanes", "must end at 65535");
     message = m;
   } else if (*type == "answer") {
     Answer m;

@@ -10,6 +10,9 @@
 //   keeper    resume                                            the stop is taken back
 //   keeper    settled                                           all members have entered this epoch
 //   operator  command      keeper: answer
+//   client    open_lanes   keeper: lanes                        they are the client's while this connection lives, and
+//                                                               for a while after that
+//   client    close_lanes                                       it needs them no more
 #pragma once
 
 #include <optional>
@@ -21,6 +24,7 @@
 
 namespace wherry::kv {
 
+inline constexpr std::uint32_t kMaxLanes = 65536;
 inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
 inline constexpr std::uint64_t kControlVersion = 1;
 
@@ -83,7 +87,20 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-using ToKeeper = std::variant<Hello, Report, AskLease, Entered, Stopped, Command>;
+/// A client asks for lanes, or for those that it had.
+struct OpenLanes {
+  std::string cluster;        ///< empty: whichever it is
+  std::uint32_t lanes = 1;    ///< how many
+  std::uint64_t session = 0;  ///< a random number that the client drew, not 0: it has lanes back under it
+  bool resume = false;        ///< those that it had, rather than any:
+  std::uint32_t first = 0;    ///< where they began
+  friend bool operator==(const OpenLanes&, const OpenLanes&) = default;
+};
+struct CloseLanes {
+  friend bool operator==(const CloseLanes&, const CloseLanes&) = default;
+};
+
+using ToKeeper = std::variant<Hello, Report, AskLease, Entered, Stopped, Command, OpenLanes, CloseLanes>;
 
 struct Ping {
   std::uint64_t ping = 0;
@@ -109,14 +126,23 @@ struct Settled {
   std::uint64_t epoch = 0;
   friend bool operator==(const Settled&, const Settled&) = default;
 };
-/// To an operator; and to a node that is turned away, before the connection is closed.
+/// What a client may use, and where the nodes are.
+struct GrantedLanes {
+  std::uint64_t session = 0;  ///< 0: not yet; ask again after `ttl`
+  std::uint32_t first = 0;
+  std::uint32_t lanes = 0;
+  Cycles ttl = 0;  ///< how long they stay the client's without a connection
+  std::array<Endpoint, kMaxNodes> nodes{};
+  friend bool operator==(const GrantedLanes&, const GrantedLanes&) = default;
+};
+/// To an operator; and to a node or client that is turned away, before the connection is closed.
 struct Answer {
   bool ok = false;
   std::string text;  ///< of `status` JSON, else a sentence
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-using FromKeeper = std::variant<Ping, Configure, Grant, Stop, Resume, Settled, Answer>;
+using FromKeeper = std::variant<Ping, Configure, Grant, Stop, Resume, Settled, Answer, GrantedLanes>;
 
 /// One line without its end.
 std::string encode(const ToKeeper& message);

@@ -33,7 +33,9 @@ TEST(Control, EveryMessageToTheKeeper_ExpectTheSameAgain) {
                                   Entered{4, 5},
                                   Stopped{6, 7},
                                   Command{Op::status, 0, 0, 0},
-                                  Command{Op::move, 7, 10, 255}};
+                                  Command{Op::move, 7, 10, 255},
+                                  OpenLanes{"a cluster", 64, ~std::uint64_t{0}, true, 1024},
+                                  CloseLanes{}};
   for (const ToKeeper& message : all) {
     const auto again = decode_to_keeper(encode(message));
     ASSERT_TRUE(again) << again.status().message();
@@ -48,7 +50,9 @@ TEST(Control, EveryMessageFromTheKeeper_ExpectTheSameAgain) {
                                     Stop{3},
                                     Resume{},
                                     Settled{4},
-                                    Answer{false, "no \"such\" \n node"}};
+                                    Answer{false, "no \"such\" \n node"},
+                                    GrantedLanes{},
+                                    GrantedLanes{77, 1024, 64, 750'000'000, example().peers}};
   for (const FromKeeper& message : all) {
     const std::string line = encode(message);
     EXPECT_EQ(line.find('\n'), std::string::npos);
@@ -80,6 +84,14 @@ TEST(Control, WrongLines_ExpectRefusedWithTheField) {
             std::string::npos);
   EXPECT_NE(error(std::string(kMaxControlLine + 1, ' ')).find("64 KiB"), std::string::npos);
   EXPECT_NE(error(std::string(60'000, '[')).find("JSON object"), std::string::npos);
+
+  EXPECT_NE(error(R"({"type":"open_lanes","version":1,"cluster":"","lanes":0,"session":1,"resume":false,"first":0})")
+                .find("\"lanes\""),
+            std::string::npos);
+  EXPECT_NE(error(R"({"type":"open_lanes","version":1,"cluster":"","lanes":1,"session":0,"resume":false,"first":0})")
+                .find("\"session\""),
+            std::string::npos);
+  EXPECT_NE(error(R"({"type":"open_lanes","version":9})").find("version 9"), std::string::npos);
 
   Hello hello{"c", 3, 99, 0, true, false, 16, example()};
   hello.entered->leaders[5] = 3;  // a member that does not serve

@@ -66,6 +66,7 @@ class Driver {
   void on(const Resume& resume, Cycles now);
   void on(const Settled& settled, Cycles now);
   void on(const Answer& answer, Cycles now);
+  void on(const GrantedLanes&, Cycles) {}  // for clients
 
   void begin(std::uint64_t ended, Cycles now);
   void clear();

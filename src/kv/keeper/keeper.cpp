@@ -24,7 +24,12 @@ std::string_view name_of(Keeper::Phase phase) noexcept {
 }
 
 Keeper::Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Configuration> stored, Cycles now)
-    : options_(std::move(options)), output_(output), first_(now), next_ping_(now + options_.ping_interval) {
+    : options_(std::move(options)),
+      output_(output),
+      lanes_(std::min(options_.static_lanes, options_.lanes), options_.lanes, options_.lane_ttl,
+             now + options_.lane_ttl),
+      first_(now),
+      next_ping_(now + options_.ping_interval) {
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
     if (options_.nodes[node].configured) configured_ |= mask_of(node);
     nodes_[node].last_heard = now;

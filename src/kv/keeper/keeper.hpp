@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kv/keeper/control.hpp"
+#include "kv/keeper/lane_grants.hpp"
 
 namespace wherry::kv {
 
@@ -41,6 +42,8 @@ struct KeeperOptions {
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
+  std::uint32_t static_lanes = 1024;  ///< those below are not granted to clients, but named by them
+  Cycles lane_ttl = 750'000'000;      ///< how long lanes stay a client's without a connection
   /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is
   /// kept may be lost: clients never go back.
   std::uint64_t first_epoch = 1;
@@ -95,6 +98,13 @@ class Keeper {
   void set_mandate(Cycles until) noexcept { mandate_ = until; }
   void depose() noexcept { phase_ = Phase::deposed; }
 
+  /// A client, which is the connection `holder` (not 0), wants lanes, or is over. The answer is a GrantedLanes or why
+  /// not.
+  FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now);
+  void close_lanes(std::uint64_t holder, bool over, Cycles now) { lanes_.release(holder, over, now); }
+  /// Whether clients may rely on what this keeper granted: nobody else can be elected yet.
+  [[nodiscard]] bool mandated(Cycles now) const noexcept { return now < mandate_; }
+
   Answer command(const Command& command, Cycles now);
   [[nodiscard]] std::string status(Cycles now) const;  ///< JSON
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
@@ -148,8 +158,13 @@ class Keeper {
   Answer move(const Command& command);
   void propose(const Configuration& next);
 
+  // Neither comes over a node's connection: Keeper::open_lanes.
+  void on(std::uint32_t, const OpenLanes&, Cycles) {}
+  void on(std::uint32_t, const CloseLanes&, Cycles) {}
+
   KeeperOptions options_;
   KeeperOutput& output_;
+  LaneGrants lanes_;
   Phase phase_ = Phase::asking;
   NodeMask configured_ = 0;
   Configuration current_;                  ///< published; epoch 0: none

@@ -85,6 +85,8 @@ void Keeper::recover(Cycles now) {
     next.boots[node] = nodes_[node].boot;
   }
   phase_ = Phase::running;
+  // An empty cluster in its first epoch: no keeper before this one granted anything.
+  if (highest_ == 0) lanes_.begin(now);
   propose(next);
 }
 

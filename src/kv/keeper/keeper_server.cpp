@@ -16,7 +16,8 @@
 namespace wherry::kv {
 namespace {
 
-constexpr std::size_t kMaxConnections = 128;
+constexpr std::size_t kMaxConnections = 1024;
+constexpr std::size_t kMaxClients = 960;                    // the others' connections are for nodes and operators
 constexpr Cycles kIntroduction = 5'000'000'000 / kCycleNs;  // to say who one is
 constexpr Cycles kStoreAgain = 100'000'000 / kCycleNs;      // after a failure
 constexpr std::uint32_t kNobody = kMaxNodes;
@@ -26,8 +27,11 @@ constexpr std::uint32_t kNobody = kMaxNodes;
 struct KeeperServer::Impl final : KeeperOutput {
   struct Connection {
     LineConnection lines;
+    std::uint64_t number = 0;  ///< of the connection, from 1 on
     std::uint32_t node = kNobody;
     bool operator_asked = false;
+    std::uint64_t session = 0;  ///< of a client that has lanes, or wants some
+    bool lanes_over = false;    ///< it needs them no more
     Cycles opened = 0;
     bool broken = false;
   };
@@ -40,6 +44,7 @@ struct KeeperServer::Impl final : KeeperOutput {
   std::list<Connection> connections;
   std::optional<Configuration> unkept;  // to be stored
   Cycles store_at = 0;
+  std::uint64_t numbers = 0;
 
   void send(std::uint32_t node, const FromKeeper& message) override {
     for (Connection& c : connections) {
@@ -72,7 +77,9 @@ struct KeeperServer::Impl final : KeeperOutput {
       if (!socket) return;
       if (connections.size() >= kMaxConnections) continue;
       connections.emplace_back();
+      notice_death(socket.get());
       connections.back().lines = LineConnection(std::move(socket));
+      connections.back().number = ++numbers;
       connections.back().opened = now();
     }
   }
@@ -82,7 +89,25 @@ struct KeeperServer::Impl final : KeeperOutput {
     c.broken = true;
   }
 
+  void take_client(Connection& c, const OpenLanes& open) {
+    if (c.node != kNobody || (c.session != 0 && c.session != open.session))
+      return refuse(c, "a connection is for one node, or for one client's lanes");
+    const auto clients = std::ranges::count_if(connections, [](const Connection& one) { return one.session != 0; });
+    if (c.session == 0 && clients >= static_cast<std::ptrdiff_t>(kMaxClients))
+      return refuse(c, fmt::format("{} clients have lanes already: as many as this keeper serves", kMaxClients));
+    c.session = open.session;
+    const FromKeeper answer = keeper->open_lanes(c.number, open, now());
+    if (const auto* refusal = std::get_if<Answer>(&answer)) return refuse(c, refusal->text);
+    if (!c.lines.send(encode(answer))) c.broken = true;
+  }
+
   void take(Connection& c, const ToKeeper& message) {
+    if (const auto* open = std::get_if<OpenLanes>(&message)) return take_client(c, *open);
+    if (std::holds_alternative<CloseLanes>(message)) {
+      c.lanes_over = c.broken = true;
+      return;
+    }
+    if (c.session != 0) return refuse(c, "this connection is for a client's lanes");
     if (const auto* command = std::get_if<Command>(&message)) {
       c.operator_asked = true;
       if (!c.lines.send(encode(FromKeeper(keeper->command(*command, now()))))) c.broken = true;
@@ -123,13 +148,17 @@ struct KeeperServer::Impl final : KeeperOutput {
   }
 
   void close_broken() {
+    // From here on another keeper may be elected, to which clients must turn.
+    const bool over = !keeper->mandated(now());
     for (auto it = connections.begin(); it != connections.end();) {
-      const bool idle = it->node == kNobody && !it->operator_asked && now() - it->opened > kIntroduction;
+      const bool silent = it->node == kNobody && !it->operator_asked && it->session == 0;
+      const bool idle = (silent && now() - it->opened > kIntroduction) || (it->session != 0 && over);
       if (!it->broken && !idle) {
         ++it;
         continue;
       }
       const std::uint32_t node = it->node;
+      if (it->session != 0) keeper->close_lanes(it->number, it->lanes_over, now());
       it = connections.erase(it);
       if (node != kNobody) keeper->disconnected(node, now());
     }

@@ -74,7 +74,12 @@ std::string Keeper::status(Cycles now) const {
                       {"settled", settled_},
                       {"leaders", leaders},
                       {"nodes", nodes},
-                      {"failovers", failovers}};
+                      {"failovers", failovers},
+                      {"lanes",
+                       {{"static", options_.lanes - lanes_.lanes()},
+                        {"granted", lanes_.granted()},
+                        {"clients", lanes_.count()},
+                        {"all", options_.lanes}}}};
   if (phase_ == Phase::asking) json["waits_for"] = missing(now);
   if (phase_ == Phase::lost)
     json["waits_for"] = "all nodes that served have stopped and the data is gone; `start_over` begins an empty store";

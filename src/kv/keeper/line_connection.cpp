@@ -21,6 +21,15 @@ wherry::Status gone() { return {StatusCode::kUnavailable, "the peer closed the c
 
 }  // namespace
 
+void notice_death(int socket) noexcept {
+  const auto set = [socket](int level, int name, int value) { setsockopt(socket, level, name, &value, sizeof value); };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 2);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 3000);
+}
+
 LineConnection::LineConnection(Fd socket) noexcept : socket_(std::move(socket)) {
   const int on = 1;
   fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);

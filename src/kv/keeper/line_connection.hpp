@@ -9,6 +9,10 @@
 
 namespace wherry::kv {
 
+/// The kernel finds out within three seconds that the other machine is gone, though nothing is sent. (That another
+/// process is gone, it knows at once.)
+void notice_death(int socket) noexcept;
+
 class LineConnection {
  public:
   LineConnection() = default;

@@ -10,7 +10,7 @@ wherry::Status load_cluster(ServedNode& node, const std::string& path, const std
   if (!cluster) return cluster.status();
   node.cluster = *std::move(cluster);
   std::vector<std::string> keepers = at;
-  if (keepers.empty() && node.cluster.mode != ClusterMode::fixed) keepers = {node.cluster.keeper};
+  if (keepers.empty() && node.cluster.mode != ClusterMode::fixed) keepers = node.cluster.keepers;
   node.keepers.clear();
   for (const std::string& text : keepers) {
     auto keeper = parse_host_port(text);

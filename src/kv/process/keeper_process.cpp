@@ -23,7 +23,9 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
                         .lanes = cluster.lanes,
                         .ping_interval = cycles_of_ms(cluster.ping_ms),
                         .misses = cluster.misses,
-                        .lease = cycles_of_ms(cluster.lease_ms)};
+                        .lease = cycles_of_ms(cluster.lease_ms),
+                        .static_lanes = cluster.static_lanes,
+                        .lane_ttl = cycles_of_ms(cluster.lane_ttl_ms)};
   for (std::size_t i = 0; i < kMaxNodes; ++i) {
     const ClusterNode& node = cluster.nodes[i];
     options.nodes[i] = {.configured = node.configured, .name = node.name, .endpoint = node.endpoint};

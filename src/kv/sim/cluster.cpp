@@ -25,11 +25,17 @@ Cluster::Cluster(std::uint64_t seed, const ClusterOptions& options)
   client.operations = 16;
   for (std::uint32_t i = 0; i < options.nodes; ++i) client.nodes[i] = endpoint_of(i);
   for (std::uint32_t i = 0; i < options.clients; ++i) {
-    client.first_lane = static_cast<std::uint16_t>(i * kLanesEach);
+    const std::uint32_t whose = options.lanes == LanesOf::shared ? i / 2 : i;
+    client.first_lane = static_cast<std::uint16_t>(whose * kLanesEach);
+    client.granted = options.lanes == LanesOf::granted;
     client.seed = seed + 2 + i;
     clients_.push_back(
         std::make_unique<StoreClient>(network_, endpoint_of(kMaxNodes + i), client, options.impatience, workload_));
     workload_.add_client(*clients_.back());
+    if (options.lanes == LanesOf::granted)
+      lane_seats_.push_back(std::make_unique<LaneSeat>(network_, keeper_, *clients_.back(), kLanesEach,
+                                                       client.seed << 32, options.ping_interval,
+                                                       keeper_options().lane_ttl));
   }
 }
 
@@ -40,6 +46,8 @@ KeeperOptions Cluster::keeper_options() const {
                        .ping_interval = options_.ping_interval,
                        .misses = options_.misses,
                        .lease = options_.lease,
+                       .static_lanes = kStaticLanes,
+                       .lane_ttl = 6 * options_.ping_interval,
                        .fault = options_.keeper_fault};
   for (std::uint32_t i = 0; i < options_.nodes; ++i)
     keeper.nodes[i] = {.configured = true, .name = std::to_string(i), .endpoint = endpoint_of(i)};
@@ -49,6 +57,7 @@ KeeperOptions Cluster::keeper_options() const {
 void Cluster::start() {
   keeper_.start();
   for (const auto& client : clients_) client->start();
+  for (const auto& seat : lane_seats_) seat->start();
   workload_.start();
 }
 
@@ -100,6 +109,14 @@ std::uint32_t Cluster::leader_of(std::uint64_t key) const {
   return keeper_.keeper().configuration().leaders[slot_of(hash_of(key))];
 }
 
+StoreClient& Cluster::client_of_lane(std::uint16_t lane) {
+  for (std::size_t i = 0; i < lane_seats_.size(); ++i)
+    if (lane_seats_[i]->holds(lane)) return *clients_[i];
+  const std::size_t range = lane / kLanesEach;
+  const std::size_t i = options_.lanes == LanesOf::shared ? 2 * range : range;
+  return *clients_[lane_seats_.empty() && i < clients_.size() ? i : 0];
+}
+
 void Cluster::count_life(const Machine& machine, ClusterCounts& counts) const {
   counts.rolled_back += machine.settled().rolled_back;
   counts.completed += machine.settled().completed;
@@ -114,6 +131,7 @@ ClusterCounts Cluster::counts() const {
     const ClientStatistics statistics = client->statistics();
     sum.retries += statistics.timeouts;
     sum.redirects += statistics.redirects;
+    sum.lanes_taken += statistics.lanes_taken;
   }
   return sum;
 }

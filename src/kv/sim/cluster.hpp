@@ -7,14 +7,23 @@
 #include <vector>
 
 #include "kv/sim/keeper_seat.hpp"
+#include "kv/sim/lane_seat.hpp"
 #include "kv/sim/software_machine.hpp"
 #include "kv/sim/store_client.hpp"
 
 namespace wherry::kv::sim {
 
+/// Whose the clients' lanes are.
+enum class LanesOf : std::uint8_t {
+  own,      ///< static ones, told apart by the configuration
+  granted,  ///< by the keeper, as clients with default options have them
+  shared    ///< static ones, and two clients each have the same, as nobody should
+};
+
 struct ClusterOptions {
   std::uint32_t nodes = 3;
   std::uint32_t clients = 4;
+  LanesOf lanes = LanesOf::own;
   WorkloadOptions workload{.operations = 250};
   /// One frame in a hundred lost, one twice, one late: so late that the epoch may be another.
   Link link{.loss = 10'000, .duplicate = 10'000, .late = 10'000, .lateness = 200'000};
@@ -47,12 +56,14 @@ struct ClusterCounts {
   std::uint64_t redirects = 0;    ///< that they sent elsewhere
   std::uint64_t rolled_back = 0;  ///< writes that the end of an epoch undid, in software nodes
   std::uint64_t completed = 0;    ///< leftovers that a leader completed, likewise
+  std::uint64_t lanes_taken = 0;  ///< lanes that clients found in another one's use
 };
 
 class Cluster final {
  public:
   static constexpr std::uint32_t kLanesEach = 4;
   static constexpr unsigned kLaneBits = 6;
+  static constexpr std::uint32_t kStaticLanes = 16;
 
   Cluster(std::uint64_t seed, const ClusterOptions& options);
   Cluster(const Cluster&) = delete;  // the network has its address
@@ -66,6 +77,8 @@ class Cluster final {
   [[nodiscard]] KeeperSeat& keeper() noexcept { return keeper_; }
   [[nodiscard]] Workload& workload() noexcept { return workload_; }
   [[nodiscard]] StoreClient& client(std::uint32_t index) { return *clients_[index]; }
+  /// One of those that have the lane; the first client if none has it any more.
+  [[nodiscard]] StoreClient& client_of_lane(std::uint16_t lane);
   [[nodiscard]] static Endpoint endpoint_of(std::uint32_t index);
   /// A node's port has its number.
   [[nodiscard]] static Port port_of(std::uint32_t node) { return static_cast<Port>(node); }
@@ -94,7 +107,8 @@ class Cluster final {
   std::vector<bool> attached_;
   KeeperSeat keeper_;
   std::vector<std::unique_ptr<StoreClient>> clients_;
-  ClusterCounts ended_;  ///< of lives that are over
+  std::vector<std::unique_ptr<LaneSeat>> lane_seats_;  ///< by client, if lanes are granted
+  ClusterCounts ended_;                                ///< of lives that are over
 };
 
 }  // namespace wherry::kv::sim

@@ -59,6 +59,11 @@ bool set_fault(const std::string& name, sim::ClusterOptions& options) {
   for (const NodeFaultName& fault : kNodeFaults)
     if (fault.name == name) return options.node_faults.*fault.fault = true;
   const auto* const keeper = std::ranges::find(kKeeperFaults, name);
+  if (name == "trust_lanes") {  // two clients on one lane, by the rule that had them believe each other's answers
+    options.client.trust_lanes = true;
+    options.lanes = sim::LanesOf::shared;
+    return true;
+  }
   if (keeper == kKeeperFaults.end()) return false;
   options.keeper_fault = static_cast<KeeperFault>(keeper - kKeeperFaults.begin());
   return true;
@@ -84,6 +89,7 @@ void add(sim::Cluster& cluster, const sim::Trouble& trouble, Totals& totals) {
   sum.redirects += counts.redirects;
   sum.rolled_back += counts.rolled_back;
   sum.completed += counts.completed;
+  sum.lanes_taken += counts.lanes_taken;
   sum.keeper.epochs += counts.keeper.epochs;
   sum.keeper.failovers += counts.keeper.failovers;
   sum.keeper.returns += counts.keeper.returns;
@@ -101,13 +107,13 @@ void print(const Totals& t) {
   fmt::print(
       "{{\"operations\":{},\"ok\":{},\"unknown\":{},\"events\":{},\"stuck\":{},\"deaths\":{},\"retries\":{},"
       "\"redirects\":{},\"rolled_back\":{},\"completed\":{},\"epochs\":{},\"failovers\":{},\"returns\":{},"
-      "\"keeper_starts\":{},\"troubles\":{{{}}}}}\n",
+      "\"keeper_starts\":{},\"lanes_taken\":{},\"troubles\":{{{}}}}}\n",
       t.operations, t.ok, t.unknown, t.events, t.stuck, c.deaths, c.retries, c.redirects, c.rolled_back, c.completed,
-      c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, troubles);
+      c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken, troubles);
 }
 
 /// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
-/// whether late frames come after the next few requests or after the next epoch.
+/// whether late frames come after the next few requests or after the next epoch, and in whose lanes the clients write.
 void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& options) {
   options.nodes = arguments.nodes != 0 ? arguments.nodes : 2 + static_cast<std::uint32_t>(seed % 4);
   options.hardware_nodes = static_cast<std::uint32_t>(arguments.rtl);
@@ -116,6 +122,9 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
   options.lease = (seed / 4 % 2 == 0 ? 3 : 12) * options.ping_interval;
   options.link.lateness = seed / 8 % 2 == 0 ? 10'000 : 15 * options.ping_interval;
   if (seed / 2 % 2 == 0) options.link.duplicate *= 10;
+  static constexpr std::array kLanes{sim::LanesOf::own, sim::LanesOf::granted, sim::LanesOf::granted,
+                                     sim::LanesOf::shared};
+  if (!options.client.trust_lanes) options.lanes = kLanes[seed / 32 % kLanes.size()];
 }
 
 wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions options, Totals& totals) {

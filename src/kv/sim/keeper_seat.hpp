@@ -46,6 +46,14 @@ class KeeperSeat final : KeeperOutput {
   /// Precondition: alive.
   [[nodiscard]] const Keeper& keeper() const { return *keeper_; }
   kv::Answer command(const Command& command);
+  /// Which of its starts this is.
+  [[nodiscard]] std::uint64_t life() const noexcept { return counts_.starts; }
+  /// Preconditions: alive. `holder`: a client's connection, of new_holder().
+  FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open) {
+    return keeper_->open_lanes(holder, open, network_.now());
+  }
+  void close_lanes(std::uint64_t holder, bool over) { keeper_->close_lanes(holder, over, network_.now()); }
+  [[nodiscard]] std::uint64_t new_holder() noexcept { return ++holders_; }
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
  private:
@@ -67,6 +75,7 @@ class KeeperSeat final : KeeperOutput {
   FindMachine machine_;
   std::vector<Line> lines_;
   std::uint64_t ids_ = 0;
+  std::uint64_t holders_ = 0;
   std::optional<Keeper> keeper_;
   std::optional<Configuration> kept_;
   Cycles next_ = 0;

@@ -20,6 +20,7 @@ Outcome outcome_of(kv::Outcome outcome) noexcept {
     case kv::Outcome::kTableFull:
       return Outcome::kTableFull;
     case kv::Outcome::kUnknown:
+    case kv::Outcome::kLaneTaken:
       return Outcome::kUnknown;
     default:
       return Outcome::kRefused;
@@ -64,7 +65,19 @@ void StoreClient::answer_soon(std::uint64_t ticket, Outcome outcome) {
                    [this, ticket, outcome](Cycles now) { sink_.complete(now, ticket, {.outcome = outcome}); });
 }
 
+void StoreClient::give_lanes(std::uint16_t first_lane) {
+  core_->give_lanes(first_lane, network_.now());
+  arm();
+}
+
+/// What it had in flight ends in its own turn, not within the caller's.
+void StoreClient::lose_lanes() {
+  core_->lose_lanes();
+  arm();
+}
+
 void StoreClient::restart() {
+  ++life_;
   before_ = statistics();
   network_.resume(port_.port());
   options_.seed = random_.next();
@@ -82,6 +95,7 @@ ClientStatistics StoreClient::statistics() const {
   sum.pauses += before_.pauses;
   sum.ignored += before_.ignored;
   sum.unknown += before_.unknown;
+  sum.lanes_taken += before_.lanes_taken;
   return sum;
 }
 
@@ -97,6 +111,11 @@ void StoreClient::on_wake(Cycles now, std::uint64_t tag) {
 }
 
 void StoreClient::on_complete(const Completion& completion) {
+  // A program that is told so ends, and somebody starts it again.
+  if (completion.outcome == kv::Outcome::kLaneTaken && core_->taken_lanes() == options_.lanes)
+    network_.call_at(network_.now() + kEarliest, [this, life = life_](Cycles) {
+      if (life == life_) restart();
+    });
   open_.erase(completion.tag);
   sink_.complete(network_.now(), completion.tag,
                  {.outcome = outcome_of(completion.outcome), .version = completion.version, .value = completion.value});

@@ -22,6 +22,12 @@ class StoreClient final : public KvPort, MessageSink, Completions {
   void submit(std::uint64_t ticket, const Request& request) override;
   /// As a process that is killed and started again: nobody will know of what it had in flight, and its lanes go on.
   void restart();
+  /// Of granted lanes: as those of the core, with its alarm.
+  void give_lanes(std::uint16_t first_lane);
+  void lose_lanes();
+  [[nodiscard]] ClientCore& core() noexcept { return *core_; }
+  /// How often it was started.
+  [[nodiscard]] std::uint64_t life() const noexcept { return life_; }
   [[nodiscard]] Port port() const noexcept { return port_.port(); }
   /// Since the first start.
   [[nodiscard]] ClientStatistics statistics() const;
@@ -43,6 +49,7 @@ class StoreClient final : public KvPort, MessageSink, Completions {
   Alarm alarm_;
   std::set<std::uint64_t> open_;  ///< tickets
   ClientStatistics before_;
+  std::uint64_t life_ = 0;
 };
 
 }  // namespace wherry::kv::sim

@@ -186,7 +186,7 @@ void Trouble::kill_or_cut(Cycles now) {
 /// The write is rolled back; its client, which stood still meanwhile, tries again at one that had it.
 void Trouble::move_twice(std::uint32_t holder, std::uint16_t lane, Cycles now) {
   const Cycles epoch = 10 * cluster_.options().control_latency;
-  const Port client = cluster_.client(lane / Cluster::kLanesEach).port();
+  const Port client = cluster_.client_of_lane(lane).port();
   cluster_.network().pause(client);
   std::uint32_t without_it = 0;
   while (!has(trap_.deaf, without_it)) ++without_it;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/client/lane_session.hpp"
+
+#include <utility>
+
+namespace wherry::kv {
+namespace {
+
+constexpr Cycles kMs = 1'000'000 / kCycleNs;
+constexpr Cycles kLook = 20 * kMs;      ///< between looks at a connection that says nothing
+constexpr Cycles kAgain = 50 * kMs;     ///< after a connection was refused or lost
+constexpr Cycles kConnect = 500 * kMs;  ///< for a peer to accept one
+
+}  // namespace
+
+LaneSession::LaneSession(std::vector<HostPort> keepers, std::string cluster, std::uint32_t lanes, std::uint64_t session)
+    : keepers_(std::move(keepers)) {
+  wish_.cluster = std::move(cluster);
+  wish_.lanes = lanes;
+  wish_.session = session;
+}
+
+void LaneSession::turn(Cycles now) {
+  if (!lines_) connect(now);
+  if (lines_ && ask_at_ != 0 && now >= ask_at_) open(now);
+  if (lines_) read(now);
+  if (lines_ && lines_.wants_to_write() && !lines_.flush()) lose(now);
+  if (lines_) next_ = ask_at_ != 0 ? std::min(ask_at_, now + kLook) : now + kLook;
+}
+
+void LaneSession::connect(Cycles now) {
+  if (!connecting_) {
+    if (now < next_) return;
+    auto socket = start_connect_tcp(keepers_[turn_of_]);
+    if (!socket) return lose(now);
+    connecting_ = *std::move(socket);
+    give_up_at_ = now + kConnect;
+  }
+  const auto arrived = try_finish_connect_tcp(connecting_, keepers_[turn_of_]);
+  if (!arrived || (!*arrived && now >= give_up_at_)) return lose(now);
+  next_ = now + kMs;
+  if (!*arrived) return;
+  notice_death(connecting_.get());
+  lines_ = LineConnection(std::move(connecting_));
+  open(now);
+}
+
+void LaneSession::open(Cycles now) {
+  ask_at_ = 0;
+  confirmed_ = false;
+  wish_.resume = granted_.session != 0;
+  wish_.first = granted_.first;
+  if (!lines_.send(encode(ToKeeper(wish_)))) lose(now);
+}
+
+void LaneSession::ask(Cycles now) {
+  confirmed_ = false;
+  if (lines_) open(now);
+}
+
+void LaneSession::read(Cycles now) {
+  while (lines_) {
+    const auto line = lines_.next();
+    if (!line) return lose(now);
+    if (!line->has_value()) {
+      if (confirmed_) verified_ = now;
+      return;
+    }
+    const auto message = decode_from_keeper(**line);
+    if (!message) {
+      refusal_ = "what answers at " + keepers_[turn_of_].to_string() + " is not a keeper of this version";
+      return lose(now);
+    }
+    take(*message, now);
+  }
+}
+
+void LaneSession::take(const FromKeeper& message, Cycles now) {
+  if (const auto* answer = std::get_if<Answer>(&message)) {
+    refusal_ = answer->text;
+    return;  // it closes the connection
+  }
+  const auto* lanes = std::get_if<GrantedLanes>(&message);
+  if (lanes == nullptr) return;
+  if (lanes->session == 0) {
+    ask_at_ = now + lanes->ttl;
+    refusal_ = "it does not grant lanes yet: no node serves, or clients of the keeper before may still have them";
+    return;
+  }
+  if (lanes->session != wish_.session || lanes->lanes != wish_.lanes) return;
+  granted_ = *lanes;
+  confirmed_ = true;
+  verified_ = now;
+  refusal_.clear();
+}
+
+void LaneSession::lose(Cycles now) {
+  lines_.close();
+  connecting_.reset();
+  ask_at_ = 0;
+  confirmed_ = false;
+  turn_of_ = (turn_of_ + 1) % keepers_.size();
+  next_ = now + kAgain;
+}
+
+void LaneSession::close() {
+  if (!lines_) return;
+  (void)lines_.send(encode(ToKeeper(CloseLanes{})));  // if it does not arrive, the keeper waits
+  lines_.close();
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client's connection to the keeper, which grants it lanes for as long as the connection lives and a while longer.
+// Without threads: turn() does what is due, and never waits for a peer (a name is resolved in it).
+//
+// When the connection ends, the session goes on for half of what the keeper allows, and asks meanwhile, this keeper or
+// another one, for the same lanes. After that they may be another client's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/socket.hpp"
+#include "kv/keeper/control.hpp"
+#include "kv/keeper/line_connection.hpp"
+
+namespace wherry::kv {
+
+class LaneSession {
+ public:
+  /// `session`: a random number, not 0.
+  LaneSession(std::vector<HostPort> keepers, std::string cluster, std::uint32_t lanes, std::uint64_t session);
+  LaneSession(const LaneSession&) = delete;
+  LaneSession& operator=(const LaneSession&) = delete;
+  ~LaneSession() = default;
+
+  void turn(Cycles now);
+  /// When to call turn() next; earlier if there is news on fd().
+  [[nodiscard]] Cycles next_time() const noexcept { return next_; }
+  void hurry() noexcept { next_ = 0; }
+  [[nodiscard]] int fd() const noexcept { return connecting_ ? connecting_.get() : lines_.fd(); }
+  [[nodiscard]] bool connecting() const noexcept { return static_cast<bool>(connecting_); }
+
+  /// The lanes are this client's: first_lane(), and those behind it.
+  [[nodiscard]] bool held(Cycles now) const noexcept {
+    return granted_.session != 0 && (confirmed_ || now < verified_ + granted_.ttl / 2);
+  }
+  [[nodiscard]] std::uint16_t first_lane() const noexcept { return static_cast<std::uint16_t>(granted_.first); }
+  [[nodiscard]] const std::array<Endpoint, kMaxNodes>& nodes() const noexcept { return granted_.nodes; }
+  /// Asks the keeper once more whether they are; until it has said so, confirmed() is false.
+  void ask(Cycles now);
+  [[nodiscard]] bool confirmed() const noexcept { return confirmed_; }
+  /// Why the keeper granted none, last; empty: it did not say.
+  [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+  /// Nothing of it is in flight: the keeper need not wait until the lanes may go to another client.
+  void close();
+
+ private:
+  void connect(Cycles now);
+  void open(Cycles now);
+  void read(Cycles now);
+  void take(const FromKeeper& message, Cycles now);
+  void lose(Cycles now);
+
+  std::vector<HostPort> keepers_;
+  std::size_t turn_of_ = 0;
+  OpenLanes wish_;
+  GrantedLanes granted_;
+  LineConnection lines_;
+  Fd connecting_;
+  Cycles give_up_at_ = 0;  ///< trying to connect
+  Cycles ask_at_ = 0;      ///< "not yet" was the answer; 0: none is waited for
+  Cycles next_ = 0;
+  Cycles verified_ = 0;  ///< when the connection was seen alive last
+  bool confirmed_ = false;
+  std::string refusal_;
+};
+
+}  // namespace wherry::kv

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes that a keeper grants: the bookkeeping, and clients' sessions over loopback TCP through a keeper's restart.
+#include "kv/client/lane_session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <list>
+
+#include "base/temporary_directory.hpp"
+#include "kv/keeper/driver_client.hpp"
+#include "kv/keeper/keeper_server.hpp"
+#include "kv/keeper/testing.hpp"
+
+namespace wherry::kv {
+namespace {
+
+constexpr Cycles kMs = 250'000;
+
+TEST(KvLaneGrants, SeveralHolders_ExpectRangesThatDoNotOverlap) {
+  LaneGrants grants(16, 64, 100, 0);
+  std::vector<bool> used(64);
+  for (std::uint64_t holder = 1; holder <= 6; ++holder) {
+    const auto grant = grants.grant(holder, 8, holder, 0);
+    ASSERT_TRUE(grant);
+    EXPECT_GE(grant->first, 16U);
+    for (std::uint32_t lane = grant->first; lane < grant->first + 8; ++lane) {
+      EXPECT_FALSE(used[lane]);
+      used[lane] = true;
+    }
+  }
+  EXPECT_FALSE(grants.grant(7, 1, 7, 0));
+  EXPECT_EQ(grants.granted(), 48U);
+  grants.release(3, false, 50);
+  EXPECT_FALSE(grants.grant(7, 1, 7, 149)) << "within the time in which its client may come back";
+  EXPECT_TRUE(grants.grant(7, 8, 7, 150));
+  EXPECT_FALSE(grants.grant(8, 1, 8, 150));
+  grants.release(5, true, 150);
+  EXPECT_TRUE(grants.grant(8, 8, 8, 150)) << "it said that it needs them no more";
+}
+
+TEST(KvLaneGrants, ConnectionMadeAnew_ExpectTheSameLanesWithinTheTime) {
+  LaneGrants grants(0, 64, 100, 0);
+  const auto mine = grants.grant(1, 4, 77, 0);
+  ASSERT_TRUE(mine);
+  ASSERT_TRUE(grants.reclaim(2, 77, mine->first, 4, 10)) << "the keeper has not noticed yet that the first one ended";
+  grants.release(1, false, 20);
+  EXPECT_TRUE(grants.grant(3, 60, 78, 1000));
+  EXPECT_FALSE(grants.grant(4, 1, 79, 1000)) << "the second one lives";
+  grants.release(2, false, 1000);
+  EXPECT_TRUE(grants.grant(4, 4, 79, 1100));
+  EXPECT_FALSE(grants.reclaim(5, 77, mine->first, 4, 1100)) << "they are another client's";
+}
+
+TEST(KvLaneGrants, NewKeeper_ExpectOldSessionsBackAndNothingNewBeforeTheTimeIsOver) {
+  LaneGrants grants(0, 64, 100, 500);
+  EXPECT_FALSE(grants.grant(1, 4, 1, 499));
+  ASSERT_TRUE(grants.reclaim(2, 77, 8, 4, 450));
+  EXPECT_FALSE(grants.reclaim(3, 78, 10, 4, 450)) << "overlaps";
+  for (std::uint64_t holder = 10; holder < 25; ++holder) {
+    const auto grant = grants.grant(holder, 4, holder, 500);
+    ASSERT_TRUE(grant);
+    EXPECT_NE(grant->first, 8U);
+  }
+  EXPECT_FALSE(grants.grant(30, 4, 30, 500));
+  EXPECT_FALSE(grants.reclaim(31, 79, 60, 4, 600)) << "too late: whatever this keeper does not know of has lapsed";
+}
+
+/// One node with a fake core, a keeper, and sessions, in one thread.
+class KvLaneSession : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TemporaryDirectory::create("kv-lanes");
+    ASSERT_TRUE(directory);
+    directory_ = *std::move(directory);
+    start_keeper(0);
+    DriverOptions o;
+    o.cluster = "lanes";
+    o.bucket_bits = 10;
+    o.lanes = 64;
+    o.busy_interval = kMs;
+    o.idle_interval = 10 * kMs;
+    node_ = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port_}}, o, core_);
+  }
+  void start_keeper(std::uint16_t port) {
+    KeeperOptions o;
+    o.cluster = "lanes";
+    o.bucket_bits = 10;
+    o.lanes = 64;
+    o.static_lanes = 16;
+    o.lane_ttl = 400 * kMs;
+    o.ping_interval = 20 * kMs;
+    o.lease = 100 * kMs;
+    o.nodes[0] = {true, "n", {0, 0x7f000001, 19286}};
+    auto store = open_file_store(directory_.file("keeper.json"));
+    ASSERT_TRUE(store) << store.status().message();
+    auto server = KeeperServer::start({"127.0.0.1", port}, o, *std::move(store));
+    ASSERT_TRUE(server) << server.status().message();
+    keeper_ = *std::move(server);
+    port_ = keeper_->port();
+  }
+  LaneSession& session(std::uint32_t lanes, const std::string& cluster = "lanes") {
+    sessions_.emplace_back(std::vector<HostPort>{{"127.0.0.1", port_}}, cluster, lanes, ++numbers_);
+    return sessions_.back();
+  }
+  bool until(const std::function<bool()>& done, std::chrono::milliseconds time = std::chrono::seconds(20)) {
+    for (const Deadline deadline(time); !deadline.passed();) {
+      now_ = KeeperServer::now();
+      if (done()) return true;
+      if (keeper_) keeper_->turn(1);
+      node_->turn();
+      for (LaneSession& one : sessions_)
+        if (one.next_time() <= now_) one.turn(now_);
+    }
+    return false;
+  }
+  bool held(const LaneSession& one) {
+    return until([&] { return one.held(now_) && one.confirmed(); });
+  }
+
+  TemporaryDirectory directory_;
+  Cycles now_ = 0;
+  FakeCore core_{now_, DriftingClock{}, 1000};
+  std::unique_ptr<KeeperServer> keeper_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<DriverClient> node_;
+  std::list<LaneSession> sessions_;
+  std::uint64_t numbers_ = 100;
+};
+
+TEST_F(KvLaneSession, TwoClients_ExpectLanesOfTheirOwnAndTheNodes) {
+  LaneSession& a = session(8);
+  LaneSession& b = session(8, "");
+  ASSERT_TRUE(held(a) && held(b));
+  EXPECT_GE(a.first_lane(), 16);
+  EXPECT_GE(b.first_lane(), 16);
+  EXPECT_GE(std::abs(a.first_lane() - b.first_lane()), 8);
+  EXPECT_EQ(a.nodes()[0].port, 19286);
+  EXPECT_EQ(a.nodes()[1].port, 0);
+}
+
+TEST_F(KvLaneSession, ClientGoes_ExpectItsLanesGrantedAgainOnlyWhenItSaysSoOrAfterAWhile) {
+  LaneSession& a = session(48);
+  ASSERT_TRUE(held(a));
+  LaneSession& b = session(1);
+  ASSERT_TRUE(until([&] { return !b.refusal().empty(); }));
+  EXPECT_NE(b.refusal().find("48 of 48 are granted to 1 clients"), std::string::npos) << b.refusal();
+  sessions_.pop_front();  // as if it was killed
+  const Cycles gone = KeeperServer::now();
+  ASSERT_TRUE(held(b));
+  EXPECT_GE(KeeperServer::now(), gone + 400 * kMs);
+  LaneSession& c = session(48);
+  ASSERT_TRUE(until([&] { return !c.refusal().empty(); }));
+  b.close();
+  sessions_.pop_front();
+  ASSERT_TRUE(held(c));
+}
+
+TEST_F(KvLaneSession, KeeperStartsAgain_ExpectTheSameLanesAndNewClientsToWait) {
+  LaneSession& a = session(8);
+  ASSERT_TRUE(held(a));
+  const std::uint16_t first = a.first_lane();
+  keeper_.reset();
+  ASSERT_TRUE(until([&] { return !a.confirmed(); }));
+  EXPECT_TRUE(a.held(now_)) << "for half of the time that the keeper allows";
+  start_keeper(port_);
+  const Cycles started = KeeperServer::now();
+  LaneSession& b = session(8);
+  ASSERT_TRUE(held(a));
+  EXPECT_EQ(a.first_lane(), first);
+  ASSERT_TRUE(held(b));
+  EXPECT_GE(KeeperServer::now(), started + 390 * kMs);
+  EXPECT_GE(std::abs(b.first_lane() - first), 8);
+}
+
+TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
+  LaneSession& a = session(8);
+  ASSERT_TRUE(held(a));
+  keeper_.reset();
+  ASSERT_TRUE(until([&] { return !a.held(now_); }));
+  // Until the keeper is back, and that one grants at once what nobody else may have.
+  start_keeper(port_);
+  ASSERT_TRUE(held(a));
+}
+
+TEST_F(KvLaneSession, MandateOver_ExpectClientsTurnedAway) {
+  LaneSession& a = session(8);
+  ASSERT_TRUE(held(a));
+  keeper_->keeper().set_mandate(KeeperServer::now());
+  ASSERT_TRUE(until([&] { return !a.confirmed(); }));
+  ASSERT_TRUE(until([&] { return !a.held(now_); }));
+  keeper_->keeper().set_mandate(~Cycles{0});
+  ASSERT_TRUE(held(a));
+}
+
+TEST_F(KvLaneSession, WrongCluster_ExpectBothNamesInTheRefusal) {
+  LaneSession& a = session(8, "other");
+  ASSERT_TRUE(until([&] { return !a.refusal().empty(); }));
+  EXPECT_NE(a.refusal().find("'lanes', not 'other'"), std::string::npos) << a.refusal();
+  LaneSession& b = session(49);
+  ASSERT_TRUE(until([&] { return !b.refusal().empty(); }));
+  EXPECT_NE(b.refusal().find("grants 48 in all"), std::string::npos) << b.refusal();
+}
+
+}  // namespace
+}  // namespace wherry::kv

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/client/options.hpp"
+
+#include <fmt/core.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <random>
+
+#include "kv/cluster_file.hpp"
+
+namespace wherry::kv {
+namespace {
+
+using std::chrono::nanoseconds;
+
+Cycles to_cycles(nanoseconds time) noexcept {
+  return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
+}
+
+wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
+
+/// "host:port", or "host" with the port of the protocol; IPv4.
+Result<Endpoint> resolve(const std::string& text) {
+  HostPort at{text, kUdpPort};
+  if (text.find(':') != std::string::npos) {
+    auto parsed = parse_host_port(text);
+    if (!parsed) return parsed.status();
+    at = *std::move(parsed);
+  }
+  if (at.port == 0) return invalid(fmt::format("node '{}': port 0", text));
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(at.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return invalid(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+  return Endpoint{.ip = ntohl(address->sin_addr.s_addr), .port = at.port};
+}
+
+wherry::Status take_names(const ClientOptions& options, ClientPlan& plan) {
+  if (options.nodes.size() > kMaxNodes)
+    return invalid(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
+  for (std::size_t n = 0; n < options.nodes.size(); ++n) {
+    if (options.nodes[n].empty()) continue;
+    auto at = resolve(options.nodes[n]);
+    if (!at) return at.status();
+    if (std::ranges::find(plan.core.nodes, *at) != plan.core.nodes.end())
+      return invalid(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
+    plan.core.nodes[n] = *at;
+    plan.names_nodes = true;
+  }
+  return {};
+}
+
+wherry::Status take_file(const ClientOptions& options, ClientPlan& plan, std::vector<std::string>& keepers) {
+  const auto file = load_cluster_file(options.cluster);
+  if (!file) return file.status();
+  plan.cluster = file->name;
+  if (keepers.empty()) keepers = file->keepers;
+  if (!plan.names_nodes) {
+    plan.origin = options.cluster;
+    for (std::size_t n = 0; n < kMaxNodes; ++n)
+      if (file->nodes[n].configured)
+        plan.core.nodes[n] = {.ip = file->nodes[n].endpoint.ip, .port = file->nodes[n].endpoint.port};
+    plan.names_nodes = true;
+  }
+  const std::uint64_t end = options.first_lane.value_or(0) + std::uint64_t{options.lanes};
+  if (options.first_lane && options.lanes > 0 && end > file->static_lanes) {
+    return invalid(
+        fmt::format("first_lane: lanes {} to {}: of cluster '{}' those below {} are static ({}), and the keeper "
+                    "grants the others",
+                    *options.first_lane, end - 1, file->name, file->static_lanes, options.cluster));
+  }
+  if (!options.first_lane && options.lanes > 0 && file->mode == ClusterMode::fixed) {
+    return invalid(
+        fmt::format("cluster '{}' has no keeper to grant lanes (mode static): name static ones with "
+                    "first_lane, which no other client uses, or say lanes = 0 to read only",
+                    file->name));
+  }
+  return {};
+}
+
+wherry::Status check_numbers(const ClientOptions& options) {
+  const std::uint64_t first = options.first_lane.value_or(0);
+  if (first + options.lanes > 65536)
+    return invalid(
+        fmt::format("lanes {} to {}: the last one that a frame can name is 65535", first, first + options.lanes - 1));
+  if (!std::has_single_bit(options.operations) || options.operations > 65536)
+    return invalid(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
+  if (options.deadline <= nanoseconds(0) || options.first_timeout <= nanoseconds(0) || options.timeout_factor == 0)
+    return invalid("deadline, first_timeout and timeout_factor must be above 0");
+  return {};
+}
+
+}  // namespace
+
+std::string to_string(const Endpoint& at) {
+  return fmt::format("{}.{}.{}.{}:{}", at.ip >> 24, at.ip >> 16 & 255, at.ip >> 8 & 255, at.ip & 255, at.port);
+}
+
+Result<ClientPlan> plan_client(const ClientOptions& options) {
+  if (auto s = check_numbers(options); !s) return s;
+  ClientPlan plan;
+  if (auto s = take_names(options, plan); !s) return s;
+  std::vector<std::string> keepers = options.keepers;
+  if (!options.cluster.empty())
+    if (auto s = take_file(options, plan, keepers); !s) return s;
+  const bool granted = options.lanes > 0 && !options.first_lane;
+  if (!plan.names_nodes && (!granted || keepers.empty()))
+    return invalid("nodes: none given; name the cluster file, the nodes, or the keeper, which knows them");
+  if (granted && keepers.empty()) {
+    return invalid(
+        "lanes: nobody grants them; name the cluster file or the keepers, or static lanes with first_lane, "
+        "which no other client uses, or say lanes = 0 to read only");
+  }
+  for (const std::string& text : keepers) {
+    if (!granted) break;
+    auto keeper = parse_host_port(text);
+    if (!keeper) return keeper.status();
+    plan.keepers.push_back(*std::move(keeper));
+  }
+  plan.core.first_lane = options.first_lane.value_or(0);
+  plan.core.lanes = options.lanes;
+  plan.core.granted = granted;
+  plan.core.operations = options.operations;
+  plan.core.deadline = to_cycles(options.deadline);
+  plan.core.first_timeout = to_cycles(options.first_timeout);
+  plan.core.timeout_factor = options.timeout_factor;
+  plan.core.timeout_cap = to_cycles(options.timeout_cap);
+  plan.core.reads = options.reads;
+  plan.core.seed =
+      options.seed != 0 ? options.seed : std::uint64_t{std::random_device()()} << 32 | std::random_device()();
+  return plan;
+}
+
+wherry::Status take_nodes(ClientPlan& plan, const std::array<Endpoint, kMaxNodes>& nodes) {
+  const auto text = [](const Endpoint& at) { return at.port == 0 ? std::string("absent") : "at " + to_string(at); };
+  for (std::size_t n = 0; n < kMaxNodes; ++n) {
+    const Endpoint said{.ip = nodes[n].ip, .port = nodes[n].port};
+    Endpoint& known = plan.core.nodes[n];
+    if (!plan.origin.empty() && !(known == said))
+      return invalid(fmt::format("node {} is {} in {}, and {} in the keeper's cluster file: give both the same file", n,
+                                 text(known), plan.origin, text(said)));
+    if (!plan.names_nodes) known = said;
+  }
+  return {};
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client's options mean, once the cluster file is read and names are resolved.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/socket.hpp"
+#include "kv/client/core.hpp"
+#include "wherry/kv.hpp"
+
+namespace wherry::kv {
+
+struct ClientPlan {
+  ClientCore::Options core;       ///< nodes: none, if the keeper is to say
+  std::vector<HostPort> keepers;  ///< to grant the lanes; empty: none are wanted, or they are static
+  std::string cluster;            ///< its name; empty: not known
+  std::string origin;             ///< the cluster file that named the nodes; empty: the options did
+  bool names_nodes = false;
+};
+
+/// kInvalidArgument: an option, or the cluster file.
+Result<ClientPlan> plan_client(const ClientOptions& options);
+/// The keeper's word on where the nodes are. kInvalidArgument: the cluster file says something else.
+wherry::Status take_nodes(ClientPlan& plan, const std::array<Endpoint, kMaxNodes>& nodes);
+
+/// "10.0.0.1:19286"
+std::string to_string(const Endpoint& at);
+
+}  // namespace wherry::kv

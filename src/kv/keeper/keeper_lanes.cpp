@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes for clients: docs/kv-protocol.md, section 7.
+#include <fmt/core.h>
+
+#include "kv/keeper/keeper.hpp"
+
+namespace wherry::kv {
+
+FromKeeper Keeper::open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now) {
+  if (!open.cluster.empty() && open.cluster != options_.cluster)
+    return Answer{false, fmt::format("this is the keeper of cluster '{}', not '{}'", options_.cluster, open.cluster)};
+  if (open.lanes > lanes_.lanes()) {
+    return Answer{false, fmt::format("{} lanes are wanted, and cluster '{}' grants {} in all: {} of its {} are static",
+                                     open.lanes, options_.cluster, lanes_.lanes(), options_.lanes - lanes_.lanes(),
+                                     options_.lanes)};
+  }
+  GrantedLanes granted{.ttl = options_.ping_interval};
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node)
+    if (options_.nodes[node].configured) granted.nodes[node] = options_.nodes[node].endpoint;
+  if (phase_ == Phase::deposed || !mandated(now)) return granted;  // not yet, or not any more
+  std::optional<LaneGrants::Grant> grant;
+  if (open.resume) grant = lanes_.reclaim(holder, open.session, open.first, open.lanes, now);
+  if (!grant) {
+    if (!lanes_.begun(now) || phase_ != Phase::running) return granted;
+    grant = lanes_.grant(holder, open.lanes, open.session, now);
+  }
+  if (!grant) {
+    return Answer{false, fmt::format("{} lanes in a row are not free: {} of {} are granted to {} clients", open.lanes,
+                                     lanes_.granted(), lanes_.lanes(), lanes_.count())};
+  }
+  granted.session = grant->session;
+  granted.first = grant->first;
+  granted.lanes = grant->count;
+  granted.ttl = options_.lane_ttl;
+  return granted;
+}
+
+}  // namespace wherry::kv
