@@ -103,7 +103,9 @@ def bench(
         "--zipf": zipf,
         "--read-from": read_from.value,
         "--cluster": where.path,
-    } | ({} if first_lane is None else {"--first-lane": first_lane})
+    }
+    if first_lane is not None:
+        words["--first-lane"] = first_lane
     command = [str(program), *(text for flag, value in words.items() for text in (flag, str(value)))]
     command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
