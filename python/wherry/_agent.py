@@ -6,8 +6,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import select
 import signal
+import subprocess
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -41,65 +44,81 @@ def check_free(session_file: Path) -> None:
 def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
     """Becomes the agent: signals and the exit status are its own from here on."""
     check_free(session_file)
-    _make_directory(session_file)
     line = command(session_file, arguments)
     os.execv(line[0], line)
 
 
-def start(session_file: Path, arguments: Sequence[str], log_file: Path | None = None) -> SessionFile:
+def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
-    Without `log_file` (which `arguments` then name) it logs to <session file>.log. Raises Error with the end of
-    the log when it does not come up within START_TIMEOUT_S.
+    It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
+    after it has checked that nobody else could have put something there: no file is opened here. Raises Error with the
+    agent's last words when it does not come up within START_TIMEOUT_S.
     """
     check_free(session_file)
-    _make_directory(session_file)
     line = command(session_file, arguments)
-    log = session_file.with_suffix(".log")
-    log.touch(mode=0o600)
-    # Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_TRUNC, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    pid = os.posix_spawn(line[0], line, os.environ, file_actions=actions, setsid=True)
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
-            raise Unavailable(f"the agent ended at once (exit status {code}): {_last_line(log_file or log, log)}")
-        try:
-            session = sessionfile.load(session_file)
-            if session.pid == pid:
-                return session
-        except Error:
-            pass  # not there yet, of the agent before, or half way
-        time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {_last_line(log_file or log, log)}")
+    log = _log_file(line)
+    if log is None:
+        log = session_file.with_suffix(".log")
+        line += ["--log-file", str(log)]
+    before = _size(log)
+    # What it says before it has its log. Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
+    said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
+    try:
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, said, 2),
+        ]
+        pid = os.posix_spawn(line[0], line, os.environ, file_actions=actions, setsid=True)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log, before)}")
+            try:
+                session = sessionfile.load(session_file)
+                if session.pid == pid:
+                    return session
+            except Error:
+                pass  # not there yet, of the agent before, or half way
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        why = _last_words(said, log, before)
+        raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {why}")
+    finally:
+        os.close(said)
 
 
 def stop(session: SessionFile, timeout: float) -> None:
     """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
     if not session.local:
         raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")
-    name = _program_of(session.pid)
-    if name is not None and not name.startswith("wherryd"):
-        raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
     try:
-        os.kill(session.pid, signal.SIGTERM)
+        process = os.pidfd_open(session.pid)  # no other process can get this one's pid unnoticed from here on
     except ProcessLookupError:
         return
-    except PermissionError:
-        raise PermissionDenied(f"the agent (pid {session.pid}) belongs to another user") from None
-    deadline = time.monotonic() + timeout
-    while sessionfile.process_exists(session.pid):
-        if time.monotonic() > deadline:
+    try:
+        # Whoever holds the session file wrote the pid that it names.
+        if not session.alive():
+            return
+        name = _program_of(session.pid)
+        if name is not None and not name.startswith("wherryd"):
+            raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
+        try:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            raise PermissionDenied(f"the agent (pid {session.pid}) belongs to another user") from None
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        if not ended.poll(timeout * 1000):
             raise Error(f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout")
-        time.sleep(0.01)
+    finally:
+        os.close(process)
 
 
 def read_metrics(session: SessionFile) -> dict[str, float]:
@@ -189,8 +208,13 @@ def sessions(metrics: dict[str, float]) -> list[SessionStatus]:
     return [dataclasses.replace(one, bytes=int(moved.get(str(one.session), 0))) for one in found]
 
 
-def _make_directory(session_file: Path) -> None:
-    session_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _log_file(line: Sequence[str]) -> Path | None:
+    """Where the agent that is started with this command line logs; None: to its standard error."""
+    resolved = subprocess.run([*line, "--dump-config"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if resolved.returncode != 0:
+        raise Unavailable(f"the agent cannot be started: {resolved.stderr.decode(errors='replace').strip()}")
+    named: str = tomllib.loads(resolved.stdout.decode())["agent"]["log_file"]
+    return Path(named) if named else None
 
 
 def _program_of(pid: int) -> str | None:
@@ -201,12 +225,25 @@ def _program_of(pid: int) -> str | None:
         return None
 
 
-def _last_line(*logs: Path) -> str:
-    for log in logs:
-        try:
-            lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        except OSError:
-            continue
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _last_words(said: int, log: Path, before: int) -> str:
+    """The last line that the agent wrote to its standard error, or to its log beyond the first `before` bytes."""
+    os.lseek(said, 0, os.SEEK_SET)
+    texts = [(os.read(said, 1 << 20), "")]
+    try:
+        with log.open("rb") as file:
+            file.seek(before)
+            texts.insert(0, (file.read(1 << 20), f" ({log})"))
+    except OSError:
+        pass
+    for text, where in texts:
+        lines = [line for line in text.decode(errors="replace").splitlines() if line.strip()]
         if lines:
-            return f"{lines[-1]} ({log})"
-    return f"it wrote nothing to {logs[-1]}"
+            return lines[-1] + where
+    return f"it wrote nothing to {log}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import wherry._kv_core as _core
-from wherry import _paths
+from wherry import _paths, _secure
 from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 
@@ -335,10 +335,11 @@ def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
         yield lane
         return
     directory = _paths.runtime_directory() / "kv-lanes"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     mark = hashlib.sha256("\0".join(cluster.nodes).encode()).hexdigest()[:16]
     for number in range(cluster.lanes - 1, max(-1, cluster.lanes - 1 - LANES_OF_COMMANDS), -1):
-        handle = os.open(directory / f"{mark}.{number}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with _secure.secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
+            handle = os.open(f"{mark}.{number}", flags, 0o600, dir_fd=opened)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

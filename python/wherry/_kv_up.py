@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _kv_cluster, _kv_network, _paths
+from wherry import _kv_cluster, _kv_network, _paths, _secure
 from wherry._kv_cluster import Cluster, Up
 from wherry._kv_network import KvNetwork
 from wherry._processes import Process, Workspace, how_it_ended
@@ -241,7 +241,8 @@ class _Supervisor:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
         well_known = _kv_cluster.up_file()
-        well_known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _secure.secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
+            pass  # made, and nobody else's
         self._files = [self._directory / "up.json", well_known]
         try:
             for child in self._children:

@@ -128,7 +128,7 @@ def agent_start(
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
         _agent.replace_process(where, arguments)
-    session = _agent.start(where, arguments, log_file)
+    session = _agent.start(where, arguments)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import grp
 import json
 import os
@@ -11,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _paths
-from wherry.errors import Error, NotFound, Unavailable, VersionMismatch
+from wherry import _paths, _secure
+from wherry.errors import Error, InvalidArgument, NotFound, PermissionDenied, Unavailable, VersionMismatch
 
 VERSION = 2
 """The version of the session file that this package reads."""
 
+_REMEDY = "name another session file, for example with $WHERRY_SESSION"
+_MAX_LINKS = 8
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -56,65 +60,95 @@ class SessionFile:
         return str(self.control) if self.host is None else f"{self.host}:{self.port}"
 
     def alive(self) -> bool:
-        """Whether the agent's process exists. Agents of other machines count as alive: only a connection can tell."""
-        return not self.local or process_exists(self.pid)
+        """Whether the agent lives: it holds its session file locked for as long as it does, however it ends.
+
+        Agents of other machines count as alive: only a connection can tell.
+        """
+        if not self.local:
+            return True
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            return _held(handle)
+        finally:
+            os.close(handle)
 
     def __repr__(self) -> str:
         return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.address})"  # never the token
 
 
-def process_exists(pid: int) -> bool:
-    """Whether a process `pid` runs (a zombie, which nobody has waited for yet, does not)."""
+def _held(handle: int) -> bool:
+    """Whether an agent holds the session file. Where files cannot be locked, only a connection can tell."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    return fields[:1] != ["Z"]
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
+def _follow(where: Path) -> tuple[Path, str]:
+    """Directory and name of the file that `where` is, or that symbolic links of this user or root lead to."""
+    for _ in range(_MAX_LINKS):
+        try:
+            status = os.lstat(where)
+        except OSError:
+            break
+        if not stat.S_ISLNK(status.st_mode) or status.st_uid not in (os.getuid(), 0):
+            break
+        where = where.parent / os.readlink(where)
+    return where.parent, where.name
 
 
 def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
     """Reads and checks the session file at `path` (default: _paths.session_file()).
 
     Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
-    when the file or its directory belongs to another user, others can read it, or it is no session file;
-    VersionMismatch.
+    when the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
+    session file; VersionMismatch.
 
     An agent with `agent.group` shares its file with that group and says so in it. Such a file, and its directory, may
     belong to another user, but only where it was named (by `path` or $WHERRY_SESSION): anybody may make the default
     places of /tmp.
     """
     where = Path(path).expanduser() if path is not None else _paths.session_file()
+    missing = f"no agent: {where} does not exist; start one with `wherry agent start`"
+    parent = where.absolute().parent
+    handle = directory = -1
     try:
-        with where.open("rb") as file:
-            status = os.fstat(file.fileno())
-            directory = where.absolute().parent.stat()
-            text = file.read(1 << 16)
-    except FileNotFoundError:
-        raise NotFound(f"no agent: {where} does not exist; start one with `wherry agent start`") from None
-    except IsADirectoryError:
-        raise BadSessionFile(f"{where} is a directory, not a session file") from None
+        parent, name = _follow(where.absolute())
+        directory = _secure.open_directory(parent)
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise BadSessionFile(f"{where} is a directory, not a session file")
+        if not stat.S_ISREG(status.st_mode):
+            raise BadSessionFile(f"{where} is not a file, so not a session file")
+        text = os.read(handle, 1 << 16)
+        named = path is not None or bool(os.environ.get("WHERRY_SESSION"))
+        shared = _names_group(text, status.st_gid)
+        trusted = {os.getuid(), 0} | ({status.st_uid} if shared and named else set())
+        if status.st_uid not in trusted:
+            raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
+        if status.st_mode & (stat.S_IRWXO | (stat.S_IWGRP | stat.S_IXGRP if shared else stat.S_IRWXG)):
+            raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
+        _secure.check_private(directory, parent, _REMEDY, trusted)
+        held = _held(handle)
+    except (FileNotFoundError, NotFound):
+        raise NotFound(missing) from None
+    except (PermissionDenied, InvalidArgument) as error:
+        raise BadSessionFile(f"cannot use the session file {where}: {error}") from None
     except OSError as error:
-        raise BadSessionFile(f"cannot read the session file {where}: {error.strerror}") from None
-    named = path is not None or bool(os.environ.get("WHERRY_SESSION"))
-    shared = _names_group(text, status.st_gid)
-    trusted = {os.getuid(), 0} | ({status.st_uid} if shared and named else set())
-    if status.st_uid not in trusted:
-        raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
-    if status.st_mode & (stat.S_IRWXO | (stat.S_IWGRP | stat.S_IXGRP if shared else stat.S_IRWXG)):
-        raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
-    if directory.st_uid not in trusted:
-        raise BadSessionFile(
-            f"{where.absolute().parent} belongs to user {directory.st_uid}, who could put a false session file there: "
-            "name another file, for example with $WHERRY_SESSION"
-        )
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise BadSessionFile(f"cannot read the session file {where}: {reason}") from None
+    finally:
+        for descriptor in (handle, directory):
+            if descriptor >= 0:
+                os.close(descriptor)
     session = parse(text, where)
-    if require_alive and not session.alive():
+    if require_alive and session.local and not held:
         raise Unavailable(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
     return session
 

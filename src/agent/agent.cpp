@@ -105,7 +105,9 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (config.core >= 0) {
     if (Status s = pin_thread(cores); !s) return s;
   }
-  if (Status s = prepare_session_file(a.config.session_file, config.group); !s) return s;
+  auto claim = SessionFileClaim::make(a.config.session_file, config.group);
+  if (!claim) return claim.status();
+  a.claim = *std::move(claim);
   if (Status s = a.listen(); !s) return s;
   auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
   if (!sink) return sink.status();

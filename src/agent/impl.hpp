@@ -16,6 +16,7 @@
 #include "agent/peer.hpp"
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
+#include "fabric/session_file.hpp"
 #include "move/service/catalogue.hpp"
 #include "move/service/file_sink.hpp"
 #include "move/service/flight_server.hpp"
@@ -26,6 +27,7 @@ namespace wherry {
 struct Agent::Impl {
   AgentConfig config;
   std::string token = fabric::make_token();
+  SessionFileClaim claim;
   Fd listener, epoll;  ///< of the Unix socket
   Fd tcp_listener;     ///< none: clients of this machine only
   std::optional<HostPort> at;

@@ -14,7 +14,6 @@
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
-#include "fabric/session_file.hpp"
 
 namespace wherry {
 namespace {
@@ -161,7 +160,7 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   file.flight = flight_uri();
   file.metrics = a.http ? a.http->url() : "";
   file.group = a.config.group;
-  if (Status s = write_session_file(a.config.session_file, file); !s) return s;
+  if (Status s = a.claim.publish(file); !s) return s;
   spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion,
                address().empty() ? control_socket() : address(), a.arena->capacity() >> 20, fabric::ucx_version(),
                a.config.session_file);
@@ -177,7 +176,7 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   }
   spdlog::info("draining");
   a.drain();
-  remove_session_file(a.config.session_file, file.pid);
+  a.claim.withdraw();
   return ok_status();
 }
 

@@ -185,28 +185,30 @@ class Opening : public testing::Test {
     file_.token = "secret";
   }
   ~Opening() override { unsetenv("WHERRY_SESSION"); }
+  void write() {
+    auto claim = SessionFileClaim::make(path_);
+    ASSERT_TRUE(claim) << claim.status().message();
+    claim_ = *std::move(claim);
+    ASSERT_TRUE(claim_.publish(file_));
+  }
   [[nodiscard]] Status open() const { return Session::open(options_).status(); }
 
   TemporaryDirectory directory_ = *TemporaryDirectory::create("test");
   std::string path_ = directory_.file("agent.json");
   SessionOptions options_;
   SessionFile file_;
+  SessionFileClaim claim_;
 };
 
 TEST_F(Opening, AutoWithoutAnAgent_ExpectOneStartedOrBothReasons) {
   expect(open(), StatusCode::kNotFound, {path_, "does not exist", "none could be started", "/no/such/wherryd"});
-  file_.pid = [] {
-    Child child("/bin/true", {});
-    const int pid = child.pid();
-    child.wait();
-    return pid;
-  }();
-  ASSERT_TRUE(write_session_file(path_, file_));
+  write();
+  claim_ = {};  // its agent ended
   expect(open(), StatusCode::kNotFound, {path_, "is not running any more", "none could be started"});
 }
 
 TEST_F(Opening, AutoWithASessionFileThatCannotBeUsed_ExpectAnErrorAndNoOtherAgent) {
-  ASSERT_TRUE(write_session_file(path_, file_));
+  write();
   expect(open(), StatusCode::kUnavailable, {"127.0.0.1:1", path_, "remove the file"});
   chmod(path_.c_str(), 0644);
   expect(open(), StatusCode::kPermissionDenied, {path_, "chmod 600", "WHERRY_AGENT=embedded"});

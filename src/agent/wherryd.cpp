@@ -64,6 +64,9 @@ int main(int argc, char** argv) {
     fmt::print("{}", wherry::dump_toml(config));
     return 0;
   }
+  if (config.session_file.empty()) config.session_file = wherry::default_session_file();
+  // The log may belong into the directory of the session file, which is made here.
+  if (auto s = wherry::session_directory(config.session_file, config.group); !s) return fail(s.status());
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
 
   const std::atomic<bool>& stop = wherry::stop_on_signals();

@@ -2,11 +2,15 @@
 #include "base/log.hpp"
 
 #include <fmt/core.h>
-#include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string_view>
+
+#include "base/secure_directory.hpp"
 
 namespace wherry {
 
@@ -18,15 +22,15 @@ Status init_log(const std::string& level, const std::string& file) {
     return {StatusCode::kInvalidArgument,
             fmt::format("log level '{}' is none of trace, debug, info, warn, error, off", level)};
   }
-  std::shared_ptr<spdlog::logger> logger;
-  try {
-    logger =
-        file.empty()
-            ? std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())
-            : std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
-  } catch (const spdlog::spdlog_ex& error) {
-    return {StatusCode::kInvalidArgument, fmt::format("cannot log to '{}': {}", file, error.what())};
+  if (!file.empty()) {
+    auto log = open_log_file(file);
+    if (!log) return log.status();
+    // What libraries write there, and the last words of a process that aborts, belong into the log, too.
+    if (dup2(log->get(), STDERR_FILENO) < 0)
+      return {StatusCode::kInternal, fmt::format("cannot log to '{}': {}", file, std::strerror(errno))};
   }
+  const auto logger =
+      std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_level(spdlog::level::from_str(level));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   logger->flush_on(spdlog::level::info);

@@ -4,20 +4,26 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
-#include <signal.h>
+#include <limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include "base/clock.hpp"
+#include "base/secure_directory.hpp"
 #include "base/socket.hpp"
 #include "base/version.hpp"
 
@@ -27,14 +33,15 @@ namespace {
 constexpr unsigned kFileVersion = 2;
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
 
-/// Whether a process `pid` runs here. A zombie, which nobody has waited for yet, does not.
-bool alive(int pid) {
-  if (pid <= 0 || (kill(pid, 0) != 0 && errno != EPERM)) return false;
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(in, text);
-  const std::size_t name_ends = text.rfind(')');
-  return name_ends == std::string::npos || text.compare(name_ends, 3, ") Z") != 0;
+constexpr int kMaxLinks = 8;
+constexpr auto kTakeOver = std::chrono::seconds(2);  // for a stale file that somebody else looks at, too
+
+/// Whether an agent holds the session file that is open as `fd`. Where files cannot be locked, only a connection can
+/// tell.
+bool held(int fd) {
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return true;
+  flock(fd, LOCK_UN);
+  return false;
 }
 
 /// Whether only this machine reaches an agent that listens there, so that its pid means something.
@@ -43,6 +50,8 @@ bool loopback(const std::string& host) {
 }
 
 bool trusted(uid_t owner) { return owner == getuid() || owner == 0; }
+
+constexpr const char* kRemedy = "name another session file, for example with $WHERRY_SESSION";
 
 /// Where an agent is looked for when nobody names one.
 std::string unnamed_session_file() {
@@ -59,39 +68,55 @@ bool names_group(const std::string& text, gid_t gid) {
   return entry != nullptr && entry->gr_gid == gid;
 }
 
-/// Whoever owns the directory can put another file or socket in place. `owner`: trusted besides this user and root.
-Status check_directory(const std::filesystem::path& directory, uid_t owner = getuid()) {
-  struct stat status{};
-  if (stat(directory.c_str(), &status) != 0 || trusted(status.st_uid) || status.st_uid == owner) return ok_status();
-  return {StatusCode::kPermissionDenied,
-          fmt::format("{} belongs to user {}, who could put a false session file there: name another file, for example "
-                      "with $WHERRY_SESSION",
-                      directory.string(), status.st_uid)};
-}
+struct Opened {
+  Fd file;
+  std::string text;
+};
 
-/// The text of a file that only its owner can have written, and that belongs to this user or root; or to whoever shares
-/// it with a group, where it was named: anybody may make the default places of /tmp.
-Result<std::string> read_private(const std::string& path) {
+/// A file that only its owner can have written, and that belongs to this user or root; or to whoever shares it with a
+/// group, where it was named: anybody may make the default places of /tmp. `links`: how many symbolic links of this
+/// user or root may stand for the file.
+Result<Opened> open_private(const std::string& path, int links) {
+  const std::filesystem::path whole = std::filesystem::absolute(path);
   const auto cannot_read = [&](int error) {
-    return Status(error == EACCES ? StatusCode::kPermissionDenied : StatusCode::kInvalidArgument,
-                  fmt::format("cannot read the session file {}: {}", path, std::strerror(error)));
+    return Status(error == EACCES || error == ELOOP ? StatusCode::kPermissionDenied : StatusCode::kInvalidArgument,
+                  fmt::format("cannot read the session file {}: {}", path,
+                              error == ELOOP ? "it is a symbolic link" : std::strerror(error)));
   };
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) {
-    if (errno != ENOENT && errno != ENOTDIR) return cannot_read(errno);
-    return Status(StatusCode::kNotFound,
-                  fmt::format("no agent: {} does not exist; start one with `wherry agent start`", path));
+  const Status missing(StatusCode::kNotFound,
+                       fmt::format("no agent: {} does not exist; start one with `wherry agent start`", path));
+  auto directory = open_directory(whole.parent_path());
+  if (!directory) {
+    if (directory.status().code() == StatusCode::kNotFound) return missing;
+    return Status(directory.status().code(),
+                  fmt::format("cannot read the session file {}: {}", path, directory.status().message()));
   }
+  Opened opened;
+  opened.file =
+      Fd(::openat(directory->get(), whole.filename().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
-  if (fstat(fd.get(), &status) != 0) return cannot_read(errno);
+  if (!opened.file && errno == ELOOP && links > 0 &&
+      fstatat(directory->get(), whole.filename().c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      trusted(status.st_uid)) {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t length = readlinkat(directory->get(), whole.filename().c_str(), target.data(), target.size());
+    if (length <= 0) return cannot_read(errno);
+    return open_private(whole.parent_path() / std::string_view(target.data(), static_cast<std::size_t>(length)),
+                        links - 1);
+  }
+  if (!opened.file) {
+    if (errno != ENOENT && errno != ENOTDIR) return cannot_read(errno);
+    return missing;
+  }
+  if (fstat(opened.file.get(), &status) != 0) return cannot_read(errno);
   if (!S_ISREG(status.st_mode)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("{} is not a file, so not a session file", path));
   }
-  std::string text(kMaxFileBytes, '\0');
-  const ssize_t bytes = ::read(fd.get(), text.data(), text.size());
+  opened.text.resize(kMaxFileBytes);
+  const ssize_t bytes = ::read(opened.file.get(), opened.text.data(), opened.text.size());
   if (bytes < 0) return cannot_read(errno);
-  text.resize(static_cast<std::size_t>(bytes));
-  const bool shared = names_group(text, status.st_gid);
+  opened.text.resize(static_cast<std::size_t>(bytes));
+  const bool shared = names_group(opened.text, status.st_gid);
   const uid_t owner = shared && path != unnamed_session_file() ? status.st_uid : getuid();
   if (!trusted(status.st_uid) && status.st_uid != owner) {
     return Status(StatusCode::kPermissionDenied,
@@ -101,15 +126,8 @@ Result<std::string> read_private(const std::string& path) {
     return Status(StatusCode::kPermissionDenied,
                   fmt::format("{} holds a token, but others may read it: chmod 600 it, and restart its agent", path));
   }
-  if (Status s = check_directory(std::filesystem::absolute(path).parent_path(), owner); !s) return s;
-  return text;
-}
-
-/// What the file says, whether its agent lives or not.
-Result<SessionFile> load(const std::string& path) {
-  auto text = read_private(path);
-  if (!text) return text.status();
-  return parse_session(*text, path);
+  if (Status s = check_private(*directory, whole.parent_path(), kRemedy, owner); !s) return s;
+  return opened;
 }
 
 }  // namespace
@@ -135,25 +153,100 @@ Status share_with_group(const std::string& path, const std::string& group, unsig
   return ok_status();
 }
 
-Status prepare_session_file(const std::string& path, const std::string& group) {
+Result<Fd> session_directory(const std::string& path, const std::string& group) {
   const std::filesystem::path directory = std::filesystem::absolute(path).parent_path();
   std::error_code error;
-  if (!std::filesystem::exists(directory, error)) {
-    if (!std::filesystem::create_directories(directory, error) && error) {
-      return {StatusCode::kInvalidArgument, fmt::format("cannot make {}: {}", directory.string(), error.message())};
-    }
-    chmod(directory.c_str(), 0700);
-    if (!group.empty()) {
-      if (Status s = share_with_group(directory, group, 0750); !s) return s;
-    }
+  const bool made = !std::filesystem::exists(directory, error);
+  auto opened = secure_directory(directory, 0700, kRemedy);
+  if (!opened || !made || group.empty()) return opened;
+  if (Status s = share_with_group(directory, group, 0750); !s) return s;
+  return opened;
+}
+
+Result<SessionFileClaim> SessionFileClaim::make(const std::string& path, const std::string& group) {
+  SessionFileClaim claim;
+  auto directory = session_directory(path, group);
+  if (!directory) return directory.status();
+  claim.directory_ = *std::move(directory);
+  claim.path_ = path;
+  claim.name_ = std::filesystem::absolute(path).filename();
+  auto old = open_private(path, 0);
+  if (!old) {
+    if (old.status().code() == StatusCode::kNotFound) return claim;
+    return old.status();
   }
-  if (Status s = check_directory(directory); !s) return s;
-  if (auto old = load(path); old && old->pid != getpid() && alive(old->pid)) {
-    return {StatusCode::kAlreadyExists,
-            fmt::format("{} belongs to a running agent (pid {}): stop it, or choose another --session-file", path,
-                        old->pid)};
+  const auto file = parse_session(old->text, path);
+  if (!file && file.status().code() != StatusCode::kVersionMismatch) return file.status();  // not ours to replace
+  if (!held(old->file.get())) return claim;
+  const std::string pid = file ? fmt::format(" (pid {})", file->pid) : "";
+  return Status(StatusCode::kAlreadyExists,
+                fmt::format("{} belongs to a running agent{}: stop it, or choose another --session-file", path, pid));
+}
+
+/// Where there is no file; or over one that nobody holds, by the one who could lock it.
+Status SessionFileClaim::put_in_place(const std::string& temporary) {
+  const int at = directory_.get();
+  const Status taken(StatusCode::kAlreadyExists,
+                     fmt::format("{} belongs to a running agent: stop it, or choose another --session-file", path_));
+  const auto cannot_write = [&](int error) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("cannot write the session file {}: {}", path_, std::strerror(error)));
+  };
+  for (const Deadline deadline(kTakeOver); !deadline.passed();) {
+    if (rename_to_free_name(directory_, temporary, name_)) return ok_status();
+    if (errno != EEXIST) return cannot_write(errno);
+    const Fd old(::openat(at, name_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!old && errno == ENOENT) continue;
+    if (!old) return cannot_write(errno);
+    if (held(old.get())) return taken;
+    struct stat locked{};
+    struct stat named{};
+    // Readers that look whether the agent lives hold the lock for a moment, too.
+    if (flock(old.get(), LOCK_EX | LOCK_NB) == 0 && fstat(old.get(), &locked) == 0 &&
+        fstatat(at, name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && locked.st_ino == named.st_ino &&
+        locked.st_dev == named.st_dev) {
+      return ::renameat(at, temporary.c_str(), at, name_.c_str()) == 0 ? ok_status() : cannot_write(errno);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return taken;
+}
+
+Status SessionFileClaim::publish(const SessionFile& file) {
+  static std::atomic<unsigned> published{0};
+  const std::string temporary = fmt::format(".{}.{}.{}", name_.substr(0, 64), getpid(), ++published);
+  const auto failed = [&](Status why) {
+    ::unlinkat(directory_.get(), temporary.c_str(), 0);
+    return why;
+  };
+  ::unlinkat(directory_.get(), temporary.c_str(), 0);  // of an agent with this pid that was killed here
+  file_ = Fd(::openat(directory_.get(), temporary.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600));
+  const std::string text = session_text(file);
+  if (!file_ || ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return failed({StatusCode::kInvalidArgument,
+                   fmt::format("cannot write the session file {}: {}", path_, std::strerror(errno))});
+  }
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return failed({StatusCode::kUnsupported,
+                   fmt::format("cannot lock the session file {}: {}. Its file system must have flock(2): {}", path_,
+                               std::strerror(errno), kRemedy)});
+  }
+  if (!file.group.empty()) {
+    if (Status s = share_with_group(fmt::format("/proc/self/fd/{}", file_.get()), file.group, 0640); !s)
+      return failed(std::move(s));
+  }
+  if (Status s = put_in_place(temporary); !s) return failed(std::move(s));
   return ok_status();
+}
+
+void SessionFileClaim::withdraw() noexcept {
+  struct stat ours{};
+  struct stat named{};
+  if (file_ && fstat(file_.get(), &ours) == 0 &&
+      fstatat(directory_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && ours.st_ino == named.st_ino &&
+      ours.st_dev == named.st_dev)
+    ::unlinkat(directory_.get(), name_.c_str(), 0);
+  file_.reset();
 }
 
 std::string session_text(const SessionFile& file) {
@@ -204,28 +297,10 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
   return file;
 }
 
-Status write_session_file(const std::string& path, const SessionFile& file) {
-  const std::string temporary = fmt::format("{}.{}", path, getpid());
-  const Fd fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
-  const std::string text = session_text(file);
-  if (fd && !file.group.empty()) {
-    if (Status s = share_with_group(temporary, file.group, 0640); !s) {
-      ::unlink(temporary.c_str());
-      return s;
-    }
-  }
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    return {StatusCode::kInvalidArgument,
-            fmt::format("cannot write the session file {}: {}", path, std::strerror(error))};
-  }
-  return ok_status();
-}
-
 Result<SessionFile> read_session_file(const std::string& path) {
-  auto file = load(path);
+  auto opened = open_private(path, kMaxLinks);
+  if (!opened) return opened.status();
+  auto file = parse_session(opened->text, path);
   if (file) {
     std::error_code error;
     const auto directory = std::filesystem::canonical(path, error).parent_path();
@@ -233,7 +308,7 @@ Result<SessionFile> read_session_file(const std::string& path) {
       if (!socket->empty()) *socket = (directory / *socket).string();
     }
   }
-  if (file && loopback(file->host) && !alive(file->pid)) {
+  if (file && loopback(file->host) && !held(opened->file.get())) {
     return Status(StatusCode::kUnavailable, fmt::format("the agent of {} (pid {}) is not running any more; start one "
                                                         "with `wherry agent start`",
                                                         path, file->pid));
@@ -246,10 +321,6 @@ void remove_embedded_directory(const std::string& session_file) noexcept {
   std::error_code ignored;
   if (directory.filename().string().starts_with("wherry-embedded-"))
     std::filesystem::remove(directory, ignored);  // only when empty
-}
-
-void remove_session_file(const std::string& path, int pid) noexcept {
-  if (auto file = load(path); file && file->pid == pid) ::unlink(path.c_str());
 }
 
 }  // namespace wherry

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/socket.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry {
@@ -25,24 +26,41 @@ struct SessionFile {
   friend bool operator==(const SessionFile&, const SessionFile&) = default;
 };
 
-/// Makes the directory (mode 0700; with a group 0750). Refuses one that belongs to neither this user nor root
-/// (kPermissionDenied), and to take over the file of an agent that is still alive on this machine (kAlreadyExists).
-Status prepare_session_file(const std::string& path, const std::string& group = {});
+/// An agent's claim to its session file. The agent keeps the file open and locked (flock) as long as it lives, however
+/// it ends: a session file without a lock is of an agent that has gone. The directory is held open, too, so that nobody
+/// can put another in its place meanwhile.
+class SessionFileClaim {
+ public:
+  SessionFileClaim() noexcept = default;
+  /// Makes the directory (mode 0700; with a group 0750). kPermissionDenied: somebody else could put files there;
+  /// kAlreadyExists: the file of an agent that is alive; kInvalidArgument: there is something else by that name.
+  static Result<SessionFileClaim> make(const std::string& path, const std::string& group = {});
+  /// The file appears complete or not at all, mode 0600, or 0640 with a group. kAlreadyExists: another agent was
+  /// quicker.
+  Status publish(const SessionFile& file);
+  /// The file goes, if it is still this one.
+  void withdraw() noexcept;
+
+ private:
+  Status put_in_place(const std::string& temporary);
+  std::string path_, name_;
+  Fd directory_, file_;
+};
+
+/// The directory of a session file, as SessionFileClaim makes it; what else the agent opens there (its log) is safe
+/// after this.
+Result<Fd> session_directory(const std::string& path, const std::string& group = {});
 /// Gives a file, directory or socket to a group, with `mode`. kInvalidArgument: no such group, or not one of ours.
 Status share_with_group(const std::string& path, const std::string& group, unsigned mode);
-/// Appears complete or not at all, mode 0600, or 0640 with a group.
-Status write_session_file(const std::string& path, const SessionFile& file);
 /// What such a file holds, and the other way round, without looking for anything. `path` names it in errors: kProtocol
 /// for what is not a session file, kVersionMismatch for one of another version.
 std::string session_text(const SessionFile& file);
 Result<SessionFile> parse_session(std::string_view text, const std::string& path);
 /// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
-/// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, or others may read it;
-/// kVersionMismatch; kProtocol: not a session file. Paths of sockets are complete. The rules of
-/// python/wherry/sessionfile.py.
+/// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, others may read it or
+/// write to the directory, or a link of somebody else leads there; kVersionMismatch; kProtocol: not a session file.
+/// Paths of sockets are complete. The rules of python/wherry/sessionfile.py.
 Result<SessionFile> read_session_file(const std::string& path);
-/// Only if it is still that of `pid`.
-void remove_session_file(const std::string& path, int pid) noexcept;
 /// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it.
 /// Nothing else.
 void remove_embedded_directory(const std::string& session_file) noexcept;

@@ -4,12 +4,15 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "base/temporary_directory.hpp"
 
@@ -28,7 +31,21 @@ class SessionFiles : public testing::Test {
     file_.token = "secret";
   }
 
-  void write() { ASSERT_TRUE(write_session_file(path_, file_)); }
+  /// As an agent that runs.
+  void write() {
+    claim_ = {};
+    auto claim = SessionFileClaim::make(path_, file_.group);
+    ASSERT_TRUE(claim) << claim.status().message();
+    claim_ = *std::move(claim);
+    const Status s = claim_.publish(file_);
+    ASSERT_TRUE(s) << s.message();
+  }
+  /// As an agent that was killed: the file stays, its lock does not.
+  void write_and_die() {
+    write();
+    claim_ = {};
+  }
+  [[nodiscard]] Status claimed() const { return SessionFileClaim::make(path_).status(); }
   void write_text(const std::string& text) const {
     std::ofstream(path_) << text;
     chmod(path_.c_str(), 0600);
@@ -46,16 +63,8 @@ class SessionFiles : public testing::Test {
   fs::path directory_ = temporary_.path();
   fs::path path_;
   SessionFile file_;
+  SessionFileClaim claim_;
 };
-
-/// The pid of a process that has ended, waited for or not.
-int ended_process(bool waited_for) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(0);
-  siginfo_t how{};
-  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | (waited_for ? 0 : WNOWAIT)), 0);
-  return pid;
-}
 
 TEST_F(SessionFiles, WrittenOne_ExpectTheSameBackAndNobodyElseReadsIt) {
   write();
@@ -64,9 +73,7 @@ TEST_F(SessionFiles, WrittenOne_ExpectTheSameBackAndNobodyElseReadsIt) {
   EXPECT_EQ(read->port, 4100);
   EXPECT_EQ(read->token, "secret");
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  remove_session_file(path_, getpid() + 1);
-  EXPECT_TRUE(fs::exists(path_)) << "of another agent";
-  remove_session_file(path_, getpid());
+  claim_.withdraw();
   expect(StatusCode::kNotFound, "wherry agent start");
 }
 
@@ -87,7 +94,7 @@ TEST_F(SessionFiles, OfAnotherUser_ExpectRefusalOfFileAndDirectory) {
   ASSERT_TRUE(status());
   ASSERT_EQ(chown(directory_.c_str(), 12345, 12345), 0);
   expect(StatusCode::kPermissionDenied, "$WHERRY_SESSION");
-  EXPECT_EQ(prepare_session_file(path_).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(claimed().code(), StatusCode::kPermissionDenied);
 }
 
 TEST_F(SessionFiles, ForAGroup_ExpectItsMembersToReadIt) {
@@ -95,8 +102,9 @@ TEST_F(SessionFiles, ForAGroup_ExpectItsMembersToReadIt) {
   ASSERT_NE(mine, nullptr);
   file_.group = mine->gr_name;
   const fs::path path = directory_ / "sub" / "agent.json";
-  ASSERT_TRUE(prepare_session_file(path, file_.group));
-  ASSERT_TRUE(write_session_file(path, file_));
+  auto claim = SessionFileClaim::make(path, file_.group);
+  ASSERT_TRUE(claim) << claim.status().message();
+  ASSERT_TRUE(claim->publish(file_));
   struct stat info{};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0640U);
@@ -111,15 +119,17 @@ TEST_F(SessionFiles, ForAGroup_ExpectItsMembersToReadIt) {
     EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kPermissionDenied) << mode;
   }
   file_.group = "no-such-group";
-  EXPECT_EQ(write_session_file(path, file_).code(), StatusCode::kInvalidArgument);
+  claim->withdraw();
+  EXPECT_EQ(claim->publish(file_).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(SessionFiles, OfAnotherUserForAGroup_ExpectItUsableWhereItWasNamed) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   file_.group = getgrgid(getgid())->gr_name;
   const fs::path path = directory_ / "wherry" / "agent.json";
-  ASSERT_TRUE(prepare_session_file(path, file_.group));
-  ASSERT_TRUE(write_session_file(path, file_));
+  auto claim = SessionFileClaim::make(path, file_.group);
+  ASSERT_TRUE(claim) << claim.status().message();
+  ASSERT_TRUE(claim->publish(file_));
   for (const fs::path& p : {path, path.parent_path()}) ASSERT_EQ(chown(p.c_str(), 12345, getgid()), 0);
   const Status named = read_session_file(path).status();
   EXPECT_TRUE(named) << named.message();
@@ -134,8 +144,9 @@ TEST_F(SessionFiles, NotOne_ExpectItSaid) {
     write_text(text);
     expect(StatusCode::kProtocol, "is not a session file");
   }
+  EXPECT_EQ(claimed().code(), StatusCode::kProtocol) << "an agent replaces session files only";
   file_.token.clear();
-  write();
+  write_text(session_text(file_));
   expect(StatusCode::kProtocol, "is not a session file");
   write_text(R"({"version": 3, "pid": 1})");
   expect(StatusCode::kVersionMismatch, "of version 3");
@@ -169,7 +180,9 @@ TEST_F(SessionFiles, SocketsByName_ExpectThemBesideTheFileWhereverItIsSeen) {
   file_.local_socket = "/run/readers.sock";
   const fs::path odd = directory_ / "not-\xff-utf8";
   fs::create_directory(odd);
-  ASSERT_TRUE(write_session_file(odd / "agent.json", file_));
+  auto claim = SessionFileClaim::make(odd / "agent.json");
+  ASSERT_TRUE(claim) << claim.status().message();
+  ASSERT_TRUE(claim->publish(file_));
   fs::create_symlink(odd / "agent.json", path_);
   for (const fs::path& path : {odd / "agent.json", path_}) {
     const auto read = read_session_file(path);
@@ -179,41 +192,105 @@ TEST_F(SessionFiles, SocketsByName_ExpectThemBesideTheFileWhereverItIsSeen) {
   }
 }
 
-TEST_F(SessionFiles, AgentEnded_ExpectUnavailable) {
-  file_.pid = ended_process(true);
-  write();
-  expect(StatusCode::kUnavailable, "is not running any more");
-  EXPECT_TRUE(prepare_session_file(path_));
-  file_.pid = ended_process(false);
-  write();
-  expect(StatusCode::kUnavailable, "is not running any more");
-  waitpid(file_.pid, nullptr, 0);
+TEST_F(SessionFiles, AgentEnded_ExpectUnavailableWhateverRunsUnderItsPid) {
+  for (const int pid : {1, static_cast<int>(getpid()), static_cast<int>(getppid())}) {  // all of them run
+    file_.pid = pid;
+    write_and_die();
+    expect(StatusCode::kUnavailable, "is not running any more");
+    EXPECT_TRUE(claimed()) << pid;
+  }
 }
 
-TEST_F(SessionFiles, AgentOfAnotherMachine_ExpectItsPidIgnored) {
-  file_.pid = ended_process(true);
+TEST_F(SessionFiles, AgentOfAnotherMachine_ExpectOnlyAConnectionToTell) {
   for (const char* host : {"192.0.2.7", "dpu0", "fe80::1"}) {
     file_.host = host;
-    write();
+    write_and_die();
     EXPECT_TRUE(status()) << host;
   }
-  EXPECT_TRUE(prepare_session_file(path_)) << "an agent here that listens to the network and died";
+  EXPECT_TRUE(claimed()) << "an agent here that listens to the network and died";
   for (const char* host : {"127.0.0.2", "localhost", "::1"}) {
     file_.host = host;
-    write();
+    write_and_die();
     EXPECT_EQ(status().code(), StatusCode::kUnavailable) << host;
   }
 }
 
 TEST_F(SessionFiles, AgentRuns_ExpectNoOtherTakesOver) {
-  EXPECT_TRUE(prepare_session_file(directory_ / "new" / "agent.json"));
+  EXPECT_TRUE(SessionFileClaim::make(directory_ / "new" / "agent.json"));
   EXPECT_EQ(fs::status(directory_ / "new").permissions(), fs::perms::owner_all);
-  file_.pid = getppid();
   for (const char* host : {"127.0.0.1", "192.0.2.7"}) {
     file_.host = host;
+    file_.pid = 1'999'999'999;  // no process has that
     write();
-    EXPECT_EQ(prepare_session_file(path_).code(), StatusCode::kAlreadyExists);
+    EXPECT_EQ(claimed().code(), StatusCode::kAlreadyExists);
   }
+}
+
+TEST_F(SessionFiles, TwoAgentsStartAtOnce_ExpectOneToGetTheFile) {
+  for (const bool stale : {false, true}) {
+    if (stale) write_and_die();
+    std::array<Result<SessionFileClaim>, 2> claims{SessionFileClaim::make(path_), SessionFileClaim::make(path_)};
+    std::array<Status, 2> published;
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(claims[i]) << claims[i].status().message();
+      file_.port = static_cast<std::uint16_t>(5000 + i);
+      published[i] = claims[i]->publish(file_);
+    }
+    EXPECT_TRUE(published[0]) << published[0].message();
+    EXPECT_EQ(published[1].code(), StatusCode::kAlreadyExists) << published[1].message();
+    EXPECT_EQ(read_session_file(path_)->port, 5000);
+    claims[1]->withdraw();
+    EXPECT_TRUE(fs::exists(path_)) << "the other one's";
+    claims[0]->withdraw();
+    EXPECT_FALSE(fs::exists(path_));
+    EXPECT_TRUE(fs::is_empty(directory_)) << "temporary files";
+  }
+}
+
+TEST_F(SessionFiles, ManyTakeOverAStaleOneWhileReadersLook_ExpectOneToGetIt) {
+  constexpr std::size_t kAgents = 6;
+  for (int round = 0; round < 20; ++round) {
+    write_and_die();
+    std::atomic<bool> stop{false};
+    std::atomic<int> winners{0};
+    std::thread reader([&] {
+      while (!stop) (void)read_session_file(path_);
+    });
+    std::vector<Result<SessionFileClaim>> claims;
+    for (std::size_t i = 0; i < kAgents; ++i) claims.push_back(SessionFileClaim::make(path_));
+    std::vector<std::thread> agents;
+    for (auto& claim : claims) {
+      agents.emplace_back([&] {
+        if (claim->publish(file_)) ++winners;
+      });
+    }
+    for (std::thread& agent : agents) agent.join();
+    stop = true;
+    reader.join();
+    EXPECT_EQ(winners.load(), 1);
+    EXPECT_EQ(claimed().code(), StatusCode::kAlreadyExists);
+  }
+}
+
+TEST_F(SessionFiles, SomethingElseInItsPlace_ExpectItLeftAlone) {
+  std::ofstream(directory_ / "thesis.tex") << "thesis";
+  chmod((directory_ / "thesis.tex").c_str(), 0600);
+  EXPECT_EQ(SessionFileClaim::make(directory_ / "thesis.tex").status().code(), StatusCode::kProtocol);
+  fs::create_symlink(directory_ / "thesis.tex", path_);
+  EXPECT_EQ(claimed().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(status().code(), StatusCode::kProtocol);
+  EXPECT_EQ(fs::file_size(directory_ / "thesis.tex"), 6U);
+  if (geteuid() != 0) return;
+  ASSERT_EQ(lchown(path_.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(status().code(), StatusCode::kPermissionDenied) << "a link of somebody else";
+}
+
+TEST_F(SessionFiles, DirectoryThatOthersMayWriteTo_ExpectRefusalByAgentAndReader) {
+  write();
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  expect(StatusCode::kPermissionDenied, "chmod go-w");
+  EXPECT_EQ(claimed().code(), StatusCode::kPermissionDenied);
+  ASSERT_EQ(chmod(directory_.c_str(), 0700), 0);
 }
 
 }  // namespace
