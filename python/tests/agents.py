@@ -25,6 +25,14 @@ TOKEN = "6f6e6520746f6b656e"
 Reply = dict[str, Any]
 
 
+def process_exists(pid: int) -> bool:
+    """Whether a process `pid` runs (a zombie, which nobody has waited for yet, does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Agent:
     """A running wherryd of a test's own."""
 

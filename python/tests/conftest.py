@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -89,11 +90,14 @@ def jobs() -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def write_session(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a session file, private to its user, of a process that lives (this one); keywords replace fields, None
-    removes."""
+def write_session(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Writes a session file, private to its user, of an agent that lives (`alive`: it is locked); keywords replace
+    fields, None removes."""
+    locked = []
 
-    def write(*, name: str = "agent.json", mode: int = 0o600, text: str | None = None, **fields: Any) -> Path:
+    def write(
+        *, name: str = "agent.json", mode: int = 0o600, text: str | None = None, alive: bool = True, **fields: Any
+    ) -> Path:
         document: dict[str, Any] = {
             "version": 2,
             "pid": os.getpid(),
@@ -108,11 +112,17 @@ def write_session(tmp_path: Path) -> Callable[..., Path]:
         }
         document = {key: value for key, value in (document | fields).items() if value is not None}
         path = tmp_path / name
+        path.unlink(missing_ok=True)
         path.write_text(json.dumps(document) if text is None else text)
         path.chmod(mode)
+        if alive:
+            locked.append(path.open("rb"))
+            fcntl.flock(locked[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         return path
 
-    return write
+    yield write
+    for file in locked:
+        file.close()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from agents import Agent
+from agents import Agent, process_exists
 
 from wherry import _agent, _paths, cli, sessionfile
 from wherry.errors import NotFound
@@ -81,13 +81,72 @@ def test_start_status_stop(
         assert status == 0
         assert "agent stopped" in err
         assert not where.exists()
-        assert not sessionfile.process_exists(session.pid)
+        assert not process_exists(session.pid)
         with pytest.raises(NotFound):
             sessionfile.load()
     finally:
-        if sessionfile.process_exists(session.pid):
+        if process_exists(session.pid):
             os.kill(session.pid, signal.SIGKILL)
         os.waitpid(session.pid, 0)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away, and play the other user")
+def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_of_the_caller_is_touched(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("years of work")
+    monkeypatch.delenv("WHERRY_SESSION", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # as /tmp, where anybody may make wherry-UID
+    theirs = tmp_path / "wherry"
+    theirs.mkdir()
+    (theirs / "agent.log").symlink_to(thesis)
+    os.chown(theirs, 12345, 12345)
+    for words in (["agent", "start"], ["agent", "start", "--foreground"]):
+        if "--foreground" in words:
+            line = [sys.executable, "-m", "wherry.cli", *words]
+            environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+            done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60)
+            status, err = done.returncode, done.stderr
+        else:
+            status, _, err = run(capfd, *words)
+        assert status != 0
+        assert "belongs to user 12345" in err
+        assert "$WHERRY_SESSION" in err
+        assert thesis.read_text() == "years of work"
+    # Nor where the directory is our own, and a link lies where the log belongs.
+    os.chown(theirs, 0, 0)
+    status, _, err = run(capfd, "agent", "start")
+    assert status == 1
+    assert "symbolic link" in err
+    assert thesis.read_text() == "years of work"
+
+
+def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -> None:
+    session = _agent.start(tmp_path / "agent.json", ["--budget", "64MiB"])
+    try:
+        log = tmp_path / "agent.log"
+        assert os.path.samestat(os.stat(f"/proc/{session.pid}/fd/2"), log.stat())
+        assert log.stat().st_mode & 0o777 == 0o600
+        assert f"session file {session.path}" in log.read_text()
+    finally:
+        _agent.stop(session, 20)
+        os.waitpid(session.pid, 0)
+
+
+def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: Path) -> None:
+    innocent = subprocess.Popen(["sleep", "600"])
+    try:
+        where = tmp_path / "agent.json"
+        fields = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
+        where.write_text(json.dumps(fields | {"local_socket": "", "flight": "", "metrics": "", "wherry": "0.1.0"}))
+        where.chmod(0o600)
+        session = sessionfile.load(where, require_alive=False)
+        _agent.stop(session, 1)
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
 
 
 def test_wrong_setting_is_reported_in_the_agents_own_words(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import threading
@@ -119,10 +120,12 @@ def test_real_agent_refuses_a_wrong_token(agent: Agent, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(json.dumps(document))
     other.chmod(0o600)
+    locked = other.open("rb")  # as an agent that runs holds its file
+    fcntl.flock(locked, fcntl.LOCK_EX)
     with pytest.raises(PermissionDenied):
         reader.streams(other)
     client, options = reader.flight_client(other)
-    with client, pytest.raises(PermissionDenied):
+    with locked, client, pytest.raises(PermissionDenied):
         list(reader.flight_frames(client, options, "s"))
 
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import fcntl
 import grp
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,12 +15,6 @@ from wherry.errors import NotFound, Unavailable, VersionMismatch
 from wherry.sessionfile import BadSessionFile
 
 Write = Callable[..., Path]
-
-
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_load_reads_every_field(write_session: Write, tmp_path: Path) -> None:
@@ -70,26 +63,31 @@ def test_missing_file_says_how_to_start_an_agent(tmp_path: Path) -> None:
         sessionfile.load(tmp_path / "nothing.json")
 
 
-def test_dead_agent(write_session: Write) -> None:
-    pid = dead_pid()
-    path = write_session(pid=pid)
-    with pytest.raises(Unavailable, match=rf"pid {pid}\) has gone"):
-        sessionfile.load(path)
-    assert sessionfile.load(path, require_alive=False).pid == pid
+def test_dead_agent_whatever_runs_under_its_pid(write_session: Write) -> None:
+    for pid in (os.getpid(), os.getppid(), 1):
+        path = write_session(pid=pid, alive=False)
+        with pytest.raises(Unavailable, match=rf"pid {pid}\) has gone"):
+            sessionfile.load(path)
+        session = sessionfile.load(path, require_alive=False)
+        assert session.pid == pid
+        assert not session.alive()
 
 
-def test_zombie_counts_as_dead(write_session: Write) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, and not waited for
-    try:
+def test_agent_that_runs_in_another_pid_namespace(write_session: Write) -> None:
+    session = sessionfile.load(write_session(pid=1_999_999_999))  # no process here has that
+    assert session.alive()
+
+
+def test_readers_that_look_at_once_do_not_take_each_other_for_agents(write_session: Write) -> None:
+    path = write_session(alive=False)
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
         with pytest.raises(Unavailable, match="has gone"):
-            sessionfile.load(write_session(pid=process.pid))
-    finally:
-        process.wait()
+            sessionfile.load(path)
 
 
 def test_agent_of_another_machine_counts_as_alive(write_session: Write) -> None:
-    session = sessionfile.load(write_session(host="10.0.0.7", pid=dead_pid()))
+    session = sessionfile.load(write_session(host="10.0.0.7", alive=False))
     assert not session.local
     assert session.alive()
 
@@ -114,6 +112,30 @@ def test_directory_of_another_user_is_refused(write_session: Write) -> None:
     os.chown(path.parent, 12345, -1)
     with pytest.raises(BadSessionFile, match="belongs to user 12345, who could"):
         sessionfile.load(path)
+
+
+def test_directory_that_others_may_write_to_is_refused(write_session: Write) -> None:
+    path = write_session()
+    path.parent.chmod(0o770)
+    with pytest.raises(BadSessionFile, match="chmod go-w"):
+        sessionfile.load(path)
+    path.parent.chmod(0o1777)
+    assert sessionfile.load(path).pid == os.getpid()
+
+
+def test_links_count_if_they_are_of_this_user(write_session: Write, tmp_path: Path) -> None:
+    write_session()
+    (tmp_path / "link.json").symlink_to("agent.json")
+    (tmp_path / "way").symlink_to(tmp_path)
+    session = sessionfile.load(tmp_path / "way" / "link.json")
+    assert session.pid == os.getpid()
+    if os.getuid() != 0:
+        return
+    for link in ("link.json", "way"):
+        os.chown(tmp_path / link, 12345, -1, follow_symlinks=False)
+        with pytest.raises(BadSessionFile, match="symbolic link"):
+            sessionfile.load(tmp_path / "way" / "link.json")
+        os.chown(tmp_path / link, 0, -1, follow_symlinks=False)
 
 
 def test_directory(tmp_path: Path) -> None:

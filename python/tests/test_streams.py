@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 import pytest
-from agents import Agent
+from agents import Agent, process_exists
 from inputs import STRATEGIES, WAIT, Bench, stopped
 
 import wherry
@@ -258,7 +258,7 @@ def test_an_embedded_agent_delivers_and_ends(wherryd: Path) -> None:
     assert dict(os.environ) == before
     gc.collect()
     deadline = time.monotonic() + WAIT
-    while wherry.sessionfile.process_exists(pid):
+    while process_exists(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

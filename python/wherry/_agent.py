@@ -8,9 +8,7 @@ import os
 import re
 import select
 import signal
-import subprocess
 import time
-import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -56,13 +54,9 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     agent's last words when it does not come up within START_TIMEOUT_S.
     """
     check_free(session_file)
-    line = command(session_file, arguments)
-    log = _log_file(line)
-    if log is None:
-        log = session_file.with_suffix(".log")
-        line += ["--log-file", str(log)]
-    before = _size(log)
-    # What it says before it has its log. Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
+    log = session_file.with_suffix(".log")
+    line = command(session_file, ["--default-log-file", str(log), *arguments])
+    # Where it says why it did not start. Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
     said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
     try:
         actions = [
@@ -76,7 +70,7 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
-                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log, before)}")
+                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log)}")
             try:
                 session = sessionfile.load(session_file)
                 if session.pid == pid:
@@ -86,7 +80,7 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        why = _last_words(said, log, before)
+        why = _last_words(said, log)
         raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {why}")
     finally:
         os.close(said)
@@ -208,15 +202,6 @@ def sessions(metrics: dict[str, float]) -> list[SessionStatus]:
     return [dataclasses.replace(one, bytes=int(moved.get(str(one.session), 0))) for one in found]
 
 
-def _log_file(line: Sequence[str]) -> Path | None:
-    """Where the agent that is started with this command line logs; None: to its standard error."""
-    resolved = subprocess.run([*line, "--dump-config"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if resolved.returncode != 0:
-        raise Unavailable(f"the agent cannot be started: {resolved.stderr.decode(errors='replace').strip()}")
-    named: str = tomllib.loads(resolved.stdout.decode())["agent"]["log_file"]
-    return Path(named) if named else None
-
-
 def _program_of(pid: int) -> str | None:
     """Name of the program that `pid` runs; None when it is gone or another user's."""
     try:
@@ -225,25 +210,8 @@ def _program_of(pid: int) -> str | None:
         return None
 
 
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _last_words(said: int, log: Path, before: int) -> str:
-    """The last line that the agent wrote to its standard error, or to its log beyond the first `before` bytes."""
+def _last_words(said: int, log: Path) -> str:
+    """The last line that the agent wrote to its first standard error."""
     os.lseek(said, 0, os.SEEK_SET)
-    texts = [(os.read(said, 1 << 20), "")]
-    try:
-        with log.open("rb") as file:
-            file.seek(before)
-            texts.insert(0, (file.read(1 << 20), f" ({log})"))
-    except OSError:
-        pass
-    for text, where in texts:
-        lines = [line for line in text.decode(errors="replace").splitlines() if line.strip()]
-        if lines:
-            return lines[-1] + where
-    return f"it wrote nothing to {log}"
+    lines = [line for line in os.read(said, 1 << 20).decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"it did not say why; its log is {log}, unless its settings name another"

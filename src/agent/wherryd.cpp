@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // wherryd: the agent as a program.
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cstdio>
 #include <map>
 
 #include "agent/agent.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "base/socket.hpp"
 #include "base/version.hpp"
 #include "fabric/session_file.hpp"
 
 namespace {
 
-int fail(const wherry::Status& status) { return wherry::exit_status("wherryd", status); }
+/// Standard error as it was before it became the log: whoever started the agent reads there why it did not start.
+wherry::Fd first_stderr;
+
+int fail(const wherry::Status& status) {
+  if (first_stderr) dprintf(first_stderr.get(), "wherryd: %s\n", status.message().c_str());
+  return wherry::exit_status("wherryd", status);
+}
 
 }  // namespace
 
@@ -33,9 +42,11 @@ int main(int argc, char** argv) {
   bool dump = false;
   bool embedded = false;
   bool version = false;
+  std::string log_file;
   app.add_option("--config", config_file, "TOML file");
   app.add_flag("--dump-config", dump, "print the resolved settings as TOML and exit");
   app.add_flag("--embedded", embedded, "end when standard input closes (used by the client library)");
+  app.add_option("--default-log-file", log_file, "log file unless the settings name one (used by wherry agent start)");
   app.add_flag("--version", version, "print the version and exit");
   std::map<std::string, std::string> flags;
   for (const auto& setting : wherry::settings()) {
@@ -67,6 +78,8 @@ int main(int argc, char** argv) {
   if (config.session_file.empty()) config.session_file = wherry::default_session_file();
   // The log may belong into the directory of the session file, which is made here.
   if (auto s = wherry::session_directory(config.session_file, config.group); !s) return fail(s.status());
+  if (config.log_file.empty()) config.log_file = log_file;
+  if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
 
   const std::atomic<bool>& stop = wherry::stop_on_signals();
