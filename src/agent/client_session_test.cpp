@@ -14,6 +14,7 @@ using fabric::ClientSession;
 using testing_support::AgentProcess;
 using testing_support::eventually;
 using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
 
 std::unique_ptr<ClientSession> open(SessionOptions options) {
   options.max_tickets = 1;  // it posts none
@@ -82,6 +83,39 @@ TEST_P(ClientSessions, FabricUsedUnderItsLock_ExpectMemoryRegisteredAndMessagesS
 
 INSTANTIATE_TEST_SUITE_P(OverTransports, ClientSessions, testing::Values(Transport::kShm, Transport::kTcp),
                          [](const auto& which) { return std::string(to_string(which.param)); });
+
+TEST(ClientSessionRequests, OneTimesOut_ExpectLaterAnswersToBelongToTheirRequests) {
+  AgentProcess agent;
+  const auto session = open(agent.options());
+  ASSERT_TRUE(session);
+  agent.child().stop();
+  session->request_patience = 20ms;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(session->request("teleport", "status", {}).status().code(), StatusCode::kDeadlineExceeded);
+  agent.child().kill(SIGCONT);
+  session->request_patience = 30s;
+  const auto answer = session->request("move", "status", {});
+  EXPECT_TRUE(answer) << answer.status().message();
+  EXPECT_EQ(session->request("teleport", "status", {}).status().code(), StatusCode::kUnsupported);
+  EXPECT_TRUE(session->request("move", "status", {}));
+  EXPECT_TRUE(session->health());
+}
+
+/// More than the connection holds while nobody reads it.
+TEST(ClientSessionRequests, LargeOneTimesOutHalfSent_ExpectTheSessionToGoOn) {
+  AgentProcess agent;
+  const auto session = open(agent.options());
+  ASSERT_TRUE(session);
+  agent.child().stop();
+  session->request_patience = 20ms;
+  const Bytes large(1'000'000);
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(session->request("teleport", "status", large).status().code(), StatusCode::kDeadlineExceeded);
+  agent.child().kill(SIGCONT);
+  session->request_patience = 30s;
+  const auto answer = session->request("move", "status", {});
+  EXPECT_TRUE(answer) << answer.status().message();
+}
 
 TEST(ClientSessionHealth, AgentShutsDown_ExpectWhatItSaid) {
   ThreadAgent agent;

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "agent/flight_reading.hpp"
+#include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/socket.hpp"
 #include "fabric/control.hpp"
@@ -35,6 +36,76 @@ bool mapped(const void* page) {
 void expect(const Status& s, StatusCode code, const std::vector<std::string>& words) {
   EXPECT_EQ(s.code(), code) << s.message();
   for (const auto& word : words) EXPECT_NE(s.message().find(word), std::string::npos) << word << " in: " << s.message();
+}
+
+// ---------------------------------------------------------------- requests without an answer
+
+/// An agent that stood still while streams were opened, and goes on.
+class UnansweredOpens : public testing::Test {
+ protected:
+  void open_in_vain(const std::string& name, const Schema& schema) {
+    agent_.child().stop();
+    session_.core()->request_patience = 20ms;
+    EXPECT_EQ(session_.open_stream({.name = name}, schema).status().code(), StatusCode::kDeadlineExceeded);
+    session_.core()->request_patience = 30s;
+    agent_.child().kill(SIGCONT);
+  }
+  static void expect_offload(Stream& stream, std::uint64_t sequence) {
+    const std::vector<double> x(100);
+    auto ticket = stream.post({Column(x)});
+    ASSERT_TRUE(ticket) << ticket.status().message();
+    const Status s = ticket->wait(30s);
+    EXPECT_TRUE(s) << s.message();
+    EXPECT_EQ(ticket->sequence(), sequence);
+  }
+  const Schema schema_{field<double>("x")};
+  testing_support::AgentProcess agent_;
+  Session session_ = *Session::open(agent_.options());
+};
+
+TEST_F(UnansweredOpens, OpenedAgain_ExpectTheStream) {
+  open_in_vain("a", schema_);
+  auto stream = session_.open_stream({.name = "a"}, schema_);
+  ASSERT_TRUE(stream) << stream.status().message();
+  expect_offload(*stream, 0);
+  EXPECT_EQ(session_.open_stream({.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(stream->close());
+}
+
+TEST_F(UnansweredOpens, TwiceInVain_ExpectTheStreamTheThirdTime) {
+  open_in_vain("a", schema_);
+  open_in_vain("a", schema_);
+  auto stream = session_.open_stream({.name = "a"}, schema_);
+  ASSERT_TRUE(stream) << stream.status().message();
+  expect_offload(*stream, 0);
+}
+
+TEST_F(UnansweredOpens, OpenedAgainWithAnotherSchema_ExpectThatOne) {
+  open_in_vain("a", {field<std::int32_t>("y"), field<float>("z")});
+  auto stream = session_.open_stream({.name = "a"}, schema_);
+  ASSERT_TRUE(stream) << stream.status().message();
+  expect_offload(*stream, 0);
+}
+
+TEST_F(UnansweredOpens, NotOpenedAgain_ExpectTheNameFreeForOthers) {
+  for (const char* name : {"a", "b", "c"}) open_in_vain(name, schema_);
+  auto stream = session_.open_stream({.name = "d"}, schema_);
+  ASSERT_TRUE(stream) << stream.status().message();
+  expect_offload(*stream, 0);
+  auto other = Session::open(agent_.options());
+  ASSERT_TRUE(other) << other.status().message();
+  EXPECT_TRUE(eventually([&] { return other->open_stream({.name = "b"}, schema_).ok(); }));
+  EXPECT_TRUE(stream->close());
+}
+
+TEST_F(UnansweredOpens, NameThatAnotherSessionHas_ExpectItsStreamToStay) {
+  auto other = Session::open(agent_.options());
+  ASSERT_TRUE(other) << other.status().message();
+  auto theirs = other->open_stream({.name = "a"}, schema_);
+  ASSERT_TRUE(theirs);
+  open_in_vain("a", schema_);
+  EXPECT_EQ(session_.open_stream({.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
+  expect_offload(*theirs, 0);
 }
 
 // ---------------------------------------------------------------- posting

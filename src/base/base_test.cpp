@@ -16,6 +16,8 @@
 namespace wherry {
 namespace {
 
+using namespace std::chrono_literals;
+
 TEST(Reader, StaysFailedAfterAShortRead) {
   Writer out;
   out.put(std::uint32_t{7});
@@ -100,6 +102,45 @@ TEST(FrameChannel, ReceiveAbsurdLength_ExpectProtocolError) {
   ASSERT_EQ(::send(p.raw, &absurd, 4, 0), 4);
   ASSERT_EQ(::send(p.raw, &absurd, 4, 0), 4);
   EXPECT_EQ(p.b.receive(Deadline(std::chrono::seconds(1))).status().code(), StatusCode::kProtocol);
+}
+
+TEST(FrameChannel, SendTimesOutHalfWay_ExpectPeerToReadWholeFramesOnly) {
+  auto [a, b, raw] = make_pair();
+  const Bytes first(kMaxFrameBytes - 2, std::byte{1});  // more than the socket holds
+  const Bytes second(1000, std::byte{2});
+  EXPECT_EQ(a.send(1, first, Deadline(0ms)).code(), StatusCode::kDeadlineExceeded);
+  ASSERT_GT(a.unsent(), 0U);
+  EXPECT_EQ(a.send(2, second, Deadline(0ms)).code(), StatusCode::kDeadlineExceeded);  // did not get its turn
+  std::thread reader([b = std::move(b), &first, &second]() mutable {
+    for (const Bytes* wanted : {&first, &second}) {
+      auto frame = b.receive(Deadline(30s));
+      ASSERT_TRUE(frame) << frame.status().message();
+      EXPECT_TRUE(frame->payload == *wanted);
+    }
+  });
+  EXPECT_TRUE(a.send(3, second, Deadline(30s)));
+  reader.join();
+}
+
+TEST(FrameChannel, PostToAPeerThatDoesNotRead_ExpectItNotToBlockAndALimit) {
+  auto [a, b, raw] = make_pair();
+  const Bytes payload(100'000, std::byte{7});
+  Status s;
+  int posted = 0;
+  for (; s && posted < 1000; ++posted) s = a.post(1, payload);
+  EXPECT_EQ(s.code(), StatusCode::kResourceExhausted);
+  EXPECT_LE(a.unsent(), kMaxUnsentBytes);
+  for (int i = 0; i < posted - 1; ++i) {
+    std::optional<ControlFrame> frame;
+    for (const Deadline deadline(30s); !frame && !deadline.passed();) {
+      ASSERT_TRUE(a.flush());
+      auto received = b.try_receive();
+      ASSERT_TRUE(received) << received.status().message();
+      frame = *std::move(received);
+    }
+    ASSERT_TRUE(frame && frame->payload == payload) << i;
+  }
+  EXPECT_EQ(a.unsent(), 0U);
 }
 
 TEST(FrameChannel, PeerLeaves_ExpectUnavailable) {

@@ -198,30 +198,56 @@ FrameChannel::FrameChannel(Fd socket) noexcept : socket_(std::move(socket)) {
   }
 }
 
-Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& deadline) {
+Status FrameChannel::flush() {
+  if (!socket_) return gone();
+  std::size_t sent = 0;
+  Status outcome;
+  while (sent < out_.size()) {
+    const ssize_t n = ::send(socket_.get(), out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
+    if (n > 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (n < 0 && errno == EINTR) {
+      continue;
+    } else {
+      if (n == 0 || errno != EAGAIN) outcome = gone();
+      break;
+    }
+  }
+  out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent));
+  return outcome;
+}
+
+Status FrameChannel::post(std::uint16_t type, ByteView payload) {
   if (!socket_) return gone();
   if (payload.size() + 2 > kMaxFrameBytes) {
     return {StatusCode::kInvalidArgument,
             fmt::format("a control message of {} bytes is over the limit of {}", payload.size(), kMaxFrameBytes - 2)};
   }
-  Bytes out(kHeaderBytes + payload.size());
+  if (out_.size() + kHeaderBytes + payload.size() > kMaxUnsentBytes) {
+    return {StatusCode::kResourceExhausted,
+            fmt::format("the peer does not read its control connection: {} bytes wait", out_.size())};
+  }
+  const std::size_t at = out_.size();
   const auto length = static_cast<std::uint32_t>(payload.size() + 2);
-  std::memcpy(out.data(), &length, sizeof length);
-  std::memcpy(out.data() + 4, &type, sizeof type);
-  if (!payload.empty()) std::memcpy(out.data() + kHeaderBytes, payload.data(), payload.size());
-  for (std::size_t sent = 0; sent < out.size();) {
-    const ssize_t n = ::send(socket_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
-    if (n > 0) {
-      sent += static_cast<std::size_t>(n);
-    } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+  out_.resize(at + kHeaderBytes + payload.size());
+  std::memcpy(out_.data() + at, &length, sizeof length);
+  std::memcpy(out_.data() + at + 4, &type, sizeof type);
+  if (!payload.empty()) std::memcpy(out_.data() + at + kHeaderBytes, payload.data(), payload.size());
+  return flush();
+}
+
+Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& deadline) {
+  const auto flush_all = [&]() -> Status {
+    for (;;) {
+      if (Status s = flush(); !s || out_.empty()) return s;
       if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "the peer does not read its control connection"};
       pollfd p{socket_.get(), POLLOUT, 0};
       ::poll(&p, 1, deadline.left_ms(100));
-    } else {
-      return gone();
     }
-  }
-  return ok_status();
+  };
+  if (Status s = flush_all(); !s) return s;
+  if (Status s = post(type, payload); !s) return s;
+  return flush_all();
 }
 
 Result<std::optional<ControlFrame>> FrameChannel::try_receive() {

@@ -58,6 +58,9 @@ Result<bool> try_finish_connect_tcp(const Fd& socket, const HostPort& to);
 /// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 
+/// What a channel keeps for a peer that does not read.
+inline constexpr std::size_t kMaxUnsentBytes = 2 * kMaxFrameBytes;
+
 /// Frames of {u32 length of what follows, u16 type, payload}. One thread at a time.
 struct ControlFrame {
   std::uint16_t type = 0;
@@ -72,8 +75,16 @@ class FrameChannel {
   FrameChannel() noexcept = default;
   explicit FrameChannel(Fd socket) noexcept;
 
-  /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable when the peer is gone.
+  /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable: the peer is gone.
+  /// kDeadlineExceeded: the peer does not read. The rest of a frame that was begun is kept and goes first next time, so
+  /// the peer never sees half of one.
   Status send(std::uint16_t type, ByteView payload, const Deadline& deadline);
+  /// Never blocks: keeps what the kernel does not take; flush() sends it. kUnavailable: the peer is gone.
+  /// kResourceExhausted: more than kMaxUnsentBytes would be kept; nothing of this frame is.
+  Status post(std::uint16_t type, ByteView payload);
+  /// Sends what post() and send() kept, as far as the kernel takes it; never blocks. kUnavailable: the peer is gone.
+  Status flush();
+  [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
   /// Blocks until a whole frame is there. kUnavailable: peer gone; kProtocol: not frames; kDeadlineExceeded.
   Result<ControlFrame> receive(const Deadline& deadline);
   /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
@@ -86,6 +97,7 @@ class FrameChannel {
  private:
   Fd socket_;
   Bytes in_;
+  Bytes out_;  ///< framed, not yet taken by the kernel
 };
 
 }  // namespace wherry

@@ -137,30 +137,47 @@ Result<Bytes> ClientSession::request(std::string_view service, std::string_view 
   return std::move(response->payload);
 }
 
-/// What the service answered, a refusal included; else why there is no answer.
-Result<Response> ClientSession::ask(std::string_view service, std::string_view method, ByteView payload) {
-  if (!broken_.ok()) return broken_;
-  const Deadline deadline(std::chrono::seconds(30));
+Bytes ClientSession::next_request(std::string_view service, std::string_view method, ByteView payload) {
   Request request;
   request.id = next_request_++;
   request.service = service;
   request.method = method;
   request.payload.assign(payload.begin(), payload.end());
-  Status s = channel_.send(static_cast<std::uint16_t>(ControlType::kRequest), encode(request), deadline);
-  if (s) {
+  return encode(request);
+}
+
+Result<Response> ClientSession::ask(std::string_view service, std::string_view method, ByteView payload) {
+  if (!broken_.ok()) return broken_;
+  const Deadline deadline(request_patience);
+  const Bytes request = next_request(service, method, payload);
+  const std::uint64_t id = last_request();
+  const Status sent = channel_.send(static_cast<std::uint16_t>(ControlType::kRequest), request, deadline);
+  Result<Response> answer = sent ? answer_to(id, deadline) : Result<Response>(sent);
+  if (!answer && answer.status().code() == StatusCode::kUnavailable && agent_gone()) return broken_;
+  return answer;
+}
+
+Result<std::uint64_t> ClientSession::tell(std::string_view service, std::string_view method, ByteView payload) {
+  if (!broken_.ok()) return broken_;
+  const Bytes request = next_request(service, method, payload);
+  if (Status s = channel_.post(static_cast<std::uint16_t>(ControlType::kRequest), request); !s) return s;
+  return last_request();
+}
+
+/// Answers come in the order of the requests. Those of requests that nobody waits for any more come first.
+Result<Response> ClientSession::answer_to(std::uint64_t id, const Deadline& deadline) {
+  for (;;) {
     auto frame = channel_.receive(deadline);
-    if (!frame) {
-      s = frame.status();
-    } else if (s = expect(*frame, ControlType::kResponse); s) {
-      auto response = decode_response(frame->payload);
-      if (response && response->id != request.id)
-        return Status(StatusCode::kProtocol, "the agent answered another request");
-      return response;
-    } else if (frame->type == static_cast<std::uint16_t>(ControlType::kFailure)) {
-      return broken_ = s;
+    if (!frame) return frame.status();
+    if (Status s = expect(*frame, ControlType::kResponse); !s) {
+      if (frame->type == static_cast<std::uint16_t>(ControlType::kFailure)) broken_ = s;
+      return s;
     }
+    auto response = decode_response(frame->payload);
+    if (!response || response->id == id) return response;
+    if (response->id > id) return Status(StatusCode::kProtocol, "the agent answered a request that was not made");
+    on_late_answer(*response);
   }
-  return s.code() == StatusCode::kUnavailable && agent_gone() ? broken_ : s;
 }
 
 bool ClientSession::agent_gone() {

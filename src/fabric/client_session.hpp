@@ -50,8 +50,10 @@ class ClientSession {
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  /// Asks a service of the agent; blocks for the answer, 30 s at most. kUnsupported: the agent has no such service.
+  /// Asks a service of the agent; blocks for the answer, request_patience at most. kUnsupported: the agent has no such
+  /// service. kDeadlineExceeded: no answer in time; the agent may still do what was asked, and the session goes on.
   Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
+  std::chrono::nanoseconds request_patience = std::chrono::seconds(30);
   /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
   /// system call; never blocks.
   [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }
@@ -80,6 +82,13 @@ class ClientSession {
 
   /// Under the lock, after progress, as long as unsent_ is not 0: counts anew. Also called by the progress thread.
   virtual void note_unsent() {}
+  /// What the service answered, a refusal included; else why there is no answer.
+  Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
+  /// Asks without waiting: the answer goes to on_late_answer(). The request's id.
+  Result<std::uint64_t> tell(std::string_view service, std::string_view method, ByteView payload);
+  [[nodiscard]] std::uint64_t last_request() const noexcept { return next_request_ - 1; }
+  /// An answer that nobody waits for any more. Called while another request waits for its own: must not ask.
+  virtual void on_late_answer(const Response& /*late*/) {}
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   bool agent_gone();
 
@@ -88,7 +97,8 @@ class ClientSession {
   Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
                    const Deadline& deadline);
   static Status expect(ControlFrame& frame, ControlType type);
-  Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
+  Bytes next_request(std::string_view service, std::string_view method, ByteView payload);
+  Result<Response> answer_to(std::uint64_t id, const Deadline& deadline);
   void start_progress_thread();
 
   // Order matters: what is declared first is destroyed last.

@@ -120,6 +120,7 @@ bool valid_stream_name(std::string_view name) noexcept {
 
 Bytes encode(const OpenRequest& m) {
   Writer out;
+  out.put(static_cast<std::uint8_t>(m.again));
   out.put_string(m.options.name);
   out.put(m.options.strategy);
   out.put(m.options.retention.frames);
@@ -136,6 +137,8 @@ Bytes encode(const OpenRequest& m) {
 Result<OpenRequest> decode_open(ByteView bytes) {
   Reader in(bytes);
   OpenRequest m;
+  const auto again = in.get<std::uint8_t>();
+  m.again = again != 0;
   m.options.name = in.get_string();
   m.options.strategy = in.get<Strategy>();
   m.options.retention.frames = in.get<std::uint64_t>();
@@ -144,8 +147,8 @@ Result<OpenRequest> decode_open(ByteView bytes) {
   m.options.sink.format = in.get<Sink::Format>();
   m.options.sink.directory = in.get_string();
   const auto announced = in.get<std::uint32_t>();
-  if (!in.ok() || m.options.strategy > Strategy::kCAbi || m.options.retention.when_full > Retention::WhenFull::kWait ||
-      m.options.sink.format > Sink::Format::kParquet) {
+  if (!in.ok() || again > 1 || m.options.strategy > Strategy::kCAbi ||
+      m.options.retention.when_full > Retention::WhenFull::kWait || m.options.sink.format > Sink::Format::kParquet) {
     return Status(StatusCode::kProtocol, "malformed open request");
   }
   if (announced > kMaxAnnounced) {

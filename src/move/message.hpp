@@ -96,7 +96,11 @@ std::string limit_text(std::uint64_t detail);
 struct OpenRequest {
   StreamOptions options;
   Schema schema;
+  /// An earlier request of this session for this stream got no answer in time. If it opened a stream to which nothing
+  /// was posted, that one is handed out (same options and schema) or closed first (others).
+  bool again = false;
 };
+/// `again` stands first, in one byte, so that requests can be compared without it.
 Bytes encode(const OpenRequest& m);
 /// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
 Result<OpenRequest> decode_open(ByteView in);

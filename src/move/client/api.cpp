@@ -61,11 +61,9 @@ Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& 
     if (!plan) return plan.status();
     stream->plan = *std::move(plan);
   }
-  auto answer = core_->request("open", encode(move::OpenRequest{options, schema}));
-  if (!answer) return answer.status();
-  Reader in(*answer);
-  stream->id = in.get<std::uint32_t>();
-  if (!in.at_end()) return Status(StatusCode::kProtocol, "the agent's answer to open is malformed");
+  auto id = core_->open_stream({options, schema});
+  if (!id) return id.status();
+  stream->id = *id;
   return Stream(std::move(stream));
 }
 

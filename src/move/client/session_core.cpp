@@ -35,6 +35,34 @@ SessionCore::~SessionCore() {
   close();  // sends that never left report then: before the slots go that they refer to
 }
 
+// ---------------------------------------------------------------- requests
+
+Result<std::uint32_t> SessionCore::open_stream(move::OpenRequest request) {
+  const std::string name = request.options.name;
+  request.again = unanswered_opens_.erase(name) != 0;
+  const auto answer = ask(move::kServiceName, "open", encode(request));
+  if (!answer) {
+    if (answer.status().code() == StatusCode::kDeadlineExceeded) unanswered_opens_[name] = last_request();
+    return answer.status();
+  }
+  if (answer->code != StatusCode::kOk) return Status(answer->code, answer->message);
+  Reader in(answer->payload);
+  const auto id = in.get<std::uint32_t>();
+  if (!in.at_end()) return Status(StatusCode::kProtocol, "the agent's answer to open is malformed");
+  return id;
+}
+
+void SessionCore::on_late_answer(const fabric::Response& late) {
+  const auto open = std::ranges::find(unanswered_opens_, late.id, [](const auto& entry) { return entry.second; });
+  if (open == unanswered_opens_.end()) return;
+  unanswered_opens_.erase(open);
+  if (late.code != StatusCode::kOk) return;
+  Writer out;
+  out.put(Reader(late.payload).get<std::uint32_t>());
+  out.put(std::uint64_t{0});
+  (void)tell(move::kServiceName, "close", out.bytes());  // fails only with the session, whose end closes it, too
+}
+
 // ---------------------------------------------------------------- posting
 
 Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,

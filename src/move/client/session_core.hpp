@@ -90,6 +90,9 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   Result<Bytes> request(std::string_view method, ByteView payload) {
     return request(move::kServiceName, method, payload);
   }
+  /// The id that the agent gave the stream. kDeadlineExceeded: the agent may open it yet. Asked again for that name, it
+  /// hands out the stream that it opened; a stream that nobody asks for again is closed with a later request.
+  Result<std::uint32_t> open_stream(move::OpenRequest request);
 
  private:
   struct alignas(64) Slot {
@@ -122,6 +125,7 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   void progress();
   void nudge() noexcept;
   void note_unsent() override;
+  void on_late_answer(const fabric::Response& late) override;
 
   HotVector<RegionEntry> regions_;
   std::uint32_t next_region_id_ = 1;
@@ -139,6 +143,8 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest kRememberedFailures
   std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
   Status first_unseen_;
+
+  std::map<std::string, std::uint64_t> unanswered_opens_;  ///< by stream: the request that got no answer in time
 
   std::vector<std::uint32_t> unsent_slots_;  ///< unsent_ of the session counts them
 };

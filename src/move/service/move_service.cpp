@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/clock.hpp"
@@ -90,6 +91,14 @@ Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view metho
 Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) {
   auto request = decode_open(payload);
   if (!request) return request.status();
+  const ByteView opened_with = payload.subspan(1);
+  if (request->again) {
+    if (const StreamState* before = opened_before(session, request->options.name, opened_with)) {
+      Writer out;
+      out.put(before->info->id);
+      return std::move(out).take();
+    }
+  }
   if (session.streams.size() >= kMaxStreamsPerSession) {
     return Status(StatusCode::kResourceExhausted, fmt::format("a session may have {} streams", kMaxStreamsPerSession));
   }
@@ -126,12 +135,28 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   auto stream = std::make_unique<StreamState>();
   stream->info = info;
   stream->session = &session;
+  stream->opened_with.assign(opened_with.begin(), opened_with.end());
   session.streams.emplace(info->id, std::move(stream));
   spdlog::info("stream '{}' opened by {} (pid {}): {}, {} columns", info->name, session.peer->name(),
                session.peer->pid(), to_string(info->strategy), info->schema.size());
   Writer out;
   out.put(info->id);
   return std::move(out).take();
+}
+
+/// The stream that an unanswered request of this session opened, if it asked for the same. One with other options or
+/// another schema makes way.
+const MoveService::StreamState* MoveService::opened_before(SessionState& session, const std::string& name,
+                                                           ByteView opened_with) {
+  const auto it = std::ranges::find_if(session.streams, [&](const auto& entry) {
+    const StreamState& stream = *entry.second;
+    return stream.info->name == name && stream.received == 0 && !stream.closing;
+  });
+  if (it == session.streams.end()) return nullptr;
+  if (std::ranges::equal(it->second->opened_with, opened_with)) return it->second.get();
+  it->second->closing = true;
+  retire(*it->second);
+  return nullptr;
 }
 
 /// Sets memory aside for frames of offloads of about that many bytes, with and without validity where that makes a

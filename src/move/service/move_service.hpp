@@ -59,6 +59,7 @@ class MoveService final : public fabric::Service {
   struct SessionState;
 
   Result<Bytes> open_stream(SessionState& session, ByteView payload);
+  const StreamState* opened_before(SessionState& session, const std::string& name, ByteView opened_with);
   void prepare_memory(const StreamInfo& info, std::uint64_t announced);
   bool warm_up();
   Result<Bytes> close_stream(SessionState& session, ByteView payload);

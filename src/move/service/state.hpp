@@ -74,6 +74,7 @@ struct MoveService::StreamState {
   std::uint64_t received = 0;  ///< offload messages seen
   bool active = false;         ///< it is in MoveService::active_
   bool closing = false;
+  Bytes opened_with;  ///< the request's options and schema, until something is posted: see OpenRequest::again
   std::uint64_t shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers);
   std::uint64_t close_after =
       0;  ///< closing: messages that the client sent before it closed; they may come after the request

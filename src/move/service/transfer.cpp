@@ -50,7 +50,7 @@ void MoveService::on_message(fabric::Peer& peer, ByteView message) {
   const auto it = session.streams.find(header.stream);
   if (it == session.streams.end()) return refuse(parsed ? StatusCode::kNotFound : parsed.code(), 0);
   StreamState& stream = *it->second;
-  ++stream.received;
+  if (stream.received++ == 0) stream.opened_with = Bytes();
   activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
   if (!learned) {
     return refuse(learned.code(),
