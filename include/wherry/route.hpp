@@ -252,6 +252,7 @@ struct Service {
 /// One rank. One thread at a time may use it, and handlers run in that thread, inside poll(), send() and quiesce().
 /// Handlers may send, but neither poll nor quiesce, and must not throw. Destruction leaves the job, without
 /// waiting for the others, and calls no handler: call quiesce() first where messages may still be on their way.
+/// In a child of fork() each call fails with kFailedPrecondition, and destruction says nothing to the job.
 class WHERRY_API Runtime {
  public:
   /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or

@@ -122,6 +122,9 @@ class Stream;
 struct StreamOptions;
 
 /// One thread at a time may use a session and what belongs to it; Ticket::ready() may be called from any thread.
+/// A session belongs to the process that opened it. In a child of fork() each of its calls fails with
+/// kFailedPrecondition, destructors only close descriptors, and the parent goes on undisturbed; the child opens a
+/// session of its own. (Memory from allocate() is shared with the child: what the child writes there, the parent sees.)
 class WHERRY_API Session {
  public:
   /// Blocks until the agent answered and the one-sidedness self-test is done (milliseconds), at most

@@ -94,6 +94,12 @@ def test_messages_between_ranks() -> None:
     assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
 
 
+def test_child_of_fork_neither_sends_nor_finalizes_mpi() -> None:
+    done = mpiexec(4, "messages-beside-a-child", WHERRY_RANKS_PER_NODE="2")
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
+
+
 def test_without_the_plugin_no_rank_runs_alone() -> None:
     done = mpiexec(2, "exchange", WHERRY_MPI_PLUGIN="/nonexistent/libwherry_mpi.so")
     assert done.returncode != 0

@@ -22,7 +22,7 @@ Result<TemporaryDirectory> TemporaryDirectory::create(std::string_view what) {
 
 TemporaryDirectory::~TemporaryDirectory() {
   std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  if (!path_.empty() && !mark_.inherited()) std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace wherry

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <list>
+#include <utility>
 
 #include "base/cpu.hpp"
 #include "base/unix_socket.hpp"
@@ -213,7 +215,24 @@ void ClientSession::start_progress_thread() {
   });
 }
 
+/// The hot paths look at broken_ and take locks only where threads compete: here there are none.
+void ClientSession::in_child() noexcept {
+  inherited_ = true;
+  std::swap(broken_, in_child_);
+  threaded_ = false;
+  unsent_.store(0, std::memory_order_relaxed);
+  detach_descriptor(channel_.fd());
+  embedded_.in_child();
+}
+
 void ClientSession::close() noexcept {
+  stop_watching();
+  if (inherited_) {
+    // Threads stay with the parent: this one's handle can be neither joined nor detached.
+    static auto& left_behind = *new std::list<std::thread>;
+    if (progress_thread_.joinable()) left_behind.push_back(std::move(progress_thread_));
+    return;
+  }
   stop_.store(true);
   if (progress_thread_.joinable()) progress_thread_.join();
   // Sends that a dead agent never took report when the worker goes.

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/fork.hpp"
 #include "base/socket.hpp"
 #include "fabric/control.hpp"
 #include "fabric/embedded.hpp"
@@ -39,7 +40,8 @@ struct AgentAddress {
   [[nodiscard]] std::string to_string() const { return tcp ? tcp->to_string() : socket; }
 };
 
-class ClientSession {
+/// In a child of fork() every call fails (kFailedPrecondition) and the destructor only closes descriptors.
+class ClientSession : private ForkWatch {
  public:
   /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. Whoever posts no
   /// tickets wants few of them: each is a completion record in registered memory.
@@ -91,8 +93,10 @@ class ClientSession {
   virtual void on_late_answer(const Response& /*late*/) {}
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   bool agent_gone();
+  [[nodiscard]] bool inherited() const noexcept { return inherited_; }
 
  private:
+  void in_child() noexcept override;
   Status find_agent(const SessionOptions& options, const Deadline& deadline, AgentAddress& at, std::string& token);
   Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
                    const Deadline& deadline);
@@ -133,8 +137,10 @@ class ClientSession {
   SessionInfo info_;
   std::uint64_t session_ = 0;
   Status broken_;  ///< why the session is over, once it is
+  bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:
+  Status in_child_ = inherited_by_fork("session");
   std::uint64_t next_request_ = 1;
   Transport chosen_ = Transport::kAuto;  ///< by the agent, in its greeting
 };

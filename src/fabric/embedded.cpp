@@ -138,19 +138,22 @@ EmbeddedProcess::EmbeddedProcess(EmbeddedProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       leash_(std::move(other.leash_)),
       directory_(std::move(other.directory_)),
+      mark_(other.mark_),
       session_file_(std::exchange(other.session_file_, {})) {}
 
 EmbeddedProcess& EmbeddedProcess::operator=(EmbeddedProcess&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(leash_, other.leash_);
   std::swap(directory_, other.directory_);
+  std::swap(mark_, other.mark_);
   std::swap(session_file_, other.session_file_);
   return *this;
 }
 
 EmbeddedProcess::~EmbeddedProcess() {
   leash_.reset();
-  if (pid_ > 0) {
+  if (pid_ > 0 && !mark_.inherited()) {
+    (void)kill(pid_, SIGTERM);  // a child that another thread forks at this moment holds the leash
     const Deadline deadline(std::chrono::seconds(10));
     int how = 0;
     while (waitpid(pid_, &how, WNOHANG) == 0) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/fork.hpp"
 #include "base/socket.hpp"
 #include "base/temporary_directory.hpp"
 #include "fabric/session_file.hpp"
@@ -24,8 +25,10 @@ class EmbeddedProcess {
   EmbeddedProcess& operator=(EmbeddedProcess&& other) noexcept;
   EmbeddedProcess(const EmbeddedProcess&) = delete;
   EmbeddedProcess& operator=(const EmbeddedProcess&) = delete;
-  /// Closes its standard input, waits for it to drain and exit (10 s, then kills it).
+  /// Closes its standard input, waits for it to drain and exit (10 s, then kills it). Nothing in a child of fork().
   ~EmbeddedProcess();
+  /// In a child of fork(): the agent shall end with this process's parent, whatever the child does.
+  void in_child() noexcept { detach_descriptor(leash_.get()); }
 
   [[nodiscard]] const std::string& session_file() const noexcept { return session_file_; }
   [[nodiscard]] int pid() const noexcept { return pid_; }
@@ -34,6 +37,7 @@ class EmbeddedProcess {
   pid_t pid_ = -1;
   Fd leash_;  ///< the write end of its standard input
   TemporaryDirectory directory_;
+  ProcessMark mark_;
   std::string session_file_;
 };
 

@@ -112,7 +112,7 @@ std::string ucx_version() {
 // ---------------------------------------------------------------- Region
 
 Region::~Region() {
-  if (memory_ == nullptr) return;
+  if (memory_ == nullptr || context_->inherited()) return;
   context_->count_call();
   ucp_mem_unmap(context_->handle(), memory_);
 }
@@ -170,7 +170,7 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport, const std:
 }
 
 Context::~Context() {
-  if (context_ != nullptr) ucp_cleanup(context_);
+  if (context_ != nullptr && !inherited()) ucp_cleanup(context_);
 }
 
 Result<Region> Context::register_memory(void* data, std::size_t bytes) {
@@ -239,7 +239,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
 }
 
 Worker::~Worker() {
-  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  if (worker_ != nullptr && !context_->inherited()) ucp_worker_destroy(worker_);
 }
 
 unsigned Worker::progress() noexcept {
@@ -267,11 +267,12 @@ RemoteRegion& RemoteRegion::operator=(RemoteRegion&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(size_, other.size_);
   std::swap(mapped_, other.mapped_);
+  std::swap(mark_, other.mark_);
   return *this;
 }
 
 RemoteRegion::~RemoteRegion() {
-  if (key_ != nullptr) ucp_rkey_destroy(key_);
+  if (key_ != nullptr && !mark_.inherited()) ucp_rkey_destroy(key_);
 }
 
 // ---------------------------------------------------------------- Endpoint
@@ -308,7 +309,7 @@ Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
 }
 
 Endpoint::~Endpoint() {
-  if (ep_ == nullptr) return;
+  if (ep_ == nullptr || worker_->context()->inherited()) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   // By force where UCX offers it: it asks nothing of the peer. Without a failure handler UCX refuses that, and keeps

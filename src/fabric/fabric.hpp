@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/fork.hpp"
 #include "wherry/session.hpp"
 #include "wherry/status.hpp"
 
@@ -62,6 +63,7 @@ class Region {
   std::size_t size_ = 0;
 };
 
+/// UCX's objects that a child of fork() inherits stay as they are: their ends would reach into the parent.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// kUnsupported, with what there is, when the transport cannot be had on this machine or with this UCX.
@@ -79,6 +81,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
   [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
+  [[nodiscard]] bool inherited() const noexcept { return mark_.inherited(); }
   /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX: two calls at a time, by threads
   /// without a common lock, are a race on this number, which it does see.
   void count_call() noexcept { ++calls_; }
@@ -87,6 +90,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Context() = default;
   ucp_context* context_ = nullptr;
   std::uint64_t calls_ = 0;
+  ProcessMark mark_;
   Transport transport_ = Transport::kAuto;
 };
 
@@ -148,7 +152,7 @@ class RemoteRegion {
  public:
   RemoteRegion() noexcept = default;
   RemoteRegion(RemoteRegion&& other) noexcept
-      : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_) {}
+      : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_), mark_(other.mark_) {}
   RemoteRegion& operator=(RemoteRegion&& other) noexcept;
   RemoteRegion(const RemoteRegion&) = delete;
   RemoteRegion& operator=(const RemoteRegion&) = delete;
@@ -171,6 +175,7 @@ class RemoteRegion {
   std::uint64_t base_ = 0;
   std::uint64_t size_ = 0;
   std::byte* mapped_ = nullptr;
+  ProcessMark mark_;
 };
 
 /// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer.

@@ -31,7 +31,7 @@ Result<std::unique_ptr<SessionCore>> SessionCore::open(const SessionOptions& opt
 }
 
 SessionCore::~SessionCore() {
-  if (worker_) (void)drain(std::chrono::seconds(2));
+  if (worker_ && !inherited()) (void)drain(std::chrono::seconds(2));
   close();  // sends that never left report then: before the slots go that they refer to
 }
 
@@ -67,12 +67,12 @@ void SessionCore::on_late_answer(const fabric::Response& late) {
 
 Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
                                         HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
+  if (!broken_.ok()) return broken_;
   const std::uint64_t ticket = next_ticket_;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket != 0) {
     if (Status s = free_slot(slot, options.wait_for_ticket); !s) return s;
   }
-  if (!broken_.ok()) return broken_;
   if (!message_left(slot)) return Status::would_block();
   limit_automatic();
 
@@ -282,6 +282,7 @@ Status SessionCore::outcome_status(std::uint64_t ticket, std::uint64_t word, std
 
 Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout) {
   if (ticket == 0) return {StatusCode::kInvalidArgument, "an empty ticket: it was not made by post()"};
+  if (inherited()) return broken_;
   const Deadline deadline(timeout);
   Patience pause;
   std::uint64_t looked = now_ns();
@@ -312,12 +313,14 @@ Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout)
 }
 
 std::size_t SessionCore::in_flight() {
+  if (inherited()) return 0;
   reap();
   return static_cast<std::size_t>(
       std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.ticket != 0; }));
 }
 
 Status SessionCore::drain(std::chrono::nanoseconds timeout) {
+  if (inherited()) return broken_;
   const Deadline deadline(timeout);
   Patience pause;
   std::uint64_t looked = now_ns();

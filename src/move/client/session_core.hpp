@@ -78,7 +78,7 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   [[nodiscard]] bool ready(std::uint64_t ticket) noexcept {
     if (std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket) return true;
     if (unsent_.load(std::memory_order_relaxed) != 0) nudge();
-    return false;
+    return inherited_;  // nothing reads this process's memory
   }
   Status wait(std::uint64_t ticket, std::chrono::nanoseconds timeout);
   [[nodiscard]] const fabric::CompletionRecord* outcome(std::uint64_t ticket) const noexcept;

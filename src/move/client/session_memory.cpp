@@ -12,11 +12,13 @@
 namespace wherry::detail {
 
 Result<std::uint32_t> SessionCore::allocate(std::size_t bytes) {
+  if (inherited()) return broken_;
   const FabricLock lock(fabric_mutex_, shared());
   return add_region(context_->allocate(bytes));
 }
 
 Result<std::uint32_t> SessionCore::register_memory(void* data, std::size_t bytes) {
+  if (inherited()) return broken_;
   const FabricLock lock(fabric_mutex_, shared());
   return add_region(context_->register_memory(data, bytes));
 }
@@ -57,6 +59,7 @@ void SessionCore::free_region(std::uint32_t index) {
 }
 
 Status SessionCore::remove_region(std::uint32_t index) {
+  if (inherited()) return broken_;
   if (regions_[index].in_flight != 0) reap();
   RegionEntry& region = regions_[index];
   if (region.in_flight != 0 && !agent_gone()) {
@@ -71,6 +74,7 @@ Status SessionCore::remove_region(std::uint32_t index) {
 }
 
 void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience) {
+  if (inherited()) return;  // the parent's
   const Deadline deadline(patience);
   Patience pause;
   while (!remove_region(index)) {

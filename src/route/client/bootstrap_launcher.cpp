@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fork.hpp"
 #include "base/socket.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
@@ -34,7 +35,7 @@ Result<Fd> connect_unix(const std::string& path) {
   return socket;
 }
 
-class LauncherBootstrap final : public Bootstrap {
+class LauncherBootstrap final : public Bootstrap, private ForkWatch {
  public:
   LauncherBootstrap(Rank rank, Rank ranks, std::uint32_t node, FrameChannel channel)
       : rank_(rank), ranks_(ranks), node_(node), channel_(std::move(channel)) {}
@@ -43,6 +44,8 @@ class LauncherBootstrap final : public Bootstrap {
   [[nodiscard]] Rank ranks() const noexcept override { return ranks_; }
   [[nodiscard]] std::uint32_t node() const noexcept override { return node_; }
   [[nodiscard]] std::uint64_t job() const noexcept override { return job_; }
+
+  ~LauncherBootstrap() override { stop_watching(); }
 
   Status join(const std::string& key, const Deadline& deadline) {
     if (auto s = send(LauncherFrame::kJoin, encode_join(key, rank_), deadline); !s) return s;
@@ -85,6 +88,9 @@ class LauncherBootstrap final : public Bootstrap {
   }
 
  private:
+  /// The launcher shall notice this rank's end, whatever becomes of its children.
+  void in_child() noexcept override { detach_descriptor(channel_.fd()); }
+
   Status send(LauncherFrame type, const Bytes& payload, const Deadline& deadline) {
     Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
     if (sent) return sent;

@@ -5,11 +5,13 @@
 //   gather     joins, and does the first of the three only
 //   messages   as a Runtime: to every rank from every rank, handled and counted; "rank R: the runtime's description"
 //   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
+//   messages-beside-a-child   the same, but half-way a child is forked that tries everything, and exits
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   leave      ends its part in the job; `exchange` joins again
 //   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
 //              (a child that sleeps for an hour), environment, where (cores), echo (standard input)
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -107,6 +109,55 @@ void messages(bool go_on, std::chrono::milliseconds how_long) {
   }
 }
 
+/// What a child of fork() sees of its parent's runtime: 0, or the number of the call that was not refused.
+int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take) {
+  constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
+  const std::vector<std::byte> long_one(100'000);
+  for (Rank to = 0; to < runtime->ranks(); ++to) {
+    for (int i = 0; i < 100; ++i) {
+      if (runtime->send(to, add, std::uint64_t{1} << 40) != kRefused) return 10;
+      if (runtime->try_send(to, add, std::uint64_t{1} << 40) != kRefused) return 11;
+    }
+    if (runtime->send(to, take, ByteView(long_one)) != kRefused) return 12;
+    if (!runtime->try_buffer(to, 64).empty()) return 13;
+  }
+  runtime->flush();
+  if (runtime->poll() != 0) return 14;
+  if (runtime->try_quiesce() != kRefused || runtime->quiesce(1s).code() != kRefused) return 15;
+  if (runtime->reduce(std::uint64_t{1}).status().code() != kRefused) return 16;
+  if (runtime->status().message().find(std::to_string(getppid())) == std::string::npos) return 17;
+  const Runtime destroyed = *std::move(runtime);
+  return 0;
+}
+
+void messages_beside_a_child() {
+  auto runtime = Runtime::start();
+  if (!runtime) fail(runtime.status().to_string());
+  std::uint64_t sum = 0;
+  const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
+  const auto take = runtime->on<ByteView>([&](ByteView) { sum += std::uint64_t{1} << 50; });
+  constexpr std::uint64_t kRounds = 10'000;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    for (Rank to = 0; to < runtime->ranks(); ++to) {
+      if (runtime->send(to, add, std::uint64_t{1} + runtime->rank()) != StatusCode::kOk) fail("not sent");
+    }
+    if (round != kRounds / 2) continue;
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      std::exit(use_in_child(runtime, add, take));  // with all that the libraries do at the end of a process
+    }
+    int how = 0;
+    if (waitpid(child, &how, 0) != child || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
+      fail("the child ended with " + std::to_string(WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how)));
+  }
+  if (const Status s = runtime->quiesce(60s); !s) fail(s.to_string());
+  const std::uint64_t ranks = runtime->ranks();
+  if (sum != kRounds * ranks * (ranks + 1) / 2) fail("messages were lost, came twice, or were the child's");
+  std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
+}
+
 void say_term(int /*signal*/) {
   constexpr std::string_view kText = "SIGTERM came\n";
   if (::write(STDOUT_FILENO, kText.data(), kText.size()) < 0) _exit(4);
@@ -125,6 +176,8 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     gather(bootstrap, 1);
   } else if (action == "messages" || action == "spin") {
     messages(action == "spin", std::chrono::milliseconds(number));
+  } else if (action == "messages-beside-a-child") {
+    messages_beside_a_child();
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
   } else if (action == "leave") {

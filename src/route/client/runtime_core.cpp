@@ -36,7 +36,19 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
   if (file_ != nullptr) file_->begin();
 }
 
+/// No lane has room: messages that are sent inline take the way through send(), which says why.
+void RuntimeCore::in_child() noexcept {
+  inherited_ = true;
+  std::swap(failure_, in_child_);
+  for (Lane& lane : router_.lanes()) {
+    lane.end = lane.pack_end = lane.at;
+    lane.pack = 0;
+  }
+}
+
 RuntimeCore::~RuntimeCore() {
+  stop_watching();
+  if (inherited_) return;
   // What it wrote must have left; what comes for this rank is nobody's any more.
   leaving_ = true;
   router_.flush(Flush::kExplicit);
@@ -343,7 +355,7 @@ void RuntimeCore::drain(Input& input) noexcept {
 }
 
 std::uint64_t RuntimeCore::poll() noexcept {
-  if (in_handler_) return 0;
+  if (in_handler_ || inherited_) return 0;
   const std::uint64_t before = handled_;
   const std::uint64_t began = idle_polls_ >= kSpins ? now_ns() : 0;  // nobody is in a hurry any more
   busy_ = false;
@@ -388,6 +400,7 @@ void RuntimeCore::settle(bool worked) noexcept {
 }
 
 void RuntimeCore::flush(Flush why) noexcept {
+  if (inherited_) return;
   router_.flush(why);
   flush_at_ = 0;
 }
@@ -396,6 +409,7 @@ void RuntimeCore::flush(Flush why) noexcept {
 
 Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {
   if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
+  if (inherited_) return failure_;
   agreement_.contribute(how, {bits, 0});
   for (;;) {
     const auto words = agreement_.take_outcome();

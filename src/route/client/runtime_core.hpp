@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/fork.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/backlog.hpp"
 #include "route/client/statistics_file.hpp"
@@ -21,7 +22,8 @@
 
 namespace wherry::route::detail {
 
-class RuntimeCore : public Front {
+/// In a child of fork() every call fails and the destructor says nothing to other ranks.
+class RuntimeCore : public Front, private ForkWatch {
  public:
   /// `file`, if any, is written at the end.
   RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file = nullptr);
@@ -65,6 +67,7 @@ class RuntimeCore : public Front {
   /// What it does after the inputs: backlog, flushing, agreement, the job's health.
   void settle(bool worked) noexcept;
   void fail(Status why) noexcept;
+  void in_child() noexcept override;
   [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
 
   const Options options_;
@@ -88,6 +91,8 @@ class RuntimeCore : public Front {
 
   std::optional<Agreement::Words> agreed_;  ///< what the last round of quiesce() said
   Status failure_;
+  Status in_child_ = inherited_by_fork("runtime");
+  bool inherited_ = false;  ///< this process is a fork of the rank
   bool in_handler_ = false;
   bool busy_ = false;  ///< the last poll handled or forwarded something, or an input is waiting
   std::uint64_t handled_ = 0;

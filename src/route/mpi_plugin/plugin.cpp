@@ -8,9 +8,11 @@
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <array>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -50,7 +52,8 @@ std::uint64_t now_ms() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-void finalize_at_exit(int status, void* /*unused*/) {
+void finalize_at_exit(int status, void* initialised_by) {
+  if (static_cast<pid_t>(reinterpret_cast<std::intptr_t>(initialised_by)) != getpid()) return;  // a fork of the rank
   int done = 0;
   MPI_Finalized(&done);
   if (status == 0 && done == 0 && !state().broken) MPI_Finalize();
@@ -75,7 +78,7 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
     int provided = 0;
     if (const int e = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); e != MPI_SUCCESS)
       return fail("MPI_Init_thread", e);
-    on_exit(finalize_at_exit, nullptr);
+    on_exit(finalize_at_exit, reinterpret_cast<void*>(static_cast<std::intptr_t>(getpid())));
   }
   if (s.everybody == MPI_COMM_NULL) {
     if (const int e = MPI_Comm_dup(MPI_COMM_WORLD, &s.everybody); e != MPI_SUCCESS) return fail("MPI_Comm_dup", e);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a child of fork() inherits and must not use: sessions, and what belongs to them. The child shares the parent's
+// sockets and shared memory: a message from it would be taken for the parent's, and a destructor would close what the
+// parent still uses. So in a child every call fails, and destructors only close descriptors.
+//
+// Children of the C library's fork() are noticed (pthread_atfork). _Fork() and raw clone(2) are not; vfork() and
+// posix_spawn() need not be.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+namespace detail {
+inline std::atomic<std::uint32_t> forks{0};  ///< between the process in which this code was loaded and this one
+void notice_forks() noexcept;
+}  // namespace detail
+
+/// Remembers the process in which it was made; copies and moves remember the same one. For cold paths: one load.
+class ProcessMark {
+ public:
+  ProcessMark() noexcept : forks_((detail::notice_forks(), detail::forks.load(std::memory_order_relaxed))) {}
+  /// Whether this process is a child of that one.
+  [[nodiscard]] bool inherited() const noexcept { return forks_ != detail::forks.load(std::memory_order_relaxed); }
+
+ private:
+  std::uint32_t forks_;
+};
+
+/// A base for objects that must change in a child before fork() returns there: they close what the parent's death must
+/// close, and set what their hot paths look at anyway. Thread-safe.
+class ForkWatch {
+ public:
+  ForkWatch(const ForkWatch&) = delete;
+  ForkWatch& operator=(const ForkWatch&) = delete;
+
+ protected:
+  ForkWatch() noexcept;
+  virtual ~ForkWatch();
+  /// First in the destructor of a derived class: another thread may fork while members go.
+  void stop_watching() noexcept;
+
+ private:
+  friend struct ForkWatches;
+  /// Runs in the child, in a handler of pthread_atfork: must not allocate, lock or log. Another thread of the parent may
+  /// have been in any call of the object at that time.
+  virtual void in_child() noexcept = 0;
+  ForkWatch* next_ = nullptr;
+  ForkWatch* before_ = nullptr;
+  bool watching_ = true;
+};
+
+/// Cuts this process off from what `fd` refers to; the number stays taken until somebody closes it. For in_child().
+void detach_descriptor(int fd) noexcept;
+
+/// What calls answer in children of this process, made beforehand. kFailedPrecondition: "this session was opened by
+/// process 12, of which this process is a fork: ..." `what`: "session".
+Status inherited_by_fork(std::string_view what);
+
+}  // namespace wherry
