@@ -37,10 +37,11 @@ enum class Outcome : std::uint8_t {
   kUnknown = 7,          ///< the deadline passed: the write may have taken effect, or still take effect, once
   kNoAnswer = 8,         ///< the deadline passed, and nothing was changed: a read, or a write that was never sent
   kLaneTaken = 9,        ///< another client writes through this one's lane: the write may have taken effect, once
+  kForked = 10,          ///< this process is a fork of the one that connected, and nothing was sent
 };
 WHERRY_API std::string_view to_string(Outcome outcome) noexcept;
-/// kNotFound, kFailedPrecondition (version mismatch), kResourceExhausted (table full), kDeadlineExceeded (unknown),
-/// kUnavailable (no answer), kUnsupported (bad frame), kCancelled (lane taken), kInvalidArgument.
+/// kNotFound, kFailedPrecondition (version mismatch, forked), kResourceExhausted (table full), kDeadlineExceeded
+/// (unknown), kUnavailable (no answer), kUnsupported (bad frame), kCancelled (lane taken), kInvalidArgument.
 WHERRY_API StatusCode status_code(Outcome outcome) noexcept;
 
 /// Which node is asked first. Any node that serves can answer.
@@ -118,7 +119,8 @@ struct ClientStatistics {
   std::uint64_t lanes_taken = 0;  ///< lanes that were found in another client's use
 };
 
-/// One thread at a time.
+/// One thread at a time. A client belongs to the process that connected it: in a child of fork() operations end with
+/// Outcome::kForked, post_*() return kFailedPrecondition, there is nothing to poll, and destruction only closes.
 class WHERRY_API Client {
  public:
   /// Blocks until a node that serves has answered, and a keeper has granted the lanes. kInvalidArgument: the options,

@@ -41,17 +41,20 @@ class PyClient {
     const nanoseconds time = from_seconds(deadline);
     const auto end = Clock::now() + time;
     const std::uint64_t tag = ++tag_;
+    StatusCode code = StatusCode::kWouldBlock;
     bool posted = false;
     for (;;) {
       std::size_t count = 0;
       {
         const nb::gil_scoped_release release;
-        if (!posted) posted = post(tag, std::max(nanoseconds(end - Clock::now()), nanoseconds(1))) == StatusCode::kOk;
+        if (!posted) code = post(tag, std::max(nanoseconds(end - Clock::now()), nanoseconds(1)));
+        posted = code == StatusCode::kOk;
         client_.wait(posted ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1));
         count = client_.poll(ended_);
       }
       for (std::size_t i = 0; i < count; ++i)
         if (ended_[i].tag == tag) return result(ended_[i]);
+      if (code == StatusCode::kFailedPrecondition) return result({.outcome = kv::Outcome::kForked});
       if (!posted && Clock::now() >= end) return result({.outcome = kv::Outcome::kNoAnswer});
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }

@@ -142,7 +142,9 @@ TEST_P(Forks, ClientSessionInAChild_ExpectRefusalsAndNoLockHeldForEver) {
       Failures f;
       f.expect_refused(session->request("move", "status", {}).status(), "request");
       f.expect_refused(session->health(), "health");
-      { const auto lock = session->lock_fabric(); }
+      {
+        const auto lock = session->lock_fabric();
+      }
       session.reset();
       return f.count();
     });

@@ -36,13 +36,13 @@ struct ForkWatches {
 };
 
 void detail::notice_forks() noexcept {
-  [[maybe_unused]] static const int installed = pthread_atfork(
-      [] { ForkWatches::all().mutex.lock(); }, [] { ForkWatches::all().mutex.unlock(); },
-      [] {
-        forks.fetch_add(1, std::memory_order_relaxed);
-        ForkWatches::all().tell();
-        ForkWatches::all().mutex.unlock();
-      });
+  [[maybe_unused]] static const int installed =
+      pthread_atfork([] { ForkWatches::all().mutex.lock(); }, [] { ForkWatches::all().mutex.unlock(); },
+                     [] {
+                       forks.fetch_add(1, std::memory_order_relaxed);
+                       ForkWatches::all().tell();
+                       ForkWatches::all().mutex.unlock();
+                     });
 }
 
 ForkWatch::ForkWatch() noexcept {
@@ -65,10 +65,11 @@ void detach_descriptor(int fd) noexcept {
 }
 
 Status inherited_by_fork(std::string_view what) {
-  return {StatusCode::kFailedPrecondition,
-          fmt::format("this {0} was opened by process {1}, of which this process is a fork: a {0} cannot be shared with "
-                      "a child process, open one here",
-                      what, getpid())};
+  return {
+      StatusCode::kFailedPrecondition,
+      fmt::format("this {0} was opened by process {1}, of which this process is a fork: a {0} cannot be shared with "
+                  "a child process, open one here",
+                  what, getpid())};
 }
 
 }  // namespace wherry

@@ -47,8 +47,8 @@ class ForkWatch {
 
  private:
   friend struct ForkWatches;
-  /// Runs in the child, in a handler of pthread_atfork: must not allocate, lock or log. Another thread of the parent may
-  /// have been in any call of the object at that time.
+  /// Runs in the child, in a handler of pthread_atfork: must not allocate, lock or log. Another thread of the parent
+  /// may have been in any call of the object at that time.
   virtual void in_child() noexcept = 0;
   ForkWatch* next_ = nullptr;
   ForkWatch* before_ = nullptr;

@@ -136,7 +136,7 @@ class ClientSession : private ForkWatch {
 
   SessionInfo info_;
   std::uint64_t session_ = 0;
-  Status broken_;  ///< why the session is over, once it is
+  Status broken_;           ///< why the session is over, once it is
   bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:

@@ -152,7 +152,11 @@ class RemoteRegion {
  public:
   RemoteRegion() noexcept = default;
   RemoteRegion(RemoteRegion&& other) noexcept
-      : key_(std::exchange(other.key_, nullptr)), base_(other.base_), size_(other.size_), mapped_(other.mapped_), mark_(other.mark_) {}
+      : key_(std::exchange(other.key_, nullptr)),
+        base_(other.base_),
+        size_(other.size_),
+        mapped_(other.mapped_),
+        mark_(other.mark_) {}
   RemoteRegion& operator=(RemoteRegion&& other) noexcept;
   RemoteRegion(const RemoteRegion&) = delete;
   RemoteRegion& operator=(const RemoteRegion&) = delete;

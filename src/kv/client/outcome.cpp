@@ -27,6 +27,8 @@ std::string_view to_string(Outcome outcome) noexcept {
       return "no answer";
     case Outcome::kLaneTaken:
       return "lane taken";
+    case Outcome::kForked:
+      return "forked";
   }
   return "?";
 }
@@ -52,6 +54,8 @@ StatusCode status_code(Outcome outcome) noexcept {
       return StatusCode::kUnavailable;
     case Outcome::kLaneTaken:
       return StatusCode::kCancelled;
+    case Outcome::kForked:
+      return StatusCode::kFailedPrecondition;
   }
   return StatusCode::kInternal;
 }
@@ -80,6 +84,8 @@ std::string sentence(Outcome outcome, std::uint32_t version) {
     case Outcome::kLaneTaken:
       return "another client writes through this client's lane: the write may have taken effect, once. Let the keeper "
              "grant the lanes (name the cluster file), or give each client static lanes of its own";
+    case Outcome::kForked:
+      return "this client was connected by another process, of which this process is a fork: connect a client here";
     case Outcome::kOk:
       break;
   }

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/fork.hpp"
 #include "kv/client/client_port.hpp"
 #include "kv/client/lane_session.hpp"
 #include "kv/client/options.hpp"
@@ -27,7 +28,7 @@ wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument,
 
 }  // namespace
 
-struct Client::Impl final : Completions {
+struct Client::Impl final : Completions, private ForkWatch {
   struct Slot {
     std::uint64_t tag = 0;
     Outcome outcome = Outcome::kNoAnswer;
@@ -49,7 +50,9 @@ struct Client::Impl final : Completions {
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl() {
+  ~Impl() override {
+    stop_watching();
+    if (inherited) return;
     // A write that is given up may arrive later: then the keeper lets the lanes rest.
     if (session && core.in_flight() == 0) session->close();
   }
@@ -70,6 +73,12 @@ struct Client::Impl final : Completions {
     if (!disputing) core.protest(now);
   }
 
+  /// As if nothing was under way: what the parent posted is the parent's. The keeper sees when the parent goes.
+  void in_child() noexcept override {
+    inherited = true;
+    if (session) detach_descriptor(session->fd());
+  }
+
   /// In the core, an operation's tag is its slot. Slots outlive the core's operations until they were polled.
   void on_complete(const Completion& completion) override {
     const auto i = static_cast<std::uint32_t>(completion.tag);
@@ -82,7 +91,9 @@ struct Client::Impl final : Completions {
     if (i != blocking) done[(done_head + done_count++) % done.size()] = i;
   }
 
-  [[nodiscard]] std::size_t in_flight() const noexcept { return blocking - free.size() - polled.size(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept {
+    return inherited ? 0 : blocking - free.size() - polled.size();
+  }
   std::byte* value_of(std::uint32_t slot) noexcept { return values.get() + std::size_t{slot} * kMaxValueBytes; }
 
   /// Takes in and sends out what there is. Returns the time at which it began.
@@ -135,6 +146,7 @@ struct Client::Impl final : Completions {
   }
 
   StatusCode post(ClientCore::Request request, nanoseconds deadline) {
+    if (inherited) return StatusCode::kFailedPrecondition;
     if (in_flight() >= operations) return StatusCode::kWouldBlock;
     const std::uint32_t i = free.back();
     slots[i] = {.tag = request.tag};
@@ -149,6 +161,7 @@ struct Client::Impl final : Completions {
   }
 
   Reply run(ClientCore::Request request, nanoseconds deadline) {
+    if (inherited) return {Outcome::kForked, 0, {}};
     Slot& slot = slots[blocking];
     slot = {};
     request.tag = blocking;
@@ -164,6 +177,7 @@ struct Client::Impl final : Completions {
   }
 
   std::size_t poll(std::span<Completion> out) {
+    if (inherited) return 0;
     free.insert(free.end(), polled.begin(), polled.end());
     polled.clear();
     if (done_count == 0)
@@ -182,11 +196,24 @@ struct Client::Impl final : Completions {
     return count;
   }
 
+  bool wait(nanoseconds timeout) {
+    if (inherited) return false;
+    port->flush();  // before anything else is done
+    const Cycles now = now_cycles();
+    const Cycles time = to_cycles(timeout);
+    return progress_until(time < kNever - now ? now + time : kNever, [&] { return done_count > 0; });
+  }
+
+  void flush() {
+    if (!inherited) port->flush();
+  }
+
   std::unique_ptr<ClientPort> port;
   ClientCore core;
   std::unique_ptr<LaneSession> session;  ///< null: lanes are static, or none are wanted
   bool disputing = false;                ///< the keeper was asked whose the lanes are
   Waiting waiting;
+  bool inherited = false;  ///< this process is a fork of the one that connected
   Cycles default_deadline = 0;
   /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
   std::uint32_t operations, blocking;
@@ -297,13 +324,8 @@ StatusCode Client::post_remove_if(std::uint64_t key, std::uint32_t version, std:
 }
 
 std::size_t Client::poll(std::span<Completion> out) { return impl_->poll(out); }
-bool Client::wait(nanoseconds timeout) {
-  impl_->port->flush();  // before anything else is done
-  const Cycles now = now_cycles();
-  const Cycles time = to_cycles(timeout);
-  return impl_->progress_until(time < kNever - now ? now + time : kNever, [&] { return impl_->done_count > 0; });
-}
-void Client::flush() { impl_->port->flush(); }
+bool Client::wait(nanoseconds timeout) { return impl_->wait(timeout); }
+void Client::flush() { impl_->flush(); }
 std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
 ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client over real sockets, in C++ and in C.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <numeric>
@@ -57,6 +59,36 @@ TEST(KvUdpClient, EveryCall_DoesWhatItSays) {
   EXPECT_EQ(client.put(2, std::vector<std::byte>(1025)).outcome, Outcome::kTooLong);
   EXPECT_EQ(client.put(2, std::vector<std::byte>(1024, std::byte{7})).outcome, Outcome::kOk);
   EXPECT_EQ(client.get(2).value, std::vector<std::byte>(1024, std::byte{7}));
+}
+
+TEST(KvUdpClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
+  UdpStore store(3, {}, 1);
+  Client client = connected(store);
+  ASSERT_EQ(client.put(1, bytes("one")).outcome, Outcome::kOk);
+  ASSERT_EQ(client.post_get(1, 7), StatusCode::kOk);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    std::vector<Completion> out(10);
+    bool good = client.put(1, bytes("two")).outcome == Outcome::kForked;
+    good &= client.get(1).status().code() == StatusCode::kFailedPrecondition;
+    good &= client.post_put(1, bytes("two"), 8) == StatusCode::kFailedPrecondition;
+    good &= !client.wait(10s) && client.poll(out) == 0 && client.in_flight() == 0;
+    client.flush();
+    {
+      const Client destroyed = std::move(client);
+    }
+    _exit(good ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+  ASSERT_TRUE(client.wait(10s));
+  std::vector<Completion> out(10);
+  ASSERT_EQ(client.poll(out), 1U);
+  EXPECT_EQ(out[0].tag, 7U);
+  EXPECT_EQ(client.get(1).value, bytes("one"));
+  EXPECT_EQ(client.put(1, bytes("three")).outcome, Outcome::kOk);
 }
 
 TEST(KvUdpClient, ManyPosted_AllComeBackWithTheirTags) {
