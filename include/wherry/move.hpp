@@ -66,6 +66,9 @@ struct StreamOptions {
   /// Sizes, in bytes (of all buffers of an offload), of the offloads to come: the agent prepares destination memory for
   /// each (paper 004 II-B), in its spare time from now on; what arrives earlier meets colder memory, and does not wait.
   std::vector<std::uint64_t> announced_bytes;
+  /// Of the schema itself, as Field::metadata is of a field; readers get it with every frame. pandas' index is in
+  /// there.
+  std::string schema_metadata;
 };
 
 /// A posted offload. A small value; copies name the same offload. Must not outlive its session.

@@ -220,8 +220,9 @@ typedef struct wherry_field {
 struct ArrowSchema;
 struct ArrowArray;
 
-/// `schema` is that of a record batch: a struct ("+s") whose members are the columns, of any type, nested ones too. It
-/// is read during the call and not released. NULL for WHERRY_STRATEGY_RAW, which has none.
+/// `schema` is that of a record batch: a struct ("+s") whose members are the columns, of any type, nested ones too; its
+/// metadata travel as the record batch schema's own. It is read during the call and not released. NULL for
+/// WHERRY_STRATEGY_RAW, which has none.
 /// Blocks for one round trip. WHERRY_ALREADY_EXISTS; WHERRY_UNSUPPORTED, naming field and type.
 WHERRY_API int wherry_stream_open(wherry_session* session, const wherry_stream_options* options,
                                   const struct ArrowSchema* schema, wherry_stream** stream, wherry_error* error);

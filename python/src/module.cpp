@@ -439,7 +439,7 @@ NB_MODULE(_core, m) {
             if (!schema.is_none()) {
               auto* c_schema = static_cast<ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
               if (c_schema == nullptr) throw nb::python_error();
-              fields = value_or_raise(move::from_c_schema(*c_schema));
+              fields = value_or_raise(move::from_c_schema(*c_schema, &options.schema_metadata));
             }
             return new PyStream(nb::borrow(self),
                                 value_or_raise(nb::cast<PySession&>(self).session.open_stream(options, fields)));

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import nanoarrow as na
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from arrow_values import EVERY, NESTED, PLAIN, array_of
 from inputs import STRATEGIES, WAIT, Bench
@@ -44,6 +48,57 @@ def test_arrow_slices_of_every_type(bench: Bench, strategy: str) -> None:
     assert [frame.tag for frame in frames] == list(range(1, len(wanted) + 1))
     for frame, batch in zip(frames, wanted, strict=True):
         assert frame.batch.equals(batch)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_schemas_own_metadata(bench: Bench, strategy: str) -> None:
+    """By each way to read; pandas keeps its index there."""
+    about = {b"pandas": b'{"index_columns": ["k"]}', b"\xff raw": b"\x00\x01", b"": b""}
+    table = pa.table({"k": ["a", "b"], "v": [1.0, 2.0]}).replace_schema_metadata(about)
+    got = bench.deliver(table, strategy=strategy)
+    assert got.schema.metadata == about
+    assert got.equals(table.to_batches()[0], check_metadata=True)
+
+
+@pytest.mark.parametrize("format", ["arrow", "parquet"])
+def test_the_schemas_own_metadata_in_files(bench: Bench, tmp_path: Path, format: str) -> None:
+    table = pa.table({"v": [1.0, 2.0]}).replace_schema_metadata({"author": "me"})
+    name = bench.name()
+    with bench.session.stream(name, table, sink_dir=tmp_path, sink_format=format) as stream:
+        stream.offload(table).wait(WAIT)
+    file = tmp_path / f"{name}-00000000.{format}"
+    deadline = time.monotonic() + 30
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    schema = pq.read_schema(file) if format == "parquet" else pa.ipc.open_file(file).schema
+    assert schema.metadata[b"author"] == b"me"
+
+
+def test_metadata_of_the_schema_are_the_streams(bench: Bench) -> None:
+    """A frame that has others, or none, gets those that the stream was opened with."""
+    table = pa.table({"v": [1.0, 2.0]})
+    got = bench.deliver(table, schema=table.schema.with_metadata({"author": "me"}))
+    assert got.schema.metadata == {b"author": b"me"}
+
+
+ODD = [
+    pa.uuid(),
+    pa.list_(pa.uuid()),
+    pa.struct([("id", pa.uuid())]),
+    pa.dictionary(pa.int8(), pa.decimal64(18, 3)),
+    pa.dictionary(pa.int8(), pa.time32("s")),
+]
+
+
+@pytest.mark.parametrize("kind", [*EVERY, *ODD], ids=str)
+def test_tables_without_rows_of_any_type(bench: Bench, kind: pa.DataType) -> None:
+    schema = pa.schema([("c", kind)])
+    name = bench.name()
+    with bench.session.stream(name, schema) as stream:
+        stream.offload(pa.Table.from_batches([], schema)).wait(WAIT)
+    (frame,) = bench.read(name)
+    assert frame.batch.num_rows == 0
+    assert frame.batch.schema == schema
 
 
 def test_record_batches_whole_and_sliced(bench: Bench) -> None:

@@ -366,7 +366,7 @@ class Stream:
                 batches = data.combine_chunks().to_batches()
                 if len(batches) > 1:
                     raise InvalidArgument("the table's chunks do not fit into one batch: offload them one by one")
-                data = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=wanted)
+                data = batches[0] if batches else _no_rows(wanted)
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgument(f"stream '{self.name}': {error}") from None
         return data
@@ -382,6 +382,11 @@ class Stream:
                 raise InvalidArgument(
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Of any types: from_pylist() lacks some."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _batch_of_structs(rows: pa.Array) -> pa.RecordBatch:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "move/c_data.hpp"
+#include "move/message.hpp"
 #include "move/plan.hpp"
 
 namespace wherry::move {
@@ -19,8 +20,9 @@ namespace {
 /// release.
 class BorrowedTree {
  public:
-  explicit BorrowedTree(const Schema& schema) {
+  BorrowedTree(const Schema& schema, const std::string& metadata) {
     root_ = make();
+    root_->metadata = metadata.empty() ? nullptr : metadata.data();
     root_->format = "+s";
     root_->name = "";
     adopt(*root_, schema);
@@ -62,10 +64,11 @@ class BorrowedTree {
 
 }  // namespace
 
-Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema) {
+Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata) {
   // Arrow trusts the C data interface: metadata without an end or text with zero bytes must not get there.
   if (Result<Plan> plan = make_plan(schema); !plan) return plan.status();
-  BorrowedTree tree(schema);
+  if (Status s = check_schema_metadata(metadata); !s) return s;
+  BorrowedTree tree(schema, metadata);
   arrow::Result<std::shared_ptr<arrow::Schema>> imported = arrow::ImportSchema(tree.root());
   if (!imported.ok())
     return Status(StatusCode::kInvalidArgument, "Arrow refuses the schema: " + imported.status().message());

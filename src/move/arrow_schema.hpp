@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "wherry/schema.hpp"
 #include "wherry/status.hpp"
@@ -15,6 +16,6 @@ namespace wherry::move {
 
 /// kInvalidArgument or kUnsupported as make_plan, or when Arrow refuses the types (malformed metadata of an extension
 /// type, say).
-Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema);
+Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata = {});
 
 }  // namespace wherry::move

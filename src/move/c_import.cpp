@@ -199,12 +199,13 @@ Result<Field> from_c_field(const ArrowSchema& schema) {
   return field;
 }
 
-Result<Schema> from_c_schema(const ArrowSchema& schema) {
+Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata) {
   Result<Field> root = from_c_field(schema);
   if (!root) return root.status();
   if (root->format != "+s" || !root->dictionary.empty()) {
     return invalid("the ArrowSchema is of format '" + root->format + "', not that of a record batch ('+s')");
   }
+  if (metadata != nullptr) *metadata = std::move(root->metadata);
   return std::move(root->children);
 }
 

@@ -38,7 +38,8 @@ class ColumnTree {
 /// `schema` is that of a record batch, a struct (format "+s"); its members are the fields. Not released: it stays the
 /// caller's. kInvalidArgument if it is no struct or breaks the interface's rules. Whether Wherry moves the types,
 /// make_plan says.
-Result<Schema> from_c_schema(const ArrowSchema& schema);
+/// `metadata`, if it is wanted, becomes the schema's own.
+Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata = nullptr);
 
 /// One field, of any type.
 Result<Field> from_c_field(const ArrowSchema& schema);

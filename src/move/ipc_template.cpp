@@ -126,8 +126,8 @@ Status refused(const arrow::Status& status) {
 
 /// The schema as an encapsulated message that a stock reader was seen to accept, with dictionaries numbered as in the
 /// plan.
-Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan) {
-  Result<std::shared_ptr<arrow::Schema>> types = to_arrow(schema);
+Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan, const std::string& metadata) {
+  Result<std::shared_ptr<arrow::Schema>> types = to_arrow(schema, metadata);
   if (!types) return types.status();
   arrow::Result<std::shared_ptr<arrow::Buffer>> message = arrow::ipc::SerializeSchema(**types);
   if (!message.ok()) return refused(message.status());
@@ -146,13 +146,14 @@ Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& pl
 }  // namespace
 
 Result<std::shared_ptr<const IpcTemplate>> IpcTemplate::make(const Schema& schema, const Plan& plan,
-                                                             std::uint32_t alignment) {
+                                                             std::uint32_t alignment,
+                                                             const std::string& schema_metadata) {
   constexpr std::uint32_t kMostAlignment = 1u << 30;  // the metadata's length, padding included, is an int32
   if (!std::has_single_bit(alignment) || alignment < 8 || alignment > kMostAlignment) {
     return Status(StatusCode::kInvalidArgument,
                   "an alignment of " + std::to_string(alignment) + " is not a power of two from 8 to 2^30");
   }
-  Result<std::vector<std::byte>> message = write_schema(schema, plan);
+  Result<std::vector<std::byte>> message = write_schema(schema, plan, schema_metadata);
   if (!message) return message.status();
 
   auto made = std::make_shared<IpcTemplate>();

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "move/flatten.hpp"
@@ -39,7 +40,8 @@ class IpcTemplate {
   /// dictionary batch flatbuffers, Arrow format/Message.fbs) in which only fixed-position scalars change from frame to
   /// frame. alignment: 64 or 4096 (any power of two from 8 on is accepted).
   static Result<std::shared_ptr<const IpcTemplate>> make(const Schema& schema, const Plan& plan,
-                                                         std::uint32_t alignment);
+                                                         std::uint32_t alignment,
+                                                         const std::string& schema_metadata = {});
 
   /// Places a checked offload. Precondition: check_offload said ok. Reuses the vectors in `out`.
   void place(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, FrameLayout& out) const;

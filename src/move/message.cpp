@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "move/format.hpp"
+
 namespace wherry::move {
 namespace {
 
@@ -118,6 +120,12 @@ bool valid_stream_name(std::string_view name) noexcept {
   return true;
 }
 
+Status check_schema_metadata(std::string_view metadata) {
+  if (metadata.empty() || metadata_bytes(metadata) == static_cast<std::int64_t>(metadata.size())) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          "StreamOptions::schema_metadata is not in the C data interface's binary encoding"};
+}
+
 Bytes encode(const OpenRequest& m) {
   Writer out;
   out.put(static_cast<std::uint8_t>(m.again));
@@ -130,6 +138,7 @@ Bytes encode(const OpenRequest& m) {
   out.put_string(m.options.sink.directory);
   out.put(static_cast<std::uint32_t>(m.options.announced_bytes.size()));
   for (const std::uint64_t bytes : m.options.announced_bytes) out.put(bytes);
+  out.put_string(m.options.schema_metadata);
   encode_schema(m.schema, out);
   return std::move(out).take();
 }
@@ -156,6 +165,8 @@ Result<OpenRequest> decode_open(ByteView bytes) {
                   fmt::format("{} announced sizes are over the limit of {}", announced, kMaxAnnounced));
   }
   for (unsigned i = 0; i < announced; ++i) m.options.announced_bytes.push_back(in.get<std::uint64_t>());
+  m.options.schema_metadata = in.get_string();
+  if (Status s = check_schema_metadata(m.options.schema_metadata); !s) return s;
   if (!valid_stream_name(m.options.name)) {
     return Status(StatusCode::kInvalidArgument, "a stream name is 1 to 255 of A-Z a-z 0-9 . _ -, and not . or ..");
   }

@@ -105,6 +105,8 @@ Bytes encode(const OpenRequest& m);
 /// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
 Result<OpenRequest> decode_open(ByteView in);
 
+/// kInvalidArgument for what is not key/value pairs as the C data interface encodes them.
+Status check_schema_metadata(std::string_view metadata);
 /// Whether `name` is 1 to 255 of [A-Za-z0-9._-] and not "." or "..".
 bool valid_stream_name(std::string_view name) noexcept;
 

@@ -92,9 +92,16 @@ TEST(Open, RoundTripsAndChecksNames) {
   request.options.strategy = Strategy::kCAbi;
   request.options.announced_bytes = {1, 2};
   request.schema = {field<double>("x"), fixed_size_list("v", 3, field<float>("item"))};
+  request.options.schema_metadata = std::string("\1\0\0\0\1\0\0\0k\2\0\0\0vv", 15);  // {"k": "vv"}
+  request.again = true;
   auto decoded = decode_open(encode(request));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->schema, request.schema);
+  EXPECT_EQ(decoded->options.schema_metadata, request.options.schema_metadata);
+  EXPECT_TRUE(decoded->again);
+  request.options.schema_metadata.pop_back();
+  EXPECT_EQ(decode_open(encode(request)).status().code(), StatusCode::kInvalidArgument);
+  request.options.schema_metadata.clear();
   EXPECT_EQ(decoded->options.announced_bytes, request.options.announced_bytes);
   for (const char* name : {"", ".", "..", "a/b", "a b", "\xff"}) {
     request.options.name = name;

@@ -52,6 +52,7 @@ Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& 
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
+  if (Status s = move::check_schema_metadata(options.schema_metadata); !s) return s;
   auto stream = std::make_unique<detail::StreamCore>();
   stream->session = core_.get();
   stream->options = options;

@@ -176,9 +176,10 @@ Result<wherry::Field> plain_field(const wherry_field& f, std::size_t at) {
 }
 
 Status open_stream(wherry_session* session, const wherry_stream_options* options, const wherry::Schema& schema,
-                   wherry_stream** stream) {
+                   wherry_stream** stream, std::string schema_metadata = {}) {
   auto full = stream_options(options);
   if (!full) return full.status();
+  full->schema_metadata = std::move(schema_metadata);
   auto opened = session->session.open_stream(*full, schema);
   if (!opened) return opened.status();
   const bool raw = full->strategy == wherry::Strategy::kRaw;
@@ -394,9 +395,10 @@ int wherry_stream_open(wherry_session* session, const wherry_stream_options* opt
       if (full->strategy != wherry::Strategy::kRaw) return is_null("schema (only a raw stream has none)");
       return open_stream(session, options, {}, stream);
     }
-    auto fields = wherry::move::from_c_schema(*schema);
+    std::string metadata;
+    auto fields = wherry::move::from_c_schema(*schema, &metadata);
     if (!fields) return fields.status();
-    return open_stream(session, options, *fields, stream);
+    return open_stream(session, options, *fields, stream, std::move(metadata));
   });
 }
 

@@ -125,7 +125,7 @@ class Server final : public flight::FlightServerBase {
   }
 
   static arrow::Result<std::shared_ptr<arrow::Schema>> schema_of(const StreamStatus& stream) {
-    auto schema = to_arrow(stream.info->schema);
+    auto schema = to_arrow(stream.info->schema, stream.info->schema_metadata);
     if (!schema)
       return arrow::Status::UnknownError("schema of \"", stream.info->name, "\": ", schema.status().message());
     return *std::move(schema);

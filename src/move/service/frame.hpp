@@ -24,7 +24,8 @@ struct StreamInfo {
   std::uint32_t id = 0;
   std::string name;
   Strategy strategy = Strategy::kIpc;
-  Schema schema;  ///< of a raw stream: one field "buffer" of large_binary
+  Schema schema;                ///< of a raw stream: one field "buffer" of large_binary
+  std::string schema_metadata;  ///< StreamOptions::schema_metadata
   Plan plan;
   std::shared_ptr<const IpcTemplate> ipc;
   Retention retention;

@@ -106,6 +106,7 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   info->id = next_stream_;
   info->name = request->options.name;
   info->strategy = request->options.strategy;
+  info->schema_metadata = request->options.schema_metadata;
   info->retention = request->options.retention;
   info->sink = request->options.sink;
   if (info->sink.format != Sink::Format::kNone) {
@@ -123,7 +124,7 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   auto plan = make_plan(info->schema);
   if (!plan) return plan.status();
   info->plan = *std::move(plan);
-  auto ipc = IpcTemplate::make(info->schema, info->plan, alignment_of(info->strategy));
+  auto ipc = IpcTemplate::make(info->schema, info->plan, alignment_of(info->strategy), info->schema_metadata);
   if (!ipc) return ipc.status();
   info->ipc = *std::move(ipc);
   for (const std::uint64_t bytes : request->options.announced_bytes) {

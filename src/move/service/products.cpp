@@ -122,7 +122,7 @@ struct Products::Structs {
 class ProductTemplate {
  public:
   static Result<std::shared_ptr<ProductTemplate>> make(const StreamInfo& stream) {
-    auto schema = to_arrow(stream.schema);
+    auto schema = to_arrow(stream.schema, stream.schema_metadata);
     if (!schema) return schema.status();
     auto made = std::make_shared<ProductTemplate>();
     made->schema_ = *std::move(schema);
