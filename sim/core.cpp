@@ -174,6 +174,9 @@ void Core::break_rules() {
   Vkv_core___024root& root = *pins_->core->rootp;
   if (options_.faults.serve_pending_reads) root.kv_core__DOT__i_engine__DOT__waits2_q = 0;
   if (options_.faults.commit_before_all) root.kv_core__DOT__i_engine__DOT__last_answer2_q = 1;
+  // Bit 7 of class_t: a replicate.
+  if (options_.faults.forget_unsettled && (root.kv_core__DOT__i_engine__DOT__class2_q >> 7 & 1) != 0)
+    root.kv_core__DOT__i_engine__DOT__same_lane2_q = 0;
 }
 
 void Core::cycle() {

@@ -28,6 +28,7 @@ struct StreamOptions {
 struct CoreFaults {
   bool serve_pending_reads = false;
   bool commit_before_all = false;
+  bool forget_unsettled = false;
 };
 
 struct CoreOptions {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "sim/lives.hpp"
 #include "sim/traffic.hpp"
 
 namespace {
@@ -45,6 +46,21 @@ PairOptions options_of(std::uint64_t seed) {
   return options;
 }
 
+/// As a machine of a cluster has them, so that the seed is all there is to a life.
+LifeOptions life_of(std::uint64_t seed, std::uint32_t steps, const std::string& fault) {
+  LifeOptions options{.seed = seed, .steps = steps, .core = options_of(seed).core};
+  options.core.faults.forget_unsettled = fault == "forget_unsettled";
+  return options;
+}
+
+void live(std::uint64_t seed, std::uint64_t count, std::uint32_t steps, const std::string& fault) {
+  for (const std::uint64_t end = seed + count; seed < end; ++seed) {
+    const LifeCounts c = Life(life_of(seed, steps, fault)).run();
+    fmt::print("life {}: {} epochs, {} deaths, {} returns, {} leftovers seen, {} lanes not to be told, {} answers\n",
+               seed, c.epochs, c.deaths, c.returns, c.leftovers, c.unsettled, c.answers);
+  }
+}
+
 void write_corpus(const std::string& directory) {
   Pair pair(options_of(1));
   Traffic traffic(pair, 1, 3);
@@ -61,17 +77,25 @@ void write_corpus(const std::string& directory) {
 int main(int argc, char** argv) {
   CLI::App app{
       "Gives the Verilated kv core and the software node the same frames; ends with 1 at the first difference"};
-  std::uint64_t seed = 1, count = 4, rounds = 300;
+  std::uint64_t seed = 1, count = 4, rounds = 300, lives = 0;
+  std::uint32_t steps = 40;
+  std::string fault = "none";
   std::vector<std::string> corpora;
   std::string examples;
   app.add_option("--seed", seed, "first seed")->capture_default_str();
   app.add_option("--count", count, "seeds")->capture_default_str();
   app.add_option("--rounds", rounds, "of one to eight frames, for each seed")->capture_default_str();
+  app.add_option("--lives", lives, "lives of a cluster, epochs and all, instead");
+  app.add_option("--steps", steps, "of each life")->capture_default_str();
+  app.add_option("--fault", fault, "of the core, which a life must find")
+      ->check(CLI::IsMember({"none", "forget_unsettled"}));
   app.add_option("--corpus", corpora, "directories, each file of which is a frame")->check(CLI::ExistingDirectory);
   app.add_option("--write-corpus", examples, "only write a frame of each kind of trouble there")
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   if (!examples.empty()) return write_corpus(examples), 0;
+
+  if (lives != 0) return live(seed, lives, steps, fault), 0;
 
   const std::vector<Frame> corpus = frames_in(corpora);
   for (std::uint64_t end = seed + count; seed < end; ++seed) {

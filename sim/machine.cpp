@@ -20,7 +20,8 @@ CoreOptions core_options(const sim::MachineOptions& machine) {
   options.net.gaps = random.below(2) * 200'000;
   options.net.stalls = random.below(2) * 300'000;
   options.faults = {.serve_pending_reads = machine.faults.serve_pending_reads,
-                    .commit_before_all = machine.faults.commit_before_all};
+                    .commit_before_all = machine.faults.commit_before_all,
+                    .forget_unsettled = machine.faults.forget_unsettled};
   return options;
 }
 

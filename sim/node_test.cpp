@@ -22,6 +22,34 @@ TEST(KvCoreNode, SetUpByTheDriver_ExpectValuesBehindTheLines) {
   EXPECT_EQ(rig.core().read(registers::value_base_offset(0)), 64U << Rig::kBucketBits);
 }
 
+/// As when the process starts again, or hears that the node was left out: the card goes on meanwhile.
+TEST(KvCoreNode, DriverBeginsOnACoreInAnEpoch_ExpectItEmptiedBeforeItIsReady) {
+  struct Silent final : DriverOutput {
+    void send(const ToKeeper&) override {}
+    std::uint64_t draw_boot() override { return 2; }
+  } output;
+  Rig rig({});
+  const std::uint64_t key = Rig::keys(1).front();
+  rig.put(Rig::client(), request_of(Kind::write, key, 1, 41), filled(100, 1));
+  rig.await(Kind::write_done);
+  Driver driver({.cluster = "bench", .bucket_bits = Rig::kBucketBits, .busy_interval = 1000}, rig.core(), output,
+                rig.core().now());
+  Configuration alone{.epoch = 2, .members = 1, .serving = 1, .bucket_bits = Rig::kBucketBits};
+  alone.peers[0] = Rig::node(0);
+  driver.enter_static(alone, rig.core().now());
+  for (const Cycles end = rig.core().now() + 1'000'000; driver.epoch() != 2;) {
+    ASSERT_LT(rig.core().now(), end);
+    rig.core().step(1000);
+    driver.on_time(rig.core().now());
+  }
+  while (rig.core().read(registers::kEpochOffset) != 2) {
+  }
+  rig.put(Rig::client(), request_of(Kind::lane, 0, 1, 1));
+  EXPECT_EQ(rig.await(Kind::lane_record).header.key, 0U);
+  rig.put(Rig::client(), request_of(Kind::read, key, 0, 1));
+  EXPECT_EQ(static_cast<Status>(rig.await(Kind::read_done).header.detail), Status::no_such_key);
+}
+
 TEST(KvCoreNode, WriteRepeatedWhileAnotherIsStored_ExpectTheNewerValue) {
   const std::uint64_t key = Rig::keys(1).front();
   for (const bool gaps : {false, true}) {

@@ -15,9 +15,13 @@
  * "Acknowledged means on every live replica": when a write is acknowledged, and whenever a replica lowers a version or is
  * promoted, every live serving replica has the highest acknowledged version.
  *
- * Size, by -D: NODES, S0 and S1 (writes of writer 0 and 1), E (epochs), FAILURES (crashes or lapsed leases), and the switches
- * CAS (the writes of writer 1 are conditional), RETURNS (a node that is out may come back, empty), MOVES (leadership may
- * change without a failure), GIVE_UP (a client may abandon a request). Faults of the protocol, which must be found: BUG_*.
+ * A question for a lane's record and its answer are one step: all that the returning node does with answers is to keep the
+ * newest, and nobody asks it before it serves, so an answer that comes later tells it less.
+ *
+ * Size, by -D: NODES, S0 and S1 (writes of writer 0 and 1), E (epochs), FAILURES (crashes or lapsed leases), OUT (a mask: nodes
+ * that are not there at the beginning), RETURNS (a mask: nodes that, when they are out, may come back, empty), and the switches
+ * CAS (the writes of writer 1 are conditional), MOVES (leadership may change without a failure), GIVE_UP (a client may abandon
+ * a request). Faults of the protocol, which must be found: BUG_*.
  * REACH_*: assertions that fail when a situation is reached, so that no property holds for want of it.
  */
 
@@ -35,6 +39,10 @@
 #endif
 #ifndef FAILURES
 #define FAILURES 1
+#endif
+
+#ifndef OUT
+#define OUT 0
 #endif
 
 #define K (S0 + S1) /* writes, numbered from 1: those of writer 0, then those of writer 1 */
@@ -64,8 +72,12 @@ byte pending;            /* stored, not known to be committed */
 byte leftover;           /* pending, and of an earlier epoch: to be reconciled with the leader */
 byte opened;             /* as leader: takes writes */
 byte lane[NODES * 2], result[NODES * 2]; /* per writer: last sequence, and its version; 0: none to tell */
+byte unsettled[2];       /* per writer: that sequence is of a write that is pending or leftover here */
 byte window[NODES], window_version[NODES]; /* the leader's write in flight */
 byte have_entry, have_lane0, have_lane1; /* what a returning node has fetched */
+#ifdef RETURNS
+byte told[NODES * 2];    /* per writer: who told its record, in this epoch */
+#endif
 
 /* The network: frames sent, by epoch. */
 byte request[E + 1];                        /* mask of writes */
@@ -76,9 +88,6 @@ byte synced[E + 1];                         /* mask of followers */
 byte entry[(E + 1) * (V + 1)];              /* 1 + write, by version */
 byte done_ok[(E + 1) * (K + 1)];            /* version, by write */
 byte done_refused[(E + 1) * (K + 1)];       /* 1 + version found, by write */
-#ifdef RETURNS
-byte record[(E + 1) * 2 * (K + 1)];         /* lane records: 1 + result, by writer and sequence */
-#endif
 
 /* Clients. */
 byte sequence[2], known[2] = 1; /* last sequence begun; epoch that the client knows */
@@ -92,8 +101,6 @@ byte write_of[V + 1], version_of[K + 1];
 bit refused[K + 1];
 
 hidden byte i, k, v, w, s, n, f;
-
-#define RECORD(e, w, s) (((e) * 2 + (w)) * (K + 1) + (s))
 
 inline see(k_, v_) {
   if
@@ -132,7 +139,8 @@ inline forget(n_, k_) {
   if
   :: k_ > 0 && lane[LN(n_, WRITER(k_))] == SEQUENCE(k_) ->
     lane[LN(n_, WRITER(k_))] = SEQUENCE(k_) - 1;
-    result[LN(n_, WRITER(k_))] = 0
+    result[LN(n_, WRITER(k_))] = 0;
+    unsettled[WRITER(k_)] = unsettled[WRITER(k_)] & ~BIT(n_)
   :: else
   fi
 #else
@@ -140,11 +148,19 @@ inline forget(n_, k_) {
 #endif
 }
 
+/* What was pending here is committed. */
+inline settle(n_, k_) {
+  if
+  :: k_ > 0 && lane[LN(n_, WRITER(k_))] == SEQUENCE(k_) -> unsettled[WRITER(k_)] = unsettled[WRITER(k_)] & ~BIT(n_)
+  :: else
+  fi
+}
+
 /* The location takes what the leader of the new epoch has; what was there is committed if the leader's version is higher. */
 inline adopt(n_, v_, k_) {
   if
   :: v_ < version[n_] || (v_ == version[n_] && k_ != value[n_]) -> forget(n_, value[n_])
-  :: else
+  :: else -> settle(n_, value[n_])
   fi;
   assert(v_ >= acknowledged || !HAS(serving[epoch], n_));
   version[n_] = v_;
@@ -214,7 +230,8 @@ inline adopt(n_, v_, k_) {
 
 inline remember(n_, k_, r_) {
   lane[LN(n_, WRITER(k_))] = SEQUENCE(k_);
-  result[LN(n_, WRITER(k_))] = r_
+  result[LN(n_, WRITER(k_))] = r_;
+  unsettled[WRITER(k_)] = unsettled[WRITER(k_)] & ~BIT(n_)
 }
 
 #define TAKE(n_, k_)                                                                               \
@@ -317,8 +334,23 @@ inline remember_result(n_, k_, v_) {
 #ifdef BUG_LANES_LOCAL
 #define LEARN_LANE(n_, k_, v_) skip
 #else
-#define LEARN_LANE(n_, k_, v_) remember_result(n_, k_, v_)
+#define LEARN_LANE(n_, k_, v_) learn(n_, k_, v_)
 #endif
+#ifdef BUG_EQUAL_STAYS_SETTLED
+#define LEARNS(n_, k_) (lane[LN(n_, WRITER(k_))] < SEQUENCE(k_))
+#else
+#define LEARNS(n_, k_) (lane[LN(n_, WRITER(k_))] <= SEQUENCE(k_))
+#endif
+
+/* Of a write that is pending here: unless the record is newer. */
+inline learn(n_, k_, v_) {
+  if
+  :: LEARNS(n_, k_) ->
+    remember(n_, k_, v_);
+    unsettled[WRITER(k_)] = unsettled[WRITER(k_)] | BIT(n_)
+  :: else
+  fi
+}
 
 inline receive_replicate(n_, e_, v_) {
   k = replicate[EV(e_, v_)];
@@ -328,6 +360,10 @@ inline receive_replicate(n_, e_, v_) {
     pending = pending | BIT(n_);
     LEARN_LANE(n_, k, v_)
   :: !HAS(leftover, n_) && v_ > version[n_] ->
+    if
+    :: HAS(pending, n_) -> settle(n_, value[n_])
+    :: else
+    fi;
     version[n_] = v_;
     value[n_] = k;
     pending = pending | BIT(n_);
@@ -341,6 +377,7 @@ inline receive_replicate(n_, e_, v_) {
   :: d_step { FOLLOWS(n_) && v_ <= V && replicate[EV(at[n_], v_)] > 0 && !HAS(ack[EV(at[n_], v_)], n_) -> \
       receive_replicate(n_, at[n_], v_) }                                                          \
   :: d_step { FOLLOWS(n_) && v_ <= V && HAS(commit[at[n_]], v_) && HAS(pending, n_) && !HAS(leftover, n_) && version[n_] == v_ -> \
+      settle(n_, value[n_]);                                                                       \
       pending = pending & ~BIT(n_) }                                                               \
   :: d_step { FOLLOWS(n_) && v_ <= V && HAS(leftover, n_) && entry[EV(at[n_], v_)] > 0 ->          \
       RECONCILE(n_, v_); skip }
@@ -369,6 +406,12 @@ inline receive_replicate(n_, e_, v_) {
 
 /* ---- epochs, failures, returns ---- */
 
+#ifdef RETURNS
+#define UNTOLD(n_) told[LN(n_, 0)] = 0; told[LN(n_, 1)] = 0
+#else
+#define UNTOLD(n_) skip
+#endif
+
 inline enter(n_) {
   if
   :: window[n_] > 0 && leader[epoch] != n_ -> /* not its business any more; the client will ask the new leader */
@@ -383,6 +426,7 @@ inline enter(n_) {
   fi;
   at[n_] = epoch;
   lease = lease | BIT(n_);
+  UNTOLD(n_);
   leftover = leftover | (pending & BIT(n_));
   opened = opened & ~BIT(n_)
 }
@@ -401,6 +445,9 @@ inline wipe(n_) {
   have_lane1 = have_lane1 & ~BIT(n_);
   synced_all = synced_all & ~BIT(n_);
   lease = lease & ~BIT(n_);
+  UNTOLD(n_);
+  unsettled[0] = unsettled[0] & ~BIT(n_);
+  unsettled[1] = unsettled[1] & ~BIT(n_);
   lane[LN(n_, 0)] = 0;
   lane[LN(n_, 1)] = 0;
   result[LN(n_, 0)] = 0;
@@ -473,8 +520,7 @@ inline wipe(n_) {
       leader[epoch + 1] = n_;                                                                      \
       epoch++ }                                                                                    \
   FETCH_LANE(n_, 0, have_lane0) FETCH_LANE(n_, 1, have_lane1)                                      \
-  FETCH_ENTRY(n_, 0) FETCH_ENTRY(n_, 1) FETCH_ENTRY(n_, 2) FETCH_ENTRY(n_, 3)                      \
-  SEND_LANE(n_, 0) SEND_LANE(n_, 1)
+  FETCH_ENTRY(n_, 0) FETCH_ENTRY(n_, 1) FETCH_ENTRY(n_, 2) FETCH_ENTRY(n_, 3)
 
 #ifdef BUG_SERVE_EARLY
 #define MAY_PROMOTE(n_) HAS(alive, n_)
@@ -487,31 +533,67 @@ inline wipe(n_) {
   :: d_step { FETCHES(n_) && !HAS(have_entry, n_) && !HAS(leftover, n_) && v_ <= V && entry[EV(at[n_], v_)] > 0 -> \
       if                                                                                           \
       :: v_ > version[n_] ->                                                                       \
+        if                                                                                         \
+        :: HAS(pending, n_) -> settle(n_, value[n_])                                               \
+        :: else                                                                                    \
+        fi;                                                                                        \
         version[n_] = v_;                                                                          \
         value[n_] = entry[EV(at[n_], v_)] - 1;                                                     \
         pending = pending & ~BIT(n_)                                                               \
       :: else                                                                                      \
       fi;                                                                                          \
       have_entry = have_entry | BIT(n_) }
-#define FETCH_RECORD(n_, w_, have, s_)                                                             \
-  :: d_step { FETCHES(n_) && !HAS(have, n_) && s_ <= (w_ -> S1 : S0) && record[RECORD(at[n_], w_, s_)] > 0 -> \
+/* Every serving node is asked in the returning one's epoch, the leader and the followers. */
+#define FETCH_LANE(n_, w_, have) FETCH_RECORD(n_, w_, have, 0) FETCH_RECORD(n_, w_, have, 1) FETCH_RECORD2(n_, w_, have)
+#if NODES > 2
+#define FETCH_RECORD2(n_, w_, have) FETCH_RECORD(n_, w_, have, 2)
+#else
+#define FETCH_RECORD2(n_, w_, have)
+#endif
+/* What is told of a write is that it was committed, in whatever epoch. */
+inline is_final(k_, r_) {
+  if
+  :: r_ > 0 && r_ < FAILED ->
+    f = 0;
+    for (i : 1 .. E) {
+      if
+      :: done_ok[EK(i, k_)] == r_ -> f = 1
+      :: else
+      fi
+    };
+    assert(f == 1)
+  :: else
+  fi
+}
+
+#define FETCH_RECORD(n_, w_, have, m_)                                                             \
+  :: d_step { FETCHES(n_) && !HAS(have, n_) && n_ != m_ && HAS(alive & serving[at[n_]], m_) &&     \
+              at[m_] == at[n_] && !HAS(told[LN(n_, w_)], m_) && MAY_TELL(m_, w_) ->                                    \
+      s = SAFE_SEQUENCE(m_, w_);                                                                   \
+      v = (s == lane[LN(m_, w_)] -> result[LN(m_, w_)] : 0);                                       \
+      is_final(WRITE(w_, s), v);                                                                   \
       if                                                                                           \
-      :: s_ > lane[LN(n_, w_)] ->                                                                  \
-        lane[LN(n_, w_)] = s_;                                                                     \
-        result[LN(n_, w_)] = record[RECORD(at[n_], w_, s_)] - 1                                    \
+      :: s > lane[LN(n_, w_)] ->                                                                   \
+        lane[LN(n_, w_)] = s;                                                                      \
+        result[LN(n_, w_)] = v;                                                                    \
+        unsettled[w_] = unsettled[w_] & ~BIT(n_)                                                   \
       :: else                                                                                      \
       fi;                                                                                          \
-      have = have | BIT(n_) }
-#define FETCH_LANE(n_, w_, have) FETCH_RECORD(n_, w_, have, 0) FETCH_RECORD(n_, w_, have, 1) FETCH_RECORD(n_, w_, have, 2)
+      told[LN(n_, w_)] = told[LN(n_, w_)] | BIT(m_);                                               \
+      if                                                                                           \
+      :: (told[LN(n_, w_)] & serving[at[n_]]) == serving[at[n_]] -> have = have | BIT(n_)          \
+      :: else                                                                                      \
+      fi }
 
-/* A write in flight is not in the record yet: what is before it is. */
-#define SEND_LANE(n_, w_)                                                                          \
-  :: d_step { LEADS(n_) && !HAS(leftover, n_) && (members[at[n_]] & ~serving[at[n_]]) != 0 &&      \
-              record[RECORD(at[n_], w_, SAFE_SEQUENCE(n_, w_))] == 0 ->                            \
-      s = SAFE_SEQUENCE(n_, w_);                                                                   \
-      record[RECORD(at[n_], w_, s)] = 1 + (s == lane[LN(n_, w_)] -> result[LN(n_, w_)] : 0) }
-#define SAFE_SEQUENCE(n_, w_) \
-  (window[n_] > 0 && WRITER(window[n_]) == w_ && SEQUENCE(window[n_]) == lane[LN(n_, w_)] -> lane[LN(n_, w_)] - 1 : lane[LN(n_, w_)])
+/* Of a leftover nothing: it may be committed, and the returning node may have it from an entry, without a record. */
+#ifdef BUG_TELL_LEFTOVERS
+#define MAY_TELL(m_, w_) 1
+#else
+#define MAY_TELL(m_, w_) !(HAS(leftover, m_) && HAS(unsettled[w_], m_))
+#endif
+/* Of a write of this epoch that may yet be taken back, what is before it. */
+#define SAFE_SEQUENCE(m_, w_) (HAS(unsettled[w_], m_) || IN_FLIGHT(m_, w_) -> lane[LN(m_, w_)] - 1 : lane[LN(m_, w_)])
+#define IN_FLIGHT(m_, w_) (window[m_] > 0 && WRITER(window[m_]) == w_ && SEQUENCE(window[m_]) == lane[LN(m_, w_)])
 
 /* ---- situations that the properties must have met ---- */
 #ifdef REACH_RETRY_AFTER_FAILOVER
@@ -538,10 +620,10 @@ inline wipe(n_) {
 
 init {
   d_step {
-    members[1] = ALL;
-    serving[1] = ALL;
+    members[1] = ALL & ~OUT;
+    serving[1] = ALL & ~OUT;
     leader[1] = 0;
-    for (i : 0 .. NODES - 1) { at[i] = 1 };
+    for (i : 0 .. NODES - 1) { at[i] = !HAS(OUT, i) };
     opened = BIT(0)
   }
 end: /* wherever: no step has to be taken */
@@ -573,9 +655,20 @@ end: /* wherever: no step has to be taken */
 #endif
 #ifdef MOVES
   MOVE(0) MOVE(1)
+#if NODES > 2
+  MOVE(2)
+#endif
 #endif
 #ifdef RETURNS
-  RETURN(0) RETURN(1)
+#if RETURNS & 1
+  RETURN(0)
+#endif
+#if RETURNS & 2
+  RETURN(1)
+#endif
+#if RETURNS & 4
+  RETURN(2)
+#endif
 #endif
   od
 }

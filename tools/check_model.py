@@ -47,7 +47,9 @@ CONFIGURATIONS = [
     Configuration("give_up", "-DNODES=3 -DE=2 -DS0=2 -DGIVE_UP", 6000),
     Configuration("two_failures", "-DNODES=3 -DE=3 -DFAILURES=2", 6000),
     Configuration("conditional_moves", "-DNODES=3 -DE=3 -DCAS -DMOVES", bitstate=34),
-    Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS", 7000),
+    Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS=3", 7000),
+    Configuration("returning_of_three", "-DNODES=3 -DE=3 -DFAILURES=0 -DOUT=4 -DRETURNS=4", 3000),
+    Configuration("return_and_failure", "-DNODES=3 -DE=4 -DS1=0 -DOUT=4 -DRETURNS=4", 5000),
 ]
 
 

@@ -93,7 +93,7 @@ package kv_core_pkg;
   typedef struct packed {
     logic [31:0] request;
     logic [31:0] version;
-    logic [4:0] status;
+    logic [4:0] status;  // as it is told; StatusBusy: a leftover's
     logic in_flight;  // a write that this node leads
     logic settled;  // no write that may yet be taken back
     logic used;  // there was one

@@ -39,7 +39,7 @@ module kv_decide
 
   // ---- what comes of it
 
-  logic alone, refused, begins, commits, lands, stores, value_there, stale, fewer, empties;
+  logic alone, refused, begins, commits, lands, stores, value_there, stale, remains, fewer, empties;
   logic tells, crosses;  // the client, of its write; a note makes way for one in another cell of the filter
   assign alone = alone_i;
   assign refused = p.write && (looked_i.ways.no_key || looked_i.ways.mismatch || looked_i.ways.full);
@@ -52,6 +52,7 @@ module kv_decide
   assign tells = commits && !(p.commit && looked_i.leftover);
   assign crosses = looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0];
   assign stale = p.leave && !looked_i.ways.equal;
+  assign remains = p.leave && looked_i.ways.equal;
   assign empties = p.drop || (p.resolve && looked_i.flag);
 
   // ---- versions and keys
@@ -120,7 +121,7 @@ module kv_decide
   always_comb begin
     status = StatusOk;
     if (p.tell) status = p.status;
-    if (p.tell_lane && looked_i.lane.settled) status = looked_i.lane.status;
+    if (p.tell_lane) status = looked_i.lane.status;
     if (p.read && !looked_i.ways.found) status = StatusNoSuchKey;
     if (p.write) begin
       if (looked_i.ways.full) status = StatusTableFull;
@@ -165,6 +166,7 @@ module kv_decide
     decision_o.send.sum    = has_value ? sum : '0;
   end
 
+  logic [4:0] lane_status;
   logic unanswered;
   assign unanswered = (looked_i.answered & looked_i.nodes) == '0;
 
@@ -212,11 +214,17 @@ module kv_decide
     // ---- the lane's record
 
     decision_o.lane_put = valid_i && (p.write
-        || ((commits || p.settle || p.drop || stale || p.alone || p.resolve) && looked_i.same_lane
+        || ((commits || p.settle || p.drop || p.leave || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
         || ((lands || p.learn) && looked_i.newer_lane)
     // Written again in a new epoch: unsettled until this epoch's commit, whatever the record says of it.
     || (lands && looked_i.same_lane));
+    // What is told of a record that is not settled: of a leftover nothing, as it may be committed since an epoch without
+    // the one who asks.
+    lane_status = StatusOk;
+    if (p.learn) lane_status = kv.key[4:0];
+    if (refused) lane_status = status;
+    if (remains) lane_status = StatusBusy;
     decision_o.lane = '{
         // The request had no effect: the client's next try is new.
         request:
@@ -225,9 +233,9 @@ module kv_decide
         empties
         ),
         version: version,
-        status: p.learn ? kv.key[4:0] : refused ? status : 5'(StatusOk),
+        status: lane_status,
         in_flight: begins && !alone,
-        settled: !((begins && !alone) || lands),
+        settled: !((begins && !alone) || lands || remains),
         used: 1'b1
     };
 

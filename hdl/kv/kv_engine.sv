@@ -262,7 +262,7 @@ module kv_engine
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
 
   class_t class1, class2_q;
-  logic line1, line2_q, waits2_q, leads1, known1;
+  logic line1, line2_q, waits2_q, same_lane2_q, leads1, known1;
   status_e refusal1;
   kv_vet #(
       .LaneBits(LaneBits)
@@ -318,6 +318,7 @@ module kv_engine
     first_way2_q <= first_way_of(request1_q.hash);
     refusal2_q <= refusal1;
     waits2_q <= filter_read.notes != '0;
+    same_lane2_q <= lane1.used && kv1_q.request == lane1.request;
     class2_q <= class1;
     line2_q <= line1;
     window_to2_q <= window1.to;
@@ -341,7 +342,7 @@ module kv_engine
         leader: leader1_q,
         lane: lane1,
         newer_lane: !lane1.used || newer_request(kv1_q.request, lane1.request),
-        same_lane: lane1.used && kv1_q.request == lane1.request,
+        same_lane: 1'b0,
         note: note1,
         filter: filter_read,
         filter_old: '0,
@@ -403,7 +404,7 @@ module kv_engine
       .refusal_i(refusal2_q),
       .lane_i(looked2_q.lane),
       .newer_lane_i(looked2_q.newer_lane),
-      .same_lane_i(looked2_q.same_lane),
+      .same_lane_i(same_lane2_q),
       .noted_i(looked2_q.note.valid),
       .waits_i(waits2_q),
       .filter_leads_i(looked2_q.filter.leads),
@@ -463,6 +464,7 @@ module kv_engine
       looked3_q <= looked2_q;
       if (plan2.commit) looked3_q.to <= window_to2_q;
       looked3_q.filter_old <= filter_read;
+      looked3_q.same_lane <= same_lane2_q;
       looked3_q.busy <= group_busy_i;
       looked3_q.ways <= ways2;
     end

@@ -35,8 +35,13 @@ FAULTS = {
     "forget_leases": 100,
     "forget_refusals": 30,
     "trust_lanes": 10,
+    "forget_unsettled": 30,
 }
-OPTIONS = {"forget_refusals": ["--duplicate", "100000"]}
+BROKEN_RETURN = ["--trouble", "broken_return"]
+OPTIONS = {
+    "forget_refusals": ["--duplicate", "100000"],
+    "forget_unsettled": [*BROKEN_RETURN, "--nodes", "4", "--operations", "100"],
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,6 +85,16 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
 
 
+@pytest.mark.parametrize("nodes", ["3", "5"])
+def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str) -> None:
+    counts = simulate(tmp_path, "none", SEEDS, "--nodes", nodes, "--operations", "100", *BROKEN_RETURN)
+    code, output = judge(tmp_path)
+    assert code == 0, output
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["leaders_died"] > 3 * SEEDS
+    assert counts["second_leaders_died"] > SEEDS if nodes == "5" else counts["second_leaders_died"] == 0
+
+
 def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> None:
     """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
     mixed = built_rtl("kv_sim_mixed")
@@ -107,10 +122,17 @@ def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> No
     assert "NOT linearizable" in output
 
 
-@pytest.mark.parametrize("fault", ["commit_before_all", "serve_pending_reads"])
+HARDWARE_FAULTS = {
+    "commit_before_all": ["--nodes", "3", "--rtl", "3"],
+    "serve_pending_reads": ["--nodes", "3", "--rtl", "3"],
+    "forget_unsettled": ["--nodes", "4", "--rtl", "4", *BROKEN_RETURN],
+}
+
+
+@pytest.mark.parametrize("fault", HARDWARE_FAULTS)
 def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault: str) -> None:
     """All nodes are the RTL: the history is of it alone."""
-    options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
+    options = [*HARDWARE_FAULTS[fault], "--operations", "100"]
     simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS, *options, program=built_rtl("kv_sim_mixed"))
     code, output = judge(tmp_path)
     assert code == 1, output

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.timeout(300)
 
 THREE = "-DNODES=3 -DE=2"
 THRICE = "-DNODES=3 -DE=3 -DFAILURES=2"
-RETURNS = "-DNODES=2 -DE=4 -DRETURNS"
+RETURNS = "-DNODES=2 -DE=4 -DRETURNS=3"
+THREE_RETURN = "-DNODES=3 -DOUT=4 -DRETURNS=4"
 
 FAULTS = {
     "ACK_EARLY": THREE,  # the leader answers before its followers have the write
@@ -32,6 +33,8 @@ FAULTS = {
     "REFUSAL_NOT_RECORDED": THREE + " -DCAS",  # a refused request may succeed when it arrives again
     "SERVE_EARLY": RETURNS,  # a returning node serves before it has everything
     "SYNC_NO_LANES": RETURNS,  # a returning node does not fetch the lane records
+    "EQUAL_STAYS_SETTLED": THREE_RETURN + " -DE=3",  # a write that comes again does not unsettle its lane's record
+    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # of a leftover's lane, what was before it is told
 }
 
 # Situations that the searches above must come through, lest they hold for want of them.

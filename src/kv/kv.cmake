@@ -38,7 +38,7 @@ wherry_sanitizer_shim(wherry-kv)
 add_library(wherry_kv_sim STATIC EXCLUDE_FROM_ALL kv/sim/network.cpp kv/sim/wire.cpp kv/sim/pcap.cpp kv/sim/history.cpp kv/sim/workload.cpp)
 target_link_libraries(wherry_kv_sim PUBLIC wherry_base)
 add_library(wherry_kv_cluster STATIC EXCLUDE_FROM_ALL kv/sim/machine.cpp kv/sim/software_machine.cpp kv/sim/store_client.cpp kv/sim/keeper_seat.cpp kv/sim/lane_seat.cpp kv/sim/cluster.cpp
-            kv/sim/trouble.cpp kv/sim/failover_testing.cpp kv/sim/cluster_program.cpp)
+            kv/sim/broken_return.cpp kv/sim/trouble.cpp kv/sim/failover_testing.cpp kv/sim/cluster_program.cpp)
 target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv_client wherry_kv_keeper PRIVATE CLI11::CLI11)
 
 # ---------------------------------------------------------------- tests, beside what they test

@@ -69,6 +69,7 @@ class Driver {
   void on(const GrantedLanes&, Cycles) {}  // for clients
 
   void begin(std::uint64_t ended, Cycles now);
+  [[nodiscard]] bool leave();
   void clear();
   bool look(Cycles now);
   void enter(const Configuration& configuration, Cycles now);
@@ -91,6 +92,7 @@ class Driver {
   std::optional<Configuration> entered_;
   std::optional<Configuration> static_;
   bool connected_ = false;
+  bool left_ = false;      ///< the core is in no epoch, and empties its table or did
   bool ready_ = false;     ///< the core is empty, or was when it entered its first epoch
   bool fault_ = false;     ///< the core cannot be cleared, or does not answer
   bool stopped_ = false;   ///< the keeper asked for it

@@ -33,6 +33,23 @@ void Driver::clear() {
 void Driver::begin(std::uint64_t ended, Cycles now) {
   write_lease(0);
   core_.write(kEpochOffset, 0);
+  left_ = false;
+  (void)leave();
+  ended_ = ended;
+  boot_ = output_.draw_boot();
+  entered_.reset();
+  ready_ = stopped_ = settled_ = complete_ = fetching_ = lanes_asked_ = false;
+  next_bucket_ = 0;
+  asked_ = 0;
+  next_look_ = now + options_.busy_interval;
+  hello();
+}
+
+/// Begins to empty the core once it has left its epoch: before, it ignores what is only for a core in none. True: it
+/// has.
+bool Driver::leave() {
+  if (left_) return true;
+  if (core_.read(kEpochOffset) != 0) return false;
   core_.write(kBucketBitsOffset, options_.bucket_bits);
   // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
   const std::uint64_t values = kLineBytes << options_.bucket_bits;
@@ -42,14 +59,7 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   }
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
   clear();
-  ended_ = ended;
-  boot_ = output_.draw_boot();
-  entered_.reset();
-  ready_ = stopped_ = settled_ = complete_ = fetching_ = lanes_asked_ = false;
-  next_bucket_ = 0;
-  asked_ = 0;
-  next_look_ = now + options_.busy_interval;
-  hello();
+  return left_ = true;
 }
 
 /// Reads the state and does what it asks for. False: the core is faulty, which was reported.
@@ -74,6 +84,11 @@ bool Driver::look(Cycles now) {
   if (fault_) {  // it is over, and what the core was told meanwhile it may not have heard
     fault_ = false;
     begin(ended_, now);
+    return true;
+  }
+  if (!left_) {  // the state was read before: it says nothing of what is begun here
+    (void)leave();
+    next_look_ = now + options_.busy_interval;
     return true;
   }
   const bool was_ready = ready_;

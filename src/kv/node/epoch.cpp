@@ -47,10 +47,12 @@ void Node::leave_pending_over() {
   for (Notes::Index i = 0; i < Notes::kPending; ++i) {
     if (!notes_[i].used) continue;
     // Of several notes of one location only that with the stored version counts: the older ones were committed.
-    if (notes_[i].version != table_.way(notes_[i].location).version || options_.faults.keep_leftovers)
+    if (notes_[i].version != table_.way(notes_[i].location).version || options_.faults.keep_leftovers) {
       drop_settled(i);
-    else if (!notes_.leave_over(i))
-      return fail();
+      continue;
+    }
+    lanes_.leave_over(notes_[i].lane, notes_[i].request);
+    if (!notes_.leave_over(i)) return fail();
   }
   notes_.each_leftover([&](Notes::Index i) {
     Note& note = notes_[i];

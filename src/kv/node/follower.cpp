@@ -29,7 +29,8 @@ bool Node::on_replicate(const Message& m) {
                        .lane = h.client,
                        .removes = removes,
                        .due = now_ + retry_cycles_});
-    lanes_.learn(h.client, h.request, h.version, false);
+    if (!options_.faults.forget_unsettled || lanes_[h.client].request != h.request)
+      lanes_.learn(h.client, h.request, h.version, false);
   }
   Kv reply = h;
   reply.kind = static_cast<std::uint8_t>(removes ? Kind::replicated_remove : Kind::replicated);

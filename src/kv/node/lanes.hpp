@@ -15,7 +15,8 @@ struct LaneRecord {
   std::uint32_t version = 0;
   Status status = Status::ok;
   bool in_flight = false;  ///< in this leader's window, new
-  bool unsettled = false;  ///< pending or leftover at this follower
+  bool unsettled = false;  ///< pending or leftover at this node
+  bool leftover = false;   ///< then: leftover
 
   /// Never used: anything is newer.
   [[nodiscard]] bool empty() const noexcept {
@@ -43,7 +44,11 @@ class Lanes {
     r = {.request = request, .version = version, .unsettled = !settled};
   }
   void settle(std::uint16_t lane, std::uint32_t request) noexcept {
-    if (records_[lane].request == request) records_[lane].unsettled = false;
+    if (records_[lane].request == request) records_[lane].unsettled = records_[lane].leftover = false;
+  }
+  /// The write was pending when its epoch ended.
+  void leave_over(std::uint16_t lane, std::uint32_t request) noexcept {
+    if (records_[lane].request == request) records_[lane].unsettled = records_[lane].leftover = true;
   }
   /// The request had no effect: the client's next try is new.
   void roll_back(std::uint16_t lane, std::uint32_t request) noexcept {

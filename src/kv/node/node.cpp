@@ -130,7 +130,9 @@ void Node::on_lane(const Endpoint& from, const Message& m) {
   if (!serving()) return tell(from, h, Status::not_serving);
   const LaneRecord& r = lanes_[h.client];
   if (r.settled()) return tell(from, h, r.status, r.version, r.request);
-  tell(from, h, Status::ok, 0, r.request - 1);  // it may yet be rolled back
+  // It may yet be rolled back. A leftover may just as well be committed since an epoch without the one who asks.
+  const bool leftover = r.leftover && !options_.faults.tell_leftovers;
+  tell(from, h, leftover ? Status::busy : Status::ok, 0, r.request - 1);
 }
 
 void Node::on_ping(const Endpoint& from, const Message& m) {

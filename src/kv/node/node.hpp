@@ -26,6 +26,8 @@ struct NodeFaults {
   bool ignore_lease = false;            ///< a node that lost its lease goes on answering
   bool forget_refusals = false;         ///< refusals are not recorded
   bool keep_rolled_back_lanes = false;  ///< what was rolled back stays in its lane's record
+  bool forget_unsettled = false;        ///< a write that comes again leaves its lane's record settled
+  bool tell_leftovers = false;          ///< of a lane whose write is leftover, what was before it is told
 };
 
 struct NodeOptions {

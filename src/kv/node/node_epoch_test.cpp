@@ -446,6 +446,47 @@ TEST_F(KvReturn, WriteInFlightWhenItAsksForTheLane_ExpectTheNumberBefore) {
   EXPECT_EQ(write(2, 5, "b", 41).header.version, 2U) << "41 is new to it";
 }
 
+/// Node 2 has the write from an entry of a leader that died, and only node 1 can tell whose it was.
+TEST_F(KvReturn, CommittedWriteLeftOverWhenItAsksForTheLane_ExpectItsRecord) {
+  start();
+  cluster->kill(2);
+  next_epoch(0b011, 0);
+  cluster->settle();
+  ASSERT_EQ(write(0, 5, "a", 40).status(), Status::ok);
+  cluster->settle();
+  cluster->drop = [](const Frame& f) { return f.kind() == Kind::commit || f.kind() == Kind::write_done; };
+  cluster->send(client_at(0), node_at(0), {request(Kind::write, 5, 41), bytes_of("b")});
+  cluster->run(cluster->now + 3000);
+  ASSERT_EQ(text(0, 5), "b");
+  ASSERT_EQ(text(1, 5), "pending");
+
+  const auto of = [](const Frame& f, Kind kind, unsigned from) { return f.kind() == kind && f.from == node_at(from); };
+  cluster->drop = [&](const Frame& f) { return of(f, Kind::fetch, 1) || of(f, Kind::lane_record, 0); };
+  admit(2);
+  cluster->settle();
+  EXPECT_EQ(cluster->node(2).read(kSyncCountOffset), 0U);
+  EXPECT_EQ(leftovers(1), 1U);
+  const Frame record = ask(1, {.kind = static_cast<std::uint8_t>(Kind::lane), .client = 1});
+  EXPECT_EQ(record.status(), Status::busy) << "it may be committed, or taken back";
+  EXPECT_EQ(record.header.key, 40U);
+  cluster->kill(0);
+  cluster->drop = [&](const Frame& f) { return of(f, Kind::replicate, 1); };
+  next_epoch(0b110, 1);
+  cluster->settle();
+  EXPECT_NE(cluster->node(2).read(kSyncLanesOffset), 0U);
+
+  cluster->drop = nullptr;
+  cluster->settle();
+  ASSERT_TRUE(has_all(2));
+  ++plan.epoch;
+  plan.serving = 0b110;
+  plan.lead_all(2);
+  cluster->enter_all(plan);
+  cluster->settle();
+  EXPECT_EQ(write(2, 5, "b", 41).header.version, 2U) << "not once more";
+  EXPECT_EQ(text(1, 5), "b");
+}
+
 TEST_F(KvReturn, LaneRecordOfAnotherEpoch_ExpectItIgnored) {
   start();
   cluster->kill(2);

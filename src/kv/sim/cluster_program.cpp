@@ -35,7 +35,9 @@ constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFault
                                  NodeFaultName{"keep_leftovers", &NodeFaults::keep_leftovers},
                                  NodeFaultName{"ignore_lease", &NodeFaults::ignore_lease},
                                  NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
-                                 NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes}};
+                                 NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
+                                 NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled},
+                                 NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers}};
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
     "repeat_epoch", "forget_leases"};
@@ -46,6 +48,7 @@ struct Arguments {
   std::uint32_t nodes = 0;
   int rtl = 0;
   std::string fault = "none";
+  std::string trouble;
   std::string folder = ".";
   std::string pcap;
   bool failover = false;
@@ -73,6 +76,7 @@ struct Totals {
   std::uint64_t operations = 0, ok = 0, unknown = 0, events = 0, stuck = 0;
   sim::ClusterCounts cluster;
   std::array<std::uint64_t, sim::Trouble::kKinds> troubles{};
+  std::uint64_t leaders_died = 0, second_leaders_died = 0;  ///< while a node returned
 };
 
 void add(sim::Cluster& cluster, const sim::Trouble& trouble, Totals& totals) {
@@ -94,6 +98,8 @@ void add(sim::Cluster& cluster, const sim::Trouble& trouble, Totals& totals) {
   sum.keeper.failovers += counts.keeper.failovers;
   sum.keeper.returns += counts.keeper.returns;
   sum.keeper.starts += counts.keeper.starts;
+  totals.leaders_died += trouble.broken_return().leaders_died();
+  totals.second_leaders_died += trouble.broken_return().second_leaders_died();
   for (std::size_t i = 0; i < totals.troubles.size(); ++i)
     totals.troubles[i] += trouble.count(static_cast<sim::Trouble::Kind>(i));
 }
@@ -107,9 +113,10 @@ void print(const Totals& t) {
   fmt::print(
       "{{\"operations\":{},\"ok\":{},\"unknown\":{},\"events\":{},\"stuck\":{},\"deaths\":{},\"retries\":{},"
       "\"redirects\":{},\"rolled_back\":{},\"completed\":{},\"epochs\":{},\"failovers\":{},\"returns\":{},"
-      "\"keeper_starts\":{},\"lanes_taken\":{},\"troubles\":{{{}}}}}\n",
+      "\"keeper_starts\":{},\"lanes_taken\":{},\"leaders_died\":{},\"second_leaders_died\":{},\"troubles\":{{{}}}}}\n",
       t.operations, t.ok, t.unknown, t.events, t.stuck, c.deaths, c.retries, c.redirects, c.rolled_back, c.completed,
-      c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken, troubles);
+      c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken, t.leaders_died,
+      t.second_leaders_died, troubles);
 }
 
 /// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
@@ -131,6 +138,7 @@ wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::Clu
   vary(seed, arguments, options);
   sim::Cluster cluster(seed, options);
   sim::Trouble trouble(cluster, ~seed);
+  if (const auto only = sim::trouble_named(arguments.trouble)) trouble.set_only(*only);
   std::unique_ptr<sim::Pcap> pcap;
   if (!arguments.pcap.empty()) {
     auto created = sim::Pcap::create(arguments.pcap);
@@ -200,6 +208,9 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--duplicate", options.link.duplicate, "likewise");
   app.add_option("--late", options.link.late, "likewise");
   app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFaults or KeeperFault");
+  app.add_option("--trouble", arguments.trouble, "nothing else goes wrong")->check([](const std::string& name) {
+    return sim::trouble_named(name) ? std::string() : "there is no trouble " + name;
+  });
   app.add_option("--out", arguments.folder, "for histories")->check(CLI::ExistingDirectory);
   app.add_option("--pcap", arguments.pcap, "what passed over the network; with one seed");
   app.add_flag("--failover", arguments.failover, "measure how long a leader's keys cannot be written after its death");

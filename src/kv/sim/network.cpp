@@ -58,14 +58,15 @@ void Network::transmit(Port from, Port to, const Packet& packet) {
   // Each copy has a fate of its own: a lost frame's duplicate may arrive.
   const bool twice = options.duplicate != 0 && random_.chance(options.duplicate);
   for (int copy = 0; copy <= static_cast<int>(twice); ++copy) {
-    if (options.loss != 0 && random_.chance(options.loss)) {
+    const Cycles more = interference_ ? interference_(from, to, packet) : 0;
+    if (more == kLose || (options.loss != 0 && random_.chance(options.loss))) {
       note(Fate::kLost, packet);
       continue;
     }
-    Cycles when = now_ + options.latency + random_.below(static_cast<std::uint32_t>(options.jitter + 1));
+    Cycles when = now_ + more + options.latency + random_.below(static_cast<std::uint32_t>(options.jitter + 1));
     if (copy == 1 || (options.late != 0 && random_.chance(options.late)))
       when += random_.below(static_cast<std::uint32_t>(options.lateness + 1));
-    else
+    else if (more == 0)
       when = link.last = std::max(when, link.last);
     deliver_at(when, to, packet);
   }

@@ -87,6 +87,12 @@ class Network {
   void set_links(const Link& link);
   void set_link(Port from, Port to, const Link& link) { links_[from][to].options = link; }
 
+  /// What happens to a packet besides what its link does to it: kLose, or so much later (0: nothing), out of
+  /// order.
+  using Interference = std::function<Cycles(Port from, Port to, const Packet& packet)>;
+  static constexpr Cycles kLose = ~Cycles{0};
+  void interfere(Interference interference) { interference_ = std::move(interference); }
+
   /// Sends the payload of a datagram to whoever has that ip and port, or a whole frame to whoever has its destination
   /// MAC address. Bytes are copied.
   void send(Port from, const Endpoint& to, ByteView datagram);
@@ -167,6 +173,7 @@ class Network {
   std::uint64_t events_ = 0;
   std::array<std::uint64_t, kFates> counts_{};
   Tap* tap_ = nullptr;
+  Interference interference_;
   Link default_link_;
   std::vector<Attached> ports_;
   std::vector<std::vector<State>> links_;  ///< from, to

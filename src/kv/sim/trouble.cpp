@@ -8,14 +8,19 @@ namespace {
 
 constexpr Cycles kLook = 5000;
 constexpr Cycles kPatience = 10'000'000;  ///< 40 ms
+constexpr std::array<std::string_view, Trouble::kKinds> kNames{
+    "death",       "deaths",      "ambush",      "broken_return", "moves",
+    "isolation",   "silence",     "broken_line", "late_node",     "keeper_death",
+    "keeper_loss", "stand_still", "partition",   "client_death",  "client_still"};
 
 }  // namespace
 
-std::string_view name_of(Trouble::Kind kind) noexcept {
-  static constexpr std::array<std::string_view, Trouble::kKinds> kNames{
-      "death",     "deaths",       "ambush",      "moves",       "isolation", "silence",      "broken_line",
-      "late_node", "keeper_death", "keeper_loss", "stand_still", "partition", "client_death", "client_still"};
-  return kNames[static_cast<std::size_t>(kind)];
+std::string_view name_of(Trouble::Kind kind) noexcept { return kNames[static_cast<std::size_t>(kind)]; }
+
+std::optional<Trouble::Kind> trouble_named(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Trouble::Kind>(found - kNames.begin());
 }
 
 Trouble::Trouble(Cluster& cluster, std::uint64_t seed)
@@ -23,7 +28,8 @@ Trouble::Trouble(Cluster& cluster, std::uint64_t seed)
       random_(seed),
       interval_(cluster.options().ping_interval),
       lease_(cluster.options().lease),
-      removal_(std::max(lease_, (cluster.options().misses + 1) * interval_) + 2 * interval_) {
+      removal_(std::max(lease_, (cluster.options().misses + 1) * interval_) + 2 * interval_),
+      broken_return_(cluster, random_, removal_) {
   cluster.network().set_tap(this);
 }
 
@@ -33,21 +39,24 @@ void Trouble::start() {
 
 void Trouble::begin(Cycles now) {
   if (cluster_.workload().done()) return;
-  const bool ready = now >= busy_until_ && cluster_.whole();
-  if (now <= busy_until_) waits_since_ = now;
+  const bool busy = now <= busy_until_ || broken_return_.active();
+  const bool ready = !busy && cluster_.whole();
+  if (busy) waits_since_ = now;
   if (!ready) {
     stuck_ = now > waits_since_ + kPatience;
     if (!stuck_) cluster_.network().call_at(now + kLook, [this](Cycles later) { begin(later); });
     return;
   }
-  const bool first = count(Kind::kDeath) == 0;
-  make(first ? Kind::kDeath : static_cast<Kind>(random_.below(kKinds)), now);
+  const bool first = count(Kind::kDeath) == 0 && !only_;
+  const auto any = static_cast<Kind>(random_.below(kKinds));
+  make(first ? Kind::kDeath : only_.value_or(any), now);
   cluster_.network().call_at(now + kLook + up_to(2 * interval_), [this](Cycles later) { begin(later); });
 }
 
 void Trouble::make(Kind kind, Cycles now) {
   const std::uint32_t nodes = cluster_.options().nodes;
-  const bool needs_three = kind == Kind::kDeaths || kind == Kind::kAmbush || kind == Kind::kMoves;
+  const bool needs_three =
+      kind == Kind::kDeaths || kind == Kind::kAmbush || kind == Kind::kBrokenReturn || kind == Kind::kMoves;
   if (needs_three && nodes < 3) kind = Kind::kDeath;
   ++counts_[static_cast<std::size_t>(kind)];
   Network& network = cluster_.network();
@@ -64,6 +73,8 @@ void Trouble::make(Kind kind, Cycles now) {
     case Kind::kAmbush:
     case Kind::kMoves:
       return set_trap(kind == Kind::kMoves, now);
+    case Kind::kBrokenReturn:
+      return broken_return_.begin(key(), now);
     case Kind::kIsolation:
       return isolate(node, now);
     case Kind::kSilence:
@@ -154,6 +165,7 @@ void Trouble::set_trap(bool moves, Cycles now) {
 
 void Trouble::see(Cycles now, Fate fate, const Packet& packet) {
   if (next_ != nullptr) next_->see(now, fate, packet);
+  broken_return_.see(fate, packet);
   if (!trap_.armed || fate != Fate::kDelivered || !(packet.from == Cluster::endpoint_of(trap_.leader))) return;
   const Kv header = Kv::unpack(packet.bytes.first<Kv::kBytes>());
   const auto kind = static_cast<kv::Kind>(header.kind);

@@ -5,32 +5,34 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "kv/sim/cluster.hpp"
+#include "kv/sim/broken_return.hpp"
 
 namespace wherry::kv::sim {
 
 class Trouble final : public Tap {
  public:
   enum class Kind : std::uint8_t {
-    kDeath,        ///< a node is killed, and started again, empty: at once, or when it was missed
-    kDeaths,       ///< two, one while the other is away or returns
-    kAmbush,       ///< a leader dies, or is cut off, when exactly some followers have its write
-    kMoves,        ///< the same, but leadership moves: to a node without the write, then to one that had it
-    kIsolation,    ///< a node is cut off from all; it can send again before it hears that it was removed
-    kSilence,      ///< a node's connection to the keeper stalls; it goes on
-    kBrokenLine,   ///< that connection breaks, and is made anew
-    kLateNode,     ///< the keeper starts again, and a node's connection stalls before that
-    kKeeperDeath,  ///< the keeper dies and starts again with what it kept
-    kKeeperLoss,   ///< or without
-    kStandStill,   ///< a node's process gets no time
-    kPartition,    ///< a node and some clients are cut off from the others, but not from the keeper
-    kClientDeath,  ///< a client is killed and started again, with the same lanes
-    kClientStill   ///< a client gets no time
+    kDeath,         ///< a node is killed, and started again, empty: at once, or when it was missed
+    kDeaths,        ///< two, one while the other is away or returns
+    kAmbush,        ///< a leader dies, or is cut off, when exactly some followers have its write
+    kBrokenReturn,  ///< broken_return.hpp
+    kMoves,         ///< the same, but leadership moves: to a node without the write, then to one that had it
+    kIsolation,     ///< a node is cut off from all; it can send again before it hears that it was removed
+    kSilence,       ///< a node's connection to the keeper stalls; it goes on
+    kBrokenLine,    ///< that connection breaks, and is made anew
+    kLateNode,      ///< the keeper starts again, and a node's connection stalls before that
+    kKeeperDeath,   ///< the keeper dies and starts again with what it kept
+    kKeeperLoss,    ///< or without
+    kStandStill,    ///< a node's process gets no time
+    kPartition,     ///< a node and some clients are cut off from the others, but not from the keeper
+    kClientDeath,   ///< a client is killed and started again, with the same lanes
+    kClientStill    ///< a client gets no time
   };
-  static constexpr std::size_t kKinds = 14;
+  static constexpr std::size_t kKinds = 15;
 
   Trouble(Cluster& cluster, std::uint64_t seed);
   Trouble(const Trouble&) = delete;  // the network has its address
@@ -38,11 +40,14 @@ class Trouble final : public Tap {
   ~Trouble() = default;
 
   void start();
+  /// Nothing else happens.
+  void set_only(Kind kind) noexcept { only_ = kind; }
   /// Also told of every frame.
   void set_next(Tap* next) noexcept { next_ = next; }
   /// Not all nodes served again, long after a trouble was over: there will be no other.
   [[nodiscard]] bool stuck() const noexcept { return stuck_; }
   [[nodiscard]] std::uint64_t count(Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] const BrokenReturn& broken_return() const noexcept { return broken_return_; }
 
   void see(Cycles now, Fate fate, const Packet& packet) override;
 
@@ -84,6 +89,8 @@ class Trouble final : public Tap {
   Cycles lease_;
   Cycles removal_;  ///< after so long without a word, a lease included, a node is removed
   Tap* next_ = nullptr;
+  std::optional<Kind> only_;
+  BrokenReturn broken_return_;
   Trap trap_;
   bool stuck_ = false;
   Cycles busy_until_ = 0;
@@ -92,5 +99,6 @@ class Trouble final : public Tap {
 };
 
 [[nodiscard]] std::string_view name_of(Trouble::Kind kind) noexcept;
+[[nodiscard]] std::optional<Trouble::Kind> trouble_named(std::string_view name) noexcept;
 
 }  // namespace wherry::kv::sim

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kv/sim/broken_return.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace wherry::kv::sim {
+namespace {
+
+constexpr Cycles kLook = 500;
+constexpr Cycles kRemovals = 12;  ///< it is over after so many, come what may
+
+Kv header_of(const Packet& packet) { return Kv::unpack(packet.bytes.first<Kv::kBytes>()); }
+bool is_replicate(const Kv& header) {
+  const auto kind = static_cast<Kind>(header.kind);
+  return kind == Kind::replicate || kind == Kind::replicate_remove;
+}
+
+}  // namespace
+
+void BrokenReturn::begin(std::uint64_t key, Cycles now) {
+  const std::uint32_t nodes = cluster_.options().nodes;
+  key_ = key;
+  leader_ = cluster_.leader_of(key);
+  returning_ = (leader_ + 1 + random_.below(nodes - 1)) % nodes;
+  do holder_ = random_.below(nodes);
+  while (holder_ == leader_ || holder_ == returning_);
+  deaf_ = mask_of(returning_);
+  slow_ = dead_ = 0;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    if (node != leader_ && node != holder_ && likely()) deaf_ |= mask_of(node);
+    if (!likely()) slow_ |= mask_of(node);
+  }
+  late_ = up_to(removal_);
+  second_ = nodes > kFewestNodes && toss();
+  paused_ = false;
+  due_ = 0;
+  limit_ = now + kRemovals * removal_;
+  phase_ = Phase::kArmed;
+  cluster_.network().interfere([this](Port from, Port to, const Packet& packet) { return delay_of(from, to, packet); });
+  cluster_.kill_node(returning_, toss());
+  look(now);
+}
+
+void BrokenReturn::see(Fate fate, const Packet& packet) {
+  if (phase_ != Phase::kArmed || fate != Fate::kDelivered) return;
+  if (!(packet.from == Cluster::endpoint_of(leader_)) || !(packet.to == Cluster::endpoint_of(holder_))) return;
+  const Kv header = header_of(packet);
+  if (!is_replicate(header) || slot_of(hash_of(header.key)) != slot_of(hash_of(key_))) return;
+  client_ = cluster_.client_of_lane(header.client).port();
+  paused_ = likely();
+  phase_ = Phase::kAway;
+}
+
+Cycles BrokenReturn::delay_of(Port from, Port to, const Packet& packet) const {
+  if (phase_ == Phase::kOver || packet.bytes.size() < Kv::kBytes) return 0;
+  const Kv header = header_of(packet);
+  if (from == Cluster::port_of(leader_) && is_replicate(header) && to < kMaxNodes && has(deaf_, to))
+    return Network::kLose;
+  const bool question = static_cast<Kind>(header.kind) == Kind::lane && from == Cluster::port_of(returning_);
+  return question && to < kMaxNodes && has(slow_, to) ? late_ : 0;
+}
+
+void BrokenReturn::look(Cycles now) {
+  if (cluster_.keeper().alive()) step(now);
+  if (now >= limit_) end(now);
+  if (active()) cluster_.network().call_at(now + kLook, [this](Cycles later) { look(later); });
+}
+
+bool BrokenReturn::due(Cycles now, Cycles most) {
+  if (due_ == 0) due_ = now + up_to(most);
+  if (now < due_) return false;
+  due_ = 0;
+  return true;
+}
+
+void BrokenReturn::step(Cycles now) {
+  const Configuration& c = cluster_.keeper().keeper().configuration();
+  const Machine* const machine = cluster_.machine(returning_);
+  const bool serves = machine != nullptr && has(c.serving, returning_) && machine->driver().epoch() == c.epoch;
+  switch (phase_) {
+    case Phase::kAway:
+      if (paused_) cluster_.network().pause(client_);
+      cluster_.start_node(returning_);
+      phase_ = Phase::kReturning;
+      return;
+    case Phase::kReturning:
+      // It is in an epoch. The others enter that, too, and the leader says again what it said.
+      if (machine == nullptr || machine->driver().epoch() != c.epoch || !has(c.members, returning_)) return;
+      if (!due(now, removal_ / 2)) return;
+      phase_ = second_ ? Phase::kLed : Phase::kServing;
+      if (alive_and_serving() < 2) return;
+      ++died_[0];
+      die(leader_);
+      return;
+    case Phase::kLed:
+      if (has(c.members, leader_) || !due(now, removal_ / 4)) return;
+      phase_ = Phase::kServing;
+      if (serves || alive_and_serving() < 2) return;
+      ++died_[1];
+      die(cluster_.leader_of(key_));
+      return;
+    case Phase::kServing:
+      if (serves && due(now, removal_ / 4)) end(now);
+      return;
+    default:
+      return;
+  }
+}
+
+void BrokenReturn::die(std::uint32_t node) {
+  cluster_.kill_node(node, toss());
+  dead_ |= mask_of(node);
+}
+
+void BrokenReturn::end(Cycles now) {
+  const std::uint32_t slot = slot_of(hash_of(key_));
+  phase_ = Phase::kOver;
+  cluster_.network().interfere({});
+  // A client that stood still may find that the node leads which returned.
+  if (cluster_.keeper().alive() && likely())
+    (void)cluster_.keeper().command({.op = Op::move, .node = returning_, .first_slot = slot, .last_slot = slot});
+  const Cycles later = now + 20 * cluster_.options().control_latency;
+  cluster_.network().call_at(later, [this](Cycles) {
+    if (paused_) cluster_.network().resume(client_);
+    for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
+      if (node == returning_ || has(dead_, node)) cluster_.start_node(node);
+  });
+}
+
+/// Nodes that answer clients, and that are there.
+std::uint32_t BrokenReturn::alive_and_serving() const {
+  const Configuration& c = cluster_.keeper().keeper().configuration();
+  std::uint32_t count = 0;
+  for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
+    if (const Machine* const machine = cluster_.machine(node);
+        machine != nullptr && has(c.serving, node) && machine->driver().epoch() == c.epoch)
+      ++count;
+  return count;
+}
+
+}  // namespace wherry::kv::sim
