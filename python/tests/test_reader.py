@@ -19,7 +19,15 @@ from agents import LocalAgent
 from samples import batch
 
 from wherry import reader, sessionfile
-from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable, VersionMismatch
+from wherry.errors import (
+    DeadlineExceeded,
+    Error,
+    FailedPrecondition,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+    VersionMismatch,
+)
 
 Write = Callable[..., Path]
 
@@ -319,17 +327,31 @@ def test_interrupted_request_leaves_the_connection_in_step(
     assert sorted(scripted.released) == [1, 2], "the frame whose reply was thrown away, and the one that was read"
 
 
-def test_forked_child_gives_nothing_back(scripted: LocalAgent, write_session: Write) -> None:
+def test_forked_child_neither_reads_nor_gives_back(scripted: LocalAgent, write_session: Write) -> None:
+    """And cuts itself off, so that the agent sees the parent's end."""
+    scripted.add(batch())
     scripted.add(batch())
     with reader.open("s", write_session(), follow=False) as frames:
         frame = next(frames)
         connection = frames._connection
-        connection._pid += 1  # as after os.fork()
-        lease_count = len(scripted.released)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                with pytest.raises(FailedPrecondition, match=f"process {os.getppid()}, of which"):
+                    frames.read()
+                del frame
+                gc.collect()
+                frames.close()
+                assert connection._socket.fileno() == -1
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert not scripted.released
+        assert next(frames).sequence == 1
         del frame
-        gc.collect()
-        assert len(scripted.released) == lease_count
-        connection._pid = os.getpid()
+        assert scripted.wait_for_leases(0)
 
 
 def test_streams(scripted: LocalAgent, write_session: Write) -> None:

@@ -21,6 +21,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +33,15 @@ import numpy as np
 import pyarrow as pa
 
 from wherry import sessionfile
-from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable, VersionMismatch
+from wherry.errors import (
+    DeadlineExceeded,
+    Error,
+    FailedPrecondition,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+    VersionMismatch,
+)
 from wherry.sessionfile import SessionFile
 
 if TYPE_CHECKING:
@@ -134,6 +143,22 @@ def _connect_unix(connection: socket.socket, path: Path) -> None:
         os.close(directory)
 
 
+_connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """In a child of fork(): the agent shall see the parent's end, whatever the child does."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for connection in list(_connections):
+        with suppress(OSError, AttributeError):
+            if (descriptor := connection._socket.fileno()) >= 0:
+                os.dup2(nothing, descriptor, inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
 class _Connection:
     """One connection to the agent's local socket, and the mapping of its arena. Thread-safe.
 
@@ -152,6 +177,7 @@ class _Connection:
         self._closed = False
         self._pid = os.getpid()
         self.session = session
+        _connections.add(self)
         if session.local_socket is None:
             raise Error(f"{session!r} offers no local socket: read it through wherry.flight_client()")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -207,6 +233,10 @@ class _Connection:
 
     def request(self, message: dict[str, Any], wait_s: float = 0.0) -> dict[str, Any]:
         """Sends one request and returns its reply. Raises Error if the agent refuses, breaks off or is silent."""
+        if self._inherited():
+            raise FailedPrecondition(
+                f"this reader was opened by process {self._pid}, of which this process is a fork: open a reader here"
+            )
         with self._lock:
             if self._closing or self._closed:
                 raise Error("the reader was closed, or has lost its agent")
@@ -224,12 +254,22 @@ class _Connection:
 
     def close(self) -> None:
         """Closes the socket, once every frame that is still in use has been given back."""
+        if self._inherited():
+            self._socket.close()
+            return
         with self._lock:
             self._closing = True
             self._give_back_locked()
         self._give_back()
 
+    def _inherited(self) -> bool:
+        """Whether a parent opened it. Its lock may be held for ever here, by a thread that only the parent has."""
+        return self._pid != os.getpid()
+
     def _give_back(self) -> None:
+        if self._inherited():
+            self._returned.clear()
+            return
         # The queue is looked at again after the lock was let go: whoever queued in between found it taken, and left.
         while self._returned and self._lock.acquire(blocking=False):
             try:
@@ -241,7 +281,7 @@ class _Connection:
         while self._returned:
             lease = self._returned.popleft()
             self._leases -= 1
-            if self._closed or self._pid != os.getpid():  # a forked child must not speak for its parent
+            if self._closed:
                 continue
             try:
                 self._exchange({"op": "release", "lease": lease}, 0.0)
@@ -348,8 +388,8 @@ class StreamReader:
         self._ended = False
         session = locate(agent)
         self._connection = _Connection(session, _REPLY_TIMEOUT_S)
-        known = _list(self._connection)
-        if not any(stream.name == name for stream in known):
+        if not any(stream.name == name for stream in _list(self._connection, name)):
+            known = _list(self._connection)
             self._connection.close()
             names = ", ".join(sorted(stream.name for stream in known)) or "none yet"
             raise NotFound(f"no stream {name!r} at {session!r}; streams: {names}")
@@ -465,8 +505,9 @@ def streams(agent: Agent = None) -> list[StreamStatus]:
         connection.close()
 
 
-def _list(connection: _Connection) -> list[StreamStatus]:
-    reply = connection.request({"op": "list"})
+def _list(connection: _Connection, only: str = "") -> list[StreamStatus]:
+    """Of all streams, or of the one of that name."""
+    reply = connection.request({"op": "list", "stream": only} if only else {"op": "list"})
     names = StreamStatus.__dataclass_fields__
     try:
         found = [StreamStatus(**{name: entry[name] for name in names}) for entry in reply["streams"]]

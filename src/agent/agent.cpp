@@ -131,7 +131,12 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (config.metrics != "off") {
     auto where = parse_host_port(config.metrics);
     if (!where) return where.status();
-    auto http = in_background([&] { return HttpMetrics::start(*where); });
+    HttpMetrics::Options options{*where, config.metrics_public ? "" : a.token, [&a] {
+                                   fabric::MetricsWriter out;
+                                   a.metrics_of_streams(out);
+                                   return out.text();
+                                 }};
+    auto http = in_background([&] { return HttpMetrics::start(std::move(options)); });
     if (!http) return http.status();
     a.http = *std::move(http);
   }

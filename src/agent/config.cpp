@@ -84,6 +84,10 @@ constexpr std::array<std::string_view, 14> kForeignVariables{"WHERRY_AGENT",    
 
 }  // namespace
 
+std::uint64_t default_max_sessions() noexcept {
+  return std::max<std::uint64_t>(64, 4 * static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+}
+
 Result<std::uint64_t> parse_bytes(const std::string& text) {
   struct Unit {
     std::string_view name;
@@ -111,12 +115,12 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
 
 namespace {
 /// "agent.budget" is "budget"; the addresses of the other sections go by the section: "flight.listen" is "flight";
-/// "sink.root" keeps it: "sink_root".
+/// "sink.root" and "metrics.public" keep it: "sink_root".
 std::string short_name(std::string_view key) {
   const std::size_t dot = key.find('.');
   const std::string_view section = key.substr(0, dot);
   const std::string_view name = key.substr(dot + 1);
-  if (section == "sink") return fmt::format("{}_{}", section, name);
+  if (section == "sink" || key == "metrics.public") return fmt::format("{}_{}", section, name);
   return std::string(name == "listen" && section != "agent" ? section : name);
 }
 }  // namespace
@@ -174,6 +178,13 @@ const std::vector<Setting>& settings() {
       NUMBER("poll.nap_us", nap_us, 0, 1'000'000, "then sleep this long between looks; 0: never sleep"),
       ADDRESS("flight.listen", flight, true, "Arrow Flight, host:port or off"),
       ADDRESS("metrics.listen", metrics, true, "Prometheus metrics over HTTP, host:port or off"),
+      Setting{"metrics.public", "true: whoever reaches metrics.listen may read them; false: the token is needed",
+              [](const AgentConfig& c) { return std::string(c.metrics_public ? "true" : "false"); },
+              [](AgentConfig& c, const std::string& v) {
+                if (v != "true" && v != "false") return bad("metrics.public", v, "want true or false");
+                return c.metrics_public = v == "true", ok_status();
+              },
+              false},
       TEXT("sink.root", sink_root,
            "directory below which streams are written to files; empty: wherever the agent's user may write"),
       BYTES("move.transfer_unit", transfer_unit, "bytes of one get; larger buffers are cut"),
@@ -215,8 +226,11 @@ Status load_toml_text(const std::string& text, const std::string& origin, AgentC
         as_text = s->get();
       else if (const auto* i = value.as_integer())
         as_text = fmt::format("{}", i->get());
+      else if (const auto* b = value.as_boolean())
+        as_text = b->get() ? "true" : "false";
       else
-        return {StatusCode::kInvalidArgument, fmt::format("{}: '{}' wants a string or a whole number", origin, key)};
+        return {StatusCode::kInvalidArgument,
+                fmt::format("{}: '{}' wants a string, a whole number, true or false", origin, key)};
       if (Status s = it->set(config, as_text); !s) return {s.code(), origin + ": " + s.message()};
     }
   }
@@ -260,7 +274,9 @@ std::string dump_toml(const AgentConfig& config) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     // TOML's whole numbers have 63 bits; what has more is out of range, and shown as it is.
-    if (s.quoted || error != std::errc() || end != value.data() + value.size())
+    if (!s.quoted && (value == "true" || value == "false"))
+      table.insert(key.substr(dot + 1), value == "true");
+    else if (s.quoted || error != std::errc() || end != value.data() + value.size())
       table.insert(key.substr(dot + 1), value);
     else
       table.insert(key.substr(dot + 1), number);

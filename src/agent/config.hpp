@@ -12,6 +12,9 @@
 
 namespace wherry {
 
+/// Four a core of this machine, for a rank on each and readers beside them; 64 at least.
+std::uint64_t default_max_sessions() noexcept;
+
 struct AgentConfig {
   // [agent]
   std::string listen = "off";  ///< TCP, for clients of other machines
@@ -22,7 +25,7 @@ struct AgentConfig {
   Transport transport = Transport::kAuto;
   std::string log_level = "info";
   std::string log_file;  ///< empty: stderr
-  std::uint64_t max_sessions = 64;
+  std::uint64_t max_sessions = default_max_sessions();
   std::uint64_t max_tickets = 4096;
   std::uint64_t drain_ms = 5000;
   // [poll]
@@ -31,6 +34,7 @@ struct AgentConfig {
   // [flight], [metrics]
   std::string flight = "127.0.0.1:0";
   std::string metrics = "127.0.0.1:0";
+  bool metrics_public = false;  ///< without the token
   // [sink]
   std::string sink_root;  ///< files of streams lie below it; empty: anywhere
   // [move]

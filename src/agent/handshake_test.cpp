@@ -241,6 +241,24 @@ TEST(Handshake, AgentAsItStarts_ExpectNoTcpListenerAndAPrivateSocket) {
   expect_offload(session);
 }
 
+TEST(Handshake, ClientSendsKeysThatAreNone_ExpectRefusalAndTheAgentToServeOn) {
+  ThreadAgent agent;
+  const std::vector<HalfClient::Lie> lies{
+      [](fabric::Attach& m) { m.completions.key.clear(); },
+      [](fabric::Attach& m) { m.heap_probe.key.clear(); },
+      [](fabric::Attach& m) { m.alloc_probe.key.clear(); },
+      [](fabric::Attach& m) { m.mailbox = {m.completions.base, fabric::Mailbox::bytes_for(4096), {}}; },
+      [](fabric::Attach& m) { m.completions = {m.completions.base + 8, 64, m.completions.key}; },
+      [](fabric::Attach& m) { m.mailbox.size = fabric::Mailbox::bytes_for(std::size_t{1} << 21); }};
+  for (const auto& lie : lies) {
+    const HalfClient liar(agent.agent(), lie);
+    EXPECT_FALSE(liar.attached());
+    EXPECT_EQ(liar.refusal().code(), StatusCode::kProtocol) << liar.refusal().message();
+  }
+  auto session = agent.open();
+  expect_offload(session);
+}
+
 TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   AgentConfig config;
   config.spin_us = 0;

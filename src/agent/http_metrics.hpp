@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /metrics, answered by a thread of its own with text that the data thread renders when it is asked to: counters
-// stay plain integers of one thread.
+// GET /metrics, answered by threads of its own. The data thread publishes the numbers that only it may look at, when
+// they are asked for and at most ten times a second: counters stay plain integers of one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,10 +14,15 @@ namespace wherry {
 
 class HttpMetrics {
  public:
-  static Result<std::unique_ptr<HttpMetrics>> start(const HostPort& at);
+  struct Options {
+    HostPort at;
+    std::string token;  ///< that a request must carry ("Authorization: Bearer ..."); empty: anybody may read the page
+    std::function<std::string()> more;  ///< the rest of the page; called on any thread
+  };
+  static Result<std::unique_ptr<HttpMetrics>> start(Options options);
   ~HttpMetrics();
   void stop();
-  /// Somebody waits for a page: publish() one soon. Cheap.
+  /// Somebody waits for newer numbers: publish() soon. Cheap.
   [[nodiscard]] bool wanted() const noexcept;
   void publish(std::string text);
   [[nodiscard]] std::string url() const;

@@ -3,9 +3,11 @@
 // file sink, metrics), which have threads of their own inside.
 #pragma once
 
+#include <exception>
 #include <list>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +16,7 @@
 #include "agent/agent.hpp"
 #include "agent/http_metrics.hpp"
 #include "agent/peer.hpp"
+#include "base/log.hpp"
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/session_file.hpp"
@@ -23,6 +26,18 @@
 #include "move/service/local_reader.hpp"
 
 namespace wherry {
+
+/// What `work` returns, or, instead of an exception, a Status: one client's failure is not everybody's.
+template <typename Work>
+auto guarded(Work work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kResourceExhausted, "the agent has no memory for what was asked");
+  } catch (const std::exception& e) {
+    return Status(StatusCode::kInternal, e.what());
+  }
+}
 
 struct Agent::Impl {
   AgentConfig config;
@@ -45,6 +60,7 @@ struct Agent::Impl {
   bool draining = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0;
+  LogLimit turned_away, failed_polls;
 
   struct Route {
     Impl* agent;
@@ -66,7 +82,10 @@ struct Agent::Impl {
   // sessions.cpp: control connections, from greeting to end
   void accept_all(const Fd& from);
   bool control();
-  bool serve(AgentPeer& peer);
+  void serve(AgentPeer& peer);
+  void watch(AgentPeer& peer);
+  [[nodiscard]] std::size_t unproven() const;
+  Status advance(AgentPeer& peer, bool& worked);
   Status handle(AgentPeer& peer, ControlFrame& frame);
   Status greet(AgentPeer& peer, const ControlFrame& frame);
   Status respond(AgentPeer& peer, const ControlFrame& frame);
@@ -80,7 +99,8 @@ struct Agent::Impl {
   bool turn(bool may_idle);
   [[nodiscard]] bool moving() const;
   void idle(std::uint64_t since_work_ns);
-  void render_metrics();
+  void publish_metrics();
+  void metrics_of_streams(fabric::MetricsWriter& out) const;
   void drain();
 };
 

@@ -28,7 +28,12 @@ bool Agent::Impl::step() {
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
   worked |= mailboxes();
   for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
-  for (const auto& service : services) worked |= service->poll();
+  for (const auto& service : services) {
+    const Result<bool> polled = guarded([&] { return Result<bool>(service->poll()); });
+    worked |= !polled || *polled;
+    if (std::uint64_t more = 0; !polled && failed_polls.admit(now_ns(), more))
+      spdlog::error("service '{}': {} ({} times more before)", service->name(), polled.status().message(), more);
+  }
   return worked;
 }
 
@@ -40,7 +45,7 @@ bool Agent::Impl::turn(bool may_idle) {
     last_control = now;
     worked |= control();
     worked |= handshakes();
-    if (http && http->wanted()) render_metrics();
+    if (http && http->wanted()) publish_metrics();
   }
   if (worked) {
     last_work = now;
@@ -75,7 +80,8 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
   }
 }
 
-void Agent::Impl::render_metrics() {
+/// The numbers that only this thread may look at.
+void Agent::Impl::publish_metrics() {
   fabric::MetricsWriter out;
   out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
   out.counter("wherry_agent_sessions_total", "Sessions that were opened.", sessions_total);
@@ -99,22 +105,24 @@ void Agent::Impl::render_metrics() {
     out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", peer->moved(), peer->label());
   }
   for (const auto& service : services) service->metrics(out);
+  http->publish(out.text());
+}
+
+/// The rest, on the metrics page's own thread.
+void Agent::Impl::metrics_of_streams(fabric::MetricsWriter& out) const {
   const move::FileSinkStatus files = sink->status();
   out.counter("wherry_sink_files_total", "Files written.", files.files);
   out.counter("wherry_sink_errors_total", "Frames that did not become a file.", files.errors);
-  for (const move::StreamStatus& s : catalogue.list()) {
-    const std::string label = fmt::format("stream=\"{}\"", s.info->name);
-    out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label);
-  }
-  for (const move::StreamStatus& s : catalogue.list()) {
-    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames,
-                fmt::format("stream=\"{}\"", s.info->name));
-  }
-  for (const move::StreamStatus& s : catalogue.list()) {
+  const std::vector<move::StreamStatus> streams = catalogue.list();
+  const auto label = [](const move::StreamStatus& s) { return fmt::format("stream=\"{}\"", s.info->name); };
+  for (const auto& s : streams)
+    out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label(s));
+  for (const auto& s : streams)
+    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames, label(s));
+  for (const auto& s : streams) {
     out.counter("wherry_stream_evicted_unread_total", "Frames that went before anybody read them.", s.evicted_unread,
-                fmt::format("stream=\"{}\"", s.info->name));
+                label(s));
   }
-  http->publish(out.text());
 }
 
 /// Accepted offloads finish and files are written; meanwhile clients may close streams, and whoever offloads more is

@@ -38,15 +38,20 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   const auto it = route.agent->by_session.find(session);
   if (it == route.agent->by_session.end()) return;
   AgentPeer& peer = *it->second;
-  if (route.service == nullptr) {
-    peer.on_ping();
-  } else if (peer.state != AgentPeer::State::kReady) {
-    return;
-  } else if (peer.has_mailbox()) {
-    peer.defer(data);
-  } else {
-    route.service->on_message(peer, data);
-  }
+  // UCX called this: no exception may pass.
+  const Status s = guarded([&]() -> Status {
+    if (route.service == nullptr) {
+      peer.on_ping();
+    } else if (peer.state != AgentPeer::State::kReady) {
+      return ok_status();
+    } else if (peer.has_mailbox()) {
+      peer.defer(data);
+    } else {
+      route.service->on_message(peer, data);
+    }
+    return ok_status();
+  });
+  if (!s) peer.fail(s);
 }
 
 /// What clients on this machine have posted.
@@ -55,10 +60,12 @@ bool Agent::Impl::mailboxes() {
   for (auto it = peers.begin(); it != peers.end();) {
     AgentPeer& peer = **it++;
     if (peer.state != AgentPeer::State::kReady || !peer.has_mailbox()) continue;
-    const auto read = peer.read_mailbox([&](std::uint8_t kind, ByteView message) {
-      for (const auto& service : services) {
-        if (service->message_id() == kind) service->on_message(peer, message);
-      }
+    const auto read = guarded([&] {
+      return peer.read_mailbox([&](std::uint8_t kind, ByteView message) {
+        for (const auto& service : services) {
+          if (service->message_id() == kind) service->on_message(peer, message);
+        }
+      });
     });
     if (!read) {
       tell(peer, read.status());

@@ -67,7 +67,18 @@ class AgentPeer final : public fabric::Peer {
   template <typename Deliver>
   Result<bool> read_mailbox(Deliver deliver);
   /// A message that came over the fabric from a client with a mailbox: its turn comes with its record there.
-  void defer(ByteView message) { deferred_.emplace_back(message.begin(), message.end()); }
+  void defer(ByteView message) {
+    if (deferred_bytes_ + message.size() > kMaxDeferredBytes) {
+      fail({StatusCode::kResourceExhausted, "the client sends messages that its mailbox does not announce"});
+      return;
+    }
+    deferred_bytes_ += message.size();
+    deferred_.emplace_back(message.begin(), message.end());
+  }
+  /// The session must end, and why: tend() says so.
+  void fail(Status why) {
+    if (broken_) broken_ = std::move(why);
+  }
   [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
   /// Takes outcomes that are on their way a step further; true if one went.
   bool push_puts();
@@ -91,7 +102,8 @@ class AgentPeer final : public fabric::Peer {
   Plane* plane = nullptr;
   fabric::VerdictMessage verdict;
   bool verdict_sent = false;
-  std::uint64_t number = 0;  ///< counts sessions: what status and metrics call it, for `session` is a secret
+  std::uint32_t watched = 0;  ///< events that epoll reports of its control connection
+  std::uint64_t number = 0;   ///< counts sessions: what status and metrics call it, for `session` is a secret
 
  private:
   /// An outcome on its way to a client whose records are not mapped. Kept until it has arrived, whatever becomes of the
@@ -127,7 +139,9 @@ class AgentPeer final : public fabric::Peer {
   std::optional<fabric::ProcessReader> reader_;
   fabric::RemoteRegion mailbox_region_;
   fabric::MailboxReader mailbox_;
+  static constexpr std::size_t kMaxDeferredBytes = std::size_t{64} << 20;
   std::deque<Bytes> deferred_;
+  std::size_t deferred_bytes_ = 0;
   bool awaiting_fabric_ = false;  ///< the record read last stands for a message that has not arrived yet
   std::uint8_t awaited_kind_ = 0;
   std::deque<std::unique_ptr<PutOp>> puts_;  ///< in the order of complete()
@@ -160,6 +174,7 @@ Result<bool> AgentPeer::read_mailbox(Deliver deliver) {
     if (deferred_.empty()) break;
     const Bytes message = std::move(deferred_.front());
     deferred_.pop_front();
+    deferred_bytes_ -= message.size();
     awaiting_fabric_ = false;
     worked = true;
     deliver(awaited_kind_, message);

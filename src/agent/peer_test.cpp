@@ -111,5 +111,13 @@ TEST_F(Outcomes, ClientGone_ExpectTheSessionToEndInsteadOfWaitingForEver) {
   EXPECT_FALSE(peer_->reconnect());
 }
 
+TEST_F(Outcomes, MessagesThatNoMailboxAnnounces_ExpectALimitAndTheSessionToEnd) {
+  const Bytes message(std::size_t{1} << 20);
+  for (int i = 0; i < 64; ++i) peer_->defer(message);
+  EXPECT_TRUE(peer_->tend());
+  peer_->defer(message);
+  EXPECT_EQ(peer_->tend().code(), StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace wherry

@@ -32,17 +32,19 @@ class AgentProcess {
   }
   [[nodiscard]] std::string flight() const { return read_session_file(file_)->flight; }
   [[nodiscard]] std::string token() const { return read_session_file(file_)->token; }
-  [[nodiscard]] std::string metrics() const {
+  [[nodiscard]] std::string metrics() const { return page("Authorization: Bearer " + token() + "\r\n"); }
+  /// GET /metrics with these header lines: status line, headers and page.
+  [[nodiscard]] std::string page(const std::string& headers) const {
     auto file = read_session_file(file_);
     if (!file) return {};
     const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
     auto socket = connect_tcp(*parse_host_port(at), Deadline(std::chrono::seconds(5)));
     if (!socket) return {};
-    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+    const std::string request = "GET /metrics HTTP/1.0\r\n" + headers + "\r\n";
     if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
     std::string text;
     char chunk[4096];
-    const Deadline deadline(std::chrono::seconds(5));
+    const Deadline deadline(std::chrono::seconds(20));
     while (!deadline.passed()) {
       const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
       if (n == 0) break;

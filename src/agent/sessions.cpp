@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "agent/impl.hpp"
@@ -20,22 +21,28 @@ using fabric::ControlType;
 namespace {
 
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
+constexpr std::uint64_t kHelloPatienceNs = 5'000'000'000ULL;       // of a connection that has not shown the token
+constexpr std::size_t kMaxUnproven = 128;                          // of those, at once: the oldest makes way
+constexpr std::size_t kMaxHelloBytes = 16'384;                     // what they may send
+constexpr int kAcceptAtATime = 32;                                 // then those that are there get their turn
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
 
 }  // namespace
 
+/// Connections that have not shown the token yet.
+std::size_t Agent::Impl::unproven() const {
+  return static_cast<std::size_t>(
+      std::ranges::count(peers, AgentPeer::State::kConnected, [](const auto& peer) { return peer->state; }));
+}
+
 void Agent::Impl::accept_all(const Fd& from) {
-  for (;;) {
+  for (int i = 0; i < kAcceptAtATime; ++i) {
     Fd socket(accept4(from.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
-    if (peers.size() >= config.max_sessions || draining) {
+    if (draining) {
       FrameChannel channel(std::move(socket));
-      const fabric::Failure failure{StatusCode::kUnavailable,
-                                    draining
-                                        ? "the agent is shutting down"
-                                        : fmt::format("the agent serves {} sessions already", config.max_sessions)};
-      (void)channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
-                         Deadline(std::chrono::milliseconds(0)));
+      const fabric::Failure failure{StatusCode::kUnavailable, "the agent is shutting down"};
+      (void)channel.post(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure));
       ++refused_total;
       continue;
     }
@@ -46,11 +53,19 @@ void Agent::Impl::accept_all(const Fd& from) {
       if (!known) continue;
       credentials = *known;
     }
+    if (unproven() >= kMaxUnproven) {
+      const auto oldest =
+          std::ranges::find(peers, AgentPeer::State::kConnected, [](const auto& p) { return p->state; });
+      end(**oldest, Status(StatusCode::kUnavailable, "it did not say who it is while others came"));
+    }
     peers.push_back(std::make_unique<AgentPeer>(std::move(socket), "a client"));
-    peers.back()->credentials = credentials;
-    peers.back()->state_since = now_ns();
+    AgentPeer& peer = *peers.back();
+    peer.credentials = credentials;
+    peer.state_since = now_ns();
+    peer.channel.limit_received(kMaxHelloBytes);
+    peer.watched = EPOLLIN | EPOLLRDHUP;
     epoll_event event{};
-    event.events = EPOLLIN | EPOLLRDHUP;
+    event.events = peer.watched;
     event.data.fd = fd;
     epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
   }
@@ -75,25 +90,41 @@ bool Agent::Impl::control() {
   return n > 0;
 }
 
-bool Agent::Impl::serve(AgentPeer& peer) {
-  for (;;) {
-    if (peer.state == AgentPeer::State::kProbing) {
-      // What comes after the verdict waits in the socket until the session is ready.
-      if (peer.channel.peer_gone()) end(peer, Status(StatusCode::kUnavailable, "the client left during the handshake"));
-      return false;
+/// Takes what the client asks, as long as it reads its answers: none of its requests before that.
+void Agent::Impl::serve(AgentPeer& peer) {
+  const Status s = guarded([&]() -> Status {
+    for (;;) {
+      if (Status flushed = peer.channel.flush(); !flushed) return flushed;
+      if (peer.channel.unsent() != 0) return ok_status();
+      if (peer.state == AgentPeer::State::kProbing) {
+        // What comes after the verdict waits in the socket until the session is ready.
+        if (peer.channel.peer_gone()) return {StatusCode::kUnavailable, "the client left during the handshake"};
+        return ok_status();
+      }
+      auto frame = peer.channel.try_receive();
+      if (!frame) return frame.status();
+      if (!frame->has_value()) return ok_status();
+      if (Status handled = guarded([&] { return handle(peer, **frame); }); !handled) {
+        tell(peer, handled);
+        return handled;
+      }
     }
-    auto frame = peer.channel.try_receive();
-    if (!frame) {
-      end(peer, frame.status());
-      return true;
-    }
-    if (!frame->has_value()) return false;
-    if (Status s = handle(peer, **frame); !s) {
-      tell(peer, s);
-      end(peer, s);
-      return true;
-    }
-  }
+  });
+  if (s)
+    watch(peer);
+  else
+    end(peer, s);
+}
+
+/// What epoll shall report: room for what the client has not read yet, else what it says.
+void Agent::Impl::watch(AgentPeer& peer) {
+  const std::uint32_t wanted = EPOLLRDHUP | (peer.channel.unsent() != 0 ? EPOLLOUT : EPOLLIN);
+  if (peer.watched == wanted) return;
+  peer.watched = wanted;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.fd = peer.channel.fd();
+  epoll_ctl(epoll.get(), EPOLL_CTL_MOD, event.data.fd, &event);
 }
 
 Status Agent::Impl::handle(AgentPeer& peer, ControlFrame& frame) {
@@ -133,7 +164,12 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   if (!fabric::equal_secrets(hello->token, token)) {
     return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
   }
+  if (peers.size() - unproven() >= config.max_sessions) {
+    return {StatusCode::kUnavailable,
+            fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
+  }
   peer.hello = *std::move(hello);
+  peer.channel.limit_received(kMaxFrameBytes);
 
   if (peer.credentials) peer.hello.pid = static_cast<std::uint32_t>(peer.credentials->pid);
   // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
@@ -177,8 +213,7 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   greeting.worker_address = peer.plane->worker->address();
   peer.state = AgentPeer::State::kGreeted;
   peer.state_since = now_ns();
-  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kGreeting), encode(greeting),
-                           Deadline(std::chrono::seconds(1)));
+  return peer.channel.post(static_cast<std::uint16_t>(ControlType::kGreeting), encode(greeting));
 }
 
 Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
@@ -197,8 +232,7 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
     response.code = result.status().code();
     response.message = result.status().message();
   }
-  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kResponse), encode(response),
-                           Deadline(std::chrono::seconds(1)));
+  return peer.channel.post(static_cast<std::uint16_t>(ControlType::kResponse), encode(response));
 }
 
 /// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
@@ -206,42 +240,46 @@ bool Agent::Impl::handshakes() {
   bool worked = false;
   for (auto it = peers.begin(); it != peers.end();) {
     AgentPeer& peer = **it++;
-    const std::uint64_t waited = now_ns() - peer.state_since;
-    Status s;
-    if (peer.state == AgentPeer::State::kReady) {
-      s = peer.tend();
-    } else if (peer.state == AgentPeer::State::kAttached) {
-      if (peer.pinged()) s = peer.post_wireup();
-      if (s && peer.pinged() && peer.wired()) {
-        s = peer.channel.send(static_cast<std::uint16_t>(ControlType::kAttached), {},
-                              Deadline(std::chrono::seconds(1)));
-        if (s) {
-          peer.state = AgentPeer::State::kWired;
-          peer.state_since = now_ns();
-        }
-        worked = true;
-      }
-    } else if (peer.state == AgentPeer::State::kProbing) {
-      if (!peer.verdict_sent) s = judge(peer, waited > kProbePatienceNs);
-      // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
-      // progress now).
-      if (s && peer.verdict_sent && !peer.probe_pending()) {
-        peer.end_probe();
-        peer.state = AgentPeer::State::kReady;
-        peer.number = ++sessions_total;
-        for (const auto& service : services) service->on_session_start(peer);
-        worked = true;
-      }
-    }
-    if (s && peer.state != AgentPeer::State::kReady && now_ns() - peer.state_since > kHandshakePatienceNs) {
-      s = Status(StatusCode::kDeadlineExceeded, "the handshake was not finished in time");
-    }
-    if (!s) {
+    if (Status s = guarded([&] { return advance(peer, worked); }); !s) {
       tell(peer, s);
       end(peer, s);
     }
   }
   return worked;
+}
+
+Status Agent::Impl::advance(AgentPeer& peer, bool& worked) {
+  using State = AgentPeer::State;
+  const std::uint64_t waited = now_ns() - peer.state_since;
+  if (peer.state == State::kReady) return peer.tend();
+  if (peer.state == State::kAttached && peer.pinged()) {
+    if (Status s = peer.post_wireup(); !s) return s;
+    if (peer.wired()) {
+      if (Status s = peer.channel.post(static_cast<std::uint16_t>(ControlType::kAttached), {}); !s) return s;
+      peer.state = State::kWired;
+      peer.state_since = now_ns();
+    }
+    worked = true;
+  } else if (peer.state == State::kProbing) {
+    if (!peer.verdict_sent) {
+      if (Status s = judge(peer, waited > kProbePatienceNs); !s) return s;
+    }
+    // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
+    // progress now).
+    if (peer.verdict_sent && !peer.probe_pending()) {
+      peer.end_probe();
+      peer.state = State::kReady;
+      peer.number = ++sessions_total;
+      for (const auto& service : services) service->on_session_start(peer);
+      worked = true;
+    }
+  }
+  if (peer.channel.unsent() != 0) watch(peer);
+  if (peer.state == State::kConnected && waited > kHelloPatienceNs)
+    return {StatusCode::kDeadlineExceeded, "the client did not say who it is in time"};
+  if (peer.state != State::kReady && now_ns() - peer.state_since > kHandshakePatienceNs)
+    return {StatusCode::kDeadlineExceeded, "the handshake was not finished in time"};
+  return ok_status();
 }
 
 /// Tells the client what its probe proved, once that is known.
@@ -252,14 +290,12 @@ Status Agent::Impl::judge(AgentPeer& peer, bool late) {
   peer.verdict_sent = true;
   spdlog::info("session of {} (pid {}): {}, heap {}, allocated {}{}", peer.name(), peer.pid(), peer.verdict.transports,
                to_string(peer.verdict.heap), to_string(peer.verdict.allocated), peer.verdict.mapped ? ", mapped" : "");
-  return peer.channel.send(static_cast<std::uint16_t>(ControlType::kVerdict), encode(peer.verdict),
-                           Deadline(std::chrono::seconds(1)));
+  return peer.channel.post(static_cast<std::uint16_t>(ControlType::kVerdict), encode(peer.verdict));
 }
 
 void Agent::Impl::tell(AgentPeer& peer, const Status& why) {
   const fabric::Failure failure{why.code(), why.message()};
-  (void)peer.channel.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure),
-                          Deadline(std::chrono::milliseconds(100)));
+  (void)peer.channel.post(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure));
 }
 
 void Agent::Impl::end(AgentPeer& peer, const Status& why) {
@@ -268,7 +304,10 @@ void Agent::Impl::end(AgentPeer& peer, const Status& why) {
     spdlog::info("session of {} (pid {}) ended: {}", peer.name(), peer.pid(), why.message());
   } else {
     ++refused_total;
-    spdlog::warn("{} (pid {}) was turned away: {}", peer.name(), peer.pid(), why.message());
+    if (std::uint64_t more = 0; turned_away.admit(now_ns(), more)) {
+      spdlog::warn("{} (pid {}) was turned away: {}{}", peer.name(), peer.pid(), why.message(),
+                   more == 0 ? "" : fmt::format(" (and {} others before)", more));
+    }
   }
   by_session.erase(peer.session);
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, peer.channel.fd(), nullptr);

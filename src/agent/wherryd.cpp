@@ -2,6 +2,7 @@
 // wherryd: the agent as a program.
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -81,6 +82,13 @@ int main(int argc, char** argv) {
   if (config.log_file.empty()) config.log_file = log_file;
   if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
+
+  // A session takes a few descriptors, and there may be many: the soft limit is only a default.
+  rlimit descriptors{};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0 && descriptors.rlim_cur < descriptors.rlim_max) {
+    descriptors.rlim_cur = descriptors.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &descriptors);
+  }
 
   const std::atomic<bool>& stop = wherry::stop_on_signals();
 

@@ -5,7 +5,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "wherry/status.hpp"
 
@@ -13,5 +15,29 @@ namespace wherry {
 
 /// Sends the log to stderr, or to `file` (appending). Level: trace, debug, info, warn, error, off.
 Status init_log(const std::string& level, const std::string& file);
+
+/// For lines that strangers can cause: lets ten through in ten seconds. One thread.
+class LogLimit {
+ public:
+  /// True: write the line. `held_back`: lines that were not written since the last one that was.
+  bool admit(std::uint64_t now_ns, std::uint64_t& held_back) noexcept {
+    constexpr std::uint64_t kPeriodNs = 10'000'000'000ULL;
+    constexpr std::uint64_t kLines = 10;
+    if (lines_ == 0 || now_ns - since_ >= kPeriodNs) {
+      since_ = now_ns;
+      lines_ = 0;
+    }
+    if (lines_ == kLines) {
+      ++held_back_;
+      return false;
+    }
+    ++lines_;
+    held_back = std::exchange(held_back_, 0);
+    return true;
+  }
+
+ private:
+  std::uint64_t since_ = 0, lines_ = 0, held_back_ = 0;
+};
 
 }  // namespace wherry

@@ -175,13 +175,13 @@ Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline) {
   return socket;
 }
 
-Result<std::optional<ControlFrame>> take_frame(Bytes& arrived) {
+Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most) {
   if (arrived.size() < kHeaderBytes) return std::optional<ControlFrame>();
   std::uint32_t length = 0;
   std::memcpy(&length, arrived.data(), sizeof length);
-  if (length < 2 || length > kMaxFrameBytes) {
+  if (length < 2 || length > most) {
     return Status(StatusCode::kProtocol,
-                  fmt::format("a control message claims {} bytes (2 to {} allowed)", length, kMaxFrameBytes));
+                  fmt::format("a control message claims {} bytes (2 to {} allowed)", length, most));
   }
   if (arrived.size() < 4 + length) return std::optional<ControlFrame>();
   ControlFrame frame;
@@ -241,8 +241,14 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
     for (;;) {
       if (Status s = flush(); !s || out_.empty()) return s;
       if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "the peer does not read its control connection"};
-      pollfd p{socket_.get(), POLLOUT, 0};
+      pollfd p{socket_.get(), POLLOUT | POLLIN, 0};
       ::poll(&p, 1, deadline.left_ms(100));
+      if ((p.revents & POLLIN) == 0) continue;
+      // A peer may read no more before somebody takes what it says: two that wait for each other would wait for ever.
+      std::array<std::byte, 16384> chunk;
+      const ssize_t n = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+      if (n > 0) in_.insert(in_.end(), chunk.begin(), chunk.begin() + n);
+      if (n == 0) return gone();
     }
   };
   if (Status s = flush_all(); !s) return s;
@@ -252,7 +258,7 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
 
 Result<std::optional<ControlFrame>> FrameChannel::try_receive() {
   for (;;) {
-    auto frame = take_frame(in_);
+    auto frame = take_frame(in_, most_);
     if (!frame || frame->has_value()) return frame;
     if (!socket_) return gone();
     std::array<std::byte, 16384> chunk;

@@ -68,7 +68,7 @@ struct ControlFrame {
 };
 
 /// Takes the first frame off what arrived; nullopt: it is not all there yet. kProtocol: these are no frames.
-Result<std::optional<ControlFrame>> take_frame(Bytes& arrived);
+Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most = kMaxFrameBytes);
 
 class FrameChannel {
  public:
@@ -85,6 +85,8 @@ class FrameChannel {
   /// Sends what post() and send() kept, as far as the kernel takes it; never blocks. kUnavailable: the peer is gone.
   Status flush();
   [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
+  /// Frames of more than `most` bytes are not received (kProtocol), nor is room made for them.
+  void limit_received(std::size_t most) noexcept { most_ = most; }
   /// Blocks until a whole frame is there. kUnavailable: peer gone; kProtocol: not frames; kDeadlineExceeded.
   Result<ControlFrame> receive(const Deadline& deadline);
   /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
@@ -97,6 +99,7 @@ class FrameChannel {
  private:
   Fd socket_;
   Bytes in_;
+  std::size_t most_ = kMaxFrameBytes;
   Bytes out_;  ///< framed, not yet taken by the kernel
 };
 

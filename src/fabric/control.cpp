@@ -130,7 +130,9 @@ Result<Attach> decode_attach(ByteView bytes) {
   m.mailbox = get_key(in, ok);
   const bool sizes = m.heap_probe.size >= kProbeWords * 8 && m.alloc_probe.size >= kProbeWords * 8 &&
                      m.completions.size % sizeof(CompletionRecord) == 0 && m.completions.size > 0 &&
-                     (m.mailbox.size == 0 || Mailbox::valid_size(m.mailbox.size));
+                     m.completions.base % alignof(CompletionRecord) == 0 &&  // the agent stores into them
+                     !m.completions.key.empty() && !m.heap_probe.key.empty() && !m.alloc_probe.key.empty() &&
+                     (m.mailbox.size == 0 || (Mailbox::valid_size(m.mailbox.size) && !m.mailbox.key.empty()));
   if (!ok || !in.at_end() || !sizes) return malformed("attach");
   return m;
 }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -354,8 +355,13 @@ Status Endpoint::flush(Completion& done) {
 }
 
 Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const {
+  if (key.empty()) return Status(StatusCode::kProtocol, "remote key: it is empty");
+  // UCX is not told where the key ends, and reads on as long as the key says: into zeros, then.
+  constexpr std::size_t kSlack = 1024;
+  Bytes padded(key.size() + kSlack);
+  std::ranges::copy(key, padded.begin());
   RemoteRegion region;
-  const ucs_status_t status = ucp_ep_rkey_unpack(counted(), key.data(), &region.key_);
+  const ucs_status_t status = ucp_ep_rkey_unpack(counted(), padded.data(), &region.key_);
   if (status != UCS_OK) {
     region.key_ = nullptr;
     return Status(StatusCode::kProtocol, fmt::format("remote key: {}", ucs_status_string(status)));

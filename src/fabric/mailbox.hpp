@@ -31,11 +31,13 @@ struct MailboxRecord {
 class Mailbox {
  public:
   static constexpr std::uint8_t kSkip = 0xff;
-  /// Memory for a ring of `ring_bytes`, a power of two of at least 4096.
+  /// The reader copies one record at a time, a quarter of the ring at most: its memory is bounded by the ring's.
+  static constexpr std::size_t kMostRingBytes = std::size_t{1} << 20;
+  /// Memory for a ring of `ring_bytes`, a power of two from 4096 to kMostRingBytes.
   static constexpr std::size_t bytes_for(std::size_t ring_bytes) noexcept { return kHead + ring_bytes; }
   /// Whether `bytes` is what bytes_for() says of some ring.
   static constexpr bool valid_size(std::uint64_t bytes) noexcept {
-    return bytes >= bytes_for(4096) && bytes <= (std::uint64_t{1} << 30) &&
+    return bytes >= bytes_for(4096) && bytes <= bytes_for(kMostRingBytes) &&
            ((bytes - kHead) & (bytes - kHead - 1)) == 0;
   }
 

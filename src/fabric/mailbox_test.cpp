@@ -122,11 +122,22 @@ TEST(Mailbox, ReceivesSkipsWithoutEnd_IsMalformed) {
   EXPECT_EQ(reader.try_read(record), MailboxReader::Outcome::kMalformed);
 }
 
+TEST(Mailbox, ReceivesARecordOfMoreThanAQuarter_IsMalformed) {
+  Memory memory;
+  const std::uint64_t word = std::uint64_t{9} << 32 | (1024 + 8);
+  std::memcpy(&memory.span()[64], &word, 8);
+  MailboxReader reader(memory.span());
+  MailboxRecord record;
+  EXPECT_EQ(reader.try_read(record), MailboxReader::Outcome::kMalformed);
+}
+
 TEST(Mailbox, SizesThatAreNoMailbox) {
   for (const std::uint64_t bytes : {0ULL, 64ULL, 4096ULL, 64ULL + 4095, 64ULL + 6000, 64ULL + (1ULL << 31), ~0ULL}) {
     EXPECT_FALSE(Mailbox::valid_size(bytes)) << bytes;
   }
   EXPECT_TRUE(Mailbox::valid_size(Mailbox::bytes_for(4096)));
+  EXPECT_TRUE(Mailbox::valid_size(Mailbox::bytes_for(Mailbox::kMostRingBytes)));
+  EXPECT_FALSE(Mailbox::valid_size(Mailbox::bytes_for(2 * Mailbox::kMostRingBytes)));
 }
 
 }  // namespace

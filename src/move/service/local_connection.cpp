@@ -128,12 +128,18 @@ bool LocalConnection::greet() {
   return send(Json{{"ok", true}, {"arena_bytes", arena_.capacity()}}.dump(), arena_.read_only_fd());
 }
 
+std::vector<StreamStatus> LocalConnection::list(const std::string& only) const {
+  if (only.empty()) return catalogue_.list();
+  auto one = catalogue_.find(only);
+  return one ? std::vector{*std::move(one)} : std::vector<StreamStatus>();
+}
+
 bool LocalConnection::answer(const LocalRequest& request) {
   switch (request.op) {
     case LocalRequest::Op::kHello:
       return send_error("request: the token has been given already");
     case LocalRequest::Op::kList:
-      return send(R"({"ok":true,"streams":)" + streams_json(catalogue_.list()) + "}");
+      return send(R"({"ok":true,"streams":)" + streams_json(list(request.stream)) + "}");
     case LocalRequest::Op::kNext:
       return answer_next(request);
     case LocalRequest::Op::kRelease:

@@ -32,6 +32,7 @@ class LocalConnection {
   bool send_error(const std::string& what);
   bool greet();
   bool answer(const LocalRequest& request);
+  std::vector<StreamStatus> list(const std::string& only) const;
   bool answer_next(const LocalRequest& request);
 
   Catalogue& catalogue_;

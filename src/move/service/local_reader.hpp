@@ -7,7 +7,7 @@
 //   {"token": "...", "version": 1}                  first, within 5 s -> {"ok":true,"arena_bytes":N}, with the arena's
 //   read-only
 //                                                   descriptor in an SCM_RIGHTS message
-//   {"op":"list"}                                   -> {"ok":true,"streams":[...]} (stream_json.hpp)
+//   {"op":"list"[,"stream":"s"]}                    -> {"ok":true,"streams":[...]} (stream_json.hpp); of one or all
 //   {"op":"next","stream":s,"sequence":n,"timeout_ms":t}
 //       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),"bytes" (of the IPC
 //       stream),"skipped",

@@ -189,6 +189,34 @@ TEST_F(LocalReaderTest, TheListIsTheCatalogue) {
   EXPECT_EQ(one["total_bytes"], catalogue.find("s")->total_bytes);
 }
 
+TEST_F(LocalReaderTest, AskForOneStream_ExpectThatOneOrNone) {
+  (void)opened("s", {.frames = 1});
+  (void)opened("t", {.frames = 1});
+  Reader reader(path);
+  ASSERT_TRUE(reader.greet());
+  EXPECT_EQ(reader.must({{"op", "list"}})["streams"].size(), 2u);
+  const Json one = reader.must({{"op", "list"}, {"stream", "t"}});
+  ASSERT_EQ(one["streams"].size(), 1u);
+  EXPECT_EQ(one["streams"][0]["name"], "t");
+  EXPECT_EQ(reader.must({{"op", "list"}, {"stream", "u"}})["streams"].size(), 0u);
+}
+
+/// Paths of files need not be.
+TEST_F(LocalReaderTest, AnErrorIsNotUtf8_ExpectTheListAllTheSame) {
+  const auto info = opened("s", {.frames = 1});
+  publish(info, 0);
+  const auto next = catalogue.next("s", 0, 0ms);
+  ASSERT_TRUE(next.frame);
+  catalogue.sunk(*next.frame, {StatusCode::kUnavailable,
+                               "cannot write /gr\xf6\xdf"
+                               "e/s.arrow"});
+  Reader reader(path);
+  ASSERT_TRUE(reader.greet());
+  const Json all = reader.must({{"op", "list"}});
+  ASSERT_EQ(all["streams"].size(), 1u);
+  EXPECT_NE(all["streams"][0]["sink_error"].get<std::string>().find("cannot write /gr"), std::string::npos);
+}
+
 TEST_F(LocalReaderTest, ALeaseKeepsTheFrameAndItsReleaseMarksItRead) {
   const auto info = opened("s", {.frames = 1, .when_full = Retention::WhenFull::kWait});
   publish(info, 0);

@@ -77,6 +77,7 @@ Result<LocalRequest> parse_request(std::string_view line) {
       keys.number("lease", request.lease, true);
     } else if (op == "list") {
       request.op = Op::kList;
+      if (json.contains("stream")) keys.text("stream", request.stream);
     } else {
       keys.fail("op", "must be \"list\", \"next\" or \"release\"");
     }

@@ -23,7 +23,7 @@ std::string streams_json(const std::vector<StreamStatus>& streams) {
                    {"sink_errors", stream.sink_errors},
                    {"sink_error", stream.sink_error}});
   }
-  return all.dump();
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
 }
 
 }  // namespace wherry::move

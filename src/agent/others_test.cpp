@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one connection can do to the others: strangers without the token, clients that lie or do not read, and services
+// that fail for one of them.
+#include <sys/un.h>
+
+#include <fstream>
+#include <new>
+#include <random>
+
+#include "agent/process_testing.hpp"
+#include "agent/sequence_testing.hpp"
+#include "agent/testing.hpp"
+#include "base/unix_socket.hpp"
+#include "fabric/client_session.hpp"
+#include "move/client/session_core.hpp"
+
+namespace wherry {
+namespace {
+
+using fabric::ControlType;
+using testing_support::AgentProcess;
+using testing_support::eventually;
+using testing_support::expect_alive;
+using testing_support::ThreadAgent;
+using namespace std::chrono_literals;
+
+FrameChannel stranger(const Agent& agent) {
+  auto socket = connect_tcp(*parse_host_port(agent.address()), Deadline(20s));
+  EXPECT_TRUE(socket) << socket.status().message();
+  return FrameChannel(*std::move(socket));
+}
+
+AgentConfig listening(std::uint64_t max_sessions) {
+  AgentConfig config;
+  config.listen = "127.0.0.1:0";
+  config.max_sessions = max_sessions;
+  return config;
+}
+
+TEST(Strangers, ManyOpenConnections_ExpectSessionsToOpenAllTheSame) {
+  ThreadAgent agent(listening(2));
+  std::vector<FrameChannel> strangers;
+  for (int i = 0; i < 300; ++i) strangers.push_back(stranger(agent.agent()));
+  Session first = agent.open();
+  Session second = agent.open();
+  for (int i = 0; i < 300; ++i) strangers.push_back(stranger(agent.agent()));
+  const auto third = Session::open(agent.options());
+  EXPECT_EQ(third.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(third.status().message().find("2 sessions already"), std::string::npos) << third.status().message();
+  auto stream = first.open_stream({.name = "x"}, {field<double>("x")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::vector<double> x(1000, 1.0);
+  EXPECT_TRUE(stream->post({Column(x)})->wait(30s));
+}
+
+TEST(Strangers, LongMessageBeforeTheToken_ExpectNoRoomMadeForIt) {
+  ThreadAgent agent(listening(2));
+  FrameChannel channel = stranger(agent.agent());
+  (void)channel.post(static_cast<std::uint16_t>(ControlType::kHello), Bytes(100'000));
+  auto answer = channel.receive(Deadline(20s));
+  if (answer) {
+    const auto failure = fabric::decode_failure(answer->payload);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, StatusCode::kProtocol);
+  } else {
+    EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);  // the answer was lost with the connection
+  }
+  EXPECT_TRUE(eventually([&] { return channel.peer_gone(); }));
+}
+
+TEST(Strangers, ManyThatAreTurnedAway_ExpectFewLinesInTheLog) {
+  const auto directory = *TemporaryDirectory::create("log");
+  const std::string log = directory.file("agent.log");
+  const AgentProcess agent({"--log-level", "warn", "--log-file", log});
+  const std::string socket = control_socket_for(agent.file());
+  for (int i = 0; i < 500; ++i) {
+    auto connected = connect_unix(socket, Deadline(20s));
+    ASSERT_TRUE(connected) << connected.status().message();
+    FrameChannel channel(*std::move(connected));
+    ASSERT_TRUE(channel.send(99, {}, Deadline(20s)));
+    (void)channel.receive(Deadline(20s));
+  }
+  EXPECT_TRUE(eventually([&] { return agent.metric("wherry_agent_refused_total") == 500; }));
+  std::ifstream file(log);
+  int lines = 0;
+  for (std::string line; std::getline(file, line);) ++lines;
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, 200) << "ten in ten seconds";
+  expect_alive(agent.options());
+}
+
+TEST(Metrics, AskedWithoutTheToken_ExpectRefusal) {
+  const AgentProcess agent;
+  for (const std::string& header :
+       {std::string(), std::string("Authorization: Bearer wrong\r\n"), "Authorization: " + agent.token() + "\r\n"}) {
+    const std::string page = agent.page(header);
+    EXPECT_NE(page.find(" 401 "), std::string::npos) << page;
+    EXPECT_EQ(page.find("wherry_agent"), std::string::npos) << page;
+  }
+  EXPECT_NE(agent.metrics().find("wherry_agent_sessions 0"), std::string::npos) << agent.metrics();
+}
+
+TEST(Metrics, DeclaredPublic_ExpectThePageWithoutTheToken) {
+  const AgentProcess agent({"--metrics-public", "true"});
+  EXPECT_NE(agent.page("").find("wherry_agent_sessions 0"), std::string::npos);
+}
+
+/// A client that asks and does not read.
+class Silent : public fabric::ClientSession {
+ public:
+  static std::unique_ptr<Silent> open(const SessionOptions& options) {
+    auto session = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new Silent); });
+    EXPECT_TRUE(session) << session.status().message();
+    return std::unique_ptr<Silent>(static_cast<Silent*>(session->release()));
+  }
+  using ClientSession::tell;
+
+ private:
+  Silent() = default;
+};
+
+TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
+  ThreadAgent agent;
+  SessionOptions options = agent.options();
+  options.max_tickets = 1;
+  const auto silent = Silent::open(options);
+  const auto other = *fabric::ClientSession::open(options);
+  const std::string nobody(4000, 'x');  // its name comes back in the answer
+  int asked = 0;
+  const Deadline deadline(60s);
+  while (!deadline.passed()) {
+    const auto told = silent->tell(nobody, "status", {});
+    if (told) {
+      ++asked;
+      continue;
+    }
+    ASSERT_EQ(told.status().code(), StatusCode::kResourceExhausted) << told.status().message();
+    break;  // the agent reads no more requests before it got rid of its answers
+  }
+  EXPECT_GT(asked, 500);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(other->request("move", "status", {}));
+  const auto answer = silent->request("move", "status", {});
+  EXPECT_TRUE(answer) << answer.status().message();
+}
+
+/// Fails for whoever asks it to.
+class Failing final : public fabric::Service {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return "failing"; }
+  [[nodiscard]] unsigned message_id() const noexcept override { return 30; }
+  void on_session_start(fabric::Peer&) override {}
+  void on_session_end(fabric::Peer&) override {}
+  Result<Bytes> on_request(fabric::Peer&, std::string_view method, ByteView) override {
+    if (method == "poll") throw_in_poll_ = true;
+    if (method == "memory") throw std::bad_alloc();
+    if (method == "logic") throw std::out_of_range("an index");
+    return Bytes();
+  }
+  void on_message(fabric::Peer&, ByteView) override { throw std::bad_alloc(); }
+  bool poll() override {
+    if (std::exchange(throw_in_poll_, false)) throw std::bad_alloc();
+    return false;
+  }
+  bool drained() override { return true; }
+  void metrics(fabric::MetricsWriter&) const override {}
+
+ private:
+  bool throw_in_poll_ = false;
+};
+
+TEST(Services, ThrowForOneClient_ExpectItsSessionToEndAndOthersToGoOn) {
+  (void)init_log("off", "");
+  const auto directory = *TemporaryDirectory::create("test");
+  AgentConfig config;
+  config.session_file = directory.file("agent.json");
+  config.flight = "off";
+  auto agent = *Agent::create(config);
+  agent->add_service(std::make_unique<Failing>());
+  std::atomic<bool> stop{false};
+  std::thread thread([&] { EXPECT_TRUE(agent->run(stop, false)); });
+  EXPECT_TRUE(eventually([&] { return read_session_file(config.session_file).ok(); }));
+  SessionOptions options;
+  options.agent = config.session_file;
+  options.max_tickets = 1;
+  for (const Transport transport : {Transport::kShm, Transport::kTcp}) {
+    options.transport = transport;
+    const auto other = *fabric::ClientSession::open(options);
+    for (const char* how : {"memory", "logic"}) {
+      const auto session = *fabric::ClientSession::open(options);
+      EXPECT_FALSE(session->request("failing", how, {}));
+      EXPECT_TRUE(eventually([&] { return !session->health(); }));
+    }
+    const auto session = *fabric::ClientSession::open(options);
+    fabric::Completion sent;
+    const std::uint64_t id = session->id();
+    if (session->mailbox()) {
+      std::byte* to = session->mailbox().try_reserve(sizeof id);
+      ASSERT_NE(to, nullptr);
+      std::memcpy(to, &id, sizeof id);
+      session->mailbox().publish(30);
+    } else {
+      const auto lock = session->lock_fabric();
+      ASSERT_TRUE(session->endpoint().send(30, std::as_bytes(std::span(&id, 1)), sent));
+    }
+    EXPECT_TRUE(eventually([&] {
+      const auto lock = session->lock_fabric();
+      session->worker().progress();
+      return !session->health();
+    }));
+    EXPECT_EQ(session->health().code(), StatusCode::kResourceExhausted) << session->health().message();
+    EXPECT_TRUE(other->request("failing", "poll", {}));
+    EXPECT_TRUE(other->request("failing", "nothing", {}));
+    EXPECT_TRUE(other->request("move", "status", {}));
+  }
+  stop.store(true);
+  thread.join();
+}
+
+TEST(Sequences, ControlMessagesInAnyOrder_ExpectTheAgentToServeOn) {
+  const ThreadAgent agent;
+  testing_support::SequencePlayer player(const_cast<ThreadAgent&>(agent).agent());
+  std::mt19937 random(7);
+  for (int round = 0; round < 80; ++round) {
+    Bytes bytes(random() % 200);
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random() % (round % 2 == 0 ? 256 : 8));
+    player.play(bytes);
+  }
+  expect_alive(agent.options());
+}
+
+}  // namespace
+}  // namespace wherry

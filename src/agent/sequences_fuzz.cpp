@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences of control messages against an agent that runs in this process: it must survive each, and then serve a
+// client that behaves.
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "agent/sequence_testing.hpp"
+#include "base/log.hpp"
+#include "base/temporary_directory.hpp"
+#include "fabric/client_session.hpp"
+#include "fabric/session_file.hpp"
+
+namespace {
+
+using namespace wherry;
+
+struct Running {
+  Running() {
+    // Before the first call into UCX: its hooks of mmap and AddressSanitizer's do not go together.
+    setenv("UCX_MEM_EVENTS", "n", 1);
+    setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
+    (void)init_log("off", "");
+    AgentConfig config;
+    config.session_file = directory.file("agent.json");
+    config.budget = 16 << 20;
+    config.flight = config.metrics = "off";
+    config.sink_root = directory.path();
+    agent = *Agent::create(config);
+    thread = std::thread([this] { (void)agent->run(stop, false); });
+    while (!read_session_file(config.session_file)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    player.emplace(*agent);
+  }
+  TemporaryDirectory directory = *TemporaryDirectory::create("fuzz");
+  std::atomic<bool> stop{false};
+  std::unique_ptr<Agent> agent;
+  std::thread thread;
+  std::optional<testing_support::SequencePlayer> player;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static auto& running = *new Running;
+  static unsigned runs = 0;
+  running.player->play(std::as_bytes(std::span(data, size)));
+  if (++runs % 64 != 0) return 0;
+  SessionOptions options;
+  options.agent = running.agent->session_file();
+  options.max_tickets = 1;
+  options.connect_timeout = std::chrono::seconds(60);
+  const auto session = fabric::ClientSession::open(options);
+  if (!session || !(*session)->request("move", "status", {})) {
+    std::fprintf(stderr, "the agent does not serve any more: %s\n", session.status().to_string().c_str());
+    std::abort();
+  }
+  return 0;
+}
