@@ -112,7 +112,7 @@ Endpoint Pair::node(std::uint32_t number) {
 Pair::Pair(const PairOptions& options)
     : options_(options),
       core_(options.core),
-      software_({.channels = Core::kChannels}, static_cast<Output&>(*this)),
+      software_({.channels = Core::kChannels, .most_doublings = 0}, static_cast<Output&>(*this)),
       core_driver_(driver_options(options), core_, static_cast<DriverOutput&>(*this), 0),
       software_driver_(driver_options(options), software_, static_cast<DriverOutput&>(*this), 0) {
   bring_up();

@@ -77,6 +77,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   Wire wire(core, **link);
   core.set_clock(now_cycles());
   DriverClient driver(options.keepers, driver_options(options), core);
+  if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
   if (cluster.mode == ClusterMode::fixed) driver.driver().enter_static(static_configuration(cluster), now_cycles());
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
                (*link)->describe());

@@ -87,9 +87,9 @@ class KvHome(Jobs):
         os.kill(self.up.nodes[number], signal.SIGKILL)
 
     @contextmanager
-    def program(self, *words: str) -> Iterator[None]:
-        """wherry-kv with the newest cluster, by hand, as the notes of `up` say."""
-        command = [built("wherry-kv"), words[0], "--cluster", str(self.up.cluster), *words[1:]]
+    def program(self, *words: str, cluster: Path | None = None) -> Iterator[None]:
+        """wherry-kv with the newest cluster, or another file, by hand, as the notes of `up` say."""
+        command = [built("wherry-kv"), words[0], "--cluster", str(cluster or self.up.cluster), *words[1:]]
         with subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL) as process:
             try:
                 yield

@@ -172,6 +172,23 @@ def test_two_clients_on_one_static_lane_are_both_told(home: KvHome) -> None:
     home.ok("down")
 
 
+def test_a_node_with_another_cluster_file_is_refused(home: KvHome, tmp_path: Path) -> None:
+    home.ok("up", "--detach", *QUICK)
+    home.ok("put", "1", "one")
+    bits = home.cluster.bucket_bits
+    other = tmp_path / "other.toml"
+    other.write_text(home.up.cluster.read_text().replace(f"bucket_bits = {bits}", f"bucket_bits = {bits + 1}"))
+    home.kill(1)
+    assert eventually(lambda: home.states()[1] == "silent")
+    with home.program("node", "--number", "1", cluster=other):
+        assert eventually(lambda: home.states()[1] == "refused"), home.states()
+        assert f"bucket_bits = {bits + 1}, the cluster's {bits}" in home.ok("nodes")
+        home.ok("put", "1", "two")
+    with home.program("node", "--number", "1"):
+        home.wait_until_all_serve()
+    home.ok("down")
+
+
 def test_removed_and_admitted_by_the_operator(home: KvHome) -> None:
     home.ok("up", "--detach", *QUICK)
     home.ok("put", "1", "one")

@@ -243,6 +243,7 @@ def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
         both = ",".join(mesh.interfaces(0))
         assert both == "eth0,eth1"
         lines = ["[cluster]", 'name = "cabled"', 'mode = "static"', "bucket_bits = 10"]
+        lines += [f'clients = ["{mesh.addresses[2]}"]']  # cables are subnets of one address each
         nodes = [f"{address}:19286" for address in mesh.addresses[:2]]
         for number, address in enumerate(nodes):
             lines += ["[[node]]", f"number = {number}", f'udp = "{address}"', f'xdp = "{both}"']

@@ -29,6 +29,8 @@ class XdpWherry(Wherry):
 
     def cluster_text(self) -> str:
         text = super().cluster_text()
+        # Cables are subnets of one address each: nothing says that the client is near.
+        text = text.replace("[cluster]", f'[cluster]\nclients = ["{self._network.addresses[2]}"]', 1)
         for number, address in enumerate(self.addresses):
             text = text.replace(f'"{address}"', f'"{address}"\nxdp = "{self._interfaces(number)}"')
         return text

@@ -565,7 +565,13 @@ def _show_nodes(status: dict[str, Any]) -> None:
         table.add_column(name, justify="right")
     for node in status["nodes"]:
         state = node["state"]
-        colour = "green" if state == "serving" else "red" if state in ("silent", "fault", "removed") else "yellow"
+        colour = (
+            "green"
+            if state == "serving"
+            else "red"
+            if state in ("silent", "fault", "removed", "refused", "cut off")
+            else "yellow"
+        )
         fetch = f"{node['buckets_left']} buckets, {node['lanes_left']} lanes" if state == "catching up" else "-"
         table.add_row(
             f"{node['node']} rtl" if node.get("rtl") else str(node["node"]),
@@ -581,6 +587,9 @@ def _show_nodes(status: dict[str, Any]) -> None:
             f"{node['boot']:016x}"[:8],
         )
     console.print(table)
+    for node in status["nodes"]:
+        if node["state"] == "refused":
+            console.print(f"\nnode {node['node']} is refused: {node['refusal']}", markup=False)
     settled = "" if status["settled"] else ", not yet entered by all"
     console.print(f"\ncluster '{status['cluster']}': {status['phase']}, epoch {status['epoch']}{settled}", markup=False)
     if status.get("waits_for"):

@@ -171,9 +171,33 @@ wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const s
     table.fail(where, "'cluster.mode': want static, keeper or etcd");
   table.addresses("keeper", file.keepers);
   if (!file.keepers.empty()) file.keeper = file.keepers.front();
-  const toml::node* etcd = table.text("etcd", file.etcd);
-  if (etcd != nullptr && table.status() && !file.etcd.starts_with("http://"))
-    table.fail(etcd, "'cluster.etcd': want http://host:port");
+  const toml::node* etcd = table.texts("etcd", file.etcd);
+  for (const std::string& url : file.etcd)
+    if (!url.starts_with("http://") && !url.starts_with("https://"))
+      table.fail(etcd, "'cluster.etcd': want http://host:port or https://host:port");
+  table.text("etcd_ca", file.etcd_ca);
+  table.text("etcd_cert", file.etcd_cert);
+  table.text("etcd_key", file.etcd_key);
+  if (file.etcd_cert.empty() != file.etcd_key.empty())
+    table.fail(nullptr, "'cluster.etcd_cert' and 'cluster.etcd_key' belong together");
+  std::string policy = "store";
+  const toml::node* where_policy = table.text("policy", policy);
+  if (policy == "accept")
+    file.policy = AckPolicy::accept;
+  else if (policy == "mixed")
+    file.policy = AckPolicy::mixed;
+  else if (policy != "store")
+    table.fail(where_policy, "'cluster.policy': want store, accept or mixed");
+  std::vector<std::string> clients;
+  const toml::node* where_clients = table.texts("clients", clients);
+  for (const std::string& text : clients) {
+    const auto subnet = Subnet::parse(text);
+    if (!subnet)
+      table.fail(where_clients,
+                 fmt::format("'cluster.clients': want IPv4 addresses or subnets, as 10.0.0.0/24, not '{}'", text));
+    else
+      file.clients.push_back(*subnet);
+  }
   table.text("etcd_prefix", file.etcd_prefix);
   table.finish();
   if (file.lanes != 0 && (file.lanes & (file.lanes - 1)) != 0)

@@ -5,7 +5,9 @@
 //   name = "lab"              bucket_bits = 21          lanes = 4096               static_lanes = 1024
 //   mode = "keeper"           # static: no keeper, all nodes, for ever; keeper: one process; etcd: several
 //   keeper = "10.0.0.1:19287" # where it listens; in mode etcd several, ["10.0.0.1:19287", "10.0.0.2:19287"]
-//   etcd = "http://10.0.0.9:2379"                       etcd_prefix = "/wherry/kv/lab"
+//   etcd = "http://10.0.0.9:2379"                       etcd_prefix = "/wherry/kv/lab"      # or several, in brackets
+//   etcd_ca = "ca.pem"        etcd_cert = "keeper.pem"  etcd_key = "keeper.key"             # for https
+//   policy = "store"          clients = ["10.0.0.0/24", "127.0.0.0/8"]
 //   [timing]
 //   ping_ms = 100             misses = 3                lease_ms = 300             retry_cycles = 250000
 //   lane_ttl_ms = 3000
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "kv/keeper/configuration.hpp"
+#include "kv/subnet.hpp"
 
 namespace wherry::kv {
 
@@ -40,7 +43,12 @@ struct ClusterFile {
   std::uint32_t static_lanes = 1024;  ///< those below are named by clients; the keeper grants the others
   std::string keeper;                 ///< the first of:
   std::vector<std::string> keepers;   ///< host:port of all
-  std::string etcd;
+  AckPolicy policy = AckPolicy::store;
+  std::vector<Subnet> clients;  ///< whom nodes answer; empty: as allowed_sources() says
+  std::vector<std::string> etcd;
+  std::string etcd_ca;    ///< for https: whose certificates are believed; empty: the system's
+  std::string etcd_cert;  ///< this keeper's own, if etcd asks for one, and its key
+  std::string etcd_key;
   std::string etcd_prefix;
   std::uint32_t ping_ms = 100;
   std::uint32_t misses = 3;

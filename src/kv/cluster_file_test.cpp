@@ -74,6 +74,21 @@ TEST(ClusterFile, SeveralInterfaces_ExpectEachWithItsQueue) {
     EXPECT_FALSE(XdpInterface::parse_all(wrong)) << wrong;
 }
 
+TEST(ClusterFile, WhatMembersShareAndWhomTheyAnswer_ExpectAllOfIt) {
+  std::string text = kGood;
+  text.replace(text.find("bucket_bits = 16"), 16,
+               "bucket_bits = 16\npolicy = \"accept\"\nclients = [\"10.0.0.0/24\", \"127.0.0.1\"]\n"
+               "etcd = [\"https://a:1\", \"http://b:2\"]\netcd_ca = \"ca\"\netcd_cert = \"c\"\netcd_key = \"k\"");
+  const auto file = parse_cluster_file(text, "lab.toml");
+  ASSERT_TRUE(file) << file.status().message();
+  EXPECT_EQ(file->policy, AckPolicy::accept);
+  ASSERT_EQ(file->clients.size(), 2U);
+  EXPECT_EQ(file->clients[0], (Subnet{0x0a000000, 0xffffff00}));
+  EXPECT_EQ(file->etcd, (std::vector<std::string>{"https://a:1", "http://b:2"}));
+  EXPECT_EQ(file->etcd_key, "k");
+  EXPECT_EQ(file->retry_cycles, 250'000U);
+}
+
 TEST(ClusterFile, SeveralKeepers_ExpectAllOfThem) {
   std::string text = kGood;
   text.replace(text.find("mode = \"keeper\"\nkeeper = \"10.0.0.1:19287\""), 41,
@@ -105,6 +120,10 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1:1\", \"10.0.0.2:2\"]", "line 5", "has one keeper");
   error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1:1\", 5]", "line 5", "several in brackets");
   error("keeper = \"10.0.0.1:19287\"", "keeper = [\"10.0.0.1\"]", "line 5", "host:port, not '10.0.0.1'");
+  error("bucket_bits = 16", "policy = \"pigeon\"", "line 3", "store, accept or mixed");
+  error("bucket_bits = 16", "clients = [\"10.0.0.0/33\"]", "line 3", "not '10.0.0.0/33'");
+  error("bucket_bits = 16", "etcd = \"ftp://x\"", "line 3", "https://host:port");
+  error("bucket_bits = 16", "etcd_key = \"x\"", "line 1", "belong together");
   error("bucket_bits = 16", "static_lanes = 5000", "line 3", "0 to 4096");
   error("ping_ms = 10", "ping_ms = -1", "line 7", "1 to 60000");
   error("10.0.0.1:19286", "localhost:19286", "line 11", "numeric IPv4");

@@ -23,7 +23,8 @@ target_link_libraries(wherry_kv_client PUBLIC wherry_base PRIVATE wherry_kv_udp 
 
 # Membership of the key-value store's nodes.
 add_library(wherry_kv_keeper STATIC kv/keeper/keeper.cpp kv/keeper/keeper_decide.cpp
-            kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/keeper_lanes.cpp kv/keeper/lane_grants.cpp
+            kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/keeper_lanes.cpp kv/keeper/keeper_admit.cpp kv/keeper/lane_grants.cpp
+            kv/keeper/store_thread.cpp
             kv/keeper/driver.cpp kv/keeper/driver_core.cpp kv/keeper/keeper_server.cpp kv/keeper/file_store.cpp
             kv/keeper/driver_client.cpp kv/keeper/etcd.cpp kv/keeper/served_node.cpp)
 target_link_libraries(wherry_kv_keeper PUBLIC wherry_kv_control PRIVATE nlohmann_json::nlohmann_json PkgConfig::HTTPLIB)

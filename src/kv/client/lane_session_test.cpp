@@ -81,6 +81,7 @@ class KvLaneSession : public testing::Test {
     o.lanes = 64;
     o.busy_interval = kMs;
     o.idle_interval = 10 * kMs;
+    o.nodes[0] = {0, 0x7f000001, 19286};
     node_ = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port_}}, o, core_);
   }
   void start_keeper(std::uint16_t port) {

@@ -125,9 +125,9 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 
 struct Encoder {
   Json operator()(const Hello& m) const {
-    Json json{{"type", "hello"}, {"version", kControlVersion}, {"cluster", m.cluster}, {"node", m.node},
-              {"boot", m.boot},  {"ended_boot", m.ended_boot}, {"ready", m.ready},     {"complete", m.complete},
-              {"lanes", m.lanes}};
+    Json json{{"type", "hello"},  {"version", kControlVersion},   {"cluster", m.cluster},      {"node", m.node},
+              {"boot", m.boot},   {"ended_boot", m.ended_boot},   {"ready", m.ready},          {"complete", m.complete},
+              {"lanes", m.lanes}, {"bucket_bits", m.bucket_bits}, {"nodes", to_json(m.nodes)}, {"accept", m.accept}};
     if (m.entered) json["entered"] = to_json(*m.entered);
     return json;
   }
@@ -142,6 +142,7 @@ struct Encoder {
             {"state", m.state},
             {"buckets_left", m.buckets_left},
             {"lanes_left", m.lanes_left},
+            {"silent", m.silent},
             {"frames", m.counters.frames},
             {"dropped", m.counters.dropped},
             {"retries", m.counters.retries}};
@@ -224,6 +225,9 @@ Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
   fields.flag("ready", m.ready);
   fields.flag("complete", m.complete);
   fields.number("lanes", m.lanes, 65536);
+  fields.number("bucket_bits", m.bucket_bits);
+  read_endpoints(fields, "nodes", m.nodes);
+  fields.flag("accept", m.accept);
   if (m.boot == 0) fields.fail("boot", "must not be 0");
   if (const auto it = json.find("entered"); it != json.end()) {
     auto entered = from_json(*it);
@@ -286,6 +290,7 @@ Result<ToKeeper> decode_to_keeper(std::string_view line) {
     fields.number("state", m.state);
     fields.number("buckets_left", m.buckets_left);
     fields.number("lanes_left", m.lanes_left);
+    fields.number("silent", m.silent);
     fields.number("frames", m.counters.frames);
     fields.number("dropped", m.counters.dropped);
     fields.number("retries", m.counters.retries);

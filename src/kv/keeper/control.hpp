@@ -37,6 +37,10 @@ struct Hello {
   bool complete = false;         ///< as in Report
   std::uint32_t lanes = 0;
   std::optional<Configuration> entered;  ///< in this boot
+  // What all members must have alike, as this node's cluster file says it.
+  std::uint32_t bucket_bits = 0;
+  std::array<Endpoint, kMaxNodes> nodes{};
+  bool accept = false;  ///< it acknowledges on acceptance, not after the store
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -57,6 +61,7 @@ struct Report {
   std::uint32_t state = 0;  ///< the register
   std::uint64_t buckets_left = 0;
   std::uint64_t lanes_left = 0;
+  NodeMask silent = 0;  ///< members that do not answer this leader
   Counters counters;
   friend bool operator==(const Report&, const Report&) = default;
 };

@@ -22,10 +22,10 @@ Configuration example() {
 }
 
 TEST(Control, EveryMessageToTheKeeper_ExpectTheSameAgain) {
-  Hello hello{"a cluster", 3, 99, 98, true, false, 4096, std::nullopt};
+  Hello hello{"a cluster", 3, 99, 98, true, false, 4096, std::nullopt, 21, example().peers, true};
   Hello entered = hello;
   entered.entered = example();
-  Report report{7, 99, 12, true, false, true, 0xffffffff, std::uint64_t{1} << 32, 4096, {1, 2, 3}};
+  Report report{7, 99, 12, true, false, true, 0xffffffff, std::uint64_t{1} << 32, 4096, 5, {1, 2, 3}};
   const std::vector<ToKeeper> all{hello,
                                   entered,
                                   report,

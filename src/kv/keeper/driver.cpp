@@ -32,13 +32,22 @@ void Driver::disconnected() {
 }
 
 void Driver::hello() {
-  if (!connected_) return;
-  output_.send(
-      Hello{options_.cluster, options_.node, boot_, ended_, ready_ && !fault_, complete_, options_.lanes, entered_});
+  if (!connected_ || !unfit_.empty()) return;
+  output_.send(Hello{.cluster = options_.cluster,
+                     .node = options_.node,
+                     .boot = boot_,
+                     .ended_boot = ended_,
+                     .ready = ready_ && !fault_,
+                     .complete = complete_,
+                     .lanes = options_.lanes,
+                     .entered = entered_,
+                     .bucket_bits = options_.bucket_bits,
+                     .nodes = options_.nodes,
+                     .accept = options_.accept});
 }
 
 void Driver::report(std::uint64_t ping) {
-  if (!connected_) return;
+  if (!connected_ || !unfit_.empty()) return;
   // Counters cost a read each: with every tenth report.
   if (reports_++ % 10 == 0 && !fault_) {
     counters_.frames = core_.read(registers::kFramesKvOffset);
@@ -61,6 +70,7 @@ void Driver::report(std::uint64_t ping) {
     r.buckets_left = all - std::min(all, next_bucket_) + chunk;
     r.lanes_left = lanes_asked_ ? core_.read(registers::kSyncLanesOffset) : options_.lanes;
   }
+  if (options_.silent_members && entered_ && complete_) r.silent = options_.silent_members(options_.silence);
   r.counters = counters_;
   output_.send(r);
 }
@@ -111,7 +121,8 @@ void Driver::on(const Settled& settled, Cycles now) {
 void Driver::on(const Answer& answer, Cycles) { refusal_ = answer.text; }
 
 /// The core's clock is read before the keeper is asked, so that the lease ends here first, however long the way was.
-/// The 0.1 % are for clocks that go at different speeds.
+/// A sixth is for clocks that go at different speeds: a clock daemon may slew each of the two by up to 8.3 % (chrony's
+/// default), in opposite directions.
 void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;
@@ -127,7 +138,7 @@ void Driver::on(const Grant& grant, Cycles now) {
     return;
   }
   lease_ = grant.lease;
-  const Cycles end = asked_cycles_ + grant.lease - grant.lease / 1000 - 1;
+  const Cycles end = asked_cycles_ + grant.lease - grant.lease / kLeaseMargin - 1;
   if (end > lease_end_) write_lease(end);
   next_ask_ = asked_at_ + grant.lease / 3;
 }

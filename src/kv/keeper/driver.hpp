@@ -4,6 +4,7 @@
 // few times a second, and a few hundred times while it catches up.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "kv/generated/registers.hpp"
@@ -18,6 +19,10 @@ struct DriverOptions {
   std::uint32_t lanes = 4096;
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
+  std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
+  /// Members that have not answered this node, as leader, for so long. Not of cores in hardware, which do not tell.
+  std::function<NodeMask(Cycles)> silent_members;
+  Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time
   Cycles busy_interval = 500'000;                ///< between looks while the core clears or fetches (2 ms)
   Cycles idle_interval = 25'000'000;             ///< between looks for a fault otherwise (100 ms)
@@ -55,6 +60,8 @@ class Driver {
   [[nodiscard]] std::uint64_t epoch() const noexcept { return entered_ ? entered_->epoch : 0; }
   [[nodiscard]] const std::optional<Configuration>& entered() const noexcept { return entered_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
+  /// What the core cannot do of what the options ask for; empty: it can. Such a node says nothing to the keeper.
+  [[nodiscard]] const std::string& unfit() const noexcept { return unfit_; }
   /// Why the keeper turned this node away; empty if it did not.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
 
@@ -71,6 +78,7 @@ class Driver {
   void begin(std::uint64_t ended, Cycles now);
   [[nodiscard]] bool leave();
   void clear();
+  void check_core();
   bool look(Cycles now);
   void enter(const Configuration& configuration, Cycles now);
   void stage(const Configuration& configuration);
@@ -113,6 +121,7 @@ class Driver {
   std::uint64_t reports_ = 0;
   Counters counters_;
   std::string refusal_;
+  std::string unfit_;
 };
 
 }  // namespace wherry::kv

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver does with the registers.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "kv/keeper/driver.hpp"
@@ -29,6 +31,22 @@ void Driver::clear() {
   core_.write(kControlOffset, control);
 }
 
+/// What the cluster file says must fit the core: a register that does not take it would make this node another one than
+/// the others think.
+void Driver::check_core() {
+  unfit_.clear();
+  const std::uint32_t capability = core_.read(kCapabilityOffset);
+  if (core_.read(kIdOffset) != kIdReset) return;  // off its bus: look() says so
+  const std::uint32_t lanes = std::uint32_t{1} << kCapabilityLaneBits.get(capability);
+  if (lanes < options_.lanes)
+    unfit_ = fmt::format("the core keeps records for {} lanes, the cluster file has lanes = {}", lanes, options_.lanes);
+  const std::uint32_t bits = core_.read(kBucketBitsOffset);
+  if (bits != options_.bucket_bits) {
+    unfit_ = fmt::format("the core has 2^{} buckets and does not take the cluster file's bucket_bits = {}", bits,
+                         options_.bucket_bits);
+  }
+}
+
 /// A new boot, which has nothing and is in nothing.
 void Driver::begin(std::uint64_t ended, Cycles now) {
   write_lease(0);
@@ -51,6 +69,7 @@ bool Driver::leave() {
   if (left_) return true;
   if (core_.read(kEpochOffset) != 0) return false;
   core_.write(kBucketBitsOffset, options_.bucket_bits);
+  check_core();
   // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
   const std::uint64_t values = kLineBytes << options_.bucket_bits;
   for (std::uint32_t i = 0; i < 2; ++i) {

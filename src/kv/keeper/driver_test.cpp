@@ -14,9 +14,13 @@ namespace {
 struct Heard final : DriverOutput {
   void send(const ToKeeper& message) override {
     if (const auto* report = std::get_if<Report>(&message)) reports.push_back(*report);
+    if (const auto* hello = std::get_if<Hello>(&message)) hellos.push_back(*hello);
+    if (const auto* ask = std::get_if<AskLease>(&message)) asks.push_back(*ask);
   }
   std::uint64_t draw_boot() override { return 7; }
   std::vector<Report> reports;
+  std::vector<Hello> hellos;
+  std::vector<AskLease> asks;
 };
 
 TEST(Driver, Report_ExpectWhateverTheCoreDropped) {
@@ -37,6 +41,57 @@ TEST(Driver, Report_ExpectWhateverTheCoreDropped) {
   EXPECT_EQ(counters.frames, 100U);
   EXPECT_EQ(counters.dropped, 0b11111U);
   EXPECT_EQ(counters.retries, 9U);
+}
+
+TEST(Driver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
+  const Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  core.lane_bits = 5;
+  Driver lanes({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  lanes.connected(truth);
+  EXPECT_TRUE(heard.hellos.empty());
+  EXPECT_NE(lanes.unfit().find("32 lanes, the cluster file has lanes = 64"), std::string::npos) << lanes.unfit();
+  core.lane_bits = 6;
+  core.most_bucket_bits = 22;
+  Driver bits({.cluster = "c", .bucket_bits = 23, .lanes = 64}, core, heard, truth);
+  bits.connected(truth);
+  EXPECT_TRUE(heard.hellos.empty());
+  EXPECT_NE(bits.unfit().find("2^22 buckets and does not take the cluster file's bucket_bits = 23"), std::string::npos)
+      << bits.unfit();
+  Driver fits({.cluster = "c", .bucket_bits = 22, .lanes = 64, .accept = true}, core, heard, truth);
+  fits.connected(truth);
+  EXPECT_EQ(fits.unfit(), "");
+  ASSERT_EQ(heard.hellos.size(), 1U);
+  EXPECT_EQ(heard.hellos[0].bucket_bits, 22U);
+  EXPECT_TRUE(heard.hellos[0].accept);
+}
+
+/// Two clocks, each slewed by 8.3 % (chrony's default) in opposite directions.
+TEST(Driver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
+  Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  Driver driver({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  driver.connected(truth);
+  driver.on_time(truth = 1'000'000);
+  Configuration c;
+  c.epoch = 1;
+  c.members = c.serving = 1;
+  c.bucket_bits = 10;
+  c.leaders = first_leaders(1);
+  c.peers[0] = {0, 0x7f000001, 19286};
+  c.boots[0] = 7;
+  driver.on_message(Configure{c}, truth);
+  driver.on_time(truth += 1);
+  ASSERT_FALSE(heard.asks.empty());
+  const Cycles asked = truth;
+  constexpr Cycles kLease = 75'000'000;
+  driver.on_message(Grant{heard.asks.back().id, kLease}, truth);
+  ASSERT_GT(core.lease, asked);
+  const double here = static_cast<double>(core.lease - asked) / (1 - 0.0833);  // this clock is slow
+  const double there = static_cast<double>(kLease) / (1 + 0.0833);             // the keeper's is fast
+  EXPECT_LT(here, there);
 }
 
 }  // namespace

@@ -5,7 +5,11 @@
 #include <httplib.h>
 
 #include <charconv>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/log.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -61,37 +65,96 @@ std::int64_t number(const Json& json, const char* key) {
 
 }  // namespace
 
-struct EtcdElection::Impl {
-  explicit Impl(EtcdOptions o) : options(std::move(o)), client(options.url) {
-    client.set_connection_timeout(options.timeout);
-    client.set_read_timeout(options.timeout);
-    client.set_write_timeout(options.timeout);
-    client.set_keep_alive(true);
-  }
+namespace {
+
+/// Requests of one thread, to whichever endpoint answers.
+class EtcdChannel {
+ public:
+  explicit EtcdChannel(const EtcdOptions& options) : options_(options) { make_client(); }
 
   Result<Json> post(const char* path, const Json& request) {
-    const auto response = client.Post(path, request.dump(), "application/json");
-    if (!response) {
-      return wherry::Status(StatusCode::kUnavailable,
-                            fmt::format("no etcd at {}: {}", options.url, httplib::to_string(response.error())));
+    std::string why;
+    for (std::size_t tries = 0; tries < options_.urls.size(); ++tries) {
+      const auto response = client_->Post(path, request.dump(), "application/json");
+      if (response) {
+        Json json = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
+        if (response->status == 200 && json.is_object()) return json;
+        why = fmt::format("answers {} with status {}", path, response->status);
+      } else {
+        why = "does not answer: " + httplib::to_string(response.error());
+      }
+      why = fmt::format("etcd at {} {}", url(), why);
+      next();  // also after an answer: a member without a leader gives one
     }
-    Json json = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
-    if (response->status != 200 || !json.is_object()) {
-      return wherry::Status(StatusCode::kUnavailable,
-                            fmt::format("etcd at {} answers {} with status {}", options.url, path, response->status));
-    }
-    return json;
+    return wherry::Status(StatusCode::kUnavailable, why);
   }
+  /// Calls `line` for each JSON object that arrives, until it says false, or nothing has come for `silence`.
+  wherry::Status stream(const char* path, const Json& request, std::chrono::milliseconds silence,
+                        const std::function<bool(const Json&)>& line) {
+    client_->set_read_timeout(silence);
+    httplib::Request http;
+    http.method = "POST";
+    http.path = path;
+    http.headers = {{"Content-Type", "application/json"}};
+    http.body = request.dump();
+    std::string arrived;
+    http.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t, std::uint64_t) {
+      constexpr std::size_t kMost = 1 << 20;
+      arrived.append(data, bytes);
+      for (std::size_t end = 0; (end = arrived.find('\n')) != std::string::npos; arrived.erase(0, end + 1)) {
+        const Json json = Json::parse(arrived.begin(), arrived.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                      /*allow_exceptions=*/false);
+        if (json.is_object() && !line(json)) return false;
+      }
+      return arrived.size() < kMost;
+    };
+    const auto result = client_->send(http);
+    make_client();  // its connection is in the middle of a stream
+    if (result && result->status != 200)
+      return {StatusCode::kUnavailable,
+              fmt::format("etcd at {} answers {} with status {}", url(), path, result->status)};
+    return {};
+  }
+  [[nodiscard]] const std::string& url() const { return options_.urls[at_]; }
+  void next() {
+    at_ = (at_ + 1) % options_.urls.size();
+    make_client();
+  }
+
+ private:
+  void make_client() {
+    client_ = std::make_unique<httplib::Client>(url(), options_.cert, options_.key);
+    client_->set_connection_timeout(options_.timeout);
+    client_->set_read_timeout(options_.timeout);
+    client_->set_write_timeout(options_.timeout);
+    client_->set_keep_alive(true);
+    if (!url().starts_with("https://")) return;
+    if (!options_.ca.empty()) client_->set_ca_cert_path(options_.ca);
+    client_->enable_server_certificate_verification(true);
+  }
+  const EtcdOptions& options_;
+  std::size_t at_ = 0;
+  std::unique_ptr<httplib::Client> client_;
+};
+
+}  // namespace
+
+struct EtcdElection::Impl {
+  explicit Impl(EtcdOptions o) : options(std::move(o)), channel(options) {}
+
   [[nodiscard]] std::string key(const char* name) const { return to_base64(options.prefix + name); }
 
   struct Value {
     std::int64_t revision = 0;  ///< of its last change; 0: there is none
+    std::int64_t store = 0;     ///< the whole store's revision then
     std::string text;
   };
-  Result<Value> get(const char* name) {
-    const auto json = post("/v3/kv/range", {{"key", key(name)}});
+  Result<Value> get(EtcdChannel& on, const char* name) {
+    const auto json = on.post("/v3/kv/range", {{"key", key(name)}});
     if (!json) return json.status();
     Value value;
+    if (const auto header = json->find("header"); header != json->end() && header->is_object())
+      value.store = number(*header, "revision");
     const auto kvs = json->find("kvs");
     if (kvs == json->end()) return value;
     if (!kvs->is_array() || kvs->size() != 1 || !(*kvs)[0].is_object()) return odd("/v3/kv/range");
@@ -102,8 +165,8 @@ struct EtcdElection::Impl {
     return value;
   }
   /// Whether the conditions held. The revision is that of the whole store, and so of what was put.
-  Result<bool> transact(const Json& compare, const Json& put, std::int64_t* revision) {
-    const auto json = post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}});
+  static Result<bool> transact(EtcdChannel& on, const Json& compare, const Json& put, std::int64_t* revision) {
+    const auto json = on.post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}});
     if (!json) return json.status();
     const auto header = json->find("header");
     if (header == json->end() || !header->is_object()) return odd("/v3/kv/txn");
@@ -111,27 +174,32 @@ struct EtcdElection::Impl {
     const auto held = json->find("succeeded");
     return held != json->end() && held->is_boolean() && held->get<bool>();
   }
-  [[nodiscard]] std::uint64_t lasting(std::uint64_t asked, std::int64_t seconds) const {
+  [[nodiscard]] static std::uint64_t lasting(std::uint64_t asked, std::int64_t seconds) {
     // Counted from before it was asked, less what clocks may differ by.
     const auto ns = static_cast<std::uint64_t>(seconds) * 1'000'000'000;
-    return asked + ns - ns / 1000;
+    return asked + ns - ns / kLeaseMargin;
+  }
+  void over() noexcept {
+    created = 0;
+    mandate = 0;
   }
 
   EtcdOptions options;
-  httplib::Client client;
+  EtcdChannel channel;
   std::int64_t lease = 0;
-  std::int64_t created = 0;  ///< revision at which it was elected; 0: it is not
-  std::uint64_t mandate = 0;
+  std::atomic<std::int64_t> created{0};  ///< revision at which it was elected; 0: it is not
+  std::atomic<std::uint64_t> mandate{0};
+  std::atomic<bool> unwanted{false};  ///< step_down()
 };
 
 namespace {
 
 class EtcdStore final : public ConfigurationStore {
  public:
-  explicit EtcdStore(EtcdElection::Impl& etcd) : etcd_(etcd) {}
+  explicit EtcdStore(EtcdElection::Impl& etcd) : etcd_(etcd), channel_(etcd.options) {}
 
   Result<std::optional<Configuration>> load() override {
-    const auto value = etcd_.get("/configuration");
+    const auto value = etcd_.get(channel_, "/configuration");
     if (!value) return value.status();
     revision_ = value->revision;
     if (revision_ == 0) return std::optional<Configuration>();
@@ -142,25 +210,26 @@ class EtcdStore final : public ConfigurationStore {
 
   wherry::Status store(const Configuration& configuration) override {
     const std::string text = encode(configuration);
+    const std::int64_t created = etcd_.created;
     const Json compare = Json::array({{{"key", etcd_.key("/keeper")},
                                        {"target", "CREATE"},
                                        {"result", "EQUAL"},
-                                       {"create_revision", std::to_string(etcd_.created)}},
+                                       {"create_revision", std::to_string(created)}},
                                       {{"key", etcd_.key("/configuration")},
                                        {"target", "MOD"},
                                        {"result", "EQUAL"},
                                        {"mod_revision", std::to_string(revision_)}}});
-    if (etcd_.created == 0) return lost();
+    if (created == 0) return lost();
     std::int64_t revision = 0;
-    const auto held =
-        etcd_.transact(compare, {{"key", etcd_.key("/configuration")}, {"value", to_base64(text)}}, &revision);
+    const auto held = etcd_.transact(channel_, compare,
+                                     {{"key", etcd_.key("/configuration")}, {"value", to_base64(text)}}, &revision);
     if (!held) return held.status();
     if (*held) {
       revision_ = revision;
       return wherry::ok_status();
     }
     // An earlier try may have arrived whose answer did not.
-    const auto value = etcd_.get("/configuration");
+    const auto value = etcd_.get(channel_, "/configuration");
     if (!value) return value.status();
     if (value->text != text) return lost();
     revision_ = value->revision;
@@ -172,6 +241,7 @@ class EtcdStore final : public ConfigurationStore {
     return {StatusCode::kFailedPrecondition, "the configuration in etcd is another keeper's by now"};
   }
   EtcdElection::Impl& etcd_;
+  EtcdChannel channel_;
   std::int64_t revision_ = 0;
 };
 
@@ -181,15 +251,18 @@ EtcdElection::EtcdElection(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 EtcdElection::~EtcdElection() = default;
 
 Result<std::unique_ptr<EtcdElection>> EtcdElection::open(EtcdOptions options) {
-  if (!options.url.starts_with("http://"))
-    return wherry::Status(StatusCode::kInvalidArgument, fmt::format("'{}': want http://host:port", options.url));
+  if (options.urls.empty()) return wherry::Status(StatusCode::kInvalidArgument, "etcd: want http://host:port");
+  for (const std::string& url : options.urls)
+    if (!url.starts_with("http://") && !url.starts_with("https://"))
+      return wherry::Status(StatusCode::kInvalidArgument,
+                            fmt::format("'{}': want http://host:port or https://host:port", url));
   return std::unique_ptr<EtcdElection>(new EtcdElection(std::make_unique<Impl>(std::move(options))));
 }
 
 wherry::Status EtcdElection::campaign() {
   Impl& h = *impl_;
   const std::uint64_t asked = boot_ns();
-  const auto granted = h.post("/v3/lease/grant", {{"TTL", std::to_string(h.options.lease.count())}});
+  const auto granted = h.channel.post("/v3/lease/grant", {{"TTL", std::to_string(h.options.lease.count())}});
   if (!granted) return granted.status();
   const std::int64_t lease = number(*granted, "ID");
   const std::int64_t ttl = number(*granted, "TTL");
@@ -197,16 +270,16 @@ wherry::Status EtcdElection::campaign() {
   const Json compare =
       Json::array({{{"key", h.key("/keeper")}, {"target", "CREATE"}, {"result", "EQUAL"}, {"create_revision", "0"}}});
   std::int64_t revision = 0;
-  const auto held = h.transact(
-      compare, {{"key", h.key("/keeper")}, {"value", to_base64(h.options.self)}, {"lease", std::to_string(lease)}},
-      &revision);
+  const auto held = EtcdElection::Impl::transact(
+      h.channel, compare,
+      {{"key", h.key("/keeper")}, {"value", to_base64(h.options.self)}, {"lease", std::to_string(lease)}}, &revision);
   if (!held || !*held) {
-    (void)h.post("/v3/lease/revoke", {{"ID", std::to_string(lease)}});
+    (void)h.channel.post("/v3/lease/revoke", {{"ID", std::to_string(lease)}});
     return held ? wherry::Status::would_block() : held.status();
   }
   h.lease = lease;
-  h.created = revision;
   h.mandate = h.lasting(asked, ttl);
+  h.created = revision;
   return wherry::ok_status();
 }
 
@@ -215,14 +288,13 @@ wherry::Status EtcdElection::keep_alive() {
   wherry::Status over{StatusCode::kFailedPrecondition, "this keeper's lease in etcd is over"};
   if (h.created == 0) return over;
   const std::uint64_t asked = boot_ns();
-  const auto json = h.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}});
+  const auto json = h.channel.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}});
   if (!json) return json.status();
   const auto result = json->find("result");
   if (result == json->end() || !result->is_object()) return odd("/v3/lease/keepalive");
   const std::int64_t ttl = number(*result, "TTL");
   if (ttl <= 0) {
-    h.created = 0;
-    h.mandate = 0;
+    h.over();
     return over;
   }
   h.mandate = h.lasting(asked, ttl);
@@ -232,18 +304,70 @@ wherry::Status EtcdElection::keep_alive() {
 wherry::Status EtcdElection::resign() {
   Impl& h = *impl_;
   if (h.created == 0) return wherry::ok_status();
-  h.created = 0;
-  h.mandate = 0;
-  const auto json = h.post("/v3/lease/revoke", {{"ID", std::to_string(h.lease)}});
+  h.over();
+  const auto json = h.channel.post("/v3/lease/revoke", {{"ID", std::to_string(h.lease)}});
   return json ? wherry::ok_status() : json.status();
 }
 
 std::uint64_t EtcdElection::mandate_ns() const noexcept { return impl_->mandate; }
 
 Result<std::string> EtcdElection::leader() {
-  const auto value = impl_->get("/keeper");
+  const auto value = impl_->get(impl_->channel, "/keeper");
   if (!value) return value.status();
   return value->text;
+}
+
+std::int64_t EtcdElection::elected() const noexcept { return impl_->created; }
+void EtcdElection::step_down() noexcept { impl_->unwanted = true; }
+
+wherry::Status EtcdElection::watch(std::chrono::milliseconds time, const std::atomic<bool>& stop) {
+  Impl& h = *impl_;
+  const auto now = h.get(h.channel, "/keeper");
+  if (!now) return now.status();
+  if (now->revision == 0) return {};  // nobody
+  const Json wish{{"create_request", {{"key", h.key("/keeper")}, {"start_revision", std::to_string(now->store + 1)}}}};
+  return h.channel.stream("/v3/watch", wish, time, [&](const Json& json) {
+    const auto result = json.find("result");
+    if (result == json.end() || !result->is_object()) return false;  // an error: asked anew
+    const auto events = result->find("events");
+    return events == result->end() && !stop.load(std::memory_order_relaxed);  // whatever it is, something changed
+  });
+}
+
+void EtcdElection::run(const std::atomic<bool>& stop) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPause(300);  // after an error
+  constexpr milliseconds kLook(1000);  // then a watch is made anew: also the longest that `stop` has to wait
+  const auto sleep = [&](milliseconds time) {
+    for (const Deadline end(time); !end.passed() && !stop.load(std::memory_order_relaxed) && !impl_->unwanted;)
+      std::this_thread::sleep_for(milliseconds(10));
+  };
+  const auto warn = [said = std::string()](const wherry::Status& status) mutable {
+    if (status.message() != said) spdlog::warn("kv keeper: {}", status.message());
+    said = status.message();
+  };
+  auto say = warn;
+  while (!stop.load(std::memory_order_relaxed)) {
+    wherry::Status status;
+    if (impl_->unwanted.exchange(false)) {
+      status = resign();
+    } else if (elected() != 0) {
+      status = keep_alive();
+      if (status.code() == StatusCode::kFailedPrecondition) continue;
+      sleep(status ? std::chrono::duration_cast<milliseconds>(impl_->options.lease) / 5 : kPause);
+    } else {
+      status = watch(kLook, stop);  // returns when nobody is elected, or after a while
+      if (status && !stop) {
+        const auto who = leader();
+        status = who.status();
+        if (who && who->empty()) status = campaign();
+        if (status.is_would_block()) continue;
+      }
+      if (!status) sleep(kPause);
+    }
+    if (!status) say(status);
+  }
+  (void)resign();
 }
 
 std::unique_ptr<ConfigurationStore> EtcdElection::store() { return std::make_unique<EtcdStore>(*impl_); }

@@ -22,14 +22,16 @@ std::uint16_t free_port() {
 
 class Etcd : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start(false); }
+  void start(bool tls) {
     auto directory = TemporaryDirectory::create("etcd");
     ASSERT_TRUE(directory);
     directory_ = *std::move(directory);
-    url_ = "http://127.0.0.1:" + std::to_string(free_port());
+    url_ = (tls ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(free_port());
     const std::string peer = "http://127.0.0.1:" + std::to_string(free_port());
     const std::string data = directory_.file("data");
     const std::string log = directory_.file("log");
+    const char* const auto_tls = tls ? "--auto-tls" : nullptr;  // a certificate of its own making
     process_ = fork();
     ASSERT_GE(process_, 0);
     if (process_ == 0) {
@@ -38,11 +40,14 @@ class Etcd : public testing::Test {
       dup2(fd, 2);
       execlp("etcd", "etcd", "--data-dir", data.c_str(), "--listen-client-urls", url_.c_str(),
              "--advertise-client-urls", url_.c_str(), "--listen-peer-urls", peer.c_str(),
-             "--initial-advertise-peer-urls", peer.c_str(), "--initial-cluster", ("default=" + peer).c_str(),
+             "--initial-advertise-peer-urls", peer.c_str(), "--initial-cluster", ("default=" + peer).c_str(), auto_tls,
              static_cast<char*>(nullptr));
       _exit(127);
     }
     const Deadline deadline(std::chrono::seconds(30));
+    if (tls) ca_ = data + "/fixtures/client/cert.pem";
+    while (tls && ::access(ca_.c_str(), R_OK) != 0 && !deadline.passed())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     auto probe = open("probe");
     while (!probe->leader() && !deadline.passed()) {
       ASSERT_EQ(waitpid(process_, nullptr, WNOHANG), 0) << "etcd does not start: is etcd-server installed?";
@@ -57,7 +62,8 @@ class Etcd : public testing::Test {
   }
   std::unique_ptr<EtcdElection> open(const std::string& self) {
     EtcdOptions o;
-    o.url = url_;
+    o.urls = urls_.empty() ? std::vector<std::string>{url_} : urls_;
+    o.ca = ca_;
     o.prefix = "/wherry/kv/test";
     o.self = self;
     o.lease = std::chrono::seconds(2);
@@ -75,7 +81,13 @@ class Etcd : public testing::Test {
 
   TemporaryDirectory directory_;
   std::string url_;
+  std::vector<std::string> urls_;  ///< instead
+  std::string ca_;
   pid_t process_ = -1;
+};
+
+class EtcdWithTls : public Etcd {
+  void SetUp() override { start(true); }
 };
 
 TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
@@ -109,6 +121,72 @@ TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
 
   ASSERT_TRUE(second->resign());
   ASSERT_TRUE(first->campaign()) << "after a resignation at once";
+}
+
+TEST_F(Etcd, FirstEndpointIsDead_ExpectTheNextAsked) {
+  urls_ = {"http://127.0.0.1:" + std::to_string(free_port()), url_};
+  auto one = open("10.0.0.1:1");
+  ASSERT_TRUE(one->campaign());
+  ASSERT_TRUE(one->store()->store(epoch(1)).code() == StatusCode::kOk);
+  ASSERT_TRUE(one->keep_alive());
+}
+
+TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
+  auto first = open("10.0.0.1:1");
+  auto second = open("10.0.0.2:2");
+  ASSERT_TRUE(first->campaign());
+  auto store = first->store();
+  ASSERT_TRUE(store->store(epoch(1)));
+  std::atomic<bool> stop = false;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(second->watch(std::chrono::milliseconds(100), stop));
+  // etcd counts every write of anybody: this one finds its own the last, or its compare-and-swap would fail anyway.
+  ASSERT_TRUE(store->store(epoch(2)));
+  std::thread standby([&] { second->run(stop); });
+  const Deadline deadline(std::chrono::seconds(30));
+  ASSERT_TRUE(first->resign());
+  while (second->elected() == 0 && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_NE(second->elected(), 0);
+  EXPECT_GT(second->mandate_ns(), boot_ns());
+  EXPECT_EQ(*first->leader(), "10.0.0.2:2");
+  stop = true;
+  standby.join();
+  EXPECT_EQ(second->elected(), 0);
+  EXPECT_EQ(*first->leader(), "") << "it resigned";
+}
+
+TEST_F(Etcd, EtcdStandsStill_ExpectTheMandateReadableMeanwhileAndThenOver) {
+  auto one = open("10.0.0.1:1");
+  std::atomic<bool> stop = false;
+  std::thread thread([&] { one->run(stop); });
+  Deadline deadline(std::chrono::seconds(30));
+  while (one->elected() == 0 && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_NE(one->elected(), 0);
+  kill(process_, SIGSTOP);
+  std::uint64_t fastest = ~std::uint64_t{0};
+  while (one->mandate_ns() > boot_ns() && !deadline.passed()) {  // others may take the processor, but not each time
+    const std::uint64_t start = now_ns();
+    (void)one->mandate_ns();
+    (void)one->elected();
+    fastest = std::min(fastest, now_ns() - start);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LT(fastest, 1'000'000U);
+  EXPECT_LE(one->mandate_ns(), boot_ns()) << "it was not renewed";
+  kill(process_, SIGCONT);
+  // The same keeper goes on, if etcd has not let its lease go meanwhile, or is elected anew.
+  while (one->mandate_ns() <= boot_ns() && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_GT(one->mandate_ns(), boot_ns());
+  stop = true;
+  thread.join();
+}
+
+TEST_F(EtcdWithTls, Certificate_ExpectAskedForAndBelievedOnlyIfNamed) {
+  auto trusting = open("10.0.0.1:1");
+  EXPECT_TRUE(trusting->campaign());
+  ASSERT_TRUE(trusting->store()->store(epoch(1)));
+  ca_.clear();  // the system's do not know it
+  EXPECT_EQ(open("10.0.0.2:2")->campaign().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(Etcd, EtcdStops_ExpectSaidSo) {

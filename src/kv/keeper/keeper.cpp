@@ -62,6 +62,7 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   Node& n = nodes_[number];
   n.connected = true;
   if (options_.fault == KeeperFault::overlook_restart && n.boot != 0) current_.boots[number] = hello.boot;
+  n.refusal.clear();
   n.boot = hello.boot;
   n.ended = hello.ended_boot;
   n.claim = hello.entered;
@@ -93,6 +94,11 @@ void Keeper::on(std::uint32_t number, const Report& report, Cycles now) {
   if (report.boot != n.boot) return;
   n.report = report;
   if (report.epoch != 0) n.entered = report.epoch;
+  // Answers to pings alone: what a node says in between would count one silence twice.
+  if (report.silent == 0 || report.epoch != current_.epoch)
+    n.silences = 0;
+  else if (report.ping != 0 && n.silences < options_.misses)
+    ++n.silences;
   confirm(now);
 }
 

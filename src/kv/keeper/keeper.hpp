@@ -39,6 +39,7 @@ struct KeeperOptions {
   std::array<KeeperNode, kMaxNodes> nodes;
   std::uint32_t bucket_bits = 21;
   std::uint32_t lanes = 4096;
+  AckPolicy policy = AckPolicy::store;
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
@@ -90,6 +91,11 @@ class Keeper {
   /// From the node's present connection. A hello opens one; the caller has closed the one before.
   void on_message(std::uint32_t node, const ToKeeper& message, Cycles now);
   void disconnected(std::uint32_t node, Cycles now);
+  /// Whether a node may introduce itself so: everything that members must have alike is compared. A sentence that names
+  /// both values; empty: it may.
+  [[nodiscard]] std::string mismatch(const Hello& hello) const;
+  /// It was turned away; for status().
+  void refused(std::uint32_t node, std::string why) { nodes_[node % kMaxNodes].refusal = std::move(why); }
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
   /// What became of KeeperOutput::store. False: somebody else has kept another one; this keeper is deposed.
@@ -123,6 +129,10 @@ class Keeper {
     std::uint64_t ended = 0;  ///< a boot that it saw end
     std::uint64_t entered = 0;
     std::optional<Configuration> claim;  ///< of its last hello
+    std::string refusal;                 ///< why it was turned away last; empty: it was not
+    std::uint32_t silences = 0;          ///< reports in a row that name a silent member
+    Cycles barred_until = 0;             ///< it was removed as others could not reach it, and is not admitted before
+    Cycles barred_for = 0;               ///< the last time
     Report report;
     Cycles last_heard = 0;
     Cycles lease_end = 0;
@@ -140,10 +150,12 @@ class Keeper {
   [[nodiscard]] bool same_boot(std::uint32_t node) const noexcept;
   [[nodiscard]] NodeMask failed() const noexcept;  ///< members that cannot come back as what they were
   [[nodiscard]] NodeMask silent() const noexcept;
+  [[nodiscard]] NodeMask cut_off() const noexcept;  ///< one whose data do not reach others, as leaders say
+  void bar(Cycles now);
   [[nodiscard]] NodeMask unwanted() const noexcept;  ///< silent, or removed by the operator
-  [[nodiscard]] NodeMask candidates() const noexcept;
+  [[nodiscard]] NodeMask candidates(Cycles now) const noexcept;
   [[nodiscard]] bool may_serve(std::uint32_t node) const noexcept;
-  [[nodiscard]] Configuration wanted();
+  [[nodiscard]] Configuration wanted(Cycles now);
   [[nodiscard]] bool over(std::uint32_t node, Cycles now) const noexcept;
   void decide(Cycles now);
   void publish(Cycles now);

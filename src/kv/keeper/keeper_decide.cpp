@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The four rules of docs/kv-protocol.md, section 9: which configuration comes next, and when.
 #include <algorithm>
+#include <bit>
+#include <tuple>
 #include <utility>
 
 #include "kv/keeper/keeper.hpp"
@@ -37,12 +39,49 @@ NodeMask Keeper::unwanted() const noexcept {
   return silent() | select(configured_, [&](std::uint32_t node) { return !nodes_[node].admitted; });
 }
 
-NodeMask Keeper::candidates() const noexcept {
+/// Every member must acknowledge, so that one broken path between two members stops writes. The leaders at its ends
+/// report it; here the node goes that most broken paths lead to. One at a time: without it the others may reach each
+/// other.
+NodeMask Keeper::cut_off() const noexcept {
+  const NodeMask gone = silent();
+  std::array<NodeMask, kMaxNodes> broken{};
+  std::array<std::uint32_t, kMaxNodes> accused{};
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if (!has(current_.members, node) || has(gone, node) || nodes_[node].silences < options_.misses) continue;
+    for (std::uint32_t other = 0; other < kMaxNodes; ++other) {
+      if (!has(nodes_[node].report.silent, other) || !has(without(current_.members, gone), other)) continue;
+      broken[node] |= mask_of(other);
+      broken[other] |= mask_of(node);
+      ++accused[other];
+    }
+  }
+  std::uint32_t worst = kMaxNodes;
+  const auto weight = [&](std::uint32_t node) {
+    return std::tuple(std::popcount(broken[node]), !has(current_.serving, node), accused[node], node);
+  };
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node)
+    if (broken[node] != 0 && (worst == kMaxNodes || weight(node) > weight(worst))) worst = node;
+  return worst == kMaxNodes ? NodeMask{0} : mask_of(worst);
+}
+
+/// Until what is broken is mended it would be removed again, and every time writes stop for a while: it waits, longer
+/// each time.
+void Keeper::bar(Cycles now) {
+  const Cycles first = 10 * options_.misses * options_.ping_interval;
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if (!has(without(cut_off(), proposed_->members), node)) continue;
+    Node& n = nodes_[node];
+    n.barred_for = std::clamp(2 * n.barred_for, first, 32 * first);
+    n.barred_until = now + n.barred_for;
+  }
+}
+
+NodeMask Keeper::candidates(Cycles now) const noexcept {
   return select(without(configured_, current_.members), [&](std::uint32_t node) {
     const Node& n = nodes_[node];
     const bool spent = n.boot == current_.boots[node];
-    return n.connected && n.admitted && n.boot != 0 && !spent && n.entered == 0 && n.report.ready && !n.report.fault &&
-           n.misses < options_.misses;
+    return n.connected && n.admitted && now >= n.barred_until && n.boot != 0 && !spent && n.entered == 0 &&
+           n.report.ready && !n.report.fault && n.misses < options_.misses;
   });
 }
 
@@ -59,10 +98,10 @@ bool Keeper::over(std::uint32_t node, Cycles now) const noexcept {
 }
 
 /// What should be next, were there no leases. `current_` if nothing should change, or nothing can.
-Configuration Keeper::wanted() {
+Configuration Keeper::wanted(Cycles now) {
   Configuration next = current_;
   const NodeMask failures = failed();
-  const NodeMask silence = unwanted();
+  const NodeMask silence = unwanted() | cut_off();
   const NodeMask left = without(current_.serving, failures);
   if (left == 0) {
     phase_ = Phase::lost;
@@ -73,7 +112,7 @@ Configuration Keeper::wanted() {
   next.serving = heard ? without(left, silence) : left;
   next.members = without(current_.members, failures | without(silence, next.serving));
   if (heard) {
-    next.members |= candidates();
+    next.members |= candidates(now);
     next.serving |= select(without(next.members, next.serving), [&](std::uint32_t node) { return may_serve(node); });
   }
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
@@ -97,7 +136,7 @@ void Keeper::decide(Cycles now) {
   if (phase_ == Phase::asking) recover(now);
   if (phase_ != Phase::running || proposed_ || now >= mandate_) return;
   const auto moves = leaders_;
-  Configuration next = wanted();
+  Configuration next = wanted(now);
   if (phase_ != Phase::running) return;
   const NodeMask leaving = without(current_.serving, next.serving);
   bool ready = true;
@@ -138,6 +177,7 @@ void Keeper::stored(bool kept, Cycles now) {
 }
 
 void Keeper::publish(Cycles now) {
+  bar(now);
   const NodeMask removed = without(current_.serving, proposed_->serving);
   if (removed != 0) {
     Failover f;
@@ -154,6 +194,8 @@ void Keeper::publish(Cycles now) {
   settled_ = false;
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
     Node& n = nodes_[node];
+    n.silences = 0;  // of the epoch before
+    if (has(current_.serving, node)) n.barred_for = 0;
     n.stop = has(current_.serving, node) ? n.stop : 0;
     n.stopped = n.stopped && n.stop != 0;
     // Also to whom it leaves out: that one must know that it is.

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "kv/keeper/line_connection.hpp"
+#include "kv/keeper/store_thread.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -19,7 +20,6 @@ namespace {
 constexpr std::size_t kMaxConnections = 1024;
 constexpr std::size_t kMaxClients = 960;                    // the others' connections are for nodes and operators
 constexpr Cycles kIntroduction = 5'000'000'000 / kCycleNs;  // to say who one is
-constexpr Cycles kStoreAgain = 100'000'000 / kCycleNs;      // after a failure
 constexpr std::uint32_t kNobody = kMaxNodes;
 
 }  // namespace
@@ -39,11 +39,9 @@ struct KeeperServer::Impl final : KeeperOutput {
   Fd listener;
   std::uint16_t port = 0;
   KeeperOptions options;
-  std::unique_ptr<ConfigurationStore> store_;
+  std::unique_ptr<StoreThread> store_;
   std::unique_ptr<Keeper> keeper;
   std::list<Connection> connections;
-  std::optional<Configuration> unkept;  // to be stored
-  Cycles store_at = 0;
   std::uint64_t numbers = 0;
 
   void send(std::uint32_t node, const FromKeeper& message) override {
@@ -52,23 +50,13 @@ struct KeeperServer::Impl final : KeeperOutput {
       if (c.node == node && !c.broken && !c.lines.send(encode(message))) c.broken = true;
     }
   }
-  void store(const Configuration& configuration) override {
-    unkept = configuration;
-    store_at = 0;
-  }
+  void store(const Configuration& configuration) override { store_->keep(configuration); }
 
   void keep() {
-    while (unkept && now() >= store_at) {
-      const auto s = store_->store(*unkept);
-      if (s || s.code() == StatusCode::kFailedPrecondition) {
-        unkept.reset();
-        if (!s) spdlog::error("kv keeper: {}; another keeper is elected", s.message());
-        keeper->stored(s.ok(), now());
-      } else {
-        spdlog::warn("kv keeper: {}; trying again", s.message());
-        store_at = now() + kStoreAgain;
-      }
-    }
+    const auto kept = store_->take();
+    if (!kept) return;
+    if (!*kept) spdlog::error("kv keeper: {}; another keeper is elected", kept->message());
+    keeper->stored(kept->ok(), now());
   }
 
   void accept_all() {
@@ -114,12 +102,10 @@ struct KeeperServer::Impl final : KeeperOutput {
       return;
     }
     if (const auto* hello = std::get_if<Hello>(&message)) {
-      if (hello->cluster != options.cluster)
-        return refuse(c, fmt::format("this is the keeper of cluster '{}', not '{}'", options.cluster, hello->cluster));
-      if (!options.nodes[hello->node].configured)
-        return refuse(c, fmt::format("cluster '{}' has no node {}", options.cluster, hello->node));
-      if (hello->lanes != options.lanes)
-        return refuse(c, fmt::format("node {} has {} lanes, the cluster {}", hello->node, hello->lanes, options.lanes));
+      if (std::string why = keeper->mismatch(*hello); !why.empty()) {
+        keeper->refused(hello->node, why);
+        return refuse(c, std::move(why));
+      }
       if (c.node != kNobody && c.node != hello->node) return refuse(c, "a connection is for one node");
       for (Connection& other : connections) {
         if (&other == &c || other.node != hello->node) continue;
@@ -172,17 +158,22 @@ KeeperServer::~KeeperServer() = default;
 
 Result<std::unique_ptr<KeeperServer>> KeeperServer::start(const HostPort& at, KeeperOptions options,
                                                           std::unique_ptr<ConfigurationStore> store) {
-  auto impl = std::make_unique<Impl>();
   auto listener = listen_tcp(at);
   if (!listener) return listener.status();
-  impl->listener = *std::move(listener);
+  return start(*std::move(listener), std::move(options), std::move(store));
+}
+
+Result<std::unique_ptr<KeeperServer>> KeeperServer::start(Fd listener, KeeperOptions options,
+                                                          std::unique_ptr<ConfigurationStore> store) {
+  auto impl = std::make_unique<Impl>();
+  impl->listener = std::move(listener);
   const auto port = local_port(impl->listener);
   if (!port) return port.status();
   impl->port = *port;
   auto kept = store->load();
   if (!kept) return kept.status();
   impl->options = options;
-  impl->store_ = std::move(store);
+  impl->store_ = std::make_unique<StoreThread>(std::move(store));
   impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, *std::move(kept), now());
   return std::unique_ptr<KeeperServer>(new KeeperServer(std::move(impl)));
 }
@@ -192,21 +183,21 @@ Keeper& KeeperServer::keeper() noexcept { return *impl_->keeper; }
 
 void KeeperServer::turn(int timeout_ms) {
   Impl& h = *impl_;
-  std::vector<pollfd> fds{{h.listener.get(), POLLIN, 0}};
+  std::vector<pollfd> fds{{h.listener.get(), POLLIN, 0}, {h.store_->fd(), POLLIN, 0}};
+  const std::size_t first = fds.size();
   std::vector<Impl::Connection*> whose;
   for (Impl::Connection& c : h.connections) {
     fds.push_back({c.lines.fd(), static_cast<short>(c.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
     whose.push_back(&c);
   }
-  Cycles next = h.keeper->next_time();
-  if (h.unkept) next = std::min(next, h.store_at);
+  const Cycles next = h.keeper->next_time();
   const Cycles before = now();
   const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
   ::poll(fds.data(), fds.size(),
          static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
   for (std::size_t i = 0; i < whose.size(); ++i) {
-    if ((fds[i + 1].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
-    if ((fds[i + 1].revents & ~POLLOUT) != 0) h.read(*whose[i]);
+    if ((fds[first + i].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
+    if ((fds[first + i].revents & ~POLLOUT) != 0) h.read(*whose[i]);
   }
   if (fds[0].revents != 0) h.accept_all();
   if (h.keeper->next_time() <= now()) h.keeper->on_time(now());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Keeper on TCP: one thread that calls turn(). What is kept goes to a ConfigurationStore: a file, or etcd.
+// A Keeper on TCP: one thread that calls turn(). What is kept goes to a ConfigurationStore, a file or etcd, in a thread
+// of its own: the one that grants leases never waits for a disk or for the network.
 #pragma once
 
 #include <functional>
@@ -25,6 +26,9 @@ Result<std::unique_ptr<ConfigurationStore>> open_file_store(const std::string& p
 class KeeperServer {
  public:
   static Result<std::unique_ptr<KeeperServer>> start(const HostPort& at, KeeperOptions options,
+                                                     std::unique_ptr<ConfigurationStore> store);
+  /// Listening already.
+  static Result<std::unique_ptr<KeeperServer>> start(Fd listener, KeeperOptions options,
                                                      std::unique_ptr<ConfigurationStore> store);
   ~KeeperServer();
 

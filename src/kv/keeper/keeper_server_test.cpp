@@ -22,7 +22,11 @@ namespace {
 constexpr Cycles kMillisecond = 250'000;
 
 struct LoopbackNode {
-  LoopbackNode(std::uint32_t number, std::uint16_t port, Cycles& now) : core(now, DriftingClock{}, 1000) {
+  LoopbackNode(std::uint32_t number, std::uint16_t port, Cycles& now) : LoopbackNode(options(number), port, now) {}
+  LoopbackNode(const DriverOptions& o, std::uint16_t port, Cycles& now) : core(now, DriftingClock{}, 1000) {
+    client = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port}}, o, core);
+  }
+  static DriverOptions options(std::uint32_t number) {
     DriverOptions o;
     o.cluster = "loopback";
     o.node = number;
@@ -30,7 +34,9 @@ struct LoopbackNode {
     o.lanes = 64;
     o.busy_interval = kMillisecond;
     o.idle_interval = 10 * kMillisecond;
-    client = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port}}, o, core);
+    for (std::uint32_t node = 0; node < 3; ++node)
+      o.nodes[node] = {0, 0x7f000001, static_cast<std::uint16_t>(19300 + node)};
+    return o;
   }
   FakeCore core;
   std::unique_ptr<DriverClient> client;
@@ -45,7 +51,7 @@ class Loopback : public testing::Test {
     start_keeper(0);
     for (std::uint32_t node = 0; node < 3; ++node) start_node(node);
   }
-  void start_keeper(std::uint16_t port) {
+  static KeeperOptions keeper_options() {
     KeeperOptions o;
     o.cluster = "loopback";
     o.bucket_bits = 10;
@@ -55,9 +61,12 @@ class Loopback : public testing::Test {
     for (std::uint32_t node = 0; node < 3; ++node) o.nodes[node] = {true, "n", {0, 0x7f000001, 19286}};
     for (std::uint32_t node = 0; node < 3; ++node)
       o.nodes[node].endpoint.port = static_cast<std::uint16_t>(19300 + node);
+    return o;
+  }
+  void start_keeper(std::uint16_t port) {
     auto store = open_file_store(directory_.file("keeper.json"));
     ASSERT_TRUE(store) << store.status().message();
-    auto server = KeeperServer::start({"127.0.0.1", port}, o, *std::move(store));
+    auto server = KeeperServer::start({"127.0.0.1", port}, keeper_options(), *std::move(store));
     ASSERT_TRUE(server) << server.status().message();
     keeper_ = *std::move(server);
     port_ = keeper_->port();
@@ -112,6 +121,79 @@ TEST_F(Loopback, NodeStopsAndReturns_ExpectRemovedThenServing) {
   EXPECT_TRUE(nodes_[1]->core.lanes);
   ASSERT_TRUE(
       until([&] { return !keeper_->keeper().failovers().empty() && keeper_->keeper().failovers()[0].confirmed; }));
+}
+
+/// Everything that members must have alike.
+TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  nodes_[1].reset();
+  ASSERT_TRUE(until([&] { return serve(0b101); }));
+  const auto refused = [&](const std::function<void(DriverOptions&)>& change) {
+    DriverOptions o = LoopbackNode::options(1);
+    change(o);
+    nodes_[1] = std::make_unique<LoopbackNode>(o, port_, now_);
+    Driver& driver = nodes_[1]->client->driver();
+    EXPECT_TRUE(until([&] { return !driver.refusal().empty(); }));
+    const auto status = nlohmann::json::parse(keeper_->keeper().status(KeeperServer::now()));
+    EXPECT_EQ(status["nodes"][1]["state"], "refused");
+    EXPECT_EQ(status["nodes"][1]["refusal"], driver.refusal());
+    EXPECT_EQ(keeper_->keeper().configuration().members, 0b101) << "nor is it a member";
+    return driver.refusal();
+  };
+  EXPECT_EQ(
+      refused([](DriverOptions& o) { o.bucket_bits = 8; }),
+      "node 1's cluster file has bucket_bits = 8, the cluster's 10: give it the keeper's file, and start it again");
+  EXPECT_NE(refused([](DriverOptions& o) { o.lanes = 32; }).find("lanes = 32, the cluster's 64"), std::string::npos);
+  EXPECT_NE(refused([](DriverOptions& o) { o.cluster = "other"; }).find("'loopback', not 'other'"), std::string::npos);
+  EXPECT_NE(refused([](DriverOptions& o) { o.accept = true; }).find("policy = \"accept\", the cluster's \"store\""),
+            std::string::npos);
+  // Its own address, or what it takes for another one's.
+  EXPECT_NE(refused([](DriverOptions& o) {
+              o.nodes[1].port = 19311;
+            }).find("node 1 at 127.0.0.1:19311, the cluster's at 127.0.0.1:19301"),
+            std::string::npos);
+  EXPECT_NE(refused([](DriverOptions& o) {
+              o.nodes[2].ip = 0x7f000002;
+            }).find("node 2 at 127.0.0.2:19302, the cluster's at 127.0.0.1:19302"),
+            std::string::npos);
+  EXPECT_NE(refused([](DriverOptions& o) {
+              o.nodes[3] = {0, 0x7f000001, 19303};
+            }).find("node 3 at 127.0.0.1:19303, the cluster's absent"),
+            std::string::npos);
+  start_node(1);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+}
+
+/// A store that stands still, as an etcd that does not answer, must not keep leases from being granted.
+class StandingStore final : public ConfigurationStore {
+ public:
+  explicit StandingStore(std::atomic<bool>& stands) : stands_(stands) {}
+  Result<std::optional<Configuration>> load() override { return std::optional<Configuration>(); }
+  wherry::Status store(const Configuration&) override {
+    while (stands_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return {};
+  }
+
+ private:
+  std::atomic<bool>& stands_;
+};
+
+TEST_F(Loopback, StoreStandsStill_ExpectLeasesGrantedMeanwhile) {
+  std::atomic<bool> stands = false;
+  keeper_.reset();
+  auto server = KeeperServer::start({"127.0.0.1", port_}, keeper_options(), std::make_unique<StandingStore>(stands));
+  ASSERT_TRUE(server) << server.status().message();
+  keeper_ = *std::move(server);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  stands = true;
+  EXPECT_TRUE(command({Op::move, 2, 0, 9}).ok);
+  const std::uint64_t epoch = keeper_->keeper().configuration().epoch;
+  const Cycles before = keeper_->keeper().lease_end(0);
+  ASSERT_TRUE(until([&] { return keeper_->keeper().lease_end(0) > before + 500 * kMillisecond; }));
+  EXPECT_TRUE(serve(0b111));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, epoch) << "nobody hears of what is not kept";
+  stands = false;
+  ASSERT_TRUE(until([&] { return keeper_->keeper().configuration().leaders[9] == 2; }));
 }
 
 TEST_F(Loopback, KeeperStartsAgain_ExpectTheSameEpochAndThenHigherOnes) {

@@ -28,6 +28,8 @@ std::string Keeper::status(Cycles now) const {
     std::uint32_t leads = 0;
     for (const std::uint8_t leader : current_.leaders) leads += current_.epoch != 0 && leader == node ? 1 : 0;
     const char* state = !n.admitted                          ? "removed"
+                        : !n.refusal.empty() && !n.connected ? "refused"
+                        : now < n.barred_until               ? "cut off"
                         : has(silent(), node) || n.boot == 0 ? "silent"
                         : n.report.fault                     ? "fault"
                         : member && !same_boot(node)         ? "restarted"
@@ -52,7 +54,9 @@ std::string Keeper::status(Cycles now) const {
                      {"in_flight", n.report.state >> 20 & 0x7f},
                      {"frames", n.report.counters.frames},
                      {"dropped", n.report.counters.dropped},
-                     {"retries", n.report.counters.retries}});
+                     {"retries", n.report.counters.retries},
+                     {"silent_members", list(n.report.silent)},
+                     {"refusal", n.refusal}});
   }
   nlohmann::json failovers = nlohmann::json::array();
   for (const Failover& f : failovers_) {

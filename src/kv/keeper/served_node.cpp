@@ -26,12 +26,16 @@ wherry::Status check_number(const ServedNode& node) {
 }
 
 DriverOptions driver_options(const ServedNode& node) {
-  return {.cluster = node.cluster.name,
-          .node = node.number,
-          .bucket_bits = node.cluster.bucket_bits,
-          .lanes = node.cluster.lanes,
-          .retry_cycles = node.cluster.retry_cycles,
-          .accept = node.accept};
+  DriverOptions options{.cluster = node.cluster.name,
+                        .node = node.number,
+                        .bucket_bits = node.cluster.bucket_bits,
+                        .lanes = node.cluster.lanes,
+                        .retry_cycles = node.cluster.retry_cycles,
+                        .accept = node.accept || node.cluster.policy == AckPolicy::accept};
+  for (std::size_t i = 0; i < kMaxNodes; ++i)
+    if (node.cluster.nodes[i].configured) options.nodes[i] = node.cluster.nodes[i].endpoint;
+  options.silence = std::uint64_t{node.cluster.ping_ms} * node.cluster.misses * (1'000'000 / kCycleNs);
+  return options;
 }
 
 }  // namespace wherry::kv

@@ -16,7 +16,8 @@ struct ServedNode {
   ClusterFile cluster;
   std::uint32_t number = 0;
   std::vector<HostPort> keepers;  ///< empty in mode static
-  bool accept = false;  ///< as the register `control.accept`; memory of a software node answers at once anyway
+  bool accept = false;  ///< as the cluster file's policy "accept", and the register `control.accept`; memory of a
+                        ///< software node answers at once anyway
 };
 
 /// Sets `cluster`, and `keepers`: to those of `at` (host:port), or if there are none to the file's. kInvalidArgument

@@ -43,6 +43,8 @@ class FakeCore final : public RegisterIo {
 
   std::function<void(const Entry&)> on_enter;
   std::function<void()> on_lanes;  ///< its lanes are asked for
+  std::uint32_t lane_bits = 12;
+  std::uint32_t most_bucket_bits = kMaxBucketBits;
   bool fault = false;
   bool gone = false;  ///< off its bus
 
@@ -51,6 +53,8 @@ class FakeCore final : public RegisterIo {
     if (gone) return ~std::uint32_t{0};
     ++reads;
     if (offset == kIdOffset) return kIdReset;
+    if (offset == kCapabilityOffset) return kCapabilityLaneBits.set(0, lane_bits);
+    if (offset == kBucketBitsOffset) return std::min(values_[offset / 4], most_bucket_bits);
     if (offset == cycles_offset(0)) {
       latched_ = clock_.local(truth_);
       return static_cast<std::uint32_t>(latched_);

@@ -16,6 +16,9 @@ void Node::enter(std::uint32_t epoch) {
   entered_ = 0;
   owed_entered_ = 0;
   enter_due_ = 0;
+  enter_tries_ = 0;
+  entered_at_ = now_;
+  heard_at_.fill(now_);
   leads_any_ =
       has(config_.members, self()) && std::ranges::find(config_.leaders, config_.node) != config_.leaders.end();
   if (epoch16_ != 0 && !table_.allocated() && !table_.allocate(bucket_bits_)) fail();
@@ -36,6 +39,7 @@ void Node::keep_or_drop_window() {
     if (has(config_.members, self()) && leads(slot_at(p.location))) {
       p.answered = 0;
       p.due = 0;
+      p.tries = 0;
       return;
     }
     if (!p.leftover) roll_back(p.lane, p.request);
@@ -90,15 +94,18 @@ void Node::fetch_leftovers() {
     const unsigned slot = slot_at(note.location);
     if (leads(slot)) return;
     if (note.due > now_) return (void)schedule(note.due);
-    if (note.tag == 0)
+    if (note.tag == 0) {
       note.tag = tags_.make(i - Notes::kPending);
-    else
+      note.tries = 0;
+    } else {
       ++counters_.retries;
+    }
     Kv h = header(Kind::fetch);
     h.request = note.tag;
     h.key = note.location;
     send_node(config_.leaders[slot], h);
-    note.due = retry_at();
+    note.due = retry_at(note.tries);
+    if (note.tries < kMostDoublings) ++note.tries;
   });
 }
 
@@ -111,7 +118,8 @@ void Node::repeat_enter() {
     if (enter_due_ != 0) ++counters_.retries;
     send_node(node, header(Kind::enter));
   }
-  enter_due_ = retry_at();
+  enter_due_ = retry_at(enter_tries_);
+  if (enter_tries_ < kMostDoublings) ++enter_tries_;
 }
 
 /// After anything that settled a leftover, or that a leader waits for.

@@ -87,7 +87,9 @@ void Node::replicate(unsigned place) {
   const unsigned missing = others() & ~unsigned{p.answered};
   for (unsigned node = 0; node < kMaxNodes; ++node)
     if (has(missing, node)) send_node(node, h, window_.value(place));
-  p.due = retry_at();
+  if (p.tries == 0) p.since = now_;
+  p.due = retry_at(p.tries);
+  if (p.tries < kMostDoublings) ++p.tries;
 }
 
 void Node::commit_if_answered(unsigned place) {
@@ -153,6 +155,22 @@ void Node::retry_window() {
     counters_.retries += static_cast<std::uint32_t>(std::popcount(missing));
     replicate(place);
   });
+}
+
+/// Members that this leader has waited for so long, and heard nothing from; or, though it heard from them, four times
+/// as long for one answer.
+std::uint8_t Node::silent_members(Cycles time) noexcept {
+  if (fault_ || epoch16_ == 0) return 0;
+  unsigned waits = 0, long_waits = 0;
+  const auto wait = [&](Cycles since, unsigned members) {
+    if (now_ - since >= time) waits |= members;
+    if (now_ - since >= 4 * time) long_waits |= members;
+  };
+  window_.each([&](unsigned place) { wait(window_[place].since, others() & ~unsigned{window_[place].answered}); });
+  if (leads_any_) wait(entered_at_, others() & ~unsigned{entered_});
+  for (unsigned node = 0; node < kMaxNodes; ++node)
+    if (now_ - heard_at_[node] < time && !has(long_waits, node)) waits &= ~(1U << node);
+  return static_cast<std::uint8_t>(waits);
 }
 
 }  // namespace wherry::kv

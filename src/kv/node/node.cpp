@@ -74,6 +74,7 @@ void Node::from_node(const Endpoint& from, const Message& m) {
     return drop_as(counters_.dropped_epoch);
   const bool has_value = may_have_value(static_cast<Kind>(m.header.kind));
   if (m.value.size() > (has_value ? kMaxValueBytes : 0)) return drop_as(counters_.dropped_length);
+  heard_at_[sender] = now_;
   if (take_from_node(from, sender, m))
     ++counters_.taken;
   else
@@ -212,6 +213,7 @@ void Node::prefetch(const Kv& request) const noexcept {
 
 void Node::count_dropped(Drop why) noexcept {
   ++counters_.frames_kv;
+  if (why == Drop::kSource) return (void)++counters_.dropped;  // as what no node receives
   drop_as(why == Drop::kChecksum ? counters_.dropped_checksum : counters_.dropped_length);
 }
 

@@ -4,6 +4,8 @@
 // receive() and tick() allocate nothing.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "kv/message.hpp"
@@ -35,6 +37,7 @@ struct NodeOptions {
   unsigned max_followers = kMaxNodes - 1;
   unsigned channels = 1;  ///< as the register `capability` reports
   std::size_t max_leftovers = 1024;
+  unsigned most_doublings = 6;  ///< of retry_cycles, each time that something is sent again; 0: as hardware does
   NodeFaults faults{};
 };
 
@@ -43,7 +46,7 @@ class Node final : public RegisterIo {
   using Options = NodeOptions;
   using Faults = NodeFaults;
   static constexpr Cycles kNever = ~Cycles{0};
-  enum class Drop { kChecksum, kLength };
+  enum class Drop { kChecksum, kLength, kSource };
 
   Node(const Options& options, Output& output);
 
@@ -65,10 +68,15 @@ class Node final : public RegisterIo {
   /// Asks memory for what receive() of this request will need: for a shell that has several at hand.
   void prefetch(const Kv& request) const noexcept;
 
+  /// A bit for each member that has not answered this leader for so long, though something waits for it.
+  [[nodiscard]] std::uint8_t silent_members(Cycles time) noexcept;
+
   [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
 
  private:
+  static constexpr unsigned kMostDoublings = 16;  ///< as counted
+
   // node.cpp: what comes in, reads, replies.
   void from_node(const Endpoint& from, const Message& m);
   [[nodiscard]] bool take_from_node(const Endpoint& from, unsigned sender, const Message& m);
@@ -154,7 +162,11 @@ class Node final : public RegisterIo {
   [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
   /// Header of a frame to other nodes.
   [[nodiscard]] Kv header(Kind kind) const noexcept;
-  Cycles retry_at() noexcept { return schedule(now_ + retry_cycles_); }
+  /// When to send again what was sent `tries` times before: each time after twice as long, up to 64 times retry_cycles
+  /// by default.
+  Cycles retry_at(unsigned tries = 0) noexcept {
+    return schedule(now_ + (Cycles{retry_cycles_} << std::min(tries, options_.most_doublings)));
+  }
   Cycles schedule(Cycles at) noexcept {
     if (at < next_due_) next_due_ = at;
     return at;
@@ -175,6 +187,9 @@ class Node final : public RegisterIo {
   std::uint8_t entered_ = 0;        ///< members that said so, to this leader
   std::uint8_t owed_entered_ = 0;   ///< leaders that asked, of this member
   Cycles enter_due_ = 0;
+  Cycles entered_at_ = 0;
+  std::uint8_t enter_tries_ = 0;
+  std::array<Cycles, kMaxNodes> heard_at_{};  ///< members, in this epoch
   NodeConfiguration config_;
   NodeConfiguration staged_;
   NodeCounters counters_;

@@ -413,7 +413,7 @@ TEST_F(KvReturn, LostFramesAndAnEpochBetween_ExpectItToGoOn) {
   ++plan.epoch;
   plan.lead_all(1);
   cluster->enter_all(plan);
-  cluster->run(cluster->now + 500 * Cluster::kRetry);
+  cluster->run(cluster->now + 5000 * Cluster::kRetry);  // what is lost again and again comes later each time
   ASSERT_TRUE(has_all(2));
   EXPECT_GT(cluster->node(2).read(kRetriesOffset), 0U);
   ++plan.epoch;

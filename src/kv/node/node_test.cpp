@@ -76,6 +76,36 @@ TEST_F(KvNode, Write_ExpectEveryNodeReadsIt) {
   }
 }
 
+TEST_F(KvNode, FollowerDoesNotAnswer_ExpectItAskedAfterTwiceAsLongEachTimeAndReported) {
+  std::vector<Cycles> sent_at;
+  cluster.drop = [&](const Frame& f) {
+    if (f.kind() != Kind::replicate || !(f.to == node_at(2))) return false;
+    sent_at.push_back(cluster.now);
+    return true;
+  };
+  cluster.send(client_at(0), node_at(0), {request(Kind::write, 5, 1), {}});
+  const Cycles start = cluster.now;
+  cluster.run(start + 1000 * Cluster::kRetry);
+  ASSERT_GT(sent_at.size(), 8U);
+  EXPECT_LT(sent_at.size(), 25U) << "a thousand without back-off";
+  for (std::size_t i = 2; i < sent_at.size(); ++i) {
+    const Cycles gap = sent_at[i] - sent_at[i - 1];
+    EXPECT_GE(gap + 1, std::min(2 * (sent_at[i - 1] - sent_at[i - 2]), 64 * Cluster::kRetry));
+    EXPECT_LE(gap, 65 * Cluster::kRetry) << "bounded";
+  }
+  Node& leader = cluster.node(0);
+  leader.set_now(cluster.now);
+  EXPECT_EQ(leader.silent_members(300 * Cluster::kRetry), 0b100);
+  EXPECT_EQ(leader.silent_members(2000 * Cluster::kRetry), 0) << "not for so long";
+  leader.set_now(cluster.now);
+  EXPECT_EQ(cluster.node(1).silent_members(1), 0) << "nothing waits at a follower";
+  cluster.drop = nullptr;
+  cluster.run(cluster.now + 65 * Cluster::kRetry);
+  leader.set_now(cluster.now);
+  EXPECT_EQ(leader.silent_members(1), 0);
+  EXPECT_EQ(read(2, 5).status(), Status::ok);
+}
+
 TEST_F(KvNode, EmptyAndLongestValue_ExpectThemWhole) {
   std::uint32_t number = 0;
   for (const std::size_t length : {0U, 1U, 1023U, 1024U}) {

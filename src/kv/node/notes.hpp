@@ -21,6 +21,7 @@ struct Note {
   bool used = false;
   bool removes = false;
   bool in_window = false;  ///< a leader's own leftover that has its place
+  std::uint8_t tries = 0;  ///< of the fetch: how often it was sent
   std::uint32_t tag = 0;   ///< of the fetch that asks for a leftover; 0: not asked yet
   Cycles due = 0;          ///< pending: when the leader may be asked again; leftover: when it is to be
 };

@@ -23,13 +23,13 @@ void Node::start_lane_sync(std::uint32_t count) {
 /// In a new epoch there are other leaders to ask; what has come was committed.
 void Node::restart_sync() {
   for (BucketSync::Slot& slot : bucket_sync_.slots) {
-    slot.due = slot.tag = 0;
+    slot.due = slot.tag = slot.tries = 0;
     if (slot.missing == 0 || !leads(slot.bucket % kSlots)) continue;
     slot.missing = 0;
     --bucket_sync_.incomplete;
   }
   for (LaneSync::Slot& slot : lane_sync_.slots) {
-    slot.due = slot.tag = 0;
+    slot.due = slot.tag = slot.tries = 0;
     slot.missing = static_cast<std::uint8_t>(others() & config_.serving);
   }
 }
@@ -62,7 +62,8 @@ void Node::pump_buckets() {
       h.key = location_of(slot.bucket, way);
       send_node(config_.leaders[slot.bucket % kSlots], h);
     }
-    slot.due = retry_at();
+    slot.due = retry_at(slot.tries);
+    if (slot.tries < kMostDoublings) ++slot.tries;
   }
 }
 
@@ -109,7 +110,8 @@ void Node::pump_lanes() {
         .kind = static_cast<std::uint8_t>(Kind::lane), .epoch = epoch16_, .client = slot.lane, .request = slot.tag};
     for (unsigned node = 0; node < kMaxNodes; ++node)
       if (has(slot.missing, node)) send_node(node, h);
-    slot.due = retry_at();
+    slot.due = retry_at(slot.tries);
+    if (slot.tries < kMostDoublings) ++slot.tries;
   }
 }
 

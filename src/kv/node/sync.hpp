@@ -27,6 +27,7 @@ struct BucketSync {
     std::uint32_t bucket = 0;
     std::uint32_t tag = 0;     ///< of way 0; the others follow
     std::uint8_t missing = 0;  ///< a bit for each way
+    std::uint8_t tries = 0;    ///< how often it was asked for
     Cycles due = 0;
   };
   std::array<Slot, 8> slots{};
@@ -41,6 +42,7 @@ struct LaneSync {
     std::uint16_t lane = 0;
     std::uint32_t tag = 0;
     std::uint8_t missing = 0;  ///< a bit for each node
+    std::uint8_t tries = 0;    ///< how often it was asked for
     bool used = false;
     Cycles due = 0;
   };

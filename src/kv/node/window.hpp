@@ -26,6 +26,8 @@ struct Place {
   std::uint8_t kind = 0;      ///< of the client's request
   Endpoint client{};          ///< nobody's for a leftover
   Cycles due = 0;
+  Cycles since = 0;        ///< when it was sent first, in this epoch
+  std::uint8_t tries = 0;  ///< how often it was sent, in this epoch
 };
 
 class Window {

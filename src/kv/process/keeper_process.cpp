@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/patiently.hpp"
 #include "kv/keeper/etcd.hpp"
 #include "kv/keeper/keeper_server.hpp"
 
@@ -21,6 +22,7 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
                         .nodes = {},
                         .bucket_bits = cluster.bucket_bits,
                         .lanes = cluster.lanes,
+                        .policy = cluster.policy,
                         .ping_interval = cycles_of_ms(cluster.ping_ms),
                         .misses = cluster.misses,
                         .lease = cycles_of_ms(cluster.lease_ms),
@@ -33,32 +35,37 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
   return options;
 }
 
+Result<std::unique_ptr<KeeperServer>> start_server(const KeeperProcessOptions& options,
+                                                   std::unique_ptr<ConfigurationStore> store) {
+  // A predecessor may still listen there, or whoever has connections to it may.
+  auto listener = patiently([&] { return listen_tcp(options.listen); });
+  if (!listener) return listener.status();
+  return KeeperServer::start(*std::move(listener), keeper_options(options.cluster), std::move(store));
+}
+
 wherry::Status serve_alone(const KeeperProcessOptions& options, const std::atomic<bool>& stop) {
-  auto store = open_file_store(options.state_file);
+  auto store = patiently([&] { return open_file_store(options.state_file); });
   if (!store) return store.status();
-  auto server = KeeperServer::start(options.listen, keeper_options(options.cluster), *std::move(store));
+  auto server = start_server(options, *std::move(store));
   if (!server) return server.status();
   spdlog::info("kv keeper of cluster {} at {}", options.cluster.name, options.listen.to_string());
   while (!stop.load(std::memory_order_relaxed)) (*server)->turn(100);
   return {};
 }
 
-/// Elected until the election is over, or `stop`.
+/// Until the election is over, or `stop`. This thread grants leases and asks etcd for nothing.
 wherry::Status serve_elected(const KeeperProcessOptions& options, EtcdElection& election,
                              const std::atomic<bool>& stop) {
-  auto server = KeeperServer::start(options.listen, keeper_options(options.cluster), election.store());
+  const std::int64_t term = election.elected();
+  auto server = start_server(options, election.store());
   if (!server) return server.status();
   spdlog::info("kv keeper of cluster {} at {}: elected", options.cluster.name, options.listen.to_string());
-  std::uint64_t due = 0;
-  while (!stop.load(std::memory_order_relaxed) && (*server)->keeper().phase() != Keeper::Phase::deposed) {
-    if (now_ns() >= due) {
-      const wherry::Status kept = election.keep_alive();
-      if (kept.code() == StatusCode::kFailedPrecondition) break;
-      if (!kept) spdlog::warn("kv keeper: {}", kept.message());
-      due = now_ns() + 1'000'000'000;
-    }
+  while (!stop.load(std::memory_order_relaxed) && election.elected() == term) {
     (*server)->keeper().set_mandate(election.mandate_ns() / kCycleNs);
     (*server)->turn(50);
+    if ((*server)->keeper().phase() != Keeper::Phase::deposed) continue;
+    election.step_down();
+    break;
   }
   spdlog::info("kv keeper of cluster {}: no longer elected", options.cluster.name);
   return {};
@@ -67,22 +74,34 @@ wherry::Status serve_elected(const KeeperProcessOptions& options, EtcdElection& 
 }  // namespace
 
 wherry::Status run_keeper(const KeeperProcessOptions& options, const std::atomic<bool>& stop) {
-  if (options.cluster.mode == ClusterMode::fixed)
+  const ClusterFile& cluster = options.cluster;
+  if (cluster.mode == ClusterMode::fixed)
     return {StatusCode::kInvalidArgument, "the cluster's mode is static: it has no keeper"};
-  if (options.cluster.mode == ClusterMode::keeper) return serve_alone(options, stop);
-  auto election = EtcdElection::open(
-      {.url = options.cluster.etcd, .prefix = options.cluster.etcd_prefix, .self = options.listen.to_string()});
+  if (cluster.mode == ClusterMode::keeper) return serve_alone(options, stop);
+  auto election = EtcdElection::open({.urls = cluster.etcd,
+                                      .ca = cluster.etcd_ca,
+                                      .cert = cluster.etcd_cert,
+                                      .key = cluster.etcd_key,
+                                      .prefix = cluster.etcd_prefix,
+                                      .self = options.listen.to_string()});
   if (!election) return election.status();
-  while (!stop.load(std::memory_order_relaxed)) {
-    const wherry::Status won = (*election)->campaign();
-    if (won) {
-      if (wherry::Status served = serve_elected(options, **election, stop); !served) return served;
-      continue;
+  std::atomic<bool> over{false};
+  std::thread thread([&] { (*election)->run(over); });
+  wherry::Status status;
+  while (status && !stop.load(std::memory_order_relaxed)) {
+    if ((*election)->elected() != 0) {
+      status = serve_elected(options, **election, stop);
+      // Unavailable: etcd does not answer, say; the election goes on, or ends.
+      if (status.code() == StatusCode::kUnavailable) {
+        spdlog::warn("kv keeper: {}", status.message());
+        status = {};
+      }
     }
-    if (!won.is_would_block()) spdlog::warn("kv keeper: {}", won.message());
-    std::this_thread::sleep_for(300ms);
+    std::this_thread::sleep_for(20ms);
   }
-  return (*election)->resign();
+  over = true;
+  thread.join();
+  return status;
 }
 
 }  // namespace wherry::kv

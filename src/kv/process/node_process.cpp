@@ -11,9 +11,11 @@
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/patiently.hpp"
 #include "kv/keeper/driver_client.hpp"
 #include "kv/neighbour.hpp"
 #include "kv/node/node.hpp"
+#include "kv/process/allowed.hpp"
 #include "kv/process/receive.hpp"
 #include "kv/udp_port.hpp"
 #include "kv/xdp_interface.hpp"
@@ -56,12 +58,13 @@ void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does
 template <Port P>
 void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& options,
            const std::atomic<bool>& stop) {
+  Subnets allowed = allowed_sources(options.cluster, local_subnets());
   std::uint64_t driver_due = 0;
   PortCounters counted;
   Spinner spinner(options.yield);
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
-    const std::size_t count = receive_all(port, node, [] { return boot_ns() / kCycleNs; });
+    const std::size_t count = receive_all(port, node, allowed, [] { return boot_ns() / kCycleNs; });
     // What was asked leaves before anything else is done.
     if (port.flush() != 0)
       spinner.done();
@@ -102,7 +105,10 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
   const ClusterFile& cluster = options.cluster;
   Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
   node.set_now(boot_ns() / kCycleNs);
-  DriverClient driver(options.keepers, driver_options(options), node);
+  DriverOptions of_driver = driver_options(options);
+  of_driver.silent_members = [&node](Cycles time) { return node.silent_members(time); };
+  DriverClient driver(options.keepers, of_driver, node);
+  if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
   if (cluster.mode == ClusterMode::fixed)
     driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
@@ -141,8 +147,8 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const Nod
       spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", one.name,
                    ip_to_string(*address), options.number, ip_to_string(at.ip));
   }
-  if (each.size() == 1) return run_on_opened(XdpPort::open(at, each.front()), options, stop);
-  return run_on_opened(XdpPorts::open(at, each), options, stop);
+  if (each.size() == 1) return run_on_opened(patiently([&] { return XdpPort::open(at, each.front()); }), options, stop);
+  return run_on_opened(patiently([&] { return XdpPorts::open(at, each); }), options, stop);
 }
 
 }  // namespace
@@ -153,7 +159,7 @@ wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<boo
   const ClusterNode& self = cluster.nodes[options.number];
   const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
   if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);
-  auto port = UdpPort::open(self.endpoint);
+  auto port = patiently([&] { return UdpPort::open(self.endpoint); });
   if (!port) return port.status();
   return run_on(*port, "a socket", options, stop);
 }

@@ -3,6 +3,7 @@
 
 #include "kv/node/node.hpp"
 #include "kv/port.hpp"
+#include "kv/subnet.hpp"
 
 namespace wherry::kv {
 
@@ -11,11 +12,13 @@ namespace wherry::kv {
 /// The clock is read after the batch was taken from the port, never before. A process may stand still between any two
 /// instructions, for longer than its lease. A read that arrives meanwhile, answered by a clock that was read earlier,
 /// would be answered as if the lease still held, from a table that the others may have long gone on without.
+/// `allowed`: whom the node answers; everybody else's frames are dropped, and counted.
 template <Port P, typename Clock>
-std::size_t receive_all(P& port, Node& node, const Clock& clock) {
+std::size_t receive_all(P& port, Node& node, Subnets& allowed, const Clock& clock) {
   Cycles now = 0;
   return port.poll([&](const Endpoint& from, const Message& message) {
     if (now == 0) now = clock();
+    if (!allowed.has(from.ip)) return node.count_dropped(Node::Drop::kSource);
     node.receive(from, message, now);
   });
 }

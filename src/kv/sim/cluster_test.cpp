@@ -29,6 +29,29 @@ TEST_P(KvCluster, Troubles_ExpectItWholeAgainAndEveryClientAnswered) {
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, KvCluster, ::testing::Values(2, 3, 5, 8));
 
+/// The keeper hears all nodes; but of two, neither hears the other.
+TEST(KvCluster, TwoMembersCannotReachEachOther_ExpectOneRemovedAndWritesToGoOn) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    Cluster cluster(seed, {.nodes = 3, .workload = {.operations = 2000}, .link = {}});
+    cluster.start();
+    Network& network = cluster.network();
+    while (!cluster.whole()) ASSERT_TRUE(network.step());
+    const Link nothing{.loss = 1'000'000};
+    const auto a = static_cast<std::uint32_t>(seed % 3);
+    const std::uint32_t b = (a + 1) % 3;
+    network.set_link(Cluster::port_of(a), Cluster::port_of(b), nothing);
+    if (seed % 2 == 0) network.set_link(Cluster::port_of(b), Cluster::port_of(a), nothing);
+    while (!cluster.workload().done() && network.now() < 400'000'000) ASSERT_TRUE(network.step());
+    EXPECT_TRUE(cluster.workload().done()) << "seed " << seed;
+    // Of each client at most a few, while the node was found out and each time that it was tried again.
+    EXPECT_LT(cluster.workload().history().count(Outcome::kUnknown), 60U) << "seed " << seed;
+    EXPECT_GT(cluster.workload().history().count(Outcome::kOk), 4000U) << "seed " << seed;
+    const NodeMask serving = cluster.keeper().keeper().configuration().serving;
+    EXPECT_FALSE(has(serving, a) && has(serving, b)) << "seed " << seed;
+    EXPECT_TRUE(has(serving, 3 - a - b)) << "the one that everybody reaches stays";
+  }
+}
+
 TEST(KvFailover, LeaderDies_ExpectAWriteAfterThreeOrFourPings) {
   const ClusterOptions options{.link = {}};
   const auto times = measure_failover(1, options);

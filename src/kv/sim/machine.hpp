@@ -56,7 +56,11 @@ class Machine : public Receiver, protected DriverOutput {
   Machine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
   /// At the end of the constructor of what has the core.
-  void drive(RegisterIo& core) { driver_.emplace(options_.driver, core, static_cast<DriverOutput&>(*this), local()); }
+  /// `silent`: members that do not answer, where the core tells.
+  void drive(RegisterIo& core, std::function<NodeMask(Cycles)> silent = nullptr) {
+    options_.driver.silent_members = std::move(silent);
+    driver_.emplace(options_.driver, core, static_cast<DriverOutput&>(*this), local());
+  }
   /// Its time has come to this.
   virtual void catch_up() = 0;
   /// What is due; when it wants to be called next, by its own clock, or never.

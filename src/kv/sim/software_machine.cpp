@@ -11,7 +11,10 @@ SoftwareMachine::SoftwareMachine(Network& network, Port port, const MachineOptio
     : Machine(network, port, options, std::move(to_keeper)),
       node_({.lane_bits = options.lane_bits, .faults = options.faults}, *this) {
   catch_up();
-  drive(node_);
+  drive(node_, [this](Cycles time) {
+    node_.set_now(local());
+    return node_.silent_members(time);
+  });
 }
 
 void SoftwareMachine::receive(Cycles, const Packet& packet) {

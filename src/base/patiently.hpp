@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include "base/clock.hpp"
+
+namespace wherry {
+
+/// `open()`, again and again for a second until it succeeds: a process that was started again may find its
+/// predecessor's port, queue or lock still in use.
+template <typename Open>
+auto patiently(const Open& open) {
+  const Deadline deadline(std::chrono::seconds(1));
+  auto opened = open();
+  while (!opened && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    opened = open();
+  }
+  return opened;
+}
+
+}  // namespace wherry

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ConfigurationStore in a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/socket.hpp"
+#include "kv/keeper/keeper_server.hpp"
+
+namespace wherry::kv {
+
+class StoreThread {
+ public:
+  explicit StoreThread(std::unique_ptr<ConfigurationStore> store);
+  StoreThread(const StoreThread&) = delete;
+  StoreThread& operator=(const StoreThread&) = delete;
+  ~StoreThread();  ///< waits for the store's present call
+
+  /// Keeps this one, and tries again until that succeeds or somebody else is elected. What was to be kept before and is
+  /// not yet is forgotten: take() does not tell of it.
+  void keep(const Configuration& configuration);
+  /// What became of it, once: ok, or kFailedPrecondition. Never waits.
+  std::optional<wherry::Status> take();
+  /// Readable when take() has something.
+  [[nodiscard]] int fd() const noexcept { return news_.get(); }
+
+ private:
+  void run();
+
+  std::unique_ptr<ConfigurationStore> store_;
+  Fd news_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Configuration> wish_;
+  std::uint64_t wishes_ = 0;  ///< made so far
+  std::optional<wherry::Status> done_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace wherry::kv
