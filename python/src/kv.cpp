@@ -189,7 +189,7 @@ NB_MODULE(_kv_core, m) {
           },
           "key"_a, "version"_a, "deadline"_a);
 
-  m.def("connect", &connect, "nodes"_a, "cluster"_a, "keepers"_a, "first_lane"_a.none(), "lanes"_a, "reads"_a, "spin"_a,
-        "first_timeout"_a, "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
-  m.def("cluster", &cluster, "path"_a);
+  m.def("connect", &wherry::python::connect, "nodes"_a, "cluster"_a, "keepers"_a, "first_lane"_a.none(), "lanes"_a,
+        "reads"_a, "spin"_a, "first_timeout"_a, "timeout_cap"_a, "connect_timeout"_a, "seed"_a);
+  m.def("cluster", &wherry::python::cluster, "path"_a);
 }
