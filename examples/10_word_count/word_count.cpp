@@ -33,7 +33,8 @@ int main(int argc, char** argv) {
         word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       } else if (!word.empty()) {
         const auto owner = static_cast<wherry::route::Rank>(std::hash<std::string>{}(word) % runtime->ranks());
-        while (runtime->send(owner, count, word) == wherry::StatusCode::kWouldBlock) runtime->poll();
+        if (runtime->send(owner, count, word) != wherry::StatusCode::kOk)
+          return std::cerr << runtime->status().message() << "\n", 1;
         word.clear();
       }
     }
@@ -44,7 +45,8 @@ int main(int argc, char** argv) {
   Counts top(mine.begin(), mine.end());
   std::stable_sort(top.begin(), top.end(), more_often);
   top.resize(std::min<std::size_t>(top.size(), 10));
-  runtime->send(0, gather, top);
+  if (runtime->send(0, gather, top) != wherry::StatusCode::kOk)
+    return std::cerr << runtime->status().message() << "\n", 1;
   if (const wherry::Status done = runtime->quiesce(); !done) return std::cerr << done.message() << "\n", 1;
   if (runtime->rank() != 0) return 0;
   std::stable_sort(all.begin(), all.end(), more_often);

@@ -32,6 +32,15 @@ extern "C" {
 #define WHERRY_API __attribute__((visibility("default")))
 #endif
 
+/// The compiler warns of a call whose result is ignored: it may say that something was not taken.
+#if defined(__cplusplus)
+#define WHERRY_NODISCARD [[nodiscard]]
+#elif defined(__GNUC__)
+#define WHERRY_NODISCARD __attribute__((warn_unused_result))
+#else
+#define WHERRY_NODISCARD
+#endif
+
 /// The version that this is compatible with: "0.6.0".
 WHERRY_API extern const char convey_version[];
 
@@ -146,9 +155,9 @@ WHERRY_API convey_t* convey_new_etensor(size_t buffer_bytes, size_t monster_byte
 /// the largest such one.
 WHERRY_API int convey_begin(convey_t* c, size_t item_bytes, size_t align);
 /// convey_OK: copied. convey_FAIL: no room now; advance and pull, then try again.
-WHERRY_API int convey_push(convey_t* c, const void* item, int64_t pe);
+WHERRY_NODISCARD WHERRY_API int convey_push(convey_t* c, const void* item, int64_t pe);
 /// Elastic only: an item of any size, 0 too.
-WHERRY_API int convey_epush(convey_t* c, size_t bytes, const void* item, int64_t pe);
+WHERRY_NODISCARD WHERRY_API int convey_epush(convey_t* c, size_t bytes, const void* item, int64_t pe);
 /// convey_FAIL: nothing now. `from` may be NULL.
 WHERRY_API int convey_pull(convey_t* c, void* item, int64_t* from);
 /// The item where it lies, until the next pull or unpull of this conveyor succeeds; NULL: nothing now, or an error.

@@ -9,8 +9,9 @@
 //   wherry_kv* kv;
 //   if (wherry_kv_connect(&options, &kv, &why) != WHERRY_OK) { puts(why.message); ... }
 //   uint32_t version;
-//   wherry_kv_put(kv, 7, "value", 5, 0, &version, &why);
-//   wherry_kv_put_if(kv, 7, version, "other", 5, 0, &version, &why);  // WHERRY_FAILED_PRECONDITION: not that version
+//   if (wherry_kv_put(kv, 7, "value", 5, 0, &version, &why) != WHERRY_OK) { puts(why.message); ... }
+//   int status = wherry_kv_put_if(kv, 7, version, "other", 5, 0, &version, &why);
+//   // WHERRY_FAILED_PRECONDITION: not that version
 //   wherry_kv_close(kv, &why);
 //
 // Threads: one at a time.
@@ -80,32 +81,36 @@ WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 
 /// Copies the value to `value`, which has room for `capacity` bytes; *bytes is its length, also when it does not fit:
 /// then WHERRY_INVALID_ARGUMENT.
-WHERRY_API int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity, int64_t deadline_ns,
-                             size_t* bytes, uint32_t* version, wherry_error* error);
-WHERRY_API int wherry_kv_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes, int64_t deadline_ns,
-                             uint32_t* version, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity,
+                                              int64_t deadline_ns, size_t* bytes, uint32_t* version,
+                                              wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes,
+                                              int64_t deadline_ns, uint32_t* version, wherry_error* error);
 /// Only if the key has the version `expected`; 0: only if there is no such key.
-WHERRY_API int wherry_kv_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value, size_t bytes,
-                                int64_t deadline_ns, uint32_t* version, wherry_error* error);
-WHERRY_API int wherry_kv_remove(wherry_kv* kv, uint64_t key, int64_t deadline_ns, uint32_t* version,
-                                wherry_error* error);
-WHERRY_API int wherry_kv_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, int64_t deadline_ns,
-                                   uint32_t* version, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value,
+                                                 size_t bytes, int64_t deadline_ns, uint32_t* version,
+                                                 wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_remove(wherry_kv* kv, uint64_t key, int64_t deadline_ns, uint32_t* version,
+                                                 wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, int64_t deadline_ns,
+                                                    uint32_t* version, wherry_error* error);
 
 // ---------------------------------------------------------------- many at once
 //
 // Each returns at once: WHERRY_WOULD_BLOCK when as many operations as the options allow, or all lanes, are in use.
 // Values are copied. What was posted leaves with others, at the next poll or wait.
 
-WHERRY_API int wherry_kv_post_get(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns, wherry_error* error);
-WHERRY_API int wherry_kv_post_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes, uint64_t tag,
-                                  int64_t deadline_ns, wherry_error* error);
-WHERRY_API int wherry_kv_post_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value, size_t bytes,
-                                     uint64_t tag, int64_t deadline_ns, wherry_error* error);
-WHERRY_API int wherry_kv_post_remove(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns,
-                                     wherry_error* error);
-WHERRY_API int wherry_kv_post_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, uint64_t tag,
-                                        int64_t deadline_ns, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_post_get(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns,
+                                                   wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_post_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes,
+                                                   uint64_t tag, int64_t deadline_ns, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_post_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value,
+                                                      size_t bytes, uint64_t tag, int64_t deadline_ns,
+                                                      wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_post_remove(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns,
+                                                      wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_post_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, uint64_t tag,
+                                                         int64_t deadline_ns, wherry_error* error);
 
 typedef struct wherry_kv_completion {
   uint64_t tag;
@@ -116,10 +121,10 @@ typedef struct wherry_kv_completion {
 } wherry_kv_completion;
 
 /// Takes up to `capacity` completions; *count: how many. Never blocks.
-WHERRY_API int wherry_kv_poll(wherry_kv* kv, wherry_kv_completion* completions, size_t capacity, size_t* count,
-                              wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_poll(wherry_kv* kv, wherry_kv_completion* completions, size_t capacity,
+                                               size_t* count, wherry_error* error);
 /// Blocks until there is something to poll; WHERRY_DEADLINE_EXCEEDED: timeout_ns have passed. WHERRY_FOREVER: no limit.
-WHERRY_API int wherry_kv_wait(wherry_kv* kv, int64_t timeout_ns, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_kv_wait(wherry_kv* kv, int64_t timeout_ns, wherry_error* error);
 
 #ifdef __cplusplus
 }

@@ -10,13 +10,14 @@
 //   if (wherry_route_start(NULL, &route, &why) != WHERRY_OK) { puts(why.message); ... }
 //   // the same handlers, in the same order, on every rank
 //   wherry_route_on_bytes(route, add, table, &handler, &why);
-//   wherry_route_send(route, owner, handler, &index, sizeof index, &why);
+//   if (wherry_route_send(route, owner, handler, &index, sizeof index, &why) != WHERRY_OK) { puts(why.message); ... }
 //   // returns when every message sent anywhere has been handled
-//   wherry_route_quiesce(route, WHERRY_FOREVER, &why);
+//   if (wherry_route_quiesce(route, WHERRY_FOREVER, &why) != WHERRY_OK) { puts(why.message); ... }
 //   wherry_route_close(route, &why);
 //
 // Threads: one at a time. Handlers run in it, inside poll, send and the collective calls. They may send, but call
-// nothing else of here, and must return (no exception, no longjmp).
+// nothing else of here, and must return (no exception, no longjmp). docs/route-states.md has the states of a route and
+// the calls that each allows.
 #ifndef WHERRY_ROUTE_H
 #define WHERRY_ROUTE_H
 
@@ -39,7 +40,7 @@ typedef enum wherry_placement {
 
 typedef struct wherry_route_options {
   size_t size;               ///< set by wherry_route_options_init
-  uint64_t backlog_bytes;    ///< what send may hold back for full buffers
+  uint64_t backlog_bytes;    ///< what this rank may hold back for full buffers; send waits when it is used up
   int64_t flush_after_ns;    ///< messages leave at the latest by the first poll after this time
   int64_t start_timeout_ns;  ///< how long start waits for the other ranks
   int32_t placement;         ///< wherry_placement
@@ -71,18 +72,24 @@ WHERRY_API const char* wherry_route_describe(const wherry_route* route);
 typedef void (*wherry_route_function)(void* user, const void* message, size_t bytes);
 
 /// *handler is what messages for `function` are sent to. Register the same ones, in the same order, on every rank,
-/// before the first call that polls. They stay until the route is closed.
+/// before the first call that polls. They stay until the route is closed. Collective calls compare what ranks have
+/// registered: WHERRY_FAILED_PRECONDITION if it differs.
 WHERRY_API int wherry_route_on_bytes(wherry_route* route, wherry_route_function function, void* user, uint32_t* handler,
                                      wherry_error* error);
 
-/// Copies the message. It leaves when its buffer is full, or by poll, flush or quiesce. When the pipe is full, handles
-/// what has arrived (unless a handler calls it) and then keeps the message back, up to backlog_bytes:
-/// WHERRY_WOULD_BLOCK beyond. At most 16 MiB a message.
-WHERRY_API int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,
-                                 wherry_error* error);
+/// The same by name, in any order. The name, of at least one character, is unique on a rank.
+WHERRY_API int wherry_route_on_bytes_named(wherry_route* route, const char* name, wherry_route_function function,
+                                           void* user, uint32_t* handler, wherry_error* error);
+
+/// Copies the message. It leaves when its buffer is full, or by poll, flush or quiesce. When the pipe is full, keeps
+/// the message back, up to backlog_bytes, and beyond that handles messages until there is room: handlers may run before
+/// it returns. A handler cannot wait: there the job fails with WHERRY_RESOURCE_EXHAUSTED. WHERRY_FAILED_PRECONDITION: a
+/// quiesce that had not ended is over on all ranks; call it, it says WHERRY_OK, then send. At most 16 MiB a message.
+WHERRY_NODISCARD WHERRY_API int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler,
+                                                  const void* message, size_t bytes, wherry_error* error);
 /// The same, but WHERRY_WOULD_BLOCK at once when the pipe is full: nothing happened, poll and try again.
-WHERRY_API int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message,
-                                     size_t bytes, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler,
+                                                      const void* message, size_t bytes, wherry_error* error);
 
 /// Handles what has arrived and sends what waits. *handled, unless NULL: how many messages. Fails as
 /// wherry_route_status does.
@@ -90,16 +97,18 @@ WHERRY_API int wherry_route_poll(wherry_route* route, uint64_t* handled, wherry_
 /// Everything sent so far leaves now.
 WHERRY_API int wherry_route_flush(wherry_route* route, wherry_error* error);
 
-/// Collective: returns once every message sent by any rank, by handlers too, has been handled.
-/// WHERRY_DEADLINE_EXCEEDED: call it again. WHERRY_FOREVER: no limit.
-WHERRY_API int wherry_route_quiesce(wherry_route* route, int64_t timeout_ns, wherry_error* error);
+/// Collective: returns once every message that any rank has sent, in handlers too, has been handled.
+/// WHERRY_DEADLINE_EXCEEDED: not yet; the route may send and poll, and must call it again before another collective
+/// call. WHERRY_FOREVER: no limit.
+WHERRY_NODISCARD WHERRY_API int wherry_route_quiesce(wherry_route* route, int64_t timeout_ns, wherry_error* error);
 /// The same without waiting: WHERRY_WOULD_BLOCK: call it again, meanwhile poll and send if you like.
-WHERRY_API int wherry_route_try_quiesce(wherry_route* route, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_route_try_quiesce(wherry_route* route, wherry_error* error);
 
 typedef enum wherry_combine { WHERRY_SUM = 0, WHERRY_MIN = 1, WHERRY_MAX = 2 } wherry_combine;
 /// Collective: *result becomes the sum, the least or the greatest of the values of all ranks.
-WHERRY_API int wherry_route_reduce_u64(wherry_route* route, uint64_t value, int combine, uint64_t* result,
-                                       wherry_error* error);
+/// WHERRY_FAILED_PRECONDITION: a quiesce is under way that has not said WHERRY_OK.
+WHERRY_NODISCARD WHERRY_API int wherry_route_reduce_u64(wherry_route* route, uint64_t value, int combine,
+                                                        uint64_t* result, wherry_error* error);
 
 /// Counts since start.
 typedef struct wherry_route_statistics {

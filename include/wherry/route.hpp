@@ -4,9 +4,12 @@
 // delivery, exactly once, is.
 //
 //   auto runtime = wherry::route::Runtime::start();            // under `wherry run`, MPI or Slurm; else one rank alone
+//   if (!runtime) return fail(runtime.status());
 //   auto add = runtime->on<Update>([&](const Update& u) { table[u.index] += u.by; });
-//   runtime->send(owner_of(i), add, Update{i, 1});
-//   runtime->quiesce();                                        // every message sent anywhere has been handled
+//   for (std::uint64_t i : updates) {
+//     if (runtime->send(owner_of(i), add, Update{i, 1}) != wherry::StatusCode::kOk) return fail(runtime->status());
+//   }
+//   if (wherry::Status done = runtime->quiesce(); !done) return fail(done);   // every message sent has been handled
 #pragma once
 
 #include <chrono>
@@ -23,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "wherry/route_handler.hpp"
 #include "wherry/route_message.hpp"
 #include "wherry/status.hpp"
 
@@ -45,7 +49,8 @@ struct Options {
   std::optional<std::uint32_t> buffer_bytes;
   /// Unset: WHERRY_ROUTE_BUFFERS if set, else 4. On the way to each next hop; a power of two. All ranks must agree.
   std::optional<std::uint32_t> buffers;
-  /// What send() may hold back for full buffers, and large messages on their way, in bytes. At least kMaxMessageBytes.
+  /// Bytes of messages that this rank may hold back because buffers are full, and of large messages that are leaving.
+  /// At least kMaxMessageBytes. send() waits when they are used up; in a handler, which cannot wait, the job fails.
   std::size_t backlog_bytes = std::size_t{256} << 20;
   /// Messages leave at the latest by the first poll() after this time; zero: at every poll().
   std::chrono::nanoseconds flush_after = std::chrono::microseconds(50);
@@ -69,39 +74,8 @@ struct Statistics {
   }
 };
 
-/// Uninterpreted bytes, for handlers and senders of messages of any size.
-using ByteView = std::span<const std::byte>;
-
-namespace detail {
-
-/// What it says is in the memory of one process.
-template <typename T>
-inline constexpr bool kRefers = std::is_pointer_v<T>;
-template <typename C, typename Traits>
-inline constexpr bool kRefers<std::basic_string_view<C, Traits>> = true;
-template <typename T, std::size_t N>
-inline constexpr bool kRefers<std::span<T, N>> = true;
-
-}  // namespace detail
-
-template <typename T>
-concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> && !detail::kRefers<T> &&
-                sizeof(T) <= kMaxMessageBytes;
-
-/// How a type that is not trivially copyable travels. Specialise with
-///   static void write(std::vector<std::byte>& out, const T& value);   // appends
-///   static bool read(ByteView in, T& value);                          // false: not a T; the job fails
-/// route_codec.hpp does so for the standard containers, and makes it a line for structures of them.
-template <typename T>
-struct Codec;
-template <typename T>
-concept Coded = !Plain<T> && requires(std::vector<std::byte>& out, ByteView in, T& value) {
-  Codec<T>::write(out, value);
-  { Codec<T>::read(in, value) } -> std::same_as<bool>;
-};
-
-/// Names what becomes of a message of type T at its destination. The same on every rank: handlers are registered in the
-/// same order everywhere.
+/// Names what becomes of a message of type T at its destination. The same on every rank: by the order of registration,
+/// or by the name that the handler was given.
 template <typename T>
 struct Handler {
   std::uint32_t id = 0;
@@ -117,127 +91,16 @@ struct LaneFront {
   std::byte* pack_end = nullptr;  ///< room for them
 };
 
-/// From so many bytes on, Runtime::copy_long() copies into buffers faster than memcpy.
-inline constexpr std::size_t kLongCopy = 256;
-
 struct Front {
   LaneFront* const* lane_of = nullptr;  ///< by rank
   Rank ranks = 0;
   std::uint64_t sent = 0;
 };
 
-/// The first message that was not handled, or null: the first one is none of this handler's; and how many were.
-struct Handled {
-  const std::byte* next = nullptr;
-  std::uint64_t count = 0;
-};
-/// Handles the messages from `at` on for as long as they are for the same handler and rank as the first, whose header
-/// is `header` and which lies before `limit` as a whole.
-using HandleRun = Handled (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
-/// Handles `count` packed messages, the first of them at `at`.
-using HandlePack = void (*)(void* self, const std::byte* at, std::size_t count) noexcept;
-
-struct HandlerEntry {
-  HandleRun run;
-  HandlePack pack;        ///< none: each packed message goes to `run`, with its header
-  std::size_t pack_size;  ///< of the messages that `pack` takes
-  explicit HandlerEntry(HandleRun r, HandlePack p = nullptr, std::size_t size = 0) noexcept
-      : run(r), pack(p), pack_size(size) {}
-  HandlerEntry(const HandlerEntry&) = delete;
-  HandlerEntry& operator=(const HandlerEntry&) = delete;
-  virtual ~HandlerEntry() = default;
-};
-
-struct NoPrefetch {};
-
-/// A run of equal headers goes through one loop that the compiler sees whole, handler and prefetch included.
-template <typename T, typename F, typename P>
-struct PlainEntry final : HandlerEntry {
-  static constexpr std::size_t kSize = std::is_empty_v<T> ? 0 : sizeof(T);
-  static constexpr std::size_t kStride = Header::stride_of(kSize);
-  static constexpr std::size_t kMessagesAhead = 32;
-  static constexpr std::ptrdiff_t kAhead = kMessagesAhead * static_cast<std::ptrdiff_t>(kStride);
-
-  PlainEntry(F f, P p) : HandlerEntry(&handle, &handle_pack, kSize), function(std::move(f)), prefetch(std::move(p)) {}
-
-  static T load_value(const std::byte* at) noexcept {
-    T value;
-    if constexpr (kSize != 0) std::memcpy(&value, at, kSize);
-    return value;
-  }
-  static T load(const std::byte* at) noexcept { return load_value(at + 8); }
-  static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
-    auto& entry = *static_cast<PlainEntry*>(self);
-    if (header.size() != kSize) return {};
-    const std::byte* const start = at;
-    do {
-      if constexpr (!std::same_as<P, NoPrefetch>) {
-        if (limit - at >= kAhead + static_cast<std::ptrdiff_t>(kStride) && Header::load(at + kAhead) == header)
-          entry.prefetch(load(at + kAhead));
-      }
-      entry.function(load(at));
-      at += kStride;
-    } while (limit - at >= static_cast<std::ptrdiff_t>(kStride) && Header::load(at) == header);
-    return {at, static_cast<std::uint64_t>(at - start) / kStride};
-  }
-  static void handle_pack(void* self, const std::byte* at, std::size_t count) noexcept {
-    auto& entry = *static_cast<PlainEntry*>(self);
-    constexpr std::size_t kStep = packed_stride(kSize);
-    if constexpr (!std::same_as<P, NoPrefetch>) {
-      const std::size_t first = count < kMessagesAhead ? count : kMessagesAhead;
-      for (std::size_t i = 0; i < first; ++i) entry.prefetch(load_value(at + i * kStep));
-      for (; count > kMessagesAhead; --count, at += kStep) {
-        entry.prefetch(load_value(at + kMessagesAhead * kStep));
-        entry.function(load_value(at));
-      }
-    }
-    for (; count != 0; --count, at += kStep) entry.function(load_value(at));
-  }
-  F function;
-  [[no_unique_address]] P prefetch;
-};
-
-/// Asks for the lines of the next message, which another core wrote, while this one is handled.
-inline void prefetch_some(const std::byte* from, const std::byte* limit) noexcept {
-  constexpr std::ptrdiff_t kBytes = 2048, kLine = 64;
-  const std::byte* const to = limit - from < kBytes ? limit : from + kBytes;
-  for (; from < to; from += kLine) __builtin_prefetch(from);
-}
-
-template <typename F>
-struct BytesEntry final : HandlerEntry {
-  explicit BytesEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
-  static Handled handle(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept {
-    auto& entry = *static_cast<BytesEntry*>(self);
-    std::uint64_t count = 0;
-    const Header first = header;
-    do {
-      const std::byte* const next = at + header.stride();
-      if (header.size() > kLongCopy) prefetch_some(next, limit);
-      entry.function(ByteView(at + 8, header.size()));
-      at = next;
-      ++count;
-      if (at == limit) break;
-      header = Header::load(at);
-    } while (header.same_way(first) && header.stride() <= static_cast<std::size_t>(limit - at));
-    return {at, count};
-  }
-  F function;
-};
-
-template <typename T, typename F>
-struct CodedEntry final : HandlerEntry {
-  explicit CodedEntry(F f) : HandlerEntry(&handle), function(std::move(f)) {}
-  static Handled handle(void* self, const std::byte* at, const std::byte*, Header header) noexcept {
-    T value{};
-    if (!Codec<T>::read(ByteView(at + 8, header.size()), value)) return {};
-    static_cast<CodedEntry*>(self)->function(std::move(value));
-    return {at + header.stride(), 1};
-  }
-  F function;
-};
-
-enum class WhenFull : std::uint8_t { kWouldBlock, kAbsorb };
+/// When the pipe is full. kAbsorb: keep the message back while the budget lasts, else would-block; never handles
+/// others. kWait: keep it back, and beyond the budget handle messages until there is room (in a handler: the job
+/// fails). kMust: keep it back whatever the budget.
+enum class WhenFull : std::uint8_t { kWouldBlock, kAbsorb, kWait, kMust };
 
 class RuntimeCore;
 
@@ -249,10 +112,12 @@ struct Service {
   std::uint32_t id = 0;
 };
 
-/// One rank. One thread at a time may use it, and handlers run in that thread, inside poll(), send() and quiesce().
-/// Handlers may send, but neither poll nor quiesce, and must not throw. Destruction leaves the job, without
-/// waiting for the others, and calls no handler: call quiesce() first where messages may still be on their way.
+/// One rank. One thread at a time may use it, and handlers run in that thread, inside poll(), send(), request() and the
+/// collective calls. Handlers may send, but neither poll nor make collective calls, and must not throw. Destruction
+/// leaves the job, without waiting for the others, and calls no handler: call quiesce() first where messages may still
+/// be on their way. Ranks that wait in a collective call for one that has left get kUnavailable.
 /// In a child of fork() each call fails with kFailedPrecondition, and destruction says nothing to the job.
+/// docs/route-states.md has the states of a Runtime and the calls that each allows.
 class WHERRY_API Runtime {
  public:
   /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or
@@ -276,30 +141,50 @@ class WHERRY_API Runtime {
   [[nodiscard]] const Status& status() const noexcept;
 
   // ---- handlers: the same ones, in the same order, on every rank, before the first poll() that could meet their
-  // messages
+  // messages. Handlers with a name may be registered in any order; the name is unique on a rank. Each collective call
+  // compares what the ranks have registered (names or types, and sizes): kFailedPrecondition on every rank if they
+  // differ.
 
   /// `function(const T&)` is called for each message. With `prefetch(const T&)`, which is called some messages earlier
   /// and should ask for the memory that the handler will touch, and nothing else, it waits less for that.
   template <Plain T, typename F, typename P = detail::NoPrefetch>
+    requires(!std::convertible_to<F, std::string_view>)
   Handler<T> on(F function, P prefetch = {}) {
-    return {add(std::make_unique<detail::PlainEntry<T, F, P>>(std::move(function), std::move(prefetch)))};
+    return on<T>({}, std::move(function), std::move(prefetch));
+  }
+  template <Plain T, typename F, typename P = detail::NoPrefetch>
+  Handler<T> on(std::string_view name, F function, P prefetch = {}) {
+    using Entry = detail::PlainEntry<T, F, P>;
+    return {add(std::make_unique<Entry>(std::move(function), std::move(prefetch)),
+                detail::info_of<T>(detail::HandlerInfo::Kind::kPlain, name, Entry::kSize))};
   }
   /// `function(ByteView)`: messages of any size. The bytes, aligned to 8, live during the call.
   template <std::same_as<ByteView> T, typename F>
   Handler<T> on(F function) {
-    return {add(std::make_unique<detail::BytesEntry<F>>(std::move(function)))};
+    return on<T>({}, std::move(function));
+  }
+  template <std::same_as<ByteView> T, typename F>
+  Handler<T> on(std::string_view name, F function) {
+    return {add(std::make_unique<detail::BytesEntry<F>>(std::move(function)),
+                detail::info_of<T>(detail::HandlerInfo::Kind::kBytes, name, 0))};
   }
   /// `function(T&&)`, of a type with a Codec.
   template <Coded T, typename F>
   Handler<T> on(F function) {
-    return {add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)))};
+    return on<T>({}, std::move(function));
+  }
+  template <Coded T, typename F>
+  Handler<T> on(std::string_view name, F function) {
+    return {add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)),
+                detail::info_of<T>(detail::HandlerInfo::Kind::kCoded, name, 0))};
   }
 
   // ---- sending: the message is copied, the caller keeps its own. It leaves when its buffer is full, or by poll(),
   // flush() or quiesce().
 
-  /// kOk, or kWouldBlock: the pipe is full, nothing happened, poll() and try again. kInvalidArgument: no such rank, too
-  /// large. Otherwise what status() says.
+  /// kOk: taken. Otherwise nothing was sent. kWouldBlock: the pipe is full, poll() and try again. kInvalidArgument: no
+  /// such rank, or too large. kFailedPrecondition: a quiesce() or try_quiesce() of this rank that had not ended has
+  /// been completed by all ranks meanwhile: call it, it says ok, then send. Else the code of status().
   template <Plain T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id, message, detail::WhenFull::kWouldBlock);
@@ -307,22 +192,23 @@ class WHERRY_API Runtime {
   [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
     return send_view(to, handler.id, message, detail::WhenFull::kWouldBlock);
   }
-  /// As try_send, but when the pipe is full it handles what has arrived (unless a handler calls it) and then keeps the
-  /// message back, up to Options::backlog_bytes: kWouldBlock beyond.
+  /// As try_send, but never kWouldBlock. When the pipe is full, the message is kept back, up to Options::backlog_bytes;
+  /// beyond, send() handles what arrives until there is room. A handler cannot wait: there the job fails with
+  /// kResourceExhausted. So, outside of handlers, other handlers may run before send() returns, as with poll().
   template <Plain T>
-  StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
-    return send_plain(to, handler.id, message, detail::WhenFull::kAbsorb);
+  [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
+    return send_plain(to, handler.id, message, detail::WhenFull::kWait);
   }
-  StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
-    return send_view(to, handler.id, message, detail::WhenFull::kAbsorb);
+  [[nodiscard]] StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
+    return send_view(to, handler.id, message, detail::WhenFull::kWait);
   }
   template <Coded T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
     return send_coded(to, handler, message, detail::WhenFull::kWouldBlock);
   }
   template <Coded T>
-  StatusCode send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
-    return send_coded(to, handler, message, detail::WhenFull::kAbsorb);
+  [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
+    return send_coded(to, handler, message, detail::WhenFull::kWait);
   }
 
   // ---- requests: a message that is answered by one
@@ -330,17 +216,24 @@ class WHERRY_API Runtime {
   /// `function(const Request&) -> Reply` answers requests.
   template <Plain Request, Plain Reply, typename F>
   Service<Request, Reply> serve(F function) {
+    return serve<Request, Reply>({}, std::move(function));
+  }
+  template <Plain Request, Plain Reply, typename F>
+  Service<Request, Reply> serve(std::string_view name, F function) {
     auto answer = [core = core_.get(), function = std::move(function)](const Asked<Request>& asked) {
       const Reply reply = function(asked.request);
       send_reply(*core, asked.from, asked.number, ByteView(reinterpret_cast<const std::byte*>(&reply), sizeof reply));
     };
-    return {on<Asked<Request>>(std::move(answer)).id};
+    using Entry = detail::PlainEntry<Asked<Request>, decltype(answer), detail::NoPrefetch>;
+    return {add(std::make_unique<Entry>(std::move(answer), detail::NoPrefetch{}),
+                detail::info_of<Service<Request, Reply>>(detail::HandlerInfo::Kind::kService, name,
+                                                         sizeof(Request) << 32 | sizeof(Reply)))};
   }
   /// `then(const Reply&)` is called, inside a later poll(), with the answer. It counts as a message: quiesce() waits
-  /// for it.
+  /// for it. Waits and fails as send() does.
   template <Plain Request, Plain Reply>
-  StatusCode request(Rank to, Service<Request, Reply> service, const Request& what,
-                     std::function<void(const Reply&)> then) {
+  [[nodiscard]] StatusCode request(Rank to, Service<Request, Reply> service, const Request& what,
+                                   std::function<void(const Reply&)> then) {
     const std::uint64_t number = expect([then = std::move(then)](ByteView bytes) {
       Reply reply{};
       if (bytes.size() != sizeof reply) return false;
@@ -359,12 +252,15 @@ class WHERRY_API Runtime {
   std::uint64_t poll() noexcept;
   /// Everything sent so far leaves now.
   void flush() noexcept;
-  /// Collective: returns once every message sent by any rank, by handlers too, has been handled. kDeadlineExceeded:
-  /// call it again; otherwise status(). Ranks that are still inside handle what faster ones send next.
+  /// Collective: returns once every message that any rank has sent, in handlers too, has been handled: also what was
+  /// sent between two calls of a quiesce that had not ended. Ranks that are still inside handle what faster ones send
+  /// next. kDeadlineExceeded: not yet; the quiesce goes on, and this rank may send and poll, but must call quiesce() or
+  /// try_quiesce() again before another collective call. Otherwise what status() says.
   Status quiesce(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(-1));
   /// The same without waiting: kOk, or kWouldBlock: call it again, meanwhile poll() and send if you like.
   [[nodiscard]] StatusCode try_quiesce() noexcept;
-  /// Collective: combines a value of each rank. Handles messages while it waits.
+  /// Collective: combines a value of each rank. Handles messages while it waits. kFailedPrecondition: in a handler, or
+  /// while a quiesce is under way that has not said ok.
   enum class Combine : std::uint8_t { kSum, kMin, kMax };
   Result<std::uint64_t> reduce(std::uint64_t value, Combine how = Combine::kSum);
   Result<double> reduce(double value, Combine how = Combine::kSum);
@@ -372,7 +268,7 @@ class WHERRY_API Runtime {
   // ---- low level: buffers of messages (route_message.hpp), as in the paper
 
   /// Space on the way to `towards` for whole messages of at most `bytes` in all, to be filled and given to post_buffer;
-  /// empty: not now. Only messages for that rank. At most max_buffer() bytes.
+  /// empty: not now, for the reasons of try_send(). Only messages for that rank. At most max_buffer() bytes.
   [[nodiscard]] std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
   /// The first `bytes` of it are `messages` messages. Precondition: no call to the runtime since try_buffer.
   void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
@@ -392,7 +288,8 @@ class WHERRY_API Runtime {
   };
 
   template <Plain T>
-  StatusCode send_plain(Rank to, std::uint32_t handler, const T& message, detail::WhenFull when_full) noexcept {
+  [[nodiscard]] StatusCode send_plain(Rank to, std::uint32_t handler, const T& message,
+                                      detail::WhenFull when_full) noexcept {
     constexpr std::size_t kSize = std::is_empty_v<T> ? 0 : sizeof(T);
     constexpr std::size_t kStride = Header::stride_of(kSize);
     if constexpr (kStride <= 1024) {
@@ -421,7 +318,8 @@ class WHERRY_API Runtime {
     }
     return send_bytes(to, handler, ByteView(reinterpret_cast<const std::byte*>(&message), kSize), when_full);
   }
-  StatusCode send_view(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept {
+  [[nodiscard]] StatusCode send_view(Rank to, std::uint32_t handler, ByteView message,
+                                     detail::WhenFull when_full) noexcept {
     detail::Front& front = *front_;
     if (to < front.ranks && message.size() <= kMaxMessageBytes) [[likely]] {
       detail::LaneFront& lane = *front.lane_of[to];
@@ -442,7 +340,7 @@ class WHERRY_API Runtime {
     return send_bytes(to, handler, message, when_full);
   }
   template <Coded T>
-  StatusCode send_coded(Rank to, Handler<T> handler, const T& message, detail::WhenFull when_full) {
+  [[nodiscard]] StatusCode send_coded(Rank to, Handler<T> handler, const T& message, detail::WhenFull when_full) {
     std::vector<std::byte> bytes = std::exchange(encoded_, {});  // a handler that runs meanwhile may send, too
     bytes.clear();
     Codec<T>::write(bytes, message);
@@ -451,8 +349,9 @@ class WHERRY_API Runtime {
     return code;
   }
   static void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept;
-  std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry);
+  [[nodiscard]] StatusCode send_bytes(Rank to, std::uint32_t handler, ByteView message,
+                                      detail::WhenFull when_full) noexcept;
+  std::uint32_t add(std::unique_ptr<detail::HandlerEntry> entry, const detail::HandlerInfo& info);
   std::uint64_t expect(std::function<bool(ByteView)> then);
   void forget(std::uint64_t number) noexcept;
   static void send_reply(detail::RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept;

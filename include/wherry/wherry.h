@@ -12,9 +12,11 @@
 //   options.name = "particles";
 //   if (wherry_session_open(NULL, &session, &why) != WHERRY_OK) { puts(why.message); ... }
 //   wherry_stream_open_fields(session, &options, fields, 2, &stream, &why);
-//   wherry_stream_post(stream, columns, 2, NULL, &ticket, &why);    // returns at once; do not change x and xyz yet
+//   // returns at once; do not change x and xyz yet
+//   if (wherry_stream_post(stream, columns, 2, NULL, &ticket, &why) != WHERRY_OK) { puts(why.message); ... }
 //   ...
-//   wherry_ticket_wait(ticket, 1000000000, &why);                   // x and xyz may be changed again
+//   // when it is ok, x and xyz may be changed again
+//   if (wherry_ticket_wait(ticket, 1000000000, &why) != WHERRY_OK) { puts(why.message); ... }
 //   wherry_stream_close(stream, &why);
 //   wherry_session_close(session, &why);
 //
@@ -42,6 +44,15 @@
 extern "C" {
 #else
 #define WHERRY_API __attribute__((visibility("default")))
+#endif
+
+/// The compiler warns of a call whose result is ignored: it may say that something was not taken.
+#if defined(__cplusplus)
+#define WHERRY_NODISCARD [[nodiscard]]
+#elif defined(__GNUC__)
+#define WHERRY_NODISCARD __attribute__((warn_unused_result))
+#else
+#define WHERRY_NODISCARD
 #endif
 
 /// Of libwherry.so (its SOVERSION): changes when a program must be compiled again.
@@ -148,7 +159,7 @@ WHERRY_API int wherry_session_in_flight(wherry_session* session, size_t* count, 
 
 /// Blocks until nothing is in flight. The first failure among tickets that nobody waited for, if any;
 /// WHERRY_DEADLINE_EXCEEDED; WHERRY_UNAVAILABLE when the agent died.
-WHERRY_API int wherry_session_drain(wherry_session* session, int64_t timeout_ns, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_session_drain(wherry_session* session, int64_t timeout_ns, wherry_error* error);
 
 // ---------------------------------------------------------------- memory
 
@@ -275,18 +286,21 @@ typedef struct wherry_buffer {
 /// Errors at once: WHERRY_WOULD_BLOCK (as many tickets in flight as the session allows), WHERRY_INVALID_ARGUMENT
 /// (columns that do not match the stream's), WHERRY_UNAVAILABLE. Later, through the ticket: WHERRY_SOURCE_FAULT,
 /// WHERRY_RESOURCE_EXHAUSTED, WHERRY_DEADLINE_EXCEEDED, WHERRY_CANCELLED.
-WHERRY_API int wherry_stream_post(wherry_stream* stream, const wherry_column* columns, size_t count,
-                                  const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_stream_post(wherry_stream* stream, const wherry_column* columns, size_t count,
+                                                   const wherry_post_options* options, wherry_ticket* ticket,
+                                                   wherry_error* error);
 
 /// The same for a struct array of the Arrow C data interface (a record batch, sliced or not). It is borrowed, not
 /// consumed: Wherry never calls its release. The structs are read during the call; the buffers that they point to must
 /// stay until the ticket is ready, so release the array no earlier than that.
-WHERRY_API int wherry_stream_post_arrow(wherry_stream* stream, const struct ArrowArray* batch,
-                                        const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_stream_post_arrow(wherry_stream* stream, const struct ArrowArray* batch,
+                                                         const wherry_post_options* options, wherry_ticket* ticket,
+                                                         wherry_error* error);
 
 /// For WHERRY_STRATEGY_RAW: `count` buffers, one row each. Borrowed as above.
-WHERRY_API int wherry_stream_post_raw(wherry_stream* stream, const wherry_buffer* buffers, size_t count,
-                                      const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_stream_post_raw(wherry_stream* stream, const wherry_buffer* buffers,
+                                                       size_t count, const wherry_post_options* options,
+                                                       wherry_ticket* ticket, wherry_error* error);
 
 /// *ready becomes 1 once the source memory may be reused (or the offload failed), 0 before. Reads one word that the
 /// agent writes: no system call, any thread. Does not notice an agent's death: wherry_ticket_wait does.
@@ -297,7 +311,7 @@ WHERRY_API int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_erro
 /// wherry_ticket_ready tells apart: this wait is over (0: the memory is not free yet) or the post's deadline was (1).
 /// WHERRY_FAILED_PRECONDITION: more offloads have failed since than the session remembers (1024), so how this one ended
 /// is not known any more.
-WHERRY_API int wherry_ticket_wait(wherry_ticket ticket, int64_t timeout_ns, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_ticket_wait(wherry_ticket ticket, int64_t timeout_ns, wherry_error* error);
 
 /// Of an offload that succeeded: nanoseconds from the first get to the last byte in place on the agent's clock, and the
 /// frame's number in its stream. WHERRY_FAILED_PRECONDITION if it is in flight or failed, WHERRY_NOT_FOUND once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a rank or an agent receives in: bells, then a ring for each source.
+// The memory that a rank or an agent receives in: bells, what it says of itself, then a ring for each source.
 #pragma once
 
+#include "route/presence.hpp"
 #include "route/ring.hpp"
 
 namespace wherry::route {
@@ -11,8 +12,9 @@ struct InboxShape {
   RingShape ring;
 
   [[nodiscard]] constexpr std::size_t ring_at(std::size_t input) const noexcept {
-    return Bells::bytes_for(inputs) + input * ring.bytes();
+    return presence_at() + Presence::kBytes + input * ring.bytes();
   }
+  [[nodiscard]] constexpr std::size_t presence_at() const noexcept { return Bells::bytes_for(inputs); }
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return ring_at(inputs); }
   friend constexpr bool operator==(InboxShape, InboxShape) noexcept = default;
 };

@@ -13,10 +13,21 @@ enum Internal : std::uint32_t {
   kReportHandler,
   kVerdictHandler,
   kReplyHandler,
-  kAbortHandler,  ///< text: why the job is over
+  kAbortHandler,     ///< text: why the job is over
+  kLeftHandler = 7,  ///< Departure; 6 is kPackHandler, which stands in the public header
   kFirstUserHandler = 16
 };
-static_assert(kAbortHandler < kPackHandler &&
-              kPackHandler < kFirstUserHandler);  // that one stands in the public header
+static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLeftHandler < kFirstUserHandler);
+
+/// A rank takes no part in the job any more.
+struct Departure {
+  Rank rank = 0;
+  std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
+};
+
+/// Whether a message can be dropped when its rank has left: it is the library's and asks for nothing.
+[[nodiscard]] constexpr bool may_be_dropped(std::uint32_t handler) noexcept {
+  return handler == kReportHandler || handler == kVerdictHandler || handler == kAbortHandler || handler == kLeftHandler;
+}
 
 }  // namespace wherry::route

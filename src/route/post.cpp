@@ -48,6 +48,8 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   post->router_->set_bells(reinterpret_cast<std::uint64_t*>(post->inbox_));
   for (std::size_t i = 0; i < options.inbox.inputs; ++i)
     post->router_->inputs()[i].ring = RingReader(post->inbox_ + options.inbox.ring_at(i), options.inbox.ring);
+  post->presence_ = Presence(post->inbox_ + options.inbox.presence_at());
+  post->presences_.resize(options.lanes);
   post->out_.resize(options.lanes);
   post->in_.resize(options.inbox.inputs);
   return post;
@@ -74,6 +76,7 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
               "same /dev/shm"};
     }
     route::connect(router_->lanes()[lane], next.inbox, inbox, input);
+    presences_[lane] = Presence(inbox + next.inbox.presence_at());
     endpoints_.push_back(*std::move(endpoint));
     regions_.push_back(*std::move(region));
     if (transport_.empty()) transport_ = "shared memory";
@@ -145,6 +148,17 @@ Status Post::health() const {
     if (!out->status()) return out->status();
   }
   return {};
+}
+
+Status Post::close_left() noexcept {
+  Status failure;
+  for (std::size_t lane = 0; lane < presences_.size(); ++lane) {
+    if (!presences_[lane] || presences_[lane].here() || router_->lanes()[lane].closed) continue;
+    Presence::Seen seen = presences_[lane].look();
+    if (seen.state == Presence::State::kBroken && failure) failure = {StatusCode::kUnavailable, std::move(seen.why)};
+    router_->close(router_->lanes()[lane]);
+  }
+  return failure;
 }
 
 std::string Post::transport() const { return transport_; }

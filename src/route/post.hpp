@@ -37,6 +37,12 @@ class Post {
   Status connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped);
   /// What comes over the network for input `input` comes from lane `lane` of `source`.
   Status expect(std::uint32_t input, const Card& source, std::uint32_t lane);
+  /// What this process says of itself to those that write into its inbox.
+  [[nodiscard]] Presence presence() const noexcept { return presence_; }
+  /// What the reader of a lane says of itself; none: it is reached over the network.
+  [[nodiscard]] Presence presence_of(std::size_t lane) const noexcept { return presences_[lane]; }
+  /// Closes the lanes whose readers have left. The first failure that one of them tells of, if there is one.
+  [[nodiscard]] Status close_left() noexcept;
   /// Network only; true if something happened.
   bool progress() noexcept;
   /// Whether all that was written for the network has arrived, or never will, or a second has passed since the first
@@ -57,6 +63,8 @@ class Post {
   std::unique_ptr<fabric::Worker> shm_worker_, net_worker_;
   fabric::Region inbox_memory_;
   std::byte* inbox_ = nullptr;
+  Presence presence_;
+  std::vector<Presence> presences_;  ///< by lane
   std::vector<fabric::Endpoint> endpoints_;
   std::vector<fabric::RemoteRegion> regions_;
   std::vector<std::unique_ptr<BridgeOut>> out_;  ///< by lane; null: mapped

@@ -3,7 +3,8 @@
 //   hello    nothing                                    -> how many routing threads the agent has
 //   join     who the rank is, its job, its inbox        -> the inboxes of the agent's threads
 //   connect  the inboxes of all agents of the job       -> nothing; once, from the first rank of each node
-//   leave    the job                                    -> nothing; a session that ends without it has died
+//   abort    the job, why it cannot go on                -> nothing; every rank is told
+//   leave    the job, collective rounds concluded        -> nothing; a session that ends without it has died
 #pragma once
 
 #include <vector>

@@ -89,7 +89,18 @@ void Router::publish(Lane& lane, Flush why) noexcept {
   lane.flushed = lane.at;
 }
 
+void Router::close(Lane& lane) noexcept {
+  if (lane.closed) return;
+  flush(lane, Flush::kExplicit);
+  lane.closed = true;
+  lane.at = lane.end = lane.start = lane.flushed = nullptr;
+}
+
 std::byte* Router::room(Lane& lane, std::size_t stride) noexcept {
+  if (lane.closed) [[unlikely]] {
+    undeliverable_ = true;
+    return nullptr;
+  }
   if (lane.start != nullptr) {
     if (lane.pack != 0) end_pack(lane);
     lane.end = lane.start + lane.ring.shape().buffer_bytes;
@@ -164,6 +175,14 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
       if (stride > largest_) {
         why = Why::kMalformed;
         break;
+      }
+      if (lane.closed) {
+        if (!may_be_dropped(header.handler())) {
+          undeliverable_ = true;
+          undeliverable_to_ = rank;
+        }
+        from += stride;
+        continue;
       }
       out = room(lane, stride);
       if (out == nullptr) {

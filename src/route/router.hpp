@@ -34,6 +34,7 @@ struct Lane : detail::LaneFront {
   std::uint32_t unpacked = 0;  ///< packs do not pay here at present: so many calls of begin_pack() are in vain
   bool direct = false;         ///< ends at the only rank that it leads to
   bool armed = false;          ///< listed in Router::armed_
+  bool closed = false;         ///< its reader has left: see Router::close()
 };
 
 /// Connects a lane with input `input` of an inbox that this process can write.
@@ -76,6 +77,12 @@ class Router {
   /// Makes the space that room() has just returned for a message with this header the start of a pack, at lane.at;
   /// false: it should be an ordinary message.
   bool begin_pack(Lane& lane, Header header) noexcept;
+  /// The reader of the lane has left the job: room() finds none any more, and forward() drops what is for it.
+  void close(Lane& lane) noexcept;
+  /// Whether a message of the application was for a closed lane.
+  [[nodiscard]] bool undeliverable() const noexcept { return undeliverable_; }
+  /// Its rank; kNobody: not known.
+  [[nodiscard]] Rank undeliverable_to() const noexcept { return undeliverable_to_; }
   /// What a buffer takes at most.
   [[nodiscard]] std::size_t largest() const noexcept { return largest_; }
   /// Lets readers see all that was written. True: there was something.
@@ -123,6 +130,8 @@ class Router {
   std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
   std::vector<Lane*> armed_;
   Bells bells_;
+  bool undeliverable_ = false;
+  Rank undeliverable_to_ = kNobody;
   const std::size_t largest_;
   const Rank mine_;
 };

@@ -23,9 +23,26 @@ class AgentWiring final : public ProcessWiring {
   ~AgentWiring() override {
     Writer out;
     out.put(bootstrap_->job());
+    out.put(rounds_);
     // An agent that is gone needs no farewell.
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());
+  }
+  void conclude(std::uint32_t rounds) noexcept override {
+    rounds_ = rounds;
+    ProcessWiring::conclude(rounds);
+  }
+  void fail(std::string_view why) noexcept override {
+    ProcessWiring::fail(why);
+    try {
+      Writer out;
+      out.put(bootstrap_->job());
+      out.put_string(std::string(why));
+      // Without an agent there is nobody to tell: the others notice that, too.
+      if (const auto told = session_->request("route", "abort", out.bytes()); !told)
+        spdlog::debug("route: {}", told.status().message());
+    } catch (const std::exception&) {  // no memory: the others notice the end of this process
+    }
   }
   Status health() noexcept override {
     if (Status s = session_->health(); !s)
@@ -35,6 +52,7 @@ class AgentWiring final : public ProcessWiring {
 
  private:
   std::unique_ptr<fabric::ClientSession> session_;
+  std::uint32_t rounds_ = 0;
 };
 
 Result<std::unique_ptr<fabric::ClientSession>> open_session(const Introduction& mine, Rank rank,

@@ -14,6 +14,7 @@ std::uint64_t combine(Agreement::Combine how, std::uint64_t a, std::uint64_t b) 
   const auto x = std::bit_cast<double>(a), y = std::bit_cast<double>(b);
   switch (how) {
     case Combine::kQuiesce:
+    case Combine::kConfirm:
     case Combine::kSum:
       return a + b;
     case Combine::kMin:
@@ -34,27 +35,27 @@ std::uint64_t combine(Agreement::Combine how, std::uint64_t a, std::uint64_t b) 
 
 }  // namespace
 
-Agreement::Agreement(Family family, std::uint32_t up, std::uint32_t down, Send send)
-    : family_(std::move(family)), up_(up), down_(down), send_(std::move(send)) {}
+Agreement::Agreement(Rank mine, Family family, std::uint32_t up, std::uint32_t down, Send send)
+    : mine_(mine), family_(std::move(family)), up_(up), down_(down), send_(std::move(send)) {}
 
-void Agreement::contribute(Combine how, Words words) {
+void Agreement::contribute(Combine how, Words words, std::uint64_t handlers) {
   contributed_ = true;
-  if (include(how, words)) pass_on();
+  if (include({round_, how, words, handlers, mine_, 0})) pass_on();
 }
 
 std::optional<Agreement::Words> Agreement::take_outcome() noexcept { return std::exchange(outcome_, std::nullopt); }
 
 /// Doubles are summed in the order of arrival: the last bits of a sum may differ from run to run.
-bool Agreement::include(Combine how, Words words) {
+bool Agreement::include(const Message& part) {
   if (arrived_ == 0) {
-    how_ = how;
-    words_ = words;
+    sum_ = part;
   } else {
-    if (how != how_) {
-      mismatch_ = true;
+    if (part.how != sum_.how || part.handlers != sum_.handlers) {
+      const auto what = part.how != sum_.how ? Mismatch::What::kCalls : Mismatch::What::kHandlers;
+      if (!mismatch_) mismatch_ = Mismatch{what, std::min(sum_.rank, part.rank), std::max(sum_.rank, part.rank)};
       return false;
     }
-    words_ = {combine(how, words_.a, words.a), combine(how, words_.b, words.b)};
+    sum_.words = {combine(part.how, sum_.words.a, part.words.a), combine(part.how, sum_.words.b, part.words.b)};
   }
   ++arrived_;
   return true;
@@ -63,15 +64,16 @@ bool Agreement::include(Combine how, Words words) {
 void Agreement::pass_on() {
   if (arrived_ != family_.children.size() + 1) return;
   if (!family_.parent) {
-    conclude(words_);
+    conclude(sum_.words);
     return;
   }
-  const Message message{round_, how_, words_};
-  send_(*family_.parent, up_, std::as_bytes(std::span(&message, 1)));
+  sum_.rank = mine_;
+  send_(*family_.parent, up_, std::as_bytes(std::span(&sum_, 1)));
 }
 
 void Agreement::conclude(Words words) {
-  const Message message{round_, how_, words};
+  Message message = sum_;
+  message.words = words;
   for (const Rank child : family_.children) send_(child, down_, std::as_bytes(std::span(&message, 1)));
   outcome_ = words;
   ++round_;
@@ -84,8 +86,7 @@ bool Agreement::on_report(ByteView bytes) {
   if (bytes.size() != sizeof message) return false;
   std::memcpy(&message, bytes.data(), sizeof message);
   if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > family_.children.size()) return false;
-  if (!include(message.how, message.words)) return false;
-  pass_on();
+  if (include(message)) pass_on();
   return true;
 }
 

@@ -46,7 +46,9 @@ void Runtime::copy_long(std::byte* to, const std::byte* from, std::size_t bytes)
 StatusCode Runtime::send_bytes(Rank to, std::uint32_t handler, ByteView message, detail::WhenFull when_full) noexcept {
   return core_->send(to, handler, message, when_full);
 }
-std::uint32_t Runtime::add(std::unique_ptr<detail::HandlerEntry> entry) { return core_->add(std::move(entry)); }
+std::uint32_t Runtime::add(std::unique_ptr<detail::HandlerEntry> entry, const detail::HandlerInfo& info) {
+  return core_->add(std::move(entry), info);
+}
 std::uint64_t Runtime::expect(std::function<bool(ByteView)> then) { return core_->expect(std::move(then)); }
 void Runtime::forget(std::uint64_t number) noexcept { core_->forget(number); }
 void Runtime::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept {

@@ -29,11 +29,12 @@ class Backlog {
   [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
   /// Sends a large message as far as there is room, and keeps a copy of what is left, or of a small one as a whole;
   /// false: over the budget, unless `must`.
-  bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
+  [[nodiscard]] bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
   /// Moves on what there is room for; true if anything went.
   bool push() noexcept;
   [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t budget() const noexcept { return budget_; }
   [[nodiscard]] std::size_t high_water() const noexcept { return high_; }
 
  private:

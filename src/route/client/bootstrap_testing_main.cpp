@@ -86,7 +86,9 @@ void messages(bool go_on, std::chrono::milliseconds how_long) {
   std::uint64_t sum = 0;
   const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
   const auto send_to_all = [&] {
-    for (Rank to = 0; to < runtime->ranks(); ++to) runtime->send(to, add, std::uint64_t{1} + runtime->rank());
+    for (Rank to = 0; to < runtime->ranks(); ++to) {
+      if (runtime->send(to, add, std::uint64_t{1} + runtime->rank()) != StatusCode::kOk) return;  // status() says why
+    }
   };
   constexpr std::uint64_t kRounds = 10'000;
   for (std::uint64_t round = 0; round < kRounds; ++round) send_to_all();

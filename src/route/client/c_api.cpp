@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/c_abi.hpp"
-#include "route/internal.hpp"
+#include "route/client/runtime_core.hpp"
 #include "wherry/route.h"
 #include "wherry/route.hpp"
 
@@ -21,7 +21,6 @@ using wherry::route::Runtime;
 struct wherry_route {
   Runtime runtime;
   std::string description;
-  std::uint32_t handlers = wherry::route::kFirstUserHandler;  ///< the next one's number
   std::uint32_t in_handler = 0;  ///< handlers nest when they send large messages to themselves
 };
 
@@ -81,7 +80,7 @@ int outside(wherry_route* route, wherry_error* error, Body&& body) noexcept {
 Status check_send(const wherry_route& route, std::uint32_t to, std::uint32_t handler, const void* message,
                   std::size_t bytes) {
   if (to >= route.runtime.ranks()) return invalid(fmt::format("no rank {}: there are {}", to, route.runtime.ranks()));
-  if (handler < wherry::route::kFirstUserHandler || handler >= route.handlers)
+  if (!route.runtime.core()->has_handler(handler))
     return invalid(fmt::format("no handler {}: use what wherry_route_on_bytes wrote", handler));
   if (message == nullptr && bytes != 0) return is_null("message");
   if (bytes > wherry::route::kMaxMessageBytes)
@@ -92,17 +91,40 @@ Status check_send(const wherry_route& route, std::uint32_t to, std::uint32_t han
 template <typename Send>
 int send(wherry_route* route, std::uint32_t to, std::uint32_t handler, const void* message, std::size_t bytes,
          wherry_error* error, Send&& how) noexcept {
-  if (route != nullptr && to < route->runtime.ranks() && handler >= wherry::route::kFirstUserHandler &&
-      handler < route->handlers && (message != nullptr || bytes == 0)) [[likely]] {
+  if (route != nullptr && to < route->runtime.ranks() && route->runtime.core()->has_handler(handler) &&
+      (message != nullptr || bytes == 0)) [[likely]] {
     const StatusCode code = how(*route, ByteView(static_cast<const std::byte*>(message), bytes));
     if (code == StatusCode::kOk) [[likely]]
       return WHERRY_OK;
     if (code == StatusCode::kWouldBlock) return wherry::c_abi::write_error(code, {}, error);
     if (!route->runtime.status()) return guarded(error, [&] { return route->runtime.status(); });
+    if (code == StatusCode::kFailedPrecondition) {
+      return guarded(error, [&]() -> Status {
+        return {code,
+                "all ranks have completed the quiesce that is under way: call wherry_route_try_quiesce, which "
+                "says WHERRY_OK, then send"};
+      });
+    }
   }
   return guarded(error, [&]() -> Status {
     if (route == nullptr) return is_null("route");
     return check_send(*route, to, handler, message, bytes);
+  });
+}
+
+int register_bytes(wherry_route* route, std::string_view name, wherry_route_function function, void* user,
+                   std::uint32_t* handler, wherry_error* error) noexcept {
+  return outside(route, error, [&](wherry_route& r) -> Status {
+    if (function == nullptr) return is_null("function");
+    if (handler == nullptr) return is_null("handler");
+    const auto added = r.runtime.on<ByteView>(name, [&r, function, user](ByteView message) {
+      ++r.in_handler;
+      function(user, message.data(), message.size());
+      --r.in_handler;
+    });
+    if (!r.runtime.status()) return r.runtime.status();
+    *handler = added.id;
+    return {};
   });
 }
 
@@ -143,19 +165,15 @@ const char* wherry_route_describe(const wherry_route* route) {
 
 int wherry_route_on_bytes(wherry_route* route, wherry_route_function function, void* user, uint32_t* handler,
                           wherry_error* error) {
-  return outside(route, error, [&](wherry_route& r) -> Status {
-    if (function == nullptr) return is_null("function");
-    if (handler == nullptr) return is_null("handler");
-    const auto added = r.runtime.on<ByteView>([&r, function, user](ByteView message) {
-      ++r.in_handler;
-      function(user, message.data(), message.size());
-      --r.in_handler;
-    });
-    if (!r.runtime.status()) return r.runtime.status();
-    r.handlers = added.id + 1;
-    *handler = added.id;
-    return {};
-  });
+  return register_bytes(route, {}, function, user, handler, error);
+}
+
+int wherry_route_on_bytes_named(wherry_route* route, const char* name, wherry_route_function function, void* user,
+                                uint32_t* handler, wherry_error* error) {
+  if (name == nullptr || *name == 0) {
+    return guarded(error, [&]() -> Status { return name == nullptr ? is_null("name") : invalid("name is empty"); });
+  }
+  return register_bytes(route, name, function, user, handler, error);
 }
 
 int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,

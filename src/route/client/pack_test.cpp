@@ -113,7 +113,7 @@ TEST(Packing, AlternatingHandlers_ExpectNoMoreBytesThanOrdinaryMessages) {
     const auto add = runtime.on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
     const auto twice = runtime.on<std::uint64_t>([&](const std::uint64_t& value) { sum += 2 * value; });
     for (std::uint64_t i = 0; i < kMessages; ++i)
-      runtime.send(1 - runtime.rank(), i % 2 == 0 ? add : twice, std::uint64_t{1});
+      ASSERT_EQ(runtime.send(1 - runtime.rank(), i % 2 == 0 ? add : twice, std::uint64_t{1}), StatusCode::kOk);
     ASSERT_TRUE(runtime.quiesce(30s));
     EXPECT_EQ(sum, kMessages * 3 / 2);
     EXPECT_LT(runtime.statistics().bytes_out, kMessages * 17);
@@ -124,7 +124,7 @@ TEST(Packing, ReceiverThatTakesBuffers_ExpectWholeMessages) {
   constexpr std::uint64_t kMessages = 1000;
   run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
     const auto add = runtime.on<std::uint64_t>([](const std::uint64_t&) { FAIL() << "poll_buffers() takes them"; });
-    for (std::uint64_t i = 0; i < kMessages; ++i) runtime.send(1 - runtime.rank(), add, i);
+    for (std::uint64_t i = 0; i < kMessages; ++i) ASSERT_EQ(runtime.send(1 - runtime.rank(), add, i), StatusCode::kOk);
     runtime.flush();
     std::uint64_t sum = 0, count = 0;
     while (count < kMessages) {

@@ -55,8 +55,10 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
   }
   (*post)->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
   if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
-  return std::unique_ptr<Wiring>(
-      std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), *std::move(post)));
+  auto wiring = std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), *std::move(post));
+  for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane)
+    wiring->watch(hops.next[lane], lane, static_cast<pid_t>(cards[hops.next[lane]].pid));
+  return std::unique_ptr<Wiring>(std::move(wiring));
 }
 
 Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,

@@ -17,6 +17,16 @@ class ProcessWiring : public Wiring {
   ProcessWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<Post> post)
       : Wiring(std::move(place)), bootstrap_(std::move(bootstrap)), post_(std::move(post)) {
     router_ = &post_->router();
+    presence_ = post_->presence();
+  }
+  /// `next`: the rank at the end of lane `lane`.
+  void watch(Rank next, std::uint32_t lane, pid_t process) {
+    if (next == place_.rank) return;
+    if (const Presence presence = post_->presence_of(lane)) {
+      neighbours_.emplace_back(next, lane, presence, process);
+    } else {
+      distant_.push_back(next);
+    }
   }
   bool progress() noexcept override { return post_->progress(); }
   bool depart() noexcept override { return post_->settled(); }

@@ -25,11 +25,12 @@ constexpr int kTries = 256;                    // polls that it gives it
 RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file)
     : options_(options),
       wiring_(std::move(wiring)),
+      alive_(wiring_->presence()),
       file_(std::move(file)),
       router_(wiring_->router()),
-      handlers_(kFirstUserHandler),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
-      agreement_(wiring_->place().topology.family(wiring_->place().rank), kReportHandler, kVerdictHandler,
+      agreement_(wiring_->place().rank, wiring_->place().topology.family(wiring_->place().rank), kReportHandler,
+                 kVerdictHandler,
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
@@ -51,11 +52,15 @@ RuntimeCore::~RuntimeCore() {
   if (inherited_) return;
   // What it wrote must have left; what comes for this rank is nobody's any more.
   leaving_ = true;
+  const Departure departure{place().rank, agreement_.round()};
+  if (failure_) tell(kLeftHandler, std::as_bytes(std::span(&departure, 1)));
   router_.flush(Flush::kExplicit);
-  while (failure_ && !wiring_->depart()) {
+  const Deadline patience(std::chrono::seconds(1));  // for what others may have no room for
+  while ((!news_.empty() && !patience.passed()) || (failure_ && !wiring_->depart())) {
     poll();
     router_.flush(Flush::kExplicit);
   }
+  wiring_->leave();
   if (file_ == nullptr) return;
   if (const Status s = file_->write(place(), statistics()); !s)
     fmt::print(stderr, "rank {}: no statistics: {}\n", place().rank, s.message());
@@ -89,18 +94,11 @@ std::string RuntimeCore::describe() const {
       shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
 }
 
-std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry) {
-  if (handlers_.size() == kMaxHandlers) {
-    fail(
-        {StatusCode::kResourceExhausted, fmt::format("a rank can have {} handlers", kMaxHandlers - kFirstUserHandler)});
-    return 0;
-  }
-  handlers_.push_back(std::move(entry));
-  return static_cast<std::uint32_t>(handlers_.size() - 1);
-}
-
-void RuntimeCore::fail(Status why) noexcept {
-  if (failure_) failure_ = std::move(why);
+std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info) {
+  const auto id = handlers_.add(std::move(entry), info);
+  if (id) return *id;
+  fail(id.status());
+  return 0;
 }
 
 // ---------------------------------------------------------------- sending
@@ -109,6 +107,7 @@ void RuntimeCore::fail(Status why) noexcept {
 StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router_.lane_of(to);
+  if (lane.closed && may_be_dropped(handler)) return StatusCode::kOk;
   std::byte* const at = router_.room(lane, header.stride());
   if (at == nullptr) return StatusCode::kWouldBlock;
   if (router_.begin_pack(lane, header)) {
@@ -130,42 +129,52 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   if (!failure_) return failure_.code();
   if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUserHandler)
     return StatusCode::kInvalidArgument;
+  const bool may_wait = when_full == WhenFull::kWait && !in_handler_;
+  const bool own = (when_full == WhenFull::kWait || when_full == WhenFull::kWouldBlock) && !in_handler_;
   const bool large = Header::stride_of(message.size()) > backlog_.whole();
-  if (large && backlog_.bytes() > kMuchBacklog) {
-    // Receivers are behind already, and what is kept back now costs memory that no cache has seen.
-    if (when_full == WhenFull::kWouldBlock) {
-      ++would_block_;
-      return StatusCode::kWouldBlock;
-    }
-    for (int i = 0; i < kTries && !in_handler_ && backlog_.bytes() > kMuchBacklog; ++i) poll();
-  }
-  if (!large) {
-    StatusCode code = put(to, handler, message);
-    if (code == StatusCode::kWouldBlock) {
-      ++would_block_;
-      if (when_full == WhenFull::kWouldBlock) return code;
-      if (!in_handler_) {
+  for (bool first = true;; first = false) {
+    if (own && promised()) {
+      if (phase_ == Phase::kDone) return StatusCode::kFailedPrecondition;
+    } else if (large) {
+      // Beyond a megabyte receivers are behind already, and what is kept back costs memory that no cache has seen.
+      if (when_full == WhenFull::kWouldBlock && backlog_.bytes() > kMuchBacklog) break;
+      for (int i = 0; i < kTries && may_wait && failure_ && backlog_.bytes() > kMuchBacklog; ++i) poll();
+      if (backlog_.add(to, handler, message, when_full == WhenFull::kMust)) {
+        ++sent;
+        backlog_.push();
+        return StatusCode::kOk;
+      }
+    } else {
+      StatusCode code = put(to, handler, message);
+      if (code != StatusCode::kOk && may_wait && first) {
+        ++would_block_;
         poll();
-        code = put(to, handler, message);
+        continue;
+      }
+      const bool keep = code != StatusCode::kOk && when_full != WhenFull::kWouldBlock;
+      if (keep && backlog_.add(to, handler, message, when_full == WhenFull::kMust)) code = StatusCode::kOk;
+      if (code == StatusCode::kOk) {
+        ++sent;
+        return code;
       }
     }
-    if (code == StatusCode::kOk) {
-      ++sent;
-      return code;
-    }
+    if (!may_wait) break;
+    poll();
+    if (!failure_) return failure_.code();
   }
-  if (!backlog_.add(to, handler, message, false)) {
-    ++would_block_;
-    return StatusCode::kWouldBlock;
-  }
-  ++sent;
-  if (large) backlog_.push();
-  return StatusCode::kOk;
+  ++would_block_;
+  if (when_full != WhenFull::kWait) return StatusCode::kWouldBlock;
+  // A handler cannot wait: what would make room is handled by the poll() that has called it.
+  fail({StatusCode::kResourceExhausted,
+        fmt::format("a handler of rank {} sends more than can leave: {} bytes are waiting for full buffers, and "
+                    "Options::backlog_bytes allows {}. Send less from handlers, or raise backlog_bytes",
+                    place().rank, backlog_.bytes(), backlog_.budget())});
+  return failure_.code();
 }
 
 /// For the library's own messages, which are never refused: there are few of them at a time.
 void RuntimeCore::send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept {
-  if (put(to, handler, message) != StatusCode::kOk) backlog_.add(to, handler, message, true);
+  if (put(to, handler, message) != StatusCode::kOk) (void)backlog_.add(to, handler, message, true);
 }
 
 std::uint64_t RuntimeCore::expect(std::function<bool(ByteView)> then) {
@@ -181,7 +190,7 @@ void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noex
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
   ++sent;  // an answer counts: who quiesces waits for it
   if (Header::stride_of(message.size()) > backlog_.whole() || put(to, kReplyHandler, message) != StatusCode::kOk)
-    backlog_.add(to, kReplyHandler, message, true);
+    (void)backlog_.add(to, kReplyHandler, message, true);
 }
 
 // ---------------------------------------------------------------- receiving
@@ -227,15 +236,15 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
 const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept {
   const std::uint32_t id = header.handler();
   if (id >= kFirstUserHandler) {
-    if (id >= handlers_.size()) {
+    HandlerEntry* const entry = handlers_.find(id);
+    if (entry == nullptr) {
       fail({StatusCode::kProtocol,
-            fmt::format("a message for handler {}, but this rank has registered {}: register the same handlers in the "
-                        "same order on every rank before polling",
-                        id - kFirstUserHandler, handlers_.size() - kFirstUserHandler)});
+            fmt::format("a message has come for a handler that rank {} has not registered: register the same handlers "
+                        "on every rank before polling. Registered here: {}",
+                        place().rank, handlers_.describe())});
       return nullptr;
     }
-    HandlerEntry& entry = *handlers_[id];
-    const Handled handled = entry.run(&entry, at, limit, header);
+    const Handled handled = entry->run(entry, at, limit, header);
     handled_ += handled.count;
     return handled.next;
   }
@@ -250,9 +259,12 @@ const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* l
     fail({StatusCode::kUnavailable, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
     good = true;
   }
-  if (!good && agreement_.mismatch()) {
-    fail({StatusCode::kFailedPrecondition,
-          "ranks are in different collective calls (quiesce, reduce): all must make the same ones in the same order"});
+  if (id == kLeftHandler) {
+    Departure who;
+    good = message.size() == sizeof who;
+    if (good) std::memcpy(&who, message.data(), sizeof who);
+    good = good && who.rank < ranks;
+    if (good) on_left(who);
   }
   return good ? at + header.stride() : nullptr;
 }
@@ -287,11 +299,10 @@ bool RuntimeCore::unpack(ByteView pack) noexcept {
       header.handler() < kFirstUserHandler)
     return false;
   const std::size_t count = bytes / step;
-  if (take_ == nullptr && header.handler() < handlers_.size()) {
-    HandlerEntry& entry = *handlers_[header.handler()];
-    if (entry.pack != nullptr) {
-      if (entry.pack_size != header.size()) return false;
-      entry.pack(&entry, at, count);
+  if (HandlerEntry* const entry = handlers_.find(header.handler()); take_ == nullptr && entry != nullptr) {
+    if (entry->pack != nullptr) {
+      if (entry->pack_size != header.size()) return false;
+      entry->pack(entry, at, count);
       handled_ += count;
       return true;
     }
@@ -363,7 +374,10 @@ std::uint64_t RuntimeCore::poll() noexcept {
   in_handler_ = true;
   router_.each_input([this](Input& input) { drain(input); });
   in_handler_ = false;
+  if (agreement_.round() != concluded_) conclude();
+  step_quiesce();
   settle(busy_);
+  if (promised()) flush(Flush::kExplicit);  // closes all lanes: what is sent next passes through send()
   if (began != 0 && idle_polls_ > kSpins) blocked_ns_ += now_ns() - began;
   return handled_ - before;
 }
@@ -379,7 +393,9 @@ std::uint64_t RuntimeCore::poll_buffers(const std::function<void(ByteView)>& tak
 
 void RuntimeCore::settle(bool worked) noexcept {
   if (!backlog_.empty()) worked |= backlog_.push();
-  if (++polls_ % kHealthEvery == 0) fail(wiring_->health());
+  if (!news_.empty()) push_news();
+  if (router_.undeliverable()) check_undeliverable();
+  if (++polls_ % kHealthEvery == 0) look_around();
   const bool sending = sent != sent_at_last_poll_;
   sent_at_last_poll_ = sent;
   if (router_.armed()) {
@@ -405,58 +421,10 @@ void RuntimeCore::flush(Flush why) noexcept {
   flush_at_ = 0;
 }
 
-// ---------------------------------------------------------------- together
-
-Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {
-  if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
-  if (inherited_) return failure_;
-  agreement_.contribute(how, {bits, 0});
-  for (;;) {
-    const auto words = agreement_.take_outcome();
-    flush(Flush::kExplicit);
-    if (words) return words->a;
-    poll();
-    if (!failure_) return failure_;
-  }
-}
-
-StatusCode RuntimeCore::try_quiesce() noexcept {
-  if (in_handler_) return StatusCode::kFailedPrecondition;
-  poll();
-  if (!failure_) return failure_.code();
-  if (const auto words = agreement_.take_outcome()) {
-    const bool twice = agreed_ && *agreed_ == *words;
-    agreed_ = *words;
-    if (twice && words->a == words->b) {
-      agreed_.reset();
-      flush(Flush::kExplicit);  // this rank may not poll again for a while, and its children wait for the verdict
-      return StatusCode::kOk;
-    }
-  }
-  if (!agreement_.contributed() && quiet()) {
-    agreement_.contribute(Agreement::Combine::kQuiesce, {sent, handled_});
-    flush(Flush::kExplicit);
-  }
-  return StatusCode::kWouldBlock;
-}
-
-Status RuntimeCore::quiesce(std::chrono::nanoseconds timeout) {
-  if (in_handler_) return {StatusCode::kFailedPrecondition, "quiesce() cannot be called in a handler"};
-  const Deadline deadline(timeout);
-  flush(Flush::kExplicit);
-  for (;;) {
-    const StatusCode code = try_quiesce();
-    if (code == StatusCode::kOk) return {};
-    if (code != StatusCode::kWouldBlock) return failure_;
-    if (timeout.count() >= 0 && deadline.passed())
-      return {StatusCode::kDeadlineExceeded, "some message sent by some rank has not been handled yet"};
-  }
-}
-
 // ---------------------------------------------------------------- buffers
 
 std::span<std::byte> RuntimeCore::try_buffer(Rank towards, std::size_t bytes) noexcept {
-  if (!failure_ || towards >= ranks || bytes > router_.largest()) return {};
+  if (!failure_ || towards >= ranks || bytes > router_.largest() || (!in_handler_ && promised())) return {};
   Lane& lane = router_.lane_of(towards);
   std::byte* const at = router_.room(lane, bytes);
   return at == nullptr ? std::span<std::byte>() : std::span(at, bytes);

@@ -14,6 +14,7 @@
 #include "base/fork.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/backlog.hpp"
+#include "route/client/handlers.hpp"
 #include "route/client/statistics_file.hpp"
 #include "route/client/wiring.hpp"
 #include "route/internal.hpp"
@@ -21,6 +22,18 @@
 #include "wherry/route.hpp"
 
 namespace wherry::route::detail {
+
+/// While it lives, an exit() of the process is seen by other ranks as the end of this rank's part in the job.
+class Alive {
+ public:
+  explicit Alive(Presence presence);
+  ~Alive();
+  Alive(const Alive&) = delete;
+  Alive& operator=(const Alive&) = delete;
+
+ private:
+  Presence presence_;
+};
 
 /// In a child of fork() every call fails and the destructor says nothing to other ranks.
 class RuntimeCore : public Front, private ForkWatch {
@@ -34,13 +47,19 @@ class RuntimeCore : public Front, private ForkWatch {
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Status& status() const noexcept { return failure_; }
+  /// The job cannot go on: from now on all calls say so, and the other ranks are told. The first reason counts.
+  void fail(Status why) noexcept;
+  /// Ranks that are known to take no part any more.
+  [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 
-  std::uint32_t add(std::unique_ptr<HandlerEntry> entry);
-  StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
+  /// 0: there is no room, or the name is taken; status() says so.
+  std::uint32_t add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info);
+  [[nodiscard]] bool has_handler(std::uint32_t id) const noexcept { return handlers_.find(id) != nullptr; }
+  [[nodiscard]] StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
   std::uint64_t poll() noexcept;
   void flush(Flush why) noexcept;
 
-  StatusCode try_quiesce() noexcept;
+  [[nodiscard]] StatusCode try_quiesce() noexcept;
   Status quiesce(std::chrono::nanoseconds timeout);
   Result<std::uint64_t> reduce(std::uint64_t bits, Agreement::Combine how);
 
@@ -62,19 +81,34 @@ class RuntimeCore : public Front, private ForkWatch {
   const std::byte* hand_over(const std::byte* at, const std::byte* limit) noexcept;
   bool on_fragment(ByteView message) noexcept;
   bool on_reply(ByteView message) noexcept;
-  StatusCode put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  [[nodiscard]] StatusCode put(Rank to, std::uint32_t handler, ByteView message) noexcept;
   void send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept;
   /// What it does after the inputs: backlog, flushing, agreement, the job's health.
   void settle(bool worked) noexcept;
-  void fail(Status why) noexcept;
   void in_child() noexcept override;
+  void look_around() noexcept;
+  void on_left(Departure who) noexcept;
+  /// Fails when this rank waits, in a collective call, for one that has left.
+  void check_departed() noexcept;
+  void check_undeliverable() noexcept;
+  /// Next hops over a network learn by messages that this rank leaves or has failed: tries those that are still due.
+  void tell(std::uint32_t handler, ByteView message);
+  void push_news() noexcept;
+  void conclude() noexcept;
+  /// The steps of quiesce() that need no call of the application.
+  void step_quiesce() noexcept;
+  void check_mismatch() noexcept;
+  void contribute(Agreement::Combine how, Agreement::Words words) noexcept;
+  /// Whether a message that is not sent by a handler must wait: this rank has promised to send none.
+  [[nodiscard]] bool promised() const noexcept { return phase_ == Phase::kDone || promised_; }
   [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
 
   const Options options_;
   std::unique_ptr<Wiring> wiring_;
+  const Alive alive_;
   std::unique_ptr<StatisticsFile> file_;
   Router& router_;
-  std::vector<std::unique_ptr<HandlerEntry>> handlers_;
+  Handlers handlers_;
   Backlog backlog_;
   Agreement agreement_;
 
@@ -89,7 +123,12 @@ class RuntimeCore : public Front, private ForkWatch {
   const std::function<void(ByteView)>* take_ = nullptr;
   Bytes unpacked_;  ///< for take_
 
-  std::optional<Agreement::Words> agreed_;  ///< what the last round of quiesce() said
+  /// Of quiesce(): none is under way; counting rounds; asked whether the counts have changed; over on all ranks, but
+  /// the application of this one has not been told.
+  enum class Phase : std::uint8_t { kNone, kCounting, kConfirming, kDone } phase_ = Phase::kNone;
+  Agreement::Words counted_;      ///< this rank's part of the last counting round
+  bool promised_ = false;         ///< it has answered "unchanged" and does not know the outcome
+  std::uint64_t registered_ = 0;  ///< signature of the handlers when the collective call began
   Status failure_;
   Status in_child_ = inherited_by_fork("runtime");
   bool inherited_ = false;  ///< this process is a fork of the rank
@@ -100,6 +139,16 @@ class RuntimeCore : public Front, private ForkWatch {
   std::uint64_t flush_at_ = 0;
   std::uint64_t idle_polls_ = 0, polls_ = 0;
   bool leaving_ = false;
+  bool reducing_ = false;
+  std::vector<Departure> departed_;
+  struct News {
+    Rank to;
+    std::uint32_t handler;
+    Bytes message;
+  };
+  std::vector<News> news_;
+  std::uint32_t concluded_ = 0;  ///< rounds that others may know of
+  std::uint64_t looks_ = 0;
   std::uint64_t would_block_ = 0, blocked_ns_ = 0;
 };
 

@@ -2,6 +2,7 @@
 // Ranks as threads of one process: everything but how ranks find each other.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <random>
 
@@ -76,7 +77,7 @@ TEST(Runtime, MessagesOfAnySize_ExpectTheirBytes) {
       std::memcpy(message.data(), &me, 4);
       for (std::size_t i = 4; i < size; ++i) message[i] = static_cast<std::byte>(i * 7 + me + size);
       for (Rank to = 0; to < runtime.ranks(); ++to) {
-        while (runtime.send(to, take, message) == StatusCode::kWouldBlock) runtime.poll();
+        ASSERT_EQ(runtime.send(to, take, message), StatusCode::kOk);
       }
     }
     ASSERT_TRUE(runtime.quiesce(60s));
@@ -152,31 +153,75 @@ TEST(Runtime, FullPipe_ExpectWouldBlockAndNothingLost) {
   });
 }
 
-TEST(Runtime, BacklogBeyondItsBudget_ExpectWouldBlock) {
+TEST(Runtime, SendToARankThatComputes_ExpectItToWaitAndNothingLost) {
   Options options;
   options.backlog_bytes = kMaxMessageBytes;
+  constexpr std::uint64_t kMessages = 1'000'000;  // four times what the backlog takes
+  struct Message {
+    std::uint64_t words[7];
+  };
+  std::atomic<bool> full{false};
+  run_ranks({0, 0}, options, {2, 256}, [&](Runtime& runtime) {
+    std::uint64_t got = 0;
+    const auto take = runtime.on<Message>([&](const Message&) { ++got; });
+    if (runtime.rank() == 0) {
+      for (std::uint64_t i = 0; i < kMessages; ++i) {
+        ASSERT_EQ(runtime.send(1, take, Message{{i}}), StatusCode::kOk);
+        if (runtime.statistics().backlog_bytes > kMaxMessageBytes - 1024) full = true;
+      }
+      EXPECT_TRUE(full) << "the backlog was never full: this shows nothing";
+      EXPECT_LE(runtime.statistics().backlog_high, kMaxMessageBytes);
+    }
+    while (!full) std::this_thread::yield();
+    ASSERT_TRUE(runtime.quiesce(60s));
+    EXPECT_EQ(got, runtime.rank() == 1 ? kMessages : 0);
+  });
+}
+
+TEST(Runtime, LargeMessagesBeyondTheBacklog_ExpectTheirSenderToWaitAndTrySendToSayWouldBlock) {
+  Options options;
+  options.backlog_bytes = kMaxMessageBytes;
+  std::atomic<bool> full{false};
   run_ranks({0, 0}, options, {2, 256}, [&](Runtime& runtime) {
     std::uint64_t got = 0;
     const auto take = runtime.on<ByteView>([&](ByteView bytes) { got += bytes.size(); });
     const Bytes message(1 << 20);
-    std::uint64_t sent = 0;
     if (runtime.rank() == 0) {
-      StatusCode code = StatusCode::kOk;
-      for (int i = 0; i < 100 && code == StatusCode::kOk; ++i) {
-        code = runtime.send(1, take, message);
-        if (code == StatusCode::kOk) sent += message.size();
+      for (int i = 0; i < 40; ++i) {
         if (i == 4) {
           EXPECT_EQ(runtime.try_send(1, take, message), StatusCode::kWouldBlock) << "it absorbs next to nothing";
         }
+        if (i == 16) full = true;
+        ASSERT_EQ(runtime.send(1, take, message), StatusCode::kOk);
       }
-      EXPECT_EQ(code, StatusCode::kWouldBlock);
-      EXPECT_GE(sent, kMaxMessageBytes - message.size());
     }
+    while (!full) std::this_thread::yield();
     ASSERT_TRUE(runtime.quiesce(60s));
-    const auto sum = runtime.reduce(sent), arrived = runtime.reduce(got);
-    ASSERT_TRUE(sum && arrived);
-    EXPECT_EQ(*sum, *arrived);
+    EXPECT_EQ(got, runtime.rank() == 1 ? 40 * message.size() : 0);
   });
+}
+
+TEST(Runtime, HandlerThatSendsBeyondTheBacklog_ExpectTheJobToFailWithResourceExhausted) {
+  Options options;
+  options.backlog_bytes = kMaxMessageBytes;
+  auto wirings = wire_threads({0, 0}, {2, 256});
+  Runtime sender(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[0])));
+  Runtime receiver(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[1])));  // never polls
+  const Bytes message(1 << 20);
+  Handler<ByteView> take;
+  std::vector<StatusCode> codes;
+  take = sender.on<ByteView>([&](ByteView) {
+    for (int i = 0; i < 20; ++i) codes.push_back(sender.send(1, take, message));
+    EXPECT_EQ(sender.try_send(1, take, message), StatusCode::kResourceExhausted) << "the job has failed";
+  });
+  ASSERT_EQ(sender.send(0, take, ByteView()), StatusCode::kOk);
+  for (int i = 0; i < 1000 && codes.empty(); ++i) sender.poll();
+  ASSERT_EQ(codes.size(), 20u);
+  EXPECT_EQ(codes.front(), StatusCode::kOk);
+  EXPECT_EQ(codes.back(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(sender.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(sender.status().message().find("backlog_bytes"), std::string::npos) << sender.status().message();
+  EXPECT_EQ(sender.quiesce(10s).code(), StatusCode::kResourceExhausted);
 }
 
 TEST(Runtime, WrongCalls_ExpectInvalidArgument) {

@@ -38,6 +38,12 @@ class ThreadWiring final : public Wiring {
       const std::vector<Rank> sources = topology.sources(next);
       const auto input = std::ranges::find(sources, place_.rank) - sources.begin();
       connect(router_->lanes()[i], shapes[next], inboxes_[next]->get(), static_cast<std::size_t>(input));
+      const Presence presence(inboxes_[next]->get() + shapes[next].presence_at());
+      if (next == place_.rank) {
+        presence_ = presence;
+      } else {
+        neighbours_.emplace_back(next, static_cast<std::uint32_t>(i), presence, 0);
+      }
     }
     router_->set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
   }

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "route/client/neighbour.hpp"
 #include "route/inbox.hpp"
 #include "route/router.hpp"
 #include "route/topology.hpp"
@@ -31,6 +33,17 @@ class Wiring {
   [[nodiscard]] virtual Status health() noexcept { return {}; }
   /// This rank sends nothing more. False: what it sent has not left yet; ask again, and poll meanwhile.
   [[nodiscard]] virtual bool depart() noexcept { return true; }
+  /// Next hops whose memory this rank maps, itself excluded.
+  [[nodiscard]] std::vector<Neighbour>& neighbours() noexcept { return neighbours_; }
+  /// Next hops that must be told by a message when this rank leaves or fails: there is a network in between.
+  [[nodiscard]] const std::vector<Rank>& distant() const noexcept { return distant_; }
+  /// Everybody else may know that this rank has concluded so many collective rounds.
+  virtual void conclude(std::uint32_t rounds) noexcept { presence_.conclude(rounds); }
+  /// This rank takes no part any more. The last call but the destructor.
+  virtual void leave() noexcept { presence_.leave(); }
+  /// This rank has found the job broken.
+  virtual void fail(std::string_view why) noexcept { presence_.fail(why); }
+  [[nodiscard]] Presence presence() const noexcept { return presence_; }
   /// "shared memory", "ucx tcp": how the next hops are reached.
   [[nodiscard]] virtual std::string transport() const = 0;
 
@@ -38,6 +51,9 @@ class Wiring {
   explicit Wiring(Place place) : place_(std::move(place)) {}
   Place place_;
   Router* router_ = nullptr;  ///< lives as long as the wiring
+  Presence presence_;
+  std::vector<Neighbour> neighbours_;
+  std::vector<Rank> distant_;
 };
 
 class Bootstrap;

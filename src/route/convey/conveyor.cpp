@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/convey/conveyor.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -217,6 +219,10 @@ int Conveyor::advance(bool done) {
   if (done && state_ == State::kWorking) state_ = State::kEndgame;
   core_.poll();
   if (failure_ != 0) return failure_;
+  if (!core_.departed().empty()) {
+    core_.fail({StatusCode::kUnavailable, fmt::format("rank {} has left the job in the middle of a conveyor's session",
+                                                      core_.departed().front().rank)});
+  }
   if (!core_.status()) return kComms;
   const bool all_left = pending_.item.empty() || push_pending();
   if (state_ == State::kWorking) return convey_OK;

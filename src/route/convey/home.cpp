@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/convey/home.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -22,7 +24,8 @@ struct Entry final : detail::HandlerEntry {
 
 template <typename Take>
 std::uint32_t add(detail::RuntimeCore& core, Take take) {
-  return core.add(std::make_unique<Entry<Take>>(std::move(take)));
+  return core.add(std::make_unique<Entry<Take>>(std::move(take)),
+                  {detail::HandlerInfo::Kind::kBytes, {}, "a conveyor", 0});
 }
 
 /// Of a message that is handled by itself.
@@ -50,14 +53,16 @@ Slot::Slot(detail::RuntimeCore& core) {
     });
   });
   const std::uint32_t up = add(core, [this](const std::byte* at, const std::byte*, Header header) {
-    return one(at, header, [this](ByteView message) { return agreement_->on_report(message); });
+    return one(at, header,
+               [this](ByteView message) { return agreement_->on_report(message) && !agreement_->mismatch(); });
   });
   const std::uint32_t down = add(core, [this](const std::byte* at, const std::byte*, Header header) {
     return one(at, header, [this](ByteView message) { return agreement_->on_verdict(message); });
   });
-  agreement_.emplace(core.place().topology.family(core.place().rank), up, down,
+  agreement_.emplace(core.place().rank, core.place().topology.family(core.place().rank), up, down,
                      [&core](Rank to, std::uint32_t handler, ByteView message) {
-                       core.send(to, handler, message, detail::WhenFull::kAbsorb);
+                       // Refused only when the job is broken, which advance() says.
+                       (void)core.send(to, handler, message, detail::WhenFull::kMust);
                      });
 }
 
@@ -77,12 +82,17 @@ Result<Home*> Home::get() {
 }
 
 /// Nobody leaves before all acknowledgements have arrived, which may travel through any rank. But a process that exits
-/// in the middle of a session does not wait for the others, who wait for it: it just ends, and they are told so.
+/// in the middle of a session does not wait for the others, which wait for it: they are told, and it ends.
 void Home::leave() noexcept {
-  if (the_home->under_way()) return;
   try {
-    (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
-  } catch (const std::exception&) {      // it is, and there was no memory to say why
+    detail::RuntimeCore& core = *the_home->runtime_.core();
+    if (the_home->under_way()) {
+      core.fail({StatusCode::kUnavailable,
+                 fmt::format("rank {} has ended in the middle of a conveyor's session", core.place().rank)});
+    } else {
+      (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
+    }
+  } catch (const std::exception&) {  // it is, and there was no memory to say why
   }
   delete std::exchange(the_home, nullptr);
 }

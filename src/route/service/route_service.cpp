@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/clock.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -21,8 +22,8 @@ void add(RouterCounts& sum, const RouterCounts& more) {
   for (std::size_t i = 0; i < std::size(sum.flushes); ++i) sum.flushes[i] += more.flushes[i];
 }
 
-constexpr int kLastRounds = 10'000;     // of a job whose ranks have left
-constexpr unsigned kCheckEvery = 1024;  // rounds between looks at what went wrong
+constexpr std::size_t kMostWords = 2048;  // of a rank about the end of its job
+constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went wrong
 
 }  // namespace
 
@@ -34,14 +35,17 @@ void RouteService::on_message(fabric::Peer&, ByteView) {}
 
 void RouteService::on_session_end(fabric::Peer& peer) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const auto [id, job] = std::pair(it->first, it->second.get());
-    ++it;  // leave() may end the job
+    Job* const job = it->second.get();
     const auto present = job->present.find(peer.id());
-    if (present == job->present.end()) continue;
+    if (present == job->present.end()) {
+      ++it;
+      continue;
+    }
     const std::string why = fmt::format("rank {} ({}, pid {}) has died", present->second, peer.name(), peer.pid());
     spdlog::warn("route: {}; its job ends", why);
     abort(*job, why);
-    leave(*job, id, peer.id());
+    leave(*job, peer.id(), 0);
+    it = job->present.empty() && !job->connected ? end(it) : std::next(it);
   }
 }
 
@@ -64,11 +68,21 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
   }
   if (method == "leave") {
     Reader in(payload);
-    const auto id = in.get<std::uint64_t>();
-    const auto it = jobs_.find(id);
+    const auto it = jobs_.find(in.get<std::uint64_t>());
+    const auto rounds = in.get<std::uint32_t>();
     if (!in.at_end() || it == jobs_.end() || !it->second->present.contains(peer.id()))
       return Status(StatusCode::kNotFound, "this session is in no such job");
-    leave(*it->second, id, peer.id());
+    leave(*it->second, peer.id(), rounds);
+    if (it->second->present.empty() && !it->second->connected) end(it);
+    return Bytes();
+  }
+  if (method == "abort") {
+    Reader in(payload);
+    const auto it = jobs_.find(in.get<std::uint64_t>());
+    const std::string why = in.get_string();
+    if (!in.at_end() || it == jobs_.end() || !it->second->present.contains(peer.id()))
+      return Status(StatusCode::kNotFound, "this session is in no such job");
+    abort(*it->second, why.substr(0, kMostWords));
     return Bytes();
   }
   return Status(StatusCode::kUnsupported, fmt::format("route has no method '{}'", method));
@@ -188,42 +202,90 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
   return {};
 }
 
-void RouteService::leave(Job& job, std::uint64_t job_id, std::uint64_t session) {
-  job.present.erase(session);
+void RouteService::leave(Job& job, std::uint64_t session, std::uint32_t rounds) {
+  const auto present = job.present.find(session);
+  const Departure departure{present->second, rounds};
+  job.present.erase(present);
+  if (!job.connected) return;
+  if (!job.failed) {
+    // Only next to it, in the tree by which ranks agree, can a rank wait for it.
+    const Family family = job.topology.family(departure.rank);
+    std::vector<Rank> concerned = family.children;
+    if (family.parent) concerned.push_back(*family.parent);
+    const auto message = std::as_bytes(std::span(&departure, 1));
+    for (const Rank rank : concerned)
+      job.notices.push_back({rank, kLeftHandler, Bytes(message.begin(), message.end())});
+  }
   if (!job.present.empty()) return;
-  // What the last rank wrote before it left may still lie here, for ranks of other nodes; if there are lanes to them.
-  for (auto& thread : job.threads) {
+  job.ending = true;
+  job.ending_since = now_ns();
+  for (auto& thread : job.threads) thread->stop();  // from here on, poll() makes their rounds
+}
+
+RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
+  for (auto& thread : job->second->threads) {
     thread->stop();
-    for (int quiet = 0, rounds = 0; job.connected && quiet < 2 && rounds < kLastRounds; ++rounds)
-      quiet = thread->turn() ? 0 : quiet + 1;
+    thread->post().presence().leave();  // other agents map the inbox, and read this after the post has gone
     add(past_, thread->counts());
   }
-  used_ -= job.bytes;
-  jobs_.erase(job_id);
+  used_ -= job->second->bytes;
+  return jobs_.erase(job);
 }
 
 void RouteService::abort(Job& job, const std::string& why) {
   if (job.failed || !job.connected) return;
   job.failed = true;
+  job.notices.clear();
+  const auto message = std::as_bytes(std::span(why.data(), why.size()));
   for (Rank rank = 0; rank < job.topology.ranks(); ++rank)
-    job.threads.front()->try_put(rank, kAbortHandler, std::as_bytes(std::span(why.data(), why.size())));
-  job.threads.front()->post().router().flush(Flush::kExplicit);
+    job.notices.push_back({rank, kAbortHandler, Bytes(message.begin(), message.end())});
+  push_notices(job);
+}
+
+bool RouteService::push_notices(Job& job) noexcept {
+  if (job.notices.empty()) return false;
+  RoutingThread& thread = *job.threads.front();
+  const std::size_t put = std::erase_if(
+      job.notices, [&](const Job::Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
+  if (put != 0) thread.post().router().flush(Flush::kExplicit);
+  return put != 0;
+}
+
+bool RouteService::settled(Job& job, bool& worked) {
+  bool moved = push_notices(job), over = true;
+  for (auto& thread : job.threads) moved |= thread->turn();
+  worked |= moved;
+  job.quiet = moved ? 0 : job.quiet + 1;
+  if (job.quiet < 2) return false;
+  // What ranks that do not read have no room for cannot be waited for longer than bridges are.
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  if (!job.notices.empty() && now_ns() - job.ending_since < kPatienceNs) return false;
+  for (auto& thread : job.threads) over &= thread->post().settled();
+  return over;
 }
 
 bool RouteService::poll() {
   bool worked = false;
   const bool check = ++rounds_ % kCheckEvery == 0;
-  for (auto& [id, job] : jobs_) {
-    if (!job->connected) {
-      // Nothing to route yet; but a rank that is waiting for its agent sends nothing either.
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    Job& job = *it->second;
+    // Nothing to route yet; but a rank that is waiting for its agent sends nothing either.
+    if (!job.connected) {
+      ++it;
       continue;
     }
-    worked |= job->threads.front()->turn();
-    if (!check || job->failed) continue;
-    for (auto& thread : job->threads) {
+    if (job.ending) {
+      it = settled(job, worked) ? end(it) : std::next(it);
+      continue;
+    }
+    ++it;
+    worked |= job.threads.front()->turn();
+    worked |= push_notices(job);
+    if (!check || job.failed) continue;
+    for (auto& thread : job.threads) {
       if (const Status failure = thread->failure(); !failure) {
         spdlog::warn("route: {}; its job ends", failure.message());
-        abort(*job, failure.message());
+        abort(job, failure.message());
       }
     }
   }

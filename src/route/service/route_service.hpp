@@ -51,6 +51,15 @@ class RouteService final : public fabric::Service {
     std::set<Rank> joined;
     bool connected = false;
     bool failed = false;
+    bool ending = false;  ///< its ranks here have left; what they wrote may still lie here, or be on its way
+    std::uint64_t ending_since = 0;
+    int quiet = 0;  ///< rounds in a row of an ending job that found nothing to do
+    struct Notice {
+      Rank to;
+      std::uint32_t handler;
+      Bytes message;
+    };
+    std::vector<Notice> notices;  ///< for ranks, to be put as their lanes get room
     std::size_t bytes = 0;
     [[nodiscard]] AgentLayout layout() const noexcept {
       return {topology, node, static_cast<std::uint32_t>(threads.size())};
@@ -59,12 +68,20 @@ class RouteService final : public fabric::Service {
   Result<Bytes> join(fabric::Peer& peer, const JoinRequest& request);
   Result<Job*> job_for(const JoinRequest& request);
   Status connect(fabric::Peer& peer, const ConnectRequest& request);
-  void leave(Job& job, std::uint64_t job_id, std::uint64_t session);
-  /// Tells every rank of the job, on its way through the lanes.
+  using Jobs = std::map<std::uint64_t, std::unique_ptr<Job>>;
+  /// The rank of the session has left, `rounds` collective rounds after the start. The job ends with its last one.
+  void leave(Job& job, std::uint64_t session, std::uint32_t rounds);
+  /// Frees what the job held.
+  Jobs::iterator end(Jobs::iterator job);
+  /// Tells every rank of the job, on its way through the lanes, however long that takes.
   void abort(Job& job, const std::string& why);
+  /// Puts the notices for which there is room.
+  static bool push_notices(Job& job) noexcept;
+  /// Moves on what the ranks of a job that is ending have left. True: nothing is left, and bridges have sent all.
+  static bool settled(Job& job, bool& worked);
 
   RouteOptions options_;
-  std::map<std::uint64_t, std::unique_ptr<Job>> jobs_;
+  Jobs jobs_;
   std::size_t used_ = 0;
   RouterCounts past_;  ///< of jobs that are over
   bool draining_ = false;

@@ -77,6 +77,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
     if (end == End::kLeaves) {
       Writer out;
       out.put(job);
+      out.put(std::uint32_t{0});
       const auto left = service.on_request(peer, "leave", out.bytes());
       EXPECT_TRUE(left) << left.status().message();
     }

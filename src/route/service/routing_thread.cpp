@@ -66,22 +66,30 @@ bool RoutingThread::turn() noexcept {
   return true;
 }
 
-void RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
+bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   Router& router = post_->router();
   const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router.lane_of(to);
-  if (header.stride() > router.largest() || !lane.ring) return;
+  if (header.stride() > router.largest() || !lane.ring || lane.closed) return true;
   std::byte* const at = router.room(lane, header.stride());
-  if (at == nullptr) return;
+  if (at == nullptr) return false;
   header.store(at);
   if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
   lane.at += header.stride();
+  return true;
 }
 
 void RoutingThread::note() {
   const std::lock_guard lock(mutex_);
   noted_ = post_->router().counts;
+  // A rank or an agent that has left closes its lanes; what ranks say that have failed counts as the job's failure.
+  Status told = post_->close_left();
   if (failure_) failure_ = post_->health();
+  if (failure_) failure_ = std::move(told);
+  if (failure_ && post_->router().undeliverable())
+    failure_ = {StatusCode::kUnavailable, "a message has come for rank " +
+                                              std::to_string(post_->router().undeliverable_to()) +
+                                              ", which has left the job: call quiesce() on all ranks before they end"};
   if (failure_ && malformed_) {
     failure_ = {StatusCode::kProtocol, "a rank or an agent of the job sent what is no message"};
   }

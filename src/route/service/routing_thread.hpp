@@ -28,8 +28,9 @@ class RoutingThread {
   /// Why messages cannot go on, if so.
   [[nodiscard]] Status failure();
   [[nodiscard]] RouterCounts counts();
-  /// Puts one message into the lane of its rank, if there is room. Owner only.
-  void try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  /// Puts one message into the lane of its rank; false: there is no room. What can never go, because the lane is closed
+  /// or not connected, is dropped. Owner only.
+  [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
   [[nodiscard]] bool running() const noexcept { return thread_.joinable(); }
 
  private:

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "route/client/handlers.hpp"
+
+#include <cxxabi.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace wherry::route::detail {
+namespace {
+
+/// FNV-1a of 64 bits (G. Fowler, L. C. Noll, K.-P. Vo; draft-eastlake-fnv).
+constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
+constexpr std::uint64_t hash(std::uint64_t seed, std::string_view text) noexcept {
+  for (const char c : text) seed = (seed ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
+  return seed;
+}
+constexpr std::uint64_t hash(std::uint64_t seed, std::uint64_t word) noexcept {
+  for (int i = 0; i < 8; ++i) seed = (seed ^ (word >> 8 * i & 0xff)) * 0x100000001b3;
+  return seed;
+}
+
+std::uint64_t hash(const HandlerInfo& info) noexcept {
+  const std::uint64_t what = hash(hash(kBasis, static_cast<std::uint64_t>(info.kind)), info.size);
+  return info.name.empty() ? hash(what, info.type) : hash(hash(what, 1), info.name);
+}
+
+std::string readable(const std::string& type) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(type.c_str(), nullptr, nullptr, &status);
+  std::string readable = status == 0 ? text : type;
+  std::free(text);
+  return readable;
+}
+
+}  // namespace
+
+Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info) {
+  std::uint32_t id = next_;
+  if (info.name.empty()) {
+    if (id == kFirstNamed) {
+      return Status(StatusCode::kResourceExhausted,
+                    fmt::format("a rank can have {} handlers without a name", kFirstNamed - kFirstUserHandler));
+    }
+    ++next_;
+    ordered_ = hash(hash(ordered_, id), hash(info));
+  } else {
+    const std::uint64_t number = hash(kBasis, info.name);
+    id = kFirstNamed + static_cast<std::uint32_t>((number ^ number >> 32) % (kMaxHandlers - kFirstNamed));
+    if (find(id) != nullptr) {
+      const auto other = std::ranges::find(known_, id, &Known::id);
+      return Status(StatusCode::kAlreadyExists,
+                    other->info.name == info.name
+                        ? fmt::format("a handler is called '{}' already: give each its own name", info.name)
+                        : fmt::format("the handlers '{}' and '{}' get the same number from their names: rename one",
+                                      other->info.name, info.name));
+    }
+    named_ += hash(info);
+  }
+  if (entries_.size() <= id) entries_.resize(id + 1);
+  entries_[id] = std::move(entry);
+  known_.push_back({id, info});
+  signature_ = hash(hash(hash(kBasis, ordered_), named_), known_.size());
+  return id;
+}
+
+std::string Handlers::describe() const {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(known_.size(), kMost); ++i) {
+    const HandlerInfo& info = known_[i].info;
+    const std::uint64_t bytes = info.kind == HandlerInfo::Kind::kService ? info.size >> 32 : info.size;
+    text += fmt::format("{}{}: {}{}", i == 0 ? "" : ", ", i,
+                        info.name.empty() ? readable(info.type) : '\'' + info.name + '\'',
+                        bytes == 0 ? std::string() : fmt::format(" ({} bytes)", bytes));
+  }
+  if (known_.size() > kMost) text += fmt::format(" and {} more", known_.size() - kMost);
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace wherry::route::detail

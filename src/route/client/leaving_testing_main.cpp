@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job whose rank 1 ends with status 0 while the others still want something of it, for python/tests:
+//   route_leaving HOW WHAT
+// HOW:  return (its Runtime is destroyed), exit (std::exit, it is not), _exit (nothing runs)
+// WHAT: send (to all ranks, for ever), quiesce or reduce (for ever), convey (an open session)
+// The others print "told: why" and end with status 7; with status 11 if they were not told within 30 seconds.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/clock.hpp"
+#include "wherry/convey.h"
+#include "wherry/route.hpp"
+
+using namespace wherry;
+using namespace wherry::route;
+using namespace std::chrono_literals;
+
+namespace {
+
+int told(const std::string& why) {
+  std::printf("told: %s\n", why.c_str());
+  std::fflush(stdout);
+  return 7;
+}
+
+int go(const std::string& how) {
+  if (how == "exit") std::exit(0);
+  if (how == "_exit") ::_exit(0);
+  return 0;
+}
+
+int convey(const std::string& how) {
+  const std::int64_t me = wherry_convey_rank(), ranks = wherry_convey_ranks();
+  convey_t* const c = convey_new(SIZE_MAX, 0, nullptr, convey_opt_QUIET);
+  convey_begin(c, 8, 0);
+  std::int64_t item = 0, pushed = 0;
+  const Deadline deadline(30s);
+  for (;;) {
+    const int code = convey_advance(c, false);
+    if (code < 0) return told(convey_error_string(c, code));
+    for (int i = 0; i < 1000 && convey_push(c, &item, pushed % ranks) == convey_OK; ++i) ++pushed;
+    while (convey_pull(c, &item, nullptr) == convey_OK) {
+    }
+    if (me == 1 && pushed > 100'000) return go(how);
+    if (deadline.passed()) return 11;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string how = argv[1], what = argv[2];
+  if (what == "convey") return convey(how);
+  auto runtime = Runtime::start();
+  if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
+  const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
+  if (!runtime->quiesce(30s)) return 4;
+  const Deadline deadline(30s);
+  for (std::uint64_t i = 0; !deadline.passed(); ++i) {
+    if (runtime->rank() == 1 && i == (what == "send" ? 50'000 : 50)) return go(how);
+    if (runtime->send(static_cast<Rank>(i % runtime->ranks()), take, i) != StatusCode::kOk)
+      return told(runtime->status().message());
+    if (what == "quiesce") {
+      if (const Status s = runtime->quiesce(30s); !s)
+        return s.code() == StatusCode::kDeadlineExceeded ? 11 : told(s.message());
+    } else if (what == "reduce") {
+      if (const auto sum = runtime->reduce(i); !sum) return told(sum.status().message());
+    }
+  }
+  return 11;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quiesce(), try_quiesce() and reduce() promise when ranks send, poll and give up in any order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "route/client/quiesce_testing.hpp"
+#include "route/client/testing.hpp"
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_support::QuiescePlay;
+using testing_support::run_ranks;
+
+TEST(Quiesce, RandomInterleavings_ExpectOkOnlyWhenEveryMessageWasHandled) {
+  const std::vector<std::vector<std::uint32_t>> jobs{{0}, {0, 0}, {0, 1}, {0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 2, 1, 0}};
+  for (std::uint32_t seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    QuiescePlay play({.node_of_rank = jobs[seed % jobs.size()]}, [&](std::uint32_t n) { return random() % n; });
+    ASSERT_EQ(play.run(), "") << "seed " << seed;
+  }
+}
+
+TEST(Quiesce, SendsBetweenTheCallsOfThreads_ExpectThemHandledBeforeOk) {
+  constexpr int kRounds = 400;
+  std::atomic<std::uint64_t> sent{0}, handled{0};
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    const auto add = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++handled; });
+    std::mt19937 random(1);
+    for (int round = 0; round < kRounds; ++round) {
+      for (int extra = 0;;) {
+        const StatusCode code = runtime.try_quiesce();
+        if (code == StatusCode::kOk) break;
+        ASSERT_EQ(code, StatusCode::kWouldBlock) << runtime.status().message();
+        if (runtime.rank() != 0 || extra == 20 || random() % 4 != 0) continue;
+        ++sent;
+        // Refused when all ranks have agreed meanwhile: then it was not sent.
+        if (runtime.send(1, add, std::uint64_t{1}) != StatusCode::kOk) --sent;
+        ++extra;
+      }
+      if (runtime.rank() == 0) {
+        ASSERT_EQ(sent, handled) << "round " << round;
+      }
+      ASSERT_TRUE(runtime.reduce(std::uint64_t{0}));
+    }
+  });
+}
+
+TEST(Quiesce, TimedOutThenSendsThenAgain_ExpectThemHandledBeforeOk) {
+  std::atomic<std::uint64_t> sent{0}, handled{0};
+  run_ranks({0, 1}, {}, {}, [&](Runtime& runtime) {
+    const auto add = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++handled; });
+    for (int round = 0; round < 300; ++round) {
+      for (int extra = 0;; ++extra) {
+        const Status s = runtime.quiesce(0ns);
+        if (s) break;
+        ASSERT_EQ(s.code(), StatusCode::kDeadlineExceeded) << s.message();
+        if (runtime.rank() != 0 || extra % 7 != 0 || extra > 100) continue;
+        ++sent;
+        if (runtime.send(1, add, std::uint64_t{1}) != StatusCode::kOk) --sent;
+      }
+      if (runtime.rank() == 0) {
+        ASSERT_EQ(sent, handled) << "round " << round;
+      }
+      ASSERT_TRUE(runtime.reduce(std::uint64_t{0}));
+    }
+  });
+}
+
+TEST(Quiesce, ReduceAfterATimeOut_ExpectFailedPreconditionAndTheQuiesceToGoOn) {
+  std::atomic<bool> tried{false};
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
+    for (int i = 0; i < 77; ++i) ASSERT_EQ(runtime.send(0, take, std::uint64_t{1}), StatusCode::kOk);
+    if (runtime.rank() == 1) {
+      EXPECT_EQ(runtime.quiesce(20ms).code(), StatusCode::kDeadlineExceeded);
+      const auto sum = runtime.reduce(std::uint64_t{1000});
+      EXPECT_EQ(sum.status().code(), StatusCode::kFailedPrecondition);
+      EXPECT_NE(sum.status().message().find("quiesce"), std::string::npos) << sum.status().message();
+      tried = true;
+    }
+    while (!tried) std::this_thread::yield();
+    ASSERT_TRUE(runtime.quiesce(60s));
+    const auto sum = runtime.reduce(std::uint64_t{1000});
+    ASSERT_TRUE(sum);
+    EXPECT_EQ(*sum, 2000u);
+  });
+}
+
+/// Runs `body(runtime)` as each rank, until it returns: the job may fail.
+std::vector<Status> run_until_failure(Rank ranks, const std::function<void(Runtime&)>& body) {
+  std::vector<Status> statuses(ranks);
+  auto wirings = wire_threads(std::vector<std::uint32_t>(ranks, 0), {2, 1024});
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank, wiring = std::move(wirings[rank])]() mutable {
+      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wiring)));
+      body(runtime);
+      statuses[rank] = runtime.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+struct A {
+  std::uint64_t a;
+};
+struct B {
+  std::uint64_t b;
+};
+
+TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
+  const auto statuses = run_until_failure(4, [](Runtime& runtime) {
+    const auto on_a = [](const A&) {};
+    const auto on_b = [](const B&) {};
+    if (runtime.rank() == 2) {
+      runtime.on<B>(on_b);
+      runtime.on<A>(on_a);
+    } else {
+      runtime.on<A>(on_a);
+      runtime.on<B>(on_b);
+    }
+    EXPECT_FALSE(runtime.quiesce(60s));
+  });
+  for (const Status& status : statuses)
+    EXPECT_NE(status.message().find("ranks 0 and 2 have registered different handlers"), std::string::npos)
+        << status.to_string();
+  EXPECT_EQ(statuses[0].code(), StatusCode::kFailedPrecondition) << "it has compared them";
+}
+
+TEST(Handlers, AnotherSizeUnderOneName_ExpectFailedPrecondition) {
+  const auto statuses = run_until_failure(2, [](Runtime& runtime) {
+    if (runtime.rank() == 0) {
+      runtime.on<std::uint64_t>("update", [](const std::uint64_t&) {});
+    } else {
+      runtime.on<std::uint32_t>("update", [](const std::uint32_t&) {});
+    }
+    EXPECT_FALSE(runtime.reduce(std::uint64_t{1}));
+  });
+  for (const Status& status : statuses)
+    EXPECT_NE(status.message().find("different handlers"), std::string::npos) << status.to_string();
+}
+
+TEST(Handlers, NamesInAnyOrder_ExpectEachMessageAtItsHandler) {
+  run_ranks({0, 0, 1}, {}, {}, [](Runtime& runtime) {
+    std::uint64_t a = 0, b = 0;
+    Handler<A> to_a;
+    Handler<B> to_b;
+    Service<std::uint32_t, std::uint64_t> twice;
+    std::vector<std::function<void()>> steps{
+        [&] { to_a = runtime.on<A>("one library: a", [&](const A& message) { a += message.a; }); },
+        [&] { to_b = runtime.on<B>("another library: b", [&](const B& message) { b += message.b; }); },
+        [&] {
+          twice = runtime.serve<std::uint32_t, std::uint64_t>(
+              "twice", [](const std::uint32_t& x) { return std::uint64_t{2} * x; });
+        }};
+    std::rotate(steps.begin(), steps.begin() + runtime.rank(), steps.end());
+    for (const auto& step : steps) step();
+    std::uint64_t doubled = 0;
+    for (Rank to = 0; to < runtime.ranks(); ++to) {
+      ASSERT_EQ(runtime.send(to, to_a, A{1}), StatusCode::kOk);
+      ASSERT_EQ(runtime.send(to, to_b, B{10}), StatusCode::kOk);
+      ASSERT_EQ(
+          (runtime.request<std::uint32_t, std::uint64_t>(to, twice, 4, [&](const std::uint64_t& y) { doubled += y; })),
+          StatusCode::kOk);
+    }
+    ASSERT_TRUE(runtime.quiesce(60s));
+    EXPECT_EQ(a, 3u);
+    EXPECT_EQ(b, 30u);
+    EXPECT_EQ(doubled, 24u);
+  });
+}
+
+TEST(Handlers, NameThatIsTaken_ExpectAlreadyExists) {
+  const auto statuses = run_until_failure(1, [](Runtime& runtime) {
+    runtime.on<A>("a", [](const A&) {});
+    runtime.on<B>("a", [](const B&) {});
+  });
+  EXPECT_EQ(statuses[0].code(), StatusCode::kAlreadyExists);
+}
+
+TEST(Collectives, RanksInDifferentCalls_ExpectFailedPreconditionOnAllRanks) {
+  const auto statuses = run_until_failure(3, [](Runtime& runtime) {
+    if (runtime.rank() == 1) {
+      EXPECT_FALSE(runtime.quiesce(60s));
+    } else {
+      EXPECT_FALSE(runtime.reduce(std::uint64_t{1}));
+    }
+  });
+  for (const Status& status : statuses)
+    EXPECT_NE(status.message().find("different collective calls"), std::string::npos) << status.to_string();
+}
+
+TEST(Collectives, RankThatLeavesInTheMiddle_ExpectUnavailableOnTheOthers) {
+  const auto statuses = run_until_failure(4, [](Runtime& runtime) {
+    ASSERT_TRUE(runtime.quiesce(60s));
+    if (runtime.rank() == 1) return;
+    EXPECT_FALSE(runtime.quiesce(60s));
+  });
+  for (const Rank rank : {0U, 2U, 3U}) {
+    EXPECT_EQ(statuses[rank].code(), StatusCode::kUnavailable);
+    EXPECT_NE(statuses[rank].message().find("rank 1 has left the job"), std::string::npos) << statuses[rank].message();
+  }
+}
+
+TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNobodyToFail) {
+  for (int round = 0; round < 8; ++round) {
+    const auto statuses = run_until_failure(6, [](Runtime& runtime) {
+      const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
+      for (Rank to = 0; to < 6; ++to) ASSERT_EQ(runtime.send(to, take, std::uint64_t{1}), StatusCode::kOk);
+      EXPECT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+      // Those that stay look at the others, which have left, again and again.
+      for (int i = 0; i < 40'000 && runtime.rank() % 2 == 0; ++i) runtime.poll();
+    });
+    for (const Status& status : statuses) ASSERT_TRUE(status) << status.message();
+  }
+}
+
+TEST(Sends, ToARankThatHasLeft_ExpectUnavailable) {
+  const auto statuses = run_until_failure(2, [](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
+    if (runtime.rank() == 1) return;
+    while (runtime.send(1, take, std::uint64_t{1}) == StatusCode::kOk) runtime.poll();
+  });
+  EXPECT_EQ(statuses[0].code(), StatusCode::kUnavailable);
+  EXPECT_NE(statuses[0].message().find("left the job"), std::string::npos) << statuses[0].message();
+}
+
+}  // namespace
+}  // namespace wherry::route

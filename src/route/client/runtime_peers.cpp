@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank learns that others have left the job or found it broken, and how it tells them.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "route/client/runtime_core.hpp"
+
+namespace wherry::route::detail {
+namespace {
+
+/// Ranks of this process. One that exit() ends in the middle takes no part any more, though its Runtime is never
+/// destroyed, and the process may live on for long (in MPI_Finalize).
+struct Living {
+  pid_t process = getpid();  // a child of fork() has no part in the job: its end says nothing
+  std::mutex mutex;
+  std::vector<Presence> ranks;
+};
+Living& living() {
+  static Living* const one = [] {
+    std::atexit([] {
+      if (living().process != getpid()) return;
+      const std::lock_guard lock(living().mutex);
+      for (const Presence& rank : living().ranks) rank.leave();
+    });
+    return new Living;  // for threads that still run while the process ends
+  }();
+  return *one;
+}
+
+}  // namespace
+
+Alive::Alive(Presence presence) : presence_(presence) {
+  const std::lock_guard lock(living().mutex);
+  living().ranks.push_back(presence_);
+}
+
+Alive::~Alive() {
+  const std::lock_guard lock(living().mutex);
+  std::erase_if(living().ranks, [this](const Presence& one) { return one == presence_; });
+}
+
+void RuntimeCore::fail(Status why) noexcept {
+  if (!failure_ || why) return;
+  failure_ = std::move(why);
+  news_.clear();
+  wiring_->fail(failure_.message());
+  try {
+    tell(kAbortHandler, std::as_bytes(std::span(failure_.message())));
+  } catch (const std::bad_alloc&) {  // the others notice the end of this process
+  }
+}
+
+void RuntimeCore::tell(std::uint32_t handler, ByteView message) {
+  for (const Rank to : wiring_->distant()) news_.push_back({to, handler, Bytes(message.begin(), message.end())});
+  push_news();
+}
+
+void RuntimeCore::push_news() noexcept {
+  std::erase_if(news_, [this](const News& one) { return put(one.to, one.handler, one.message) == StatusCode::kOk; });
+  flush(Flush::kExplicit);
+}
+
+void RuntimeCore::conclude() noexcept {
+  concluded_ = agreement_.round();
+  wiring_->conclude(concluded_);
+}
+
+void RuntimeCore::look_around() noexcept {
+  constexpr std::uint64_t kKernelEvery = 8;
+  if (!failure_) return;
+  const bool ask_kernel = ++looks_ % kKernelEvery == 0;
+  for (Neighbour& neighbour : wiring_->neighbours()) {
+    Presence::Seen seen = neighbour.look(ask_kernel);
+    if (seen.state == Presence::State::kBroken) return fail({StatusCode::kUnavailable, std::move(seen.why)});
+    if (seen.state == Presence::State::kLeft) on_left({neighbour.rank(), seen.rounds});
+  }
+  fail(wiring_->health());
+}
+
+void RuntimeCore::on_left(Departure who) noexcept {
+  if (std::ranges::find(departed_, who.rank, &Departure::rank) != departed_.end()) return;
+  departed_.push_back(who);
+  for (const Neighbour& neighbour : wiring_->neighbours()) {
+    if (neighbour.rank() == who.rank) router_.close(router_.lanes()[neighbour.lane()]);
+  }
+  if (std::ranges::find(wiring_->distant(), who.rank) != wiring_->distant().end())
+    router_.close(router_.lane_of(who.rank));
+  check_departed();
+}
+
+/// A rank that has concluded as many rounds as this one, or fewer, will not contribute to the round at hand. One that
+/// has concluded more was in this round: its outcome is on the way.
+void RuntimeCore::check_departed() noexcept {
+  const bool waiting = reducing_ || phase_ == Phase::kCounting || phase_ == Phase::kConfirming;
+  if (!waiting || leaving_) return;
+  for (const Departure& who : departed_) {
+    if (static_cast<std::int32_t>(agreement_.round() - who.rounds) < 0) continue;
+    fail({StatusCode::kUnavailable,
+          fmt::format("rank {} has left the job, or its process has ended, while rank {} waits for it in a collective "
+                      "call: all ranks must make the same calls before they end",
+                      who.rank, place().rank)});
+    return;
+  }
+}
+
+void RuntimeCore::check_undeliverable() noexcept {
+  if (leaving_ || !failure_) return;
+  std::string who;
+  for (const Departure& one : departed_) who += fmt::format("{}{}", who.empty() ? "" : ", ", one.rank);
+  fail({StatusCode::kUnavailable,
+        fmt::format("rank {} has a message for, or through, a rank that has left the job (rank {}): call quiesce() on "
+                    "all ranks before they end",
+                    place().rank, who)});
+}
+
+}  // namespace wherry::route::detail

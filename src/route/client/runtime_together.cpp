@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks do together: quiesce() and reduce(). agreement.hpp says why quiesce() is right.
+#include <fmt/core.h>
+
+#include "base/clock.hpp"
+#include "route/client/runtime_core.hpp"
+
+namespace wherry::route::detail {
+
+void RuntimeCore::contribute(Agreement::Combine how, Agreement::Words words) noexcept {
+  agreement_.contribute(how, words, registered_);
+  if (agreement_.round() != concluded_) conclude();
+  flush(Flush::kExplicit);
+}
+
+/// Two ranks that cannot agree never will: this one, which found out, fails and tells the others.
+void RuntimeCore::check_mismatch() noexcept {
+  const auto& mismatch = agreement_.mismatch();
+  if (!mismatch || !failure_) return;
+  if (mismatch->what == Agreement::Mismatch::What::kHandlers) {
+    fail({StatusCode::kFailedPrecondition,
+          fmt::format(
+              "ranks {} and {} have registered different handlers: register the same ones, in the same order, on "
+              "every rank before a collective call, or register them by name. Rank {} has {}",
+              mismatch->one, mismatch->other, place().rank, handlers_.describe())});
+    return;
+  }
+  fail({StatusCode::kFailedPrecondition,
+        fmt::format(
+            "ranks {} and {} are in different collective calls (quiesce, reduce): all must make the same ones in "
+            "the same order",
+            mismatch->one, mismatch->other)});
+}
+
+Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {
+  if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
+  if (phase_ != Phase::kNone) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "a quiesce of this rank is under way (quiesce() timed out, or try_quiesce() said would-block): call "
+                  "quiesce() or try_quiesce() until it says ok, then reduce()");
+  }
+  if (!failure_) return failure_;
+  registered_ = handlers_.signature();
+  reducing_ = true;
+  contribute(how, {bits, 0});
+  check_departed();
+  std::optional<Agreement::Words> words;
+  for (;;) {
+    words = agreement_.take_outcome();
+    flush(Flush::kExplicit);
+    if (words || !failure_) break;
+    poll();
+  }
+  reducing_ = false;
+  if (words) return words->a;
+  return failure_;
+}
+
+void RuntimeCore::step_quiesce() noexcept {
+  check_mismatch();
+  while (phase_ == Phase::kCounting || phase_ == Phase::kConfirming) {
+    const auto words = agreement_.take_outcome();
+    if (!words) return;
+    if (phase_ == Phase::kConfirming) {
+      promised_ = false;
+      phase_ = words->a == 0 ? Phase::kDone : Phase::kCounting;
+    } else if (words->a == words->b) {
+      phase_ = Phase::kConfirming;
+      promised_ = counted_ == Agreement::Words{sent, handled_};
+      contribute(Agreement::Combine::kConfirm, {promised_ ? 0U : 1U, 0});
+    }
+    flush(Flush::kExplicit);  // this rank may not poll again for a while, and its children wait for the verdict
+  }
+}
+
+StatusCode RuntimeCore::try_quiesce() noexcept {
+  if (in_handler_) return StatusCode::kFailedPrecondition;
+  if (phase_ == Phase::kNone && failure_) {
+    phase_ = Phase::kCounting;
+    registered_ = handlers_.signature();
+    check_departed();
+  }
+  poll();
+  if (!failure_) return failure_.code();
+  if (phase_ == Phase::kCounting && !agreement_.contributed() && quiet()) {
+    counted_ = {sent, handled_};
+    contribute(Agreement::Combine::kQuiesce, counted_);
+    step_quiesce();  // the only rank concludes at once
+    if (promised()) flush(Flush::kExplicit);
+  }
+  if (phase_ != Phase::kDone) return StatusCode::kWouldBlock;
+  phase_ = Phase::kNone;
+  return StatusCode::kOk;
+}
+
+Status RuntimeCore::quiesce(std::chrono::nanoseconds timeout) {
+  if (in_handler_) return {StatusCode::kFailedPrecondition, "quiesce() cannot be called in a handler"};
+  const Deadline deadline(timeout);
+  flush(Flush::kExplicit);
+  for (;;) {
+    const StatusCode code = try_quiesce();
+    if (code == StatusCode::kOk) return {};
+    if (code != StatusCode::kWouldBlock) return failure_;
+    if (timeout.count() >= 0 && deadline.passed())
+      return {StatusCode::kDeadlineExceeded,
+              "some message sent by some rank has not been handled yet: call quiesce() again"};
+  }
+}
+
+}  // namespace wherry::route::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process says of itself in its inbox, in front of the rings, to everybody who writes there: that it takes part,
+// has left, or has found the job broken, and why. Those that share memory learn it even when the process does not run
+// any more, and though no buffer has room.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace wherry::route {
+
+class Presence {
+ public:
+  static constexpr std::size_t kBytes = 1024;
+  enum class State : std::uint8_t { kHere, kLeft, kBroken };
+  struct Seen {
+    State state = State::kHere;
+    std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
+    std::string why;           ///< kBroken
+  };
+
+  Presence() noexcept = default;
+  /// `memory`: zeroed, shared, kBytes long, aligned to 64; outlives this.
+  explicit Presence(std::byte* memory) noexcept : memory_(memory) {}
+  explicit operator bool() const noexcept { return memory_ != nullptr; }
+  friend bool operator==(const Presence&, const Presence&) noexcept = default;
+
+  // ---- the owner's; a process that has left or failed does not come back
+  void conclude(std::uint32_t rounds) const noexcept {
+    const std::uint64_t was = word().load(std::memory_order_relaxed);
+    word().store(std::uint64_t{rounds} << 32 | (was & 0xff), std::memory_order_release);
+  }
+  /// Callable from any thread: it only changes one word.
+  void leave() const noexcept {
+    std::uint64_t was = word().load(std::memory_order_relaxed);
+    while ((was & 0xff) == 0 && !word().compare_exchange_weak(was, was | static_cast<std::uint64_t>(State::kLeft),
+                                                              std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  void fail(std::string_view why) const noexcept {
+    const auto size = static_cast<std::uint32_t>(std::min(why.size(), kMostText));
+    std::memcpy(memory_ + kText, why.data(), size);
+    std::memcpy(memory_ + kLength, &size, sizeof size);
+    word().store(
+        (word().load(std::memory_order_relaxed) & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(State::kBroken),
+        std::memory_order_release);
+  }
+
+  // ---- others'. The memory is the owner's: nothing in it is believed
+  [[nodiscard]] bool here() const noexcept { return (word().load(std::memory_order_relaxed) & 0xff) == 0; }
+  [[nodiscard]] Seen look() const {
+    const std::uint64_t now = word().load(std::memory_order_acquire);
+    Seen seen{
+        (now & 0xff) > 2 ? State::kBroken : static_cast<State>(now & 0xff), static_cast<std::uint32_t>(now >> 32), {}};
+    if (seen.state != State::kBroken) return seen;
+    std::uint32_t size = 0;
+    std::memcpy(&size, memory_ + kLength, sizeof size);
+    seen.why.assign(reinterpret_cast<const char*>(memory_ + kText), std::min<std::size_t>(size, kMostText));
+    std::ranges::replace_if(seen.why, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    return seen;
+  }
+
+ private:
+  static constexpr std::size_t kLength = 8, kText = 16, kMostText = kBytes - kText;
+  [[nodiscard]] std::atomic_ref<std::uint64_t> word() const noexcept {
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_));
+  }
+  std::byte* memory_ = nullptr;
+};
+
+}  // namespace wherry::route
