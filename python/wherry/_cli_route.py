@@ -165,7 +165,7 @@ def advise_job(
 def _show_advice(advice: Advice, console: Console) -> None:
     where = f"{advice.ranks} ranks on {advice.nodes} nodes, placement {advice.placement}, {advice.seconds:.3g} s"
     limits = advice.thresholds
-    about = "at most about " if advice.estimated else ""
+    about = "at most about " if advice.bound else ""
     for text in (
         f"{where}: {advice.messages} messages, {advice.routed_bytes / 1e6:.3f} MB routed, "
         f"{advice.average_transfer:.0f} bytes in the average transfer, blocked {100 * advice.blocked_share:.1f} % of "

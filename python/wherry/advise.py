@@ -24,10 +24,12 @@ SMALL_TRANSFER = 8192
 """Bytes: below, the benefit of aggregation is mostly lost (paper 001, section 5.0.2: a plateau at 16 to 32 KiB)."""
 MUCH_BLOCKED = 0.2
 """Share of the ranks' time."""
-UPPER_BOUND = (
-    "The estimate is an upper bound: a program that computes, rather than waits for memory, has a lower ratio, though "
-    "as much local work for routing to overlap with."
+CANNOT_TELL = (
+    "Cannot tell: nothing has counted what the program loads from memory, and an upper bound of its ratio says nothing "
+    "about the ratio. Run `wherry advise` where misses are counted (a machine without virtualisation, "
+    "kernel.perf_event_paranoid at most 2), or compare the run time of the program with the placements inline and host."
 )
+"""Advice without evidence."""
 
 
 class Category(enum.StrEnum):
@@ -36,6 +38,8 @@ class Category(enum.StrEnum):
     communication = "communication-dominated"
     balanced = "balanced"
     host = "host-dominated"
+    unknown = "cannot tell"
+    """There is no more than an upper bound of the ratio."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class Advice:
     memory_bytes: float
     ratio: float
     estimated: bool
+    bound: bool
+    """The ratio is an upper bound, no more."""
     how: str
     """Where memory_bytes comes from."""
     category: Category
@@ -129,7 +135,10 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
         misses = sum(rank.cache_misses or 0 for rank in ranks)
     memory, how = _counted(misses) if misses is not None else _estimated(ranks, calibration, alone)
     ratio = memory / routed
-    category = categorise(ratio, calibration)
+    bound = misses is None or _is_amd()
+    category = Category.unknown if misses is None else categorise(ratio, calibration)
+    if bound and category is not Category.communication:  # a bound below the lowest threshold is evidence if counted
+        category = Category.unknown
     blocked = total("blocked_ns") * 1e-9 / max(sum(rank.seconds for rank in ranks), 1e-9)
     transfer = total("bytes_out") / max(total("transfers"), 1)
     placement = ranks[0].placement
@@ -147,12 +156,12 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
         memory_bytes=memory,
         ratio=ratio,
         estimated=misses is None,
+        bound=bound,
         how=how,
         category=category,
         what_to_do=[
             _where(category, placement),
-            *([] if misses is not None or category is Category.communication else [UPPER_BOUND]),
-            *_kernel_says(ratio, calibration),
+            *([] if category is Category.unknown else _kernel_says(ratio, calibration)),
             *_tuning(transfer, blocked, total("flush_full"), total("transfers")),
         ],
         thresholds={
@@ -212,7 +221,9 @@ def _estimated(ranks: Sequence[RankFile], calibration: Calibration, alone: bool)
 
 
 def _where(category: Category, placement: str) -> str:
-    if category is Category.communication:
+    if category is Category.unknown:
+        advice = CANNOT_TELL
+    elif category is Category.communication:
         advice = (
             "Keep routing inline: handing messages over costs more than there is local work to do meanwhile, and "
             "agents would be what limits. If you need agents, use host with more than one routing thread "

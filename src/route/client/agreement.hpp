@@ -41,6 +41,8 @@ class Agreement {
   /// This rank's part of the round at hand. `handlers` must be the same on all ranks. Precondition: !contributed().
   void contribute(Combine how, Words words, std::uint64_t handlers = 0);
   [[nodiscard]] bool contributed() const noexcept { return contributed_; }
+  /// Whether take_outcome() has one.
+  [[nodiscard]] bool concluded() const noexcept { return outcome_.has_value(); }
   /// The round's outcome, once: the next round begins.
   std::optional<Words> take_outcome() noexcept;
   /// The number of the round at hand: so many have been concluded.

@@ -223,6 +223,25 @@ TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNobodyToFail) {
   }
 }
 
+TEST(Collectives, OutcomeAndFarewellInOneBuffer_ExpectTheOutcomeToCount) {
+  auto wirings = wire_threads({0, 0}, {2, 1024});
+  Runtime root(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
+  Runtime leaf(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[1])));
+  StatusCode code = StatusCode::kWouldBlock;
+  while ((code = root.try_quiesce()) == StatusCode::kWouldBlock) ASSERT_EQ(leaf.try_quiesce(), StatusCode::kWouldBlock);
+  ASSERT_EQ(code, StatusCode::kOk);
+  const Departure departure{0, 2};  // a counting round, and a confirming one
+  const Header header = Header::make(sizeof departure, kLeftHandler, 1);
+  const auto space = root.try_buffer(1, header.stride());
+  ASSERT_EQ(space.size(), header.stride());
+  header.store(space.data());
+  std::memcpy(space.data() + sizeof header, &departure, sizeof departure);
+  root.post_buffer(1, header.stride(), 0);
+  root.flush();
+  EXPECT_EQ(leaf.try_quiesce(), StatusCode::kOk) << leaf.status().message();
+  EXPECT_EQ(leaf.quiesce(60s).code(), StatusCode::kUnavailable) << "another one cannot end";
+}
+
 TEST(Sends, ToARankThatHasLeft_ExpectUnavailable) {
   const auto statuses = run_until_failure(2, [](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});

@@ -377,6 +377,7 @@ std::uint64_t RuntimeCore::poll() noexcept {
   if (agreement_.round() != concluded_) conclude();
   step_quiesce();
   settle(busy_);
+  if (!departed_.empty()) check_departed();
   if (promised()) flush(Flush::kExplicit);  // closes all lanes: what is sent next passes through send()
   if (began != 0 && idle_polls_ > kSpins) blocked_ns_ += now_ns() - began;
   return handled_ - before;

@@ -89,14 +89,13 @@ void RuntimeCore::on_left(Departure who) noexcept {
   }
   if (std::ranges::find(wiring_->distant(), who.rank) != wiring_->distant().end())
     router_.close(router_.lane_of(who.rank));
-  check_departed();
 }
 
 /// A rank that has concluded as many rounds as this one, or fewer, will not contribute to the round at hand. One that
 /// has concluded more was in this round: its outcome is on the way.
 void RuntimeCore::check_departed() noexcept {
   const bool waiting = reducing_ || phase_ == Phase::kCounting || phase_ == Phase::kConfirming;
-  if (!waiting || leaving_) return;
+  if (!waiting || leaving_ || agreement_.concluded()) return;
   for (const Departure& who : departed_) {
     if (static_cast<std::int32_t>(agreement_.round() - who.rounds) < 0) continue;
     fail({StatusCode::kUnavailable,
