@@ -218,7 +218,7 @@ void ClientSession::start_progress_thread() {
 /// The hot paths look at broken_ and take locks only where threads compete: here there are none.
 void ClientSession::in_child() noexcept {
   inherited_ = true;
-  std::swap(broken_, in_child_);
+  std::swap(broken_, *in_child_);
   threaded_ = false;
   unsent_.store(0, std::memory_order_relaxed);
   detach_descriptor(channel_.fd());

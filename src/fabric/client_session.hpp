@@ -140,7 +140,8 @@ class ClientSession : private ForkWatch {
   bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:
-  Status in_child_ = inherited_by_fork("session");
+  /// What broken_ becomes in a child. Apart: an offload fetches all of the session, and does not need this.
+  std::unique_ptr<Status> in_child_ = std::make_unique<Status>(inherited_by_fork("session"));
   std::uint64_t next_request_ = 1;
   Transport chosen_ = Transport::kAuto;  ///< by the agent, in its greeting
 };

@@ -39,10 +39,10 @@ SessionCore::~SessionCore() {
 
 Result<std::uint32_t> SessionCore::open_stream(move::OpenRequest request) {
   const std::string name = request.options.name;
-  request.again = unanswered_opens_.erase(name) != 0;
+  request.again = unanswered_opens_->erase(name) != 0;
   const auto answer = ask(move::kServiceName, "open", encode(request));
   if (!answer) {
-    if (answer.status().code() == StatusCode::kDeadlineExceeded) unanswered_opens_[name] = last_request();
+    if (answer.status().code() == StatusCode::kDeadlineExceeded) (*unanswered_opens_)[name] = last_request();
     return answer.status();
   }
   if (answer->code != StatusCode::kOk) return Status(answer->code, answer->message);
@@ -53,9 +53,9 @@ Result<std::uint32_t> SessionCore::open_stream(move::OpenRequest request) {
 }
 
 void SessionCore::on_late_answer(const fabric::Response& late) {
-  const auto open = std::ranges::find(unanswered_opens_, late.id, [](const auto& entry) { return entry.second; });
-  if (open == unanswered_opens_.end()) return;
-  unanswered_opens_.erase(open);
+  const auto open = std::ranges::find(*unanswered_opens_, late.id, [](const auto& entry) { return entry.second; });
+  if (open == unanswered_opens_->end()) return;
+  unanswered_opens_->erase(open);
   if (late.code != StatusCode::kOk) return;
   Writer out;
   out.put(Reader(late.payload).get<std::uint32_t>());
@@ -67,12 +67,13 @@ void SessionCore::on_late_answer(const fabric::Response& late) {
 
 Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
                                         HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
-  if (!broken_.ok()) return broken_;
   const std::uint64_t ticket = next_ticket_;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket != 0) {
+    if (inherited()) return broken_;
     if (Status s = free_slot(slot, options.wait_for_ticket); !s) return s;
   }
+  if (!broken_.ok()) return broken_;
   if (!message_left(slot)) return Status::would_block();
   limit_automatic();
 

@@ -144,7 +144,9 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
   Status first_unseen_;
 
-  std::map<std::string, std::uint64_t> unanswered_opens_;  ///< by stream: the request that got no answer in time
+  using Opens = std::map<std::string, std::uint64_t>;
+  /// By stream: the request that got no answer in time.
+  std::unique_ptr<Opens> unanswered_opens_ = std::make_unique<Opens>();
 
   std::vector<std::uint32_t> unsent_slots_;  ///< unsent_ of the session counts them
 };
