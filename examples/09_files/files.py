@@ -2,6 +2,7 @@
 """Teaches: letting the agent write files. It encodes and compresses; the application only posts."""
 
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,16 @@ def main() -> None:
             stream = session.stream("cities", batch, sink_dir=directory, sink_format="parquet", when_full="wait")
             for step in range(3):
                 stream.offload(batch, tag=step)
-            session.drain(10)
-            stream.close()
-            del stream
-        # The session is over: its own agent has written everything and ended. Files appear complete or not at all.
+        # An agent of this session's own has written everything and ended. One that others use, too, writes on: files
+        # appear complete or not at all.
+        wanted = [f"cities-{step:08d}.parquet" for step in range(3)]
+        deadline = time.monotonic() + 30
+        while not all((Path(directory) / name).exists() for name in wanted):
+            assert time.monotonic() < deadline, "the agent wrote no files within 30 s: its log says why"
+            time.sleep(0.01)
         files = sorted(Path(directory).iterdir())
         print(*(f"{file.name}: {file.stat().st_size} bytes" for file in files), sep="\n")
-        assert [file.name for file in files] == [f"cities-{step:08d}.parquet" for step in range(3)]
+        assert [file.name for file in files] == wanted
         for file in files:
             assert pq.read_table(file).equals(pa.Table.from_batches([batch]))
 

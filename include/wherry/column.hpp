@@ -37,6 +37,8 @@ struct WHERRY_API Column {
   const Column* dictionary = nullptr;     ///< the dictionary's values, for a dictionary field
   /// Size of one of `values` where its C++ type was known, checked against the field's; 0: unknown.
   std::uint32_t value_bytes = 0;
+  /// Of fixed_list<K>: `values` are the items, K a row. -K: they do not fill the last row. 0: the items are a child.
+  std::int32_t list_size = 0;
 
   Column() = default;
   /// Rows of plain numbers: a std::vector, std::array, C array or span. For a fixed-size list field of k use
@@ -60,7 +62,16 @@ struct WHERRY_API Column {
   static Column fixed_size_binary(const void* bytes, std::int64_t rows);
   static Column utf8(std::span<const std::int32_t> offsets, const char* data);
   static Column large_utf8(std::span<const std::int64_t> offsets, const char* data);
-  /// `item` holds rows * k values and is borrowed until the offload call returns.
+  /// Rows of K plain numbers each, one row after the other: x, y, z, x, y, z, ... for fixed_list<3>.
+  template <std::int32_t K, PlainNumbers Range>
+    requires(K > 0)
+  static Column fixed_list(Range&& items) noexcept {  // NOLINT(cppcoreguidelines-missing-std-forward)
+    Column c(items);
+    c.list_size = c.length % K == 0 ? K : -K;
+    c.length /= K;
+    return c;
+  }
+  /// The same of any item type: `item` holds rows * k values and is borrowed until the offload call returns.
   static Column fixed_list(std::int64_t rows, std::span<const Column, 1> item);
   static Column list(std::span<const std::int32_t> offsets, std::span<const Column, 1> item);
   static Column large_list(std::span<const std::int64_t> offsets, std::span<const Column, 1> item);

@@ -153,6 +153,11 @@ class WHERRY_API Session {
   /// Waits until nothing is in flight. The first error among all tickets that nobody waited for, if any;
   /// kDeadlineExceeded.
   Status drain(std::chrono::nanoseconds timeout);
+  /// Leaves the agent before the destructor does: waits for offloads in flight as drain() does, cancels those that
+  /// `timeout` leaves, and waits for an embedded agent to exit. Returns what drain() returned. Later calls on the
+  /// session and its streams fail with kFailedPrecondition; outcomes of tickets stay known, and memory stays readable
+  /// and writable. Idempotent.
+  Status close(std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
   [[nodiscard]] detail::SessionCore* core() const noexcept { return core_.get(); }
 

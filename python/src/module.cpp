@@ -16,6 +16,7 @@
 
 #include "base/version.hpp"
 #include "move/c_import.hpp"
+#include "move/client/session_core.hpp"
 #include "raise.hpp"
 #include "wherry/move.hpp"
 
@@ -447,6 +448,14 @@ NB_MODULE(_core, m) {
           "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a,
           "sink_format"_a, "announce"_a)
       .def("in_flight", [](const PySession& s) { return s.session.in_flight(); })
+      .def(
+          "leave",
+          [](PySession& s) {
+            fabric::EmbeddedProcess agent = s.session.core()->leave();
+            const nb::gil_scoped_release release;  // while an embedded agent drains and exits
+            agent = {};
+          },
+          "Leaves the agent at once; offloads in flight are cancelled.")
       .def(
           "drain",
           [](PySession& s, double timeout) {

@@ -19,6 +19,7 @@ import collections
 import math
 import operator
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -30,7 +31,7 @@ import pyarrow as pa
 
 import wherry._core as _core
 from wherry import _paths
-from wherry.errors import FailedPrecondition, InvalidArgument, NotFound, Unsupported
+from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound, Unsupported
 
 _FOREVER = math.inf
 _BUFFERS = bytes | bytearray | memoryview
@@ -453,6 +454,7 @@ class Session:
             list(embedded_args),
         )
         self._open: tuple[_core.Session, _InFlight] | None = (core, _InFlight(core))
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
     @property
     def _live(self) -> _core.Session:
@@ -511,7 +513,9 @@ class Session:
             list(announce),
         )
         assert self._open is not None
-        return Stream(opened, arrow, self._open[1])
+        stream = Stream(opened, arrow, self._open[1])
+        self._streams.add(stream)
+        return stream
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> np.ndarray[Any, Any]:
         """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this
@@ -546,12 +550,26 @@ class Session:
         """Waits until nothing is in flight; raises the first failure that no ticket's wait() has shown."""
         self._live.drain(_FOREVER if timeout is None else timeout)
 
-    def close(self) -> None:
-        """Leaves the agent; an embedded one drains and ends once streams, tickets and arrays of this session are gone.
+    def close(self, timeout: float = 10.0) -> None:
+        """Waits for offloads in flight, closes the session's streams, and leaves the agent; an embedded one ends.
 
-        Idempotent. Streams that are open stay so until they are closed or dropped.
+        Raises the first failure that no ticket's wait() has shown; DeadlineExceeded if offloads were still in flight
+        after `timeout` seconds, which are cancelled. The session is closed either way. Idempotent.
+        Tickets keep their outcome, and arrays of empty() their memory; streams raise FailedPrecondition.
         """
-        self._open = None
+        if self._open is None:
+            return
+        (core, in_flight), self._open = self._open, None
+        try:
+            core.drain(timeout)
+            for stream in list(self._streams):
+                stream.close()
+        finally:
+            for stream in list(self._streams):
+                with suppress(Error):
+                    stream.close()
+            core.leave()
+            in_flight.forget_finished()
 
     def __enter__(self) -> Session:
         return self
@@ -559,4 +577,8 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+            return
+        with suppress(Error):  # what went wrong first is what the caller hears of
+            self.close(timeout=2.0)

@@ -108,6 +108,30 @@ TEST_F(UnansweredOpens, NameThatAnotherSessionHas_ExpectItsStreamToStay) {
   expect_offload(*theirs, 0);
 }
 
+// ---------------------------------------------------------------- closing
+
+TEST(Close, SessionWithWorkInFlight_ExpectMemoryAndOutcomesToOutliveIt) {
+  ThreadAgent agent;
+  Session session = agent.open();
+  auto memory = session.allocate(8000);
+  ASSERT_TRUE(memory);
+  auto stream = session.open_stream({.name = "c", .retention = kLossless}, {field<double>("x")});
+  ASSERT_TRUE(stream);
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({memory->as<double>()}, {.wait_for_ticket = 10s}));
+  ASSERT_TRUE(tickets[0].wait(10s));
+  EXPECT_EQ(session.close(50ms).code(), StatusCode::kDeadlineExceeded);  // nobody reads: the others wait
+  EXPECT_TRUE(session.close());
+  EXPECT_TRUE(tickets[0].wait(0s));
+  EXPECT_TRUE(tickets[1].ready());
+  expect(tickets[1].wait(0s), StatusCode::kCancelled, {"offload 2", "the session was closed"});
+  expect(stream->post({memory->as<double>()}).status(), StatusCode::kFailedPrecondition, {"the session was closed"});
+  expect(session.open_stream({.name = "d"}, {field<double>("x")}).status(), StatusCode::kFailedPrecondition, {});
+  expect(session.allocate(8).status(), StatusCode::kFailedPrecondition, {"the session was closed"});
+  std::ranges::fill(memory->as<double>(), 1.0);
+  EXPECT_EQ(session.in_flight(), 0U);
+}
+
 // ---------------------------------------------------------------- posting
 
 TEST(Posts, FailedOne_ExpectTheRegionsThatItWouldHaveAnnouncedUsable) {

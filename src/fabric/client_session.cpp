@@ -240,6 +240,15 @@ void ClientSession::close() noexcept {
   worker_.reset();
 }
 
+EmbeddedProcess ClientSession::leave(Status why) noexcept {
+  close();
+  threaded_ = false;
+  unsent_.store(0, std::memory_order_release);
+  channel_ = FrameChannel();
+  if (broken_.ok()) broken_ = std::move(why);
+  return std::move(embedded_);
+}
+
 ClientSession::~ClientSession() { close(); }
 
 }  // namespace wherry::fabric

@@ -81,6 +81,9 @@ class ClientSession : private ForkWatch {
   ClientSession() = default;
   /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
   void close() noexcept;
+  /// Leaves the agent before the destructor does: every later call fails with `why`. Memory, context() included, stays.
+  /// An embedded agent drains and exits when what this returns is destroyed.
+  [[nodiscard]] EmbeddedProcess leave(Status why) noexcept;
 
   /// Under the lock, after progress, as long as unsent_ is not 0: counts anew. Also called by the progress thread.
   virtual void note_unsent() {}

@@ -29,6 +29,7 @@ enum class Fault : std::uint8_t {
   kPackedBits,
   kFallingOffsets,
   kChildCount,
+  kListSize,
   kNoDictionary,
 };
 
@@ -124,12 +125,21 @@ class Flattener {
         return visit(column.children.front(), range.start, range.count);
       }
       case Kind::kFixedSizeList: {
-        if (column.children.size() != 1)
+        if (column.children.size() != 1 && column.list_size == 0)
           return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
+        if (column.list_size != 0 && column.list_size != static_cast<std::int32_t>(spec.list_size))
+          return fail(node, Fault::kListSize, column.list_size, spec.list_size);
         Range range;
         if (__builtin_mul_overflow(first, std::int64_t{spec.list_size}, &range.start) || range.start > kMost ||
             __builtin_mul_overflow(rows, std::int64_t{spec.list_size}, &range.count) || range.count > kMost) {
           return fail(node, Fault::kTooLong);
+        }
+        if (column.list_size != 0) {
+          Column items;
+          items.length = range.start + range.count;
+          items.values = column.values;
+          items.value_bytes = column.value_bytes;
+          return visit(items, range.start, range.count);
         }
         return visit(column.children.front(), range.start, range.count);
       }
@@ -278,6 +288,10 @@ Status Flattener::status(const Schema& schema) const {
       break;
     case Fault::kChildCount:
       what = "has " + got + " children, " + (wanted_ < 0 ? "not one for each member of its field" : "not one");
+      break;
+    case Fault::kListSize:
+      what = got_ < 0 ? "its values do not fill the last row of " + std::to_string(-got_)
+                      : "rows of " + got + " values were given where the field has " + wanted;
       break;
     case Fault::kNoDictionary:
       what = "dictionary is a null pointer where the field is dictionary-encoded";

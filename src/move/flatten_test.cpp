@@ -63,6 +63,39 @@ TEST(Flatten, SendsPlainColumnsAsTheyAre) {
   EXPECT_EQ(out.bytes, 36u);
 }
 
+TEST(Flatten, FixedListOfPlainNumbers_ExpectWhatItsItemsAsAChildGive) {
+  const std::vector<double> x = {1, 2, 3, 4, 5, 6};
+  const Schema schema = {fixed_size_list("x", 3, field<double>("item"))};
+  const Plan plan = *make_plan(schema);
+  const Column item(x);
+  FlatOffload with_child, without;
+  for (const std::int64_t offset : {0, 1}) {
+    Column columns[] = {Column::fixed_list(2, item), Column::fixed_list<3>(x)};
+    for (Column& column : columns) {
+      column.offset = offset;
+      column.length -= offset;
+    }
+    ASSERT_TRUE(flatten(schema, plan, std::span(columns).first(1), with_child));
+    ASSERT_TRUE(flatten(schema, plan, std::span(columns).last(1), without));
+    ASSERT_EQ(without.buffers.size(), with_child.buffers.size());
+    for (std::size_t i = 0; i < without.buffers.size(); ++i) {
+      EXPECT_EQ(without.buffers[i].address, with_child.buffers[i].address);
+      EXPECT_EQ(without.buffers[i].bytes, with_child.buffers[i].bytes);
+    }
+    EXPECT_EQ(without.nodes[1].length, 3 * (2 - offset));
+  }
+}
+
+TEST(Flatten, FixedListThatDoesNotFit_ExpectWhy) {
+  const std::vector<double> seven(7);
+  const std::vector<float> six(6);
+  const Field three = fixed_size_list("x", 3, field<double>("item"));
+  expect_refused(three, Column::fixed_list<3>(seven), "its values do not fill the last row of 3");
+  expect_refused(three, Column::fixed_list<2>(six), "rows of 2 values were given where the field has 3");
+  expect_refused(three, Column::fixed_list<3>(six), "values of 4 bytes each were given where the field's type has 8");
+  expect_refused(fixed_size_list("x", 3, field("item", "u")), Column::fixed_list<3>(six), "offsets is a null pointer");
+}
+
 TEST(Flatten, TurnsSlicesIntoAddresses) {
   const std::vector<std::int32_t> values(40);
   const std::uint8_t bitmap[5] = {};

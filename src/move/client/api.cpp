@@ -24,6 +24,13 @@ const SessionInfo& Session::info() const noexcept { return core_->info(); }
 std::size_t Session::in_flight() const noexcept { return core_->in_flight(); }
 Status Session::drain(std::chrono::nanoseconds timeout) { return core_->drain(timeout); }
 
+Status Session::close(std::chrono::nanoseconds timeout) {
+  if (core_->closed()) return ok_status();
+  Status s = core_->drain(timeout);
+  (void)core_->leave();
+  return s;
+}
+
 Result<Memory> Session::allocate(std::size_t bytes) {
   if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): want at least one byte");
   auto index = core_->allocate(bytes);

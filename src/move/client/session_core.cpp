@@ -63,6 +63,23 @@ void SessionCore::on_late_answer(const fabric::Response& late) {
   (void)tell(move::kServiceName, "close", out.bytes());  // fails only with the session, whose end closes it, too
 }
 
+fabric::EmbeddedProcess SessionCore::leave() {
+  if (inherited()) return {};  // the parent's
+  auto agent = ClientSession::leave({StatusCode::kFailedPrecondition, "the session was closed"});
+  unsent_slots_.clear();
+  reap();
+  for (Slot& slot : slots_) {
+    if (slot.ticket == 0) continue;
+    const std::uint64_t ticket = std::exchange(slot.ticket, 0);
+    let_go(slot);
+    remember_failure(
+        ticket, {StatusCode::kCancelled, fmt::format("offload {}: the session was closed before it was done", ticket)});
+    const std::uint64_t word = ticket << 8 | static_cast<std::uint64_t>(StatusCode::kCancelled);
+    std::atomic_ref(record(ticket).word).store(word, std::memory_order_release);
+  }
+  return agent;
+}
+
 // ---------------------------------------------------------------- posting
 
 Result<std::uint64_t> SessionCore::post(std::uint32_t stream, std::uint64_t rows, move::FlatOffload& flat,
@@ -205,12 +222,16 @@ Status SessionCore::release(Slot& slot) {
   if (static_cast<StatusCode>(word & 0xff) == StatusCode::kOk) return ok_status();
   Status why = outcome_status(ticket, word, r.detail);
   if (first_unseen_.ok()) first_unseen_ = why;
-  failures_.emplace(ticket, why);
+  remember_failure(ticket, why);
+  return why;
+}
+
+void SessionCore::remember_failure(std::uint64_t ticket, Status why) {
+  failures_.emplace(ticket, std::move(why));
   if (failures_.size() > kRememberedFailures) {
     forgotten_ = std::max(forgotten_, failures_.begin()->first);
     failures_.erase(failures_.begin());
   }
-  return why;
 }
 
 void SessionCore::reap() {
@@ -231,6 +252,7 @@ bool SessionCore::message_left(Slot& slot) {
 }
 
 void SessionCore::progress() {
+  if (!worker_) return;  // the session was closed
   const FabricLock lock(fabric_mutex_, shared());
   worker_->progress();
   if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();

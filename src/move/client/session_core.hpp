@@ -30,6 +30,10 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
  public:
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
   ~SessionCore() override;
+  /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays until
+  /// it is removed. An embedded agent drains and exits when what this returns is destroyed. Idempotent.
+  [[nodiscard]] fabric::EmbeddedProcess leave();
+  [[nodiscard]] bool closed() const noexcept { return worker_ == nullptr; }
 
   // ---- memory
   struct alignas(64) RegionEntry {  // what post() looks at lies in the first line
@@ -114,6 +118,7 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
   WHERRY_HOT void limit_automatic();
   WHERRY_HOT void let_go(Slot& slot);
   WHERRY_HOT Status release(Slot& slot);
+  void remember_failure(std::uint64_t ticket, Status why);
   WHERRY_HOT Status send(std::uint64_t ticket, const move::OffloadHeader& header, const move::FlatOffload& flat,
                          Slot& slot, std::chrono::nanoseconds patience);
   Status send_over_fabric(std::uint64_t ticket, Slot& slot);

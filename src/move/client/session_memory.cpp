@@ -12,13 +12,13 @@
 namespace wherry::detail {
 
 Result<std::uint32_t> SessionCore::allocate(std::size_t bytes) {
-  if (inherited()) return broken_;
+  if (inherited() || closed()) return broken_;
   const FabricLock lock(fabric_mutex_, shared());
   return add_region(context_->allocate(bytes));
 }
 
 Result<std::uint32_t> SessionCore::register_memory(void* data, std::size_t bytes) {
-  if (inherited()) return broken_;
+  if (inherited() || closed()) return broken_;
   const FabricLock lock(fabric_mutex_, shared());
   return add_region(context_->register_memory(data, bytes));
 }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fenced blocks of the documentation, and what stands above them for the test.
+
+A line directly above a block says what is not plain:
+
+    <!-- snippet: not run: REASON -->       the test prints the reason
+    <!-- snippet: in NAME -->               its surroundings: python/tests/surroundings/NAME.LANGUAGE.in
+    <!-- snippet: replace `A` by `B` -->    what is run is smaller, or local; otherwise as it stands
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RUN = ("python", "cpp", "c", "sh", "json", "toml")
+SHOWN = ("text",)
+"""Drawings and output of programs."""
+
+HOW = (
+    "Every block of README.md and docs/ is run. A line above the fence says what it needs; python/tests/snippets.py "
+    "has the forms of such lines"
+)
+
+
+@dataclass
+class Snippet:
+    """One block."""
+
+    file: Path
+    line: int
+    language: str
+    text: str
+    around: str = ""
+    not_run: str = ""
+    replacements: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def to_run(self) -> str:
+        """The text with its replacements. ValueError: one of them replaces nothing."""
+        text = self.text
+        for old, new in self.replacements:
+            if old not in text:
+                raise ValueError(f"{self}: there is no `{old}` to replace; mend the line above the block")
+            text = text.replace(old, new)
+        return text
+
+    def __str__(self) -> str:
+        return f"{self.file.name}:{self.line}"
+
+
+_NOTE = re.compile(
+    r"<!-- snippet: (?:not run: (?P<why>.+)|in (?P<around>\w+)|replace `(?P<old>.+)` by `(?P<new>.*)`) -->"
+)
+
+
+def _annotate(snippet: Snippet, notes: list[str]) -> None:
+    for note in notes:
+        match = _NOTE.fullmatch(note)
+        if match is None:
+            raise ValueError(f"{snippet}: {note!r} is not a note that the test knows. {HOW}")
+        if match["why"]:
+            snippet.not_run = match["why"]
+        elif match["around"]:
+            snippet.around = match["around"]
+        else:
+            snippet.replacements.append((match["old"], match["new"]))
+
+
+def snippets(file: Path) -> list[Snippet]:
+    """All blocks of a Markdown file. ValueError: a note above one is not understood."""
+    found: list[Snippet] = []
+    notes: list[str] = []
+    inside: Snippet | None = None
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        if inside is not None:
+            if line.startswith("```"):
+                found.append(inside)
+                inside = None
+            else:
+                inside.text += line + "\n"
+        elif line.startswith("```"):
+            inside = Snippet(file, number, line[3:].strip(), "")
+            _annotate(inside, notes)
+            notes = []
+        elif line.startswith("<!-- snippet:"):
+            notes.append(line)
+        else:
+            notes = []
+    return found

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every block of README and docs, and every example of --help, is run as it stands: python/tests/snippets.py says what
+is not plain."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import snippets
+import typer.main
+from snippets import HOW, Snippet
+
+from wherry import _kv_cluster, _paths, cli
+
+# ruff: noqa: E501 - examples stand in one line
+pytestmark = pytest.mark.agent
+
+ROOT = _paths.PACKAGE.parent.parent
+RELEASE = ROOT / "build" / "release"
+SURROUNDINGS = Path(__file__).parent / "surroundings"
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+STAYS = re.compile(r"^wherry (kv up(?!.*--detach)|agent start --foreground)")
+"""Commands that go on until Ctrl-C."""
+READY = ("end   Ctrl-C", "listens", "ready")
+NEEDS_ROOT = re.compile(r"--netns|--xdp|--tap|^ip |kv exec")
+
+EXPECTED = {"wherry kv delete greeting --if-version 4": 1}
+"""Exit statuses that are not 0: it has another version."""
+
+BEFORE = {
+    "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
+    "wherry kv exec python program.py": "wherry kv down; wherry kv up --xdp --nodes 2 --detach; echo 'print(1)' >program.py",
+}
+"""What makes an example possible."""
+
+EXAMPLES_NOT_RUN = {
+    "wherry kv bench --xdp eth0 --spin": "beside `wherry kv up --xdp`; test_kv_xdp.py has it",
+    "wherry advise --calibrate --json here.json": "it measures for a minute; test_advise.py has it shorter",
+    "wherry bench move --json build/bench-move.json": "ten minutes; test_bench_move.py runs it with --quick",
+    "wherry bench move --json /tmp/quick.json --quick --only initiate --only bandwidth": "see bench move",
+    "wherry bench route --json build/bench-route.json": "ten minutes; test_bench_route.py runs it with --quick",
+    "wherry bench route --json /tmp/quick.json --quick --only histogram --only latency": "see bench route",
+    'wherry bench route --json b.json --only histogram --peer "other:4=./other-histogram {lg} {n}"': "a program of the reader",
+    "wherry bench kv --json build/bench-kv.json": "twenty minutes; test_bench_kv.py runs its parts",
+    "wherry bench kv --json /tmp/quick.json --quick --only software --only failover": "see bench kv",
+    "wherry report build/bench-move.json": "draws what `wherry bench move` wrote; test_report.py has it",
+    "wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html": "likewise",
+    "wherry agent start --foreground --config /etc/wherry.toml": "a file of the machine's; test_agent_cli.py has it",
+    "wherry kv up --etcd http://127.0.0.1:2379": "an etcd of the reader's; test_kv_cli.py has one",
+}  # fmt: skip
+"""Examples of --help that are not run, and why."""
+
+
+class Workspace:
+    """A directory that looks like the checkout, with a user's surroundings of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        (directory / "build").mkdir()
+        for name in ("release", "linearizable"):
+            (directory / "build" / name).symlink_to(ROOT / "build" / name)
+        for name in ("src", "docs", "tools", "examples", "deploy", "include", "hdl", "LICENSE", "Makefile"):
+            (directory / name).symlink_to(ROOT / name)
+        (directory / ".venv").symlink_to(sys.prefix)
+        self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
+        runtime = Path(tempfile.mkdtemp(prefix="wsn-"))  # sockets' paths are short
+        self.runtime = runtime
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
+        self.environment |= dict([self.mark.split("=", 1)])
+        places = [RELEASE / "src", RELEASE / "sim", Path(sys.prefix) / "bin"]
+        self.environment |= {
+            "PATH": os.pathsep.join([*map(str, places), os.environ["PATH"]]),
+            "PYTHONPATH": str(ROOT / "python"),
+            "HOME": str(directory),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "LD_LIBRARY_PATH": str(RELEASE / "src"),
+            "UCX_LOG_LEVEL": "fatal",
+            "COLUMNS": "200",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def run(self, command: list[str] | str) -> str:
+        """Output of a command that must end with 0."""
+        words = ["bash", "-ec", command] if isinstance(command, str) else command
+        done = subprocess.run(
+            words, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=60, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def run_until_ready(self, command: str) -> None:
+        """A command that stays: it gets ready, and Ctrl-C ends it."""
+        with subprocess.Popen(
+            shlex.split(command), cwd=self.directory, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        ) as process:  # fmt: skip
+            said = ""
+            assert process.stdout
+            while not any(word in said for word in READY):
+                line = process.stdout.readline()
+                assert line, f"{command}\nended with {process.wait()}\n{said}"
+                said += line
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+        assert process.returncode in (0, 130), f"{command}: {process.returncode}"
+
+    def shell(self, line: str) -> None:
+        """One line of a block."""
+        command = re.sub(r"\s{2,}#.*$", "", line).strip()
+        if not command or command.startswith("#"):
+            return
+        if NEEDS_ROOT.search(command) and os.geteuid() != 0:
+            print(f"not run, since it takes root: {command}")
+        elif command.startswith("make "):
+            self.run(["make", "-n", *shlex.split(command)[1:]])
+            print(f"planned, not run, since it takes minutes: {command}")
+        elif STAYS.match(command):
+            self.run_until_ready(command)
+        else:
+            self.run(command)
+
+    def agent(self) -> None:
+        """Starts the user's agent."""
+        self.run(["wherry", "agent", "start", "--budget", "256MiB"])
+
+    def cluster(self) -> Path:
+        """Starts a kv cluster; the file of it is also lab.toml."""
+        self.run(["wherry", "kv", "up", "--detach", "--name", "lab"])
+        file = _kv_cluster.read_up(self.runtime / "wherry" / "kv-up.json").cluster
+        (self.directory / "lab.toml").write_text(file.read_text())
+        return file
+
+    def end(self) -> None:
+        """Ends what a block left running, in the background or otherwise."""
+        deadline = time.monotonic() + 60
+        number = signal.SIGTERM
+        while found := self._processes():
+            for pid in found:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    continue
+            if time.monotonic() > deadline:
+                number = signal.SIGKILL
+            time.sleep(0.05)
+        subprocess.run(["rm", "-rf", str(self.runtime)], check=True)
+
+    def _processes(self) -> list[int]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, wherryd: Path) -> Iterator[Workspace]:
+    one = Workspace(tmp_path)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+def blocks() -> list[Snippet]:
+    return [snippet for file in FILES for snippet in snippets.snippets(file)]
+
+
+def with_surroundings(snippet: Snippet) -> str:
+    """The block in its file of surroundings; what stands at file scope goes where that has @HEAD@."""
+    suffix = {"python": "py"}.get(snippet.language, snippet.language)
+    if not snippet.around:
+        return snippet.to_run
+    around = (SURROUNDINGS / f"{snippet.around}.{suffix}.in").read_text()
+    head, body = "", snippet.to_run
+    if "@HEAD@" in around:
+        head, _, body = body.partition("\n\n")
+    return around.replace("@HEAD@", head).replace("@SNIPPET@", body)
+
+
+def build(workspace: Workspace, snippet: Snippet) -> str:
+    """The block as a program."""
+    source = workspace.directory / f"snippet.{snippet.language}"
+    source.write_text(with_surroundings(snippet))
+    compiler = ["g++", "-std=c++20"] if snippet.language == "cpp" else ["gcc", "-std=c99"]
+    library = ["-L", str(RELEASE / "src"), "-lwherry"]
+    words = [*compiler, "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-unused-variable"]
+    workspace.run([*words, "-I", str(ROOT / "include"), str(source), "-o", "snippet", *library])
+    return "./snippet"
+
+
+@pytest.mark.parametrize("snippet", blocks(), ids=str)
+@pytest.mark.parametrize("agent", ["embedded agent", "running agent"])
+def test_block(workspace: Workspace, snippet: Snippet, agent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    running = agent == "running agent"
+    if snippet.language in snippets.SHOWN:
+        return
+    assert snippet.language in snippets.RUN, f"{snippet}: '{snippet.language}' is not a language. {HOW}"
+    if snippet.not_run:
+        with capsys.disabled():
+            print(f"\n{snippet}: not run: {snippet.not_run}" if not running else "", end="")
+        return
+    code = snippet.to_run
+    offloads = any(word in code for word in ("Session", "wherry.open"))
+    if running and not offloads:
+        return  # it has nothing to do with an agent
+    if running:
+        workspace.agent()
+    try:
+        if snippet.around == "kv":
+            workspace.cluster()
+        match snippet.language:
+            case "python":
+                (workspace.directory / "snippet.py").write_text(with_surroundings(snippet))
+                workspace.run([sys.executable, "snippet.py"])
+            case "cpp" | "c":
+                workspace.run([build(workspace, snippet)])
+            case "sh":
+                for line in code.replace("\\\n", " ").splitlines():
+                    workspace.shell(line)
+            case "json":
+                json.loads(code)
+            case "toml":
+                tomllib.loads(code)
+                if "[cluster]" in code:
+                    (workspace.directory / "c.toml").write_text(code)
+                    _kv_cluster.load(workspace.directory / "c.toml")
+    except AssertionError as error:
+        pytest.fail(f"the block at {snippet} does not work as it stands.\n{error}\n{HOW}", pytrace=False)
+
+
+def examples() -> dict[str, list[str]]:
+    """By command, the lines of its help that begin with `wherry`, or set a variable for it."""
+
+    def below(command: object, words: list[str]) -> Iterator[tuple[str, list[str]]]:
+        text = str(getattr(command, "help", "") or "").replace("\\[", "[")
+        lines = [line.strip() for line in text.split("\n") if re.match(r" +(wherry |[A-Z_]+=\S+ wherry )", line)]
+        lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]  # what it does stands beside it
+        yield " ".join(words), lines
+        for name, child in getattr(command, "commands", {}).items():
+            yield from below(child, [*words, name])
+
+    return {name: lines for name, lines in below(typer.main.get_command(cli.app), ["wherry"]) if lines}
+
+
+PREPARED = {
+    "agent": ("wherry agent status", "wherry agent stop", "wherry streams", "wherry cat"),
+    "cluster": ("wherry kv",),
+}
+FILL = """
+import time, numpy as np, wherry
+with wherry.Session() as session, session.stream("particles", {"x": np.zeros((100, 3))}) as stream:
+    stream.offload({"x": np.zeros((100, 3))}).wait()
+"""
+
+
+@pytest.mark.parametrize("command", list(examples()))
+def test_examples_of_help(workspace: Workspace, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if command in PREPARED["agent"]:
+        workspace.agent()
+        workspace.run([sys.executable, "-c", FILL])
+    prepared = command.startswith(PREPARED["cluster"]) and command not in ("wherry kv", "wherry kv up")
+    if prepared:
+        workspace.cluster()
+        workspace.run("printf bytes >value.bin; wherry kv put greeting hello; wherry kv put 42 @value.bin")
+    for line in examples()[command]:
+        if line in EXAMPLES_NOT_RUN:
+            with capsys.disabled():
+                print(f"\n{line}: not run: {EXAMPLES_NOT_RUN[line]}", end="")
+            continue
+        try:
+            if line in BEFORE and not (NEEDS_ROOT.search(line) and os.geteuid() != 0):
+                workspace.run(BEFORE[line])
+            if command == "wherry agent start":
+                subprocess.run(["wherry", "agent", "stop"], env=workspace.environment, capture_output=True, check=False)
+            if line == "wherry agent stop" or "| jq" in line:
+                workspace.run(re.sub(r" \| jq .*", " | python3 -m json.tool", line))
+            elif line in EXPECTED:
+                workspace.run(f"{line} || [[ $? == {EXPECTED[line]} ]]")
+            elif line == "wherry agent start":
+                workspace.run(line)
+                workspace.run([sys.executable, "-c", FILL])
+            elif line.startswith("wherry kv up"):
+                workspace.run("wherry kv down || true")
+                workspace.shell(line)
+            else:
+                workspace.shell(line)
+        except AssertionError as error:
+            where = "mend it, or name it in EXAMPLES_NOT_RUN with a reason"
+            pytest.fail(f"an example of `{command} --help` does not work as it stands: {where}\n{error}", pytrace=False)
+
+
+def test_nothing_is_excused_that_is_not_there() -> None:
+    assert set(EXAMPLES_NOT_RUN) <= {line for lines in examples().values() for line in lines}
+    used = {snippet.around for snippet in blocks()}
+    assert {path.name.split(".")[0] for path in SURROUNDINGS.iterdir()} <= used, "surroundings of no block"
+
+
+def test_the_slurm_script_names_programs_that_are_there() -> None:
+    text = (ROOT / "deploy" / "slurm" / "route_job.sh").read_text()
+    named = re.findall(r"route_job\.sh (\S+)(.*)", text)
+    assert named
+    for program, arguments in named:
+        done = subprocess.run(
+            [ROOT / program, *shlex.split(arguments)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
