@@ -17,12 +17,12 @@ def main(words: list[str]) -> int:
         wherry = [sys.executable, "-m", "wherry.cli", "kv"]
         file = Path(directory) / "cluster.toml"
         environment = os.environ | {"XDG_RUNTIME_DIR": directory, "WHERRY_KV_CLUSTER": str(file)}
-        subprocess.run([*wherry, "up", "--detach", "--dir", directory], env=environment, check=True, timeout=40)
+        subprocess.run([*wherry, "up", "--detach", "--dir", directory], env=environment, check=True, timeout=400)
         try:
             filled = [str(file) if word == "{cluster}" else word for word in words]
-            return subprocess.run(filled, env=environment, check=False, timeout=40).returncode
+            return subprocess.run(filled, env=environment, check=False, timeout=400).returncode
         finally:
-            subprocess.run([*wherry, "down"], env=environment, check=True, timeout=20)
+            subprocess.run([*wherry, "down"], env=environment, check=True, timeout=400)
 
 
 if __name__ == "__main__":

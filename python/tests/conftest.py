@@ -7,6 +7,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,32 @@ from wherry.sessionfile import SessionFile
 
 # As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
+
+
+PATIENCE = 8
+"""Time limits of tests are for what hangs. As they stand they suit a quiet machine; no test may fail on a busy one."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """More patience for every test as a whole."""
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        seconds = float(marker.args[0] if marker else config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(seconds * PATIENCE), append=False)
+
+
+@pytest.fixture(autouse=True)
+def patience_with_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And for each process that a test waits for."""
+
+    def patient(wait: Callable[..., Any]) -> Callable[..., Any]:
+        def waiting(self: object, *arguments: Any, timeout: float | None = None, **more: Any) -> Any:
+            return wait(self, *arguments, timeout=None if timeout is None else timeout * PATIENCE, **more)
+
+        return waiting
+
+    for name in ("communicate", "wait"):
+        monkeypatch.setattr(subprocess.Popen, name, patient(getattr(subprocess.Popen, name)))
 
 
 def wherryd_or_fail() -> Path:

@@ -19,7 +19,7 @@ from agents import Agent
 import wherry
 
 STRATEGIES = ["arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi"]
-WAIT = 20.0  # seconds: far more than anything here takes
+WAIT = 120.0  # seconds: far more than anything here takes
 
 
 class Bench:

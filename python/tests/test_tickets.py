@@ -43,7 +43,7 @@ def test_waiting_ends_in_time_and_can_go_on(bench: Bench) -> None:
                 start = time.monotonic()
                 with pytest.raises(wherry.DeadlineExceeded, match="still in flight"):
                     ticket.wait(timeout)
-                assert time.monotonic() - start < 5
+                assert time.monotonic() - start < 60
                 assert not ticket.ready()
             with pytest.raises(wherry.DeadlineExceeded, match="still in flight"):
                 bench.session.drain(0.05)
@@ -113,7 +113,7 @@ def test_would_block_and_its_timeout(bench: Bench) -> None:
                     stream.offload({"x": x}, timeout=timeout)
                 with pytest.raises(wherry.WouldBlock, match="max_tickets"):
                     raw.offload([x], timeout=timeout)
-                assert timeout <= time.monotonic() - start < 5
+                assert timeout <= time.monotonic() - start < 60
             assert session.in_flight() == 4
             waker = threading.Timer(0.2, bench.agent.process.send_signal, [signal.SIGCONT])
             waker.start()

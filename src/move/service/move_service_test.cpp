@@ -489,7 +489,7 @@ TEST_F(MoveServiceTest, AnnouncedSizes_ExpectFramesInMemoryThatIsThereAlready) {
         const auto stream = *open(
             client, {.name = "s", .strategy = strategy, .retention = {.frames = 1}, .announced_bytes = {rows * 128}},
             schema);
-        EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
         while (service_->poll()) {
         }
         EXPECT_EQ(arena_->in_use(), 0u) << "it is at the disposal of all";
