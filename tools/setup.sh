@@ -102,6 +102,11 @@ if ((python)); then
   replace "$stamp" <"$lock"
 fi
 
+# What the build makes, for shells that have .venv/bin on their PATH.
+for program in src/wherryd src/wherry-kv sim/wherry-kv-rtl; do
+  [[ -L .venv/bin/${program#*/} ]] || ln -s "../../build/release/$program" ".venv/bin/${program#*/}"
+done
+
 for package in "${services[@]}"; do
   unpack "$package" || { as_root apt-get update -qq && unpack "$package"; } || { echo "setup: cannot fetch the package $package" >&2; exit 1; }
 done

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A job of `route` under Slurm: one step starts an agent on each node, another one the ranks (docs/route-launch.md).
 #
-#   sbatch --nodes=4 --ntasks-per-node=9 deploy/slurm/route_job.sh ./histogram 24
-#   WHERRY_PLACEMENT=inline sbatch --nodes=4 --ntasks-per-node=8 deploy/slurm/route_job.sh ./histogram 24
+#   sbatch --nodes=4 --ntasks-per-node=9 deploy/slurm/route_job.sh build/release/apps/histogram
+#   WHERRY_PLACEMENT=inline sbatch --nodes=4 --ntasks-per-node=8 deploy/slurm/route_job.sh build/release/apps/histogram
 #
 # With placement host, which is the default here, one task of each node is its agent: the first job has 8 ranks a node. wherryd
 # and libwherry_mpi.so, built with the MPI that `srun --mpi` serves, are on every node. As it stands this was tried with a

@@ -74,13 +74,13 @@ def run_job(
 
     Examples:
 
-      wherry run --nodes 2 --ranks-per-node 2 -- ./histogram 20
+      wherry run --nodes 2 --ranks-per-node 2 -- build/release/apps/histogram
 
-      wherry run --nodes 4 --placement host -- ./transport mesh.toml
+      wherry run --nodes 4 --placement host -- build/release/apps/transport --particles 1e5
 
-      wherry run --nodes 2 --netns --placement shared -- ./triangles graph.mtx      # as root
+      wherry run --nodes 2 --netns --placement shared -- build/release/apps/triangle --rows 1e4   # as root
 
-      WHERRY_ROUTE_BUFFER_BYTES=8192 wherry run --ranks-per-node 2 --cores 0,1 -- ./histogram 24
+      WHERRY_ROUTE_BUFFER_BYTES=8192 wherry run --ranks-per-node 2 --cores 0,1 -- build/release/apps/histogram
     """
     from wherry import launcher
 
@@ -125,11 +125,11 @@ def advise_job(
 
     Examples:
 
-      wherry advise --nodes 2 -- ./histogram --updates 4e7
+      wherry advise --nodes 2 -- build/release/apps/histogram --updates 4e6
 
       wherry advise --calibrate --json here.json
 
-      wherry advise --thresholds here.json --nodes 2 --placement host --json advice.json -- ./transport mesh.toml
+      wherry advise --nodes 2 --placement host --json advice.json -- build/release/apps/transport --particles 1e5
     """
     from wherry import _calibration, _cores, advise, launcher
 

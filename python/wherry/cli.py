@@ -44,7 +44,7 @@ app = App(
     "  wherry streams              what it holds\n\n"
     "  wherry cat particles        read a stream, here, without a copy\n\n"
     "  wherry agent stop\n\n"
-    "  wherry run --nodes 2 --ranks-per-node 2 -- ./program    ranks that send each other messages\n\n"
+    "  wherry run --nodes 2 --ranks-per-node 2 -- build/release/apps/histogram    ranks and their messages\n\n"
     "  wherry kv up                a replicated key-value store\n\n"
     "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
 )

@@ -30,8 +30,8 @@ class SessionCore final : public fabric::ClientSession, public InHotMemory {
  public:
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
   ~SessionCore() override;
-  /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays until
-  /// it is removed. An embedded agent drains and exits when what this returns is destroyed. Idempotent.
+  /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays
+  /// until it is removed. An embedded agent drains and exits when what this returns is destroyed. Idempotent.
   [[nodiscard]] fabric::EmbeddedProcess leave();
   [[nodiscard]] bool closed() const noexcept { return worker_ == nullptr; }
 
