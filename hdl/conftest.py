@@ -10,4 +10,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Replaces the time limit of ordinary tests."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.timeout(400))
+            item.add_marker(pytest.mark.timeout(3000))

@@ -30,12 +30,11 @@ PATIENCE = 8
 """Time limits of tests are for what hangs. As they stand they suit a quiet machine; no test may fail on a busy one."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """More patience for every test as a whole."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More patience for tests that have a time limit of their own; pyproject.toml has that of the others."""
     for item in items:
-        marker = item.get_closest_marker("timeout")
-        seconds = float(marker.args[0] if marker else config.getini("timeout"))
-        item.add_marker(pytest.mark.timeout(seconds * PATIENCE), append=False)
+        if marker := item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(float(marker.args[0]) * PATIENCE), append=False)
 
 
 @pytest.fixture(autouse=True)

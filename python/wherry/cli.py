@@ -110,7 +110,7 @@ def agent_start(
 
       wherry agent start
 
-      wherry agent start --budget 4GiB --core 7 --flight 0.0.0.0:8815
+      wherry agent start --budget 512MiB --core 1 --flight 127.0.0.1:0
 
       wherry agent start --foreground --config /etc/wherry.toml
     """
