@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <new>
+#include <stdexcept>
 
 #include "common/together.hpp"
 
@@ -41,8 +43,20 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
     return 1;
   }
   Report mine;
-  Status status = body(*runtime, mine);
-  if (status) status = report(*runtime, std::move(mine));
+  Status status;
+  const auto no_memory = [] {
+    return Status(StatusCode::kResourceExhausted,
+                  "there is not enough memory for what the options ask for: make it smaller, or spread it over more "
+                  "machines");
+  };
+  try {
+    status = body(*runtime, mine);
+    if (status) status = report(*runtime, std::move(mine));
+  } catch (const std::bad_alloc&) {
+    status = no_memory();
+  } catch (const std::length_error&) {  // more elements than an address space holds
+    status = no_memory();
+  }
   if (status) return 0;
   fmt::print(stderr, "{}: rank {}: {}\n", name_, runtime->rank(), status.message());
   return 1;

@@ -108,6 +108,43 @@ def test_without_the_plugin_no_rank_runs_alone() -> None:
     assert "docs/route-launch.md" in done.stderr
 
 
+OTHER_MPI = """
+#include <signal.h>
+#include <string.h>
+int MPI_Get_library_version(char* text, int* length) {
+  strcpy(text, "Open MPI v4.1.4, package: Debian");
+  *length = (int)strlen(text);
+  return 0;
+}
+int MPI_Initialized(int* flag) { return raise(SIGSEGV); }
+int MPI_Init_thread(int* n, char*** v, int required, int* provided) { return raise(SIGSEGV); }
+"""
+
+
+def test_a_program_of_another_mpi_expect_an_error_that_names_both(tmp_path: Path) -> None:
+    (tmp_path / "other.c").write_text(OTHER_MPI)
+    library = str(tmp_path / "libmpi_other.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, str(tmp_path / "other.c")], check=True)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
+    done = subprocess.run(
+        [built("bootstrap_rank"), "exchange"],
+        env=environment | {"LD_PRELOAD": library, "PMI_RANK": "0", "PMI_SIZE": "2"},
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "Open MPI v4.1.4" in done.stderr
+    assert "libwherry_mpi.so (MPICH)" in done.stderr
+
+
+def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
+    """The other one never calls start(): MPI_Init itself would wait for it for ever."""
+    done = mpiexec(2, "1:sleep=60000", "join=1500", timeout=50)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "not all ranks came in time" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("how", ["exit=5", "kill"])
 def test_rank_that_dies_ends_the_others(how: str) -> None:
     done = mpiexec(3, "exchange", f"1:{how}", "sleep=30000", timeout=25)

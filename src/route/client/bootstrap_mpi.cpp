@@ -23,6 +23,7 @@ constexpr const char* kPerNodeVariable = "WHERRY_RANKS_PER_NODE";
 
 struct Plugin {
   decltype(&wherry_mpi_version) version = nullptr;
+  decltype(&wherry_mpi_family) family = nullptr;
   decltype(&wherry_mpi_init) init = nullptr;
   decltype(&wherry_mpi_allgatherv) allgatherv = nullptr;
   decltype(&wherry_mpi_error) error = nullptr;
@@ -52,9 +53,42 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
+/// The first line of what the MPI that this process is linked with says of itself; empty: there is none. May be asked
+/// before MPI_Init (MPI 3.1, section 8.1.1).
+std::string mpi_of_program() {
+  using GetVersion = int (*)(char*, int*);
+  const auto get = reinterpret_cast<GetVersion>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
+  if (get == nullptr) return {};
+  std::string text(8192, '\0');  // the longest of MPICH and Open MPI
+  int length = 0;
+  get(text.data(), &length);
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text.substr(0, text.find('\n'));
+}
+
+/// Calls of two MPI libraries in one process end in each other's functions.
+Status check_family(const std::string& program, std::string_view plugin, const std::string& place) {
+  if (program.empty() || plugin.empty()) return {};
+  const bool open_mpi = program.find("Open MPI") != std::string::npos;
+  if (open_mpi == (plugin == "Open MPI")) return {};
+  return {StatusCode::kVersionMismatch,
+          fmt::format("this program is linked with another MPI ({}) than the plugin {} ({}): build the plugin with the "
+                      "program's MPI (docs/route-launch.md) and name it with {}",
+                      program, place, plugin, kPluginVariable)};
+}
+
 Result<Plugin> load_plugin(const MpiLauncher& launcher) {
   std::string tried;
+  const std::string program = mpi_of_program();
   for (const std::string& place : plugin_places()) {
+    if (!program.empty()) {
+      // First without its functions becoming anybody else's, and without calling MPI.
+      void* const candidate = dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      decltype(&wherry_mpi_family) family = nullptr;
+      if (candidate != nullptr && find(candidate, "wherry_mpi_family", family)) {
+        if (Status s = check_family(program, family(), place); !s) return s;
+      }
+    }
     // Global: some MPI libraries load parts that expect to find the rest of it so. Never closed: MPI does not like
     // that.
     void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -64,6 +98,7 @@ Result<Plugin> load_plugin(const MpiLauncher& launcher) {
     }
     Plugin plugin;
     if (!find(library, "wherry_mpi_version", plugin.version) || !find(library, "wherry_mpi_init", plugin.init) ||
+        (plugin.version() == WHERRY_MPI_PLUGIN_VERSION && !find(library, "wherry_mpi_family", plugin.family)) ||
         !find(library, "wherry_mpi_allgatherv", plugin.allgatherv) ||
         !find(library, "wherry_mpi_error", plugin.error)) {
       return Status(StatusCode::kVersionMismatch, fmt::format("{} is not Wherry's MPI plugin", place));
@@ -94,7 +129,7 @@ class MpiBootstrap final : public Bootstrap {
   [[nodiscard]] std::uint64_t job() const noexcept override { return job_; }
 
   Status join(const MpiLauncher& launcher, std::uint32_t ranks_per_node, const Deadline& deadline) {
-    if (plugin_.init(&rank_, &ranks_) != kWherryMpiOk) return failed(kWherryMpiFailed);
+    if (const int code = plugin_.init(&rank_, &ranks_, left(deadline)); code != kWherryMpiOk) return failed(code);
     if (launcher.ranks && *launcher.ranks != ranks_) {
       return {
           StatusCode::kVersionMismatch,

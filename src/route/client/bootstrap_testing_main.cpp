@@ -7,6 +7,7 @@
 //   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
 //   messages-beside-a-child   the same, but half-way a child is forked that tries everything, and exits
 //   watch      until the job is broken: "broken: why", and exits with status 0
+//   join=MS    joins the job of the launcher, for at most so long
 //   leave      ends its part in the job; `exchange` joins again
 //   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
 //              (a child that sleeps for an hour), environment, where (cores), echo (standard input)
@@ -182,6 +183,10 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     messages_beside_a_child();
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
+  } else if (action == "join") {
+    auto found = find_bootstrap(Deadline(std::chrono::milliseconds(number)));
+    if (!found) fail(found.status().to_string());
+    bootstrap = *std::move(found);
   } else if (action == "leave") {
     bootstrap.reset();
   } else if (action == "kill") {

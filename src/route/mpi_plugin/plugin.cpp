@@ -10,12 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -23,6 +27,7 @@ namespace {
 /// Lives until the process ends: MPI may still write to it after a call that came too late.
 struct State {
   MPI_Comm everybody = MPI_COMM_NULL;  ///< the program's own messages never meet ours
+  MPI_Comm copy = MPI_COMM_NULL;       ///< what `everybody` becomes
   int rank = 0, ranks = 0;
   bool broken = false;
   std::string error;
@@ -52,6 +57,40 @@ std::uint64_t now_ms() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
+/// Asks `done()` until it says so, or the time is over.
+template <typename Done>
+bool in_time(std::uint64_t timeout_ms, Done done) {
+  const std::uint64_t begin = now_ms();
+  while (!done()) {
+    if (now_ms() - begin >= timeout_ms) return false;
+    const timespec nap{0, 50'000};  // ranks may share a core
+    nanosleep(&nap, nullptr);
+  }
+  return true;
+}
+
+int late() {
+  state().broken = true;
+  state().error = "not all ranks came in time (Options::start_timeout)";
+  return kWherryMpiLate;
+}
+
+/// MPI_Init has no time limit: a thread calls it, which is left behind when it takes too long.
+int initialise(std::uint64_t timeout_ms) {
+  struct Outcome {
+    std::atomic<bool> done{false};
+    int code = MPI_SUCCESS;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  std::thread([outcome] {
+    int provided = 0;
+    outcome->code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+    outcome->done = true;
+  }).detach();
+  if (!in_time(timeout_ms, [&] { return outcome->done.load(); })) return late();
+  return outcome->code == MPI_SUCCESS ? kWherryMpiOk : fail("MPI_Init_thread", outcome->code);
+}
+
 void finalize_at_exit(int status, void* initialised_by) {
   if (static_cast<pid_t>(reinterpret_cast<std::intptr_t>(initialised_by)) != getpid()) return;  // a fork of the rank
   int done = 0;
@@ -67,21 +106,43 @@ __attribute__((visibility("default"))) std::uint32_t wherry_mpi_version() { retu
 
 __attribute__((visibility("default"))) const char* wherry_mpi_error() { return state().error.c_str(); }
 
-__attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, std::uint32_t* ranks) {
+__attribute__((visibility("default"))) const char* wherry_mpi_family() {
+#if defined(OPEN_MPI)
+  return "Open MPI";
+#elif defined(MPICH_VERSION) || defined(MPICH_NAME) || defined(I_MPI_VERSION) || defined(MVAPICH2_VERSION)
+  return "MPICH";
+#else
+  return "";
+#endif
+}
+
+__attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, std::uint32_t* ranks,
+                                                           std::uint64_t timeout_ms) {
   State& s = state();
+  if (s.broken) return fail("an earlier call came to no end");
+  const std::uint64_t begin = now_ms();
   int there = 0;
   int over = 0;
   MPI_Initialized(&there);
   MPI_Finalized(&over);
   if (over != 0) return fail("the program has called MPI_Finalize: start the runtime before that");
   if (there == 0) {
-    int provided = 0;
-    if (const int e = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided); e != MPI_SUCCESS)
-      return fail("MPI_Init_thread", e);
+    if (const int e = initialise(timeout_ms); e != kWherryMpiOk) return e;
     on_exit(finalize_at_exit, reinterpret_cast<void*>(static_cast<std::intptr_t>(getpid())));
   }
   if (s.everybody == MPI_COMM_NULL) {
-    if (const int e = MPI_Comm_dup(MPI_COMM_WORLD, &s.everybody); e != MPI_SUCCESS) return fail("MPI_Comm_dup", e);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (const int e = MPI_Comm_idup(MPI_COMM_WORLD, &s.copy, &request); e != MPI_SUCCESS)
+      return fail("MPI_Comm_idup", e);
+    const std::uint64_t spent = now_ms() - begin;
+    int done = 0, e = MPI_SUCCESS;
+    if (!in_time(timeout_ms - std::min(spent, timeout_ms), [&] {
+          e = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+          return done != 0 || e != MPI_SUCCESS;
+        }))
+      return late();
+    if (e != MPI_SUCCESS) return fail("MPI_Test", e);
+    s.everybody = s.copy;
     MPI_Comm_set_errhandler(s.everybody, MPI_ERRORS_RETURN);
     MPI_Comm_rank(s.everybody, &s.rank);
     MPI_Comm_size(s.everybody, &s.ranks);

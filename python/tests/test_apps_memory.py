@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the applications do when memory does not suffice: an error and an exit status, never an uncaught exception."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+
+import pytest
+from apps import program
+
+LIMIT = 4 << 30
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "histogram --updates 1e10",
+        "histogram --counters 4e9",
+        "transpose --rows 4e9",
+        "triangle --rows 4e9",
+        "sssp --rows 4e9 --degree 1000",
+        "transport --cells 100000,100000,100000",
+    ],
+)
+def test_too_large_an_input_expect_an_error(words: str) -> None:
+    app, *arguments = words.split()
+    done = subprocess.run(
+        [str(program(app)), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT)),  # whatever the machine has
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith(f"{app}: rank 0: there is not enough memory"), done.stderr
+    assert "terminate called" not in done.stderr
