@@ -34,7 +34,7 @@ def rank(number: int = 0, **changes: Any) -> RankFile:
     """One that sent 1000 messages, 16 kB, and worked for a second. Keywords replace fields, or statistics."""
     statistics = {
         "sent": 1000, "handled": 1000, "forwarded_bytes": 0, "bytes_out": 16_000, "bytes_in": 16_000, "transfers": 1,
-        "flush_full": 1, "blocked_ns": 0,
+        "flush_full": 1,
     }  # fmt: skip
     fields = {
         "cache_misses": 500,
@@ -42,6 +42,7 @@ def rank(number: int = 0, **changes: Any) -> RankFile:
         "placement": "inline",
         "seconds": 1.0,
         "cpu_seconds": 1.0,
+        "blocked_seconds": 0.0,
     }
     for name, value in changes.items():
         (statistics if name in statistics else fields)[name] = value
@@ -188,7 +189,7 @@ def test_advice_follows_the_category() -> None:
 
 
 def test_hints_name_the_figures() -> None:
-    hints = advise.conclude(["p"], [rank(transfers=16, flush_full=4, blocked_ns=500_000_000)], DEFAULT).what_to_do
+    hints = advise.conclude(["p"], [rank(transfers=16, flush_full=4, blocked_seconds=0.5)], DEFAULT).what_to_do
     assert any("1000 bytes in the mean, and 25 % of them" in hint for hint in hints)
     assert any("nothing to do for 50 % of their time" in hint for hint in hints)
 
@@ -196,7 +197,7 @@ def test_hints_name_the_figures() -> None:
 def test_estimate_where_nothing_counts() -> None:
     # 1000 messages of 10 ns and 16,000 bytes of 0.5 ns: 18 us of communication. 0.2 s of the second were waiting.
     calibration = dataclasses.replace(DEFAULT, line_ns=20.0, inline=Cost(10, 0.5), agent=Cost(1000, 0))
-    uncounted: dict[str, Any] = {"cache_misses": None, "cache_misses_missing": "no counter", "blocked_ns": 200_000_000}
+    uncounted: dict[str, Any] = {"cache_misses": None, "cache_misses_missing": "no counter", "blocked_seconds": 0.2}
     advice = advise.conclude(["p"], [rank(**uncounted)], calibration)
     assert advice.estimated
     assert advice.cache_misses is None

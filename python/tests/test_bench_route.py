@@ -117,8 +117,8 @@ def test_different_results_in_different_placements_are_no_measurement(
 
 def rank_file(directory: Path, rank: int, misses: int | None) -> None:
     names = [field.name for field in dataclasses.fields(advise.RankFile)]
-    counts = dict.fromkeys(("forwarded_bytes", "blocked_ns", "transfers", "flush_full", "bytes_in", "handled"), 0)
-    values = [rank, rank, "inline", 2.0, 2.0, misses, "" if misses is not None else "no counter",
+    counts = dict.fromkeys(("forwarded_bytes", "transfers", "flush_full", "bytes_in", "handled"), 0)
+    values = [rank, rank, "inline", 2.0, 2.0, 0.0, misses, "" if misses is not None else "no counter",
               counts | {"sent": 1000, "bytes_out": 48_000}]  # fmt: skip
     (directory / f"rank-{rank}.json").write_text(json.dumps(dict(zip(names, values, strict=True))))
 

@@ -51,6 +51,7 @@ class RankFile:
     placement: str
     seconds: float
     cpu_seconds: float
+    blocked_seconds: float
     cache_misses: int | None
     cache_misses_missing: str
     statistics: dict[str, int]
@@ -139,7 +140,7 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
     category = Category.unknown if misses is None else categorise(ratio, calibration)
     if bound and category is not Category.communication:  # a bound below the lowest threshold is evidence if counted
         category = Category.unknown
-    blocked = total("blocked_ns") * 1e-9 / max(sum(rank.seconds for rank in ranks), 1e-9)
+    blocked = sum(rank.blocked_seconds for rank in ranks) / max(sum(rank.seconds for rank in ranks), 1e-9)
     transfer = total("bytes_out") / max(total("transfers"), 1)
     placement = ranks[0].placement
     return Advice(
@@ -199,7 +200,7 @@ def _estimated(ranks: Sequence[RankFile], calibration: Calibration, alone: bool)
     local = 0.0
     for rank in ranks:
         statistics = rank.statistics
-        busy = min(rank.cpu_seconds, rank.seconds - statistics["blocked_ns"] * 1e-9)
+        busy = min(rank.cpu_seconds, rank.seconds - rank.blocked_seconds)
         cost = calibration.inline if rank.placement == "inline" else calibration.agent
         # The cost of a message is that of sending and handling it: half of the work is here, half elsewhere.
         messages = (statistics["sent"] + statistics["handled"]) // 2

@@ -129,6 +129,7 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   if (!failure_) return failure_.code();
   if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUserHandler)
     return StatusCode::kInvalidArgument;
+  if (file_ != nullptr && !communicating_) note_first_message();
   const bool may_wait = when_full == WhenFull::kWait && !in_handler_;
   const bool own = (when_full == WhenFull::kWait || when_full == WhenFull::kWouldBlock) && !in_handler_;
   const bool large = Header::stride_of(message.size()) > backlog_.whole();
@@ -378,6 +379,7 @@ std::uint64_t RuntimeCore::poll() noexcept {
   step_quiesce();
   settle(busy_);
   if (!departed_.empty()) check_departed();
+  if (file_ != nullptr && !communicating_ && handled_ != 0) note_first_message();
   if (promised()) flush(Flush::kExplicit);  // closes all lanes: what is sent next passes through send()
   if (began != 0 && idle_polls_ > kSpins) blocked_ns_ += now_ns() - began;
   return handled_ - before;

@@ -95,6 +95,9 @@ class RuntimeCore : public Front, private ForkWatch {
   void tell(std::uint32_t handler, ByteView message);
   void push_news() noexcept;
   void conclude() noexcept;
+  /// For the statistics' file: the first message, or none are left.
+  void note_first_message() noexcept;
+  void note_quiet() noexcept;
   /// The steps of quiesce() that need no call of the application.
   void step_quiesce() noexcept;
   void check_mismatch() noexcept;
@@ -140,6 +143,7 @@ class RuntimeCore : public Front, private ForkWatch {
   std::uint64_t idle_polls_ = 0, polls_ = 0;
   bool leaving_ = false;
   bool reducing_ = false;
+  bool communicating_ = false;  ///< the first message has been sent or handled; kept only for file_
   std::vector<Departure> departed_;
   struct News {
     Rank to;

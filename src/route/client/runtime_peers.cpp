@@ -64,6 +64,15 @@ void RuntimeCore::push_news() noexcept {
   flush(Flush::kExplicit);
 }
 
+void RuntimeCore::note_first_message() noexcept {
+  communicating_ = true;
+  file_->communicate(statistics());
+}
+
+void RuntimeCore::note_quiet() noexcept {
+  if (file_ != nullptr && communicating_) file_->quiet(statistics());
+}
+
 void RuntimeCore::conclude() noexcept {
   concluded_ = agreement_.round();
   wiring_->conclude(concluded_);

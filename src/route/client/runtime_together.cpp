@@ -90,6 +90,7 @@ StatusCode RuntimeCore::try_quiesce() noexcept {
   }
   if (phase_ != Phase::kDone) return StatusCode::kWouldBlock;
   phase_ = Phase::kNone;
+  note_quiet();
   return StatusCode::kOk;
 }
 

@@ -75,22 +75,23 @@ Result<std::unique_ptr<StatisticsFile>> StatisticsFile::open() {
   return std::make_unique<StatisticsFile>(std::filesystem::absolute(*directory));  // wherever the program goes
 }
 
-void StatisticsFile::begin() {
-  began_ns_ = now_ns();
-  began_cpu_ns_ = cpu_ns();
-  began_misses_ = misses_.read().value_or(0);
+StatisticsFile::Moment StatisticsFile::take(const Statistics& now) {
+  return {now_ns(), cpu_ns(), misses_.read().value_or(0), now.blocked_ns, now.sent + now.handled};
 }
 
 Status StatisticsFile::write(const Place& place, const Statistics& statistics) {
-  const auto misses = misses_.read();
+  Moment end = take(statistics);
+  if (quiet_.ns != 0 && quiet_.messages == end.messages) end = quiet_;
   const auto since = [](std::uint64_t now, std::uint64_t then) { return static_cast<double>(now - then) * 1e-9; };
   // Scaling estimates: a count may then be less than an earlier one.
-  const std::string count = misses ? std::to_string(*misses - std::min(began_misses_, *misses)) : std::string("null");
+  const std::string count = misses_.read() ? std::to_string(end.misses - std::min(began_.misses, end.misses)) : "null";
   const std::string text = fmt::format(
       "{{\"rank\": {}, \"node\": {}, \"placement\": \"{}\", \"seconds\": {:.9f}, \"cpu_seconds\": {:.9f},\n"
+      " \"blocked_seconds\": {:.9f},\n"
       " \"cache_misses\": {}, \"cache_misses_missing\": \"{}\",\n \"statistics\": {}}}\n",
-      place.rank, place.topology.node_of(place.rank), to_string(place.placement), since(now_ns(), began_ns_),
-      since(cpu_ns(), began_cpu_ns_), count, misses_.missing(), to_json(statistics));
+      place.rank, place.topology.node_of(place.rank), to_string(place.placement), since(end.ns, began_.ns),
+      since(end.cpu_ns, began_.cpu_ns), since(end.blocked_ns, began_.blocked_ns), count, misses_.missing(),
+      to_json(statistics));
   return replace_file(fmt::format("{}/rank-{}.json", directory_, place.rank), text);
 }
 

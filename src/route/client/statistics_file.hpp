@@ -19,15 +19,25 @@ class StatisticsFile {
   static Result<std::unique_ptr<StatisticsFile>> open();
 
   explicit StatisticsFile(std::string directory) : directory_(std::move(directory)) {}
-  /// What the file tells of begins now: the rank has joined its job.
-  void begin();
+  /// The rank has joined its job.
+  void begin() { began_ = take({}); }
+  /// Times and misses count from here, the first message on: start-up, and input that is read or made, do not.
+  void communicate(const Statistics& now) { began_ = take(now); }
+  /// All messages have been handled. Times and misses count to here, unless messages follow.
+  void quiet(const Statistics& now) { quiet_ = take(now); }
   /// Writes DIRECTORY/rank-N.json, whole or not at all.
   Status write(const Place& place, const Statistics& statistics);
 
  private:
+  struct Moment {
+    std::uint64_t ns = 0, cpu_ns = 0, misses = 0, blocked_ns = 0;
+    std::uint64_t messages = 0;
+  };
+  Moment take(const Statistics& now);
+
   const std::string directory_;
   EventCounter misses_ = EventCounter::cache_misses();
-  std::uint64_t began_ns_ = 0, began_cpu_ns_ = 0, began_misses_ = 0;
+  Moment began_, quiet_;
 };
 
 }  // namespace wherry::route

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,41 @@ TEST_F(StatisticsFileTest, RuntimeThatSends_ExpectItsStatistics) {
   EXPECT_EQ(got["bytes_in"], statistics.bytes_in);
   EXPECT_EQ(got["transfers"], statistics.transfers);
   EXPECT_EQ(got["flush_explicit"], statistics.flush_explicit);
+}
+
+/// CPU time of the process so far, in seconds.
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+void compute(double seconds) {
+  const double begin = cpu_seconds();
+  while (cpu_seconds() - begin < seconds) {
+  }
+}
+
+TEST_F(StatisticsFileTest, WorkBeforeTheFirstAndAfterTheLastMessage_ExpectItNotCounted) {
+  double between = 0;
+  {
+    auto runtime = Runtime::start();
+    ASSERT_TRUE(runtime) << runtime.status().message();
+    std::uint64_t sum = 0;
+    const auto take = runtime->on<std::uint64_t>([&](std::uint64_t value) { sum += value; });
+    compute(0.3);  // draws its input
+    ASSERT_TRUE(runtime->reduce(std::uint64_t{0}));
+    const double begin = cpu_seconds();
+    for (std::uint64_t i = 0; i < 1000; ++i) ASSERT_EQ(runtime->send(0, take, i), StatusCode::kOk);
+    compute(0.05);
+    ASSERT_TRUE(runtime->quiesce());
+    between = cpu_seconds() - begin;
+    compute(0.3);  // writes its result
+    ASSERT_TRUE(runtime->reduce(std::uint64_t{0}));
+  }
+  std::ifstream file(directory_.file("rank-0.json"));
+  const Json json = Json::parse(file);
+  EXPECT_GE(json["cpu_seconds"], 0.05);
+  EXPECT_LE(json["cpu_seconds"], between);
 }
 
 TEST_F(StatisticsFileTest, VariableNotSet_ExpectNoFile) {
