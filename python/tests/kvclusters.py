@@ -64,6 +64,7 @@ class KvHome(Jobs):
 
     def client(self, *, lane: int | None = None, only: int | None = None, **options: Any) -> Client:
         """Of the newest cluster; `lane`: a static one; `only`: it knows that node alone."""
+        options.setdefault("connect_timeout", 60.0)  # a busy machine's nodes lose their leases now and then
         if only is None:
             return Client(cluster=self.up.cluster, first_lane=lane, **options)
         nodes = [text if only == number else "" for number, text in enumerate(self.cluster.nodes)]
