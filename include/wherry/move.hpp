@@ -51,15 +51,17 @@ struct Retention {
 };
 
 /// Files that the agent writes, one a frame: <directory>/<stream>-<sequence, 8 digits>.<arrow|parquet>, complete or not
-/// at all.
+/// at all. The agent replaces no file: opening fails with kAlreadyExists if the first file of the stream exists.
 struct Sink {
   enum class Format : std::uint8_t { kNone = 0, kArrow = 1, kParquet = 2 } format = Format::kNone;
-  std::string directory;  ///< of the agent's file system
+  /// Of the agent's file system; opened, and made if it is missing, when the stream is opened. A relative one starts in
+  /// this process's current directory, and is an error where the agent runs on another machine.
+  std::string directory;
 };
 
 struct StreamOptions {
-  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-]; unique on the agent. A closed stream's name can be opened again:
-                     ///< its frames go then
+  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-] (fewer with a sink: the files have names, too); unique on the
+                     ///< agent. A closed stream's name can be opened again: its frames go then
   Strategy strategy = Strategy::kIpc;
   Retention retention;
   Sink sink;

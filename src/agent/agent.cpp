@@ -146,6 +146,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   move_options.window = config.window;
   move_options.streaming_copy_from = config.streaming_copy_from;
   move_options.sink_root = config.sink_root;
+  move_options.sink_needs_root = !config.group.empty();
   a.services.push_back(std::make_unique<move::MoveService>(move_options, a.arena, a.catalogue));
   route::RouteOptions route_options;
   route_options.budget = config.route_budget;

@@ -3,6 +3,7 @@
 #include "fabric/client_session.hpp"
 
 #include <fmt/core.h>
+#include <sys/socket.h>
 
 #include <cstdlib>
 #include <list>
@@ -180,6 +181,13 @@ Result<Response> ClientSession::answer_to(std::uint64_t id, const Deadline& dead
     if (response->id > id) return Status(StatusCode::kProtocol, "the agent answered a request that was not made");
     on_late_answer(*response);
   }
+}
+
+bool ClientSession::agent_is_local() const noexcept {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  return getpeername(channel_.fd(), reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+         address.ss_family == AF_UNIX;
 }
 
 bool ClientSession::agent_gone() {

@@ -56,6 +56,8 @@ class ClientSession : private ForkWatch {
   /// service. kDeadlineExceeded: no answer in time; the agent may still do what was asked, and the session goes on.
   Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
   std::chrono::nanoseconds request_patience = std::chrono::seconds(30);
+  /// Whether the agent was reached through its Unix socket, and so runs on this machine.
+  [[nodiscard]] bool agent_is_local() const noexcept;
   /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
   /// system call; never blocks.
   [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }

@@ -2,6 +2,8 @@
 // The public classes: thin handles on SessionCore.
 #include <fmt/core.h>
 
+#include <filesystem>
+
 #include "base/hot.hpp"
 #include "move/client/session_core.hpp"
 
@@ -54,6 +56,30 @@ Result<Region> Session::register_memory(const void* data, std::size_t bytes) {
   return region;
 }
 
+namespace {
+
+/// A directory that is relative starts where this process is: the agent, in another directory, must not be asked.
+Status complete(Sink& sink, const detail::SessionCore& core) {
+  if (sink.format == Sink::Format::kNone || sink.directory.starts_with('/')) return ok_status();
+  if (!core.agent_is_local()) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("sink directory '{}' is relative, and this session does not go through the Unix socket of an "
+                        "agent on this machine: give the complete path of a directory of the agent's machine",
+                        sink.directory)};
+  }
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  if (error) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("sink directory '{}' is relative, and the current directory is unknown: {}", sink.directory,
+                        error.message())};
+  }
+  sink.directory = (here / sink.directory).lexically_normal().string();
+  return ok_status();
+}
+
+}  // namespace
+
 Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& schema) {
   if (!move::valid_stream_name(options.name)) {
     return Status(StatusCode::kInvalidArgument,
@@ -69,7 +95,9 @@ Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& 
     if (!plan) return plan.status();
     stream->plan = *std::move(plan);
   }
-  auto id = core_->open_stream({options, schema});
+  move::OpenRequest request{options, schema};
+  if (Status s = complete(request.options.sink, *core_); !s) return s;
+  auto id = core_->open_stream(request);
   if (!id) return id.status();
   stream->id = *id;
   return Stream(std::move(stream));

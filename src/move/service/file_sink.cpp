@@ -14,9 +14,15 @@
 namespace wherry::move {
 
 struct FileSink::Impl {
+  struct Job {
+    FramePtr frame;
+    std::shared_ptr<const SinkDirectory> directory;  ///< its own: the stream may be closed before it is written
+  };
+
+  Writer write;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<FramePtr> queue;
+  std::deque<Job> queue;
   FileSinkStatus status;
   bool stopping = false;
   std::thread thread;
@@ -41,7 +47,7 @@ void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
       taken = not_written(*frame);
       fail(taken.message());
     } else {
-      queue.push_back(frame);
+      queue.push_back({frame, frame->stream->files});
       ++status.queued;
     }
   }
@@ -52,22 +58,22 @@ void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
 void FileSink::Impl::run(Catalogue& catalogue) {
   name_thread("wherry-sink");
   for (;;) {
-    FramePtr frame;
+    Job job;
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [this] { return stopping || !queue.empty(); });
       if (stopping) break;
-      frame = std::move(queue.front());
+      job = std::move(queue.front());
       queue.pop_front();
     }
     Result<std::uint64_t> written = Status(StatusCode::kInternal, {});
     try {
-      written = write_frame_file(frame);
+      written = write(job.frame, *job.directory);
     } catch (const std::exception& error) {  // no memory, say
-      written = Status(StatusCode::kInternal, frame_file_path(*frame) + ": " + error.what());
+      written = Status(StatusCode::kInternal, frame_file_path(*job.frame) + ": " + error.what());
     }
-    catalogue.sunk(*frame, written.status());
-    frame.reset();
+    catalogue.sunk(*job.frame, written.status());
+    job = {};
     {
       const std::lock_guard lock(mutex);
       --status.queued;
@@ -80,18 +86,24 @@ void FileSink::Impl::run(Catalogue& catalogue) {
     }
     changed.notify_all();
   }
-  std::deque<FramePtr> left;
+  std::deque<Job> left;
   {
     const std::lock_guard lock(mutex);
     left.swap(queue);
     status.queued = 0;
-    for (const FramePtr& frame : left) fail(not_written(*frame).message());
+    for (const Job& job : left) fail(not_written(*job.frame).message());
   }
   changed.notify_all();
-  for (const FramePtr& frame : left) catalogue.sunk(*frame, not_written(*frame));
+  for (const Job& job : left) catalogue.sunk(*job.frame, not_written(*job.frame));
 }
 
-FileSink::FileSink(Catalogue& catalogue) : impl_(std::make_shared<Impl>()), catalogue_(catalogue) {
+FileSink::FileSink(Catalogue& catalogue, Writer write) : impl_(std::make_shared<Impl>()), catalogue_(catalogue) {
+  impl_->write = std::move(write);
+  if (!impl_->write) {
+    impl_->write = [](FramePtr frame, const SinkDirectory& directory) {
+      return write_frame_file(std::move(frame), directory);
+    };
+  }
   impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->run(catalogue); });
   catalogue.set_sink_hook([impl = impl_, &catalogue](const FramePtr& frame) { impl->push(catalogue, frame); });
 }

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "move/service/catalogue.hpp"
+#include "move/service/sink_directory.hpp"
 
 namespace wherry::move {
 
@@ -21,9 +23,10 @@ struct FileSinkStatus {
   std::string last_error;    ///< names the file and the cause
 };
 
-/// One thread writes all files, in the order of publication: a temporary name in the same directory (made if it is
-/// missing), fsync, rename, fsync of the directory. A file that was written counts its frame as read; a frame whose
-/// file failed stays unread, so that a WhenFull::kWait stream holds it until somebody else reads it.
+/// One thread writes all files, in the order of publication, each into the directory that was opened with its stream
+/// (StreamInfo::files): without a name at first, fsync, then its name, fsync of the directory. No file is ever
+/// replaced. A file that was written counts its frame as read; a frame whose file failed stays unread, so that a
+/// WhenFull::kWait stream holds it until somebody else reads it.
 ///
 /// Nothing is dropped and nobody waits here: a stream that is kSinkQueue frames ahead of the disk gets no room for more
 /// (Catalogue::make_room), so in the end its host waits; other streams go on. "arrow" is the Arrow IPC file format,
@@ -31,8 +34,11 @@ struct FileSinkStatus {
 /// checked in full first, since encoding follows every offset and index that the host sent.
 class FileSink {
  public:
-  /// Takes the catalogue's sink hook. The catalogue must outlive the sink.
-  explicit FileSink(Catalogue& catalogue);
+  using Writer = std::function<Result<std::uint64_t>(FramePtr, const SinkDirectory&)>;
+
+  /// Takes the catalogue's sink hook. The catalogue must outlive the sink. `write`: for tests, what writes a file
+  /// instead of write_frame_file.
+  explicit FileSink(Catalogue& catalogue, Writer write = {});
   ~FileSink();
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;

@@ -3,18 +3,18 @@
 
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <future>
+#include <limits>
 #include <set>
 #include <thread>
 
-#include "base/socket.hpp"
 #include "move/service/frame_file.hpp"
 #include "move/service/testing.hpp"
 
@@ -36,6 +36,11 @@ class FileSinkTest : public ::testing::Test {
   std::shared_ptr<const StreamInfo> opened(Sink::Format format, Retention retention = {},
                                            const std::string& name = "s") {
     auto info = testing::stream(name, retention, {format, directory.string()});
+    if (format != Sink::Format::kNone) {
+      auto files = SinkDirectory::open("", directory, name, format);
+      EXPECT_TRUE(files) << files.status().message();
+      if (files) info->files = *std::move(files);
+    }
     EXPECT_TRUE(catalogue.open(info));
     return info;
   }
@@ -129,33 +134,92 @@ TEST_F(FileSinkTest, AWrittenFrameCountsAsRead) {
 }
 
 TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
-  fs::create_directories(directory.parent_path());
-  std::FILE* const in_the_way = std::fopen(directory.c_str(), "w");
-  ASSERT_NE(in_the_way, nullptr);
-  std::fclose(in_the_way);
   const auto info = opened(Sink::Format::kArrow, {.frames = 1, .when_full = Retention::WhenFull::kWait});
+  fs::remove_all(directory);
   FileSink sink(catalogue);
   publish(info, 0);
   ASSERT_TRUE(sink.drain(20s));
   EXPECT_EQ(sink.status().errors, 1u);
   EXPECT_NE(sink.status().last_error.find("s-00000000.arrow"), std::string::npos) << sink.status().last_error;
+  EXPECT_NE(sink.status().last_error.find("was removed"), std::string::npos) << sink.status().last_error;
   EXPECT_FALSE(catalogue.make_room(*info));  // not read: it is not lost
   EXPECT_EQ(catalogue.find("s")->sink_errors, 1u);
   EXPECT_EQ(catalogue.find("s")->sink_error, sink.status().last_error);
-  fs::remove(directory);
   const auto other = opened(Sink::Format::kArrow, {}, "t");
   publish(other, 0);
   ASSERT_TRUE(sink.drain(20s));
   EXPECT_EQ(files(), (std::set<std::string>{"t-00000000.arrow"}));
 }
 
-TEST_F(FileSinkTest, ATargetThatCannotBeReplacedLeavesNoTemporaryFile) {
-  fs::create_directories(directory / "s-00000000.arrow");  // a directory of that name
-  const FramePtr made = testing::frame(arena, opened(Sink::Format::kArrow), 0, *particles(10, 0));
-  const auto written = write_frame_file(made);
-  ASSERT_FALSE(written);
-  EXPECT_NE(written.status().message().find("s-00000000.arrow"), std::string::npos);
-  EXPECT_EQ(files(), (std::set<std::string>{"s-00000000.arrow"}));
+TEST_F(FileSinkTest, StreamClosedBeforeItsFramesAreWritten_ExpectTheFilesAllTheSame) {
+  std::promise<void> may_write;
+  FileSink sink(catalogue, [&, go = may_write.get_future().share()](FramePtr frame, const SinkDirectory& to) {
+    go.wait();
+    return write_frame_file(std::move(frame), to);
+  });
+  const auto info = opened(Sink::Format::kArrow);
+  for (std::uint64_t i = 0; i < 3; ++i) publish(info, i, 10);
+  const std::weak_ptr<const SinkDirectory> handle = info->files;
+  catalogue.close("s");
+  info->files.reset();  // as the service does
+  may_write.set_value();
+  ASSERT_TRUE(sink.drain(20s));
+  EXPECT_EQ(files().size(), 3u);
+  // The stream is remembered for long; its descriptor is not kept.
+  for (int i = 0; i < 20000 && !handle.expired(); ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(handle.expired());
+  EXPECT_TRUE(catalogue.find("s"));
+}
+
+TEST_F(FileSinkTest, ANameThatIsTaken_ExpectAnErrorAndNothingReplaced) {
+  for (const Unfinished unfinished : {Unfinished::kUnnamed, Unfinished::kNamed}) {
+    fs::remove_all(directory);
+    const auto info = opened(Sink::Format::kArrow, {}, unfinished == Unfinished::kNamed ? "named" : "unnamed");
+    const std::string name = info->name + "-00000000.arrow";
+    const FramePtr made = testing::frame(arena, info, 0, *particles(10, 0));
+    const fs::path precious = directory.parent_path() / "precious";
+    std::ofstream(precious) << "precious";
+    const auto refused = [&] {
+      const auto written = write_frame_file(made, *info->files, unfinished);
+      ASSERT_FALSE(written);
+      EXPECT_NE(written.status().message().find(name), std::string::npos);
+      EXPECT_NE(written.status().message().find("exists already"), std::string::npos) << written.status().message();
+      EXPECT_EQ(files(), (std::set<std::string>{name})) << "no temporary file";
+    };
+    fs::create_directories(directory / name);  // a directory of that name
+    refused();
+    fs::remove(directory / name);
+    fs::create_symlink(precious, directory / name);
+    refused();
+    EXPECT_EQ(fs::file_size(precious), 8u);
+    fs::remove(directory / name);
+    std::ofstream(directory / name) << "earlier";
+    refused();
+    EXPECT_EQ(fs::file_size(directory / name), 7u);
+    fs::remove(directory / name);
+    ASSERT_TRUE(write_frame_file(made, *info->files, unfinished));
+    EXPECT_EQ(read_arrow(directory / name)->num_rows(), 10);
+  }
+}
+
+TEST_F(FileSinkTest, LinksUnderTheNamesThatTemporaryFilesHadOnce_ExpectThemLeftAlone) {
+  const auto info = opened(Sink::Format::kArrow);
+  const fs::path precious = directory.parent_path() / "precious";
+  std::ofstream(precious) << "precious";
+  fs::create_symlink(precious, directory / fmt::format(".s-00000000.arrow.{}.part", ::getpid()));
+  const FramePtr made = testing::frame(arena, info, 0, *particles(10, 0));
+  ASSERT_TRUE(write_frame_file(made, *info->files));
+  std::string text;
+  std::getline(std::ifstream(precious), text);
+  EXPECT_EQ(text, "precious");
+  EXPECT_FALSE(fs::is_symlink(directory / "s-00000000.arrow"));
+}
+
+TEST_F(FileSinkTest, NumbersOfMoreThanEightDigits_ExpectTheLongestAllowedNameToDo) {
+  const auto info = opened(Sink::Format::kParquet, {}, std::string(226, 'n'));
+  const FramePtr made = testing::frame(arena, info, std::numeric_limits<std::uint64_t>::max(), *particles(10, 0));
+  const auto written = write_frame_file(made, *info->files, Unfinished::kNamed);
+  EXPECT_TRUE(written) << written.status().message();
 }
 
 TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
@@ -168,7 +232,7 @@ TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
   while (std::memcmp(bytes.data() + at, labels->data(), 404) != 0) ++at;
   const std::int32_t lie = 0x7fff'0000;
   std::memcpy(bytes.data() + at + 40, &lie, 4);
-  const auto written = write_frame_file(made);
+  const auto written = write_frame_file(made, *info->files);
   ASSERT_FALSE(written);
   EXPECT_TRUE(files().empty());
 }
@@ -195,11 +259,11 @@ TEST_F(FileSinkTest, StopSaysWhatWasNotWritten) {
 
 TEST_F(FileSinkTest, DrainHasADeadline) {
   const auto info = opened(Sink::Format::kArrow);
-  fs::create_directories(directory);
-  // Opening a fifo for writing blocks until somebody reads it: a disk that hangs.
-  const fs::path fifo = directory / fmt::format(".s-00000000.arrow.{}.part", ::getpid());
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  FileSink sink(catalogue);
+  std::promise<void> disk;  // hangs until it is told
+  FileSink sink(catalogue, [go = disk.get_future().share()](FramePtr frame, const SinkDirectory& to) {
+    go.wait();
+    return write_frame_file(std::move(frame), to);
+  });
   publish(info, 0);
   const Status late = sink.drain(50ms);
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
@@ -211,14 +275,10 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   EXPECT_EQ(sequence, kSinkQueue);
   publish(info, sequence, 1);  // of an offload that was under way
   EXPECT_TRUE(catalogue.make_room(*other));
-  const Fd reader(::open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
-  std::vector<char> sink_hole(1 << 20);
-  for (int i = 0; i < 2000 && sink.status().queued != 0; ++i) {
-    (void)!::read(reader.get(), sink_hole.data(), sink_hole.size());
-    std::this_thread::sleep_for(1ms);
-  }
+  disk.set_value();
   EXPECT_TRUE(sink.drain(20s));
-  EXPECT_EQ(sink.status().errors, 1u);  // a fifo cannot be synced
+  EXPECT_EQ(sink.status().errors, 0u) << sink.status().last_error;
+  EXPECT_EQ(files().size(), kSinkQueue + 1);
   EXPECT_TRUE(catalogue.make_room(*info));
 }
 

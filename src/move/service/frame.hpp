@@ -18,6 +18,7 @@ namespace wherry::move {
 
 class Products;         // products.hpp
 class ProductTemplate;  //
+class SinkDirectory;    // sink_directory.hpp
 
 /// What every frame of a stream shares. Immutable after the stream was opened.
 struct StreamInfo {
@@ -32,6 +33,9 @@ struct StreamInfo {
   Sink sink;
   /// What its products have in common. Only make_products (products.hpp), on the data thread, looks here.
   mutable std::shared_ptr<ProductTemplate> products;
+  /// Where its files go; null without a sink, and when it has been closed: streams are remembered for long, and the
+  /// handle is a descriptor. Data thread only; FileSink takes its own reference for each frame.
+  mutable std::shared_ptr<const SinkDirectory> files;
 };
 
 /// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last

@@ -11,39 +11,54 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
+#include "base/secure_directory.hpp"
 #include "base/socket.hpp"
 #include "move/service/frame_arrow.hpp"
 
 namespace wherry::move {
 namespace {
 
-/// A file under a name of its own until keep(); gone if that is never reached.
-class TemporaryFile {
+/// A file without a name, or under one of its own, until keep(); gone if that is never reached.
+class UnfinishedFile {
  public:
-  explicit TemporaryFile(const std::filesystem::path& target)
-      : path_(target.parent_path() / fmt::format(".{}.{}.part", target.filename().string(), ::getpid())),
-        fd_(::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)) {}
-  ~TemporaryFile() {
-    if (fd_) ::unlink(path_.c_str());
+  UnfinishedFile(const Fd& directory, Unfinished unfinished) : directory_(directory) {
+    constexpr int kFlags = O_WRONLY | O_CLOEXEC;
+    if (unfinished == Unfinished::kUnnamed) fd_ = Fd(::openat(directory.get(), ".", O_TMPFILE | kFlags, kMode));
+    if (fd_) return;
+    // Not every file system has that: NFS has not. The name is nobody else's: 64 random bits, and O_EXCL.
+    std::random_device random;
+    name_ = fmt::format(".wherry-{:08x}{:08x}.part", random(), random());
+    fd_ = Fd(::openat(directory.get(), name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | kFlags, kMode));
+    if (!fd_) name_.clear();
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~UnfinishedFile() {
+    if (!name_.empty()) ::unlinkat(directory_.get(), name_.c_str(), 0);
+  }
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// False, with errno, when the disk or the directory refuses.
-  bool keep(const std::filesystem::path& target) {
-    if (::fsync(fd()) != 0 || std::rename(path_.c_str(), target.c_str()) != 0) return false;
-    fd_.reset();
-    const Fd directory(::open(target.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return directory && ::fsync(directory.get()) == 0;
+  /// False, with errno, when the disk or the directory refuses, or the name is taken.
+  bool keep(const std::string& name) {
+    if (::fsync(fd()) != 0) return false;
+    if (name_.empty()) {
+      const std::string self = fmt::format("/proc/self/fd/{}", fd());
+      if (::linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
+    } else {
+      if (!rename_to_free_name(directory_, name_, name)) return false;
+      name_.clear();
+    }
+    return ::fsync(directory_.get()) == 0;
   }
 
  private:
-  const std::filesystem::path path_;
+  static constexpr mode_t kMode = 0644;  // less the umask
+  const Fd& directory_;
+  std::string name_;
   Fd fd_;
 };
 
@@ -69,26 +84,21 @@ arrow::Status write_parquet(const std::shared_ptr<arrow::RecordBatch>& batch,
 
 std::string frame_file_path(const Frame& frame) {
   const Sink& sink = frame.stream->sink;
-  const char* const suffix = sink.format == Sink::Format::kParquet ? "parquet" : "arrow";
-  return (std::filesystem::path(sink.directory) /
-          fmt::format("{}-{:08}.{}", frame.stream->name, frame.sequence, suffix))
-      .string();
+  return std::filesystem::path(sink.directory) / sink_file_name(frame.stream->name, frame.sequence, sink.format);
 }
 
-Result<std::uint64_t> write_frame_file(FramePtr frame) {
-  const std::filesystem::path path = std::filesystem::absolute(frame_file_path(*frame));
-  const auto failed = [&](const std::string& why) {
-    return Status(StatusCode::kUnavailable, path.string() + ": " + why);
-  };
+Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& directory, Unfinished unfinished) {
+  const std::string path = frame_file_path(*frame);
+  const std::string name = sink_file_name(frame->stream->name, frame->sequence, frame->stream->sink.format);
+  const auto failed = [&](const std::string& why) { return Status(StatusCode::kUnavailable, path + ": " + why); };
   const bool parquet = frame->stream->sink.format == Sink::Format::kParquet;
   auto batch = read_frame(std::move(frame));
   if (!batch) return failed(batch.status().message());
 
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (error) return failed("the directory cannot be made: " + error.message());
-  TemporaryFile file(path);
-  if (file.fd() < 0) return failed(std::strerror(errno));
+  UnfinishedFile file(directory.fd(), unfinished);
+  if (file.fd() < 0) {
+    return failed(errno == ENOENT ? "the directory was removed after the stream was opened" : std::strerror(errno));
+  }
   const int copy = ::fcntl(file.fd(), F_DUPFD_CLOEXEC, 0);  // Arrow closes the descriptor that it is given
   if (copy < 0) return failed(std::strerror(errno));
   const auto out = arrow::io::FileOutputStream::Open(copy);
@@ -97,7 +107,10 @@ Result<std::uint64_t> write_frame_file(FramePtr frame) {
   const std::int64_t bytes = status.ok() ? (*out)->Tell().ValueOr(0) : 0;
   status &= (*out)->Close();
   if (!status.ok()) return failed(status.message());
-  if (!file.keep(path)) return failed(std::strerror(errno));
+  if (!file.keep(name)) {
+    return failed(errno == EEXIST ? "a file of this name exists already, and the agent replaces no file"
+                                  : std::strerror(errno));
+  }
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -73,6 +73,7 @@ void MoveService::on_session_end(fabric::Peer& peer) {
       if (o->done.pending() != 0) lost_.push_back(std::move(o));
     }
     catalogue_.close(stream->info->name);
+    stream->info->files.reset();
   }
   tell_failures(session);
   sessions_.erase(it);
@@ -109,11 +110,6 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   info->schema_metadata = request->options.schema_metadata;
   info->retention = request->options.retention;
   info->sink = request->options.sink;
-  if (info->sink.format != Sink::Format::kNone) {
-    auto directory = resolve_sink(options_.sink_root, info->sink.directory);
-    if (!directory) return directory.status();
-    info->sink.directory = *std::move(directory);
-  }
   if (info->strategy == Strategy::kRaw) {
     if (!request->schema.empty())
       return Status(StatusCode::kInvalidArgument, "a raw stream has no schema: leave it empty");
@@ -129,6 +125,17 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   info->ipc = *std::move(ipc);
   for (const std::uint64_t bytes : request->options.announced_bytes) {
     if (Status s = check_announced(bytes, arena_->capacity()); !s) return s;
+  }
+  if (info->sink.format != Sink::Format::kNone) {
+    if (options_.sink_needs_root && options_.sink_root.empty()) {
+      return Status(StatusCode::kPermissionDenied,
+                    "this agent serves a group of users (agent.group), and writes files only below its setting "
+                    "sink.root, which is empty");
+    }
+    auto files = SinkDirectory::open(options_.sink_root, info->sink.directory, info->name, info->sink.format);
+    if (!files) return files.status();
+    info->sink.directory = (*files)->path();
+    info->files = *std::move(files);
   }
   if (Status s = catalogue_.open(info); !s) return s;
   for (const std::uint64_t bytes : request->options.announced_bytes) prepare_memory(*info, bytes);
@@ -205,6 +212,7 @@ Result<Bytes> MoveService::close_stream(SessionState& session, ByteView payload)
 void MoveService::retire(StreamState& stream) {
   if (!stream.finished()) return;
   catalogue_.close(stream.info->name);
+  stream.info->files.reset();
   if (stream.active) std::erase(active_, &stream);
   stream.session->streams.erase(stream.info->id);
 }

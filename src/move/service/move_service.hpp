@@ -28,6 +28,8 @@ struct MoveOptions {
   std::size_t streaming_copy_from = std::size_t{8} << 20;
   /// Streams' files lie below this directory; empty: wherever the agent's user may write.
   std::string sink_root;
+  /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
+  bool sink_needs_root = false;
   /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
   /// buffers take here (one offload may always be queued).
   std::uint32_t max_offloads_per_session = 4096;

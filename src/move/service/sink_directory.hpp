@@ -1,16 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the agent may write files: a client names a directory of the agent's file system, and is not to choose freely.
+// Where the agent writes a stream's files: a client names a directory of the agent's file system. It is opened once,
+// when the stream is opened, and every file is made beneath that handle: whatever is put in the directory's place
+// later, or into it, leads nowhere else.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "base/socket.hpp"
+#include "wherry/move.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::move {
 
-/// The directory to write to. With a root: an absolute path free of symbolic links, at or below the root (relative ones
-/// start there); kPermissionDenied when it leads out, kUnavailable when the root is missing. Without: `directory` as it
-/// is.
-Result<std::string> resolve_sink(const std::string& root, const std::string& directory);
+/// "<stream>-<sequence, 8 digits or more>.<arrow|parquet>"; the sink's format is not kNone.
+std::string sink_file_name(const std::string& stream, std::uint64_t sequence, Sink::Format format);
+
+class SinkDirectory {
+ public:
+  /// Opens the directory for the files of `stream`, and makes it if it is missing.
+  /// With a root: a complete path at or below the root, or one that starts there. No component beneath the root may be
+  /// a symbolic link. Without: a complete path, wherever this user may write; symbolic links on the way must belong to
+  /// this user or root.
+  /// kPermissionDenied: it leads out of the root, or through a link; kUnavailable: the root is missing;
+  /// kInvalidArgument: not a directory, or the stream's name is too long for a file there (the limit is named);
+  /// kAlreadyExists: an earlier stream of that name left its first file there; kResourceExhausted: too many directories
+  /// are open.
+  static Result<std::shared_ptr<const SinkDirectory>> open(const std::string& root, const std::string& directory,
+                                                           const std::string& stream, Sink::Format format);
+
+  [[nodiscard]] const Fd& fd() const noexcept { return *fd_; }
+  /// As it was named, complete; for messages.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  SinkDirectory() = default;
+  std::shared_ptr<const Fd> fd_;  ///< shared by all streams with files in this directory
+  std::string path_;
+};
 
 }  // namespace wherry::move
