@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
+.PHONY: soak formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -60,6 +60,9 @@ test-tsan: build-tsan
 
 test-python: build
 	$(PY) -m pytest -q python/tests
+
+soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
+	PYTHONPATH=python $(PY) tools/soak.py
 
 test-hdl: setup  ## RTL: simulations, proofs, and the resource table of the small cells
 	$(PY) -m pytest -q hdl

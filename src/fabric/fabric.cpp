@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "fabric/segment_directory.hpp"
 #include "fabric/shared_memory.hpp"
 
 namespace wherry::fabric {
@@ -158,6 +159,10 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport, const std:
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
   params.name = "wherry";
   auto context = std::shared_ptr<Context>(new Context);
+  if (transport == Transport::kShm) {
+    context->segments_ = SegmentDirectory::get();
+    if (context->segments_) (void)ucp_config_modify(config, "POSIX_DIR", context->segments_->path().c_str());
+  }
   status = ucp_init(&params, config, &context->context_);
   ucp_config_release(config);
   if (status != UCS_OK || !has_resource(context->context_, transport)) {

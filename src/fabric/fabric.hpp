@@ -88,6 +88,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
  private:
   Context() = default;
+  std::shared_ptr<const class SegmentDirectory> segments_;  ///< null: UCX's own place
   ucp_context* context_ = nullptr;
   std::uint64_t calls_ = 0;
   ProcessMark mark_;

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent lives for months: what clients and readers held that came, went and died is given back. `make soak` asks
+the same for an hour."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from agents import Agent
+from soak import Soak, Usage
+
+from wherry import _agent, _paths
+
+pytestmark = [pytest.mark.agent, pytest.mark.timeout(600)]
+
+
+def test_clients_and_readers_that_come_go_and_die_leave_nothing_behind(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent("--log-level", "error")
+    soak = Soak(agent.session)
+    try:
+        for _ in range(6):
+            soak.round()
+        base = soak.settled()
+        for _ in range(12):
+            soak.round()
+        last = soak.settled(base)
+        assert last.within(base), f"{base}, then {last}, after {soak.counts}"
+    finally:
+        soak.close()
+
+
+def test_cancelled_calls_on_one_connection_leave_no_memory_behind(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent("--log-level", "error")
+    soak = Soak(agent.session)
+    try:
+        for _ in range(20):
+            soak._cancel()
+        base = soak.settled()
+        for _ in range(200):  # 4000 calls, which once took 1 to 3 KB each
+            soak._cancel()
+        last = soak.settled(base)
+        assert last.within(base), f"{base}, then {last}, after {soak.counts}"
+    finally:
+        soak.close()
+
+
+def _shared_memory() -> set[Path]:
+    """Segments of this user; directories of processes that live are not counted."""
+    return set(Path("/dev/shm").glob(f"wherry-{os.getuid()}/*/*")) | set(Path("/dev/shm").glob("ucx_*"))
+
+
+def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent("--log-level", "error", "--flight", "off")
+    program = str(_paths.built("src", "fault_client"))
+    before = _shared_memory()
+    begin = time.monotonic()
+    subprocess.run([program, str(agent.session_file), "load", "whole", "1"], check=True, timeout=60)
+    whole = time.monotonic() - begin
+    for i in range(40):
+        with subprocess.Popen(
+            [program, str(agent.session_file), "load", f"k{i}", "1"], stderr=subprocess.DEVNULL
+        ) as one:
+            time.sleep(whole * i / 40)  # in every phase of its life, as good as it goes
+            one.kill()
+    # The next process of this user that uses shared memory clears up.
+    subprocess.run([program, str(agent.session_file), "load", "last", "1"], check=True, timeout=60)
+    assert _shared_memory() <= before
+    deadline = time.monotonic() + 60
+    while _agent.read_metrics(agent.session)["wherry_agent_sessions"] != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
+def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
+    make_agent: Callable[..., Agent], transport: str
+) -> None:
+    agent = make_agent("--log-level", "error", "--flight", "off")
+    program = str(_paths.built("src", "fault_client"))
+
+    def kill(times: int) -> None:
+        for _ in range(times):
+            before = _agent.read_metrics(agent.session)["wherry_move_offloads_total"]
+            line = [program, str(agent.session_file), "die", *([] if transport == "auto" else [transport])]
+            with subprocess.Popen(line) as one:
+                deadline = time.monotonic() + 60
+                while _agent.read_metrics(agent.session)["wherry_move_offloads_total"] < before + 2:
+                    assert one.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.002)
+                one.kill()
+            while _agent.read_metrics(agent.session)["wherry_agent_sessions"] != 0:
+                assert time.monotonic() < deadline
+                time.sleep(0.002)
+
+    kill(3)  # the transport's own descriptors come with its first client
+    base = Usage.of(agent.session.pid)
+    kill(12)
+    deadline = time.monotonic() + 60
+    while not (last := Usage.of(agent.session.pid)).descriptors <= base.descriptors:
+        assert time.monotonic() < deadline, f"{base}, then {last}: sockets of dead clients"
+        time.sleep(0.05)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where UCX makes its segments of shared memory. Each has a name for a moment, from its creation until UCX has mapped
+// it; a process that is killed then leaves the segment, and its memory, behind. So every process has a directory of its
+// own for them, which it holds locked, and every process that starts removes the directories that nobody holds any
+// more.
+#pragma once
+
+#include <sys/types.h>
+#include <memory>
+#include <string>
+
+#include "base/socket.hpp"
+
+namespace wherry::fabric {
+
+class SegmentDirectory {
+ public:
+  /// This process's directory, /dev/shm/wherry-<uid>/<random>; made by the first call, after what dead processes of
+  /// this user left there has been removed; it goes with the last reference. Null where it cannot be had (no /dev/shm,
+  /// or somebody else made wherry-<uid> first): then UCX's own place has to do. Thread-safe.
+  static std::shared_ptr<const SegmentDirectory> get(const std::string& shared_memory = "/dev/shm");
+  ~SegmentDirectory();
+  SegmentDirectory(const SegmentDirectory&) = delete;
+  SegmentDirectory& operator=(const SegmentDirectory&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  SegmentDirectory() = default;
+  static std::shared_ptr<const SegmentDirectory> make(const std::string& shared_memory);
+  std::string path_, name_;
+  Fd parent_;
+  Fd held_;  ///< locked (flock) as long as the process lives, and its children that have not called exec
+  pid_t owner_ = 0;
+};
+
+/// Removes the directories in `parent` that no process holds, with the files in them. Returns how many went.
+std::size_t remove_abandoned_segments(const Fd& parent);
+
+}  // namespace wherry::fabric
