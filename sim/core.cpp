@@ -14,7 +14,9 @@
 #include <concepts>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
+#include "kv/generated/registers.hpp"
 #include "sim/link.hpp"
 
 namespace wherry::kv::rtl {
@@ -139,6 +141,31 @@ void Core::set_clock(Cycles cycles) {
   clock = std::max<QData>(clock, cycles);
 }
 
+void Core::preset_versions(const std::array<std::uint32_t, kWays>& versions) {
+  const std::uint64_t base = read(registers::line_base_offset(0)) | std::uint64_t{read(registers::line_base_offset(1))}
+                                                                        << 32;
+  const unsigned bits = read(registers::kBucketBitsOffset);
+  for (const Cycles end = now_ + kLongestAccess; registers::kStateClearing.get(read(registers::kStateOffset)) != 0;)
+    if (now_ > end) fail("the table is not cleared");
+  std::vector<bool> done(std::size_t{1} << bits);
+  for (std::uint64_t key = 0, missing = done.size(); missing > 0; ++key) {
+    const std::uint32_t bucket = bucket_of(hash_of(key), bits);
+    if (done[bucket]) continue;
+    done[bucket] = true;
+    --missing;
+    std::array<std::byte, kWays * WayHeader::kBytes> line{};
+    for (std::uint32_t way = 0; way < kWays; ++way)
+      if (versions[way] != 0)
+        WayHeader{.key = key, .version = versions[way], .reserved = 1}.pack(
+            std::span(line).subspan(way * WayHeader::kBytes).first<WayHeader::kBytes>());
+    for (std::size_t at = 0; at < line.size(); at += kHbmBeatBytes) {
+      HbmBeat beat;
+      std::memcpy(beat.data(), line.data() + at, kHbmBeatBytes);
+      content_.write(base + line.size() * bucket + at, beat);
+    }
+  }
+}
+
 void Core::note_memory_times() {
   const Vkv_core___024root& root = *pins_->core->rootp;
   if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
@@ -177,6 +204,7 @@ void Core::break_rules() {
   // Bit 7 of class_t: a replicate.
   if (options_.faults.forget_unsettled && (root.kv_core__DOT__i_engine__DOT__class2_q >> 7 & 1) != 0)
     root.kv_core__DOT__i_engine__DOT__same_lane2_q = 0;
+  if (options_.faults.keep_lagging_versions) root.kv_core__DOT__i_engine__DOT__refresh_q = 0;
 }
 
 void Core::cycle() {

@@ -3,6 +3,7 @@
 // to. A broken rule, be it one of the core's own assertions or of AXI3, ends the process with a sentence.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@ struct CoreFaults {
   bool serve_pending_reads = false;
   bool commit_before_all = false;
   bool forget_unsettled = false;
+  bool keep_lagging_versions = false;
 };
 
 struct CoreOptions {
@@ -86,6 +88,9 @@ class Core final : public RegisterIo {
 
   /// Sets the register `cycles` forward, without computing anything; never back.
   void set_clock(Cycles cycles);
+  /// As Node::preset_versions, once what the core was told to clear is clear. Precondition: it is in no epoch, and the
+  /// lines are at the base that its registers say.
+  void preset_versions(const std::array<std::uint32_t, kWays>& versions);
   /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
   [[nodiscard]] bool idle() const noexcept { return now_ - active_ > kSilence; }
   /// Cycles that were not computed, since the core was idle.

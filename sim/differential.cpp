@@ -13,6 +13,7 @@ namespace {
 
 constexpr Cycles kPatience = 1'000'000;
 constexpr Cycles kRetryCycles = 1'000'000'000;  // time has no part in what is compared
+constexpr Cycles kFirstTimer = 100'000;  // the core's began with another interval, and repeats leftovers when it ends
 constexpr std::size_t kUdpChecksum = kUdpOffset + 6;
 constexpr std::size_t kIpChecksum = kIpv4Offset + 10;
 
@@ -113,8 +114,10 @@ Pair::Pair(const PairOptions& options)
     : options_(options),
       core_(options.core),
       software_({.channels = Core::kChannels, .most_doublings = 0}, static_cast<Output&>(*this)),
-      core_driver_(driver_options(options), core_, static_cast<DriverOutput&>(*this), 0),
-      software_driver_(driver_options(options), software_, static_cast<DriverOutput&>(*this), 0) {
+      core_registers_(core_, kEpoch, [this] { core_.preset_versions(options_.versions); }),
+      software_registers_(software_, kEpoch, [this] { software_.preset_versions(options_.versions); }),
+      core_driver_(driver_options(options), core_registers_, static_cast<DriverOutput&>(*this), 0),
+      software_driver_(driver_options(options), software_registers_, static_cast<DriverOutput&>(*this), 0) {
   bring_up();
 }
 
@@ -143,6 +146,7 @@ void Pair::bring_up() {
     put({frame.begin(), frame.end()});
   }
   (void)round();
+  core_.run(kFirstTimer);
   for (RegisterIo* io : {static_cast<RegisterIo*>(&core_), static_cast<RegisterIo*>(&software_)}) {
     const std::uint32_t state = io->read(registers::kStateOffset);
     if (registers::kStateServing.get(state) == 0 || registers::kStateOpened.get(state) == 0)

@@ -12,6 +12,7 @@
 #include "kv/frame_io.hpp"
 #include "kv/keeper/driver.hpp"
 #include "kv/node/node.hpp"
+#include "kv/sim/preset.hpp"
 #include "sim/core.hpp"
 
 namespace wherry::kv::rtl {
@@ -34,6 +35,7 @@ struct PairOptions {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 3;  ///< of the cluster; these two are node 0, the slots are led in turn
   bool accept = false;
+  sim::Versions versions{};  ///< of each bucket's ways, to begin with
   CoreOptions core;
 };
 
@@ -46,6 +48,7 @@ class Pair final : DriverOutput, Output {
   explicit Pair(const PairOptions& options);
 
   [[nodiscard]] static Endpoint node(std::uint32_t number);
+  [[nodiscard]] const sim::Versions& versions() const { return options_.versions; }
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const { return slot_of(hash_of(key)) % options_.nodes; }
 
   /// For this round, after those before it; `wait`: cycles that the core sees nothing for, first.
@@ -64,6 +67,8 @@ class Pair final : DriverOutput, Output {
   [[nodiscard]] std::uint32_t replies(Status status) const {
     return software_.counters().replies[static_cast<std::size_t>(status)];
   }
+  /// Locations that the software node refreshed since their version lagged.
+  [[nodiscard]] std::uint32_t refreshed() const { return software_.counters().refreshed; }
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
   /// Reads that the core's filter sent to the leader and the software node answered: it may.
   [[nodiscard]] std::uint64_t redirected() const noexcept { return redirected_; }
@@ -97,6 +102,8 @@ class Pair final : DriverOutput, Output {
   PairOptions options_;
   Core core_;
   Node software_;
+  sim::PresetRegisters core_registers_;
+  sim::PresetRegisters software_registers_;
   Driver core_driver_;
   Driver software_driver_;
   std::vector<Frame> given_;  ///< in this round

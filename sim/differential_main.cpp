@@ -34,10 +34,12 @@ std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
   return frames;
 }
 
-/// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance.
+/// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance. Two of three begin
+/// with versions that are about to wrap, and lag.
 PairOptions options_of(std::uint64_t seed) {
   wherry::kv::sim::Random random(seed);
   PairOptions options{.seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0};
+  if (seed % 3 != 0) options.versions = wherry::kv::sim::old_versions(seed);
   options.core.seed = random.next();
   options.core.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated;
   options.core.memory.jitter = random.below(2) * 40;
@@ -113,8 +115,8 @@ int main(int argc, char** argv) {
       const auto status = static_cast<wherry::kv::Status>(i);
       if (pair.replies(status) != 0) statuses += fmt::format(" {} {}", name_of(status), pair.replies(status));
     }
-    fmt::print("seed {}: {} frames, {} more reads redirected by the core; answers:{}\n", seed, pair.frames(),
-               pair.redirected(), statuses);
+    fmt::print("seed {}: {} frames, {} more reads redirected by the core, {} locations refreshed; answers:{}\n", seed,
+               pair.frames(), pair.redirected(), pair.refreshed(), statuses);
   }
   return 0;
 }

@@ -21,7 +21,8 @@ CoreOptions core_options(const sim::MachineOptions& machine) {
   options.net.stalls = random.below(2) * 300'000;
   options.faults = {.serve_pending_reads = machine.faults.serve_pending_reads,
                     .commit_before_all = machine.faults.commit_before_all,
-                    .forget_unsettled = machine.faults.forget_unsettled};
+                    .forget_unsettled = machine.faults.forget_unsettled,
+                    .keep_lagging_versions = machine.faults.keep_lagging_versions};
   return options;
 }
 

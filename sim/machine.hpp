@@ -21,6 +21,7 @@ class RtlMachine final : public sim::Machine {
 
   void catch_up() override;
   Cycles tick() override;
+  void preset(const sim::Versions& versions) override { core_.preset_versions(versions); }
   void run(Cycles cycles);
   void send_frame(const CoreFrame& frame);
   using DriverOutput::send;

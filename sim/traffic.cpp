@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kv/node/serial.hpp"
+
 namespace wherry::kv::rtl {
 namespace {
 
@@ -91,15 +93,19 @@ Frame Traffic::new_write(std::uint32_t leader) {
     }
     return frame_of(Pair::node(leader), l.pending[bucket], l.values[bucket], random_.below(2) == 0);
   }
-  auto& ways = l.buckets[bucket];
-  std::uint32_t version = 0;
-  for (const Held& held : ways) version = std::max(version, held.version);
+  const auto [line, first] = l.buckets.try_emplace(bucket);
+  auto& ways = line->second;
+  for (std::uint32_t way = 0; first && way < kWays; ++way) ways[way].version = pair_.versions()[way];
+  std::uint32_t highest = 0;
+  for (const Held& held : ways)
+    if (version_newer(held.version, highest)) highest = held.version;
+  const std::uint32_t version = version_after(highest);
   auto at = std::ranges::find_if(ways, [&](const Held& held) { return held.present && held.key == what; });
   const bool removes = at != ways.end() && random_.below(3) == 0;
   if (at == ways.end() && !ways[first_way_of(hash_of(what))].present) at = ways.begin() + first_way_of(hash_of(what));
   if (at == ways.end()) at = std::ranges::find_if(ways, [](const Held& held) { return !held.present; });
   if (at == ways.end()) at = ways.begin(), what = ways[0].key;
-  *at = {.key = what, .version = version + 1, .present = !removes};
+  *at = {.key = what, .version = version, .present = !removes};
   const auto place = static_cast<std::uint32_t>(std::countr_one(l.busy));
   l.busy |= std::uint64_t{1} << place;
   const std::uint32_t lane = random_.below(kOtherLanes);
@@ -109,7 +115,7 @@ Frame Traffic::new_write(std::uint32_t leader) {
              .epoch = Pair::kEpoch,
              .client = static_cast<std::uint16_t>(kClientLanes + leader * kOtherLanes + lane),
              .request = ++l.numbers[lane],
-             .version = version + 1,
+             .version = version,
              .key = what};
   l.pending[bucket] = h;
   l.values[bucket] = removes ? Frame{} : value();

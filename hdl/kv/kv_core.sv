@@ -250,7 +250,7 @@ module kv_core
 
   // ---- what is to be done
 
-  logic leftovers_q;  // there are some
+  logic leftovers_q, refresh, refreshing;
   always_ff @(posedge clk_i) leftovers_q <= leftovers != '0;
 
   kv_engine #(
@@ -286,6 +286,8 @@ module kv_core
       .pending_o(pending),
       .pending_bucket_o(pending_bucket),
       .leftover_done_o(leftover_done),
+      .refresh_o(refresh),
+      .refreshing_i(refreshing),
       .stop_i(stop),
       .quiet_o(quiet),
       .clear_i(clear_rams),
@@ -363,6 +365,8 @@ module kv_core
       .pending_i(pending),
       .pending_bucket_i(pending_bucket),
       .leftover_done_i(leftover_done),
+      .refresh_i(refresh),
+      .refreshing_o(refreshing),
       .stop_o(stop),
       .quiet_i(quiet),
       .clear_o(clear_rams),

@@ -215,7 +215,7 @@ package kv_core_pkg;
     cell_t note;
     cell_t window;
     logic same;  // the location has the request's key, or has none as the request says
-    logic settled;  // OpLeave: the note was of an older write; OpTake: at once, nobody else is there
+    logic settled;  // OpLeave: the note was of an older write; OpTake: it has the place, or nobody else is there
   } seen_t;
 
   /// What a request is, and nothing of that if it comes to nothing.
@@ -269,6 +269,7 @@ package kv_core_pkg;
     logic fresh;  // kv.version is newer than what is there, or that does not matter
     logic equal;  // or the same
     logic no_key, mismatch, full;  // what speaks against a client's write
+    logic lags;  // the way is not the request's, but one whose version lags: it has to be refreshed first
     logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
   } ways_t;
 
@@ -313,7 +314,9 @@ package kv_core_pkg;
     logic lane_put;
     lane_t lane;
     logic note_put;
+    logic [2:0] note_node;
     note_t note;
+    logic refreshes;  // a way whose version lags: what is noted for this node itself has to become a leftover
     logic filter_put;
     filter_t filter;
     logic filter_old_put;
@@ -369,6 +372,11 @@ package kv_core_pkg;
   /// The newer of the two is a, or they are the same: less than `newer`, where that makes no difference.
   function automatic logic not_older(logic [31:0] a, logic [31:0] b);
     return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
+  endfunction
+
+  /// A way whose version has these upper bits lags behind one whose version has those: docs/kv-protocol.md, section 5.
+  function automatic logic version_lags(logic [2:0] older, logic [2:0] newest);
+    return 3'(newest - older) == 3'd3;
   endfunction
 
   /// The ways of a line: the first one in its lowest bytes, each as on the wire.

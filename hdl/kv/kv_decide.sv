@@ -4,7 +4,7 @@
 /// The engine's last stage: from a plan and what the line says to what is to be done. Logic alone; sections 4 to 6 of docs/kv-protocol.md.
 ///
 /// Behaviour: while valid_i is low nothing is to be done, but with second_i, one cycle after decision_o.second, the frame that tells
-/// the others of a commit. status goes with replied. Much is shared: what a frame, a lane's record, the line and the window say of a version or a
+/// the others of a commit, or a client that it has to wait for a refresh. status goes with replied. Much is shared: what a frame, a lane's record, the line and the window say of a version or a
 /// key is the same one.
 /// Latency: 0 cycles.
 /// Reset: none.
@@ -18,6 +18,7 @@ module kv_decide
     input wire alone_i,  // there are none
     input wire accept_i,
     input wire [15:0] epoch_i,
+    input wire refresh_i,  // there is none under way
 
     input wire valid_i,
     input wire second_i,
@@ -40,10 +41,14 @@ module kv_decide
   // ---- what comes of it
 
   logic alone, refused, begins, commits, lands, stores, value_there, stale, remains, fewer, empties;
+  logic lags, refreshes, waits;  // a way's version; it is refreshed; and then the client is told to wait
   logic tells, crosses;  // the client, of its write; a note makes way for one in another cell of the filter
   assign alone = alone_i;
-  assign refused = p.write && (looked_i.ways.no_key || looked_i.ways.mismatch || looked_i.ways.full);
-  assign begins = p.write && !refused;
+  assign lags = p.write && looked_i.ways.lags;
+  assign refreshes = lags && refresh_i && !second_i;
+  assign waits = lags && second_i;
+  assign refused = p.write && !lags && (looked_i.ways.no_key || looked_i.ways.mismatch || looked_i.ways.full);
+  assign begins = p.write && !lags && !refused;
   assign commits = p.commit || (begins && alone);
   assign lands = p.replicate && looked_i.ways.fresh;
   assign stores = lands || (p.store && looked_i.ways.fresh) || (begins && alone) || (p.commit && !looked_i.leftover);
@@ -70,8 +75,8 @@ module kv_decide
       looked_i.ways.newest[1]
   );
   logic version_header, version_next, version_lane, version_request;
-  assign version_header = (p.read || (p.write && looked_i.ways.mismatch)) ? looked_i.ways.found : p.fetch;
-  assign version_next = begins;
+  assign version_header = (p.read || (refused && looked_i.ways.mismatch)) ? looked_i.ways.found : p.fetch;
+  assign version_next = begins || refreshes;
   assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave
       || p.alone
       || (p.resolve && !looked_i.flag);
@@ -82,12 +87,14 @@ module kv_decide
                  | ({32{version_lane}} & looked_i.lane.version) | ({32{version_request}} & kv.version);
 
   logic [63:0] key;
+  logic [31:0] lane_before;  // the request, or the one before it
+  assign lane_before = kv.request - 32'(empties || refreshes);
   logic [31:0] lane_request;
   // Of a write that may yet be taken back, the request before it.
   assign lane_request = looked_i.lane.request - 32'(looked_i.lane.used && !looked_i.lane.settled);
   always_comb begin
     key = kv.key;
-    if (p.fetch || p.ask || p.take) key = header.key;
+    if (p.fetch || p.ask || p.take || refreshes) key = header.key;
     // A question of the node has no key, whatever came with it.
     if (p.question) key = {32'd0, p.tell_lane ? lane_request : 32'd0};
   end
@@ -99,14 +106,14 @@ module kv_decide
       || p.replay);
   assign from_pool = (begins && !alone) || p.retry;
   assign has_value = from_memory || from_pool;
-  assign to_client = p.read || refused || p.tell || p.tell_lane || commits;
+  assign to_client = p.read || refused || p.tell || p.tell_lane || (commits && !second_i) || waits;
 
   // The value that a frame has, and what a write to the window says of it.
   logic header_value;
   logic [10:0] length;
   logic summed;
   logic [15:0] sum;
-  assign header_value = p.read || p.fetch || p.replay || p.take;
+  assign header_value = p.read || p.fetch || p.replay || p.take || lags;
   assign length       = header_value ? header.length : looked_i.length;
   assign summed       = header_value ? header.reserved[3] : looked_i.summed;
   assign sum          = header_value ? header.sum : looked_i.value_sum;
@@ -127,6 +134,7 @@ module kv_decide
       if (looked_i.ways.full) status = StatusTableFull;
       if (looked_i.ways.mismatch) status = StatusVersionMismatch;
       if (looked_i.ways.no_key) status = StatusNoSuchKey;
+      if (lags) status = StatusBusy;
     end
   end
 
@@ -141,7 +149,7 @@ module kv_decide
     decision_o.send.kv.kind    = kv.kind | 5'd16;
     if (p.commit) decision_o.send.kv.kind = looked_i.window_kind | 5'd16;
     if (p.send) decision_o.send.kv.kind = kv.kind;
-    if (p.again || second_i) decision_o.send.kv.kind = KindCommit;
+    if (p.again || (second_i && !lags)) decision_o.send.kv.kind = KindCommit;
     if ((begins && !alone) || p.retry || p.replay)
       decision_o.send.kv.kind = looked_i.removes ? KindReplicateRemove : KindReplicate;
     if (p.ask) decision_o.send.kv.kind = header.present ? KindReplicated : KindReplicatedRemove;
@@ -149,14 +157,14 @@ module kv_decide
     decision_o.send.kv.node = to_client && !p.question ? looked_i.leader : node_i;
     if (p.send) decision_o.send.kv.node = kv.node;
 
-    if (to_client && !second_i) decision_o.send.kv.detail = {3'b0, status};
+    if (to_client) decision_o.send.kv.detail = {3'b0, status};
     if (begins && !alone) decision_o.send.kv.detail = {way, place};
     // What this node leads it has no notes of, but of former epochs.
     if (p.fetch)
       decision_o.send.kv.detail = looked_i.filter.notes != '0 ? {way, 1'b0, 5'(StatusBusy)}
                                            : {way, header.present, 5'(StatusOk)};
 
-    if (begins || second_i) decision_o.send.nodes = others_i;
+    if (begins || (second_i && !lags)) decision_o.send.nodes = others_i;
     if (p.retry) decision_o.send.nodes = others_i & ~looked_i.answered;
     if (p.send || p.ask || p.replay) decision_o.send.nodes = looked_i.nodes;
 
@@ -178,8 +186,8 @@ module kv_decide
         || (accept_i && (lands || tells))
         || (p.replicate && !looked_i.ways.fresh && (accept_i || !looked_i.busy))));
     decision_o.defer = valid_i && (!accept_i && (lands || tells));
-    decision_o.second = valid_i && (p.commit && !alone);
-    decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells);
+    decision_o.second = valid_i && ((p.commit && !alone) || lags);
+    decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells || lags);
     decision_o.status = status;
     // It is here already. While memory is still at it, the first one's answer will come.
     decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
@@ -187,33 +195,33 @@ module kv_decide
 
     // ---- the table
 
-    decision_o.header_put = valid_i && stores;
-    decision_o.job_valid = valid_i && (stores || p.clear || decision_o.later_valid);
+    decision_o.header_put = valid_i && (stores || refreshes);
+    decision_o.job_valid = valid_i && (stores || refreshes || p.clear || decision_o.later_valid);
     decision_o.job = '{
-        write: stores || p.clear,
+        write: stores || refreshes || p.clear,
         bucket: looked_i.bucket,
         way: way,
         length: stores ? (looked_i.removes ? '0 : looked_i.length) : p.clear ? '0 : header.length,
         has_value: stores && !looked_i.removes && looked_i.length != '0,
-        has_header: stores || p.clear,
+        has_header: stores || refreshes || p.clear,
         clears: p.clear,
         place: value_place,
         tag: '0
     };
-    decision_o.job.tag = job_tag_t'({decision_o.defer, p.clear, decision_o.job.place});
+    decision_o.job.tag = job_tag_t'({decision_o.defer, p.clear || refreshes, decision_o.job.place});
     decision_o.header = '{
-        key: kv.key,
+        key: key,
         version: version,
-        present: !looked_i.removes,
-        reserved: {looked_i.summed, 3'b0},
-        length: looked_i.removes ? '0 : looked_i.length,
-        sum: looked_i.value_sum
+        present: lags ? header.present : !looked_i.removes,
+        reserved: {summed, 2'b0, 1'b1},  // it was written
+        length: looked_i.removes && !lags ? '0 : length,
+        sum: sum
     };
     if (p.clear) decision_o.header = '0;
 
     // ---- the lane's record
 
-    decision_o.lane_put = valid_i && (p.write
+    decision_o.lane_put = valid_i && ((p.write && !lags)
         || ((commits || p.settle || p.drop || p.leave || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
         || ((lands || p.learn) && looked_i.newer_lane)
@@ -228,10 +236,7 @@ module kv_decide
     decision_o.lane = '{
         // The request had no effect: the client's next try is new.
         request:
-        kv.request
-        - 32'(
-        empties
-        ),
+        lane_before,
         version: version,
         status: lane_status,
         in_flight: begins && !alone,
@@ -241,15 +246,19 @@ module kv_decide
 
     // ---- notes, and what is under way in the bucket
 
-    decision_o.note_put = valid_i && (lands || p.settle || p.leave);
+    // A refresh is noted as a write of the client's request before: nobody waits for that. A node has no other notes of its own.
+    // Alone, it is committed with that.
+    decision_o.note_put = valid_i && (lands || (refreshes && !alone) || p.settle || p.leave);
+    decision_o.note_node = p.write ? node_i : kv.node;
     decision_o.note = '{
-        valid: lands,
+        valid: lands || refreshes,
         bucket: looked_i.bucket,
         way: way,
-        version: kv.version,
+        version: version,
         lane: kv.client,
-        request: kv.request
+        request: lane_before
     };
+    decision_o.refreshes = valid_i && refreshes && !alone;
     // The leader uses a place again after a commit only. If the record becomes this frame's, it no longer speaks of the note's write.
     decision_o.settle = valid_i && (lands && looked_i.note.valid
         && !(looked_i.note.lane == kv.client && (looked_i.newer_lane || looked_i.same_lane)));
@@ -270,7 +279,7 @@ module kv_decide
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes - 1'b1;
     end
-    if (lands && (!looked_i.note.valid || crosses)) begin
+    if ((refreshes && !alone) || (lands && (!looked_i.note.valid || crosses))) begin
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes + 8'(looked_i.filter.notes != '1);
     end
@@ -320,7 +329,7 @@ module kv_decide
     };
     decision_o.seen.window = looked_i.window;
     decision_o.seen.same = looked_i.ways.same;
-    decision_o.seen.settled = stale || p.alone;
+    decision_o.seen.settled = stale || p.alone || p.take;
   end
 
 endmodule

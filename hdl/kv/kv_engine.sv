@@ -66,6 +66,10 @@ module kv_engine
     output logic          [11:0] pending_bucket_o,
     /// What OpTake took is committed, or had nobody to wait for.
     output logic                 leftover_done_o,
+    /// A way's version is refreshed: what is noted of this node, at place 0, has to become a leftover. Until then, and while there are
+    /// leftovers, there is no other.
+    output logic                 refresh_o,
+    input  wire                  refreshing_i,
     input  wire                  stop_i,
     /// Nothing is on its way, but the queue may hold requests.
     output logic                 quiet_o,
@@ -238,7 +242,7 @@ module kv_engine
   end
 
   // Compared here, so that the next stage need not.
-  logic in_window1, matches_window1, matches_note1, last_answer1, unanswered1;
+  logic in_window1, place_used1, matches_window1, matches_note1, last_answer1, unanswered1;
   logic [7:0] others;
   logic member_q, alone_q;
   always_ff @(posedge clk_i) begin
@@ -247,6 +251,7 @@ module kv_engine
     member_q <= members_i[node_i];
   end
   assign in_window1 = window_o[kv1_q.detail[5:0]];
+  assign place_used1 = window_o[request1_q.place];
   assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
       && window1.request == kv1_q.request;
   assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
@@ -289,7 +294,7 @@ module kv_engine
 
   // ---- E2: the line has come
 
-  logic valid2_q, in_window2_q, leads2_q, known2_q, from_queue2_q;
+  logic valid2_q, in_window2_q, place_used2_q, leads2_q, known2_q, from_queue2_q;
   logic matches_window2_q, matches_note2_q, last_answer2_q, unanswered2_q;
   op_e op2_q;
   logic [1:0] first_way2_q;
@@ -309,6 +314,7 @@ module kv_engine
     op2_q <= op1_q;
     from_queue2_q <= from_queue1_q;
     in_window2_q <= in_window1;
+    place_used2_q <= place_used1;
     matches_window2_q <= matches_window1;
     matches_note2_q <= matches_note1;
     last_answer2_q <= last_answer1;
@@ -411,6 +417,7 @@ module kv_engine
       .matches_note_i(matches_note2_q),
       .matches_window_i(matches_window2_q),
       .in_window_i(in_window2_q),
+      .place_used_i(place_used2_q),
       .leftover_i(looked2_q.leftover),
       .last_answer_i(last_answer2_q),
       .unanswered_i(unanswered2_q),
@@ -438,6 +445,8 @@ module kv_engine
   end
 
   ways_t ways2;
+  logic  refresh_q;  // a write may need one: none begins before this node has opened
+  always_ff @(posedge clk_i) refresh_q <= opened_i;
   kv_ways i_ways (
       .line_i,
       .op_i(op2_q),
@@ -446,6 +455,7 @@ module kv_engine
       .removes_i(looked2_q.removes),
       .first_way_i(first_way2_q),
       .window_way_i(looked2_q.window.way),
+      .refresh_i(refresh_q),
       .ways_o(ways2)
   );
 
@@ -480,6 +490,7 @@ module kv_engine
       .alone_i   (alone_q),
       .accept_i,
       .epoch_i,
+      .refresh_i (!leftovers_i && !refreshing_i && !refresh_o),
       .valid_i   (valid3_q),
       .second_i  (second_q),
       .plan_i    (plan3_q),
@@ -513,6 +524,7 @@ module kv_engine
     pending_o           <= valid3_q && plan3_q.pending;
     pending_bucket_o    <= looked3_q.bucket[11:0];
     leftover_done_o     <= decision3.leftover_done;
+    refresh_o           <= decision3.refreshes;
 
     received_o          <= (valid3_q && request3_q) || slow_valid_o;
     received_kind_o     <= looked3_q.kv.kind;
@@ -530,6 +542,7 @@ module kv_engine
       settle_valid_o <= 1'b0;
       pending_o <= 1'b0;
       leftover_done_o <= 1'b0;
+      refresh_o <= 1'b0;
       received_o <= 1'b0;
       replied_o <= 1'b0;
       dropped_epoch_o <= 1'b0;
@@ -543,7 +556,8 @@ module kv_engine
                "an operation changed before it was done")
   `ASSERT(second_alone, !(second_q && valid3_q), "two frames for one cycle")
   `ASSERT(one_plan, !valid3_q || $countones(plan3_q[$bits(plan_t)-1-:23]) <= 1, "two things to do at once")
-  `ASSERT(place_used_once, !(decision3.place_free && (decision3.header_put || decision3.window_put)),
+  `ASSERT(place_used_once,
+          !(decision3.place_free && ((decision3.header_put && !decision3.job.tag[TagNobody]) || decision3.window_put)),
           "a place was freed and used")
   `ASSERT(alone_with_its_line, !line_write_o || !line_read_o, "a line was asked for while one is written")
   `ASSERT(line_was_there, !decision3.header_put || $past(line_hit_i), "a line was changed that had not come")

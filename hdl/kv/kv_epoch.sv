@@ -8,10 +8,11 @@
 /// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
 /// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
-/// up. Clearing: the engine's memories, the lines of all buckets, the cache.
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of node_i's place 0, and that alone, is
+/// looked at and made a leftover (refresh_due_o until note_i, refreshing_o, refreshed_o); nothing waits for that.
 /// Latency: see kv_sequencer.
 /// Reset: nothing is under way.
-/// Requirements: enter_i and clear_i only when not active_o, and not both. place_o's used_i and slot_o's mine_i come in the next cycle.
+/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. place_o's used_i and slot_o's mine_i come in the next cycle.
 module kv_epoch
   import kv_core_pkg::*;
 (
@@ -20,11 +21,19 @@ module kv_epoch
 
     input  wire  enter_i,
     input  wire  clear_i,
+    input  wire  note_i,
     input  wire  go_i,
     input  wire  waits_i,
     output logic active_o,
     output logic entering_o,  // until it is entered, though not active_o
     output logic clearing_o,
+
+    // ---- the note of a refresh
+    input  wire        refresh_i,
+    input  wire  [2:0] node_i,
+    output logic       refresh_due_o,
+    output logic       refreshing_o,   // until the number of leftovers tells
+    output logic       refreshed_o,
 
     // ---- an epoch
     output logic         copy_o,
@@ -88,10 +97,13 @@ module kv_epoch
 
   state_e state_q;
   logic [11:0] step_q;
+  logic one_q;  // the note of a refresh
+  logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
   logic [6:0] writes_q;  // jobs that memory has not done
 
   assign active_o = state_q != Off;
+  assign refreshing_o = refresh_due_o || one_q || late_q != '0;
   assign forget_o = state_q == Copy;
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
@@ -147,6 +159,12 @@ module kv_epoch
     quiet_q       <= {quiet_q[2:0], quiet_i};
     writes_q      <= writes_q + 7'(job_write_i) - 7'(done_i);
 
+    refreshed_o   <= one_q && state_q == Off;
+    late_q        <= {late_q[1:0], one_q};
+    if (state_q == Off) one_q <= 1'b0;
+    if (note_i) refresh_due_o <= 1'b0;
+    if (refresh_i) refresh_due_o <= 1'b1;
+
     if (go_i) begin
       case (state_q)
         Off: begin
@@ -158,6 +176,11 @@ module kv_epoch
           if (clear_i) begin
             clearing_o <= 1'b1;
             state_q    <= ClearDrain;
+          end
+          if (note_i) begin
+            one_q       <= 1'b1;
+            step_q[8:6] <= node_i;
+            state_q     <= NoteLook;
           end
         end
 
@@ -178,13 +201,13 @@ module kv_epoch
         end
         Note: begin
           step_q  <= step_q + 1'b1;
-          state_q <= noted_i ? NoteLeave : NoteLook;
+          state_q <= noted_i ? NoteLeave : one_q ? Off : NoteLook;
         end
-        NoteLeave: state_q <= settled_i ? NoteLook : NoteKeep;
+        NoteLeave: state_q <= !settled_i ? NoteKeep : one_q ? Off : NoteLook;
         NoteKeep:
         if (!list_busy_i) begin
           overflow_o <= overflow_o || !list_found_i;
-          state_q    <= NoteLook;
+          state_q    <= one_q ? Off : NoteLook;
         end
 
         // Writes in flight go on where this node still leads.
@@ -242,6 +265,10 @@ module kv_epoch
 
     if (rst_i) begin
       state_q       <= Off;
+      one_q         <= 1'b0;
+      late_q        <= '0;
+      refresh_due_o <= 1'b0;
+      refreshed_o   <= 1'b0;
       entering_o    <= 1'b0;
       clearing_o    <= 1'b0;
       overflow_o    <= 1'b0;
@@ -253,7 +280,8 @@ module kv_epoch
     end
   end
 
-  `ASSERT(one_thing, !(enter_i && clear_i) && !((enter_i || clear_i) && active_o), "two things at once")
+  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && active_o),
+          "two things at once")
 
 endmodule
 `default_nettype wire

@@ -34,7 +34,8 @@ module kv_plan
     input wire filter_leads_i,  // or a write that this node leads
     input wire matches_note_i,  // the commit
     input wire matches_window_i,  // the answer, or OpRetry
-    input wire in_window_i,
+    input wire in_window_i,  // at the operation's place
+    input wire place_used_i,  // at the request's, by a leftover
     input wire leftover_i,  // the window's
     input wire last_answer_i,
     input wire unanswered_i,  // somebody has not
@@ -61,7 +62,7 @@ module kv_plan
       && (lane_i.status != StatusOk || lane_i.version != '0) && (accept_i || !busy_i);
 
   logic write_waits;
-  assign write_waits = waits_i || filter_leads_i || !has_place_i;
+  assign write_waits = waits_i || filter_leads_i || !has_place_i || place_used_i;
 
   always_comb begin
     plan_o = '0;
@@ -97,7 +98,7 @@ module kv_plan
     plan_o.drop = op_i == OpKeep && !(leads_i && member_i && !leftover_i);
     plan_o.leave = op_i == OpLeave;
     plan_o.ask = op_i == OpAsk && noted_i;
-    plan_o.take = op_i == OpTake && !alone_i;
+    plan_o.take = op_i == OpTake && !alone_i && !in_window_i;
     // Alone, nobody else can say that this epoch is still the last, but for the lease.
     plan_o.alone = op_i == OpTake && alone_i && serving_i;
     plan_o.resolve = op_i == OpResolve;

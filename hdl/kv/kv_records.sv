@@ -129,7 +129,7 @@ module kv_records
     lane_at_q      <= clear_i ? LaneBits'(clear_at_i) : looked_i.kv.client[LaneBits-1:0];
     note_put_q     <= decision_i.note_put || clear_i;
     note_write_q   <= decision_i.note;
-    note_at_q      <= clear_i ? clear_at_i[8:0] : {looked_i.kv.node, looked_i.kv.detail[5:0]};
+    note_at_q      <= clear_i ? clear_at_i[8:0] : {decision_i.note_node, looked_i.kv.detail[5:0]};
     window_put_q   <= decision_i.window_put;
     window_write_q <= decision_i.window;
     window_at_q    <= decision_i.window_place;

@@ -5,7 +5,8 @@
 ///
 /// Behaviour: a node that leads a slot (leads_i) says `enter` to the others that have not said `entered` (heard_entered_i), after entered_i
 /// and each tick_i; one that heard `enter` (heard_enter_i) says `entered` when it has no leftovers. due_o while there is something to say;
-/// say_i: order_o is said. again_o: that is `enter` once more. opened_o: this node leads, has no leftovers, and all others have entered.
+/// say_i: order_o is said. again_o: that is `enter` once more. opened_o: this node leads, has had no leftovers since, and
+/// all others have entered; until the next epoch.
 /// Latency: due_o follows a change 2 cycles later, opened_o 2.
 /// Reset: nothing is to be said, nothing was heard; so with forget_i.
 /// Requirements: say_i in the cycle after due_o or later; order_o is 0 without.
@@ -61,7 +62,8 @@ module kv_roll
     missing_q     <= others_i & ~entered_q;
     owed_ready_q  <= owed_q != '0 && none_i;
     enter_ready_q <= due_q && leads_q && missing_q != '0;
-    opened_o      <= here_i && leads_q && none_i && missing_q == '0 && !entering_i;
+    // A leftover that comes later, of a refresh, does not close it.
+    opened_o      <= here_i && leads_q && (none_i || opened_o) && missing_q == '0 && !entering_i;
 
     if (tick_i) due_q <= 1'b1;
     if (say_i) begin

@@ -6,7 +6,7 @@
 /// sections 5, 6, 8 and 10; docs/kv-core.md.
 ///
 /// Behaviour: the arbiter of its parts; one thing at a time, in this order: a lane that is settled; a request that the engine handed on
-/// (kv_handed); a leftover that is settled; an epoch to enter or a table to clear (kv_epoch); then, in an epoch and with nothing wrong,
+/// (kv_handed); a leftover that is settled; a refreshed way's note; an epoch to enter or a table to clear (kv_epoch); then, in an epoch and with nothing wrong,
 /// `enter` and `entered` (kv_roll), writes in flight (kv_repeater), leftovers (kv_settler), notes that somebody wants to read (kv_repeater),
 /// fetching (kv_fetcher). All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all; the
 /// part whose turn it is goes on when there is none. An operation's cell is the only copy of what it is
@@ -74,6 +74,8 @@ module kv_sequencer
     input  wire                        pending_i,
     input  wire           [      11:0] pending_bucket_i,
     input  wire                        leftover_done_i,
+    input  wire                        refresh_i,
+    output logic                       refreshing_o,
     output logic                       stop_o,
     input  wire                        quiet_i,
     output logic                       clear_o,
@@ -100,25 +102,23 @@ module kv_sequencer
     Settle = 4'd6,
     FetchWhere = 4'd7,
     FetchLook = 4'd8,
-    FetchGo = 4'd9
+    FetchGo = 4'd9,
+    Refresh = 4'd10  // the note of a refreshed way becomes a leftover
   } state_e;
 
   state_e state_q;
-  logic   op_valid_q;
-  logic   go;  // no operation is under way: the state counts
+  logic op_valid_q, slow_there_q;  // slow_there_q: the head of the queue is the sequencer's
+  logic go;  // no operation is under way: the state counts
   assign go = !op_valid_q;
 
   // ---- what has to be done
 
   logic [31:0] timer_q;
-  logic tick_q;
-  logic slow_there_q;  // the queue's head is the sequencer's
+  logic tick_q, settle_q, clear_pending_q;
   request_t head_q;  // that, a cycle late: the queue's output is far away
   always_ff @(posedge clk_i) head_q <= head_i;
-  logic settle_q;
   logic [15:0] settle_lane_q;
   logic [31:0] settle_request_q;
-  logic clear_pending_q;
 
   logic [LeftoverBits:0] list_count;
 
@@ -147,7 +147,7 @@ module kv_sequencer
 
   // ---- whose turn it is
 
-  logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts;
+  logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts, refresh_starts, refresh_due, refreshed;
   logic epoch_active, handed_active, settler_active, repeater_active;
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due, fetch_valid;
@@ -158,6 +158,7 @@ module kv_sequencer
     if (settle_q) turn = Lane;
     else if (slow_there_q) turn = Handed;
     else if (settler_own_done) turn = Settle;
+    else if (refresh_due) turn = Refresh;
     else if (enter_valid_i || clear_pending_q) turn = Epoch;
     else if (!here) turn = Idle;  // nothing is sent
     else if (roll_due) turn = Say;
@@ -170,6 +171,7 @@ module kv_sequencer
   assign handed_starts = idle && turn_q == Handed;
   assign epoch_starts = idle && turn_q == Epoch;
   assign settler_starts = idle && turn_q == Settle;
+  assign refresh_starts = idle && turn_q == Refresh;
   assign repeater_starts = idle && turn_q == Repeat;
   always_ff @(posedge clk_i) begin
     turn_q <= idle && turn_q == Idle ? turn : Idle;
@@ -178,8 +180,7 @@ module kv_sequencer
 
   // ---- an epoch, an empty table
 
-  logic entering, clearing, epoch_forget, epoch_leads;
-  logic epoch_slot_valid;
+  logic entering, clearing, epoch_forget, epoch_leads, epoch_slot_valid;
   logic [7:0] epoch_slot;
   place_t epoch_place;
   logic epoch_find, epoch_keep, epoch_next_bucket, epoch_order_valid;
@@ -204,10 +205,9 @@ module kv_sequencer
 
   // ---- leftovers
 
-  logic list_busy, list_found, list_valid;
+  logic list_busy, list_found, list_valid, list_newer, list_equal, list_same;
   logic [LeftoverBits-1:0] list_shown;
   cell_t list_cell;
-  logic list_newer, list_equal, list_same;
   logic settler_find, settler_drop, handed_find, handed_again, handed_drop;
   list_find_e settler_what, handed_what;
   logic [LeftoverBits-1:0] settler_from, handed_from;
@@ -253,8 +253,8 @@ module kv_sequencer
       .own_done_o   (settler_own_done),
       .leftover_done_i,
       .tick_i       (tick_q),
-      .entered_i    (entered_o),
-      .forget_i     (epoch_forget),
+      .entered_i    (entered_o || refreshed),
+      .forget_i     (epoch_forget || refresh_starts),  // there are no leftovers
       .clear_i      (clear_o),
       .here_i       (here),
       .node_i,
@@ -282,13 +282,12 @@ module kv_sequencer
 
   // ---- what is to be fetched
 
-  logic fetch_lanes, fetch_again, fetch_mine;
+  logic fetch_lanes, fetch_again, fetch_mine, fetch_go, fetch_taken, fetch_own, fetch_came;
   logic [31:0] fetch_request;
   logic [1:0] fetch_way;
   logic [15:0] fetch_lane;
   logic [2:0] fetch_node;
   bucket_t fetch_bucket;
-  logic fetch_taken, fetch_own, fetch_came;
   kv_fetcher #(
       .LaneBits(LaneBits)
   ) i_fetcher (
@@ -321,7 +320,6 @@ module kv_sequencer
       .mine_o          (fetch_mine),
       .came_i          (fetch_came)
   );
-  logic fetch_go;
   assign fetch_go    = go && state_q == FetchGo && fetch_valid && here;
   assign fetch_taken = fetch_go && (fetch_lanes || !mine_q);
   assign fetch_own   = fetch_go && !fetch_lanes && mine_q;  // its own word counts
@@ -453,7 +451,7 @@ module kv_sequencer
     cell_from = CellKeep;
     if (go) begin
       case (state_q)
-        Idle: if (turn_q == Epoch || turn_q == Say) cell_from = CellNone;
+        Idle: if (turn_q == Epoch || turn_q == Say || turn_q == Refresh) cell_from = CellNone;
         Lane: cell_from = CellSettle;
         Handed: cell_from = handed_cell;
         Settle: cell_from = settler_cell;
@@ -489,9 +487,15 @@ module kv_sequencer
       .rst_i,
       .enter_i      (epoch_starts && enter_valid_i && !entered_o),
       .clear_i      (epoch_starts && !enter_valid_i),
+      .note_i       (refresh_starts),
+      .refresh_i,
+      .node_i,
+      .refresh_due_o(refresh_due),
+      .refreshing_o,
+      .refreshed_o  (refreshed),
       .go_i         (go),
       // What was under way may have left something to do.
-      .waits_i      (slow_there_q || settle_q || settler_own_done),
+      .waits_i      (slow_there_q || settle_q || settler_own_done || refresh_due),
       .active_o     (epoch_active),
       .entering_o   (entering),
       .clearing_o   (clearing),

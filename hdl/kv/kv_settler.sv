@@ -8,7 +8,7 @@
 /// Behaviour: after tick_i and entered_i there is a walk, with due_o until it has come to the list's end. start_i goes to the next leftover,
 /// with active_o until it is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*). Is its leader
 /// another, that is asked for the location (request_o). Is it this node, the leftover takes a place of the window, one at a time, and is
-/// sent to those who have not answered, again with each tick. leftover_done_i: all have; then own_done_o until it has been started, and
+/// sent to those who have not answered, again with each tick. If a client's write takes the place first, the leftover's turn comes again. leftover_done_i: all have; then own_done_o until it has been started, and
 /// it leaves the list. The walk that follows asks nobody.
 /// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
 /// Reset: no walk, and no leftover in the window; so with forget_i and clear_i.
@@ -85,7 +85,8 @@ module kv_settler
   place_t step_q;  // places, nodes
   assign active_o = state_q != Off;
   assign due_o = walk_q;
-  assign place_o = step_q;
+  // From the last one on: clients' writes have the first ones, and one that comes with a place that is taken here has to wait.
+  assign place_o = ~step_q;
 
   assign list_find_o = start_i;
   assign list_what_o = own_done_o ? ListShow : ListNext;
@@ -116,7 +117,7 @@ module kv_settler
       TakeGo: begin
         order_valid_o = !used_i;
         order_o.op    = OpTake;
-        order_o.at    = 9'(step_q);
+        order_o.at    = 9'(place_o);
       end
       Replay: begin
         order_valid_o = others_i[step_q[2:0]] && here_i;
@@ -157,15 +158,20 @@ module kv_settler
         Take:    state_q <= TakeGo;
         TakeGo: begin
           step_q      <= step_q + 1'b1;
-          own_place_q <= step_q;
+          own_place_q <= place_o;
           own_at_q    <= at_q;
           own_q       <= !used_i;
-          // There is a place: until the leftovers are done, nobody else takes one.
+          // A leader that has not opened has room; another one tries again with the next walk.
           state_q     <= !used_i ? Took : step_q == '1 ? Off : Take;
         end
         Took: begin
           step_q  <= '0;
           state_q <= Replay;
+          // Meanwhile a client's write has taken the place.
+          if (!settled_i && !alone_i) begin
+            own_q   <= 1'b0;
+            state_q <= Off;
+          end
           if (alone_i) begin
             // Alone: it is done, or has to wait for the lease.
             own_q   <= settled_i;

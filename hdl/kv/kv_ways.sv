@@ -5,7 +5,8 @@
 /// picked. Logic alone.
 ///
 /// Behaviour: see ways_t. For a client's read or write the way that matters is the one with the key; else, for a write, the first choice of
-/// the key's hash if nothing is there, else the lowest free one. Everything else names its way.
+/// the key's hash if nothing is there, else the lowest free one. But for a write, where versions lag (refresh_i), it is the lowest way that does.
+/// Everything else names its way.
 /// Latency: 0 cycles; line_i is late.
 /// Reset: none.
 /// Requirements: none.
@@ -23,6 +24,7 @@ module kv_ways
     input wire removes_i,
     input wire [1:0] first_way_i,
     input wire [1:0] window_way_i,
+    input wire refresh_i,
 
     output ways_t ways_o
 );
@@ -33,7 +35,9 @@ module kv_ways
   logic [3:0][21:0] differs;
   logic [3:0] match, free, equal;
   logic [1:0] found_way, new_way, named_way, detail_way;
-  logic found, searches, conditional;
+  logic found, searches, conditional, lagging, hit;
+  logic [3:0] written, lag;
+  logic [1:0] lag_way, other_way;
   assign searches    = op_i == OpRequest && (kv_i.kind == KindRead || is_write(kv_i.kind));
   assign conditional = kv_i.kind == KindWriteIf || kv_i.kind == KindRemoveIf;
   assign found       = match != '0;
@@ -45,9 +49,16 @@ module kv_ways
       ways[i] = way_of(line_i, 2'(i));
       for (int j = 0; j < 22; j++) differs[i][j] = 3'(ways[i].key >> 3 * j) != 3'(kv_i.key >> 3 * j);
       match[i] = ways[i].present && differs[i] == '0;
-      free[i]  = !ways[i].present;
+      free[i] = !ways[i].present;
       equal[i] = ways[i].version == kv_i.version;
+      written[i] = ways[i].reserved[0];
     end
+    lag = '0;
+    for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++)
+    if (written[i] && written[j] && version_lags(ways[i].version[31:29], ways[j].version[31:29])) lag[i] = 1'b1;
+    lagging = lag != '0 && refresh_i && op_i == OpRequest && is_write(kv_i.kind);
+    lag_way = {!lag[0] && !lag[1], !lag[0] && (lag[1] || !lag[2])};
     new_way = first_way_i;
     if (!free[first_way_i]) begin
       for (int i = 3; i >= 0; i--) if (free[i]) new_way = 2'(i);
@@ -58,7 +69,11 @@ module kv_ways
   end
 
   always_comb begin
-    ways_o.way      = !searches ? named_way : found ? found_way : new_way;
+    // The late ones last.
+    hit             = match != '0 && searches;
+    other_way       = searches ? new_way : named_way;
+    ways_o.way      = lagging ? lag_way : hit ? found_way : other_way;
+    ways_o.lags     = lagging;
     ways_o.header   = ways[ways_o.way];
     ways_o.found    = found;
     ways_o.same     = kv_i.detail[5] ? match[detail_way] : free[detail_way];

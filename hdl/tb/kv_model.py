@@ -71,6 +71,11 @@ def newer_request(a: int, b: int) -> bool:
     return 0 < (a - b) % 2**32 < 2**31
 
 
+def lags(older: int, newest: int) -> bool:
+    """So far behind that it has to be refreshed before anything else is written in the bucket."""
+    return older != 0 and newest != 0 and ((newest >> 29) - (older >> 29)) % 8 == 3
+
+
 @dataclass(frozen=True)
 class Way:
     """A location."""
@@ -84,7 +89,7 @@ class Way:
 
     def bytes(self) -> bytes:
         """As memory has it."""
-        flags = self.present << 15 | self.summed << 14 | self.length
+        flags = self.present << 15 | self.summed << 14 | (self.version != 0) << 11 | self.length
         return b"".join(
             value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2))
         )
@@ -130,6 +135,7 @@ class Node:
         self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
         self.window: dict[int, Write] = {}
         self.leads: set[int] = set()  # buckets, modulo 4096
+        self.refreshed = 0  # locations; the first one is never settled here
         self.sends: list[dict[str, int]] = []
         self.later: list[dict[str, int]] = []
         self.jobs: list[dict[str, int]] = []
@@ -257,6 +263,12 @@ class Node:
             self.sends.append(self._reply(request, kv, status))
             return False
         line = self.line(bucket)
+        lagging = [i for i in range(4) if any(lags(line[i].version, way.version) for way in line)]
+        if lagging:
+            self.sends.append(self._reply(request, kv, BUSY))
+            if not self.refreshed:
+                self._refresh(request, kv, bucket, lagging[0])
+            return False
         found = next((i for i, way in enumerate(line) if way.present and way.key == kv["key"]), None)
         version, outcome, told = (line[found].version if found is not None else 0), OK, 0
         remove = kv["kind"] in (REMOVE, REMOVE_IF)
@@ -273,10 +285,7 @@ class Node:
         if found is None:
             first = request["hash"] >> 30
             found = first if not line[first].present else next(i for i in range(4) if not line[i].present)
-        newest = 0
-        for way in line:
-            newest = way.version if newer(way.version, newest) else newest
-        version = newest % (2**32 - 1) + 1
+        version = self._next_version(bucket)
         self.lanes[kv["client"]] = Lane(kv["request"], version, OK, True, False, True)
         write = Write(request, kv, found, version, remove)
         if not self.others:
@@ -286,6 +295,24 @@ class Node:
         self.leads.add(bucket % 4096)
         self._replicate(write, self.others)
         return True
+
+    def _next_version(self, bucket: int) -> int:
+        newest = 0
+        for way in self.line(bucket):
+            newest = way.version if newer(way.version, newest) else newest
+        return newest % (2**32 - 1) + 1
+
+    def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
+        """The sequencer's part, which makes a leftover of the note, is not here."""
+        way = replace(self.line(bucket)[number], version=self._next_version(bucket))
+        self.line(bucket)[number] = way
+        if self.others:
+            self.refreshed += 1
+            self.notes[SELF, 0] = (bucket, number, way.version, kv["client"], (kv["request"] - 1) % 2**32)
+        self.jobs.append({
+            "write": 1, "bucket": bucket, "way": number, "length": way.length, "has_value": 0, "has_header": 1,
+            "clears": 0, "place": request["place"], "tag": request["place"] | 64, "header": line_number([way]),
+        })  # fmt: skip
 
     def _replicate(self, write: Write, nodes: set[int]) -> None:
         kind = REPLICATE_REMOVE if write.remove else REPLICATE
@@ -381,12 +408,13 @@ class Node:
         if kind == FETCH:
             number = kv["key"] % 4
             way_now = self.line(bucket)[number]
-            detail = number << 6 | way_now.present << 5
+            busy = self._pending(bucket)  # a refresh is under way
+            detail = number << 6 | (BUSY if busy else way_now.present << 5)
             entry = self._send(
                 request["from"],
                 echo | {"kind": ENTRY, "detail": detail, "key": way_now.key, "version": way_now.version},
             )
-            self._give(entry, bucket, number, way_now if way_now.present else replace(way_now, length=0))
+            self._give(entry, bucket, number, way_now if way_now.present and not busy else replace(way_now, length=0))
             return False
         self.slow.append(request)
         return False

@@ -28,6 +28,7 @@ const (
 func main() {
 	timeout := flag.Duration("timeout", time.Minute, "how long one history may take")
 	html := flag.String("html", "", "folder for the pictures of violations (default: beside the history)")
+	flag.BoolVar(&refreshed, "refreshed", false, "versions may also grow by themselves: locations that lagged were refreshed")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "linearizable [--timeout 60s] [--html FOLDER] HISTORY.jsonl...")
 		flag.PrintDefaults()

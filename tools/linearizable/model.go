@@ -30,6 +30,10 @@ type state struct {
 // end is an operation that the checker adds, after all that returned and before the unknown ones' end of time.
 var end = &Operation{Op: "end"}
 
+// refreshed: versions may also grow by themselves, when a leader refreshes a location that lags (docs/kv-protocol.md,
+// section 5).
+var refreshed bool
+
 func newer(a, b uint32) bool {
 	if b == 0 {
 		return a != 0
@@ -44,7 +48,7 @@ func (s state) matches(version uint32) bool {
 		return version == 0
 	case version == 0:
 		return false
-	case s.exact:
+	case s.exact && !refreshed:
 		return version == s.version
 	}
 	return version == s.version || newer(version, s.version)

@@ -126,7 +126,7 @@ package kv_frame_pkg;
     logic [63:0] key;       // the whole key
     logic [31:0] version;   // of the last write here, kept when the key is deleted
     logic        present;   // 0: the location is free
-    logic [3:0]  reserved;  // 0
+    logic [3:0]  reserved;  // of hardware: `sum` is there, 0, 0, the location was written; else 0
     logic [10:0] length;    // of the value, 0 to 1024 bytes
     logic [15:0] sum;       // one's complement sum of the value, for the UDP checksum of replies
   } way_header_t;

@@ -346,6 +346,88 @@ async def leftovers_of_the_leader(dut: Any) -> None:
 
 
 @cocotb.test()
+async def a_version_that_lags_is_refreshed(dut: Any) -> None:
+    """Before the bucket's versions no longer compare: written again as it is, and completed like a leftover."""
+    newest = 0x7FFFFFFE
+    for accept, value in ((True, b"cold" * 20), (False, b"cold"), (True, b"")):
+        rig = await begun(dut, accept=accept)
+        members = [0, ME, 5]
+        await rig.enter(1, members, lambda slot: 0)
+        cold = keys_with(0, [0], 1)[0]
+        hot = next(key for key in range(cold + 1, cold + 5000) if bucket_of(key) == bucket_of(cold))
+        for way, (key, version, content) in enumerate(((cold, 1, value), (hot, newest, b"hot"))):
+            write = Kv(REPLICATE, epoch=1, detail=way << 6 | way, client=9, request=way, version=version, key=key)
+            rig.from_node(0, replace(write, value=content))
+            await rig.to_node(0, REPLICATED)
+            rig.from_node(0, replace(write, kind=COMMIT))
+        await rig.bench.cycle(60)
+
+        async def open_in(epoch: int, rig: Rig = rig) -> None:
+            await rig.enter(epoch, [0, ME, 5], lambda slot: ME)
+            for node in (0, 5):
+                rig.from_node(node, Kv(ENTERED, epoch=epoch))
+            while not (await rig.state())["opened"]:
+                pass
+            rig.sent.clear()
+
+        await open_in(2)
+        asked = Kv(WRITE, epoch=2, client=3, request=70, key=hot, value=b"new")
+        assert (await rig.reply(asked)).status == BUSY
+        first = {node: await rig.to_node(node, REPLICATE) for node in (0, 5)}
+        assert first[0] == first[5]
+        refresh = first[0]
+        assert (refresh.key, refresh.version, refresh.value, refresh.detail >> 6) == (cold, newest + 1, value, 0)
+        assert (refresh.client, refresh.request) == (3, 69)
+        # Reads and writes of the bucket wait, and a second refresh does not begin.
+        for again in range(2):
+            assert (await rig.reply(replace(asked, client=4, request=again))).status == BUSY
+        assert (await rig.reply(Kv(READ, key=cold, request=1))).status == BUSY
+        rig.from_node(0, Kv(FETCH, epoch=2, request=5, key=bucket_of(cold) * 4))
+        assert (await rig.to_node(0, ENTRY)).status == BUSY
+        assert (await rig.state())["leftovers"] == 1
+        # Other buckets' writes go on, in every place but the one that is taken.
+        other = next(key for key in range(1, 99) if bucket_of(key) != bucket_of(cold))
+        taken = 0
+        for number in range(66 if not accept else 3):  # of 64 places
+            rig.give(Kv(WRITE, epoch=2, client=11, request=number, key=other, value=b"other"))
+
+            def heard(to: int, kv: Kv, number: int = number) -> bool:
+                return kv.kind in (REPLICATE, WRITE | 16) and (kv.client, kv.request) == (11, number)
+
+            _, sent = await rig.next("answer", heard)
+            if sent.kind != REPLICATE:
+                assert sent.status == BUSY
+                continue
+            assert sent.detail & 63 != refresh.detail & 63
+            taken += 1
+            for node in (0, 5):
+                rig.from_node(node, replace(sent, kind=REPLICATED, value=b""))
+            await rig.next("write_done", lambda to, kv: kv.kind == WRITE | 16 and kv.client == 11)
+        assert taken > (60 if not accept else 1)
+        # A new epoch in the middle: it is leftover, and written again.
+        await rig.enter(3, [0, ME, 5], lambda slot: ME)
+        rig.sent = [(to, kv) for to, kv in rig.sent if kv.epoch == 3]
+        replay = await rig.to_node(5, REPLICATE)
+        assert (replay.key, replay.version, replay.value) == (cold, newest + 1, value)
+        for node in (0, 5):
+            rig.from_node(node, replace(replay, kind=REPLICATED, value=b""))
+            rig.from_node(node, Kv(ENTERED, epoch=3))
+        assert (await rig.to_node(5, COMMIT)).version == newest + 1
+        while not (await rig.state())["opened"]:
+            pass
+        rig.sent.clear()
+        assert (await rig.state())["leftovers"] == 0
+        assert (await rig.reply(Kv(READ, key=cold, request=1))).value == value
+        rig.give(replace(asked, epoch=3))
+        sent = await rig.to_node(5, REPLICATE)
+        assert (sent.key, sent.version, sent.request) == (hot, newest + 2, 70)
+        for node in (0, 5):
+            rig.from_node(node, replace(sent, kind=REPLICATED, value=b""))
+        _, done = await rig.next("write_done", lambda to, kv: to == CLIENT and kv.kind == WRITE | 16)
+        assert (done.status, done.version) == (OK, newest + 2)
+
+
+@cocotb.test()
 async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
     rig = await begun(dut)
     members = [0, ME]

@@ -33,6 +33,8 @@ from kv_model import (
     WRITE,
     WRITE_IF,
     Node,
+    Way,
+    line_number,
     pack,
     unpack,
 )
@@ -54,6 +56,8 @@ PINS = (
     "room_o",
     "dead_i",
     "leftovers_i",
+    "refresh_o",
+    "refreshing_i",
     "op_valid_i",
     "op_i",
     "op_done_o",
@@ -114,7 +118,7 @@ class Rig:
         self.writing: list[tuple[int, int]] = []  # cycle, place
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
-        self.misses, self.idle, self.received = 0.1, 0.0, 0
+        self.misses, self.idle, self.received, self.refreshed = 0.1, 0.0, 0, 0
         self.ending = False  # what the sequencer was told of
         self.quiet_for = 0  # cycles: nothing waits in the queue either
         self.sent_at: list[int] = []
@@ -152,6 +156,7 @@ class Rig:
         pins["line_hit_i"].set(read is not None and read[0] in self.present)
         pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
         pins["group_busy_i"].set(0)
+        pins["refreshing_i"].set(self.refreshed)
         done = next((entry for entry in self.writing if entry[0] <= self.bench.cycles), None)
         if done:
             self.writing.remove(done)
@@ -194,11 +199,13 @@ class Rig:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
                     assert pins["line_write_o"].get()
                     assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
-                    self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
+                    if not self.seen["jobs"][-1]["tag"] & 64:  # else the place is nobody's
+                        self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
             self.free.add(self.freed[-1])
         self.received += pins["received_o"].get()
+        self.refreshed += pins["refresh_o"].get()
         self.quiet_for = self.quiet_for + 1 if pins["quiet_o"].get() and not self.giving else 0
 
     @property
@@ -239,6 +246,7 @@ class Rig:
         assert len(found) == len(wanted), (len(found), len(wanted))
         assert plain(self.seen["later"], of="later") == plain(model.later, of="later")
         assert plain(self.seen["jobs"], of="jobs") == plain(model.jobs, of="jobs")
+        assert self.refreshed == model.refreshed
         assert self.seen["slow"] == [{key: int(value) for key, value in item.items()} for item in model.slow]
         assert sorted(self.freed) == sorted(model.freed)
         assert self.pins["window_o"].get() == sum(1 << place for place in model.window)
@@ -254,15 +262,24 @@ class Traffic:
         self.lanes = [0, 1, 4095, *range(100, 100 + lanes - 3)]
         self.next_request = dict.fromkeys(self.lanes, 2**32 - 5)
         self.past: list[dict[str, int]] = []
-        # Several keys in a bucket, several buckets for each leader.
+        # Several keys in a bucket; this node leads at least two of five.
         buckets: dict[int, list[int]] = {}
         key = 0
         while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
             key += 1
             bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
-            if len(buckets) < 5 or bucket in buckets:
+            leads = rig.model.leader(bucket) == SELF
+            if bucket in buckets or len(buckets) < 3 or (len(buckets) < 5 and leads):
                 buckets.setdefault(bucket, []).append(key)
         self.keys = [key for found in buckets.values() for key in found[:7]]
+        self.buckets = {bucket: found[0] for bucket, found in buckets.items()}
+
+    def preset(self, versions: tuple[int, int, int, int]) -> None:
+        """As if keys had been written and deleted in all these buckets."""
+        for bucket, key in self.buckets.items():
+            line = self.rig.model.line(bucket)
+            line[:] = [Way(key, version) for version in versions]
+            self.rig.lines[bucket] = line_number(line)
 
     def next(self) -> dict[str, int] | None:
         draw, model = self.draw, self.rig.model
@@ -380,7 +397,16 @@ class Traffic:
         return self.request(old["from"], unpack(KV_FIELDS, old["kv"]), old["length"])
 
 
-async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: float = 0.0, seed: int = 1) -> Rig:
+async def run(
+    dut: Any,
+    model: Node,
+    count: int,
+    *,
+    misses: float = 0.1,
+    idle: float = 0.0,
+    seed: int = 1,
+    versions: tuple[int, int, int, int] | None = None,
+) -> Rig:
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
@@ -396,6 +422,8 @@ async def run(dut: Any, model: Node, count: int, *, misses: float = 0.1, idle: f
     rig.pins["clear_i"].set(0)
     await bench.cycle(2)
     traffic = Traffic(rig)
+    if versions:
+        traffic.preset(versions)
     for _ in range(count):
         while len(rig.requests) > 8:
             await bench.cycle()
@@ -429,6 +457,17 @@ async def eight(dut: Any) -> None:
 @cocotb.test()
 async def stored_before_it_is_acknowledged(dut: Any) -> None:
     await run(dut, Node({0, 2}, accept=False), 1200)
+
+
+@cocotb.test()
+async def versions_that_wrap(dut: Any) -> None:
+    for top in (2**30 - 5, 2**31 - 5, 2**32 - 5):
+        for second in (top, (top - 2**31 + 6) % 2**32):
+            versions = (second, top, (top - 100) % 2**32, 0)
+            for members in ({0, 2, 5}, {SELF}):
+                model = Node(members, accept=top != 2**31 - 5)
+                await run(dut, model, 400, versions=versions, seed=top % 1000)
+                assert model.refreshed == (second != top and members != {SELF})
 
 
 @cocotb.test()

@@ -353,7 +353,7 @@ struct WayHeader {
   std::uint64_t key = 0;      ///< the whole key
   std::uint32_t version = 0;  ///< of the last write here, kept when the key is deleted
   std::uint8_t present = 0;   ///< 0: the location is free
-  std::uint8_t reserved = 0;  ///< 0
+  std::uint8_t reserved = 0;  ///< of hardware: `sum` is there, 0, 0, the location was written; else 0
   std::uint16_t length = 0;   ///< of the value, 0 to 1024 bytes
   std::uint16_t sum = 0;      ///< one's complement sum of the value, for the UDP checksum of replies
 

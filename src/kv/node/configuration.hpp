@@ -36,6 +36,7 @@ struct NodeCounters {
   std::uint32_t retries = 0;
   std::uint32_t rolled_back = 0;  ///< writes that the end of an epoch undid; no register tells
   std::uint32_t completed = 0;    ///< leftovers that this leader completed; no register tells
+  std::uint32_t refreshed = 0;    ///< locations whose version lagged; no register tells
   std::array<std::uint32_t, registers::kRepliesCount> replies{};
   std::array<std::uint32_t, registers::kReceivedCount> received{};
   std::array<std::uint32_t, registers::kSentCount> sent{};

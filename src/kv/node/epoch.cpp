@@ -153,12 +153,12 @@ bool Node::on_fetch(const Endpoint& from, const Kv& h) {
   reply.request = h.request;
   ReplyDetail detail{.way = static_cast<std::uint8_t>(way_at(at))};
   ByteView value;
-  if (notes_.is_leftover(at)) {
+  const Way& way = table_.way(at);
+  reply.version = way.version;
+  reply.key = way.key;
+  if (notes_.is_leftover(at) || (opened_ && notes_.in_bucket(bucket_at(at)))) {  // open, it refreshes a location there
     detail.status = static_cast<std::uint8_t>(Status::busy);
   } else {
-    const Way& way = table_.way(at);
-    reply.version = way.version;
-    reply.key = way.key;
     detail.present = way.present;
     value = table_.value(at);
   }

@@ -30,7 +30,7 @@ using History = std::vector<Operation>;
 
 /// The state after the operation if it may happen in this one. 0: no key.
 inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t state,
-                                         const std::map<std::uint32_t, std::uint64_t>& value_of) {
+                                         const std::map<std::uint32_t, std::uint64_t>& value_of, bool refreshed) {
   const bool writes = op.kind == Kind::write || op.kind == Kind::write_if;
   const bool conditional = op.kind == Kind::write_if || op.kind == Kind::remove_if;
   if (op.kind == Kind::read) {
@@ -43,7 +43,7 @@ inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t stat
     return writes ? op.written : 0;
   }
   if (op.status == Status::version_mismatch) {
-    if (state == op.expected || (op.version == 0) != (state == 0)) return std::nullopt;
+    if ((state == op.expected && !refreshed) || (op.version == 0) != (state == 0)) return std::nullopt;
     const auto known = value_of.find(op.version);
     if (known != value_of.end() && known->second != state) return std::nullopt;
     return state;
@@ -51,8 +51,8 @@ inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t stat
   return state == 0 ? std::optional(state) : std::nullopt;  // no_such_key; table_full, since there was no such key
 }
 
-/// At most 64 operations.
-inline bool linearizable(const History& history) {
+/// At most 64 operations. refreshed: a value's version may have grown by itself.
+inline bool linearizable(const History& history, bool refreshed = false) {
   std::map<std::uint32_t, std::uint64_t> value_of;  // a version shows one value, and a value has one version
   std::map<std::uint64_t, std::uint32_t> version_of;
   for (const Operation& op : history) {
@@ -60,7 +60,7 @@ inline bool linearizable(const History& history) {
     if (!shows) continue;
     const std::uint64_t value = op.kind == Kind::read ? op.found : op.written;
     if (value_of.try_emplace(op.version, value).first->second != value) return false;
-    if (version_of.try_emplace(value, op.version).first->second != op.version) return false;
+    if (version_of.try_emplace(value, op.version).first->second != op.version && !refreshed) return false;
   }
   std::uint64_t needed = 0;
   for (std::size_t i = 0; i < history.size(); ++i)
@@ -76,7 +76,7 @@ inline bool linearizable(const History& history) {
       if ((done >> i & 1) == 0 && history[i].status) first_return = std::min(first_return, history[i].returned);
     for (std::size_t i = 0; i < history.size(); ++i) {
       if ((done >> i & 1) != 0 || history[i].invoked > first_return) continue;
-      if (const auto after = step(history[i], state, value_of)) {
+      if (const auto after = step(history[i], state, value_of, refreshed)) {
         const std::pair next{done | std::uint64_t{1} << i, *after};
         if (tried.insert(next).second) open.push_back(next);
       }

@@ -43,6 +43,11 @@ class Lanes {
     if (!r.empty() && newer(r.request, request)) return;
     r = {.request = request, .version = version, .unsettled = !settled};
   }
+  /// The request that the record is about took effect, on every live replica.
+  void finish(std::uint16_t lane, std::uint32_t request, std::uint32_t version) noexcept {
+    LaneRecord& r = records_[lane];
+    if (!r.empty() && r.request == request) r = {.request = request, .version = version};
+  }
   void settle(std::uint16_t lane, std::uint32_t request) noexcept {
     if (records_[lane].request == request) records_[lane].unsettled = records_[lane].leftover = false;
   }

@@ -26,7 +26,32 @@ void Node::on_request(const Endpoint& from, const Message& m) {
   if (!is_new(from, h, slot)) return;
   const std::uint32_t bucket = bucket_of(hash, table_.bits());
   if (window_.full() || window_.has_bucket(bucket)) return answer(from, h, slot, Status::busy);
+  if (const Location at = table_.lagging(bucket); at != Table::kNowhere && !options_.faults.keep_lagging_versions) {
+    answer(from, h, slot, Status::busy);
+    return refresh(at, h);
+  }
   decide(from, m, hash);
+}
+
+/// The location is written once more, as it is, with the bucket's next version: like a leftover of this leader's own,
+/// so that reads and writes of the bucket wait, and whoever leads next completes it or takes it back. It is noted for
+/// the request before this one, for which no client waits. One at a time, so that leftovers always have room.
+void Node::refresh(Location at, const Kv& h) {
+  const std::uint32_t version = table_.next_version(bucket_at(at));
+  const Note note{.location = at,
+                  .version = version,
+                  .request = h.request - 1,
+                  .lane = h.client,
+                  .removes = table_.way(at).present == 0};
+  if (notes_.leftovers() != 0) return;
+  if (others() != 0) {  // alone, it is committed with that
+    if (!notes_.put_leftover(note)) return;
+    if (!lanes_[note.lane].empty()) lanes_.leave_over(note.lane, note.request);
+  }
+  table_.set_version(at, version);
+  ++counters_.refreshed;
+  leftovers_changed_ = true;
+  after_leftovers();
 }
 
 /// Against the lane's record; what is not new is answered from it, or dropped.
@@ -113,7 +138,7 @@ void Node::commit(unsigned place) {
   } else {
     table_.store(p.location, p.key, p.version, !p.removes, window_.value(place));
   }
-  lanes_.learn(p.lane, p.request, p.version, true);
+  lanes_.finish(p.lane, p.request, p.version);
   window_.free(place);
   const Kv request{.kind = p.kind, .client = p.lane, .request = p.request, .key = p.key};
   if (p.kind != 0) reply(p.client, request, slot_at(p.location), Status::ok, p.version, {});

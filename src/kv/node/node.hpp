@@ -30,6 +30,7 @@ struct NodeFaults {
   bool keep_rolled_back_lanes = false;  ///< what was rolled back stays in its lane's record
   bool forget_unsettled = false;        ///< a write that comes again leaves its lane's record settled
   bool tell_leftovers = false;          ///< of a lane whose write is leftover, what was before it is told
+  bool keep_lagging_versions = false;   ///< a location whose version lags is not refreshed
 };
 
 struct NodeOptions {
@@ -71,6 +72,10 @@ class Node final : public RegisterIo {
   /// A bit for each member that has not answered this leader for so long, though something waits for it.
   [[nodiscard]] std::uint8_t silent_members(Cycles time) noexcept;
 
+  /// For simulations: as if a key had been written in each location, and deleted with the version of its way; 0: none.
+  /// Precondition: the table is empty.
+  void preset_versions(const std::array<std::uint32_t, kWays>& versions);
+
   [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
 
@@ -97,6 +102,7 @@ class Node final : public RegisterIo {
   // leader.cpp: writes.
   void on_request(const Endpoint& from, const Message& m);
   [[nodiscard]] bool is_new(const Endpoint& from, const Kv& h, unsigned slot);
+  void refresh(Location at, const Kv& h);
   void decide(const Endpoint& from, const Message& m, std::uint32_t hash);
   void refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version);
   void replicate(unsigned place);

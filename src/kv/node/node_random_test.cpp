@@ -3,6 +3,9 @@
 // linearizable; and with any of the deliberate faults, some history is not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "kv/node/random_testing.hpp"
 
 namespace wherry::kv::testing {
@@ -29,6 +32,36 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
   EXPECT_GT(all.returns, 40U);
   RecordProperty("unknown", static_cast<int>(all.unknown));
   RecordProperty("epochs", static_cast<int>(all.epochs));
+}
+
+/// A location that is about to pass `turn`, one nearly 2^31 older (a refresh or two must still compare), one that lags
+/// a few writes later, one never written.
+std::array<std::uint32_t, kWays> old_versions(std::uint64_t seed) {
+  const std::uint32_t turn = seed % 3 == 0 ? 0U : seed % 3 == 1 ? 1U << 31 : 1U << 30;
+  const auto few = static_cast<std::uint32_t>(seed % 20);
+  std::array<std::uint32_t, kWays> versions{turn - 1 - few, turn + (1U << 31) + 16 + few % 3,
+                                            turn - 3 * (1U << 29) + 1 + few, 0};
+  std::ranges::rotate(versions, versions.begin() + static_cast<std::ptrdiff_t>(seed % kWays));
+  return versions;
+}
+
+TEST(KvRandom, VersionsThatWrapAndLag_ExpectLinearizableHistories) {
+  unsigned returns = 0, takeovers = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Story story = tell_story(seed, 2 + seed % 4, 400, {}, old_versions(seed));
+    ASSERT_TRUE(story.linearizable()) << "seed " << seed;
+    returns += story.returns;
+    takeovers += story.takeovers;
+  }
+  EXPECT_GT(takeovers, 60U);
+  EXPECT_GT(returns, 40U);
+}
+
+TEST(KvRandom, KeepLaggingVersions_ExpectCaught) {
+  bool caught = false;
+  for (std::uint64_t seed = 1; seed <= 200 && !caught; ++seed)
+    caught = !tell_story(seed, 2 + seed % 4, 400, {.keep_lagging_versions = true}, old_versions(seed)).linearizable();
+  EXPECT_TRUE(caught);
 }
 
 bool is_caught(const NodeFaults& faults) {

@@ -191,6 +191,20 @@ void Node::write_control(std::uint32_t value) {
   if (kControlClearTable.get(value) != 0 && epoch16_ == 0) clear_table();
 }
 
+/// Each location has a key of its bucket, as one that was deleted there: frames name a location by its key.
+void Node::preset_versions(const std::array<std::uint32_t, kWays>& versions) {
+  if (!table_.allocated() && !table_.allocate(bucket_bits_)) return fail();
+  std::vector<bool> done(table_.buckets());
+  for (std::uint64_t key = 0, missing = done.size(); missing > 0; ++key) {
+    const std::uint32_t bucket = bucket_of(hash_of(key), table_.bits());
+    if (done[bucket]) continue;
+    done[bucket] = true;
+    --missing;
+    for (std::uint32_t way = 0; way < kWays; ++way)
+      if (versions[way] != 0) table_.store(location_of(bucket, way), key, versions[way], false, {});
+  }
+}
+
 /// Like a node that never was in an epoch.
 void Node::clear_table() noexcept {
   if (table_.allocated() && table_.bits() == bucket_bits_)

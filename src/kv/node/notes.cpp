@@ -43,16 +43,21 @@ void Notes::drop(Index index) noexcept {
   }
 }
 
+bool Notes::put_leftover(const Note& note) noexcept {
+  if (free_.empty()) return false;
+  put(free_.back(), note);
+  free_.pop_back();
+  ++leftovers_;
+  return true;
+}
+
 bool Notes::leave_over(Index index) noexcept {
   if (free_.empty()) return false;
   Note note = notes_[index];
   drop(index);
   note.tag = 0;
   note.due = 0;
-  put(free_.back(), note);
-  free_.pop_back();
-  ++leftovers_;
-  return true;
+  return put_leftover(note);
 }
 
 }  // namespace wherry::kv

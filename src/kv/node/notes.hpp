@@ -49,6 +49,8 @@ class Notes {
 
   void put(Index index, const Note& note) noexcept;
   void drop(Index index) noexcept;
+  /// A leftover that was not pending before. False: there is no room.
+  [[nodiscard]] bool put_leftover(const Note& note) noexcept;
   /// Of a pending note a leftover one. False: there is no room.
   [[nodiscard]] bool leave_over(Index index) noexcept;
   void clear() noexcept;

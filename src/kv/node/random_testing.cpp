@@ -301,11 +301,15 @@ Kind some_kind(Random& random) {
 
 }  // namespace
 
-Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults) {
+Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults,
+                 const std::array<std::uint32_t, kWays>& old_versions) {
   Story story;
+  story.old_versions = old_versions != std::array<std::uint32_t, kWays>{};
   Random random(seed);
   const Weather weather{.loss = 0.04, .repeat = 0.05, .shortest = 300, .longest = 4000, .late = 0.05};
   Cluster cluster(nodes, {.lane_bits = kLaneBits, .faults = faults}, weather, seed + 1);
+  if (story.old_versions)
+    for (unsigned i = 0; i < nodes; ++i) cluster.node(i).preset_versions(old_versions);
   Fate fate(cluster, random, story);
   std::vector<std::uint64_t> keys = keys_of_one_bucket(3, 6);
   for (const std::uint32_t bucket : {70U, 141U})

@@ -16,15 +16,18 @@ struct Story {
   unsigned epochs = 0;
   unsigned returns = 0;  ///< nodes that came back and served again
   unsigned takeovers = 0;
+  bool old_versions = false;
 
   [[nodiscard]] bool linearizable() const {
     for (const auto& [key, history] : histories)
-      if (!testing::linearizable(history)) return false;
+      if (!testing::linearizable(history, old_versions)) return false;
     return true;
   }
 };
 
-/// `operations` of six clients on ten keys of three buckets, from and to `nodes` nodes.
-[[nodiscard]] Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults = {});
+/// `operations` of six clients on ten keys of three buckets, from and to `nodes` nodes. old_versions: what the
+/// locations of a bucket have to begin with; one location is 0.
+[[nodiscard]] Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults = {},
+                               const std::array<std::uint32_t, kWays>& old_versions = {});
 
 }  // namespace wherry::kv::testing

@@ -19,4 +19,10 @@ namespace wherry::kv {
   return version + 1 == 0 ? 1 : version + 1;
 }
 
+/// An older location of a bucket lags behind a newer one: it is between 2^30 and 2^31 older, by the upper three bits,
+/// which are three apart. Hardware and software compare just those, so that both do the same.
+[[nodiscard]] constexpr bool version_lags(std::uint32_t older, std::uint32_t newest) noexcept {
+  return older != 0 && newest != 0 && ((newest >> 29) - (older >> 29)) % 8 == 3;
+}
+
 }  // namespace wherry::kv

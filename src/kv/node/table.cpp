@@ -61,6 +61,18 @@ std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept {
   return version_after(highest);
 }
 
+Location Table::lagging(std::uint32_t bucket) const noexcept {
+  const auto& ways = lines_[bucket].ways;
+  constexpr std::uint32_t kCompared = 7U << 29;
+  std::uint32_t differ = 0;
+  for (const Way& w : ways) differ |= w.version ^ ways[0].version;
+  if ((differ & kCompared) == 0) return kNowhere;
+  for (std::uint32_t i = 0; i < kWays; ++i)
+    for (const Way& other : ways)
+      if (version_lags(ways[i].version, other.version)) return location_of(bucket, i);
+  return kNowhere;
+}
+
 void Table::store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept {
   lines_[at / kWays].ways[at % kWays] = {.key = key,
                                          .version = version,

@@ -70,8 +70,15 @@ class Table {
   [[nodiscard]] Location free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept;
   /// What the next write in this bucket gets.
   [[nodiscard]] std::uint32_t next_version(std::uint32_t bucket) const noexcept;
+  /// A location of the bucket whose version lags behind another's, so that versions would soon not compare; kNowhere if
+  /// none does.
+  [[nodiscard]] Location lagging(std::uint32_t bucket) const noexcept;
 
   void store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept;
+  /// The same key and value, or none, with another version.
+  void set_version(Location at, std::uint32_t version) noexcept {
+    lines_[at / kWays].ways[at % kWays].version = version;
+  }
 
   /// Asks for what a look-up will read.
   void prefetch(std::uint32_t bucket, std::uint32_t first_way) const noexcept {

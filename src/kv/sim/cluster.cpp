@@ -67,6 +67,7 @@ std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
   options.driver.bucket_bits = options_.workload.bucket_bits;
   options.driver.lanes = 1U << kLaneBits;
   options.driver.silence = options_.misses * options_.ping_interval;
+  if (!attached_[node]) options.versions = options_.versions;  // who returns is empty
   options.seed = network_.random().next();
   options.drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
                   static_cast<std::int32_t>(options_.drift);
@@ -121,6 +122,7 @@ StoreClient& Cluster::client_of_lane(std::uint16_t lane) {
 void Cluster::count_life(const Machine& machine, ClusterCounts& counts) const {
   counts.rolled_back += machine.settled().rolled_back;
   counts.completed += machine.settled().completed;
+  counts.refreshed += machine.settled().refreshed;
 }
 
 ClusterCounts Cluster::counts() const {

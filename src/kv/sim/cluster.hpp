@@ -44,6 +44,8 @@ struct ClusterOptions {
   DriverOptions driver{.cluster = "sim", .retry_cycles = 5000, .busy_interval = 2000, .idle_interval = 20'000};
   std::uint32_t hardware_nodes = 0;  ///< the first so many are made by `hardware`
   MachineFactory hardware;
+  /// The table of the cluster's first epoch: MachineOptions::versions.
+  std::optional<Versions> versions;
   NodeFaults node_faults{};  ///< breaches of the protocol that the judge must find
   KeeperFault keeper_fault = KeeperFault::none;
 };
@@ -57,6 +59,7 @@ struct ClusterCounts {
   std::uint64_t rolled_back = 0;  ///< writes that the end of an epoch undid, in software nodes
   std::uint64_t completed = 0;    ///< leftovers that a leader completed, likewise
   std::uint64_t lanes_taken = 0;  ///< lanes that clients found in another one's use
+  std::uint64_t refreshed = 0;    ///< locations whose version lagged, likewise
 };
 
 class Cluster final {

@@ -37,7 +37,8 @@ constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFault
                                  NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
                                  NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
                                  NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled},
-                                 NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers}};
+                                 NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers},
+                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions}};
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
     "repeat_epoch", "forget_leases"};
@@ -51,6 +52,7 @@ struct Arguments {
   std::string trouble;
   std::string folder = ".";
   std::string pcap;
+  bool old_versions = false;
   bool failover = false;
   double ping_ms = 100;
   double lease_ms = 300;
@@ -94,6 +96,7 @@ void add(sim::Cluster& cluster, const sim::Trouble& trouble, Totals& totals) {
   sum.rolled_back += counts.rolled_back;
   sum.completed += counts.completed;
   sum.lanes_taken += counts.lanes_taken;
+  sum.refreshed += counts.refreshed;
   sum.keeper.epochs += counts.keeper.epochs;
   sum.keeper.failovers += counts.keeper.failovers;
   sum.keeper.returns += counts.keeper.returns;
@@ -112,11 +115,12 @@ void print(const Totals& t) {
   const sim::ClusterCounts& c = t.cluster;
   fmt::print(
       "{{\"operations\":{},\"ok\":{},\"unknown\":{},\"events\":{},\"stuck\":{},\"deaths\":{},\"retries\":{},"
-      "\"redirects\":{},\"rolled_back\":{},\"completed\":{},\"epochs\":{},\"failovers\":{},\"returns\":{},"
-      "\"keeper_starts\":{},\"lanes_taken\":{},\"leaders_died\":{},\"second_leaders_died\":{},\"troubles\":{{{}}}}}\n",
+      "\"redirects\":{},\"rolled_back\":{},\"completed\":{},\"refreshed\":{},\"epochs\":{},\"failovers\":{},"
+      "\"returns\":{},\"keeper_starts\":{},\"lanes_taken\":{},\"leaders_died\":{},\"second_leaders_died\":{},"
+      "\"troubles\":{{{}}}}}\n",
       t.operations, t.ok, t.unknown, t.events, t.stuck, c.deaths, c.retries, c.redirects, c.rolled_back, c.completed,
-      c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken, t.leaders_died,
-      t.second_leaders_died, troubles);
+      c.refreshed, c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken,
+      t.leaders_died, t.second_leaders_died, troubles);
 }
 
 /// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
@@ -132,6 +136,7 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
   static constexpr std::array kLanes{sim::LanesOf::own, sim::LanesOf::granted, sim::LanesOf::granted,
                                      sim::LanesOf::shared};
   if (!options.client.trust_lanes) options.lanes = kLanes[seed / 32 % kLanes.size()];
+  if (arguments.old_versions) options.versions = sim::old_versions(seed);
 }
 
 wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions options, Totals& totals) {
@@ -213,6 +218,9 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   });
   app.add_option("--out", arguments.folder, "for histories")->check(CLI::ExistingDirectory);
   app.add_option("--pcap", arguments.pcap, "what passed over the network; with one seed");
+  app.add_flag(
+      "--old-versions", arguments.old_versions,
+      "the table is one of billions of writes: versions begin near 2^30, 2^31 and 2^32, and lag within a bucket");
   app.add_flag("--failover", arguments.failover, "measure how long a leader's keys cannot be written after its death");
   app.add_option("--ping-ms", arguments.ping_ms, "of the keeper, with --failover");
   app.add_option("--lease-ms", arguments.lease_ms, "with --failover");

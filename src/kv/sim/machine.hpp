@@ -13,6 +13,7 @@
 #include "kv/keeper/testing.hpp"
 #include "kv/node/node.hpp"
 #include "kv/sim/alarm.hpp"
+#include "kv/sim/preset.hpp"
 
 namespace wherry::kv::sim {
 
@@ -28,6 +29,8 @@ struct MachineOptions {
   std::uint64_t seed = 1;
   std::int32_t drift = 0;  ///< how much faster its clock goes, in parts per million
   NodeFaults faults{};     ///< as far as the machine can have them
+  /// Node::preset_versions, before it enters the first epoch of all; none: the table is empty.
+  std::optional<Versions> versions;
 };
 
 class Machine : public Receiver, protected DriverOutput {
@@ -37,6 +40,7 @@ class Machine : public Receiver, protected DriverOutput {
   struct Settled {
     std::uint64_t rolled_back = 0;
     std::uint64_t completed = 0;
+    std::uint64_t refreshed = 0;
   };
 
   Machine(const Machine&) = delete;  // the network has its address
@@ -59,8 +63,13 @@ class Machine : public Receiver, protected DriverOutput {
   /// `silent`: members that do not answer, where the core tells.
   void drive(RegisterIo& core, std::function<NodeMask(Cycles)> silent = nullptr) {
     options_.driver.silent_members = std::move(silent);
-    driver_.emplace(options_.driver, core, static_cast<DriverOutput&>(*this), local());
+    registers_.emplace(core, 1, [this] {
+      if (options_.versions) preset(*options_.versions);
+    });
+    driver_.emplace(options_.driver, static_cast<RegisterIo&>(*registers_), static_cast<DriverOutput&>(*this), local());
   }
+  /// Makes the table what it may be after many years.
+  virtual void preset(const Versions& versions) = 0;
   /// Its time has come to this.
   virtual void catch_up() = 0;
   /// What is due; when it wants to be called next, by its own clock, or never.
@@ -82,6 +91,7 @@ class Machine : public Receiver, protected DriverOutput {
   MachineOptions options_;
   ToKeeperFunction to_keeper_;
   DriftingClock clock_;
+  std::optional<PresetRegisters> registers_;
   std::optional<Driver> driver_;
   Alarm alarm_;
   std::deque<FromControl> inbox_;

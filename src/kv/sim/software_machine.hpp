@@ -12,13 +12,15 @@ class SoftwareMachine final : public Machine, Output {
   SoftwareMachine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
   [[nodiscard]] Settled settled() const noexcept override {
-    return {.rolled_back = node_.counters().rolled_back, .completed = node_.counters().completed};
+    const NodeCounters& c = node_.counters();
+    return {.rolled_back = c.rolled_back, .completed = c.completed, .refreshed = c.refreshed};
   }
   void receive(Cycles, const Packet& packet) override;
 
  private:
   void catch_up() override { node_.set_now(local()); }
   Cycles tick() override { return node_.tick(local()); }
+  void preset(const Versions& versions) override { node_.preset_versions(versions); }
   void send(const Endpoint& to, const Message& message) override;
   using DriverOutput::send;
 
