@@ -42,7 +42,8 @@ World::World(const CoreOptions* core, bool accept) : accept_(accept) {
   for (std::uint32_t i = 0; i < kNodes; ++i) {
     ports_[i].world = this;
     ports_[i].number = i;
-    if (i != 0 || !core_) nodes_[i] = std::make_unique<Node>(NodeOptions{}, ports_[i]);
+    if (i != 0 || !core_)
+      nodes_[i] = std::make_unique<Node>(NodeOptions{.most_doublings = 0}, ports_[i]);  // as often as the core
     clear(i);
   }
 }
