@@ -66,10 +66,12 @@ module kv_box_hbm
   assign up = reset_q[8];
   always_ff @(posedge ref_clk_i) if (!up) reset_q <= reset_q + 1'b1;
 
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0] axi_up_sync_q = '0;
   always_ff @(posedge clk_i) axi_up_sync_q <= {axi_up_sync_q[0], up};
 
   logic [1:0] complete;
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0][1:0] complete_sync_q = '0;
   always_ff @(posedge clk_i) complete_sync_q <= {complete_sync_q[0], complete};
   assign ready_o = &complete_sync_q[1];

@@ -84,6 +84,7 @@ module kv_box_registers #(
   logic answered_q = 1'b0;
   logic [31:0] answer_q;
   logic [1:0] answer_resp_q;
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0] answered_sync_q = '0;
 
   logic b_valid_q = 1'b0;
@@ -144,6 +145,7 @@ module kv_box_registers #(
 
   // ---- the cores' side
 
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0] asked_sync_q = '0;
   logic busy_q = 1'b0;  // a core has the access
   logic [Cores-1:0] aw_valid_q = '0;

@@ -61,7 +61,9 @@ module kv_box_reset #(
   // What was asked for is served when the two are the same.
   logic asked_q = 1'b0;
   logic served_q = 1'b1;
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0] asked_sync_q = '0;
+  (* ASYNC_REG = "TRUE" *)
   logic [1:0] served_sync_q = '1;
 
   assign mod_rst_done_o = asked_q == served_sync_q[1];
