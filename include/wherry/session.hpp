@@ -18,7 +18,7 @@ namespace wherry {
 enum class Transport : std::uint8_t {
   kAuto,  ///< whatever UCX finds best
   kShm,   ///< shared memory and CMA: agent on the same machine
-  kTcp,   ///< gets are emulated: the client runs a progress thread
+  kTcp,   ///< a stream, on the agent's machine through a Unix socket; the client's progress thread answers gets
   kRdma,  ///< InfiniBand or RoCE verbs (a system UCX; the wheel has none)
 };
 WHERRY_API std::string_view to_string(Transport transport) noexcept;
@@ -37,6 +37,14 @@ struct EmbeddedAgent {
   std::vector<std::string> arguments;  ///< further command line arguments of wherryd
 };
 
+/// PEM files for TLS with an agent on another machine. All are optional; empty: $WHERRY_TLS_CA, $WHERRY_TLS_CERTIFICATE,
+/// $WHERRY_TLS_KEY.
+struct TlsOptions {
+  std::string ca;           ///< the authority that the agent's certificate must come from; none at all: no TLS
+  std::string certificate;  ///< of this client, where the agent asks for one; with `key`
+  std::string key;
+};
+
 struct SessionOptions {
   /// "auto": WHERRY_AGENT if set, else the agent of the default session file; "embedded" if there is no such file or
   /// its agent is not running. A file that is there and cannot be used (others may read it, another version) is an
@@ -51,6 +59,7 @@ struct SessionOptions {
   /// Offloads that may be in flight; the next one would block. A power of two, 1 to 4096.
   std::uint32_t max_tickets = 256;
   EmbeddedAgent embedded;
+  TlsOptions tls;
 };
 
 struct SessionInfo {

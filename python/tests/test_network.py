@@ -149,7 +149,7 @@ def test_offload_over_tcp_between_two_hosts(hosts: Hosts, remote_agent: dict[str
         assert client.stdout
         assert client.stdin
         said = json.loads(client.stdout.readline())
-        assert said["transports"] == "tcp/veth0", "the interface of the agent's address, and no other"
+        assert said["transports"] == "stream/tcp"
         assert said["heap"] == "emulated", "a get over TCP is emulated: the docs say so"
         assert said["progress"], "emulated gets need the client's progress thread"
         assert not said["mapped"]

@@ -24,7 +24,12 @@ from wherry._processes import Lines, Process, Workspace, exit_status, how_it_end
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, Unavailable
 from wherry.netns import Network
 
-KNOWN_ROUTE_VARIABLES = ("WHERRY_ROUTE_BETWEEN", "WHERRY_ROUTE_BUFFERS", "WHERRY_ROUTE_BUFFER_BYTES")
+KNOWN_ROUTE_VARIABLES = (
+    "WHERRY_ROUTE_BETWEEN",
+    "WHERRY_ROUTE_BUFFERS",
+    "WHERRY_ROUTE_BUFFER_BYTES",
+    "WHERRY_ROUTE_LISTEN",
+)
 JOB_VARIABLES = ("WHERRY_BOOTSTRAP", "WHERRY_JOB_KEY", "WHERRY_RANK", "WHERRY_RANKS", "WHERRY_NODE", "WHERRY_PLACEMENT")
 
 JUDGE_S = 0.1

@@ -71,6 +71,9 @@ Status Agent::Impl::listen() {
     auto port = local_port(*remote);
     if (!port) return port.status();
     tcp_listener = *std::move(remote);
+    auto secured = fabric::Tls::server(config.tls);
+    if (!secured) return secured.status();
+    tls = *std::move(secured);
     at = HostPort{where->host, *port};
   }
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
@@ -84,8 +87,6 @@ Status Agent::Impl::listen() {
   }
   return ok_status();
 }
-
-std::string Agent::Impl::interface() const { return tcp_listener ? interface_of(tcp_listener.get()) : "lo"; }
 
 Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (Status s = check(config); !s) return s;
@@ -152,8 +153,15 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   route_options.budget = config.route_budget;
   route_options.threads = static_cast<std::uint32_t>(config.route_threads);
   route_options.cores = cores;
-  route_options.interface = a.interface();
+  if (a.at) route_options.network.listen = a.at->host;
+  route_options.network.tls = config.tls;
+  route_options.network.peer_timeout = std::chrono::seconds(config.route_peer_timeout_s);
   a.services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
+  // A transport that was asked for by name and cannot be had is an error now, not when the first client comes.
+  if (config.transport != Transport::kAuto) {
+    if (const Status s = a.plane_for(config.transport).status(); !s)
+      return Status(s.code(), fmt::format("agent.transport: {}", s.message()));
+  }
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 

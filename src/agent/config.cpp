@@ -74,13 +74,14 @@ constexpr std::uint64_t kHourMs = 3'600'000;
 
 // Variables of the client library and its tools; not settings of the agent, but not mistakes either. A rank of a job
 // may start an embedded agent, which then has those of the job.
-constexpr std::array<std::string_view, 14> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
+constexpr std::array<std::string_view, 15> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
                                                              "WHERRY_WHERRYD",       "WHERRY_BOOTSTRAP",
                                                              "WHERRY_JOB_KEY",       "WHERRY_RANK",
                                                              "WHERRY_RANKS",         "WHERRY_NODE",
                                                              "WHERRY_PLACEMENT",     "WHERRY_RANKS_PER_NODE",
                                                              "WHERRY_MPI_PLUGIN",    "WHERRY_ROUTE_BETWEEN",
-                                                             "WHERRY_ROUTE_BUFFERS", "WHERRY_ROUTE_BUFFER_BYTES"};
+                                                             "WHERRY_ROUTE_BUFFERS", "WHERRY_ROUTE_BUFFER_BYTES",
+                                                             "WHERRY_ROUTE_LISTEN"};
 
 }  // namespace
 
@@ -120,7 +121,7 @@ std::string short_name(std::string_view key) {
   const std::size_t dot = key.find('.');
   const std::string_view section = key.substr(0, dot);
   const std::string_view name = key.substr(dot + 1);
-  if (section == "sink" || key == "metrics.public") return fmt::format("{}_{}", section, name);
+  if (section == "sink" || section == "tls" || key == "metrics.public") return fmt::format("{}_{}", section, name);
   return std::string(name == "listen" && section != "agent" ? section : name);
 }
 }  // namespace
@@ -185,6 +186,11 @@ const std::vector<Setting>& settings() {
                 return c.metrics_public = v == "true", ok_status();
               },
               false},
+      TEXT("tls.certificate", tls.certificate,
+           "PEM file with the certificate of agent.listen, for TLS; with tls.key; empty: no TLS"),
+      TEXT("tls.key", tls.key, "PEM file with the certificate's private key"),
+      TEXT("tls.ca", tls.ca,
+           "PEM file of the authority that clients' certificates must come from; empty: clients need none"),
       TEXT("sink.root", sink_root,
            "directory below which streams are written to files; empty: wherever the agent's user may write"),
       BYTES("move.transfer_unit", transfer_unit, "bytes of one get; larger buffers are cut"),
@@ -195,6 +201,8 @@ const std::vector<Setting>& settings() {
             "memory for the buffers that messages between ranks are routed through"),
       NUMBER("route.routing_threads", route_threads, 1, route::kMaxThreads,
              "threads that route the messages of a job; all its agents must agree"),
+      NUMBER("route.peer_timeout_s", route_peer_timeout_s, 3, 3600,
+             "seconds without a sign of life after which another agent of a job, or its machine, counts as lost"),
   };
   return table;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/tls.hpp"
 #include "wherry/session.hpp"
 #include "wherry/status.hpp"
 
@@ -35,6 +36,8 @@ struct AgentConfig {
   std::string flight = "127.0.0.1:0";
   std::string metrics = "127.0.0.1:0";
   bool metrics_public = false;  ///< without the token
+  // [tls]
+  fabric::TlsFiles tls;  ///< of the TCP listener, and of connections between agents
   // [sink]
   std::string sink_root;  ///< files of streams lie below it; empty: anywhere
   // [move]
@@ -44,6 +47,7 @@ struct AgentConfig {
   // [route]
   std::uint64_t route_budget = std::uint64_t{256} << 20;
   std::uint64_t route_threads = 1;
+  std::uint64_t route_peer_timeout_s = 5;
 };
 
 /// "64MiB", "1GiB", "4096", "10MB" to bytes.

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   if (scenario == "tcp") {
     // This process was kept from CMA: the session works over TCP, and says why.
     const std::string& used = session->info().transports;
-    if (!used.starts_with("tcp/") || used.find("instead: ") == used.npos) {
+    if (!used.starts_with("stream/") || used.find("instead: ") == used.npos) {
       std::fprintf(stderr, "fault_client: transports '%s'\n", used.c_str());
       return 4;
     }

@@ -150,12 +150,9 @@ TEST(Faults, WrongToken_ExpectPermissionDenied) {
 
 TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
   ThreadAgent agent;
-  auto socket = connect_unix(agent.agent().control_socket(), Deadline(5s));
-  ASSERT_TRUE(socket);
-  FrameChannel channel(*std::move(socket));
+  FrameChannel channel = testing_support::control_channel(agent.agent());
   fabric::Hello hello;
   hello.version = 77;
-  hello.token = agent.agent().token();
   ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(5s)));
   auto frame = channel.receive(Deadline(5s));
   ASSERT_TRUE(frame);
@@ -180,7 +177,7 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   options.transport = Transport::kTcp;
   auto tcp = Session::open(options);
   ASSERT_TRUE(tcp) << tcp.status().message();
-  EXPECT_NE(tcp->info().transports.find("tcp"), std::string::npos);
+  EXPECT_NE(tcp->info().transports.find("stream/"), std::string::npos);
   EXPECT_EQ(tcp->info().heap, Verdict::kEmulated);
   // Emulated gets need the client's progress thread; the result is the same.
   auto stream = tcp->open_stream({.name = "tcp"}, {field<double>("x")});

@@ -80,7 +80,7 @@ TEST(Transports, AgentMayNotReadClients_Auto_ExpectTcpAndTheReason) {
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session) << session.status().message();
   const std::string& used = session->info().transports;
-  EXPECT_TRUE(used.starts_with("tcp/")) << used;
+  EXPECT_TRUE(used.starts_with("stream/unix")) << used;
   EXPECT_NE(used.find("process_vm_readv"), std::string::npos) << used;
   EXPECT_EQ(session->info().heap, Verdict::kEmulated);
   expect_offload(*session);
@@ -91,7 +91,7 @@ TEST(Transports, AgentHasNoCmaAtAll_ExpectTcpByAutoAndRefusalByName) {
   SessionOptions options = agent.options();
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
-  EXPECT_TRUE(session->info().transports.starts_with("tcp/")) << session->info().transports;
+  EXPECT_TRUE(session->info().transports.starts_with("stream/unix")) << session->info().transports;
   expect_offload(*session);
   options.transport = Transport::kShm;
   EXPECT_EQ(Session::open(options).status().code(), StatusCode::kUnsupported);
@@ -112,20 +112,38 @@ TEST(Transports, AgentStartedForShmOnly_ExpectBothReasons) {
   EXPECT_NE(said.find("for transport 'shm' only"), std::string::npos) << said;
 }
 
-TEST(Transports, AgentOnLoopback_ExpectUcxToListenThereOnly) {
-  ThreadAgent agent;
-  SessionOptions options = agent.options();
-  options.transport = Transport::kTcp;
-  auto session = Session::open(options);
-  ASSERT_TRUE(session) << session.status().message();
-  int listening = 0;
-  for_each_listener([&](const sockaddr_in& local) {
-    ++listening;
-    EXPECT_EQ(ntohl(local.sin_addr.s_addr), INADDR_LOOPBACK) << "port " << ntohs(local.sin_port);
-  });
-  // Metrics; UCX of the agent and UCX of the client (and Flight, where its socket is an IPv4 one).
-  EXPECT_GE(listening, 3);
-  expect_offload(*session);
+TEST(Transports, SessionsOverStreams_ExpectNoListenerButTheAgentsOwn) {
+  // What a user may set for other programs' UCX must not open a listener in ours.
+  setenv("UCX_TLS", "all", 1);
+  setenv("UCX_NET_DEVICES", "all", 1);
+  ThreadAgent agent({.listen = "127.0.0.1:0", .flight = "off", .metrics = "off"});
+  for (const std::string& at : {agent.session_file(), agent.agent().address()}) {
+    SessionOptions options = agent.options();
+    options.agent = at;
+    options.token = agent.agent().token();
+    options.transport = Transport::kTcp;
+    auto session = Session::open(options);
+    ASSERT_TRUE(session) << session.status().message();
+    EXPECT_EQ(session->info().transports, at == agent.session_file() ? "stream/unix" : "stream/tcp");
+    auto shared = agent.open();
+    for_each_listener([&](const sockaddr_in& local) {
+      EXPECT_EQ("127.0.0.1:" + std::to_string(ntohs(local.sin_port)), agent.agent().address());
+    });
+    expect_offload(*session);
+  }
+  unsetenv("UCX_TLS");
+  unsetenv("UCX_NET_DEVICES");
+}
+
+TEST(Transports, RdmaByNameWithoutRdma_ExpectTheAgentNotToStart) {
+  if (fabric::Context::create(Transport::kRdma)) GTEST_SKIP() << "this machine has RDMA";
+  AgentConfig config;
+  config.session_file = TemporaryDirectory::create("test")->file("agent.json");
+  config.transport = Transport::kRdma;
+  const auto agent = Agent::create(config);
+  EXPECT_EQ(agent.status().code(), StatusCode::kUnsupported);
+  for (const char* part : {"agent.transport", "'rdma'", "ucx_info -d"})
+    EXPECT_NE(agent.status().message().find(part), std::string::npos) << agent.status().message();
 }
 
 // ---------------------------------------------------------------- clients that stop, agents that nap
@@ -137,9 +155,8 @@ class HalfClient {
   using Lie = void (*)(fabric::Attach&);
   /// `pid`: who it says that it is.
   explicit HalfClient(Agent& agent, Lie lie = nullptr, pid_t pid = getpid()) {
-    channel_ = FrameChannel(*connect_unix(agent.control_socket(), Deadline(5s)));
+    channel_ = testing_support::control_channel(agent);
     fabric::Hello hello;
-    hello.token = agent.token();
     hello.host = host_identity();
     hello.pid = static_cast<std::uint32_t>(pid);
     send(ControlType::kHello, encode(hello));

@@ -20,6 +20,8 @@
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/session_file.hpp"
+#include "fabric/stream_auth.hpp"
+#include "fabric/tls.hpp"
 #include "move/service/catalogue.hpp"
 #include "move/service/file_sink.hpp"
 #include "move/service/flight_server.hpp"
@@ -54,12 +56,22 @@ struct Agent::Impl {
   std::unique_ptr<HttpMetrics> http;
 
   std::map<Transport, Plane> planes;
+  std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
   std::vector<std::unique_ptr<fabric::Service>> services;
   std::list<std::unique_ptr<AgentPeer>> peers;
+  /// A connection that has not proven anything yet.
+  struct Arrival {
+    std::unique_ptr<ByteStream> stream;
+    std::optional<PeerCredentials> credentials;
+    fabric::StreamHandshake handshake;
+    std::uint64_t since = 0;
+  };
+  std::list<Arrival> arrivals;  ///< oldest first
+  std::shared_ptr<const fabric::Tls> tls;
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
   bool draining = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
-  std::uint64_t sessions_total = 0, refused_total = 0;
+  std::uint64_t sessions_total = 0, refused_total = 0, links = 0;
   LogLimit turned_away, failed_polls;
 
   struct Route {
@@ -72,19 +84,24 @@ struct Agent::Impl {
 
   // agent.cpp: sockets for clients
   Status listen();
-  [[nodiscard]] std::string interface() const;  ///< that UCX's TCP uses
 
   // messages.cpp: transports and what comes over them
   Result<Plane*> plane_for(Transport transport);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
-  // sessions.cpp: control connections, from greeting to end
+  // gate.cpp: connections until they have proven who they are
   void accept_all(const Fd& from);
+  void advance(std::list<Arrival>::iterator arrival);
+  void forget(std::list<Arrival>::iterator arrival);
+  void turn_away(const Status& why);
+  void expire_arrivals();
+  [[nodiscard]] std::optional<fabric::Secret> secret_for(fabric::Purpose purpose, std::uint64_t key) const;
+
+  // sessions.cpp: control connections, from greeting to end
   bool control();
   void serve(AgentPeer& peer);
   void watch(AgentPeer& peer);
-  [[nodiscard]] std::size_t unproven() const;
   Status advance(AgentPeer& peer, bool& worked);
   Status handle(AgentPeer& peer, ControlFrame& frame);
   Status greet(AgentPeer& peer, const ControlFrame& frame);

@@ -8,8 +8,9 @@ namespace wherry {
 
 Result<Plane*> Agent::Impl::plane_for(Transport transport) {
   if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
-  auto context = fabric::Context::create(transport, interface());
-  if (!context) return context.status();
+  if (const auto it = no_planes.find(transport); it != no_planes.end()) return it->second;
+  auto context = fabric::Context::create(transport);
+  if (!context) return no_planes.emplace(transport, context.status()).first->second;
   Plane plane;
   plane.context = *std::move(context);
   auto worker = fabric::Worker::create(plane.context);

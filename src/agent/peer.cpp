@@ -35,9 +35,14 @@ bool holds_pattern(const std::byte* bytes, std::uint64_t session) {
 Status AgentPeer::attach(fabric::Attach message) {
   attach_ = std::move(message);
   max_tickets_ = static_cast<std::uint32_t>(attach_.completions.size / sizeof(CompletionRecord));
-  auto endpoint = fabric::Endpoint::connect(*plane->worker, attach_.worker_address);
-  if (!endpoint) return endpoint.status();
-  endpoint_ = *std::move(endpoint);
+  if (plane->context->transport() == Transport::kTcp) {
+    if (data == nullptr) return {StatusCode::kProtocol, "the client made no data connection"};
+    endpoint_ = fabric::Endpoint::over(*plane->worker, std::move(data));
+  } else {
+    auto endpoint = fabric::Endpoint::connect(*plane->worker, attach_.worker_address);
+    if (!endpoint) return endpoint.status();
+    endpoint_ = *std::move(endpoint);
+  }
   const auto unpack = [&](const fabric::RemoteKey& key, fabric::RemoteRegion& region) -> Status {
     auto remote = endpoint_.unpack(key.key, key.base, key.size, static_cast<pid_t>(hello.pid));
     if (!remote) return remote.status();
@@ -61,6 +66,7 @@ AgentPeer::~AgentPeer() {
     }
     return probe_pending();
   };
+  if (endpoint_.streams()) endpoint_ = fabric::Endpoint();  // nothing comes after that
   const Deadline patience(std::chrono::seconds(1));
   while (plane != nullptr && in_flight() && !patience.passed()) plane->worker->progress();
   endpoint_ = fabric::Endpoint();
@@ -171,13 +177,13 @@ void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const Completion
 Status AgentPeer::put(PutOp& op, std::size_t from, std::size_t bytes) {
   const auto* record = reinterpret_cast<const std::byte*>(&op.record);
   Status s = endpoint_.put(record + from, completions_, op.at + from, bytes, op.done);
-  return s ? endpoint_.flush(op.done) : s;
+  return s && !endpoint_.streams() ? endpoint_.flush(op.done) : s;
 }
 
 bool AgentPeer::push_puts() {
   // UCX may run message handlers inside a call, and those complete tickets: the call that is under way takes them
   // along.
-  if (pushing_ || put_failed_ || !endpoint_ || completions_.handle() == nullptr) return false;
+  if (pushing_ || put_failed_ || !endpoint_ || !completions_) return false;
   pushing_ = true;
   bool pushed = false;
   constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -188,8 +194,13 @@ bool AgentPeer::push_puts() {
     Status s;
     switch (op.step) {
       case PutOp::Step::kQueued:
-        op.step = PutOp::Step::kFields;
         ++op.attempts;
+        if (endpoint_.streams()) {  // the client writes the word last by itself
+          op.step = PutOp::Step::kWord;
+          s = put(op, 0, 4 * kWord);
+          break;
+        }
+        op.step = PutOp::Step::kFields;
         s = put(op, kWord, 3 * kWord);
         break;
       case PutOp::Step::kFields:
@@ -212,12 +223,18 @@ bool AgentPeer::push_puts() {
 
 Status AgentPeer::tend() {
   (void)push_puts();
-  if (put_failed_) (void)reconnect();
+  if (put_failed_ || endpoint_.failed()) (void)reconnect();
   return broken_;
 }
 
 bool AgentPeer::reconnect() {
   if (!broken_) return false;
+  if (endpoint_.streams()) {
+    // A get that failed did the connection no harm. A connection that is lost stays so: clients make them.
+    if (!endpoint_.failed()) return true;
+    broken_ = Status(StatusCode::kUnavailable, fmt::format("its data connection: {}", endpoint_.status().message()));
+    return false;
+  }
   // UCX may still look at these while it closes the connection. No put is posted meanwhile: there is no endpoint.
   fabric::RemoteRegion old_completions;
   old_completions = std::move(completions_);

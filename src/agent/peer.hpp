@@ -28,7 +28,8 @@ class AgentPeer final : public fabric::Peer {
  public:
   enum class State { kConnected, kGreeted, kAttached, kWired, kProbing, kReady };
 
-  AgentPeer(Fd socket, std::string from) : channel(std::move(socket)), from_(std::move(from)) {}
+  AgentPeer(std::unique_ptr<ByteStream> stream, std::string from)
+      : channel(std::move(stream)), from_(std::move(from)) {}
   ~AgentPeer() override;
   AgentPeer(const AgentPeer&) = delete;
   AgentPeer& operator=(const AgentPeer&) = delete;
@@ -99,6 +100,11 @@ class AgentPeer final : public fabric::Peer {
   std::uint64_t state_since = 0;  ///< now_ns()
   fabric::Hello hello;
   std::uint64_t session = 0;
+  std::uint64_t link = 0;            ///< names it where its data connection is made
+  std::unique_ptr<ByteStream> data;  ///< that connection, until attach() uses it
+  [[nodiscard]] bool awaits_data() const noexcept {
+    return state == State::kGreeted && plane->context->transport() == Transport::kTcp && data == nullptr;
+  }
   Plane* plane = nullptr;
   fabric::VerdictMessage verdict;
   bool verdict_sent = false;

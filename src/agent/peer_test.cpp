@@ -4,11 +4,13 @@
 #include "agent/peer.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <span>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "fabric/stream_worker.hpp"
 
 namespace wherry {
 namespace {
@@ -22,16 +24,20 @@ class Outcomes : public testing::Test {
  protected:
   void SetUp() override {
     (void)init_log("off", "");
-    plane_.context = *fabric::Context::create(Transport::kTcp, "lo");
+    plane_.context = *fabric::Context::create(Transport::kTcp);
     plane_.worker = *fabric::Worker::create(plane_.context);
-    context_ = *fabric::Context::create(Transport::kTcp, "lo");
+    context_ = *fabric::Context::create(Transport::kTcp);
     worker_ = *fabric::Worker::create(context_);
     memory_ = *context_->allocate(kTickets * sizeof(CompletionRecord));
     fabric::Attach attach;
-    attach.worker_address = worker_->address();
     attach.completions = {reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size(), {}};
     ASSERT_TRUE(memory_.pack_key(attach.completions.key));
-    peer_ = std::make_unique<AgentPeer>(Fd(), "a client");
+    worker_->stream()->accept_puts(attach.completions.base, attach.completions.size);
+    int pair[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    client_ = fabric::Endpoint::over(*worker_, plain_stream(Fd(pair[1])));
+    peer_ = std::make_unique<AgentPeer>(nullptr, "a client");
+    peer_->data = plain_stream(Fd(pair[0]));
     peer_->plane = &plane_;
     peer_->state = AgentPeer::State::kReady;  // no probes: they are history
     const Status s = peer_->attach(attach);
@@ -69,6 +75,7 @@ class Outcomes : public testing::Test {
   Plane plane_;
   std::shared_ptr<fabric::Context> context_;
   std::unique_ptr<fabric::Worker> worker_;
+  fabric::Endpoint client_;
   fabric::Region memory_;
   std::unique_ptr<AgentPeer> peer_;
 };
@@ -98,6 +105,7 @@ TEST_F(Outcomes, OnTheirWayWhenTheConnectionGoes_ExpectEveryOneToArrive) {
 TEST_F(Outcomes, ClientGone_ExpectTheSessionToEndInsteadOfWaitingForEver) {
   complete(1, 3);
   ASSERT_TRUE(all_arrive(3));
+  client_ = {};
   worker_.reset();
   complete(4, 10);
   const Deadline deadline(20s);

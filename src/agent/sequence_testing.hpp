@@ -16,6 +16,7 @@
 #include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mailbox.hpp"
+#include "fabric/stream_auth.hpp"
 #include "move/message.hpp"
 
 namespace wherry::testing_support {
@@ -69,7 +70,9 @@ class SequencePlayer {
     if (channel_.fd() < 0) {
       auto socket = connect_unix(socket_, Deadline(std::chrono::seconds(10)));
       if (!socket) return;
-      channel_ = FrameChannel(*std::move(socket));
+      auto stream = plain_stream(*std::move(socket));
+      if (!fabric::prove(*stream, fabric::Purpose::kControl, 0, token_, Deadline(std::chrono::seconds(10)))) return;
+      channel_ = FrameChannel(std::move(stream));
     }
     switch (choices.byte() % 10) {
       case 0:
@@ -101,7 +104,6 @@ class SequencePlayer {
   void hello(Choices& choices) {
     fabric::Hello m;
     const std::uint8_t wrong = choices.byte();
-    m.token = wrong == 1 ? "wrong" : token_;
     m.host = wrong == 2 ? "elsewhere" : host_identity();
     m.name = wrong == 3 ? std::string(5000, '\xff') : "player";
     m.pid = wrong == 4 ? 1 : static_cast<std::uint32_t>(getpid());

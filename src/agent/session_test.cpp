@@ -332,7 +332,13 @@ Status open_against(const std::function<void(FrameChannel&)>& answer) {
   std::thread server([&] {
     Fd socket;
     EXPECT_TRUE(eventually([&] { return (socket = Fd(accept(listener->get(), nullptr, nullptr))).get() >= 0; }));
-    FrameChannel channel(std::move(socket));
+    auto stream = plain_stream(std::move(socket));
+    auto handshake = fabric::StreamHandshake::server([](fabric::Purpose, std::uint64_t) { return "secret"; });
+    EXPECT_TRUE(eventually([&] {
+      const auto done = handshake.advance(*stream);
+      return done && *done;
+    }));
+    FrameChannel channel(std::move(stream));
     EXPECT_TRUE(channel.receive(Deadline(5s)));
     answer(channel);
   });

@@ -2,7 +2,6 @@
 // Sessions, from the first connection to the last word: who may come in, the steps of the handshake, requests.
 #include <fmt/core.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,55 +20,10 @@ using fabric::ControlType;
 namespace {
 
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
-constexpr std::uint64_t kHelloPatienceNs = 5'000'000'000ULL;       // of a connection that has not shown the token
-constexpr std::size_t kMaxUnproven = 128;                          // of those, at once: the oldest makes way
-constexpr std::size_t kMaxHelloBytes = 16'384;                     // what they may send
-constexpr int kAcceptAtATime = 32;                                 // then those that are there get their turn
+constexpr std::uint64_t kHelloPatienceNs = 5'000'000'000ULL;       // of a client that has shown the token
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
 
 }  // namespace
-
-/// Connections that have not shown the token yet.
-std::size_t Agent::Impl::unproven() const {
-  return static_cast<std::size_t>(
-      std::ranges::count(peers, AgentPeer::State::kConnected, [](const auto& peer) { return peer->state; }));
-}
-
-void Agent::Impl::accept_all(const Fd& from) {
-  for (int i = 0; i < kAcceptAtATime; ++i) {
-    Fd socket(accept4(from.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
-    if (draining) {
-      FrameChannel channel(std::move(socket));
-      const fabric::Failure failure{StatusCode::kUnavailable, "the agent is shutting down"};
-      (void)channel.post(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure));
-      ++refused_total;
-      continue;
-    }
-    const int fd = socket.get();
-    std::optional<PeerCredentials> credentials;
-    if (&from == &listener) {
-      auto known = peer_credentials(fd);
-      if (!known) continue;
-      credentials = *known;
-    }
-    if (unproven() >= kMaxUnproven) {
-      const auto oldest =
-          std::ranges::find(peers, AgentPeer::State::kConnected, [](const auto& p) { return p->state; });
-      end(**oldest, Status(StatusCode::kUnavailable, "it did not say who it is while others came"));
-    }
-    peers.push_back(std::make_unique<AgentPeer>(std::move(socket), "a client"));
-    AgentPeer& peer = *peers.back();
-    peer.credentials = credentials;
-    peer.state_since = now_ns();
-    peer.channel.limit_received(kMaxHelloBytes);
-    peer.watched = EPOLLIN | EPOLLRDHUP;
-    epoll_event event{};
-    event.events = peer.watched;
-    event.data.fd = fd;
-    epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
-  }
-}
 
 bool Agent::Impl::control() {
   std::array<epoll_event, 32> events{};
@@ -78,6 +32,11 @@ bool Agent::Impl::control() {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
     if (fd == listener.get() || fd == tcp_listener.get()) {
       accept_all(fd == listener.get() ? listener : tcp_listener);
+      continue;
+    }
+    const auto arrival = std::ranges::find_if(arrivals, [&](const Arrival& one) { return one.stream->fd() == fd; });
+    if (arrival != arrivals.end()) {
+      advance(arrival);
       continue;
     }
     for (auto& peer : peers) {
@@ -161,13 +120,6 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
             "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
             hello->version, kVersion, fabric::kProtocolVersion)};
   }
-  if (!fabric::equal_secrets(hello->token, token)) {
-    return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
-  }
-  if (peers.size() - unproven() >= config.max_sessions) {
-    return {StatusCode::kUnavailable,
-            fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
-  }
   peer.hello = *std::move(hello);
   peer.channel.limit_received(kMaxFrameBytes);
 
@@ -197,10 +149,12 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   if (!plane) return plane.status();
   peer.plane = *plane;
   peer.session = fabric::random_u64();
+  peer.link = ++links;
   by_session.emplace(peer.session, &peer);
 
   fabric::Greeting greeting;
   greeting.session = peer.session;
+  greeting.link = peer.link;
   greeting.transport = transport;
   greeting.agent_version = kVersion;
   greeting.pid = static_cast<std::uint32_t>(getpid());
@@ -238,6 +192,7 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
 /// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
 bool Agent::Impl::handshakes() {
   bool worked = false;
+  expire_arrivals();
   for (auto it = peers.begin(); it != peers.end();) {
     AgentPeer& peer = **it++;
     if (Status s = guarded([&] { return advance(peer, worked); }); !s) {
@@ -262,7 +217,7 @@ Status Agent::Impl::advance(AgentPeer& peer, bool& worked) {
     worked = true;
   } else if (peer.state == State::kProbing) {
     if (!peer.verdict_sent) {
-      if (Status s = judge(peer, waited > kProbePatienceNs); !s) return s;
+      if (Status s = judge(peer, waited > kProbePatienceNs || peer.endpoint().streams()); !s) return s;
     }
     // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
     // progress now).
@@ -303,11 +258,7 @@ void Agent::Impl::end(AgentPeer& peer, const Status& why) {
     for (const auto& service : services) service->on_session_end(peer);
     spdlog::info("session of {} (pid {}) ended: {}", peer.name(), peer.pid(), why.message());
   } else {
-    ++refused_total;
-    if (std::uint64_t more = 0; turned_away.admit(now_ns(), more)) {
-      spdlog::warn("{} (pid {}) was turned away: {}{}", peer.name(), peer.pid(), why.message(),
-                   more == 0 ? "" : fmt::format(" (and {} others before)", more));
-    }
+    turn_away({why.code(), fmt::format("{} (pid {}): {}", peer.name(), peer.pid(), why.message())});
   }
   by_session.erase(peer.session);
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, peer.channel.fd(), nullptr);

@@ -22,6 +22,7 @@
 #include "base/temporary_directory.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/session_file.hpp"
+#include "fabric/stream_auth.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::testing_support {
@@ -35,6 +36,15 @@ bool eventually(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
+}
+
+/// A control connection to an agent that knows the token, before its Hello.
+inline FrameChannel control_channel(Agent& agent) {
+  auto stream = plain_stream(*connect_unix(agent.control_socket(), Deadline(std::chrono::seconds(5))));
+  const Status s =
+      fabric::prove(*stream, fabric::Purpose::kControl, 0, agent.token(), Deadline(std::chrono::seconds(20)));
+  EXPECT_TRUE(s) << s.message();
+  return FrameChannel(std::move(stream));
 }
 
 class ThreadAgent {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/socket.hpp"
 
+#include "base/byte_stream.hpp"
+
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -41,7 +42,9 @@ Result<AddrInfo> resolve(const HostPort& at, int flags) {
   return AddrInfo(found);
 }
 
-void tune(int fd) {
+}  // namespace
+
+void tune_socket(int fd) noexcept {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // A peer machine that vanished without a word is noticed within about half a minute.
@@ -53,6 +56,8 @@ void tune(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
+
+namespace {
 
 Status gone() { return {StatusCode::kUnavailable, "the peer closed the control connection"}; }
 
@@ -109,31 +114,6 @@ Result<std::uint16_t> local_port(const Fd& socket) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-std::string interface_of(int socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  ifaddrs* first = nullptr;
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0 || getifaddrs(&first) != 0) return {};
-  if (address.ss_family == AF_UNIX) {
-    freeifaddrs(first);
-    return "lo";
-  }
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, freeifaddrs);
-  const auto same = [&](const sockaddr* other) {
-    if (other == nullptr || other->sa_family != address.ss_family) return false;
-    if (address.ss_family == AF_INET) {
-      return reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr ==
-             reinterpret_cast<const sockaddr_in*>(&address)->sin_addr.s_addr;
-    }
-    return address.ss_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr,
-                                                               &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr);
-  };
-  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    if (same(entry->ifa_addr)) return entry->ifa_name;
-  }
-  return {};
-}
-
 namespace {
 
 Status no_agent(const HostPort& to, int error) {
@@ -149,7 +129,7 @@ Result<Fd> start_connect_tcp(const HostPort& to) {
   if (!fd) return Status(StatusCode::kInternal, fmt::format("socket: {}", std::strerror(errno)));
   if (::connect(fd.get(), (*info)->ai_addr, (*info)->ai_addrlen) != 0 && errno != EINPROGRESS)
     return no_agent(to, errno);
-  tune(fd.get());
+  tune_socket(fd.get());
   return fd;
 }
 
@@ -191,34 +171,36 @@ Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most)
   return std::optional<ControlFrame>(std::move(frame));
 }
 
-FrameChannel::FrameChannel(Fd socket) noexcept : socket_(std::move(socket)) {
-  if (socket_) {
-    fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
-    tune(socket_.get());
-  }
+FrameChannel::FrameChannel() noexcept = default;
+FrameChannel::FrameChannel(Fd socket) {
+  if (socket) stream_ = plain_stream(std::move(socket));
 }
+FrameChannel::FrameChannel(std::unique_ptr<ByteStream> stream) noexcept : stream_(std::move(stream)) {}
+FrameChannel::FrameChannel(FrameChannel&& other) noexcept = default;
+FrameChannel& FrameChannel::operator=(FrameChannel&& other) noexcept = default;
+FrameChannel::~FrameChannel() = default;
+void FrameChannel::close() noexcept { stream_.reset(); }
+int FrameChannel::fd() const noexcept { return stream_ ? stream_->fd() : -1; }
 
 Status FrameChannel::flush() {
-  if (!socket_) return gone();
+  if (!stream_) return gone();
   std::size_t sent = 0;
   Status outcome;
   while (sent < out_.size()) {
-    const ssize_t n = ::send(socket_.get(), out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL);
-    if (n > 0) {
-      sent += static_cast<std::size_t>(n);
-    } else if (n < 0 && errno == EINTR) {
-      continue;
-    } else {
-      if (n == 0 || errno != EAGAIN) outcome = gone();
+    const iovec part{out_.data() + sent, out_.size() - sent};
+    const ByteStream::Moved moved = stream_->write({&part, 1});
+    if (moved.outcome != ByteStream::Outcome::kMoved) {
+      if (moved.outcome != ByteStream::Outcome::kNotNow) outcome = gone();
       break;
     }
+    sent += moved.bytes;
   }
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent));
   return outcome;
 }
 
 Status FrameChannel::post(std::uint16_t type, ByteView payload) {
-  if (!socket_) return gone();
+  if (!stream_) return gone();
   if (payload.size() + 2 > kMaxFrameBytes) {
     return {StatusCode::kInvalidArgument,
             fmt::format("a control message of {} bytes is over the limit of {}", payload.size(), kMaxFrameBytes - 2)};
@@ -241,14 +223,15 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
     for (;;) {
       if (Status s = flush(); !s || out_.empty()) return s;
       if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "the peer does not read its control connection"};
-      pollfd p{socket_.get(), POLLOUT | POLLIN, 0};
+      pollfd p{fd(), POLLOUT | POLLIN, 0};
       ::poll(&p, 1, deadline.left_ms(100));
       if ((p.revents & POLLIN) == 0) continue;
       // A peer may read no more before somebody takes what it says: two that wait for each other would wait for ever.
       std::array<std::byte, 16384> chunk;
-      const ssize_t n = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-      if (n > 0) in_.insert(in_.end(), chunk.begin(), chunk.begin() + n);
-      if (n == 0) return gone();
+      const iovec part{chunk.data(), chunk.size()};
+      const ByteStream::Moved moved = stream_->read({&part, 1});
+      in_.insert(in_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(moved.bytes));
+      if (moved.outcome == ByteStream::Outcome::kClosed) return gone();
     }
   };
   if (Status s = flush_all(); !s) return s;
@@ -260,12 +243,13 @@ Result<std::optional<ControlFrame>> FrameChannel::try_receive() {
   for (;;) {
     auto frame = take_frame(in_, most_);
     if (!frame || frame->has_value()) return frame;
-    if (!socket_) return gone();
+    if (!stream_) return gone();
     std::array<std::byte, 16384> chunk;
-    const ssize_t n = ::recv(socket_.get(), chunk.data(), chunk.size(), 0);
-    if (n > 0) {
-      in_.insert(in_.end(), chunk.begin(), chunk.begin() + n);
-    } else if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    const iovec part{chunk.data(), chunk.size()};
+    const ByteStream::Moved moved = stream_->read({&part, 1});
+    if (moved.outcome == ByteStream::Outcome::kMoved) {
+      in_.insert(in_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(moved.bytes));
+    } else if (moved.outcome == ByteStream::Outcome::kNotNow) {
       return std::optional<ControlFrame>();
     } else {
       return gone();
@@ -279,18 +263,18 @@ Result<ControlFrame> FrameChannel::receive(const Deadline& deadline) {
     if (!frame) return frame.status();
     if (frame->has_value()) return *std::move(*frame);
     if (deadline.passed()) return Status(StatusCode::kDeadlineExceeded, "no answer on the control connection in time");
-    pollfd p{socket_.get(), POLLIN, 0};
+    pollfd p{fd(), POLLIN, 0};
     ::poll(&p, 1, deadline.left_ms(1000));
   }
 }
 
 bool FrameChannel::peer_gone() const noexcept {
-  if (!socket_) return true;
-  pollfd p{socket_.get(), POLLIN | POLLRDHUP, 0};
+  if (!stream_) return true;
+  pollfd p{fd(), POLLIN | POLLRDHUP, 0};
   if (::poll(&p, 1, 0) <= 0) return false;
   if ((p.revents & (POLLHUP | POLLERR | POLLRDHUP | POLLNVAL)) != 0) return true;
   std::byte b;
-  const ssize_t n = ::recv(socket_.get(), &b, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t n = ::recv(fd(), &b, 1, MSG_PEEK | MSG_DONTWAIT);
   return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,11 +45,10 @@ struct HostPort {
 };
 Result<HostPort> parse_host_port(const std::string& text);
 
+/// TCP_NODELAY and keep-alive. Does nothing to a Unix socket.
+void tune_socket(int fd) noexcept;
 Result<Fd> listen_tcp(const HostPort& at);
 Result<std::uint16_t> local_port(const Fd& socket);
-/// The network interface that has the socket's local address ("lo", "eth0"); empty if it is bound to every one, or none
-/// has it.
-std::string interface_of(int socket);
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
 /// The same in two steps that wait for no peer (a name is resolved in the first): a socket on its way, and whether it
 /// has arrived. It becomes writable when there is news.
@@ -70,10 +70,16 @@ struct ControlFrame {
 /// Takes the first frame off what arrived; nullopt: it is not all there yet. kProtocol: these are no frames.
 Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most = kMaxFrameBytes);
 
+class ByteStream;
+
 class FrameChannel {
  public:
-  FrameChannel() noexcept = default;
-  explicit FrameChannel(Fd socket) noexcept;
+  FrameChannel() noexcept;
+  explicit FrameChannel(Fd socket);
+  explicit FrameChannel(std::unique_ptr<ByteStream> stream) noexcept;
+  FrameChannel(FrameChannel&& other) noexcept;
+  FrameChannel& operator=(FrameChannel&& other) noexcept;
+  ~FrameChannel();
 
   /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable: the peer is gone.
   /// kDeadlineExceeded: the peer does not read. The rest of a frame that was begun is kept and goes first next time, so
@@ -93,11 +99,11 @@ class FrameChannel {
   Result<std::optional<ControlFrame>> try_receive();
   /// Whether the peer has closed its side or the connection is broken. Never blocks.
   [[nodiscard]] bool peer_gone() const noexcept;
-  void close() noexcept { socket_.reset(); }
-  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  void close() noexcept;
+  [[nodiscard]] int fd() const noexcept;  ///< -1: closed
 
  private:
-  Fd socket_;
+  std::unique_ptr<ByteStream> stream_;
   Bytes in_;
   std::size_t most_ = kMaxFrameBytes;
   Bytes out_;  ///< framed, not yet taken by the kernel

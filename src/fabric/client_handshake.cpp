@@ -9,6 +9,7 @@
 #include "base/cpu.hpp"
 #include "base/version.hpp"
 #include "fabric/client_session.hpp"
+#include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {
 
@@ -55,10 +56,31 @@ Status ClientSession::expect(ControlFrame& frame, ControlType type) {
   return {StatusCode::kProtocol, "the agent answered out of turn"};
 }
 
-Status ClientSession::handshake(const SessionOptions& options, Transport transport, const std::string& token,
+/// Context, worker and endpoint over the transport that the agent chose.
+Status ClientSession::wire_up(const Greeting& greeting, const Ends& ends, const Deadline& deadline) {
+  auto context = Context::create(chosen_);
+  if (!context) return context.status();
+  context_ = *std::move(context);
+  auto worker = Worker::create(context_);
+  if (!worker) return worker.status();
+  worker_ = *std::move(worker);
+  if (chosen_ != Transport::kTcp) {
+    auto endpoint = Endpoint::connect(*worker_, greeting.worker_address);
+    if (!endpoint) return endpoint.status();
+    endpoint_ = *std::move(endpoint);
+    return ok_status();
+  }
+  auto stream = connect(ends, Purpose::kData, greeting.link, derive(ends.token, "data", session_), deadline);
+  if (!stream) return {stream.status().code(), fmt::format("the data connection: {}", stream.status().message())};
+  // The agent reads what this session registers, and nothing else; it writes completion records only (below).
+  worker_->stream()->offer_memory(true);
+  endpoint_ = Endpoint::over(*worker_, *std::move(stream));
+  return ok_status();
+}
+
+Status ClientSession::handshake(const SessionOptions& options, Transport transport, const Ends& ends,
                                 const Deadline& deadline) {
   Hello hello;
-  hello.token = token;
   hello.host = host_identity();
   hello.name = options.name.empty() ? program_name() : options.name;
   hello.pid = static_cast<std::uint32_t>(getpid());
@@ -79,21 +101,15 @@ Status ClientSession::handshake(const SessionOptions& options, Transport transpo
   info_.agent_pid = static_cast<int>(greeting->pid);
   info_.flight_uri = greeting->flight_uri;
 
-  auto context = Context::create(chosen_, interface_of(channel_.fd()));
-  if (!context) return context.status();
-  context_ = *std::move(context);
-  auto worker = Worker::create(context_);
-  if (!worker) return worker.status();
-  worker_ = *std::move(worker);
-  auto endpoint = Endpoint::connect(*worker_, greeting->worker_address);
-  if (!endpoint) return endpoint.status();
-  endpoint_ = *std::move(endpoint);
+  if (Status s = wire_up(*greeting, ends, deadline); !s) return s;
 
   auto completions = context_->allocate(options.max_tickets * sizeof(CompletionRecord));
   if (!completions) return completions.status();
   completions_ = *std::move(completions);
   records_ = reinterpret_cast<CompletionRecord*>(completions_.data());
   mask_ = options.max_tickets - 1;
+  if (worker_->stream() != nullptr)
+    worker_->stream()->accept_puts(reinterpret_cast<std::uint64_t>(records_), completions_.size());
 
   // The two kinds of memory that users have. The heap probe must be ordinary memory: that is the point of it.
   constexpr std::size_t kProbeBytes = kProbeWords * sizeof(std::uint64_t);

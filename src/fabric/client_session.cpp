@@ -11,6 +11,7 @@
 
 #include "base/cpu.hpp"
 #include "base/unix_socket.hpp"
+#include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {
 
@@ -25,15 +26,32 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
 }
 
-Result<Fd> connect(const AgentAddress& at, const Deadline& deadline) {
+}  // namespace
+
+/// A connection to the agent on which both sides have proven that they know the secret.
+Result<std::unique_ptr<ByteStream>> ClientSession::connect(const Ends& ends, Purpose purpose, std::uint64_t key,
+                                                           const Secret& secret, const Deadline& deadline) {
+  const AgentAddress& at = ends.at;
+  std::unique_ptr<ByteStream> stream;
   Result<Fd> socket = Status(StatusCode::kInternal, "the agent has no address");
   if (!at.socket.empty()) socket = connect_unix(at.socket, deadline);
-  // A session file may lie on a file system that several machines share: the socket answers on one of them only.
-  if (!socket && at.tcp) socket = connect_tcp(*at.tcp, deadline);
-  return socket;
+  if (!at.socket.empty() && socket) {
+    stream = plain_stream(*std::move(socket));
+  } else {
+    // A session file may lie on a file system that several machines share: the socket answers on one of them only.
+    if (at.tcp) socket = connect_tcp(*at.tcp, deadline);
+    if (!socket) return socket.status();
+    if (ends.tls) {
+      auto under = ends.tls->connect(*std::move(socket), at.tcp->host);
+      if (!under) return under.status();
+      stream = *std::move(under);
+    } else {
+      stream = plain_stream(*std::move(socket));
+    }
+  }
+  if (Status s = prove(*stream, purpose, key, secret, deadline); !s) return s;
+  return stream;
 }
-
-}  // namespace
 
 // ---------------------------------------------------------------- opening
 
@@ -49,20 +67,31 @@ Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions&
   }
   const Deadline deadline(options.connect_timeout);
   auto session = make();
-  AgentAddress at;
-  std::string token;
+  Ends ends;
+  AgentAddress& at = ends.at;
+  std::string& token = ends.token;
   if (Status s = session->find_agent(options, deadline, at, token); !s) return s;
+  TlsFiles files = tls_from_environment();
+  if (!options.tls.ca.empty()) files.ca = options.tls.ca;
+  if (!options.tls.certificate.empty()) files.certificate = options.tls.certificate;
+  if (!options.tls.key.empty()) files.key = options.tls.key;
+  if (at.tcp && files.any()) {
+    auto tls = Tls::client(files);
+    if (!tls) return tls.status();
+    ends.tls = *std::move(tls);
+  }
   Status refused;  // why the transport that suits best cannot be had, when nobody asked for it by name
   for (Transport transport = options.transport;; transport = Transport::kTcp) {
-    auto socket = connect(at, deadline);
-    if (!socket) {
-      if (session->info_.session_file.empty()) return socket.status();
-      return Status(socket.status().code(),
+    auto stream = connect(ends, Purpose::kControl, 0, token, deadline);
+    if (!stream && stream.status().message().starts_with("no agent at ") && !session->info_.session_file.empty()) {
+      return Status(stream.status().code(),
                     fmt::format("{}, where the session file {} says it is: if that agent is gone, remove the file",
-                                socket.status().message(), session->info_.session_file));
+                                stream.status().message(), session->info_.session_file));
     }
-    session->channel_ = FrameChannel(*std::move(socket));
-    const Status s = session->handshake(options, transport, token, deadline);
+    if (!stream && stream.status().message().starts_with("no agent at ")) return stream.status();
+    if (!stream) return no_session(at, token, stream.status());
+    session->channel_ = FrameChannel(*std::move(stream));
+    const Status s = session->handshake(options, transport, ends, deadline);
     if (s) {
       if (!refused) session->info_.transports += fmt::format(" (instead: {})", refused.message());
       return session;
@@ -211,6 +240,7 @@ void ClientSession::start_progress_thread() {
   threaded_ = true;
   progress_thread_ = std::thread([this] {
     name_thread("wherry-progress");
+    StreamWorker* const stream = worker_->stream();
     while (!stop_.load(std::memory_order_relaxed)) {
       unsigned events = 0;
       {
@@ -218,7 +248,14 @@ void ClientSession::start_progress_thread() {
         for (int i = 0; i < 16; ++i) events += worker_->progress();
         if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
       }
-      if (events == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      if (events != 0) {
+        // The application may want the lock: without this it would get it when there is nothing more to do.
+        std::this_thread::yield();
+      } else if (stream != nullptr) {
+        stream->wait(std::chrono::milliseconds(100));
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
     }
   });
 }
@@ -242,6 +279,7 @@ void ClientSession::close() noexcept {
     return;
   }
   stop_.store(true);
+  if (worker_ && worker_->stream() != nullptr) worker_->stream()->wake();
   if (progress_thread_.joinable()) progress_thread_.join();
   // Sends that a dead agent never took report when the worker goes.
   endpoint_ = Endpoint();

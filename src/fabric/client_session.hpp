@@ -19,6 +19,8 @@
 #include "fabric/embedded.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mailbox.hpp"
+#include "fabric/stream_auth.hpp"
+#include "fabric/tls.hpp"
 
 namespace wherry::fabric {
 
@@ -103,8 +105,15 @@ class ClientSession : private ForkWatch {
  private:
   void in_child() noexcept override;
   Status find_agent(const SessionOptions& options, const Deadline& deadline, AgentAddress& at, std::string& token);
-  Status handshake(const SessionOptions& options, Transport transport, const std::string& token,
-                   const Deadline& deadline);
+  struct Ends {
+    AgentAddress at;
+    std::string token;
+    std::shared_ptr<const Tls> tls;  ///< null: none
+  };
+  static Result<std::unique_ptr<ByteStream>> connect(const Ends& ends, Purpose purpose, std::uint64_t key,
+                                                     const Secret& secret, const Deadline& deadline);
+  Status handshake(const SessionOptions& options, Transport transport, const Ends& ends, const Deadline& deadline);
+  Status wire_up(const Greeting& greeting, const Ends& ends, const Deadline& deadline);
   static Status expect(ControlFrame& frame, ControlType type);
   Bytes next_request(std::string_view service, std::string_view method, ByteView payload);
   Result<Response> answer_to(std::uint64_t id, const Deadline& deadline);

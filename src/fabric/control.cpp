@@ -56,7 +56,6 @@ Bytes encode(const Hello& m) {
   Writer out;
   out.put(m.magic);
   out.put(m.version);
-  out.put_string(m.token);
   out.put_string(m.host);
   out.put_string(text_cut(m.name));
   out.put(m.pid);
@@ -73,7 +72,6 @@ Result<Hello> decode_hello(ByteView bytes) {
   if (!in.ok() || m.magic != kMagic) return Status(StatusCode::kProtocol, "this is not a Wherry client");
   // Other versions may say more or less after this point: the caller answers by version alone.
   if (m.version != kProtocolVersion) return m;
-  m.token = bounded_string(in, ok);
   m.host = bounded_string(in, ok);
   m.name = bounded_string(in, ok);
   m.pid = in.get<std::uint32_t>();
@@ -85,6 +83,7 @@ Result<Hello> decode_hello(ByteView bytes) {
 Bytes encode(const Greeting& m) {
   Writer out;
   out.put(m.session);
+  out.put(m.link);
   out.put(m.transport);
   out.put_string(m.agent_version);
   out.put(m.pid);
@@ -99,6 +98,7 @@ Result<Greeting> decode_greeting(ByteView bytes) {
   bool ok = true;
   Greeting m;
   m.session = in.get<std::uint64_t>();
+  m.link = in.get<std::uint64_t>();
   m.transport = bounded_enum(in, Transport::kRdma, ok);
   m.agent_version = bounded_string(in, ok);
   m.pid = in.get<std::uint32_t>();

@@ -4,8 +4,10 @@
 // kProtocol for what does not parse, never a crash.
 //
 //   client                                  agent
-//     Hello  (version, token, who)    ->
+//     (each proves that it knows the token: stream_auth.hpp)
+//     Hello  (version, who)           ->
 //                                     <-    Greeting (session, transport, agent's worker address), or Failure and close
+//     (kTcp: a second connection, proven with token and session, for data)
 //     Attach (worker address, keys)   ->
 //     message on the fabric           ->
 //                                     <-    put into the first completion record, then Attached
@@ -45,7 +47,6 @@ enum class ControlType : std::uint16_t {
 struct Hello {
   std::uint32_t magic = kMagic;
   std::uint32_t version = kProtocolVersion;
-  std::string token;
   std::string host;  ///< host_identity()
   std::string name;
   std::uint32_t pid = 0;  ///< for logs, of clients on other machines; of others the kernel tells (SO_PEERCRED)
@@ -53,7 +54,8 @@ struct Hello {
 };
 
 struct Greeting {
-  std::uint64_t session = 0;  ///< secret: it authenticates messages on the fabric
+  std::uint64_t session = 0;  ///< secret: it authenticates messages on the fabric, and the data connection
+  std::uint64_t link = 0;     ///< names the session where its data connection is made (Transport::kTcp); not a secret
   Transport transport = Transport::kAuto;
   std::string agent_version;
   std::uint32_t pid = 0;

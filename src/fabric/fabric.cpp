@@ -2,33 +2,36 @@
 #include "fabric/fabric.hpp"
 
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <ucp/api/ucp.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <set>
 
 #include "base/clock.hpp"
 #include "fabric/segment_directory.hpp"
 #include "fabric/shared_memory.hpp"
+#include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {
 namespace {
 
-/// Which UCX transports serve a Wherry transport. `self` lets one process talk to itself (tests).
+/// Which UCX transports serve a Wherry transport: none that opens a listening socket. `self` lets one process talk to
+/// itself (tests).
 const char* ucx_transports(Transport transport) {
   switch (transport) {
-    case Transport::kAuto:
-      return "all";
     case Transport::kShm:
       return "posix,cma,self";
-    case Transport::kTcp:
-      return "tcp,self";
     case Transport::kRdma:
       return "rc,dc,ud,self";
+    case Transport::kAuto:
+    case Transport::kTcp:
+      break;
   }
-  return "all";
+  return "self";
 }
 
 /// A UCX transport that must be among the context's resources for the Wherry transport to be had.
@@ -49,14 +52,13 @@ bool has_resource(ucp_context_h context, Transport transport) {
     return false;
   };
   switch (transport) {
-    case Transport::kAuto:
-      return true;
     case Transport::kShm:
       return any({"cma/"});
-    case Transport::kTcp:
-      return any({"tcp/"});
     case Transport::kRdma:
       return any({"rc_", "dc_", "ud_"});
+    case Transport::kAuto:
+    case Transport::kTcp:
+      break;
   }
   return false;
 }
@@ -96,10 +98,15 @@ ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*
 }
 
 /// UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
-bool notices_failures(Transport transport) { return transport == Transport::kTcp || transport == Transport::kRdma; }
+bool notices_failures(Transport transport) { return transport == Transport::kRdma; }
 
-/// The endpoint's own error handler: operations report failures, the control connection reports deaths.
-void on_endpoint_error(void* /*arg*/, ucp_ep_h /*ep*/, ucs_status_t /*status*/) {}
+/// Kept for Endpoint::status(): operations report their own failures, but not all peers are waited for by one.
+void on_endpoint_error(void* text, ucp_ep_h /*ep*/, ucs_status_t status) {
+  auto& failure = *static_cast<std::string*>(text);
+  if (failure.empty()) failure = ucs_status_string(status);
+}
+
+Status no_such(const char* what) { return {StatusCode::kUnsupported, fmt::format("{} over this transport", what)}; }
 
 }  // namespace
 
@@ -114,7 +121,17 @@ std::string ucx_version() {
 // ---------------------------------------------------------------- Region
 
 Region::~Region() {
-  if (memory_ == nullptr || context_->inherited()) return;
+  if (context_ == nullptr || context_->inherited()) return;
+  if (memory_ == nullptr) {
+    const auto base = reinterpret_cast<std::uint64_t>(data_);
+    for (auto [it, end] = context_->regions_.equal_range(base); it != end; ++it) {
+      if (it->second != size_) continue;
+      context_->regions_.erase(it);
+      break;
+    }
+    if (owned_) munmap(data_, size_);
+    return;
+  }
   context_->count_call();
   ucp_mem_unmap(context_->handle(), memory_);
 }
@@ -122,11 +139,16 @@ Region::~Region() {
 void Region::swap(Region& other) noexcept {
   std::swap(context_, other.context_);
   std::swap(memory_, other.memory_);
+  std::swap(owned_, other.owned_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
 }
 
 Status Region::pack_key(Bytes& out) const {
+  if (memory_ == nullptr) {  // the address says it all
+    out.push_back(std::byte{1});
+    return ok_status();
+  }
   void* key = nullptr;
   std::size_t bytes = 0;
   context_->count_call();
@@ -140,7 +162,26 @@ Status Region::pack_key(Bytes& out) const {
 
 // ---------------------------------------------------------------- Context
 
-Result<std::shared_ptr<Context>> Context::create(Transport transport, const std::string& interface) {
+bool Context::holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
+  if (address + bytes < address) return false;
+  for (auto it = regions_.upper_bound(address); it != regions_.begin();) {
+    --it;
+    if (address - it->first <= it->second && bytes <= it->second - (address - it->first)) return true;
+  }
+  return false;
+}
+
+Result<std::shared_ptr<Context>> Context::create(Transport transport) {
+  if (transport == Transport::kShm || transport == Transport::kRdma) return create_ucx(transport);
+  if (transport == Transport::kAuto) {
+    if (auto rdma = create_ucx(Transport::kRdma)) return rdma;
+  }
+  auto context = std::shared_ptr<Context>(new Context);
+  context->transport_ = Transport::kTcp;
+  return context;
+}
+
+Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);
   if (status != UCS_OK) return failed("UCX configuration", status);
@@ -153,7 +194,6 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport, const std:
   // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). A context of ours has
   // one worker, and threads that share it take turns under a lock that covers registration, too
   // (FabricLock).
-  if (transport == Transport::kTcp && !interface.empty()) ucp_config_modify(config, "NET_DEVICES", interface.c_str());
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
@@ -180,6 +220,14 @@ Context::~Context() {
 }
 
 Result<Region> Context::register_memory(void* data, std::size_t bytes) {
+  if (context_ == nullptr) {
+    Region region;
+    region.context_ = shared_from_this();
+    region.data_ = static_cast<std::byte*>(data);
+    region.size_ = bytes;
+    regions_.emplace(reinterpret_cast<std::uint64_t>(data), bytes);
+    return region;
+  }
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
   params.address = data;
@@ -199,6 +247,18 @@ Result<Region> Context::register_memory(void* data, std::size_t bytes) {
 }
 
 Result<Region> Context::allocate(std::size_t bytes) {
+  if (context_ == nullptr) {
+    // Populated: every page is touched, as below.
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) {
+      return Status(StatusCode::kResourceExhausted,
+                    fmt::format("cannot allocate {} bytes of memory: {}", bytes, std::strerror(errno)));
+    }
+    auto region = register_memory(memory, bytes);
+    region->owned_ = true;
+    return region;
+  }
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
   params.address = nullptr;
@@ -228,6 +288,15 @@ Result<Region> Context::allocate(std::size_t bytes) {
 Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context) {
   auto worker = std::unique_ptr<Worker>(new Worker);
   worker->context_ = std::move(context);
+  if (worker->context_->transport() == Transport::kTcp) {
+    auto deliver = [raw = worker.get()](std::uint32_t id, ByteView message) {
+      for (const auto& [known, handler] : raw->stream_handlers_) {
+        if (known == id) handler.function(handler.context, message);
+      }
+    };
+    worker->stream_ = std::make_unique<StreamWorker>(*worker->context_, deliver);
+    return worker;
+  }
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   // "One thread at a time", not "always the same thread": a progress thread takes turns under a lock.
@@ -245,15 +314,29 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
 }
 
 Worker::~Worker() {
+  // In a child of fork() neither: the parent uses the same epoll instance.
+  if (context_->inherited()) (void)stream_.release();
   if (worker_ != nullptr && !context_->inherited()) ucp_worker_destroy(worker_);
+}
+
+Status Worker::listen(const StreamOptions& options) {
+  if (stream_ == nullptr) return no_such("a listener");
+  Status s = stream_->listen(options);
+  if (s) address_ = stream_->address();
+  return s;
 }
 
 unsigned Worker::progress() noexcept {
   context_->count_call();
+  if (stream_ != nullptr) return stream_->progress();
   return ucp_worker_progress(worker_);
 }
 
 Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
+  if (stream_ != nullptr) {
+    stream_handlers_.emplace_back(id, Handler{handler, context});
+    return ok_status();
+  }
   handlers_.push_back(std::make_unique<Handler>(Handler{handler, context}));
   ucp_am_handler_param_t params{};
   params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -269,6 +352,7 @@ Status Worker::on_message(unsigned id, MessageHandler handler, void* context) {
 // ---------------------------------------------------------------- RemoteRegion
 
 RemoteRegion& RemoteRegion::operator=(RemoteRegion&& other) noexcept {
+  std::swap(known_, other.known_);
   std::swap(key_, other.key_);
   std::swap(base_, other.base_);
   std::swap(size_, other.size_);
@@ -283,8 +367,25 @@ RemoteRegion::~RemoteRegion() {
 
 // ---------------------------------------------------------------- Endpoint
 
-Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
+Endpoint::Endpoint() noexcept = default;
+
+Endpoint Endpoint::over(Worker& worker, std::unique_ptr<ByteStream> stream) {
+  Endpoint endpoint;
+  endpoint.worker_ = &worker;
+  endpoint.link_ = worker.stream()->adopt(std::move(stream));
+  return endpoint;
+}
+
+Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address, const std::string& who) {
   if (peer_address.empty()) return Status(StatusCode::kProtocol, "the peer sent no worker address");
+  if (worker.stream() != nullptr) {
+    auto link = worker.stream()->connect(peer_address, who);
+    if (!link) return link.status();
+    Endpoint endpoint;
+    endpoint.worker_ = &worker;
+    endpoint.link_ = *std::move(link);
+    return endpoint;
+  }
   ucp_ep_params_t params{};
   params.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -292,8 +393,9 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
   const Transport transport = worker.context()->transport();
   params.err_mode = notices_failures(transport) ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = on_endpoint_error;
-  params.err_handler.arg = nullptr;
   Endpoint endpoint;
+  endpoint.failure_ = std::make_unique<std::string>();
+  params.err_handler.arg = endpoint.failure_.get();
   endpoint.worker_ = &worker;
   const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
   if (status != UCS_OK) {
@@ -309,13 +411,38 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address) {
 }
 
 Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
-  std::swap(worker_, other.worker_);
-  std::swap(ep_, other.ep_);
+  swap(other);
   return *this;
 }
 
+void Endpoint::swap(Endpoint& other) noexcept {
+  std::swap(worker_, other.worker_);
+  std::swap(ep_, other.ep_);
+  std::swap(failure_, other.failure_);
+  std::swap(link_, other.link_);
+}
+
+Status Endpoint::status() const {
+  if (link_ != nullptr) return link_->lost();
+  if (failure_ == nullptr || failure_->empty()) return ok_status();
+  return {StatusCode::kUnavailable, *failure_};
+}
+
+bool Endpoint::failed() const noexcept {
+  return link_ != nullptr ? !link_->lost().ok() : failure_ != nullptr && !failure_->empty();
+}
+
+bool Endpoint::say_bye() {
+  if (link_ == nullptr || worker_->context()->inherited()) return true;
+  const bool gone = link_->say_bye();
+  worker_->stream()->touch(*link_);
+  return gone;
+}
+
 Endpoint::~Endpoint() {
-  if (ep_ == nullptr || worker_->context()->inherited()) return;
+  if (worker_ == nullptr || (ep_ == nullptr && link_ == nullptr) || worker_->context()->inherited()) return;
+  if (link_ != nullptr) worker_->stream()->drop(link_);
+  if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   // By force where UCX offers it: it asks nothing of the peer. Without a failure handler UCX refuses that, and keeps
@@ -334,6 +461,11 @@ Endpoint::~Endpoint() {
 }
 
 Status Endpoint::send(unsigned id, ByteView data, Completion& done) {
+  if (link_ != nullptr) {
+    Status s = link_->send(id, data, done);
+    worker_->stream()->touch(*link_);
+    return s;
+  }
   ucp_request_param_t params = params_for(done);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
@@ -342,6 +474,11 @@ Status Endpoint::send(unsigned id, ByteView data, Completion& done) {
 
 Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address,
                      std::size_t bytes, Completion& done) {
+  if (link_ != nullptr) {
+    Status s = link_->get(to, address, bytes, done);
+    worker_->stream()->touch(*link_);
+    return s;
+  }
   ucp_request_param_t params = params_for(done);
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
   params.memh = local.handle();
@@ -350,11 +487,17 @@ Status Endpoint::get(std::byte* to, const Region& local, const RemoteRegion& fro
 
 Status Endpoint::put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes,
                      Completion& done) {
+  if (link_ != nullptr) {
+    Status s = link_->put(from, address, bytes, done);
+    worker_->stream()->touch(*link_);
+    return s;
+  }
   ucp_request_param_t params = params_for(done);
   return started("put", ucp_put_nbx(counted(), from, bytes, address, to.handle(), &params), done);
 }
 
 Status Endpoint::flush(Completion& done) {
+  if (link_ != nullptr) return link_->flush(done);
   ucp_request_param_t params = params_for(done);
   return started("flush", ucp_ep_flush_nbx(counted(), &params), done);
 }
@@ -366,6 +509,12 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   Bytes padded(key.size() + kSlack);
   std::ranges::copy(key, padded.begin());
   RemoteRegion region;
+  region.known_ = true;
+  if (link_ != nullptr) {  // what the peer offers it looks up itself
+    region.base_ = base;
+    region.size_ = size;
+    return region;
+  }
   const ucs_status_t status = ucp_ep_rkey_unpack(counted(), padded.data(), &region.key_);
   if (status != UCS_OK) {
     region.key_ = nullptr;
@@ -387,6 +536,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
 }
 
 std::string Endpoint::transports() const {
+  if (link_ != nullptr) return link_->kind();
   std::array<ucp_transport_entry_t, 16> entries{};
   ucp_ep_attr_t attributes{};
   attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;

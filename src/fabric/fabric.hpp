@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// UCX behind a few verbs: register, connect, send, get, put, progress. fabric.cpp is the only file that includes
-// <ucp/...>.
+// The wire behind a few verbs: register, connect, send, get, put, progress. Through shared memory and RDMA it is UCX
+// (fabric.cpp is the only file that includes <ucp/...>), over TCP the stream transport (stream_link.hpp): UCX's TCP
+// listens, and asks nobody who connects there for a secret, so no context of UCX has it.
 //
 // Threads: a Context and everything made from it, a Region's end included, belong to one thread at a time. Threads that
 // take turns need a lock of their own around every call.
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_stream.hpp"
 #include "base/bytes.hpp"
 #include "base/fork.hpp"
 #include "wherry/session.hpp"
@@ -30,6 +33,10 @@ struct ucp_mem;
 struct ucp_rkey;
 
 namespace wherry::fabric {
+
+class StreamLink;
+class StreamWorker;
+struct StreamOptions;
 
 /// "1.22.0"
 std::string ucx_version();
@@ -50,7 +57,7 @@ class Region {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] ucp_mem* handle() const noexcept { return memory_; }
-  explicit operator bool() const noexcept { return memory_ != nullptr; }
+  explicit operator bool() const noexcept { return context_ != nullptr; }
   /// Appends what a peer needs to reach this memory. Empty on failure (no transport of the context can).
   Status pack_key(Bytes& out) const;
 
@@ -58,7 +65,8 @@ class Region {
   friend class Context;
   void swap(Region& other) noexcept;
   std::shared_ptr<class Context> context_;
-  ucp_mem* memory_ = nullptr;
+  ucp_mem* memory_ = nullptr;  ///< null: of a context without UCX
+  bool owned_ = false;         ///< there, and it unmaps the memory
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
@@ -67,9 +75,9 @@ class Region {
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// kUnsupported, with what there is, when the transport cannot be had on this machine or with this UCX.
-  /// `interface`: the network interface that TCP uses and listens on ("lo"); empty: every one. UCX asks nobody who
-  /// connects there for a token.
-  static Result<std::shared_ptr<Context>> create(Transport transport, const std::string& interface = {});
+  /// kAuto: rdma if there is a device, else tcp. Opens no socket; UCX gets the transports named here, whatever
+  /// $UCX_TLS says.
+  static Result<std::shared_ptr<Context>> create(Transport transport);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -80,6 +88,8 @@ class Context : public std::enable_shared_from_this<Context> {
   Result<Region> allocate(std::size_t bytes);
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
+  /// Whether all of this memory lies in one live Region. Of Transport::kTcp only.
+  [[nodiscard]] bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
   [[nodiscard]] bool inherited() const noexcept { return mark_.inherited(); }
   /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX: two calls at a time, by threads
@@ -87,8 +97,11 @@ class Context : public std::enable_shared_from_this<Context> {
   void count_call() noexcept { ++calls_; }
 
  private:
+  friend class Region;
   Context() = default;
   std::shared_ptr<const class SegmentDirectory> segments_;  ///< null: UCX's own place
+  static Result<std::shared_ptr<Context>> create_ucx(Transport transport);
+  std::multimap<std::uint64_t, std::uint64_t> regions_;  ///< of Transport::kTcp: size by address
   ucp_context* context_ = nullptr;
   std::uint64_t calls_ = 0;
   ProcessMark mark_;
@@ -124,8 +137,12 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// What a peer needs to connect to this worker.
+  /// What a peer needs to connect to this worker; over TCP empty before listen(). It holds a secret.
   [[nodiscard]] const Bytes& address() const noexcept { return address_; }
+  /// Opens a listener for other workers (TCP only; the others need none).
+  Status listen(const StreamOptions& options);
+  /// Null but for Transport::kTcp.
+  [[nodiscard]] StreamWorker* stream() const noexcept { return stream_.get(); }
   /// Number of events handled; handlers and completions run inside.
   unsigned progress() noexcept;
   /// One handler per id, for the life of the worker.
@@ -141,6 +158,8 @@ class Worker {
  private:
   Worker() = default;
   std::shared_ptr<Context> context_;
+  std::vector<std::pair<unsigned, Handler>> stream_handlers_;
+  std::unique_ptr<StreamWorker> stream_;
   ucp_worker* worker_ = nullptr;
   Bytes address_;
   std::vector<std::unique_ptr<Handler>> handlers_;
@@ -153,7 +172,8 @@ class RemoteRegion {
  public:
   RemoteRegion() noexcept = default;
   RemoteRegion(RemoteRegion&& other) noexcept
-      : key_(std::exchange(other.key_, nullptr)),
+      : known_(std::exchange(other.known_, false)),
+        key_(std::exchange(other.key_, nullptr)),
         base_(other.base_),
         size_(other.size_),
         mapped_(other.mapped_),
@@ -173,9 +193,11 @@ class RemoteRegion {
   [[nodiscard]] std::uint64_t base() const noexcept { return base_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] ucp_rkey* handle() const noexcept { return key_; }
+  explicit operator bool() const noexcept { return known_; }
 
  private:
   friend class Endpoint;
+  bool known_ = false;
   ucp_rkey* key_ = nullptr;
   std::uint64_t base_ = 0;
   std::uint64_t size_ = 0;
@@ -186,9 +208,12 @@ class RemoteRegion {
 /// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer.
 class Endpoint {
  public:
-  static Result<Endpoint> connect(Worker& worker, ByteView peer_address);
-  Endpoint() noexcept = default;
-  Endpoint(Endpoint&& other) noexcept : worker_(other.worker_), ep_(std::exchange(other.ep_, nullptr)) {}
+  /// `who`: names the peer in errors.
+  static Result<Endpoint> connect(Worker& worker, ByteView peer_address, const std::string& who = "the peer");
+  /// Over a connection that has been proven (TCP).
+  static Endpoint over(Worker& worker, std::unique_ptr<ByteStream> stream);
+  Endpoint() noexcept;
+  Endpoint(Endpoint&& other) noexcept : Endpoint() { swap(other); }
   Endpoint& operator=(Endpoint&& other) noexcept;
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -212,9 +237,19 @@ class Endpoint {
   Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const;
   /// Transports in use, as UCX names them: "posix/memory cma/memory".
   [[nodiscard]] std::string transports() const;
-  explicit operator bool() const noexcept { return ep_ != nullptr; }
+  explicit operator bool() const noexcept { return ep_ != nullptr || link_ != nullptr; }
+  /// Ok, or why nothing goes to or comes from the peer any more, as far as that is known.
+  [[nodiscard]] Status status() const;
+  [[nodiscard]] bool failed() const noexcept;
+  /// The peer writes, and reads what is asked of it, by itself, as soon as it gets to it: gets and puts need its
+  /// progress, puts arrive in the order of their posting, and a get that fails does no harm to the others.
+  [[nodiscard]] bool streams() const noexcept { return link_ != nullptr; }
+  /// This side sends nothing more, of its own accord; else the peer takes the end for a failure. TCP only; false: it
+  /// has not left yet, ask again.
+  bool say_bye();
 
  private:
+  void swap(Endpoint& other) noexcept;
   /// The endpoint as an argument of a UCX call, which is counted.
   [[nodiscard]] ucp_ep* counted() const noexcept {
     worker_->context()->count_call();
@@ -222,6 +257,8 @@ class Endpoint {
   }
   Worker* worker_ = nullptr;
   ucp_ep* ep_ = nullptr;
+  std::unique_ptr<std::string> failure_;  ///< what UCX said of the peer
+  std::shared_ptr<StreamLink> link_;
 };
 
 }  // namespace wherry::fabric

@@ -10,10 +10,24 @@ void BridgeOut::FreeAligned::operator()(std::byte* memory) const noexcept {
   ::operator delete(memory, std::align_val_t(4096));
 }
 
-BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input)
+namespace {
+
+/// Why a peer cannot be reached; ok if it can, as far as is known.
+Status lost(const fabric::Endpoint& endpoint, const std::string& who) {
+  if (!endpoint.failed()) return {};
+  Status why = endpoint.status();
+  if (endpoint.streams()) return why;  // says who
+  return {why.code(), who + " cannot be reached any more: " + why.message()};
+}
+
+}  // namespace
+
+BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input,
+                     std::string who)
     : endpoint_(std::move(endpoint)),
       head_{.secret = secret, .kind = BridgeHead::Kind::kBytes, .index = input},
-      credits_(shape.buffers) {
+      credits_(shape.buffers),
+      who_(std::move(who)) {
   const InboxShape inbox{1, shape};
   memory_.reset(static_cast<std::byte*>(::operator new(inbox.bytes(), std::align_val_t(4096))));
   std::memset(memory_.get(), 0, inbox.bytes());
@@ -26,13 +40,19 @@ BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t s
 
 bool BridgeOut::progress() noexcept {
   bool worked = false;
+  if (!status_) return false;
+  if (endpoint_.failed()) {
+    status_ = lost(endpoint_, who_);
+    return false;
+  }
+  for (auto& transfer : transfers_) {
+    if (transfer->done.pending() != 0 || transfer->done.error() == nullptr) continue;
+    status_ = {StatusCode::kUnavailable, "messages to " + who_ + " were lost on the way: " + transfer->done.error()};
+    return false;
+  }
   for (auto& transfer : transfers_) {
     if (credits_ == 0 || !status_) return worked;
     if (transfer->done.pending() != 0) continue;
-    if (transfer->done.error() != nullptr) {
-      status_ = {StatusCode::kUnavailable, std::string("messages were lost on the way: ") + transfer->done.error()};
-      return worked;
-    }
     const RingReader::Part part = ring_.peek();
     if (part.malformed || part.empty()) return worked;
     const auto bytes = static_cast<std::size_t>(part.to - part.from);
@@ -48,12 +68,13 @@ bool BridgeOut::progress() noexcept {
 }
 
 BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint,
-                   std::uint64_t secret, std::uint32_t lane)
+                   std::uint64_t secret, std::uint32_t lane, std::string who)
     : ring_(inbox + shape.ring_at(input), shape.ring),
       bells_(reinterpret_cast<std::uint64_t*>(inbox)),
       input_(input),
       endpoint_(std::move(endpoint)),
-      credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane} {}
+      credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane},
+      who_(std::move(who)) {}
 
 bool BridgeIn::write(ByteView bytes) noexcept {
   const auto size = static_cast<std::uint32_t>(bytes.size());
@@ -88,11 +109,13 @@ bool BridgeIn::progress() noexcept {
     waiting_.pop_front();
     worked = true;
   }
+  if (status_ && endpoint_.failed()) status_ = lost(endpoint_, who_);
   if (owed_ != 0 && credit_sent_.pending() == 0 && status_) {
-    if (credit_sent_.error() != nullptr) {
-      status_ = {StatusCode::kUnavailable, std::string("the sender cannot be reached: ") + credit_sent_.error()};
+    if (credit_sent_.error() != nullptr && !endpoint_.streams()) {
+      status_ = {StatusCode::kUnavailable, who_ + " cannot be reached any more: " + credit_sent_.error()};
       return worked;
     }
+    credit_sent_.reset();
     credit_.credits = owed_;
     owed_ = 0;
     status_ = endpoint_.send(kBridgeMessage, std::as_bytes(std::span(&credit_, 1)), credit_sent_);

@@ -33,12 +33,13 @@ inline constexpr unsigned kBridgeMessage = 31;
 
 class BridgeOut {
  public:
-  /// `secret` and `input` are the receiver's.
-  BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input);
+  /// `secret` and `input` are the receiver's, whom `who` names in errors.
+  BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input, std::string who);
   [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }  ///< an inbox of one input
   void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
-  /// Sends what has been written, as far as credits go.
+  /// Sends what has been written, as far as credits go; notices that the receiver cannot be reached.
   bool progress() noexcept;
+  bool say_bye() { return endpoint_.say_bye(); }
   /// All that was written has been sent and received, or never will be. After a flush of the lane.
   [[nodiscard]] bool settled() noexcept {
     if (!status_) return true;
@@ -61,14 +62,16 @@ class BridgeOut {
   BridgeHead head_;
   std::uint32_t credits_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
+  std::string who_;
   Status status_;
 };
 
 class BridgeIn {
  public:
-  /// `inbox`: of this process; `secret` and `lane` are the sender's.
+  /// `inbox`: of this process; `secret` and `lane` are the sender's, whom `who` names in errors.
   BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint, std::uint64_t secret,
-           std::uint32_t lane);
+           std::uint32_t lane, std::string who);
+  bool say_bye() { return endpoint_.say_bye(); }
   /// What came over. False: more than the credits allowed, or not what fits a buffer.
   [[nodiscard]] bool receive(ByteView bytes);
   /// Moves what waits into the ring and gives credits back.
@@ -87,6 +90,7 @@ class BridgeIn {
   fabric::Endpoint endpoint_;
   BridgeHead credit_;
   fabric::Completion credit_sent_;
+  std::string who_;
   Status status_;
 };
 

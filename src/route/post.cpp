@@ -33,12 +33,18 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   card.secret = fabric::random_u64();
 
   if (options.network) {
-    auto net = fabric::Context::create(options.transport, options.interface);
+    auto net = fabric::Context::create(options.transport);
     if (!net) return net.status();
     post->net_ = *std::move(net);
     auto net_worker = fabric::Worker::create(post->net_);
     if (!net_worker) return net_worker.status();
     post->net_worker_ = *std::move(net_worker);
+    if (post->net_worker_->stream() != nullptr) {
+      fabric::StreamOptions stream = options.stream;
+      // A message holds a buffer of a ring; all rings of a job have one shape.
+      stream.largest_message = sizeof(BridgeHead) + options.inbox.ring.buffer_bytes;
+      if (Status s = post->net_worker_->listen(stream); !s) return s;
+    }
     if (Status s = post->net_worker_->on_message(kBridgeMessage, on_bridge, post.get()); !s) return s;
     card.net_address = post->net_worker_->address();
   }
@@ -56,13 +62,21 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
 }
 
 Post::~Post() {
+  // Who leaves says so: a connection that ends without is a process that died.
+  const Deadline patience(std::chrono::seconds(1));
+  for (bool gone = health().ok() ? bridges_out_.empty() && bridges_in_.empty() : true; !gone && !patience.passed();) {
+    gone = true;
+    for (BridgeOut* out : bridges_out_) gone &= out->say_bye();
+    for (BridgeIn* in : bridges_in_) gone &= in->say_bye();
+    if (!gone) (void)net_worker_->progress();
+  }
   out_.clear();
   in_.clear();
   regions_.clear();
   endpoints_.clear();
 }
 
-Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped) {
+Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped, const std::string& who) {
   if (input >= next.inbox.inputs) return {StatusCode::kProtocol, "a next hop has no such input"};
   if (mapped) {
     auto endpoint = fabric::Endpoint::connect(*shm_worker_, next.shm_address);
@@ -85,21 +99,21 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
   if (!net_worker_ || next.net_address.empty()) {
     return {StatusCode::kUnsupported, "a next hop is on another machine, and one of the two has no network transport"};
   }
-  auto endpoint = fabric::Endpoint::connect(*net_worker_, next.net_address);
+  auto endpoint = fabric::Endpoint::connect(*net_worker_, next.net_address, who);
   if (!endpoint) return endpoint.status();
-  out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, *std::move(endpoint), next.secret, input);
+  out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, *std::move(endpoint), next.secret, input, who);
   route::connect(router_->lanes()[lane], {1, next.inbox.ring}, out_[lane]->inbox(), 0);
   bridges_out_.push_back(out_[lane].get());
   transport_ = std::string(to_string(net_->transport()));
   return {};
 }
 
-Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane) {
+Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane, const std::string& who) {
   if (!net_worker_ || source.net_address.empty())
     return {StatusCode::kUnsupported, "messages are to come from another machine, but there is no network transport"};
-  auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address);
+  auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address, who);
   if (!endpoint) return endpoint.status();
-  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane);
+  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane, who);
   bridges_in_.push_back(in_[input].get());
   return {};
 }

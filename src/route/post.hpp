@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/stream_worker.hpp"
 #include "route/bridge.hpp"
 #include "route/card.hpp"
 #include "route/router.hpp"
@@ -22,7 +23,7 @@ class Post {
     InboxShape inbox;
     bool network = false;                    ///< some hop is reached, or reaches us, over the network
     Transport transport = Transport::kAuto;  ///< of the network
-    std::string interface;                   ///< that the network's transport uses; empty: any
+    fabric::StreamOptions stream;            ///< where that is TCP
   };
   static Result<std::unique_ptr<Post>> create(const Options& options);
   ~Post();
@@ -33,10 +34,10 @@ class Post {
   [[nodiscard]] Router& router() noexcept { return *router_; }
   /// Whether `other` can write into our inbox, and we into its, without a network.
   [[nodiscard]] bool shares_memory(const Card& other) const noexcept { return other.host == card_.host; }
-  /// Lane `lane` leads to input `input` of `next`; `mapped`: through its memory.
-  Status connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped);
+  /// Lane `lane` leads to input `input` of `next`; `mapped`: through its memory. `who`: names it in errors.
+  Status connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped, const std::string& who);
   /// What comes over the network for input `input` comes from lane `lane` of `source`.
-  Status expect(std::uint32_t input, const Card& source, std::uint32_t lane);
+  Status expect(std::uint32_t input, const Card& source, std::uint32_t lane, const std::string& who);
   /// What this process says of itself to those that write into its inbox.
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
   /// What the reader of a lane says of itself; none: it is reached over the network.

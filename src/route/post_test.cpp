@@ -28,7 +28,7 @@ class Posts : public testing::TestWithParam<Way> {
     options.inbox = {1, kShape};
     options.network = !GetParam().mapped;
     options.transport = GetParam().transport;
-    options.interface = "lo";
+    options.stream.listen = "lo";
     auto post = Post::create(options);
     EXPECT_TRUE(post) << post.status().message();
     return post ? *std::move(post) : nullptr;
@@ -38,10 +38,10 @@ class Posts : public testing::TestWithParam<Way> {
     a = make(0), b = make(1);
     ASSERT_TRUE(a && b);
     for (const auto& [from, to] : {std::pair(a.get(), b.get()), std::pair(b.get(), a.get())}) {
-      const Status s = from->connect(0, to->card(), 0, GetParam().mapped);
+      const Status s = from->connect(0, to->card(), 0, GetParam().mapped, "the other");
       ASSERT_TRUE(s) << s.message();
       if (!GetParam().mapped) {
-        ASSERT_TRUE(to->expect(0, from->card(), 0));
+        ASSERT_TRUE(to->expect(0, from->card(), 0, "the other"));
       }
     }
     a->router().set_table({0, 0});

@@ -58,6 +58,7 @@ void MoveService::on_session_end(fabric::Peer& peer) {
     }
     return false;
   };
+  if (peer.endpoint().streams()) peer.endpoint() = fabric::Endpoint();  // nothing comes after that
   const Deadline patience(std::chrono::seconds(1));
   while (in_flight() && !patience.passed()) peer.worker().progress();
   peer.endpoint() = fabric::Endpoint();
@@ -221,7 +222,7 @@ const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::u
   const auto it = session.regions.find(id);
   if (it == session.regions.end()) return nullptr;
   SessionState::RegionState& region = it->second;
-  if (region.remote.handle() == nullptr || region.epoch != session.peer->epoch()) {
+  if (!region.remote || region.epoch != session.peer->epoch()) {
     auto remote =
         session.peer->endpoint().unpack(region.key, region.base, region.size, static_cast<pid_t>(session.peer->pid()));
     if (!remote) {

@@ -95,6 +95,9 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   options.inbox = {layout.rank_inputs(), mine.shape};
   options.network = (*session)->context().transport() != Transport::kShm;
   options.transport = options.network ? (*session)->context().transport() : Transport::kAuto;
+  auto stream = network_options();
+  if (!stream) return stream.status();
+  options.stream = *std::move(stream);
   auto post = Post::create(options);
   if (!post) return post.status();
 
@@ -116,11 +119,12 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
 
   const std::uint32_t position = topology.place_of(me);
   const std::uint32_t thread = layout.thread_of(position);
+  const std::string agent_name = fmt::format("the agent of node {}", mine.node);
   const bool mapped = (*post)->shares_memory((*agent)[thread]);
-  if (Status s = (*post)->connect(0, (*agent)[thread], layout.input_of_rank(position), mapped); !s)
+  if (Status s = (*post)->connect(0, (*agent)[thread], layout.input_of_rank(position), mapped, agent_name); !s)
     return Status(s.code(), fmt::format("rank {} cannot reach its agent: {}", me, s.message()));
   for (std::uint32_t i = 0; i < threads && !mapped; ++i) {
-    if (Status s = (*post)->expect(i, (*agent)[i], layout.lane_to_rank(position)); !s)
+    if (Status s = (*post)->expect(i, (*agent)[i], layout.lane_to_rank(position), agent_name); !s)
       return Status(s.code(), fmt::format("rank {} cannot hear its agent: {}", me, s.message()));
   }
   (*post)->router().set_table(std::vector<std::uint32_t>(topology.ranks(), 0));

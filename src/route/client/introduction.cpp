@@ -53,6 +53,20 @@ Result<Placement> resolve_placement(const Options& options) {
   return placement;
 }
 
+Result<fabric::StreamOptions> network_options() {
+  fabric::StreamOptions options;
+  if (const char* listen = std::getenv("WHERRY_ROUTE_LISTEN"); listen != nullptr) options.listen = listen;
+  options.tls = fabric::tls_from_environment();
+  auto seconds = number_from("WHERRY_PEER_TIMEOUT_S", static_cast<std::uint32_t>(options.peer_timeout.count()));
+  if (!seconds) return seconds.status();
+  if (*seconds < 3 || *seconds > 3600) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WHERRY_PEER_TIMEOUT_S={}: want 3 to 3600 seconds", *seconds));
+  }
+  options.peer_timeout = std::chrono::seconds(*seconds);
+  return options;
+}
+
 Result<Introduction> introduce(const Options& options, const Bootstrap& bootstrap) {
   Introduction mine;
   mine.node = bootstrap.node();

@@ -8,6 +8,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "fabric/stream_worker.hpp"
 #include "route/client/bootstrap.hpp"
 #include "route/client/wiring.hpp"
 #include "wherry/session.hpp"
@@ -34,6 +35,8 @@ Topology topology_of(const std::vector<Introduction>& all);
 /// What describes the ring and placement that `options` and the environment ask for.
 Result<RingShape> resolve_shape(const Options& options);
 Result<Placement> resolve_placement(const Options& options);
+/// Of connections over TCP: $WHERRY_ROUTE_LISTEN, $WHERRY_PEER_TIMEOUT_S, $WHERRY_TLS_*.
+Result<fabric::StreamOptions> network_options();
 
 Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std::vector<Introduction>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline);

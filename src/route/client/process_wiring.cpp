@@ -25,6 +25,9 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
   options.inbox = {static_cast<std::uint32_t>(sources.size()), mine.shape};
   options.network = !std::ranges::all_of(hops.next, mapped) || !std::ranges::all_of(sources, mapped);
   options.transport = mine.network;
+  auto stream = network_options();
+  if (!stream) return stream.status();
+  options.stream = *std::move(stream);
   auto post = Post::create(options);
   if (!post) return post.status();
 
@@ -44,13 +47,17 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
   };
   for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane) {
     const Rank next = hops.next[lane];
-    if (Status s = (*post)->connect(lane, cards[next], position(topology.sources(next), me), mapped(next)); !s)
+    if (Status s = (*post)->connect(lane, cards[next], position(topology.sources(next), me), mapped(next),
+                                    fmt::format("rank {}", next));
+        !s)
       return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, next, s.message()));
   }
   for (std::uint32_t input = 0; input < sources.size(); ++input) {
     const Rank source = sources[input];
     if (mapped(source)) continue;
-    if (Status s = (*post)->expect(input, cards[source], position(topology.hops(source).next, me)); !s)
+    if (Status s = (*post)->expect(input, cards[source], position(topology.hops(source).next, me),
+                                   fmt::format("rank {}", source));
+        !s)
       return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, source, s.message()));
   }
   (*post)->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));

@@ -121,7 +121,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     options.inbox = {std::max(layout.inputs(thread), 1U), request.shape};
     options.network = request.network;
     options.transport = request.transport;
-    options.interface = options_.interface;
+    options.stream = options_.network;
     auto post = Post::create(options);
     if (!post) return post.status();
     std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
@@ -153,10 +153,11 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
   std::vector<Card> cards;
   for (std::uint32_t thread = 0; thread < job.threads.size(); ++thread) {
     Post& post = job.threads[thread]->post();
+    const std::string who = fmt::format("rank {}", request.rank);
     const bool mapped = post.shares_memory(request.card);
-    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped); !s) return s;
+    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who); !s) return s;
     if (!mapped && layout.thread_of(place) == thread) {
-      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0); !s) return s;
+      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0, who); !s) return s;
     }
     cards.push_back(post.card());
   }
@@ -182,12 +183,14 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
                           node, agent.size(), job.threads.size())};
     }
     const AgentLayout theirs{job.topology, node, layout.threads};
+    const std::string who = fmt::format("the agent of node {}", node);
     for (std::uint32_t thread = 0; thread < agent.size(); ++thread) {
       Post& post = job.threads[thread]->post();
       const bool mapped = job.memory_between_nodes && post.shares_memory(agent[thread]);
-      Status s = post.connect(layout.lane_to_node(node), agent[thread], theirs.input_of_node(thread, job.node), mapped);
+      Status s =
+          post.connect(layout.lane_to_node(node), agent[thread], theirs.input_of_node(thread, job.node), mapped, who);
       if (s && !mapped)
-        s = post.expect(layout.input_of_node(thread, node), agent[thread], theirs.lane_to_node(job.node));
+        s = post.expect(layout.input_of_node(thread, node), agent[thread], theirs.lane_to_node(job.node), who);
       if (!s) return {s.code(), fmt::format("the agent of node {} cannot be reached: {}", node, s.message())};
     }
   }

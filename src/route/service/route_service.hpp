@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/service.hpp"
+#include "fabric/stream_worker.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
 #include "route/service/routing_thread.hpp"
@@ -20,7 +21,7 @@ struct RouteOptions {
   std::size_t budget = std::size_t{256} << 20;  ///< bytes of inboxes, of all jobs together
   std::uint32_t threads = 1;                    ///< routing threads a job; the first is the agent's data thread
   std::vector<int> cores;                       ///< of the further threads, in turn; empty: not pinned
-  std::string interface;                        ///< that agents reach each other through; empty: any
+  fabric::StreamOptions network;                ///< of agents among each other, over TCP
 };
 
 class RouteService final : public fabric::Service {

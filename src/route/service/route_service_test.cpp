@@ -59,7 +59,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
     const auto agent = decode_cards(*joined);
     ASSERT_TRUE(agent);
     ASSERT_EQ(agent->size(), threads);
-    const Status connected = (*post)->connect(0, agent->front(), layout.input_of_rank(0), true);
+    const Status connected = (*post)->connect(0, agent->front(), layout.input_of_rank(0), true, "the agent");
     ASSERT_TRUE(connected) << connected.message();
     Router& router = (*post)->router();
     router.set_table({0, 0, 0});

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process listens on, and the attacks that every listener must bear."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+_LISTEN = "0A"  # TCP_LISTEN in /proc/PID/net/tcp
+OPENING = struct.Struct("<IHHQQ32s")  # magic, version, purpose, key, from, nonce: src/fabric/stream_auth.hpp
+ANSWER = struct.Struct("<IHH32s")
+MAGIC, VERSION = 0x48535257, 1
+CONTROL, DATA, PEER = 1, 2, 3
+
+
+def listeners(pid: int) -> set[tuple[str, int]]:
+    """Addresses and ports of the TCP sockets that a process listens on."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry)):
+                inodes.add(match[1])
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] != _LISTEN or fields[9] not in inodes:
+                continue
+            address, port = fields[1].split(":")
+            raw = b"".join(struct.pack("=I", int(address[i : i + 8], 16)) for i in range(0, len(address), 8))
+            found.add((socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw), int(port, 16)))
+    return found
+
+
+def ucx_put(address: int) -> bytes:
+    """UCX's TCP protocol: its magic number, then a put of 64 bytes to an address of the attacker's choice. Recorded
+    against an agent whose UCX listened."""
+    payload = b"A" * 64
+    message = struct.pack("<BI", 33, 8 + 8 + 4) + struct.pack("<QQI", address, len(payload), 1)
+    return struct.pack("<Q", 0xCAFEBABE12345678) + message + payload
+
+
+def opening(purpose: int = CONTROL, key: int = 0, version: int = VERSION) -> bytes:
+    return OPENING.pack(MAGIC, version, purpose, key, 0, os.urandom(32))
+
+
+def handshake(connection: socket.socket, secret: bytes, purpose: int = CONTROL, key: int = 0) -> tuple[bytes, bool]:
+    """The client's side; what it sent, and whether the server let it in."""
+    first = opening(purpose, key)
+    connection.sendall(first)
+    answer = _exactly(connection, ANSWER.size)
+    proof = hmac.new(secret, b"client" + first + answer, hashlib.sha256).digest()
+    connection.sendall(proof)
+    verdict = _exactly(connection, 40)
+    proven = hmac.new(secret, b"server" + first + answer, hashlib.sha256).digest()
+    return first + proof, verdict[:8] == bytes(8) and verdict[8:] == proven
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = connection.recv(count - len(data))
+        if not more:
+            raise ConnectionError("closed in the middle of the handshake")
+        data += more
+    return data
+
+
+def attack(connect: Iterator[socket.socket], memory: int, recorded: bytes = b"") -> list[socket.socket]:
+    """Everything that is known against a listener, one connection each. Returns those that stay open and stall."""
+    stalled = []
+    wrong = hashlib.sha256(b"guess").digest()
+    for payload in (
+        ucx_put(memory),
+        ucx_put(0x4141414141414000),
+        os.urandom(4096),
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01" + os.urandom(512),
+        struct.pack("<I", 0xFFFFFFFF) + os.urandom(64),
+        opening(version=9),
+        opening() + wrong + os.urandom(1000),
+        opening(DATA, 1) + wrong,
+        opening(PEER, 1) + wrong,
+        recorded,
+    ):
+        with next(connect) as connection, contextlib.suppress(OSError):
+            connection.sendall(payload)
+            connection.recv(4096)
+            connection.sendall(payload)
+    for part in (b"", opening()[:10], opening(), opening() + wrong[:31]):
+        connection = next(connect)
+        with contextlib.suppress(OSError):
+            connection.sendall(part)
+        stalled.append(connection)
+    for secret in (b"", b"guess", wrong):
+        with next(connect) as connection, contextlib.suppress(OSError):
+            _, let_in = handshake(connection, secret)
+            assert not let_in
+    return stalled

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// One proven connection of the stream transport: messages, gets and puts as frames, both ways.
+//
+// A get is a read frame; the other side looks whether the memory is registered, and answers with a data frame that is
+// written from there and received to where it belongs, without a copy between, and a done frame. A put is a frame that
+// the other side writes where it allows that. So both are emulated: they need the other side's progress.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/byte_stream.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/stream_frame.hpp"
+
+namespace wherry::fabric {
+
+/// Not thread-safe. Neither pump() nor what calls it blocks.
+class StreamLink final : private FrameReader::Sink {
+ public:
+  /// What the other side may do here. Asked for each frame.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    [[nodiscard]] virtual bool may_read(std::uint64_t address, std::uint64_t bytes) const = 0;
+    [[nodiscard]] virtual bool may_write(std::uint64_t address, std::uint64_t bytes) const = 0;
+    [[nodiscard]] virtual std::size_t largest_message() const = 0;
+    virtual void on_message(std::uint32_t id, ByteView message) = 0;
+  };
+  static constexpr std::size_t kMaxReads = std::size_t{1} << 20;  ///< that may wait for an answer
+
+  /// Without a stream: what is sent waits until there is one. `host` outlives the link.
+  explicit StreamLink(Host& host);
+  ~StreamLink() override;
+  StreamLink(const StreamLink&) = delete;
+  StreamLink& operator=(const StreamLink&) = delete;
+  void attach(std::unique_ptr<ByteStream> stream);
+  [[nodiscard]] ByteStream* stream() noexcept { return stream_.get(); }
+
+  // As Endpoint's; an operation that is not done when the call returns is counted in `done`.
+  Status send(std::uint32_t id, ByteView message, Completion& done);
+  Status get(std::byte* to, std::uint64_t address, std::size_t bytes, Completion& done);
+  Status put(const std::byte* from, std::uint64_t address, std::size_t bytes, Completion& done);
+  Status flush(Completion& done);
+  /// Says, once, that this side leaves; nothing more may be sent. Whether all that was sent has gone.
+  bool say_bye();
+
+  /// Reads and writes as far as that goes without waiting, about `budget` bytes each way; true if any went.
+  bool pump(std::size_t budget);
+  /// The last pump() stopped because of its budget, not because there was nothing more.
+  [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
+  /// Something waits for the stream to take more.
+  [[nodiscard]] bool blocked() const noexcept {
+    return stream_ != nullptr && status_.ok() &&
+           (first_ < queue_.size() || !replies_.empty() || stream_->read_needs_room());
+  }
+  /// Ok while the connection lives.
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+  /// Ends the connection; what is not done fails.
+  void close(Status why);
+  /// One of two connections with another process: its end alone says nothing of the other side, which may have left.
+  void set_paired() noexcept { paired_ = true; }
+  /// The other side cannot be reached, whatever the connection's own state.
+  void lose(Status why);
+  /// Ok, or why the other side is lost: lose(), or the end of a connection that is not one of two.
+  [[nodiscard]] const Status& lost() const noexcept { return paired_ ? lost_ : status_; }
+  /// The other side said that it leaves.
+  [[nodiscard]] bool other_left() const noexcept { return other_left_; }
+  [[nodiscard]] std::string kind() const { return "stream/" + (stream_ ? stream_->kind() : std::string("none")); }
+
+ private:
+  /// A frame on its way out: head and small body, body elsewhere, and, of an answer to a read, the done frame.
+  struct Out {
+    std::array<std::byte, sizeof(FrameHead) + 8 + kMaxPutBytes> head;
+    std::size_t head_bytes = 0;
+    ByteView body;
+    std::array<std::byte, sizeof(FrameHead) + 8> tail;
+    std::size_t tail_bytes = 0;
+    bool unreadable = false;  ///< the rest of the body is sent as zeros
+    Completion* done = nullptr;
+    [[nodiscard]] std::size_t total() const noexcept { return head_bytes + body.size() + tail_bytes; }
+  };
+  struct Get {
+    std::byte* to;
+    std::uint64_t bytes;
+    std::uint32_t number;
+    bool filled;
+    Completion* done;
+  };
+  struct Reply {
+    std::uint64_t address, bytes;
+    std::uint32_t number;
+    ReadOutcome outcome;
+  };
+  Result<std::span<std::byte>> on_head(const FrameHead& head) override;
+  Status on_frame(const FrameHead& head) override;
+  Status on_read(std::uint32_t number);
+  Status on_done(std::uint32_t number);
+  Status on_put(ByteView body);
+  Out& next_out(FrameType type, std::uint32_t number, std::uint64_t body_bytes);
+  void queue_replies();
+  Status finish_enqueue(Completion& done);
+  bool pump_in(std::size_t budget);
+  bool pump_out(std::size_t budget);
+  void wrote(std::size_t bytes);
+
+  Host& host_;
+  std::unique_ptr<ByteStream> stream_;
+  Status status_;
+  FrameReader reader_{*this};
+  std::vector<std::byte> ahead_;  ///< what was read beyond the frame at hand
+  std::array<std::byte, 8 + kMaxPutBytes> small_;
+  Bytes message_;
+  std::vector<Out> queue_;  ///< from first_ on
+  std::size_t first_ = 0;
+  std::size_t at_ = 0;  ///< bytes of the first that have gone
+  std::deque<Reply> replies_;
+  std::deque<Get> gets_;
+  std::uint32_t next_read_ = 1;
+  bool careful_ = false;  ///< one piece a call, to find the one that cannot be read
+  bool unfinished_ = false;
+  bool other_left_ = false, said_bye_ = false;
+  bool paired_ = false;
+  Status lost_;
+  bool pumping_in_ = false, pumping_out_ = false;
+};
+
+}  // namespace wherry::fabric

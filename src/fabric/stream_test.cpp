@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream transport between two ends in one process: who is let in, what may be asked for, and what becomes of the
+// rest.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "base/temporary_directory.hpp"
+#include "fabric/control.hpp"
+#include "fabric/stream_address.hpp"
+#include "fabric/stream_worker.hpp"
+
+namespace wherry::fabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  for (const Deadline deadline(30s); !condition();) {
+    if (deadline.passed()) return false;
+  }
+  return true;
+}
+
+std::pair<std::unique_ptr<ByteStream>, std::unique_ptr<ByteStream>> stream_pair() {
+  int pair[2] = {-1, -1};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  return {plain_stream(Fd(pair[0])), plain_stream(Fd(pair[1]))};
+}
+
+void write_all(ByteStream& stream, ByteView bytes) {
+  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  ASSERT_EQ(stream.write({&part, 1}).bytes, bytes.size());
+}
+
+// ---------------------------------------------------------------- the handshake
+
+/// Takes two sides to their ends; every byte that the client sent.
+struct Played {
+  Status client, server;
+  Bytes sent;
+};
+Played play(const Secret& client_knows, const Secret& server_knows, Purpose purpose = Purpose::kControl) {
+  auto client = StreamHandshake::client(purpose, 7, client_knows);
+  auto server = StreamHandshake::server([&](Purpose p, std::uint64_t key) {
+    return p == Purpose::kControl && key == 7 ? std::optional(server_knows) : std::nullopt;
+  });
+  Played played;
+  const auto pass = [](StreamHandshake& from, StreamHandshake& to, Status& status, Bytes* copy) {
+    const Bytes bytes = std::exchange(from.out(), {});
+    if (copy != nullptr) copy->insert(copy->end(), bytes.begin(), bytes.end());
+    if (bytes.empty() || !status) return;
+    if (auto took = to.take(bytes, {}); !took) status = took.status();
+  };
+  for (int i = 0; i < 3; ++i) {
+    pass(client, server, played.server, &played.sent);
+    pass(server, client, played.client, nullptr);
+  }
+  return played;
+}
+
+TEST(StreamHandshakes, SameSecret_ExpectBothToBeContent) {
+  const Played played = play("secret", "secret");
+  EXPECT_TRUE(played.client) << played.client.message();
+  EXPECT_TRUE(played.server) << played.server.message();
+  const std::string sent(reinterpret_cast<const char*>(played.sent.data()), played.sent.size());
+  EXPECT_EQ(sent.find("secret"), std::string::npos) << "the secret itself never travels";
+}
+
+TEST(StreamHandshakes, OtherSecretOrPurpose_ExpectBothToRefuse) {
+  for (const Played& played : {play("guess", "secret"), play("", "secret"), play("secret", "secret", Purpose::kPeer)}) {
+    EXPECT_EQ(played.client.code(), StatusCode::kPermissionDenied);
+    EXPECT_EQ(played.server.code(), StatusCode::kPermissionDenied);
+  }
+}
+
+/// The HMAC by its definition (RFC 2104), not by the code under test.
+TEST(StreamHandshakes, ProofComputedByHand_ExpectItAccepted) {
+  auto server = StreamHandshake::server([](Purpose, std::uint64_t) { return "secret"; });
+  Writer out;
+  out.put(StreamHandshake::kMagic);
+  out.put(StreamHandshake::kVersion);
+  out.put(Purpose::kControl);
+  out.put(std::uint64_t{7});
+  out.put(std::uint64_t{0});
+  Bytes opening = std::move(out).take();
+  opening.resize(opening.size() + StreamHandshake::kNonce, std::byte{0x5a});
+  ASSERT_EQ(opening.size(), StreamHandshake::kOpening);
+  ASSERT_TRUE(server.take(opening, {}));
+  std::string message = "client";
+  for (const Bytes* part : {&opening, &server.out()})
+    message.append(reinterpret_cast<const char*>(part->data()), part->size());
+  const auto sha = [](const std::string& text) {
+    std::string digest(32, 0);
+    unsigned length = 0;
+    EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_sha256(),
+               nullptr);
+    return digest;
+  };
+  std::string inner(64, 0x36), outer(64, 0x5c);
+  for (std::size_t i = 0; i < 6; ++i) {
+    inner[i] = static_cast<char>(inner[i] ^ "secret"[i]);
+    outer[i] = static_cast<char>(outer[i] ^ "secret"[i]);
+  }
+  const std::string proof = sha(outer + sha(inner + message));
+  const auto done = server.take(std::as_bytes(std::span(proof)), {});
+  ASSERT_TRUE(done) << done.status().message();
+  EXPECT_TRUE(*done);
+}
+
+TEST(StreamHandshakes, Recorded_ExpectTheReplayRefused) {
+  const Played once = play("secret", "secret");
+  auto server = StreamHandshake::server([](Purpose, std::uint64_t) { return "secret"; });
+  ASSERT_TRUE(server.take(ByteView(once.sent).first(StreamHandshake::kOpening), {}));
+  const auto again = server.take(ByteView(once.sent).subspan(StreamHandshake::kOpening), {});
+  EXPECT_EQ(again.status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST(StreamHandshakes, ServerThatDoesNotKnowTheSecret_ExpectTheClientToRefuseIt) {
+  auto client = StreamHandshake::client(Purpose::kControl, 7, "secret");
+  Writer answer;
+  answer.put(StreamHandshake::kMagic);
+  answer.put(StreamHandshake::kVersion);
+  answer.put(std::uint16_t{0});
+  Bytes bytes = std::move(answer).take();
+  bytes.resize(StreamHandshake::kAnswer);
+  ASSERT_TRUE(client.take(bytes, {}));
+  EXPECT_EQ(client.take(Bytes(StreamHandshake::kVerdict), {}).status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST(StreamHandshakes, OtherBindings_ExpectRefusal) {
+  auto client = StreamHandshake::client(Purpose::kControl, 7, "secret");
+  auto server = StreamHandshake::server([](Purpose, std::uint64_t) { return "secret"; });
+  ASSERT_TRUE(server.take(std::exchange(client.out(), {}), Bytes(32, std::byte{1})));
+  ASSERT_TRUE(client.take(std::exchange(server.out(), {}), Bytes(32, std::byte{2})));
+  EXPECT_FALSE(server.take(std::exchange(client.out(), {}), Bytes(32, std::byte{1}))) << "two TLS connections";
+}
+
+TEST(StreamHandshakes, OtherVersion_ExpectBothNumbers) {
+  auto server = StreamHandshake::server([](Purpose, std::uint64_t) { return "secret"; });
+  auto client = StreamHandshake::client(Purpose::kControl, 7, "secret");
+  Bytes opening = client.out();
+  opening[4] = std::byte{9};
+  const auto refused = server.take(opening, {});
+  EXPECT_EQ(refused.status().code(), StatusCode::kVersionMismatch);
+  EXPECT_NE(refused.status().message().find('9'), std::string::npos) << refused.status().message();
+  EXPECT_EQ(client.take(server.out(), {}).status().code(), StatusCode::kVersionMismatch);
+}
+
+// ---------------------------------------------------------------- links
+
+/// Two workers joined by a link.
+class Links : public testing::Test {
+ protected:
+  Links() {
+    auto [a, b] = stream_pair();
+    near_ = Endpoint::over(*near_worker_, std::move(a));
+    far_ = Endpoint::over(*far_worker_, std::move(b));
+    EXPECT_TRUE(far_worker_->on_message(5, on_message, this));
+    far_worker_->stream()->offer_memory(true);
+  }
+  static void on_message(void* self, ByteView message) {
+    static_cast<Links*>(self)->messages_.emplace_back(message.begin(), message.end());
+  }
+  void progress() {
+    near_worker_->progress();
+    far_worker_->progress();
+  }
+  bool finishes(Completion& done) {
+    return eventually([&] {
+      progress();
+      return done.pending() == 0;
+    });
+  }
+  RemoteRegion remote(const void* memory, std::size_t bytes) {
+    return *near_.unpack({}, reinterpret_cast<std::uint64_t>(memory), bytes, 0);
+  }
+  std::shared_ptr<Context> near_context_ = *Context::create(Transport::kTcp),
+                           far_context_ = *Context::create(Transport::kTcp);
+  std::unique_ptr<Worker> near_worker_ = *Worker::create(near_context_), far_worker_ = *Worker::create(far_context_);
+  Endpoint near_, far_;
+  std::vector<Bytes> messages_;
+};
+
+TEST_F(Links, MessagesAndGetsOfManySizes_ExpectEachAsItWasSent) {
+  std::mt19937_64 random(3);
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{4096}, std::size_t{65'536}, std::size_t{70'001}, std::size_t{9'000'000}}) {
+    Bytes source(bytes), to(bytes);
+    for (std::byte& b : source) b = static_cast<std::byte>(random());
+    const auto offered = *far_context_->register_memory(source.data(), bytes);
+    const auto local = *near_context_->register_memory(to.data(), bytes);
+    Completion done;
+    ASSERT_TRUE(near_.get(to.data(), local, remote(source.data(), bytes),
+                          reinterpret_cast<std::uint64_t>(source.data()), bytes, done));
+    Completion sent;
+    ASSERT_TRUE(near_.send(5, source, sent));
+    EXPECT_TRUE(finishes(done));
+    EXPECT_TRUE(finishes(sent));
+    EXPECT_EQ(done.error(), nullptr);
+    EXPECT_EQ(to, source);
+    ASSERT_TRUE(eventually([&] {
+      progress();
+      return !messages_.empty();
+    }));
+    EXPECT_EQ(messages_.front(), source);
+    messages_.clear();
+  }
+}
+
+TEST_F(Links, MemoryThatWasNotRegistered_ExpectRefusalAndTheConnectionToGoOn) {
+  Bytes source(10'000, std::byte{7}), to(10'000);
+  const auto local = *near_context_->register_memory(to.data(), to.size());
+  const auto at = reinterpret_cast<std::uint64_t>(source.data());
+  auto offered = *far_context_->register_memory(source.data() + 100, 1000);
+  struct Case {
+    std::uint64_t from;
+    std::size_t bytes;
+    bool fits;
+  };
+  for (const Case& c : {Case{at, 100, false}, Case{at + 100, 1000, true}, Case{at + 100, 1001, false},
+                        Case{at + 99, 2, false}, Case{at + 1099, 1, true}, Case{~std::uint64_t{0} - 5, 100, false}}) {
+    Completion done;
+    ASSERT_TRUE(near_.get(to.data(), local, remote(source.data(), source.size()), c.from, c.bytes, done));
+    ASSERT_TRUE(finishes(done));
+    EXPECT_EQ(done.error() == nullptr, c.fits) << c.from - at << ' ' << c.bytes;
+  }
+  offered = {};
+  Completion done;
+  ASSERT_TRUE(near_.get(to.data(), local, remote(source.data(), 10), at + 100, 10, done));
+  ASSERT_TRUE(finishes(done));
+  EXPECT_NE(done.error(), nullptr) << "it is not registered any more";
+  EXPECT_FALSE(near_.failed() || far_.failed());
+}
+
+TEST_F(Links, MemoryUnmappedUnderTheGet_ExpectThatGetToFailAndTheOthersNot) {
+  constexpr std::size_t kBytes = 1 << 20;
+  auto* gone =
+      static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  Bytes good(kBytes, std::byte{9}), to(4 * kBytes);
+  const auto offered_gone = *far_context_->register_memory(gone, kBytes);
+  const auto offered = *far_context_->register_memory(good.data(), kBytes);
+  const auto local = *near_context_->register_memory(to.data(), to.size());
+  mprotect(gone + kBytes / 2, kBytes / 2, PROT_NONE);
+  Completion first, faulty, last;
+  const auto get = [&](std::size_t slot, const std::byte* from, Completion& done) {
+    ASSERT_TRUE(near_.get(to.data() + slot * kBytes, local, remote(from, kBytes), reinterpret_cast<std::uint64_t>(from),
+                          kBytes, done));
+  };
+  get(0, good.data(), first);
+  get(1, gone, faulty);
+  get(2, good.data(), last);
+  for (Completion* done : {&first, &faulty, &last}) ASSERT_TRUE(finishes(*done));
+  EXPECT_EQ(first.error(), nullptr);
+  EXPECT_NE(faulty.error(), nullptr);
+  EXPECT_EQ(last.error(), nullptr);
+  EXPECT_EQ(std::memcmp(to.data() + 2 * kBytes, good.data(), kBytes), 0);
+  munmap(gone, kBytes);
+}
+
+TEST_F(Links, PutsWhereTheyMayGo_ExpectThemThereAndNowhereElse) {
+  std::vector<std::uint64_t> memory(16, 1);
+  far_worker_->stream()->accept_puts(reinterpret_cast<std::uint64_t>(memory.data() + 4), 64);
+  const std::uint64_t words[4] = {10, 11, 12, 13};
+  const auto put = [&](std::size_t at, std::size_t count) {
+    Completion done;
+    const Status s = near_.put(reinterpret_cast<const std::byte*>(words), remote(memory.data(), 128),
+                               reinterpret_cast<std::uint64_t>(memory.data() + at), 8 * count, done);
+    (void)finishes(done);
+    for (int i = 0; i < 100; ++i) progress();
+    return s;
+  };
+  ASSERT_TRUE(put(8, 4));
+  EXPECT_EQ(memory[8], 10U);
+  EXPECT_EQ(memory[11], 13U);
+  EXPECT_FALSE(far_.failed());
+  (void)put(10, 3);  // one word too far
+  EXPECT_EQ(memory[10], 12U);
+  EXPECT_EQ(memory[12], 1U);
+  EXPECT_TRUE(far_.failed()) << "who writes where it may not is not heard any more";
+}
+
+TEST_F(Links, OtherSideGone_ExpectWhatIsUnderWayToFail) {
+  Bytes to(100);
+  const auto local = *near_context_->register_memory(to.data(), to.size());
+  Completion done;
+  ASSERT_TRUE(near_.get(to.data(), local, remote(to.data(), 100), 4096, 100, done));
+  far_ = {};
+  ASSERT_TRUE(finishes(done));
+  EXPECT_NE(done.error(), nullptr);
+  EXPECT_TRUE(near_.failed());
+  EXPECT_FALSE(near_.send(5, to, done));
+}
+
+/// Frames that no honest side sends.
+TEST(StreamFrames, Wrong_ExpectTheConnectionToEndAndNothingElse) {
+  const auto frame = [](std::uint64_t bytes, std::uint32_t type, std::uint32_t number, std::size_t body) {
+    Writer out;
+    out.put(bytes);
+    out.put(type);
+    out.put(number);
+    Bytes all = std::move(out).take();
+    all.resize(all.size() + body);
+    return all;
+  };
+  for (const Bytes& bytes :
+       {frame(0, 0, 0, 0), frame(8, 99, 0, 8), frame(~std::uint64_t{0}, 1, 5, 100), frame((16 << 20) + 1, 1, 5, 0),
+        frame(8, 2, 1, 8), frame(100, 3, 1, 100), frame(8, 4, 1, 8), frame(8, 5, 0, 8), frame(17, 5, 0, 17),
+        frame(16, 5, 0, 16), frame(1000, 5, 0, 1000), frame(1, 6, 0, 1)}) {
+    auto [a, b] = stream_pair();
+    const auto context = *Context::create(Transport::kTcp);
+    const auto worker = *Worker::create(context);
+    worker->stream()->offer_memory(true);
+    const Endpoint endpoint = Endpoint::over(*worker, std::move(a));
+    write_all(*b, bytes);
+    EXPECT_TRUE(eventually([&] {
+      worker->progress();
+      return endpoint.failed();
+    }));
+    EXPECT_EQ(endpoint.status().code(), StatusCode::kProtocol);
+  }
+}
+
+// ---------------------------------------------------------------- processes of a job
+
+class Workers : public testing::Test {
+ protected:
+  struct One {
+    std::shared_ptr<Context> context = *Context::create(Transport::kTcp);
+    std::unique_ptr<Worker> worker = *Worker::create(context);
+    Endpoint endpoint;
+    int messages = 0;
+  };
+  static std::unique_ptr<One> make(const TlsFiles& tls = {}) {
+    auto one = std::make_unique<One>();
+    EXPECT_TRUE(
+        one->worker->on_message(1, [](void* self, ByteView) { ++static_cast<One*>(self)->messages; }, one.get()));
+    const Status s = one->worker->listen({.listen = "lo", .tls = tls});
+    EXPECT_TRUE(s) << s.message();
+    return one;
+  }
+  static void connect(One& from, One& to, const std::string& who) {
+    from.endpoint = *Endpoint::connect(*from.worker, to.worker->address(), who);
+  }
+  static bool arrives(One& from, One& to) {
+    const int before = to.messages;
+    Completion done;
+    if (!from.endpoint.send(1, Bytes(100), done)) return false;
+    return eventually([&] {
+             from.worker->progress();
+             to.worker->progress();
+             return to.messages > before || from.endpoint.failed() || to.endpoint.failed();
+           }) &&
+           to.messages > before;
+  }
+};
+
+TEST_F(Workers, EachConnectsToTheOther_ExpectMessagesBothWays) {
+  const auto a = make(), b = make();
+  connect(*a, *b, "b");
+  connect(*b, *a, "a");
+  EXPECT_TRUE(arrives(*a, *b));
+  EXPECT_TRUE(arrives(*b, *a));
+}
+
+TEST_F(Workers, StrangerWithAnotherSecret_ExpectItNamedAndNothingDelivered) {
+  const auto a = make(), b = make();
+  auto address = *decode_stream_address(b->worker->address());
+  address.secret = make_token() + make_token();
+  a->endpoint = *Endpoint::connect(*a->worker, encode(address), "rank 7");
+  EXPECT_FALSE(arrives(*a, *b));
+  EXPECT_EQ(a->endpoint.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(a->endpoint.status().message().find("rank 7"), std::string::npos) << a->endpoint.status().message();
+  EXPECT_EQ(b->messages, 0);
+}
+
+TEST_F(Workers, PeerThatEndsWithoutAFarewell_ExpectItNamedOnTheOtherSide) {
+  const auto a = make();
+  auto b = make();
+  connect(*a, *b, "rank 1");
+  connect(*b, *a, "rank 0");
+  ASSERT_TRUE(arrives(*a, *b) && arrives(*b, *a));
+  b->endpoint = {};
+  b.reset();
+  ASSERT_TRUE(eventually([&] {
+    a->worker->progress();
+    return a->endpoint.failed();
+  }));
+  EXPECT_NE(a->endpoint.status().message().find("rank 1"), std::string::npos) << a->endpoint.status().message();
+}
+
+TEST_F(Workers, PeerThatSaysGoodbye_ExpectNoFailure) {
+  const auto a = make();
+  auto b = make();
+  connect(*a, *b, "rank 1");
+  connect(*b, *a, "rank 0");
+  ASSERT_TRUE(arrives(*a, *b) && arrives(*b, *a));
+  ASSERT_TRUE(eventually([&] {
+    b->worker->progress();
+    return b->endpoint.say_bye();
+  }));
+  b->endpoint = {};
+  b.reset();
+  for (const Deadline deadline(300ms); !deadline.passed();) a->worker->progress();
+  EXPECT_FALSE(a->endpoint.failed()) << a->endpoint.status().message();
+  Completion done;
+  EXPECT_TRUE(a->endpoint.send(1, Bytes(8), done)) << "what is sent to who has left goes nowhere";
+}
+
+TEST_F(Workers, StrangersAtTheListener_ExpectTheJobToGoOn) {
+  const auto a = make(), b = make();
+  const HostPort at = decode_stream_address(b->worker->address())->candidates.front();
+  std::vector<Fd> stalled;
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    stalled.push_back(*connect_tcp(at, Deadline(5s)));
+    std::string bytes(random() % 80, 0);
+    for (char& c : bytes) c = static_cast<char>(random());
+    (void)::send(stalled.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    b->worker->progress();
+  }
+  connect(*a, *b, "b");
+  connect(*b, *a, "a");
+  EXPECT_TRUE(arrives(*a, *b));
+  EXPECT_TRUE(arrives(*b, *a));
+}
+
+// ---------------------------------------------------------------- TLS
+
+/// An authority and certificates of it, made by the openssl program.
+class StreamTls : public Workers {
+ protected:
+  static void run(const std::string& command) {
+    ASSERT_EQ(std::system((command + " 2>/dev/null").c_str()), 0) << command;
+  }
+  static std::string at(const std::string& name) { return directory().file(name); }
+  static TemporaryDirectory& directory() {
+    static TemporaryDirectory made = *TemporaryDirectory::create("tls");
+    return made;
+  }
+  static TlsFiles files(const std::string& authority, const std::string& name, const std::string& subject) {
+    if (!std::filesystem::exists(at(authority + ".pem")))
+      run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=" + authority +
+          " -keyout " + at(authority + ".key") + " -out " + at(authority + ".pem"));
+    run("openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=" + name + " -keyout " +
+        at(name + ".key") + " -out " + at(name + ".csr"));
+    run("printf 'subjectAltName=" + subject + "' > " + at(name + ".ext") + " && openssl x509 -req -days 2 -in " +
+        at(name + ".csr") + " -CA " + at(authority + ".pem") + " -CAkey " + at(authority + ".key") +
+        " -CAcreateserial -extfile " + at(name + ".ext") + " -out " + at(name + ".pem"));
+    return {at(name + ".pem"), at(name + ".key"), at(authority + ".pem")};
+  }
+};
+
+TEST_F(StreamTls, CertificatesOfOneAuthority_ExpectMessagesBothWays) {
+  const TlsFiles tls = files("authority", "node", "IP:127.0.0.1,IP:::1");
+  const auto a = make(tls), b = make(tls);
+  connect(*a, *b, "b");
+  connect(*b, *a, "a");
+  EXPECT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
+  EXPECT_TRUE(arrives(*b, *a)) << b->endpoint.status().message();
+  EXPECT_EQ(a->endpoint.transports(), "stream/tcp+tls");
+}
+
+TEST_F(StreamTls, CertificateOfAnotherAuthorityOrHost_ExpectTheReason) {
+  const TlsFiles right = files("authority", "right", "IP:127.0.0.1");
+  for (const auto& [wrong, reason] : {std::pair(files("stranger", "strange", "IP:127.0.0.1"), "certificate"),
+                                      std::pair(files("authority", "elsewhere", "IP:192.0.2.1"), "mismatch")}) {
+    const auto a = make(right), b = make(wrong);
+    connect(*a, *b, "rank 1");
+    EXPECT_FALSE(arrives(*a, *b));
+    EXPECT_NE(a->endpoint.status().message().find(reason), std::string::npos) << a->endpoint.status().message();
+    EXPECT_EQ(b->messages, 0);
+  }
+}
+
+TEST_F(StreamTls, OneSideWithout_ExpectTlsNamed) {
+  const TlsFiles tls = files("authority", "half", "IP:127.0.0.1");
+  const auto a = make(tls), b = make();
+  connect(*a, *b, "rank 1");
+  EXPECT_FALSE(arrives(*a, *b));
+  EXPECT_NE(a->endpoint.status().message().find("TLS"), std::string::npos) << a->endpoint.status().message();
+}
+
+TEST_F(StreamTls, FilesThatDoNotFit_ExpectWhich) {
+  const TlsFiles good = files("authority", "fit", "IP:127.0.0.1");
+  const TlsFiles other = files("authority", "other", "IP:127.0.0.1");
+  EXPECT_NE(Tls::server({good.certificate, other.key, {}}).status().message().find("tls.key"), std::string::npos);
+  EXPECT_NE(Tls::server({"/nowhere.pem", good.key, {}}).status().message().find("/nowhere.pem"), std::string::npos);
+  EXPECT_EQ(Tls::server({{}, {}, good.ca}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Tls::client({good.certificate, {}, good.ca}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Tls::client({{}, {}, good.ca}));
+}
+
+/// Gets under TLS read memory through a copy: a fault must not end the process.
+TEST_F(StreamTls, MemoryUnmappedUnderTheGet_ExpectTheGetToFail) {
+  const TlsFiles tls = files("authority", "fault", "IP:127.0.0.1");
+  const auto a = make(tls), b = make(tls);
+  b->worker->stream()->offer_memory(true);
+  connect(*a, *b, "b");
+  connect(*b, *a, "a");
+  ASSERT_TRUE(arrives(*a, *b) && arrives(*b, *a));
+  constexpr std::size_t kBytes = 1 << 18;
+  auto* gone =
+      static_cast<std::byte*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const auto offered = *b->context->register_memory(gone, kBytes);
+  mprotect(gone + kBytes / 2, kBytes / 2, PROT_NONE);
+  Bytes to(kBytes);
+  const auto local = *a->context->register_memory(to.data(), kBytes);
+  Completion done;
+  ASSERT_TRUE(a->endpoint.get(to.data(), local,
+                              *a->endpoint.unpack({}, reinterpret_cast<std::uint64_t>(gone), kBytes, 0),
+                              reinterpret_cast<std::uint64_t>(gone), kBytes, done));
+  ASSERT_TRUE(eventually([&] {
+    a->worker->progress();
+    b->worker->progress();
+    return done.pending() == 0;
+  }));
+  EXPECT_NE(done.error(), nullptr);
+  munmap(gone, kBytes);
+}
+
+}  // namespace
+}  // namespace wherry::fabric

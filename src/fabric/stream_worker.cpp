@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/stream_worker.hpp"
+
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "fabric/control.hpp"
+#include "fabric/stream_address.hpp"
+
+namespace wherry::fabric {
+namespace {
+
+constexpr std::size_t kBudget = std::size_t{1} << 20;          // of one link in one round
+constexpr std::uint64_t kArrivalPatienceNs = 5'000'000'000;    // of a handshake, from the connection on
+constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one address, of several
+constexpr std::size_t kMaxArrivals = 128;                      // then the oldest goes
+constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share lines in the log
+
+/// Asks for word when a socket has news.
+struct Watch : std::enable_shared_from_this<Watch> {
+  Watch(asio::io_context& io, std::atomic<unsigned>& news_, int fd) : descriptor(io, fd), news(news_) {}
+  ~Watch() { stop(); }
+  /// Before the socket is closed, which is the stream's; handlers under way may hold the watch for longer.
+  void stop() {
+    if (descriptor.is_open()) (void)descriptor.release();
+  }
+  void want(bool write) {
+    std::atomic<bool>& armed = write ? writing : reading;
+    if (armed.exchange(true)) return;
+    descriptor.async_wait(
+        write ? asio::posix::stream_descriptor::wait_write : asio::posix::stream_descriptor::wait_read,
+        [self = shared_from_this(), &armed](const asio::error_code& error) {
+          armed.store(false);
+          if (error) return;
+          self->ready.store(true);
+          self->news.fetch_add(1);
+        });
+  }
+  asio::posix::stream_descriptor descriptor;
+  std::atomic<unsigned>& news;
+  std::atomic<bool> reading{false}, writing{false}, ready{true};
+};
+
+void keep_alive(int fd, std::chrono::seconds timeout) {
+  const int one = 1;
+  const int count = std::max(1, static_cast<int>(timeout.count()) - 1);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof one);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof one);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+}  // namespace
+
+struct StreamWorker::Impl {
+  /// A link with its socket, or without one while it is being connected.
+  struct Entry {
+    std::shared_ptr<StreamLink> link;
+    std::shared_ptr<Watch> watch;
+    std::uint64_t peer = 0;  ///< the other worker, of a job's connections; 0: another kind
+    bool ours = false;       ///< we made it, and only we send
+    bool ended = false;      ///< said to its peer's other connection
+    std::string who;
+    void unwatch() {
+      if (watch) watch->stop();
+      watch.reset();
+    }
+  };
+  struct Arrival {
+    std::unique_ptr<ByteStream> stream;
+    std::shared_ptr<Watch> watch;
+    StreamHandshake handshake;
+    std::uint64_t since;
+  };
+  struct Dial {
+    std::shared_ptr<StreamLink> link;
+    StreamAddress to;
+    std::string who, said;
+    std::size_t at = 0;  ///< of the candidates
+    Fd socket;           ///< on its way
+    std::unique_ptr<ByteStream> stream;
+    std::optional<StreamHandshake> handshake;
+    std::uint64_t since = 0;
+  };
+
+  explicit Impl(StreamWorker& w) : worker(w) {}
+  ~Impl() {
+    for (Entry& entry : entries) entry.unwatch();
+    for (Arrival& arrival : arrivals) arrival.watch->stop();
+    if (listening) listening->stop();
+  }
+
+  StreamWorker& worker;
+  asio::io_context io;
+  asio::executor_work_guard<asio::io_context::executor_type> guard{io.get_executor()};
+  std::atomic<unsigned> news{0};
+  StreamOptions options;
+  StreamAddress self;
+  Bytes address;
+  Fd listener;
+  std::shared_ptr<Watch> listening;
+  std::shared_ptr<const Tls> tls_server, tls_client;
+  std::vector<Entry> entries;
+  std::vector<Arrival> arrivals;
+  std::vector<Dial> dials;
+  std::set<std::uint64_t> left;  ///< peers that said goodbye
+  bool unfinished = false;
+  std::uint64_t refused = 0, tell_at = 0;
+
+  std::shared_ptr<Watch> watch(int fd) {
+    news.fetch_add(1);
+    return fd < 0 ? nullptr : std::make_shared<Watch>(io, news, fd);
+  }
+  static void rearm(const StreamLink& link, Watch& watched) {
+    if (!link.status()) return;
+    watched.want(false);
+    if (link.blocked()) watched.want(true);
+  }
+  void turn_away(const Status& why) {
+    ++refused;
+    if (now_ns() < tell_at) return;
+    tell_at = now_ns() + kTellEveryNs;
+    spdlog::debug("connections of a job: {} turned away so far, the last one because: {}", refused, why.message());
+  }
+  bool accept();
+  bool arrive();
+  bool dial();
+  Result<bool> dial(Dial& one);
+  bool serve(Entry& entry);
+  void end(Entry& entry);
+};
+
+/// Strangers may come: what they send is a handshake of fixed size, within a few seconds, or the end.
+bool StreamWorker::Impl::accept() {
+  if (!listening || !listening->ready.exchange(false)) return false;
+  for (;;) {
+    Fd socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) break;
+    std::unique_ptr<ByteStream> stream;
+    if (tls_server) {
+      auto under = tls_server->accept(std::move(socket));
+      if (!under) continue;
+      stream = *std::move(under);
+    } else {
+      stream = plain_stream(std::move(socket));
+    }
+    keep_alive(stream->fd(), options.peer_timeout);
+    if (arrivals.size() == kMaxArrivals) {
+      turn_away({StatusCode::kResourceExhausted, "too many that prove nothing"});
+      arrivals.front().watch->stop();
+      arrivals.erase(arrivals.begin());
+    }
+    auto find = [this](Purpose purpose, std::uint64_t key) {
+      return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
+    };
+    const int fd = stream->fd();
+    arrivals.push_back({std::move(stream), watch(fd), StreamHandshake::server(find), now_ns()});
+  }
+  listening->want(false);
+  return true;
+}
+
+bool StreamWorker::Impl::arrive() {
+  bool worked = false;
+  std::erase_if(arrivals, [&](Arrival& one) {
+    if (one.watch->ready.exchange(false)) {
+      worked = true;
+      auto done = one.handshake.advance(*one.stream);
+      if (!done) {
+        turn_away(done.status());
+        one.watch->stop();
+        return true;
+      }
+      if (*done) {
+        auto link = std::make_shared<StreamLink>(worker);
+        link->attach(std::move(one.stream));
+        one.watch->ready.store(true);
+        news.fetch_add(1);
+        entries.push_back({std::move(link), std::move(one.watch), one.handshake.from(), false, false, {}});
+        return true;
+      }
+      one.watch->want(false);
+      if (!one.handshake.out().empty() || one.stream->read_needs_room()) one.watch->want(true);
+    }
+    if (now_ns() - one.since < kArrivalPatienceNs) return false;
+    turn_away({StatusCode::kDeadlineExceeded, "the handshake was not finished in time"});
+    one.watch->stop();
+    return true;
+  });
+  return worked;
+}
+
+/// True: connected; an error: this address is of no use.
+Result<bool> StreamWorker::Impl::dial(Dial& one) {
+  const HostPort& to = one.to.candidates[one.at];
+  if (now_ns() - one.since > kCandidatePatienceNs) return Status(StatusCode::kDeadlineExceeded, "no answer");
+  if (!one.stream) {
+    if (!one.socket) {
+      auto socket = start_connect_tcp(to);
+      if (!socket) return socket.status();
+      one.socket = *std::move(socket);
+    }
+    auto there = try_finish_connect_tcp(one.socket, to);
+    if (!there) return there.status();
+    if (!*there) return false;
+    if (tls_client) {
+      auto under = tls_client->connect(std::move(one.socket), to.host);
+      if (!under) return under.status();
+      one.stream = *std::move(under);
+    } else {
+      one.stream = plain_stream(std::move(one.socket));
+    }
+    one.handshake = StreamHandshake::client(Purpose::kPeer, one.to.id, one.to.secret, self.id);
+  }
+  return one.handshake->advance(*one.stream);
+}
+
+bool StreamWorker::Impl::dial() {
+  bool worked = false;
+  std::erase_if(dials, [&](Dial& one) {
+    if (one.link.use_count() == 1) return true;  // nobody wants it any more
+    if (one.since == 0) one.since = now_ns();
+    auto done = dial(one);
+    if (done && !*done) return false;
+    worked = true;
+    if (!done) {
+      one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
+                              done.status().message());
+      one.socket.reset();
+      one.stream.reset();
+      one.since = 0;
+      if (++one.at < one.to.candidates.size()) return false;
+      one.link->lose({StatusCode::kUnavailable, fmt::format("{} cannot be reached: {}", one.who, one.said)});
+      return true;
+    }
+    const int fd = one.stream->fd();
+    one.link->attach(std::move(one.stream));
+    entries.push_back({std::move(one.link), watch(fd), one.to.id, true, false,
+                       fmt::format("{} ({})", one.who, one.to.candidates[one.at].to_string())});
+    return true;
+  });
+  return worked;
+}
+
+/// A connection is over. Those of a job come in pairs: where the one from a peer ends without a farewell, or is not
+/// there when ours ends, the peer cannot be reached.
+void StreamWorker::Impl::end(Entry& entry) {
+  if (entry.ended || entry.peer == 0) return;
+  entry.ended = true;
+  if (entry.link->other_left()) {
+    left.insert(entry.peer);
+    return;
+  }
+  const auto other =
+      std::ranges::find_if(entries, [&](const Entry& one) { return one.peer == entry.peer && one.ours != entry.ours; });
+  if (entry.ours && (other != entries.end() || left.contains(entry.peer))) return;
+  Entry& made = entry.ours ? entry : other != entries.end() ? *other : entry;
+  const std::string why = entry.link->status().message();
+  made.link->lose({StatusCode::kUnavailable, fmt::format("{} cannot be reached any more: {}", made.who, why)});
+}
+
+bool StreamWorker::Impl::serve(Entry& entry) {
+  if (!entry.watch || !entry.watch->ready.exchange(false)) return false;
+  const std::shared_ptr<StreamLink> link = entry.link;  // handlers may make links: `entry` is void after the pump
+  const std::shared_ptr<Watch> watched = entry.watch;
+  const bool worked = link->pump(kBudget);
+  if (link->unfinished()) {
+    watched->ready.store(true);
+    unfinished = true;
+  }
+  rearm(*link, *watched);
+  return worked;
+}
+
+StreamWorker::StreamWorker(const Context& context, Deliver deliver)
+    : context_(context), deliver_(std::move(deliver)), impl_(std::make_unique<Impl>(*this)) {}
+StreamWorker::~StreamWorker() = default;
+
+Status StreamWorker::listen(const StreamOptions& options) {
+  Impl& i = *impl_;
+  i.options = options;
+  auto server = Tls::server(options.tls);
+  if (!server) return server.status();
+  auto client = Tls::client(options.tls);
+  if (!client) return client.status();
+  i.tls_server = *std::move(server);
+  i.tls_client = *std::move(client);
+  auto hosts = addresses_of(options.listen);
+  if (!hosts) return hosts.status();
+  auto listener = listen_on(*hosts);
+  if (!listener) return listener.status();
+  i.listener = *std::move(listener);
+  auto port = local_port(i.listener);
+  if (!port) return port.status();
+  i.self.id = random_u64();
+  i.self.secret = make_token() + make_token();
+  for (std::string& host : *hosts) i.self.candidates.push_back({std::move(host), *port});
+  i.address = encode(i.self);
+  i.listening = i.watch(i.listener.get());
+  return ok_status();
+}
+
+const Bytes& StreamWorker::address() const noexcept { return impl_->address; }
+
+std::shared_ptr<StreamLink> StreamWorker::adopt(std::unique_ptr<ByteStream> stream) {
+  auto link = std::make_shared<StreamLink>(*this);
+  const int fd = stream->fd();
+  link->attach(std::move(stream));
+  impl_->entries.push_back({link, impl_->watch(fd), 0, true, false, {}});
+  return link;
+}
+
+Result<std::shared_ptr<StreamLink>> StreamWorker::connect(ByteView address, std::string who) {
+  auto to = decode_stream_address(address);
+  if (!to) return to.status();
+  nearest_first(to->candidates);
+  for (const Impl::Entry& entry : impl_->entries) {
+    if (entry.ours && entry.peer == to->id) return entry.link;
+  }
+  for (const Impl::Dial& dial : impl_->dials) {
+    if (dial.to.id == to->id) return dial.link;
+  }
+  auto link = std::make_shared<StreamLink>(*this);
+  link->set_paired();
+  impl_->dials.push_back({.link = link, .to = *std::move(to), .who = std::move(who)});
+  return link;
+}
+
+Result<bool> StreamWorker::connected() const {
+  for (const Impl::Entry& entry : impl_->entries) {
+    if (entry.ours && !entry.link->lost()) return entry.link->lost();
+  }
+  return impl_->dials.empty();
+}
+
+void StreamWorker::touch(StreamLink& link) {
+  if (link.stream() == nullptr || !(link.blocked() || link.unfinished() || !link.status())) return;
+  for (Impl::Entry& entry : impl_->entries) {
+    if (entry.link.get() != &link) continue;
+    entry.watch->ready.store(true);
+    impl_->news.fetch_add(1);
+    Impl::rearm(link, *entry.watch);
+    return;
+  }
+}
+
+void StreamWorker::drop(const std::shared_ptr<StreamLink>& link) {
+  impl_->news.fetch_add(1);
+  std::erase_if(impl_->entries, [&](Impl::Entry& entry) {
+    if (entry.link != link) return false;
+    if (entry.peer == 0) {  // its one endpoint goes, perhaps in the middle of a message from it
+      link->close({StatusCode::kUnavailable, "the connection was closed"});
+    } else if (entry.link.use_count() > 2) {
+      return false;
+    }
+    entry.unwatch();
+    return true;
+  });
+}
+
+unsigned StreamWorker::progress() {
+  Impl& i = *impl_;
+  if (i.entries.empty() && i.dials.empty() && i.arrivals.empty() && !i.listening) return 0;
+  (void)i.io.poll();
+  bool worked = !i.dials.empty() && i.dial();
+  if (!i.arrivals.empty()) worked |= i.arrive();
+  if (i.news.exchange(0) == 0 && !i.unfinished) return worked ? 1 : 0;
+  i.unfinished = false;
+  worked |= i.accept();
+  // By index: handlers may make links.
+  for (std::size_t at = 0; at < i.entries.size(); ++at) worked |= i.serve(i.entries[at]);
+  for (Impl::Entry& entry : i.entries) {
+    if (!entry.link->status()) i.end(entry);
+  }
+  // What a peer made is ours alone; what we made belongs to an endpoint, too, until that goes.
+  std::erase_if(i.entries, [](Impl::Entry& entry) {
+    if (entry.link->status() || entry.link.use_count() > 1) return false;
+    entry.unwatch();
+    return true;
+  });
+  return worked ? 1 : 0;
+}
+
+void StreamWorker::wait(std::chrono::milliseconds most) {
+  if (impl_->io.stopped()) impl_->io.restart();
+  (void)impl_->io.run_one_for(most);
+}
+
+void StreamWorker::wake() {
+  asio::post(impl_->io, [] {});
+}
+
+bool StreamWorker::may_read(std::uint64_t address, std::uint64_t bytes) const {
+  return offers_ && context_.holds(address, bytes);
+}
+
+bool StreamWorker::may_write(std::uint64_t address, std::uint64_t bytes) const {
+  return bytes <= puts_bytes_ && address >= puts_at_ && address - puts_at_ <= puts_bytes_ - bytes;
+}
+
+std::size_t StreamWorker::largest_message() const { return impl_->options.largest_message; }
+
+}  // namespace wherry::fabric

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS 1.3 for connections between machines: certificates from files, both sides checked.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/byte_stream.hpp"
+#include "wherry/status.hpp"
+
+struct ssl_ctx_st;
+
+namespace wherry::fabric {
+
+/// PEM files. A server needs certificate and key; a client needs the authority that signed the server's. With an
+/// authority a server asks clients for a certificate of it, too.
+struct TlsFiles {
+  std::string certificate, key, ca;
+  [[nodiscard]] bool any() const noexcept { return !certificate.empty() || !key.empty() || !ca.empty(); }
+  friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
+};
+/// $WHERRY_TLS_CERTIFICATE, $WHERRY_TLS_KEY, $WHERRY_TLS_CA.
+TlsFiles tls_from_environment();
+
+/// Immutable; any thread.
+class Tls {
+ public:
+  /// Null where no file is named. kInvalidArgument: a file is missing, or does not fit the others.
+  static Result<std::shared_ptr<const Tls>> server(const TlsFiles& files);
+  static Result<std::shared_ptr<const Tls>> client(const TlsFiles& files);
+  ~Tls();
+  Tls(const Tls&) = delete;
+  Tls& operator=(const Tls&) = delete;
+
+  /// The connection under TLS; it shakes hands as it is used. A client refuses a server whose certificate is not for
+  /// `host`, a name or an address.
+  [[nodiscard]] Result<std::unique_ptr<ByteStream>> accept(Fd socket) const;
+  [[nodiscard]] Result<std::unique_ptr<ByteStream>> connect(Fd socket, const std::string& host) const;
+
+ private:
+  Tls() = default;
+  static Result<std::shared_ptr<const Tls>> make(const TlsFiles& files, bool server);
+  ssl_ctx_st* context_ = nullptr;
+};
+
+}  // namespace wherry::fabric
