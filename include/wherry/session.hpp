@@ -37,8 +37,8 @@ struct EmbeddedAgent {
   std::vector<std::string> arguments;  ///< further command line arguments of wherryd
 };
 
-/// PEM files for TLS with an agent on another machine. All are optional; empty: $WHERRY_TLS_CA, $WHERRY_TLS_CERTIFICATE,
-/// $WHERRY_TLS_KEY.
+/// PEM files for TLS with an agent on another machine. All are optional; empty: $WHERRY_TLS_CA,
+/// $WHERRY_TLS_CERTIFICATE, $WHERRY_TLS_KEY.
 struct TlsOptions {
   std::string ca;           ///< the authority that the agent's certificate must come from; none at all: no TLS
   std::string certificate;  ///< of this client, where the agent asks for one; with `key`

@@ -203,7 +203,7 @@ def test_a_job_ends_when_a_link_goes_down_and_names_who_is_lost(jobs: Jobs, plac
     with jobs.start(*shape, "--", built("route_chatter"), "100") as job:
         assert job.stdout
         assert {job.stdout.readline().split()[-1] for _ in range(2)} == {"talking"}
-        victim = [pid for pid, line in jobs.processes("route_chatter").items() if "-m" not in line.split()][0]
+        victim = next(pid for pid, line in jobs.processes("route_chatter").items() if "-m" not in line.split())
         inside = ["nsenter", f"--target={victim}", "--net", "--"]
         links = subprocess.run([*inside, "ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
         name = next(line.split()[0].partition("@")[0] for line in links.splitlines() if not line.startswith("lo"))

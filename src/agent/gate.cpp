@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxArrivals = 128;                    // then the one that has been at it longest goes
 constexpr std::uint64_t kArrivalPatienceNs = 5'000'000'000;  // from the connection to its proof
-constexpr std::uint64_t kTellEveryNs = 10'000'000'000;       // refusals share lines in the log
+constexpr std::size_t kMaxHelloBytes = 16'384;               // what a client may say before it is greeted
+constexpr int kAcceptAtATime = 32;                           // then those that are there get their turn
 
 }  // namespace
 
