@@ -503,6 +503,13 @@ Status Endpoint::flush(Completion& done) {
 }
 
 Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const {
+  if (link_ != nullptr) {  // what the peer offers it looks up itself
+    RemoteRegion offered;
+    offered.known_ = true;
+    offered.base_ = base;
+    offered.size_ = size;
+    return offered;
+  }
   if (key.empty()) return Status(StatusCode::kProtocol, "remote key: it is empty");
   // UCX is not told where the key ends, and reads on as long as the key says: into zeros, then.
   constexpr std::size_t kSlack = 1024;
@@ -510,11 +517,6 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   std::ranges::copy(key, padded.begin());
   RemoteRegion region;
   region.known_ = true;
-  if (link_ != nullptr) {  // what the peer offers it looks up itself
-    region.base_ = base;
-    region.size_ = size;
-    return region;
-  }
   const ucs_status_t status = ucp_ep_rkey_unpack(counted(), padded.data(), &region.key_);
   if (status != UCS_OK) {
     region.key_ = nullptr;
