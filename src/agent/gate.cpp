@@ -96,17 +96,6 @@ void Agent::Impl::advance(std::list<Arrival>::iterator arrival) {
     }
     return;  // its session has ended meanwhile
   }
-  if (peers.size() >= config.max_sessions || draining) {
-    epoll_ctl(epoll.get(), EPOLL_CTL_DEL, stream->fd(), nullptr);
-    FrameChannel channel(std::move(stream));
-    const fabric::Failure failure{
-        StatusCode::kUnavailable,
-        draining ? "the agent is shutting down"
-                 : fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
-    (void)channel.post(static_cast<std::uint16_t>(fabric::ControlType::kFailure), encode(failure));
-    turn_away({failure.code, failure.message});
-    return;
-  }
   peers.push_back(std::make_unique<AgentPeer>(std::move(stream), "a client"));
   peers.back()->credentials = credentials;
   peers.back()->state_since = now_ns();

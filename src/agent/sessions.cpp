@@ -120,6 +120,14 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
             "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
             hello->version, kVersion, fabric::kProtocolVersion)};
   }
+  // Refused here, when all that the client has said was read: else the refusal could be lost with the connection.
+  if (draining) return {StatusCode::kUnavailable, "the agent is shutting down"};
+  const auto sessions =
+      std::ranges::count_if(peers, [](const auto& one) { return one->state != AgentPeer::State::kConnected; });
+  if (static_cast<std::uint64_t>(sessions) >= config.max_sessions) {
+    return {StatusCode::kUnavailable,
+            fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
+  }
   peer.hello = *std::move(hello);
   peer.channel.limit_received(kMaxFrameBytes);
 

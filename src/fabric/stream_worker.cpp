@@ -378,7 +378,15 @@ unsigned StreamWorker::progress() {
   (void)i.io.poll();
   bool worked = !i.dials.empty() && i.dial();
   if (!i.arrivals.empty()) worked |= i.arrive();
-  if (i.news.exchange(0) == 0 && !i.unfinished) return worked ? 1 : 0;
+  // A session's own thread, while it waits, must not need another that sleeps until its sockets have news.
+  if (offers_) {
+    for (Impl::Entry& entry : i.entries) {
+      if (entry.watch) entry.watch->ready.store(true);
+    }
+  } else if (i.news.load() == 0 && !i.unfinished) {
+    return worked ? 1 : 0;
+  }
+  i.news.store(0);
   i.unfinished = false;
   worked |= i.accept();
   // By index: handlers may make links.
