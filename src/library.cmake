@@ -33,7 +33,7 @@ if(NOT WHERRY_FUZZ)
   endif()
   target_include_directories(wherry INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:include>")
   target_link_libraries(wherry PRIVATE wherry_options fmt::fmt spdlog::spdlog Threads::Threads wherry_ucx
-                        nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus ${CMAKE_DL_LIBS})
+                        nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus OpenSSL::SSL ${CMAKE_DL_LIBS})
 
   # The C half of the test is C99 with warnings of its own: those of the house are for C++.
   wherry_test(c_api_test SOURCES agent/c_api_test.cpp LIBS wherry_agent wherry_arrow_flight)
