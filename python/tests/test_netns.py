@@ -91,7 +91,7 @@ def test_tcp_between_all(network: Network | Mesh) -> None:
                 for other, source in enumerate(network.addresses):
                     if other != node:
                         assert python(network, other, TCP_CLIENT, address) == f"{source} 1000000"
-                assert server.wait(5) == 0
+                assert server.wait(timeout=5) == 0
             finally:
                 server.kill()
 

@@ -133,7 +133,7 @@ def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
         yield json.loads(file.read_text())
     finally:
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(timeout=10) == 0
 
 
 def _client(hosts: Hosts, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
@@ -177,7 +177,7 @@ def test_offload_over_tcp_between_two_hosts(hosts: Hosts, remote_agent: dict[str
         assert done.stdout.strip() == "read", done.stderr
         client.stdin.write("\n")
         client.stdin.close()
-        assert client.wait(20) == 0
+        assert client.wait(timeout=20) == 0
 
 
 @pytest.mark.timeout(60)

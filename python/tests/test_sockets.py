@@ -156,7 +156,7 @@ def test_an_application_over_tcp_listens_on_nothing(listening: Agent) -> None:
         assert program.stdout.readline() == "done\n"
         assert sockets.listeners(program.pid) == set()
         program.stdin.close()
-        assert program.wait(30) == 0
+        assert program.wait(timeout=30) == 0
 
 
 @pytest.mark.timeout(120)
