@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import inspect
 import json
 import os
 import subprocess
@@ -42,8 +43,13 @@ def patience_with_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And for each process that a test waits for."""
 
     def patient(wait: Callable[..., Any]) -> Callable[..., Any]:
-        def waiting(self: object, *arguments: Any, timeout: float | None = None, **more: Any) -> Any:
-            return wait(self, *arguments, timeout=None if timeout is None else timeout * PATIENCE, **more)
+        signature = inspect.signature(wait)
+
+        def waiting(*arguments: Any, **named: Any) -> Any:
+            given = signature.bind(*arguments, **named)
+            if (timeout := given.arguments.get("timeout")) is not None:
+                given.arguments["timeout"] = timeout * PATIENCE
+            return wait(*given.args, **given.kwargs)
 
         return waiting
 

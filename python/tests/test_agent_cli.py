@@ -204,7 +204,7 @@ def test_status_tells_of_each_client(
         assert "cma/" in first["transports"]
         assert first["bytes"] == 3 * 50 * (8 + 24)
         assert (second["name"], second["heap"], second["bytes"]) == ('a "second" [one]\\', "emulated", 0)
-        assert second["transports"].startswith("tcp/")
+        assert second["transports"].startswith("stream/")
 
         status, out, _ = run(capfd, "agent", "status", *at)
         assert status == 0

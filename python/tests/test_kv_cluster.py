@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
 MIXED_SEEDS = 100
-HARDWARE_FAULT_SEEDS = 10
+HARDWARE_FAULT_SEEDS = {"commit_before_all": 10, "serve_pending_reads": 30, "keep_lagging_versions": 10}
 PATIENCE_S = 800  # a machine that does much else at the same time
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
@@ -102,16 +103,16 @@ def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> Non
     """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
     mixed = built_rtl("kv_sim_mixed")
     options = ["--rtl", "-1", "--operations", "25"]
-    total = 0
+    total: Counter[str] = Counter()
     for first in range(1, MIXED_SEEDS, 25):
         counts = simulate(tmp_path, "none", 25, *options, "--seed", str(first), program=mixed)
         assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
-        assert counts["deaths"] >= 25
-        assert counts["failovers"] >= 10
-        assert counts["returns"] >= 5
-        total += counts["operations"]
         assert counts["ok"] > counts["operations"] / 2
-    assert total == MIXED_SEEDS * 100
+        total.update({name: counts[name] for name in ("deaths", "failovers", "returns", "operations")})
+    assert total["deaths"] >= MIXED_SEEDS
+    assert total["failovers"] >= 0.4 * MIXED_SEEDS
+    assert total["returns"] >= 0.12 * MIXED_SEEDS
+    assert total["operations"] == MIXED_SEEDS * 100
     code, output = judge(tmp_path)
     assert code == 0, output
     assert output.count(": linearizable; ") == MIXED_SEEDS
@@ -151,13 +152,13 @@ def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> No
     assert "NOT linearizable" in output
 
 
-@pytest.mark.parametrize("fault", ["commit_before_all", "serve_pending_reads", "keep_lagging_versions"])
+@pytest.mark.parametrize("fault", HARDWARE_FAULT_SEEDS)
 def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault: str) -> None:
     """All nodes are the RTL: the history is of it alone."""
     options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
     old = fault == "keep_lagging_versions"
     options += ["--old-versions"] if old else []
-    simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS, *options, program=built_rtl("kv_sim_mixed"))
+    simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=built_rtl("kv_sim_mixed"))
     code, output = judge(tmp_path, *(["--refreshed"] if old else []))
     assert code == 1, output
     assert "NOT linearizable" in output

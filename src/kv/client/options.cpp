@@ -16,12 +16,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-Cycles to_cycles(nanoseconds time) noexcept {
-  return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
-}
-
-wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
-
 /// "host:port", or "host" with the port of the protocol; IPv4.
 Result<Endpoint> resolve(const std::string& text) {
   HostPort at{text, kUdpPort};
@@ -30,13 +24,13 @@ Result<Endpoint> resolve(const std::string& text) {
     if (!parsed) return parsed.status();
     at = *std::move(parsed);
   }
-  if (at.port == 0) return invalid(fmt::format("node '{}': port 0", text));
+  if (at.port == 0) return invalid_option(fmt::format("node '{}': port 0", text));
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(at.host.c_str(), nullptr, &hints, &found);
-  if (error != 0) return invalid(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
+  if (error != 0) return invalid_option(fmt::format("node '{}': no IPv4 address: {}", text, gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
   return Endpoint{.ip = ntohl(address->sin_addr.s_addr), .port = at.port};
@@ -44,13 +38,13 @@ Result<Endpoint> resolve(const std::string& text) {
 
 wherry::Status take_names(const ClientOptions& options, ClientPlan& plan) {
   if (options.nodes.size() > kMaxNodes)
-    return invalid(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
+    return invalid_option(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
   for (std::size_t n = 0; n < options.nodes.size(); ++n) {
     if (options.nodes[n].empty()) continue;
     auto at = resolve(options.nodes[n]);
     if (!at) return at.status();
     if (std::ranges::find(plan.core.nodes, *at) != plan.core.nodes.end())
-      return invalid(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
+      return invalid_option(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
     plan.core.nodes[n] = *at;
     plan.names_nodes = true;
   }
@@ -71,13 +65,13 @@ wherry::Status take_file(const ClientOptions& options, ClientPlan& plan, std::ve
   }
   const std::uint64_t end = options.first_lane.value_or(0) + std::uint64_t{options.lanes};
   if (options.first_lane && options.lanes > 0 && end > file->static_lanes) {
-    return invalid(
+    return invalid_option(
         fmt::format("first_lane: lanes {} to {}: of cluster '{}' those below {} are static ({}), and the keeper "
                     "grants the others",
                     *options.first_lane, end - 1, file->name, file->static_lanes, options.cluster));
   }
   if (!options.first_lane && options.lanes > 0 && file->mode == ClusterMode::fixed) {
-    return invalid(
+    return invalid_option(
         fmt::format("cluster '{}' has no keeper to grant lanes (mode static): name static ones with "
                     "first_lane, which no other client uses, or say lanes = 0 to read only",
                     file->name));
@@ -88,12 +82,12 @@ wherry::Status take_file(const ClientOptions& options, ClientPlan& plan, std::ve
 wherry::Status check_numbers(const ClientOptions& options) {
   const std::uint64_t first = options.first_lane.value_or(0);
   if (first + options.lanes > 65536)
-    return invalid(
+    return invalid_option(
         fmt::format("lanes {} to {}: the last one that a frame can name is 65535", first, first + options.lanes - 1));
   if (!std::has_single_bit(options.operations) || options.operations > 65536)
-    return invalid(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
+    return invalid_option(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
   if (options.deadline <= nanoseconds(0) || options.first_timeout <= nanoseconds(0) || options.timeout_factor == 0)
-    return invalid("deadline, first_timeout and timeout_factor must be above 0");
+    return invalid_option("deadline, first_timeout and timeout_factor must be above 0");
   return {};
 }
 
@@ -112,9 +106,9 @@ Result<ClientPlan> plan_client(const ClientOptions& options) {
     if (auto s = take_file(options, plan, keepers); !s) return s;
   const bool granted = options.lanes > 0 && !options.first_lane;
   if (!plan.names_nodes && (!granted || keepers.empty()))
-    return invalid("nodes: none given; name the cluster file, the nodes, or the keeper, which knows them");
+    return invalid_option("nodes: none given; name the cluster file, the nodes, or the keeper, which knows them");
   if (granted && keepers.empty()) {
-    return invalid(
+    return invalid_option(
         "lanes: nobody grants them; name the cluster file or the keepers, or static lanes with first_lane, "
         "which no other client uses, or say lanes = 0 to read only");
   }
@@ -144,8 +138,9 @@ wherry::Status take_nodes(ClientPlan& plan, const std::array<Endpoint, kMaxNodes
     const Endpoint said{.ip = nodes[n].ip, .port = nodes[n].port};
     Endpoint& known = plan.core.nodes[n];
     if (!plan.origin.empty() && !(known == said))
-      return invalid(fmt::format("node {} is {} in {}, and {} in the keeper's cluster file: give both the same file", n,
-                                 text(known), plan.origin, text(said)));
+      return invalid_option(
+          fmt::format("node {} is {} in {}, and {} in the keeper's cluster file: give both the same file", n,
+                      text(known), plan.origin, text(said)));
     if (!plan.names_nodes) known = said;
   }
   return {};

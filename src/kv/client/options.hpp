@@ -2,6 +2,8 @@
 // What a client's options mean, once the cluster file is read and names are resolved.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,12 @@ struct ClientPlan {
 Result<ClientPlan> plan_client(const ClientOptions& options);
 /// The keeper's word on where the nodes are. kInvalidArgument: the cluster file says something else.
 wherry::Status take_nodes(ClientPlan& plan, const std::array<Endpoint, kMaxNodes>& nodes);
+
+/// None for a negative time.
+constexpr Cycles to_cycles(std::chrono::nanoseconds time) noexcept {
+  return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
+}
+inline wherry::Status invalid_option(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
 /// "10.0.0.1:19286"
 std::string to_string(const Endpoint& at);

@@ -20,11 +20,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 Cycles now_cycles() noexcept { return now_ns() / kCycleNs; }
-Cycles to_cycles(nanoseconds time) noexcept {
-  return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
-}
-
-wherry::Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
 }  // namespace
 
@@ -274,8 +269,8 @@ Result<Client> Client::connect(const ClientOptions& options) {
     impl->core.start(now_cycles());
   impl->progress_until(end, [&] { return impl->core.ready() || impl->core.all_lanes_bad(); });
   if (impl->core.all_lanes_bad()) {
-    return invalid(fmt::format("lanes {} to {}: the nodes keep no records for lanes so high", impl->core.first_lane(),
-                               impl->core.first_lane() + options.lanes - 1));
+    return invalid_option(fmt::format("lanes {} to {}: the nodes keep no records for lanes so high",
+                                      impl->core.first_lane(), impl->core.first_lane() + options.lanes - 1));
   }
   if (!impl->core.ready()) {
     std::string names;

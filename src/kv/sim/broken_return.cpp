@@ -7,7 +7,7 @@
 namespace wherry::kv::sim {
 namespace {
 
-constexpr Cycles kLook = 500;
+constexpr Cycles kLookAgain = 500;
 constexpr Cycles kRemovals = 12;  ///< it is over after so many, come what may
 
 Kv header_of(const Packet& packet) { return Kv::unpack(packet.bytes.first<Kv::kBytes>()); }
@@ -64,7 +64,7 @@ Cycles BrokenReturn::delay_of(Port from, Port to, const Packet& packet) const {
 void BrokenReturn::look(Cycles now) {
   if (cluster_.keeper().alive()) step(now);
   if (now >= limit_) end(now);
-  if (active()) cluster_.network().call_at(now + kLook, [this](Cycles later) { look(later); });
+  if (active()) cluster_.network().call_at(now + kLookAgain, [this](Cycles later) { look(later); });
 }
 
 bool BrokenReturn::due(Cycles now, Cycles most) {
