@@ -33,9 +33,10 @@ class Choices {
     return value;
   }
   ByteView some() {
-    const std::size_t n = std::min<std::size_t>(byte() * std::size_t{8}, empty() ? 0 : bytes_.size() - at_);
-    const ByteView taken = bytes_.subspan(std::min(at_, bytes_.size()), n);
-    at_ += n;
+    const std::size_t wanted = byte() * std::size_t{8};
+    at_ = std::min(at_, bytes_.size());
+    const ByteView taken = bytes_.subspan(at_, std::min(wanted, bytes_.size() - at_));
+    at_ += taken.size();
     return taken;
   }
 

@@ -336,6 +336,7 @@ class Workers : public testing::Test {
   struct One {
     std::shared_ptr<Context> context = *Context::create(Transport::kTcp);
     std::unique_ptr<Worker> worker = *Worker::create(context);
+    Bytes payload = Bytes(100);  // what is sent lies still for as long as the endpoint may have it
     Endpoint endpoint;
     int messages = 0;
   };
@@ -353,7 +354,7 @@ class Workers : public testing::Test {
   static bool arrives(One& from, One& to) {
     const int before = to.messages;
     Completion done;
-    if (!from.endpoint.send(1, Bytes(100), done)) return false;
+    if (!from.endpoint.send(1, from.payload, done)) return false;
     return eventually([&] {
              from.worker->progress();
              to.worker->progress();
@@ -412,7 +413,7 @@ TEST_F(Workers, PeerThatSaysGoodbye_ExpectNoFailure) {
   for (const Deadline deadline(300ms); !deadline.passed();) a->worker->progress();
   EXPECT_FALSE(a->endpoint.failed()) << a->endpoint.status().message();
   Completion done;
-  EXPECT_TRUE(a->endpoint.send(1, Bytes(8), done)) << "what is sent to who has left goes nowhere";
+  EXPECT_TRUE(a->endpoint.send(1, a->payload, done)) << "what is sent to who has left goes nowhere";
 }
 
 TEST_F(Workers, StrangersAtTheListener_ExpectTheJobToGoOn) {
