@@ -172,6 +172,31 @@ inline constexpr auto kHashTables = [] {{
 /// Where a new key goes if that way is free, and where a read looks first.
 [[nodiscard]] constexpr std::uint32_t first_way_of(std::uint32_t hash) noexcept {{ return hash >> 30; }}
 
+/// How many buckets a key has in a table of 2^bits buckets: 1, 2, 4 or 8.
+[[nodiscard]] constexpr std::uint32_t candidates(unsigned bits) noexcept {{
+  return bits > 10 ? 8 : bits < 8 ? 1 : 1U << (bits - 8);
+}}
+/// What the buckets of the second group differ by from those of the first; 0: there is no second group.
+[[nodiscard]] constexpr std::uint32_t second_group_of(std::uint32_t hash, unsigned bits) noexcept {{
+  if (bits <= 10) return 0;
+  const std::uint32_t cut = hash >> 22 & ((bits >= 20 ? 1U << 10 : 1U << (bits - 10)) - 1);
+  return (cut == 0 ? 1U : cut) << 10;
+}}
+/// A key's bucket, by its place in the order of looking: 0 is the first bucket. Precondition: index < candidates(bits).
+[[nodiscard]] constexpr std::uint32_t bucket_at_index(std::uint32_t hash, std::uint32_t index, unsigned bits) noexcept {{
+  return bucket_of(hash, bits) ^ (index >= 4 ? second_group_of(hash, bits) : 0U) ^ (index & 3) << 8;
+}}
+/// The number that frames have for one of a key's buckets.
+[[nodiscard]] constexpr std::uint8_t candidate_of(std::uint32_t hash, std::uint32_t bucket, unsigned bits) noexcept {{
+  return static_cast<std::uint8_t>((bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 | (bucket >> 8 & 3) : bucket >> 8 & 3);
+}}
+/// And back. Bits of the number that a small table has no room for are ignored.
+[[nodiscard]] constexpr std::uint32_t bucket_of_candidate(std::uint32_t hash, std::uint8_t candidate,
+                                                          unsigned bits) noexcept {{
+  const std::uint32_t group = bucket_of(hash, bits) ^ ((candidate & 4) != 0 ? second_group_of(hash, bits) : 0U);
+  return bucket_of((group & ~0x300U) | (candidate & 3U) << 8, bits);
+}}
+
 }}  // namespace wherry::kv
 """
 

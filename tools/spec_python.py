@@ -129,6 +129,31 @@ def slot_of(hashed: int) -> int:
 def first_way_of(hashed: int) -> int:
     """Where a new key goes if that way is free, and where a read looks first."""
     return hashed >> 30
+
+
+def second_group_of(hashed: int, bits: int) -> int:
+    """What the buckets of the second group differ by from those of the first; 0: there is no second group."""
+    if bits <= 10:
+        return 0
+    return (hashed >> 22 & ((1 << min(10, bits - 10)) - 1) or 1) << 10
+
+
+def buckets_of(hashed: int, bits: int) -> list[int]:
+    """A key's buckets in the order of looking, in a table of 2^bits buckets: 1, 2, 4 or 8."""
+    second = second_group_of(hashed, bits)
+    differ = [0, 1 << 8, 2 << 8, 3 << 8][: 1 << min(2, bits - 8)]
+    return [bucket_of(hashed, bits) ^ group ^ d for group in ((0, second) if second else (0,)) for d in differ]
+
+
+def candidate_of(hashed: int, bucket: int, bits: int) -> int:
+    """The number that frames have for one of a key's buckets."""
+    return ((bucket_of(hashed, bits) ^ bucket) >> 10 != 0) << 2 | (bucket >> 8 & 3)
+
+
+def bucket_of_candidate(hashed: int, candidate: int, bits: int) -> int:
+    """And back. Bits of the number that a small table has no room for are ignored."""
+    group = bucket_of(hashed, bits) ^ (second_group_of(hashed, bits) if candidate & 4 else 0)
+    return bucket_of(group & ~0x300 | (candidate & 3) << 8, bits)
 '''
 
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "kv/generated/frame.hpp"
 #include "kv/load.hpp"
 #include "kv/verb_json.hpp"
 
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
   app.add_option("--keys", load.keys)->capture_default_str()->check(CLI::Range(1, 100'000'000));
   app.add_option("--zipf", load.zipf, "exponent; 0: uniform")->capture_default_str()->check(CLI::Range(0.0, 10.0));
   app.add_option("--first-lane", first_lane, "static lanes from here; otherwise the keeper grants them")
-      ->check(CLI::Range(0, 65535));
+      ->check(CLI::Range(0U, wherry::kv::kMaxLanes - 1));
   app.add_option("--seed", load.seed)->capture_default_str();
   app.add_option("--timeout", timeout, "seconds, of an operation")
       ->capture_default_str()
@@ -71,8 +72,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (load.mix[0] + load.mix[1] + load.mix[2] == 0)
     return fail({wherry::StatusCode::kInvalidArgument, "--reads, --writes, --conditional: one must be above 0"});
-  if (first_lane.value_or(0) + std::uint64_t{load.clients} * load.depth > 65536)
-    return fail({wherry::StatusCode::kInvalidArgument, "--clients times --depth lanes: there are 65536"});
+  if (first_lane.value_or(0) + std::uint64_t{load.clients} * load.depth > wherry::kv::kMaxLanes)
+    return fail({wherry::StatusCode::kInvalidArgument, "--clients times --depth lanes: there are 8192"});
   if (!load.client.xdp.empty() && load.clients > 1)
     return fail({wherry::StatusCode::kInvalidArgument, "--xdp: an interface's queue is for one client: --clients 1"});
   // A node that is not there is named as "-": an empty word would not survive the command line.

@@ -3,18 +3,22 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from wherry import _kv_frame as kv
 from wherry import _kv_registers as registers
 
+DOCS = Path(__file__).parents[2] / "docs/kv-frame.md"
+
 # A replicate frame of 5 bytes of value, from node 3 to node 6: src/kv/frame_test.cpp has the same bytes.
 WRITTEN = bytes.fromhex(
     "020000000006 020000000003 0800"
     "45 00 0037 0000 4000 40 11 26ae 0a000003 0a000006"
     "4b56 4b56 0023 0000"
-    "43 95 a1b2 0c0d 01020304 fffefdfc 1122334455667788"
+    "43 95 a1b2 cc0d 01020304 fffefdfc 1122334455667788"
 )
 
 
@@ -37,6 +41,7 @@ def expected() -> kv.Headers:
             node=3,
             detail=kv.NodeDetail(way=2, place=21).pack()[0],
             epoch=0xA1B2,
+            candidate=6,
             client=0x0C0D,
             request=0x01020304,
             version=0xFFFEFDFC,
@@ -99,6 +104,53 @@ def test_the_hash_is_the_crc_of_the_keys_bytes() -> None:
     for key in [0, 1, 2**64 - 1, *(source.getrandbits(64) for _ in range(200))]:
         assert kv.hash_of(key) == crc32c(key.to_bytes(8, "big"))
     assert kv.hash_of(0) == 0x8C28B28A
+
+
+def candidates(key: int, bits: int) -> list[tuple[int, int]]:
+    """Bucket and number of each, with docs/kv-frame.md taken word by word: bits as a text, the highest first."""
+    hashed = f"{crc32c(key.to_bytes(8, 'big')):032b}"
+
+    def part(high: int, low: int) -> str:
+        return hashed[31 - high : 32 - low]
+
+    first = part(bits - 1, 0).zfill(32)  # b0
+    groups = [(0, first)]
+    if bits > 10:
+        x = part(31, 22)[-min(10, bits - 10) :]
+        if int(x) == 0:
+            x = "1"
+        turned = "".join(str(int(a != b)) for a, b in zip(first[12:22], x.zfill(10), strict=True))  # bits [19:10]
+        groups.append((4, first[:12] + turned + first[22:]))
+    found = []
+    for number, group in groups:
+        for by in range(4):
+            if by.bit_length() + 8 > max(bits, 8):
+                continue
+            two = int(group[22:24], 2) ^ by  # bits [9:8]
+            found.append((int(group[:22] + f"{two:02b}" + group[24:], 2), number + two))
+    return found
+
+
+@pytest.mark.parametrize("bits", range(8, 33))
+def test_candidates_are_what_the_docs_say(bits: int) -> None:
+    source = random.Random(6)
+    for key in [0, 0x12D, *(source.getrandbits(64) for _ in range(200))]:
+        hashed, wanted = kv.hash_of(key), candidates(key, bits)
+        assert kv.buckets_of(hashed, bits) == [bucket for bucket, _ in wanted]
+        for bucket, number in wanted:
+            assert kv.candidate_of(hashed, bucket, bits) == number
+            assert kv.bucket_of_candidate(hashed, number, bits) == bucket
+
+
+def test_the_docs_show_such_candidates() -> None:
+    rows = re.findall(
+        r"^\| (\w+) \| (\d+) \| (\w{8}) \| ([\w, ]+) \| ([\d, ]+) \|$", DOCS.read_text(), re.MULTILINE
+    )
+    assert len(rows) == 7
+    for key, bits, hashed, buckets, numbers in rows:
+        assert int(hashed, 16) == crc32c(int(key, 16).to_bytes(8, "big"))
+        told = list(zip((int(b, 16) for b in buckets.split(", ")), map(int, numbers.split(", ")), strict=True))
+        assert candidates(int(key, 16), int(bits)) == told
 
 
 def test_five_keys_of_one_bucket_exist() -> None:

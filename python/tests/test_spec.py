@@ -110,6 +110,18 @@ module bench;
     $display("%h %h %h", headers.kv.epoch, headers.kv.version, headers.kv.key);
     $display("%0d", to_beat(headers) == beat);
     $display("%h %h", hash_of(64'd0), hash_of(64'h1122334455667788));
+    $display("%0d %h", headers.kv.candidate, headers.kv.client);
+    for (int b = 8; b <= 32; b++) begin
+      for (int unsigned k = 0; k < 9; k++) begin
+        logic [31:0] h, bucket;
+        h = hash_of(64'h12d + 64'h9e3779b97f4a7c15 * 64'(k));
+        for (int unsigned i = 0; i < 32'(candidates(6'(b))); i++) begin
+          bucket = bucket_at_index(h, 3'(i), 6'(b));
+          $display("c %h %0d %h", bucket, candidate_of(h, bucket, 6'(b)),
+                   bucket_of_candidate(h, candidate_of(h, bucket, 6'(b)), 6'(b)));
+        end
+      end
+    end
     $display("%0d %h %0d", $bits(headers_t), PeerIpOffset, $bits(way_header_t));
     $finish;
   end
@@ -135,7 +147,7 @@ def test_packages_are_clean_under_verilator(verilator: str) -> None:
 
 @pytest.mark.timeout(180)
 def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path: Path) -> None:
-    from test_kv_frame import WRITTEN
+    from test_kv_frame import WRITTEN, candidates
 
     from wherry import _kv_frame as kv
 
@@ -145,11 +157,20 @@ def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path:
     built = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     ran = subprocess.run([tmp_path / "obj/Vbench"], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines()[:6] == [
+    lines = [line for line in ran.stdout.splitlines() if not line.startswith("c ")]
+    assert lines[:7] == [
         "020000000006 26ae 35 3",
         "1 2 21",
         "a1b2 fffefdfc 1122334455667788",
         "1",
         f"8c28b28a {kv.hash_of(0x1122334455667788):08x}",
+        "6 0c0d",
         "512 108 128",
+    ]
+    keys = [(0x12D + 0x9E3779B97F4A7C15 * k) % 2**64 for k in range(9)]
+    assert [line for line in ran.stdout.splitlines() if line.startswith("c ")] == [
+        f"c {bucket:08x} {number} {bucket:08x}"
+        for bits in range(8, 33)
+        for key in keys
+        for bucket, number in candidates(key, bits)
     ]

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from wherry import _cli_kv_bench
 from wherry._cli_help import App
+from wherry._kv_frame import MAX_LANES
 from wherry.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -94,7 +95,7 @@ LaneOption = Annotated[
     int | None,
     typer.Option(
         min=0,
-        max=65535,
+        max=MAX_LANES - 1,
         help="Static lane to write with, which no other client uses. Default: one that the keeper grants; in mode "
         "static, one of the cluster's last 64, which your commands on this machine share out among themselves.",
     ),

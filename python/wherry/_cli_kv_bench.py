@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from wherry._kv_frame import MAX_LANES
 from wherry.errors import Error, InvalidArgument
 
 
@@ -44,7 +45,7 @@ def bench(
         int | None,
         typer.Option(
             min=0,
-            max=65535,
+            max=MAX_LANES - 1,
             help="Static lanes: clients times depth of them from here are this program's alone. Default: the keeper "
             "grants them; in mode static, 0.",
         ),

@@ -22,6 +22,10 @@ SLOTS = 256  # hash slots; each has a leader
 WAYS = 4  # locations of a bucket
 PLACES = 64  # a leader's writes in flight
 MAX_BUCKET_BITS = 32  # of the table; the slot is the low 8 bits of the bucket, so at least 8
+MAX_CANDIDATES = 8  # buckets in which one key may be
+FIRST_BUCKET_KEYS = 2  # a new key goes elsewhere only if its first bucket holds so many
+VERSION_REACH = 268435456  # a new key's version counts other candidates that are newer by at most so much
+MAX_LANES = 8192  # of a cluster; the field `client` has 13 bits
 
 
 def _fits(name: str, value: int, bits: int) -> int:
@@ -64,10 +68,10 @@ class Status(IntEnum):
     OK = 0  # final
     NO_SUCH_KEY = 1  # final
     VERSION_MISMATCH = 2  # final; `version` is the one found
-    TABLE_FULL = 3  # final: no way of the bucket is free
+    TABLE_FULL = 3  # final: no way of the key's buckets is free
     TOO_LONG = 4  # final: more than 1024 bytes
     BAD_FRAME = 5  # final: well-formed headers, but a kind or a field that no request may have
-    BAD_LANE = 6  # final: this node keeps no record for so high a lane
+    BAD_LANE = 6  # final: this node keeps no record for so high a lane, or `candidate` is not 0
     NOT_LEADER = 8  # ask `node`
     PENDING = 9  # a write to the key is in flight: ask `node`, its leader, which can tell
     BUSY = 10  # ask again here, later
@@ -198,6 +202,7 @@ class Kv:
     node: int = 0  # in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
     detail: int = 0  # reply_detail in replies, node_detail in replicate, replicated and commit, else 0
     epoch: int = 0  # low 16 bits of the sender's epoch
+    candidate: int = 0  # between nodes: which of the key's buckets; else 0
     client: int = 0  # lane of the client that wrote
     request: int = 0  # number of the request within its lane; a reply repeats it
     version: int = 0  # of the location; 0 is never a written version
@@ -210,7 +215,8 @@ class Kv:
         word = word << 3 | _fits("kv.node", self.node, 3)
         word = word << 8 | _fits("kv.detail", self.detail, 8)
         word = word << 16 | _fits("kv.epoch", self.epoch, 16)
-        word = word << 16 | _fits("kv.client", self.client, 16)
+        word = word << 3 | _fits("kv.candidate", self.candidate, 3)
+        word = word << 13 | _fits("kv.client", self.client, 13)
         word = word << 32 | _fits("kv.request", self.request, 32)
         word = word << 32 | _fits("kv.version", self.version, 32)
         word = word << 64 | _fits("kv.key", self.key, 64)
@@ -227,7 +233,8 @@ class Kv:
             node=word >> 168 & 0x7,
             detail=word >> 160 & 0xFF,
             epoch=word >> 144 & 0xFFFF,
-            client=word >> 128 & 0xFFFF,
+            candidate=word >> 141 & 0x7,
+            client=word >> 128 & 0x1FFF,
             request=word >> 96 & 0xFFFFFFFF,
             version=word >> 64 & 0xFFFFFFFF,
             key=word >> 0 & 0xFFFFFFFFFFFFFFFF,
@@ -389,3 +396,28 @@ def slot_of(hashed: int) -> int:
 def first_way_of(hashed: int) -> int:
     """Where a new key goes if that way is free, and where a read looks first."""
     return hashed >> 30
+
+
+def second_group_of(hashed: int, bits: int) -> int:
+    """What the buckets of the second group differ by from those of the first; 0: there is no second group."""
+    if bits <= 10:
+        return 0
+    return (hashed >> 22 & ((1 << min(10, bits - 10)) - 1) or 1) << 10
+
+
+def buckets_of(hashed: int, bits: int) -> list[int]:
+    """A key's buckets in the order of looking, in a table of 2^bits buckets: 1, 2, 4 or 8."""
+    second = second_group_of(hashed, bits)
+    differ = [0, 1 << 8, 2 << 8, 3 << 8][: 1 << min(2, bits - 8)]
+    return [bucket_of(hashed, bits) ^ group ^ d for group in ((0, second) if second else (0,)) for d in differ]
+
+
+def candidate_of(hashed: int, bucket: int, bits: int) -> int:
+    """The number that frames have for one of a key's buckets."""
+    return ((bucket_of(hashed, bits) ^ bucket) >> 10 != 0) << 2 | (bucket >> 8 & 3)
+
+
+def bucket_of_candidate(hashed: int, candidate: int, bits: int) -> int:
+    """And back. Bits of the number that a small table has no room for are ignored."""
+    group = bucket_of(hashed, bits) ^ (second_group_of(hashed, bits) if candidate & 4 else 0)
+    return bucket_of(group & ~0x300 | (candidate & 3) << 8, bits)

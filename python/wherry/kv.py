@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 import wherry._kv_core as _core
+from wherry._kv_frame import MAX_LANES
 from wherry.errors import InvalidArgument
 
 _MOST = 1024
@@ -82,8 +83,8 @@ class Client:
             raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
         if isinstance(keepers, str):
             raise InvalidArgument(f"keepers: want a list of names, not the text '{keepers}'")
-        if not 0 <= (first_lane or 0) < 65536 or not 0 <= lanes <= 65536:
-            raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to 65535")
+        if not 0 <= (first_lane or 0) < MAX_LANES or not 0 <= lanes <= MAX_LANES:
+            raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to {MAX_LANES - 1}")
         self._deadline = deadline
         self._lock = threading.Lock()
         self._core = _core.connect(

@@ -156,7 +156,7 @@ wherry::Status read_cluster(const toml::table& entry, ClusterFile& file, const s
   Table table(entry, "cluster", origin);
   table.text("name", file.name, true);
   table.number("bucket_bits", file.bucket_bits, 8, kMaxBucketBits);
-  table.number("lanes", file.lanes, 1, 65536);
+  table.number("lanes", file.lanes, 1, kMaxLanes);
   file.static_lanes = file.lanes / 4;
   table.number("static_lanes", file.static_lanes, 0, file.lanes);
   std::string mode = "static";

@@ -125,6 +125,7 @@ TEST(ClusterFile, WhatIsWrong_ExpectFileLineAndCause) {
   error("bucket_bits = 16", "etcd = \"ftp://x\"", "line 3", "https://host:port");
   error("bucket_bits = 16", "etcd_key = \"x\"", "line 1", "belong together");
   error("bucket_bits = 16", "static_lanes = 5000", "line 3", "0 to 4096");
+  error("bucket_bits = 16", "lanes = 16384", "line 3", "'cluster.lanes': want a whole number from 1 to 8192");
   error("ping_ms = 10", "ping_ms = -1", "line 7", "1 to 60000");
   error("10.0.0.1:19286", "localhost:19286", "line 11", "numeric IPv4");
   error("02:00:00:00:00:0a", "02:00:00:00:00:0g", "line 12", "six bytes");

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "kv/generated/frame.hpp"
 #include "kv/generated/registers.hpp"
@@ -25,7 +27,7 @@ const std::array<std::byte, 64> kWritten = from_hex(
     "020000000006 020000000003 0800"
     "45 00 0037 0000 4000 40 11 26ae 0a000003 0a000006"
     "4b56 4b56 0023 0000"
-    "43 95 a1b2 0c0d 01020304 fffefdfc 1122334455667788");
+    "43 95 a1b2 cc0d 01020304 fffefdfc 1122334455667788");
 
 constexpr Headers expected() {
   Headers h;
@@ -43,6 +45,7 @@ constexpr Headers expected() {
           .node = 3,
           .detail = 0x95,
           .epoch = 0xa1b2,
+          .candidate = 6,
           .client = 0x0c0d,
           .request = 0x01020304,
           .version = 0xfffefdfc,
@@ -113,6 +116,66 @@ TEST(KvHash, IsTheCrcOfTheKeysBytes) {
   EXPECT_EQ(bucket_of(0x8c28b28a, 32), 0x8c28b28aU);
   EXPECT_EQ(slot_of(0x8c28b28a), 0x8aU);
   EXPECT_EQ(first_way_of(0x8c28b28a), 2U);
+}
+
+struct Candidates {
+  std::uint64_t key;
+  unsigned bits;
+  std::vector<std::uint32_t> buckets;
+  std::vector<int> numbers;
+};
+
+// The table of docs/kv-frame.md, which was made from its words.
+TEST(KvHash, AKeysCandidatesAreThoseOfTheDocs) {
+  const std::vector<Candidates> all{
+      {0, 8, {0x8a}, {0}},
+      {0, 9, {0x08a, 0x18a}, {0, 1}},
+      {0, 10, {0x28a, 0x38a, 0x08a, 0x18a}, {2, 3, 0, 1}},
+      {0,
+       21,
+       {0x08b28a, 0x08b38a, 0x08b08a, 0x08b18a, 0x00728a, 0x00738a, 0x00708a, 0x00718a},
+       {2, 3, 0, 1, 6, 7, 4, 5}},
+      {0x1122334455667788, 11, {0x37d, 0x27d, 0x17d, 0x07d, 0x77d, 0x67d, 0x57d, 0x47d}, {3, 2, 1, 0, 7, 6, 5, 4}},
+      {0x1122334455667788,
+       22,
+       {0x01a37d, 0x01a27d, 0x01a17d, 0x01a07d, 0x0ce77d, 0x0ce67d, 0x0ce57d, 0x0ce47d},
+       {3, 2, 1, 0, 7, 6, 5, 4}},
+      {0x12d,
+       22,
+       {0x1fe8f0, 0x1fe9f0, 0x1feaf0, 0x1febf0, 0x1fecf0, 0x1fedf0, 0x1feef0, 0x1feff0},
+       {0, 1, 2, 3, 4, 5, 6, 7}},
+  };
+  for (const Candidates& one : all) {
+    const std::uint32_t hash = hash_of(one.key);
+    ASSERT_EQ(candidates(one.bits), one.buckets.size());
+    for (std::uint32_t i = 0; i < one.buckets.size(); ++i) {
+      EXPECT_EQ(bucket_at_index(hash, i, one.bits), one.buckets[i]) << one.key << " " << one.bits << " " << i;
+      EXPECT_EQ(candidate_of(hash, one.buckets[i], one.bits), one.numbers[i]);
+      EXPECT_EQ(bucket_of_candidate(hash, static_cast<std::uint8_t>(one.numbers[i]), one.bits), one.buckets[i]);
+    }
+  }
+}
+
+TEST(KvHash, CandidatesDifferAndShareTheirSlot) {
+  std::uint64_t key = 1;
+  for (int i = 0; i < 2000; ++i, key = key * 6364136223846793005 + 1442695040888963407) {
+    const std::uint32_t hash = hash_of(key);
+    for (unsigned bits = 8; bits <= 32; ++bits) {
+      std::set<std::uint32_t> buckets;
+      std::set<unsigned> numbers;
+      for (std::uint32_t index = 0; index < candidates(bits); ++index) {
+        const std::uint32_t bucket = bucket_at_index(hash, index, bits);
+        EXPECT_EQ(bucket % kSlots, slot_of(hash));
+        EXPECT_EQ(bucket_of(bucket, bits), bucket);
+        EXPECT_EQ(bucket_of_candidate(hash, candidate_of(hash, bucket, bits), bits), bucket);
+        buckets.insert(bucket);
+        numbers.insert(candidate_of(hash, bucket, bits));
+      }
+      ASSERT_EQ(buckets.size(), candidates(bits)) << key << " " << bits;
+      ASSERT_EQ(numbers.size(), candidates(bits));
+      ASSERT_EQ(bucket_at_index(hash, 0, bits), bucket_of(hash, bits));
+    }
+  }
 }
 
 TEST(KvRegisters, FieldsOfAWord) {

@@ -23,6 +23,10 @@ package kv_frame_pkg;
   localparam int unsigned Ways = 4;  // locations of a bucket
   localparam int unsigned Places = 64;  // a leader's writes in flight
   localparam int unsigned MaxBucketBits = 32;  // of the table; the slot is the low 8 bits of the bucket, so at least 8
+  localparam int unsigned MaxCandidates = 8;  // buckets in which one key may be
+  localparam int unsigned FirstBucketKeys = 2;  // a new key goes elsewhere only if its first bucket holds so many
+  localparam int unsigned VersionReach = 268435456;  // a new key's version counts other candidates that are newer by at most so much
+  localparam int unsigned MaxLanes = 8192;  // of a cluster; the field `client` has 13 bits
 
   /// what a frame is
   typedef enum logic [4:0] {
@@ -56,10 +60,10 @@ package kv_frame_pkg;
     StatusOk = 5'd0,  // final
     StatusNoSuchKey = 5'd1,  // final
     StatusVersionMismatch = 5'd2,  // final; `version` is the one found
-    StatusTableFull = 5'd3,  // final: no way of the bucket is free
+    StatusTableFull = 5'd3,  // final: no way of the key's buckets is free
     StatusTooLong = 5'd4,  // final: more than 1024 bytes
     StatusBadFrame = 5'd5,  // final: well-formed headers, but a kind or a field that no request may have
-    StatusBadLane = 5'd6,  // final: this node keeps no record for so high a lane
+    StatusBadLane = 5'd6,  // final: this node keeps no record for so high a lane, or `candidate` is not 0
     StatusNotLeader = 5'd8,  // ask `node`
     StatusPending = 5'd9,  // a write to the key is in flight: ask `node`, its leader, which can tell
     StatusBusy = 5'd10,  // ask again here, later
@@ -102,7 +106,8 @@ package kv_frame_pkg;
     logic [2:0] node;  // in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
     logic [7:0] detail;  // reply_detail in replies, node_detail in replicate, replicated and commit, else 0
     logic [15:0] epoch;  // low 16 bits of the sender's epoch
-    logic [15:0] client;  // lane of the client that wrote
+    logic [2:0] candidate;  // between nodes: which of the key's buckets; else 0
+    logic [12:0] client;  // lane of the client that wrote
     logic [31:0] request;  // number of the request within its lane; a reply repeats it
     logic [31:0] version;  // of the location; 0 is never a written version
     logic [63:0] key;
@@ -191,13 +196,44 @@ package kv_frame_pkg;
   function automatic logic [31:0] hash_of(logic [63:0] key);
     for (int unsigned i = 0; i < 32; i++) hash_of[i] = ^(key & HashMask[i]) ^ HashFlip[i];
   endfunction
-  /* verilator lint_off UNUSEDSIGNAL */  // these two take some bits of the hash
+  /* verilator lint_off UNUSEDSIGNAL */  // these take some bits of the hash
   function automatic logic [7:0] slot_of(logic [31:0] hash);
     return hash[7:0];
   endfunction
   /// Where a new key goes if that way is free, and where a read looks first.
   function automatic logic [1:0] first_way_of(logic [31:0] hash);
     return hash[31:30];
+  endfunction
+
+  /// The first bucket, in a table of 2^bits buckets, 8 <= bits <= 32.
+  function automatic logic [31:0] bucket_of(logic [31:0] hash, logic [5:0] bits);
+    return hash & ((32'd1 << bits) - 32'd1);
+  endfunction
+  /// How many buckets a key has: 1, 2, 4 or 8.
+  function automatic logic [3:0] candidates(logic [5:0] bits);
+    return bits > 6'd10 ? 4'd8 : bits == 6'd10 ? 4'd4 : bits == 6'd9 ? 4'd2 : 4'd1;
+  endfunction
+  /// What the buckets of the second group differ by, from bit 10 on, from those of the first; 0: no second group.
+  function automatic logic [9:0] second_group_of(logic [31:0] hash, logic [5:0] bits);
+    logic [9:0] cut;
+    cut = hash[31:22] & (bits >= 6'd20 ? 10'h3ff : (10'd1 << (bits - 6'd10)) - 10'd1);
+    return bits <= 6'd10 ? 10'd0 : cut == 10'd0 ? 10'd1 : cut;
+  endfunction
+  /// A key's bucket, by its place in the order of looking: 0 is the first bucket.
+  function automatic logic [31:0] bucket_at_index(logic [31:0] hash, logic [2:0] index, logic [5:0] bits);
+    return bucket_of(hash ^ {12'd0, index[2] ? second_group_of(hash, bits) : 10'd0, index[1:0], 8'd0}, bits);
+  endfunction
+  /// The number that frames have for one of a key's buckets.
+  function automatic logic [2:0] candidate_of(logic [31:0] hash, logic [31:0] bucket, logic [5:0] bits);
+    logic [31:0] differ;
+    differ = bucket_of(hash, bits) ^ bucket;
+    return {differ[31:10] != 22'd0, bucket[9:8]};
+  endfunction
+  /// And back. Bits of the number that a small table has no room for are ignored.
+  function automatic logic [31:0] bucket_of_candidate(logic [31:0] hash, logic [2:0] candidate, logic [5:0] bits);
+    logic [31:0] group;
+    group = hash ^ {12'd0, candidate[2] ? second_group_of(hash, bits) : 10'd0, 10'd0};
+    return bucket_of({group[31:10], candidate[1:0], group[7:0]}, bits);
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 

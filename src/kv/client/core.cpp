@@ -12,7 +12,7 @@ constexpr std::uint8_t kMaxHops = 4;
 
 constexpr ClientCore::Options mended(ClientCore::Options o) noexcept {
   o.operations = std::bit_ceil(std::clamp(o.operations, 1U, 65536U));
-  o.lanes = std::min(o.lanes, 65536U - o.first_lane);
+  o.lanes = std::min(o.lanes, kMaxLanes - std::min<std::uint32_t>(o.first_lane, kMaxLanes));
   o.first_timeout = std::max<Cycles>(o.first_timeout, 1);
   o.timeout_cap = std::max(o.timeout_cap, o.first_timeout);
   o.timeout_factor = std::max(o.timeout_factor, 1U);

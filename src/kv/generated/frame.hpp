@@ -32,6 +32,12 @@ inline constexpr std::uint32_t kWays = 4;      ///< locations of a bucket
 inline constexpr std::uint32_t kPlaces = 64;   ///< a leader's writes in flight
 inline constexpr std::uint32_t kMaxBucketBits =
     32;  ///< of the table; the slot is the low 8 bits of the bucket, so at least 8
+inline constexpr std::uint32_t kMaxCandidates = 8;  ///< buckets in which one key may be
+inline constexpr std::uint32_t kFirstBucketKeys =
+    2;  ///< a new key goes elsewhere only if its first bucket holds so many
+inline constexpr std::uint32_t kVersionReach =
+    268435456;  ///< a new key's version counts other candidates that are newer by at most so much
+inline constexpr std::uint32_t kMaxLanes = 8192;  ///< of a cluster; the field `client` has 13 bits
 
 /// what a frame is
 enum class Kind : std::uint8_t {
@@ -117,10 +123,10 @@ enum class Status : std::uint8_t {
   ok = 0,                ///< final
   no_such_key = 1,       ///< final
   version_mismatch = 2,  ///< final; `version` is the one found
-  table_full = 3,        ///< final: no way of the bucket is free
+  table_full = 3,        ///< final: no way of the key's buckets is free
   too_long = 4,          ///< final: more than 1024 bytes
   bad_frame = 5,         ///< final: well-formed headers, but a kind or a field that no request may have
-  bad_lane = 6,          ///< final: this node keeps no record for so high a lane
+  bad_lane = 6,          ///< final: this node keeps no record for so high a lane, or `candidate` is not 0
   not_leader = 8,        ///< ask `node`
   pending = 9,           ///< a write to the key is in flight: ask `node`, its leader, which can tell
   busy = 10,             ///< ask again here, later
@@ -269,11 +275,12 @@ struct Kv {
   std::uint8_t kind = 0;  ///< what the frame is; bit 4 marks a reply
   std::uint8_t node =
       0;  ///< in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
-  std::uint8_t detail = 0;    ///< reply_detail in replies, node_detail in replicate, replicated and commit, else 0
-  std::uint16_t epoch = 0;    ///< low 16 bits of the sender's epoch
-  std::uint16_t client = 0;   ///< lane of the client that wrote
-  std::uint32_t request = 0;  ///< number of the request within its lane; a reply repeats it
-  std::uint32_t version = 0;  ///< of the location; 0 is never a written version
+  std::uint8_t detail = 0;     ///< reply_detail in replies, node_detail in replicate, replicated and commit, else 0
+  std::uint16_t epoch = 0;     ///< low 16 bits of the sender's epoch
+  std::uint8_t candidate = 0;  ///< between nodes: which of the key's buckets; else 0
+  std::uint16_t client = 0;    ///< lane of the client that wrote
+  std::uint32_t request = 0;   ///< number of the request within its lane; a reply repeats it
+  std::uint32_t version = 0;   ///< of the location; 0 is never a written version
   std::uint64_t key = 0;
 
   constexpr void pack(std::span<std::byte, kBytes> out) const noexcept {
@@ -282,7 +289,8 @@ struct Kv {
     merge_be<1>(out.data() + 0, (std::uint64_t{node} & 0x7) << 0);
     merge_be<1>(out.data() + 1, (std::uint64_t{detail}) << 0);
     merge_be<2>(out.data() + 2, (std::uint64_t{epoch}) << 0);
-    merge_be<2>(out.data() + 4, (std::uint64_t{client}) << 0);
+    merge_be<1>(out.data() + 4, (std::uint64_t{candidate} & 0x7) << 5);
+    merge_be<2>(out.data() + 4, (std::uint64_t{client} & 0x1fff) << 0);
     merge_be<4>(out.data() + 6, (std::uint64_t{request}) << 0);
     merge_be<4>(out.data() + 10, (std::uint64_t{version}) << 0);
     merge_be<8>(out.data() + 14, (std::uint64_t{key}) << 0);
@@ -293,7 +301,8 @@ struct Kv {
     value.node = static_cast<std::uint8_t>((load_be<1>(in.data() + 0) & 0x7));
     value.detail = static_cast<std::uint8_t>(load_be<1>(in.data() + 1));
     value.epoch = static_cast<std::uint16_t>(load_be<2>(in.data() + 2));
-    value.client = static_cast<std::uint16_t>(load_be<2>(in.data() + 4));
+    value.candidate = static_cast<std::uint8_t>(((load_be<1>(in.data() + 4) >> 5) & 0x7));
+    value.client = static_cast<std::uint16_t>((load_be<2>(in.data() + 4) & 0x1fff));
     value.request = static_cast<std::uint32_t>(load_be<4>(in.data() + 6));
     value.version = static_cast<std::uint32_t>(load_be<4>(in.data() + 10));
     value.key = static_cast<std::uint64_t>(load_be<8>(in.data() + 14));
@@ -410,7 +419,6 @@ struct Headers {
 static_assert(kKvOffset + Kv::kBytes == kHeaderBytes);
 static_assert(kKvOffset + 1 == 43);   // detail
 static_assert(kKvOffset + 2 == 44);   // epoch
-static_assert(kKvOffset + 4 == 46);   // client
 static_assert(kKvOffset + 6 == 48);   // request
 static_assert(kKvOffset + 10 == 52);  // version
 static_assert(kKvOffset + 14 == 56);  // key
@@ -442,5 +450,31 @@ inline constexpr auto kHashTables = [] {
 [[nodiscard]] constexpr std::uint32_t slot_of(std::uint32_t hash) noexcept { return hash % kSlots; }
 /// Where a new key goes if that way is free, and where a read looks first.
 [[nodiscard]] constexpr std::uint32_t first_way_of(std::uint32_t hash) noexcept { return hash >> 30; }
+
+/// How many buckets a key has in a table of 2^bits buckets: 1, 2, 4 or 8.
+[[nodiscard]] constexpr std::uint32_t candidates(unsigned bits) noexcept {
+  return bits > 10 ? 8 : bits < 8 ? 1 : 1U << (bits - 8);
+}
+/// What the buckets of the second group differ by from those of the first; 0: there is no second group.
+[[nodiscard]] constexpr std::uint32_t second_group_of(std::uint32_t hash, unsigned bits) noexcept {
+  if (bits <= 10) return 0;
+  const std::uint32_t cut = hash >> 22 & ((bits >= 20 ? 1U << 10 : 1U << (bits - 10)) - 1);
+  return (cut == 0 ? 1U : cut) << 10;
+}
+/// A key's bucket, by its place in the order of looking: 0 is the first bucket. Precondition: index < candidates(bits).
+[[nodiscard]] constexpr std::uint32_t bucket_at_index(std::uint32_t hash, std::uint32_t index, unsigned bits) noexcept {
+  return bucket_of(hash, bits) ^ (index >= 4 ? second_group_of(hash, bits) : 0U) ^ (index & 3) << 8;
+}
+/// The number that frames have for one of a key's buckets.
+[[nodiscard]] constexpr std::uint8_t candidate_of(std::uint32_t hash, std::uint32_t bucket, unsigned bits) noexcept {
+  return static_cast<std::uint8_t>((bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 | (bucket >> 8 & 3)
+                                                                               : bucket >> 8 & 3);
+}
+/// And back. Bits of the number that a small table has no room for are ignored.
+[[nodiscard]] constexpr std::uint32_t bucket_of_candidate(std::uint32_t hash, std::uint8_t candidate,
+                                                          unsigned bits) noexcept {
+  const std::uint32_t group = bucket_of(hash, bits) ^ ((candidate & 4) != 0 ? second_group_of(hash, bits) : 0U);
+  return bucket_of((group & ~0x300U) | (candidate & 3U) << 8, bits);
+}
 
 }  // namespace wherry::kv

@@ -224,7 +224,7 @@ Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
   fields.number("ended_boot", m.ended_boot);
   fields.flag("ready", m.ready);
   fields.flag("complete", m.complete);
-  fields.number("lanes", m.lanes, 65536);
+  fields.number("lanes", m.lanes, kMaxLanes);
   fields.number("bucket_bits", m.bucket_bits);
   read_endpoints(fields, "nodes", m.nodes);
   fields.flag("accept", m.accept);
@@ -356,7 +356,7 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
     fields.number("lanes", m.lanes, kMaxLanes);
     fields.number("ttl", m.ttl, std::uint64_t{1} << 62);
     read_endpoints(fields, "nodes", m.nodes);
-    if (m.first + std::uint64_t{m.lanes} > kMaxLanes) fields.fail("lanes", "must end at 65535");
+    if (m.first + std::uint64_t{m.lanes} > kMaxLanes) fields.fail("lanes", "must end at 8191");
     message = m;
   } else if (*type == "answer") {
     Answer m;

@@ -24,7 +24,6 @@
 
 namespace wherry::kv {
 
-inline constexpr std::uint32_t kMaxLanes = 65536;
 inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
 inline constexpr std::uint64_t kControlVersion = 1;
 
