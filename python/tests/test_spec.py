@@ -152,7 +152,8 @@ def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path:
     from wherry import _kv_frame as kv
 
     (tmp_path / "bench.sv").write_text(BENCH.replace("WRITTEN", WRITTEN.hex()))
-    command = [verilator, "--binary", "--top", "bench", "-Mdir", "obj", *map(str, PACKAGES), "bench.sv"]
+    options = ["--top", "bench", "-Mdir", "obj", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]
+    command = [verilator, "--binary", *options, *map(str, PACKAGES), "bench.sv"]
     environment = {**os.environ, "PATH": f"{Path(verilator).parent}:{os.environ['PATH']}"}
     built = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
