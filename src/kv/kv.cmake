@@ -44,7 +44,8 @@ target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv
 
 # ---------------------------------------------------------------- tests, beside what they test
 wherry_test(kv_frame_test SOURCES kv/frame_test.cpp kv/frame_io_test.cpp LIBS wherry_kv)
-wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.cpp kv/node/node_version_test.cpp LIBS wherry_kv)
+wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.cpp kv/node/node_version_test.cpp
+            kv/node/node_candidates_test.cpp LIBS wherry_kv)
 wherry_test(kv_random_test SOURCES kv/node/node_random_test.cpp kv/node/random_testing.cpp LIBS wherry_kv)
 wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
 wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp kv/xdp_ports_test.cpp

@@ -83,8 +83,8 @@ wherry::Status take_file(const ClientOptions& options, ClientPlan& plan, std::ve
 wherry::Status check_numbers(const ClientOptions& options) {
   const std::uint64_t first = options.first_lane.value_or(0);
   if (first + options.lanes > kMaxLanes)
-    return invalid_option(
-        fmt::format("lanes {} to {}: the last one that a frame can name is {}", first, first + options.lanes - 1, kMaxLanes - 1));
+    return invalid_option(fmt::format("lanes {} to {}: the last one that a frame can name is {}", first,
+                                      first + options.lanes - 1, kMaxLanes - 1));
   if (!std::has_single_bit(options.operations) || options.operations > 65536)
     return invalid_option(fmt::format("operations is {}: want a power of two up to 65536", options.operations));
   if (options.deadline <= nanoseconds(0) || options.first_timeout <= nanoseconds(0) || options.timeout_factor == 0)

@@ -80,7 +80,8 @@ void Node::replay_leftovers() {
                                          .request = note.request,
                                          .lane = note.lane,
                                          .removes = way.present == 0,
-                                         .leftover = true},
+                                         .leftover = true,
+                                         .candidate = table_.candidate_at(hash_of(way.key), note.location)},
                                         table_.value(note.location));
     replicate(place);
     commit_if_answered(place);
@@ -137,7 +138,8 @@ void Node::after_leftovers() {
 
 /// Earlier, a key could be written at a second way while a leftover of it waits at the first.
 void Node::open_if_ready() {
-  if (leads_any_ && notes_.leftovers() == 0 && (others() & ~unsigned{entered_}) == 0) opened_ = true;
+  if (leads_any_ && notes_.leftovers() == 0 && ((others() & ~unsigned{entered_}) == 0 || options_.faults.open_early))
+    opened_ = true;
 }
 
 void Node::on_enter(unsigned sender) {
@@ -156,6 +158,7 @@ bool Node::on_fetch(const Endpoint& from, const Kv& h) {
   const Way& way = table_.way(at);
   reply.version = way.version;
   reply.key = way.key;
+  if (way.version != 0) reply.candidate = table_.candidate_at(hash_of(way.key), at);
   if (notes_.is_leftover(at) || (opened_ && notes_.in_bucket(bucket_at(at)))) {  // open, it refreshes a location there
     detail.status = static_cast<std::uint8_t>(Status::busy);
   } else {

@@ -11,7 +11,7 @@ bool Node::on_replicate(const Message& m) {
       h.version == 0)
     return false;
   const auto detail = NodeDetail::unpack(std::array{static_cast<std::byte>(h.detail)});
-  const Location at = location_of(bucket_of(hash, table_.bits()), detail.way);
+  const Location at = location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way);
   const bool removes = static_cast<Kind>(h.kind) == Kind::replicate_remove;
   if (version_newer(h.version, table_.way(at).version) || notes_.is_leftover(at)) {
     // The leader uses a place again after a commit only. (Here, and not for what is stored already: that may be an old
@@ -68,7 +68,7 @@ bool Node::on_commit(const Kv& h) {
   const auto detail = NodeDetail::unpack(std::array{static_cast<std::byte>(h.detail)});
   const Notes::Index index = Notes::pending_index(h.node, detail.place);
   const Note& note = notes_[index];
-  if (note.used && note.location == location_of(bucket_of(hash, table_.bits()), detail.way) &&
+  if (note.used && note.location == location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way) &&
       note.version == h.version && note.lane == h.client && note.request == h.request)
     drop_settled(index);
   return true;
@@ -87,6 +87,7 @@ void Node::ask_for_commit(std::uint32_t bucket) {
     h.request = note.request;
     h.version = note.version;
     h.key = table_.way(note.location).key;
+    h.candidate = table_.candidate_at(hash_of(h.key), note.location);
     send_node(index / kPlaces, h);
   });
 }

@@ -18,7 +18,7 @@ void Node::on_request(const Endpoint& from, const Message& m) {
   const Kv& h = m.header;
   const std::uint32_t hash = hash_of(h.key);
   const unsigned slot = slot_of(hash);
-  if (h.client >= lanes_.count()) return answer(from, h, slot, Status::bad_lane);
+  if (h.client >= lanes_.count() || h.candidate != 0) return answer(from, h, slot, Status::bad_lane);
   if (!serving()) return answer(from, h, slot, Status::not_serving);
   if (h.epoch != epoch16_) return answer(from, h, slot, Status::stale_epoch);
   if (!leads(slot)) return answer(from, h, slot, Status::not_leader);
@@ -26,11 +26,23 @@ void Node::on_request(const Endpoint& from, const Message& m) {
   if (!is_new(from, h, slot)) return;
   const std::uint32_t bucket = bucket_of(hash, table_.bits());
   if (window_.full() || window_.has_bucket(bucket)) return answer(from, h, slot, Status::busy);
-  if (const Location at = table_.lagging(bucket); at != Table::kNowhere && !options_.faults.keep_lagging_versions) {
-    answer(from, h, slot, Status::busy);
-    return refresh(at, h);
+  Location at = table_.find(bucket, first_way_of(hash), h.key);
+  const bool search = at == Table::kNowhere && table_.may_be_elsewhere(bucket);
+  if (search && !find_elsewhere(h, hash, at)) return answer(from, h, slot, Status::busy);
+  decide(from, m, hash, at, search);
+}
+
+/// The key is not in its first bucket. False: a write is in flight in a bucket that had to be looked into, so that this
+/// very key may be on its way there.
+bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const noexcept {
+  table_.prefetch_others(hash);
+  for (std::uint32_t i = 1; i < candidates(table_.bits()); ++i) {
+    const std::uint32_t bucket = bucket_at_index(hash, i, table_.bits());
+    if (window_.has_bucket(bucket) && !options_.faults.ignore_other_flights) return false;
+    at = table_.find(bucket, first_way_of(hash), h.key);
+    if (at != Table::kNowhere) break;
   }
-  decide(from, m, hash);
+  return true;
 }
 
 /// The location is written once more, as it is, with the bucket's next version: like a leftover of this leader's own,
@@ -66,30 +78,40 @@ bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
   return false;
 }
 
-void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash) {
+/// `at`: where the key is. `searched`: not only in its first bucket.
+void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Location at, bool searched) {
   const Kv& h = m.header;
   const auto kind = static_cast<Kind>(h.kind);
-  const std::uint32_t bucket = bucket_of(hash, table_.bits());
   const unsigned slot = slot_of(hash);
-  Location at = table_.find(bucket, first_way_of(hash), h.key);
   const bool found = at != Table::kNowhere;
-  const std::uint32_t version = found ? table_.way(at).version : 0;
-  if (is_removal(kind) && !found) return refuse(from, h, slot, Status::no_such_key, 0);
-  if (is_conditional(kind) && h.version != version) return refuse(from, h, slot, Status::version_mismatch, version);
-  if (!found) at = table_.free_way(bucket, first_way_of(hash));
-  if (at == Table::kNowhere) return refuse(from, h, slot, Status::table_full, 0);
+  if (!found) {
+    if (is_removal(kind)) return refuse(from, h, slot, Status::no_such_key, 0);
+    if (is_conditional(kind) && h.version != 0) return refuse(from, h, slot, Status::version_mismatch, 0);
+    at = table_.place_for(hash);
+    if (at == Table::kNowhere) return refuse(from, h, slot, Status::table_full, 0);
+  }
+  const std::uint32_t bucket = bucket_at(at);
+  if (const Location lags = table_.lagging(bucket); lags != Table::kNowhere && !options_.faults.keep_lagging_versions) {
+    answer(from, h, slot, Status::busy);
+    return refresh(lags, h);
+  }
+  if (const std::uint32_t version = table_.way(at).version; found && is_conditional(kind) && h.version != version)
+    return refuse(from, h, slot, Status::version_mismatch, version);
+  const bool elsewhere_before = searched && !found && !options_.faults.ignore_other_versions;
 
   ++counters_.taken;
   lanes_[h.client] = {.request = h.request, .in_flight = true};
-  const unsigned place = window_.take({.location = at,
-                                       .key = h.key,
-                                       .version = table_.next_version(bucket),
-                                       .request = h.request,
-                                       .lane = h.client,
-                                       .removes = is_removal(kind),
-                                       .kind = h.kind,
-                                       .client = from},
-                                      m.value);
+  const unsigned place =
+      window_.take({.location = at,
+                    .key = h.key,
+                    .version = elsewhere_before ? table_.version_after_all(hash, bucket) : table_.next_version(bucket),
+                    .request = h.request,
+                    .lane = h.client,
+                    .removes = is_removal(kind),
+                    .kind = h.kind,
+                    .candidate = table_.candidate_at(hash, at),
+                    .client = from},
+                   m.value);
   replicate(place);
   commit_if_answered(place);
 }
@@ -105,6 +127,7 @@ void Node::replicate(unsigned place) {
   Place& p = window_[place];
   Kv h = header(p.removes ? Kind::replicate_remove : Kind::replicate);
   h.detail = node_detail(way_at(p.location), place);
+  h.candidate = p.candidate;
   h.client = p.lane;
   h.request = p.request;
   h.version = p.version;
@@ -144,6 +167,7 @@ void Node::commit(unsigned place) {
   if (p.kind != 0) reply(p.client, request, slot_at(p.location), Status::ok, p.version, {});
   Kv h = header(Kind::commit);
   h.detail = node_detail(way_at(p.location), place);
+  h.candidate = p.candidate;
   h.client = p.lane;
   h.request = p.request;
   h.version = p.version;

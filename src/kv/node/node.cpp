@@ -120,14 +120,32 @@ void Node::on_read(const Endpoint& from, const Kv& h) {
     return answer(from, h, slot, Status::pending);
   }
   const Location at = table_.find(bucket, first, h.key);
-  if (at == Table::kNowhere) return answer(from, h, slot, Status::no_such_key);
+  if (at == Table::kNowhere) return read_elsewhere(from, h, hash);
   answer(from, h, slot, Status::ok, table_.way(at).version, table_.value(at));
+}
+
+/// The key is not in its first bucket, where nothing is pending.
+void Node::read_elsewhere(const Endpoint& from, const Kv& h, std::uint32_t hash) {
+  const unsigned slot = slot_of(hash), bits = table_.bits();
+  const bool search = table_.may_be_elsewhere(bucket_of(hash, bits));
+  if (search) table_.prefetch_others(hash);
+  for (std::uint32_t i = 1; search && i < candidates(bits); ++i) {
+    const std::uint32_t bucket = bucket_at_index(hash, i, bits);
+    if (notes_.in_bucket(bucket) && !options_.faults.serve_pending_reads) {
+      if (leads(slot)) return answer(from, h, slot, Status::busy);
+      ask_for_commit(bucket);
+      return answer(from, h, slot, Status::pending);
+    }
+    const Location at = table_.find(bucket, first_way_of(hash), h.key);
+    if (at != Table::kNowhere) return answer(from, h, slot, Status::ok, table_.way(at).version, table_.value(at));
+  }
+  answer(from, h, slot, Status::no_such_key);
 }
 
 void Node::on_lane(const Endpoint& from, const Message& m) {
   const Kv& h = m.header;
   if (const Status form = form_of(m); form != Status::ok) return tell(from, h, form);
-  if (h.client >= lanes_.count()) return tell(from, h, Status::bad_lane);
+  if (h.client >= lanes_.count() || h.candidate != 0) return tell(from, h, Status::bad_lane);
   if (!serving()) return tell(from, h, Status::not_serving);
   const LaneRecord& r = lanes_[h.client];
   if (r.settled()) return tell(from, h, r.status, r.version, r.request);
@@ -171,6 +189,7 @@ void Node::reply(const Endpoint& to, const Kv& request, unsigned slot, Status st
         .node = config_.leaders[slot],
         .detail = static_cast<std::uint8_t>(status),
         .epoch = epoch16_,
+        .candidate = request.candidate,
         .client = request.client,
         .request = request.request,
         .version = version,

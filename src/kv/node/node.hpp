@@ -31,6 +31,9 @@ struct NodeFaults {
   bool forget_unsettled = false;        ///< a write that comes again leaves its lane's record settled
   bool tell_leftovers = false;          ///< of a lane whose write is leftover, what was before it is told
   bool keep_lagging_versions = false;   ///< a location whose version lags is not refreshed
+  bool ignore_other_flights = false;    ///< of writes in flight, only those to the key's first bucket count
+  bool ignore_other_versions = false;   ///< a new key's version is that of its bucket, wherever the key was before
+  bool open_early = false;              ///< a leader takes writes before all members have entered
 };
 
 struct NodeOptions {
@@ -86,6 +89,7 @@ class Node final : public RegisterIo {
   void from_node(const Endpoint& from, const Message& m);
   [[nodiscard]] bool take_from_node(const Endpoint& from, unsigned sender, const Message& m);
   void on_read(const Endpoint& from, const Kv& h);
+  [[gnu::noinline]] void read_elsewhere(const Endpoint& from, const Kv& h, std::uint32_t hash);
   void on_lane(const Endpoint& from, const Message& m);
   void on_ping(const Endpoint& from, const Message& m);
   void tell(const Endpoint& to, const Kv& request, Status status, std::uint32_t version = 0, std::uint64_t key = 0);
@@ -103,7 +107,8 @@ class Node final : public RegisterIo {
   void on_request(const Endpoint& from, const Message& m);
   [[nodiscard]] bool is_new(const Endpoint& from, const Kv& h, unsigned slot);
   void refresh(Location at, const Kv& h);
-  void decide(const Endpoint& from, const Message& m, std::uint32_t hash);
+  [[nodiscard]] [[gnu::noinline]] bool find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const noexcept;
+  void decide(const Endpoint& from, const Message& m, std::uint32_t hash, Location at, bool searched);
   void refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version);
   void replicate(unsigned place);
   void commit_if_answered(unsigned place);
@@ -162,9 +167,6 @@ class Node final : public RegisterIo {
     return static_cast<std::uint8_t>(config_.members & ~(1U << self()));
   }
   [[nodiscard]] static bool has(unsigned mask, unsigned node) noexcept { return (mask >> node & 1) != 0; }
-  [[nodiscard]] std::uint32_t bucket_of_key(std::uint64_t key) const noexcept {
-    return bucket_of(hash_of(key), table_.bits());
-  }
   [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
   /// Header of a frame to other nodes.
   [[nodiscard]] Kv header(Kind kind) const noexcept;

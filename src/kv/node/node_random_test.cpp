@@ -16,6 +16,7 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Story story = tell_story(seed, 2 + seed % 4, 400);
     ASSERT_TRUE(story.linearizable()) << "seed " << seed;
+    ASSERT_TRUE(story.same_tables) << "seed " << seed;
     for (const auto& [status, count] : story.statuses) all.statuses[status] += count;
     all.unknown += story.unknown;
     all.epochs += story.epochs;
@@ -36,7 +37,8 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
 
 /// A location that is about to pass `turn`, one nearly 2^31 older (a refresh or two must still compare), one that lags
 /// a few writes later, one never written.
-std::array<std::uint32_t, kWays> old_versions(std::uint64_t seed) {
+using Versions = std::array<std::uint32_t, kWays>;
+Versions old_versions(std::uint64_t seed) {
   const std::uint32_t turn = seed % 3 == 0 ? 0U : seed % 3 == 1 ? 1U << 31 : 1U << 30;
   const auto few = static_cast<std::uint32_t>(seed % 20);
   std::array<std::uint32_t, kWays> versions{turn - 1 - few, turn + (1U << 31) + 16 + few % 3,
@@ -62,6 +64,32 @@ TEST(KvRandom, KeepLaggingVersions_ExpectCaught) {
   for (std::uint64_t seed = 1; seed <= 200 && !caught; ++seed)
     caught = !tell_story(seed, 2 + seed % 4, 400, {.keep_lagging_versions = true}, old_versions(seed)).linearizable();
   EXPECT_TRUE(caught);
+}
+
+TEST(KvRandom, KeysWithSeveralBuckets_ExpectLinearizableHistoriesAndEachKeyOnce) {
+  unsigned elsewhere = 0, returns = 0, takeovers = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    const Story story = tell_story(seed, 2 + seed % 4, 400, {}, seed % 4 == 0 ? old_versions(seed) : Versions{},
+                                   seed % 3 == 0 ? 9 : 11);
+    ASSERT_TRUE(story.linearizable()) << "seed " << seed;
+    ASSERT_TRUE(story.same_tables) << "seed " << seed;
+    elsewhere += story.elsewhere;
+    returns += story.returns;
+    takeovers += story.takeovers;
+  }
+  EXPECT_GT(elsewhere, 120U);
+  EXPECT_GT(takeovers, 120U);
+  EXPECT_GT(returns, 80U);
+}
+
+bool is_caught_elsewhere(const NodeFaults& faults, unsigned seeds) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+    if (tell_story(seed, 2 + seed % 4, 400, faults, {}, 11).caught()) return true;
+  return false;
+}
+
+TEST(KvRandom, IgnoreOtherFlights_ExpectCaught) {
+  EXPECT_TRUE(is_caught_elsewhere({.ignore_other_flights = true}, 400));
 }
 
 bool is_caught(const NodeFaults& faults) {

@@ -29,7 +29,8 @@ class Random {
 /// Section 9 of the protocol, with the nodes' drivers: who is in, leases, and delays on the way to the nodes.
 class Fate {
  public:
-  Fate(Cluster& cluster, Random& random, Story& story) : cluster_(cluster), random_(random), story_(story) {
+  Fate(Cluster& cluster, Random& random, Story& story, unsigned bucket_bits)
+      : cluster_(cluster), random_(random), story_(story), buckets_(1U << bucket_bits) {
     plan_.epoch = 0xfff0;  // soon past the number that is left out
     plan_.members = plan_.serving = static_cast<std::uint8_t>((1U << cluster.size()) - 1);
     nodes_.resize(cluster.size());
@@ -92,7 +93,7 @@ class Fate {
     nodes_[i].syncing = true;
     Node& n = cluster_.node(i);
     n.write(registers::kSyncFromOffset, 0);
-    n.write(registers::kSyncCountOffset, 1U << Cluster::kBucketBits);
+    n.write(registers::kSyncCountOffset, buckets_);
     n.write(registers::kSyncLanesOffset, 1U << kLaneBits);
   }
   [[nodiscard]] bool lost(unsigned i) const {
@@ -161,6 +162,7 @@ class Fate {
   Cluster& cluster_;
   Random& random_;
   Story& story_;
+  std::uint32_t buckets_;
   Plan plan_;
   std::vector<State> nodes_;
   Cycles next_blow_ = 100'000;
@@ -299,21 +301,46 @@ Kind some_kind(Random& random) {
   return n < 4 ? Kind::read : n < 7 ? Kind::write : n < 8 ? Kind::write_if : n < 9 ? Kind::remove : Kind::remove_if;
 }
 
+/// Nothing is under way any more: what members have must be alike.
+void compare_tables(Cluster& cluster, const Plan& plan, unsigned bits, Story& story) {
+  const auto under_way = [&](unsigned node) {
+    const std::uint32_t state = cluster.node(node).read(registers::kStateOffset);
+    return registers::kStateInFlight.get(state) != 0 || registers::kStateLeftovers.get(state) != 0;
+  };
+  const auto is_member = [&](unsigned node) { return (plan.serving >> node & 1) != 0; };
+  for (unsigned node = 0; node < cluster.size(); ++node)
+    for (unsigned i = 0; i < 1000 && is_member(node) && under_way(node); ++i) cluster.run(cluster.now + 1000);
+  const auto one = static_cast<unsigned>(std::countr_zero(plan.serving));
+  const Table& table = cluster.node(one).table();
+  try {
+    for (const auto& [key, at] : all_keys(table))
+      if (bucket_at(at) != bucket_of(hash_of(key), bits)) ++story.elsewhere;
+  } catch (const std::logic_error&) {
+    story.same_tables = false;
+  }
+  for (unsigned node = 0; node < cluster.size(); ++node)
+    if (is_member(node) && !same_tables(table, cluster.node(node).table())) story.same_tables = false;
+}
+
 }  // namespace
 
 Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults,
-                 const std::array<std::uint32_t, kWays>& old_versions) {
+                 const std::array<std::uint32_t, kWays>& old_versions, unsigned bucket_bits) {
   Story story;
   story.old_versions = old_versions != std::array<std::uint32_t, kWays>{};
   Random random(seed);
   const Weather weather{.loss = 0.04, .repeat = 0.05, .shortest = 300, .longest = 4000, .late = 0.05};
-  Cluster cluster(nodes, {.lane_bits = kLaneBits, .faults = faults}, weather, seed + 1);
+  Cluster cluster(nodes, {.lane_bits = kLaneBits, .faults = faults}, weather, seed + 1, bucket_bits);
   if (story.old_versions)
     for (unsigned i = 0; i < nodes; ++i) cluster.node(i).preset_versions(old_versions);
-  Fate fate(cluster, random, story);
-  std::vector<std::uint64_t> keys = keys_of_one_bucket(3, 6);
-  for (const std::uint32_t bucket : {70U, 141U})
-    for (const std::uint64_t key : keys_of_one_bucket(bucket, 2)) keys.push_back(key);
+  Fate fate(cluster, random, story, bucket_bits);
+  // With several buckets for each key: six of one first bucket, and others whose first bucket is a candidate of those.
+  const bool several = bucket_bits > Cluster::kBucketBits;
+  std::vector<std::uint64_t> keys = keys_of_one_bucket(3, 6, bucket_bits);
+  for (const std::uint32_t bucket :
+       {several ? bucket_at_index(hash_of(keys[2]), candidates(bucket_bits) / 2, bucket_bits) : 70U,
+        several ? 3U | 1U << 8 : 141U})
+    for (const std::uint64_t key : keys_of_one_bucket(bucket, 2, bucket_bits)) keys.push_back(key);
   std::vector<Client> clients;
   for (unsigned i = 0; i < 6; ++i) clients.emplace_back(i, cluster, random, story);
   cluster.on_client = [&](const Frame& frame) {
@@ -353,6 +380,7 @@ Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const 
     rest();
   }
   cluster.on_client = nullptr;
+  compare_tables(cluster, fate.plan(), bucket_bits, story);
   return story;
 }
 

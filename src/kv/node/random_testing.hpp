@@ -17,6 +17,9 @@ struct Story {
   unsigned returns = 0;  ///< nodes that came back and served again
   unsigned takeovers = 0;
   bool old_versions = false;
+  unsigned elsewhere = 0;   ///< keys that were in the end not in their first bucket
+  bool same_tables = true;  ///< of all members, in the end, each with every key at one location
+  [[nodiscard]] bool caught() const { return !linearizable() || !same_tables; }
 
   [[nodiscard]] bool linearizable() const {
     for (const auto& [key, history] : histories)
@@ -26,8 +29,9 @@ struct Story {
 };
 
 /// `operations` of six clients on ten keys of three buckets, from and to `nodes` nodes. old_versions: what the
-/// locations of a bucket have to begin with; one location is 0.
+/// locations of a bucket have to begin with; one location is 0. bucket_bits: with more than 8 a key has several
+/// buckets, and more keys share their first one, so that many are elsewhere.
 [[nodiscard]] Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults = {},
-                               const std::array<std::uint32_t, kWays>& old_versions = {});
+                               const std::array<std::uint32_t, kWays>& old_versions = {}, unsigned bucket_bits = 8);
 
 }  // namespace wherry::kv::testing

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kv/node/serial.hpp"
@@ -54,11 +55,36 @@ Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const no
   return kNowhere;
 }
 
-std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept {
+std::uint32_t Table::highest(std::uint32_t bucket) const noexcept {
   std::uint32_t highest = 0;
   for (const Way& w : lines_[bucket].ways)
     if (version_newer(w.version, highest)) highest = w.version;
-  return version_after(highest);
+  return highest;
+}
+
+std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept { return version_after(highest(bucket)); }
+
+Location Table::place_for(std::uint32_t hash) const noexcept {
+  const std::uint32_t first = bucket_of(hash, bits_), way = first_way_of(hash);
+  if (present(first) < kFirstBucketKeys) return free_way(first, way);
+  constexpr std::uint32_t kGroup = 4;
+  const std::uint32_t all = candidates(bits_);
+  std::array<unsigned, 2> keys{};
+  for (std::uint32_t i = 0; i < all; ++i) keys[i / kGroup] += present(bucket_at_index(hash, i, bits_));
+  const std::uint32_t begin = all > kGroup && keys[1] < keys[0] ? kGroup : 0;
+  for (std::uint32_t i = begin; i < std::min(all, begin + kGroup); ++i)
+    if (const Location at = free_way(bucket_at_index(hash, i, bits_), way); at != kNowhere) return at;
+  return kNowhere;
+}
+
+std::uint32_t Table::version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept {
+  const std::uint32_t base = highest(bucket);
+  std::uint32_t most = 0;
+  for (std::uint32_t i = 0; i < candidates(bits_); ++i) {
+    const std::uint32_t other = highest(bucket_at_index(hash, i, bits_));
+    if (other != 0 && other - base <= kVersionReach) most = std::max(most, other - base);
+  }
+  return version_after(base + most);
 }
 
 Location Table::lagging(std::uint32_t bucket) const noexcept {

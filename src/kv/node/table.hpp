@@ -70,6 +70,23 @@ class Table {
   [[nodiscard]] Location free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept;
   /// What the next write in this bucket gets.
   [[nodiscard]] std::uint32_t next_version(std::uint32_t bucket) const noexcept;
+
+  // A key's buckets: docs/kv-protocol.md, sections 2 and 5.
+
+  /// A key that is not in its first bucket may be in another candidate: the first one held enough keys for that once.
+  [[nodiscard]] bool may_be_elsewhere(std::uint32_t first_bucket) const noexcept {
+    unsigned written = 0;
+    for (const Way& w : lines_[first_bucket].ways) written += w.version != 0 ? 1U : 0U;
+    return written >= kFirstBucketKeys;
+  }
+  /// Where a key goes that is nowhere; kNowhere if none of its buckets has a free way.
+  [[nodiscard]] Location place_for(std::uint32_t hash) const noexcept;
+  /// What a key gets that goes into this one of its buckets, and may have been in another one before.
+  [[nodiscard]] std::uint32_t version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept;
+  /// The number that frames have for the bucket of this key's location.
+  [[nodiscard]] std::uint8_t candidate_at(std::uint32_t hash, Location at) const noexcept {
+    return candidate_of(hash, bucket_at(at), bits_);
+  }
   /// A location of the bucket whose version lags behind another's, so that versions would soon not compare; kNowhere if
   /// none does.
   [[nodiscard]] Location lagging(std::uint32_t bucket) const noexcept;
@@ -80,6 +97,10 @@ class Table {
     lines_[at / kWays].ways[at % kWays].version = version;
   }
 
+  /// Asks for the lines of the buckets behind the first one.
+  void prefetch_others(std::uint32_t hash) const noexcept {
+    for (std::uint32_t i = 1; i < candidates(bits_); ++i) __builtin_prefetch(lines_ + bucket_at_index(hash, i, bits_));
+  }
   /// Asks for what a look-up will read.
   void prefetch(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
     __builtin_prefetch(lines_ + bucket);
@@ -88,6 +109,12 @@ class Table {
 
  private:
   void release() noexcept;
+  [[nodiscard]] unsigned present(std::uint32_t bucket) const noexcept {
+    unsigned keys = 0;
+    for (const Way& w : lines_[bucket].ways) keys += w.present;
+    return keys;
+  }
+  [[nodiscard]] std::uint32_t highest(std::uint32_t bucket) const noexcept;
   [[nodiscard]] std::size_t line_bytes() const noexcept { return sizeof(Line) << bits_; }
   [[nodiscard]] std::size_t value_bytes() const noexcept { return std::size_t{kWays} * kMaxValueBytes << bits_; }
 

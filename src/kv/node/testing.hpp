@@ -3,12 +3,15 @@
 // dropped by a rule of the test's; everything follows from the seed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,11 +57,18 @@ inline std::vector<std::byte> bytes_of(std::string_view text) {
 
 class Cluster {
  public:
-  static constexpr unsigned kBucketBits = 8;
+  static constexpr unsigned kBucketBits = 8;  ///< so a key has one bucket, unless a test says otherwise
   static constexpr Cycles kRetry = 10'000;
 
-  Cluster(unsigned nodes, NodeOptions options, Weather weather = {}, std::uint64_t seed = 1)
-      : options_(options), weather_(weather), random_(seed), ports_(nodes), nodes_(nodes), due_(nodes, Node::kNever) {
+  Cluster(unsigned nodes, NodeOptions options, Weather weather = {}, std::uint64_t seed = 1,
+          unsigned bucket_bits = kBucketBits)
+      : bucket_bits_(bucket_bits),
+        options_(options),
+        weather_(weather),
+        random_(seed),
+        ports_(nodes),
+        nodes_(nodes),
+        due_(nodes, Node::kNever) {
     for (unsigned i = 0; i < nodes; ++i) {
       ports_[i].cluster = this;
       ports_[i].self = node_at(i);
@@ -73,7 +83,7 @@ class Cluster {
     nodes_[i] = std::make_unique<Node>(options_, ports_[i]);
     Node& n = *nodes_[i];
     n.set_now(now);
-    n.write(registers::kBucketBitsOffset, kBucketBits);
+    n.write(registers::kBucketBitsOffset, bucket_bits_);
     n.write(registers::kRetryCyclesOffset, kRetry);
     n.write(registers::kControlOffset, registers::kControlEnable.mask() | registers::kControlClearTable.mask());
     due_[i] = Node::kNever;
@@ -114,6 +124,9 @@ class Cluster {
       if ((plan.members >> i & 1) != 0) enter(i, plan);
     }
   }
+
+  /// After a write to its registers: it may want to do something at once.
+  void wake(unsigned i) { due_[i] = nodes_[i]->tick(now); }
 
   void send(const Endpoint& from, const Endpoint& to, const Message& message) {
     Frame frame{from, to, message.header, {message.value.begin(), message.value.end()}};
@@ -188,6 +201,7 @@ class Cluster {
     if (on_client) on_client(frame);
   }
 
+  unsigned bucket_bits_;
   NodeOptions options_;
   Weather weather_;
   std::mt19937_64 random_;
@@ -198,14 +212,42 @@ class Cluster {
   std::uint64_t sequence_ = 0;
 };
 
-inline std::uint32_t bucket_of_key(std::uint64_t key) { return bucket_of(hash_of(key), Cluster::kBucketBits); }
+inline std::uint32_t bucket_of_key(std::uint64_t key, unsigned bits = Cluster::kBucketBits) {
+  return bucket_of(hash_of(key), bits);
+}
 
-/// `count` keys of one bucket in a table of Cluster::kBucketBits.
-inline std::vector<std::uint64_t> keys_of_one_bucket(std::uint32_t bucket, std::size_t count) {
+/// `count` keys whose first bucket is this one, in a table of 2^bits buckets.
+inline std::vector<std::uint64_t> keys_of_one_bucket(std::uint32_t bucket, std::size_t count,
+                                                     unsigned bits = Cluster::kBucketBits) {
   std::vector<std::uint64_t> keys;
   for (std::uint64_t key = 1; keys.size() < count; ++key)
-    if (bucket_of_key(key) == bucket) keys.push_back(key);
+    if (bucket_of_key(key, bits) == bucket) keys.push_back(key);
   return keys;
+}
+
+/// Where each key is, by a look at every location of the table: what no look-up can get wrong. Of a key that is at two
+/// locations, and of one that is in none of its candidates, the test hears.
+inline std::map<std::uint64_t, Location> all_keys(const Table& table) {
+  std::map<std::uint64_t, Location> found;
+  for (std::uint32_t bucket = 0; bucket < table.buckets(); ++bucket)
+    for (std::uint32_t way = 0; way < kWays; ++way) {
+      const Way& w = table.line(bucket).ways[way];
+      if (w.present == 0) continue;
+      if (!found.emplace(w.key, location_of(bucket, way)).second)
+        throw std::logic_error("key " + std::to_string(w.key) + " is at two locations");
+    }
+  return found;
+}
+/// The same locations hold the same, versions included.
+inline bool same_tables(const Table& a, const Table& b) {
+  for (std::uint32_t bucket = 0; bucket < a.buckets(); ++bucket)
+    for (std::uint32_t way = 0; way < kWays; ++way) {
+      const Location at = location_of(bucket, way);
+      const Way &x = a.way(at), &y = b.way(at);
+      if (x.version != y.version || x.present != y.present || (x.present != 0 && x.key != y.key)) return false;
+      if (x.present != 0 && !std::ranges::equal(a.value(at), b.value(at))) return false;
+    }
+  return true;
 }
 
 }  // namespace wherry::kv::testing
