@@ -40,11 +40,15 @@ FAULTS = {
     "forget_refusals": 30,
     "trust_lanes": 10,
     "forget_unsettled": 30,
+    "ignore_other_flights": 10,
+    "ignore_other_versions": 10,
 }
 BROKEN_RETURN = ["--trouble", "broken_return"]
 OPTIONS = {
     "forget_refusals": ["--duplicate", "100000"],
     "forget_unsettled": [*BROKEN_RETURN, "--nodes", "4", "--operations", "100"],
+    "ignore_other_flights": ["--crowded"],
+    "ignore_other_versions": ["--crowded"],
 }
 
 
@@ -74,6 +78,7 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert code == 0, output
     assert output.count(": linearizable; ") == SEEDS
     assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["unlike"] == 0, "the tables of a cluster at rest"
     # Of what these histories are: not of nothing.
     assert counts["operations"] == SEEDS * 1000
     assert counts["ok"] > counts["operations"] / 2
@@ -87,6 +92,20 @@ def test_clusters_with_troubles_are_linearizable(tmp_path: Path) -> None:
     assert counts["completed"] > SEEDS / 2
     assert counts["lanes_taken"] > SEEDS, "clients that shared lanes, and were told"
     assert all(times >= 10 for times in counts["troubles"].values()), counts["troubles"]
+
+
+@pytest.mark.parametrize("versions", [[], ["--old-versions"]], ids=["young", "old"])
+def test_clusters_whose_keys_are_in_several_buckets_are_linearizable(tmp_path: Path, versions: list[str]) -> None:
+    """More keys share their first bucket than it holds; in the end all nodes have the same table, and each key once."""
+    counts = simulate(tmp_path, "none", SEEDS, "--crowded", *versions)
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["unlike"] == 0, "the tables of a cluster at rest"
+    assert counts["elsewhere"] > SEEDS, "keys that are not in their first bucket"
+    assert counts["rolled_back"] > SEEDS
+    assert counts["completed"] > SEEDS / 2
+    code, output = judge(tmp_path, *(["--refreshed"] if versions else []))
+    assert code == 0, output
+    assert output.count(": linearizable; ") == SEEDS
 
 
 @pytest.mark.parametrize("nodes", ["3", "5"])

@@ -81,6 +81,8 @@ class Node final : public RegisterIo {
 
   [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
+  /// Nothing is in flight here, nothing left over.
+  [[nodiscard]] bool at_rest() const noexcept { return window_.in_flight() == 0 && notes_.leftovers() == 0; }
 
  private:
   static constexpr unsigned kMostDoublings = 16;  ///< as counted

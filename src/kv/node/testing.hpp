@@ -10,12 +10,11 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "kv/node/node.hpp"
+#include "kv/node/table_testing.hpp"
 
 namespace wherry::kv::testing {
 
@@ -223,31 +222,6 @@ inline std::vector<std::uint64_t> keys_of_one_bucket(std::uint32_t bucket, std::
   for (std::uint64_t key = 1; keys.size() < count; ++key)
     if (bucket_of_key(key, bits) == bucket) keys.push_back(key);
   return keys;
-}
-
-/// Where each key is, by a look at every location of the table: what no look-up can get wrong. Of a key that is at two
-/// locations, and of one that is in none of its candidates, the test hears.
-inline std::map<std::uint64_t, Location> all_keys(const Table& table) {
-  std::map<std::uint64_t, Location> found;
-  for (std::uint32_t bucket = 0; bucket < table.buckets(); ++bucket)
-    for (std::uint32_t way = 0; way < kWays; ++way) {
-      const Way& w = table.line(bucket).ways[way];
-      if (w.present == 0) continue;
-      if (!found.emplace(w.key, location_of(bucket, way)).second)
-        throw std::logic_error("key " + std::to_string(w.key) + " is at two locations");
-    }
-  return found;
-}
-/// The same locations hold the same, versions included.
-inline bool same_tables(const Table& a, const Table& b) {
-  for (std::uint32_t bucket = 0; bucket < a.buckets(); ++bucket)
-    for (std::uint32_t way = 0; way < kWays; ++way) {
-      const Location at = location_of(bucket, way);
-      const Way &x = a.way(at), &y = b.way(at);
-      if (x.version != y.version || x.present != y.present || (x.present != 0 && x.key != y.key)) return false;
-      if (x.present != 0 && !std::ranges::equal(a.value(at), b.value(at))) return false;
-    }
-  return true;
 }
 
 }  // namespace wherry::kv::testing

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/sim/cluster.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+
+#include "kv/node/table_testing.hpp"
 
 namespace wherry::kv::sim {
 
@@ -105,6 +108,40 @@ bool Cluster::whole() const {
     if (!has(now.serving, node) || machine == nullptr || machine->driver().epoch() != now.epoch) return false;
   }
   return true;
+}
+
+bool Cluster::at_rest() const {
+  return whole() && std::ranges::all_of(machines_, [](const std::unique_ptr<Machine>& machine) {
+           return machine->node() == nullptr || machine->node()->at_rest();
+         });
+}
+
+wherry::Status Cluster::compare_tables() const {
+  const Table* first = nullptr;
+  for (std::uint32_t node = 0; node < options_.nodes; ++node) {
+    if (machines_[node] == nullptr || machines_[node]->node() == nullptr) continue;
+    const Table& table = machines_[node]->node()->table();
+    try {
+      (void)testing::all_keys(table);
+    } catch (const std::logic_error& error) {
+      return {StatusCode::kInternal, "node " + std::to_string(node) + ": " + error.what()};
+    }
+    if (first == nullptr) first = &table;
+    if (!testing::same_tables(*first, table))
+      return {StatusCode::kInternal, "node " + std::to_string(node) + " has another table"};
+  }
+  return wherry::ok_status();
+}
+
+std::uint64_t Cluster::keys_elsewhere() const {
+  for (const auto& machine : machines_) {
+    if (machine == nullptr || machine->node() == nullptr) continue;
+    std::uint64_t count = 0;
+    for (const auto& [key, at] : testing::all_keys(machine->node()->table()))
+      if (bucket_at(at) != bucket_of(hash_of(key), options_.workload.bucket_bits)) ++count;
+    return count;
+  }
+  return 0;
 }
 
 std::uint32_t Cluster::leader_of(std::uint64_t key) const {

@@ -93,6 +93,13 @@ class Cluster final {
   void kill_node(std::uint32_t node, bool keeper_notices);
   /// All nodes serve, in an epoch that all have entered.
   [[nodiscard]] bool whole() const;
+  /// whole(), and nothing is in flight or left over in any software node.
+  [[nodiscard]] bool at_rest() const;
+  /// Of the software nodes of a cluster at rest: each has every key at one location, in one of its buckets, and all
+  /// have the same. Otherwise what is wrong.
+  [[nodiscard]] wherry::Status compare_tables() const;
+  /// Keys that are not in their first bucket, in the first software node.
+  [[nodiscard]] std::uint64_t keys_elsewhere() const;
   /// By the keeper's present word.
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const;
 

@@ -38,7 +38,10 @@ constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFault
                                  NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
                                  NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled},
                                  NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers},
-                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions}};
+                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions},
+                                 NodeFaultName{"ignore_other_flights", &NodeFaults::ignore_other_flights},
+                                 NodeFaultName{"ignore_other_versions", &NodeFaults::ignore_other_versions},
+                                 NodeFaultName{"open_early", &NodeFaults::open_early}};
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
     "repeat_epoch", "forget_leases"};
@@ -53,6 +56,7 @@ struct Arguments {
   std::string folder = ".";
   std::string pcap;
   bool old_versions = false;
+  bool crowded = false;
   bool failover = false;
   double ping_ms = 100;
   double lease_ms = 300;
@@ -78,6 +82,7 @@ struct Totals {
   std::uint64_t operations = 0, ok = 0, unknown = 0, events = 0, stuck = 0;
   sim::ClusterCounts cluster;
   std::array<std::uint64_t, sim::Trouble::kKinds> troubles{};
+  std::uint64_t unlike = 0, elsewhere = 0;                  ///< tables in the end; keys not in their first bucket
   std::uint64_t leaders_died = 0, second_leaders_died = 0;  ///< while a node returned
 };
 
@@ -117,10 +122,10 @@ void print(const Totals& t) {
       "{{\"operations\":{},\"ok\":{},\"unknown\":{},\"events\":{},\"stuck\":{},\"deaths\":{},\"retries\":{},"
       "\"redirects\":{},\"rolled_back\":{},\"completed\":{},\"refreshed\":{},\"epochs\":{},\"failovers\":{},"
       "\"returns\":{},\"keeper_starts\":{},\"lanes_taken\":{},\"leaders_died\":{},\"second_leaders_died\":{},"
-      "\"troubles\":{{{}}}}}\n",
+      "\"unlike\":{},\"elsewhere\":{},\"troubles\":{{{}}}}}\n",
       t.operations, t.ok, t.unknown, t.events, t.stuck, c.deaths, c.retries, c.redirects, c.rolled_back, c.completed,
       c.refreshed, c.keeper.epochs, c.keeper.failovers, c.keeper.returns, c.keeper.starts, c.lanes_taken,
-      t.leaders_died, t.second_leaders_died, troubles);
+      t.leaders_died, t.second_leaders_died, t.unlike, t.elsewhere, troubles);
 }
 
 /// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
@@ -136,6 +141,11 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
   static constexpr std::array kLanes{sim::LanesOf::own, sim::LanesOf::granted, sim::LanesOf::granted,
                                      sim::LanesOf::shared};
   if (!options.client.trust_lanes) options.lanes = kLanes[seed / 32 % kLanes.size()];
+  if (arguments.crowded) {
+    options.workload.bucket_bits = seed % 3 == 0 ? 9 : 11;
+    options.workload.bucket_keys = 7;
+    options.workload.near_keys = 3;
+  }
   if (arguments.old_versions) options.versions = sim::old_versions(seed);
 }
 
@@ -156,7 +166,18 @@ wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::Clu
   sim::Network& network = cluster.network();
   while (!cluster.workload().done() && !trouble.stuck() && network.now() < kLimit && network.step()) {
   }
+  const Cycles patience = network.now() + kLimit;
+  while (!cluster.at_rest() && !trouble.stuck() && network.now() < patience && network.step()) {
+  }
   add(cluster, trouble, totals);
+  if (cluster.at_rest()) {
+    if (const auto alike = cluster.compare_tables(); !alike.ok()) {
+      ++totals.unlike;
+      fmt::print(stderr, "seed {}: {}\n", seed, alike.message());
+    } else {
+      totals.elsewhere += cluster.keys_elsewhere();
+    }
+  }
   return cluster.workload().history().write(fmt::format("{}/{}-{}.jsonl", arguments.folder, arguments.fault, seed));
 }
 
@@ -221,6 +242,8 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_flag(
       "--old-versions", arguments.old_versions,
       "the table is one of billions of writes: versions begin near 2^30, 2^31 and 2^32, and lag within a bucket");
+  app.add_flag("--crowded", arguments.crowded,
+               "keys have several buckets, and more of them share their first one than it holds");
   app.add_flag("--failover", arguments.failover, "measure how long a leader's keys cannot be written after its death");
   app.add_option("--ping-ms", arguments.ping_ms, "of the keeper, with --failover");
   app.add_option("--lease-ms", arguments.lease_ms, "with --failover");

@@ -53,6 +53,8 @@ class Machine : public Receiver, protected DriverOutput {
   void control(const FromControl& event);
   [[nodiscard]] const Driver& driver() const noexcept { return *driver_; }
   [[nodiscard]] virtual Settled settled() const noexcept { return {}; }
+  /// A software node; null: hardware.
+  [[nodiscard]] virtual const Node* node() const noexcept { return nullptr; }
 
   void wake(Cycles, std::uint64_t tag) final;
 

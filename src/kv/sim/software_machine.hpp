@@ -15,6 +15,7 @@ class SoftwareMachine final : public Machine, Output {
     const NodeCounters& c = node_.counters();
     return {.rolled_back = c.rolled_back, .completed = c.completed, .refreshed = c.refreshed};
   }
+  [[nodiscard]] const Node* node() const noexcept override { return &node_; }
   void receive(Cycles, const Packet& packet) override;
 
  private:

@@ -20,7 +20,14 @@ Workload::Workload(Network& network, std::uint64_t seed, const WorkloadOptions& 
       random_(seed),
       options_(options),
       keys_(keys_of_one_bucket(options.bucket_keys, options.bucket_bits, random_.next())) {
-  while (keys_.size() < options.bucket_keys + options.other_keys) keys_.push_back(random_.next());
+  while (keys_.size() < options.bucket_keys + options.near_keys) {
+    const std::uint32_t hash = hash_of(keys_[random_.below(options.bucket_keys)]);
+    const std::uint32_t index = random_.below(candidates(options.bucket_bits));
+    std::uint64_t key = random_.next();
+    while (bucket_of(hash_of(key), options.bucket_bits) != bucket_at_index(hash, index, options.bucket_bits)) ++key;
+    keys_.push_back(key);
+  }
+  while (keys_.size() < options.bucket_keys + options.near_keys + options.other_keys) keys_.push_back(random_.next());
 }
 
 void Workload::add_client(KvPort& port) { clients_.push_back({.port = &port, .versions = {}}); }

@@ -40,13 +40,14 @@ struct WorkloadOptions {
   std::uint32_t operations = 100;  ///< of each client
   std::uint32_t outstanding = 1;   ///< at once, of each client
   std::uint32_t bucket_keys = 5;   ///< that share a bucket: with more than four the table is full now and then
+  std::uint32_t near_keys = 0;     ///< whose first bucket is another candidate of one of those
   std::uint32_t other_keys = 2;    ///< anywhere
   unsigned bucket_bits = 8;        ///< of the table: which keys share a bucket
   Cycles think = 5000;             ///< up to so much between an answer and the next request; 20 us
   std::array<std::uint32_t, 5> weights{40, 25, 20, 8, 7};  ///< of Verb's values
 };
 
-/// Keys that all lie in one bucket of a table of 2^bits buckets, distinct, the first at or after `from`.
+/// Keys with one first bucket in a table of 2^bits buckets, distinct, the first at or after `from`.
 [[nodiscard]] std::vector<std::uint64_t> keys_of_one_bucket(std::size_t count, unsigned bits, std::uint64_t from = 1);
 
 class Workload final : public KvSink {
