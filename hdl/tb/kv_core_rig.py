@@ -32,6 +32,11 @@ def bucket_of(key: int) -> int:
     return frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
 
 
+def first_number(key: int) -> int:
+    """What frames call the first of a key's buckets."""
+    return (bucket_of(key) >> 8) % 4
+
+
 @dataclass(frozen=True)
 class Kv:
     """The header's fields, and the value."""
@@ -45,6 +50,7 @@ class Kv:
     version: int = 0
     key: int = 0
     value: bytes = b""
+    candidate: int | None = None  # None: of the key's first bucket, in frames that name one
 
     @property
     def status(self) -> int:
@@ -54,14 +60,18 @@ class Kv:
     def pack(self) -> bytes:
         """As on the wire."""
         head = bytes([self.kind << 3 | self.node, self.detail])
-        fields = ((self.epoch, 2), (self.client, 2), (self.request, 4), (self.version, 4), (self.key, 8))
+        named = self.kind in (REPLICATE, REPLICATE_REMOVE, COMMIT, REPLICATED, REPLICATED_REMOVE)
+        candidate = (first_number(self.key) if named else 0) if self.candidate is None else self.candidate
+        client = candidate << 13 | self.client
+        fields = ((self.epoch, 2), (client, 2), (self.request, 4), (self.version, 4), (self.key, 8))
         return head + b"".join(number.to_bytes(size, "big") for number, size in fields) + self.value
 
 
 def unpack(data: bytes) -> Kv:
     """From after the UDP header."""
     numbers = [int.from_bytes(data[a:b], "big") for a, b in ((2, 4), (4, 6), (6, 10), (10, 14), (14, 22))]
-    return Kv(data[0] >> 3, data[0] & 7, data[1], *numbers, value=data[22:])
+    candidate, numbers[1] = numbers[1] >> 13, numbers[1] & 0x1FFF
+    return Kv(data[0] >> 3, data[0] & 7, data[1], *numbers, value=data[22:], candidate=candidate)
 
 
 def frame_of(kv: Kv, source: int, to: int, *, checksum: bool = True) -> bytes:

@@ -26,7 +26,10 @@ BETWEEN = (
 )
 NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
 
-KV_FIELDS = {"kind": 5, "node": 3, "detail": 8, "epoch": 16, "client": 16, "request": 32, "version": 32, "key": 64}
+KV_FIELDS = {
+    "kind": 5, "node": 3, "detail": 8, "epoch": 16, "candidate": 3, "client": 13, "request": 32, "version": 32,
+    "key": 64,
+}  # fmt: skip
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
@@ -76,6 +79,33 @@ def lags(older: int, newest: int) -> bool:
     return older != 0 and newest != 0 and ((newest >> 29) - (older >> 29)) % 8 == 3
 
 
+def groups(hashed: int) -> list[list[int]]:
+    """A key's buckets, in its one or two groups, each in the order of looking: docs/kv-frame.md."""
+    first = hashed % 2**BUCKET_BITS
+    found = [[first ^ by << 8 for by in range(min(4, 2 ** (BUCKET_BITS - 8)))]]
+    if BUCKET_BITS > 10:
+        x = (hashed >> 22) % 2 ** min(10, BUCKET_BITS - 10) or 1
+        found.append([bucket ^ x << 10 for bucket in found[0]])
+    return found
+
+
+def candidates(hashed: int) -> list[int]:
+    """All of them, in the order of looking."""
+    return [bucket for group in groups(hashed) for bucket in group]
+
+
+def number_of(hashed: int, bucket: int) -> int:
+    """What frames call one of a key's buckets."""
+    return (bucket not in groups(hashed)[0]) << 2 | (bucket >> 8) % 4
+
+
+def bucket_named(hashed: int, number: int) -> int:
+    """And back."""
+    return next(
+        (bucket for bucket in candidates(hashed) if number_of(hashed, bucket) == number), hashed % 2**BUCKET_BITS
+    )
+
+
 @dataclass(frozen=True)
 class Way:
     """A location."""
@@ -101,6 +131,7 @@ class Write:
 
     request: dict[str, int]
     kv: dict[str, int]
+    bucket: int
     way: int
     version: int
     remove: bool
@@ -187,9 +218,14 @@ class Node:
     def take(self, request: dict[str, int]) -> None:
         """Does what the request asks for, and notes what must come out."""
         kv = unpack(KV_FIELDS, request["kv"])
-        bucket = (kv["key"] >> 2 if kv["kind"] == FETCH else request["hash"]) % 2**BUCKET_BITS
         kept = False
         kind = kv["kind"]
+        if kind == FETCH:
+            bucket = (kv["key"] >> 2) % 2**BUCKET_BITS
+        elif kind in BETWEEN:
+            bucket = bucket_named(request["hash"], kv["candidate"])
+        else:
+            bucket = request["hash"] % 2**BUCKET_BITS
         if kind in (PING, LANE):
             self._on_question(request, kv)
         elif kind == READ:
@@ -206,7 +242,7 @@ class Node:
             return TOO_LONG
         if (request["length"] and kv["kind"] not in (WRITE, WRITE_IF)) or kv["detail"] or kv["node"]:
             return BAD_FRAME
-        if kv["client"] >= LANES and kv["kind"] not in (READ, PING):
+        if (kv["client"] >= LANES or kv["candidate"]) and kv["kind"] not in (READ, PING):
             return BAD_LANE
         if not self.serving:
             return NOT_SERVING
@@ -230,16 +266,27 @@ class Node:
         else:
             self.sends.append(self._reply(request, kv, lane.status, lane.version, key=lane.request))
 
+    def _to_look_into(self, hashed: int) -> list[int]:
+        """The first bucket, and the others if it had two keys once."""
+        buckets = candidates(hashed)
+        written = sum(way.version != 0 for way in self.line(buckets[0]))
+        return buckets if written >= 2 else buckets[:1]
+
+    def _in(self, bucket: int, key: int) -> int | None:
+        return next((i for i, way in enumerate(self.line(bucket)) if way.present and way.key == key), None)
+
     def _on_read(self, request: dict[str, int], kv: dict[str, int], bucket: int) -> None:
-        status = self._refusal(request, kv, bucket)
-        if status == OK and self._pending(bucket):
-            status = BUSY if self.leader(bucket) == SELF else PENDING
-        if status:
+        if status := self._refusal(request, kv, bucket):
             self.sends.append(self._reply(request, kv, status))
             return
-        for number, way in enumerate(self.line(bucket)):
-            if way.present and way.key == kv["key"]:
-                self._give(self._reply(request, kv, OK, way.version), bucket, number, way)
+        for visited in self._to_look_into(request["hash"]):
+            if self._pending(visited):
+                status = BUSY if self.leader(bucket) == SELF else PENDING
+                self.sends.append(self._reply(request, kv, status))
+                return
+            if (number := self._in(visited, kv["key"])) is not None:
+                way = self.line(visited)[number]
+                self._give(self._reply(request, kv, OK, way.version), visited, number, way)
                 return
         self.sends.append(self._reply(request, kv, NO_SUCH_KEY))
 
@@ -257,50 +304,92 @@ class Node:
             if kv["request"] == lane.request and not lane.in_flight and lane.settled:
                 self.sends.append(self._reply(request, kv, lane.status, lane.version))
             return False
-        if status == OK and (self._pending(bucket) or bucket % 4096 in self.leads or not request["has_place"]):
+        if status == OK and not request["has_place"]:
             status = BUSY
+        found = None
+        if status == OK:
+            for visited in self._to_look_into(request["hash"]):
+                if self._pending(visited) or visited % 4096 in self.leads:
+                    status = BUSY
+                    break
+                if (found := self._in(visited, kv["key"])) is not None:
+                    bucket = visited
+                    break
         if status:
             self.sends.append(self._reply(request, kv, status))
             return False
-        line = self.line(bucket)
-        lagging = [i for i in range(4) if any(lags(line[i].version, way.version) for way in line)]
-        if lagging:
-            self.sends.append(self._reply(request, kv, BUSY))
-            if not self.refreshed:
-                self._refresh(request, kv, bucket, lagging[0])
-            return False
-        found = next((i for i, way in enumerate(line) if way.present and way.key == kv["key"]), None)
-        version, outcome, told = (line[found].version if found is not None else 0), OK, 0
         remove = kv["kind"] in (REMOVE, REMOVE_IF)
-        if remove and found is None:
-            outcome = NO_SUCH_KEY
-        elif kv["kind"] in (WRITE_IF, REMOVE_IF) and kv["version"] != version:
-            outcome, told = MISMATCH, version
-        elif found is None and all(way.present for way in line):
-            outcome = FULL
+        outcome, told, new = OK, 0, found is None
+        if new:
+            where = self._place_of(request["hash"])
+            if remove:
+                outcome = NO_SUCH_KEY
+            elif kv["kind"] == WRITE_IF and kv["version"]:
+                outcome = MISMATCH
+            elif where is None:
+                outcome = FULL
+            else:
+                bucket, found = where
+        line = self.line(bucket)
+        if outcome == OK:
+            lagging = [i for i in range(4) if any(lags(line[i].version, way.version) for way in line)]
+            if lagging:
+                self.sends.append(self._reply(request, kv, BUSY))
+                if not self.refreshed:
+                    self._refresh(request, kv, bucket, lagging[0])
+                return False
+            assert found is not None
+            if not new and kv["kind"] in (WRITE_IF, REMOVE_IF) and kv["version"] != line[found].version:
+                outcome, told = MISMATCH, line[found].version
         if outcome:
             self.lanes[kv["client"]] = Lane(kv["request"], told, outcome, False, True, True)
             self.sends.append(self._reply(request, kv, outcome, told))
             return False
-        if found is None:
-            first = request["hash"] >> 30
-            found = first if not line[first].present else next(i for i in range(4) if not line[i].present)
-        version = self._next_version(bucket)
+        assert found is not None
+        version = self._version_of_new(request["hash"], bucket) if new else self._next_version(bucket)
         self.lanes[kv["client"]] = Lane(kv["request"], version, OK, True, False, True)
-        write = Write(request, kv, found, version, remove)
+        write = Write(request, kv, bucket, found, version, remove)
         if not self.others:
-            self._commit(write, bucket)
+            self._commit(write)
             return True
         self.window[request["place"]] = write
         self.leads.add(bucket % 4096)
         self._replicate(write, self.others)
         return True
 
-    def _next_version(self, bucket: int) -> int:
+    def _place_of(self, hashed: int) -> tuple[int, int] | None:
+        """Bucket and way for a key that is nowhere: docs/kv-protocol.md, section 5, step 4."""
+
+        def keys(buckets: list[int]) -> int:
+            return sum(way.present for bucket in buckets for way in self.line(bucket))
+
+        both = groups(hashed)
+        first = both[0][0]
+        group = [first] if keys([first]) < 2 else min(both, key=keys)  # of equals min takes the first
+        for bucket in group:
+            free = [i for i, way in enumerate(self.line(bucket)) if not way.present]
+            if free:
+                return bucket, hashed >> 30 if hashed >> 30 in free else free[0]
+        return None
+
+    def _newest(self, bucket: int) -> int:
         newest = 0
         for way in self.line(bucket):
             newest = way.version if newer(way.version, newest) else newest
-        return newest % (2**32 - 1) + 1
+        return newest
+
+    def _next_version(self, bucket: int) -> int:
+        return self._newest(bucket) % (2**32 - 1) + 1
+
+    def _version_of_new(self, hashed: int, bucket: int) -> int:
+        """Beyond what the key may have had in another bucket, unless that is more than 2^28 ahead."""
+        base = self._newest(bucket)
+        ahead = 0
+        if len(self._to_look_into(hashed)) > 1:
+            others = [self._newest(other) for other in candidates(hashed) if other != bucket]
+            steps = [(other - base) % 2**32 for other in others if other]
+            ahead = max([step for step in steps if step <= 2**28], default=0)
+        return (base + ahead) % 2**32 % (2**32 - 1) + 1
 
     def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
         """The sequencer's part, which makes a leftover of the note, is not here."""
@@ -321,6 +410,7 @@ class Node:
             "node": SELF,
             "detail": write.way << 6 | write.request["place"],
             "epoch": EPOCH,
+            "candidate": number_of(write.request["hash"], write.bucket),
             "version": write.version,
         }
         self.sends.append(self._send(write.request["from"], kv, nodes=nodes, value=write.request))
@@ -339,12 +429,12 @@ class Node:
         else:
             self.deferred.append(answer | {"place": place})
 
-    def _commit(self, write: Write, bucket: int) -> None:
+    def _commit(self, write: Write) -> None:
         request, kv = write.request, write.kv
         way = Way(
             kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"])
         )
-        self._store(bucket, write.way, way, request["place"], self._reply(request, kv, OK, write.version))
+        self._store(write.bucket, write.way, way, request["place"], self._reply(request, kv, OK, write.version))
         lane = self.lanes[kv["client"]]
         if lane.request == kv["request"]:
             self.lanes[kv["client"]] = Lane(kv["request"], write.version, OK, False, True, True)
@@ -382,19 +472,17 @@ class Node:
             return True
         if kind in (REPLICATED, REPLICATED_REMOVE):
             write = self.window.get(place)
-            same = write and (write.version, write.kv["client"], write.kv["request"]) == (
-                kv["version"],
-                kv["client"],
-                kv["request"],
-            )
+            same = write and (
+                write.version, number_of(write.request["hash"], write.bucket), write.kv["client"], write.kv["request"],
+            ) == (kv["version"], kv["candidate"], kv["client"], kv["request"])  # fmt: skip
             if not write or not same:
                 self.sends.append(self._send(request["from"], echo | {"kind": COMMIT}))
                 return False
             write.answered.add(sender)
             if write.answered >= self.others:
                 del self.window[place]
-                self.leads.discard(bucket % 4096)
-                self._commit(write, bucket)
+                self.leads.discard(write.bucket % 4096)
+                self._commit(write)
                 self.sends.append(self._send(request["from"], echo | {"kind": COMMIT}, nodes=self.others))
             return False
         if kind == COMMIT:
@@ -410,9 +498,17 @@ class Node:
             way_now = self.line(bucket)[number]
             busy = self._pending(bucket)  # a refresh is under way
             detail = number << 6 | (BUSY if busy else way_now.present << 5)
+            hashed = frames.crc32c(way_now.key.to_bytes(8, "big"))
             entry = self._send(
                 request["from"],
-                echo | {"kind": ENTRY, "detail": detail, "key": way_now.key, "version": way_now.version},
+                echo
+                | {
+                    "kind": ENTRY,
+                    "detail": detail,
+                    "candidate": number_of(hashed, bucket) if way_now.version else 0,
+                    "key": way_now.key,
+                    "version": way_now.version,
+                },
             )
             self._give(entry, bucket, number, way_now if way_now.present and not busy else replace(way_now, length=0))
             return False

@@ -143,9 +143,7 @@ def test_candidates_are_what_the_docs_say(bits: int) -> None:
 
 
 def test_the_docs_show_such_candidates() -> None:
-    rows = re.findall(
-        r"^\| (\w+) \| (\d+) \| (\w{8}) \| ([\w, ]+) \| ([\d, ]+) \|$", DOCS.read_text(), re.MULTILINE
-    )
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\w{8}) \| ([\w, ]+) \| ([\d, ]+) \|$", DOCS.read_text(), re.MULTILINE)
     assert len(rows) == 7
     for key, bits, hashed, buckets, numbers in rows:
         assert int(hashed, 16) == crc32c(int(key, 16).to_bytes(8, "big"))

@@ -69,7 +69,7 @@ async def a_node_alone(dut: Any) -> None:
                 assert (pong.status, pong.key) == (OK, 0)
                 continue
             if kind == READ:
-                answer = await rig.reply(Kv(READ, client=65535, request=draw.getrandbits(32), key=key))
+                answer = await rig.reply(Kv(READ, candidate=7, client=8191, request=draw.getrandbits(32), key=key))
                 if found:
                     assert (answer.status, answer.version, answer.value) == (OK, *found)
                 else:

@@ -295,6 +295,7 @@ class Traffic:
             "node": 0,
             "detail": 0,
             "epoch": EPOCH,
+            "candidate": 0,
             "client": draw.choice(self.lanes),
             "request": 0,
             "version": 0,
@@ -370,7 +371,7 @@ class Traffic:
         if draw.random() < 0.02:
             kv["detail"] ^= 1
         if draw.random() < 0.02:
-            kv["client"] = draw.choice([4096, 65535])
+            kv["client"] = draw.choice([4096, 8191])
         return self.request(source, kv, length)
 
     def request(self, source: int, kv: dict[str, int], length: int) -> dict[str, int] | None:

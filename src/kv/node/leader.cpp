@@ -180,8 +180,8 @@ bool Node::on_replicated(const Kv& h) {
   if (!leads(slot_of(hash_of(h.key)))) return false;
   const unsigned place = h.detail % kPlaces;
   Place& p = window_[place];
-  const bool ours =
-      window_.busy(place) && p.version == h.version && p.lane == h.client && p.request == h.request && p.key == h.key;
+  const bool ours = window_.busy(place) && p.version == h.version && p.candidate == h.candidate && p.lane == h.client &&
+                    p.request == h.request && p.key == h.key;
   if (ours) {
     p.answered = static_cast<std::uint8_t>(p.answered | 1U << h.node);
     commit_if_answered(place);
