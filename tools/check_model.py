@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks spec/kv.pml with Spin: all configurations, with `--quick` those that take seconds, or some by name.
+"""Checks spec/kv.pml and spec/kv_places.pml with Spin: all configurations, with `--quick` those that take seconds, or
+some by name.
 
 Exact searches visit every reachable state. A bitstate search keeps a few bits for each state instead of the state, so
 that it can miss some; it is what fits where the exact one does not. Faults and situations, which
@@ -13,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-MODEL = Path(__file__).resolve().parent.parent / "spec" / "kv.pml"
+SPEC = Path(__file__).resolve().parent.parent / "spec"
 SECONDS = 900  # a search that takes longer is given up
 
 
@@ -26,6 +27,7 @@ class Configuration:
     megabytes: int = 2000
     bitstate: int = 0  # log2 of the bits; 0: exact
     quick: bool = False
+    model: str = "kv.pml"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Outcome:
     megabytes: float
 
 
+PLACES = "kv_places.pml"
 CONFIGURATIONS = [
     Configuration("three_nodes", "-DNODES=3 -DE=2", quick=True),
     Configuration("conditional", "-DNODES=3 -DE=2 -DCAS", quick=True),
@@ -50,6 +53,11 @@ CONFIGURATIONS = [
     Configuration("returning", "-DNODES=2 -DE=4 -DRETURNS=3", 7000),
     Configuration("returning_of_three", "-DNODES=3 -DE=3 -DFAILURES=0 -DOUT=4 -DRETURNS=4", 3000),
     Configuration("return_and_failure", "-DNODES=3 -DE=4 -DS1=0 -DOUT=4 -DRETURNS=4", 5000),
+    Configuration("two_places", "-DNODES=3 -DE=2", quick=True, model=PLACES),
+    Configuration("two_places_failures", "-DNODES=3 -DE=3 -DFAILURES=2 -DK=2 -DREMOVALS=0", quick=True, model=PLACES),
+    Configuration("two_places_moves", "-DNODES=3 -DE=2 -DMOVES", model=PLACES),
+    Configuration("two_places_removal", "-DNODES=3 -DE=3 -DFAILURES=2", 3000, model=PLACES),
+    Configuration("two_places_long", "-DNODES=2 -DE=3 -DMOVES -DK=4", 3000, model=PLACES),
 ]
 
 
@@ -58,7 +66,7 @@ def search(configuration: Configuration) -> Outcome:
     with tempfile.TemporaryDirectory() as place:
         keep = ["-DBITSTATE"] if configuration.bitstate else [f"-DMEMLIM={configuration.megabytes}"]
         for command in (
-            ["spin", "-a", *configuration.switches.split(), str(MODEL)],
+            ["spin", "-a", *configuration.switches.split(), str(SPEC / configuration.model)],
             ["gcc", "-O2", "-DSAFETY", "-DNOREDUCE", *keep, "-o", "pan", "pan.c"],
         ):
             made = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)

@@ -29,9 +29,16 @@ def _store(f: Field) -> str:
     return f"merge_be<{f.spanned_bytes}>(out.data() + {f.first_byte}, {value} << {f.shift});"
 
 
+def _members(s: Struct) -> list[Field]:
+    order = [f for f in s.fields if not f.cpp_after]
+    for moved in (f for f in s.fields if f.cpp_after):
+        order.insert([f.name for f in order].index(moved.cpp_after) + 1, moved)
+    return order
+
+
 def _struct(s: Struct) -> str:
     size = s.bits // 8
-    members = "\n".join(f"  {_type(f.bits)} {f.name} = 0;{_comment(f.doc)}" for f in s.fields)
+    members = "\n".join(f"  {_type(f.bits)} {f.name} = 0;{_comment(f.doc)}" for f in _members(s))
     stores = "\n".join(f"    {_store(f)}" for f in s.fields)
     loads = "\n".join(f"    value.{f.name} = {_load(f)};" for f in s.fields)
     name = camel(s.name)
@@ -183,12 +190,15 @@ inline constexpr auto kHashTables = [] {{
   return (cut == 0 ? 1U : cut) << 10;
 }}
 /// A key's bucket, by its place in the order of looking: 0 is the first bucket. Precondition: index < candidates(bits).
-[[nodiscard]] constexpr std::uint32_t bucket_at_index(std::uint32_t hash, std::uint32_t index, unsigned bits) noexcept {{
+[[nodiscard]] constexpr std::uint32_t bucket_at_index(std::uint32_t hash, std::uint32_t index,
+                                                      unsigned bits) noexcept {{
   return bucket_of(hash, bits) ^ (index >= 4 ? second_group_of(hash, bits) : 0U) ^ (index & 3) << 8;
 }}
 /// The number that frames have for one of a key's buckets.
-[[nodiscard]] constexpr std::uint8_t candidate_of(std::uint32_t hash, std::uint32_t bucket, unsigned bits) noexcept {{
-  return static_cast<std::uint8_t>((bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 | (bucket >> 8 & 3) : bucket >> 8 & 3);
+[[nodiscard]] constexpr std::uint8_t candidate_of(std::uint32_t hash, std::uint32_t bucket,
+                                                  unsigned bits) noexcept {{
+  const std::uint32_t second = (bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 : 0;
+  return static_cast<std::uint8_t>(second | (bucket >> 8 & 3));
 }}
 /// And back. Bits of the number that a small table has no room for are ignored.
 [[nodiscard]] constexpr std::uint32_t bucket_of_candidate(std::uint32_t hash, std::uint8_t candidate,

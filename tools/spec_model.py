@@ -19,6 +19,7 @@ class Field:
     bits: int
     doc: str
     offset: int = 0
+    cpp_after: str = ""  # the field that it follows in the C++ struct, if not the one before
 
     @property
     def first_byte(self) -> int:

@@ -276,8 +276,8 @@ struct Kv {
   std::uint8_t node =
       0;  ///< in replies to clients the leader of the key's slot, in frames between nodes the sender, else 0
   std::uint8_t detail = 0;     ///< reply_detail in replies, node_detail in replicate, replicated and commit, else 0
-  std::uint16_t epoch = 0;     ///< low 16 bits of the sender's epoch
   std::uint8_t candidate = 0;  ///< between nodes: which of the key's buckets; else 0
+  std::uint16_t epoch = 0;     ///< low 16 bits of the sender's epoch
   std::uint16_t client = 0;    ///< lane of the client that wrote
   std::uint32_t request = 0;   ///< number of the request within its lane; a reply repeats it
   std::uint32_t version = 0;   ///< of the location; 0 is never a written version
@@ -467,8 +467,8 @@ inline constexpr auto kHashTables = [] {
 }
 /// The number that frames have for one of a key's buckets.
 [[nodiscard]] constexpr std::uint8_t candidate_of(std::uint32_t hash, std::uint32_t bucket, unsigned bits) noexcept {
-  return static_cast<std::uint8_t>((bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 | (bucket >> 8 & 3)
-                                                                               : bucket >> 8 & 3);
+  const std::uint32_t second = (bucket_of(hash, bits) ^ bucket) >> 10 != 0 ? 4 : 0;
+  return static_cast<std::uint8_t>(second | (bucket >> 8 & 3));
 }
 /// And back. Bits of the number that a small table has no room for are ignored.
 [[nodiscard]] constexpr std::uint32_t bucket_of_candidate(std::uint32_t hash, std::uint8_t candidate,

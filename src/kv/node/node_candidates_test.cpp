@@ -489,7 +489,7 @@ TEST_F(KvCandidates, ARequestWithACandidate_ExpectBadLane) {
     answers.clear();
     cluster->send(
         client_at(0), node_at(0),
-        {{.kind = static_cast<std::uint8_t>(kind), .epoch = 1, .candidate = 1, .client = 3, .request = 9}, {}});
+        {{.kind = static_cast<std::uint8_t>(kind), .candidate = 1, .epoch = 1, .client = 3, .request = 9}, {}});
     cluster->run(cluster->now + 5000);
     ASSERT_EQ(answers.size(), 1U);
     EXPECT_EQ(answers[0].status(), Status::bad_lane);
