@@ -62,6 +62,7 @@ Split replica_write(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_
   header.node = 1;
   header.version = version;
   header.detail = static_cast<std::uint8_t>(first_way_of(hash_of(key)) << 6);
+  header.candidate = first_candidate(key);
   const auto value = value_of(bytes);
   rig.put(Rig::node(1), header, value);
   const Sent reply = rig.await(Kind::replicated);

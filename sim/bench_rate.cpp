@@ -143,6 +143,7 @@ class Run {
       header.node = 1;
       header.version = round + 1;
       header.detail = static_cast<std::uint8_t>(first_way_of(hash_of(key)) << 6 | number % kPlaces);
+      header.candidate = first_candidate(key);
     }
     push(rig_.core().now(), workload_.replica ? Rig::node(1) : Rig::client(), header, true);
   }

@@ -61,6 +61,11 @@ class Rig final : DriverOutput {
   Driver driver_;
 };
 
+/// What frames between nodes call the first of a key's buckets.
+[[nodiscard]] inline std::uint8_t first_candidate(std::uint64_t key) noexcept {
+  const std::uint32_t hash = hash_of(key);
+  return candidate_of(hash, bucket_of(hash, Rig::kBucketBits), Rig::kBucketBits);
+}
 [[nodiscard]] std::vector<std::byte> value_of(std::size_t bytes);
 [[noreturn]] void give_up(const std::string& why);
 

@@ -116,7 +116,8 @@ void Traffic::spoil(Frame& frame, Spoil how, bool of_client) {
           h.epoch = any_word();
           break;
         case 4:
-          h.client = any_word();
+          h.client = any_word();  // of which the lower 13 bits are sent
+          h.candidate = static_cast<std::uint8_t>(random_.below(8));
           break;
         default:
           h.version = static_cast<std::uint32_t>(random_.next());

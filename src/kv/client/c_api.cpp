@@ -56,7 +56,8 @@ wherry::Result<ClientOptions> options_from(const wherry_kv_options* given) {
   if (o.reads < WHERRY_KV_NEAREST || o.reads > WHERRY_KV_LEADER)
     return invalid(fmt::format("reads is {}: want one of wherry_kv_read_from", o.reads));
   if (o.first_lane >= wherry::kv::kMaxLanes && o.first_lane != WHERRY_KV_GRANTED)
-    return invalid(fmt::format("first_lane is {}: at most {}, or WHERRY_KV_GRANTED", o.first_lane, wherry::kv::kMaxLanes - 1));
+    return invalid(
+        fmt::format("first_lane is {}: at most {}, or WHERRY_KV_GRANTED", o.first_lane, wherry::kv::kMaxLanes - 1));
   if (o.keepers == nullptr && o.keeper_count != 0) return is_null("keepers");
   ClientOptions options;
   for (std::size_t n = 0; n < std::min<std::size_t>(o.node_count, 9); ++n) {  // nine are refused with the rest
