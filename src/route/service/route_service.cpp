@@ -263,7 +263,8 @@ bool RouteService::settled(Job& job, bool& worked) {
   // What ranks that do not read have no room for cannot be waited for longer than bridges are.
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   if (!job.notices.empty() && now_ns() - job.ending_since < kPatienceNs) return false;
-  for (auto& thread : job.threads) over &= thread->post().settled();
+  // Nobody waits for the agent: others that are slow have more time.
+  for (auto& thread : job.threads) over &= thread->post().settled(std::chrono::seconds(10));
   return over;
 }
 
