@@ -55,6 +55,11 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
     out.put(options_.threads);
     return std::move(out).take();
   }
+  if (method == "network") {
+    Writer out;
+    out.put(static_cast<std::uint8_t>(fabric::rdma_is_here()));
+    return std::move(out).take();
+  }
   if (method == "join") {
     auto request = decode_join(payload);
     if (!request) return request.status();
