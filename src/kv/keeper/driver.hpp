@@ -77,9 +77,12 @@ class Driver {
 
   void begin(std::uint64_t ended, Cycles now);
   [[nodiscard]] bool leave();
+  [[nodiscard]] bool entering();
+  void tell_entered();
   void clear();
   void check_core();
   bool look(Cycles now);
+  void obey(const Configuration& configuration, Cycles now);
   void enter(const Configuration& configuration, Cycles now);
   void stage(const Configuration& configuration);
   void synchronise();
@@ -87,7 +90,7 @@ class Driver {
   void hello();
   void report(std::uint64_t ping);
   [[nodiscard]] bool serves() const noexcept { return entered_ && has(entered_->serving, options_.node); }
-  [[nodiscard]] bool busy() const noexcept { return !ready_ || (entered_ && !complete_); }
+  [[nodiscard]] bool busy() const noexcept { return !ready_ || entering_ || (entered_ && !complete_); }
   [[nodiscard]] Cycles cycles();
   [[nodiscard]] std::uint64_t read_counter(std::uint32_t offset) { return core_.read(offset); }
   void write_lease(Cycles end);
@@ -97,7 +100,9 @@ class Driver {
   DriverOutput& output_;
   std::uint64_t boot_ = 0;
   std::uint64_t ended_ = 0;
-  std::optional<Configuration> entered_;
+  std::optional<Configuration> entered_;  ///< or is entering
+  std::optional<Configuration> next_;     ///< what the keeper said meanwhile
+  bool entering_ = false;  ///< the core had not entered that when it was looked at; the keeper was not told
   std::optional<Configuration> static_;
   bool connected_ = false;
   bool left_ = false;      ///< the core is in no epoch, and empties its table or did

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kv/keeper/driver.hpp"
 
@@ -56,6 +57,8 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   ended_ = ended;
   boot_ = output_.draw_boot();
   entered_.reset();
+  next_.reset();
+  entering_ = false;
   ready_ = stopped_ = settled_ = complete_ = fetching_ = lanes_asked_ = false;
   next_bucket_ = 0;
   asked_ = 0;
@@ -67,7 +70,11 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
 /// has.
 bool Driver::leave() {
   if (left_) return true;
-  if (core_.read(kEpochOffset) != 0) return false;
+  if (entering()) return false;
+  if (core_.read(kEpochOffset) != 0) {  // it was being entered when the core was told to leave, and it did not hear
+    core_.write(kEpochOffset, 0);
+    if (entering() || core_.read(kEpochOffset) != 0) return false;
+  }
   core_.write(kBucketBitsOffset, options_.bucket_bits);
   check_core();
   // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
@@ -79,6 +86,15 @@ bool Driver::leave() {
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
   clear();
   return left_ = true;
+}
+
+/// An epoch is being entered: until then the core hears of no other. That takes as long as the network takes no frames.
+bool Driver::entering() { return kStateEntering.get(core_.read(kStateOffset)) != 0; }
+
+/// Once the core has: before, it may commit in the epoch before, and the keeper would build on its not doing so.
+void Driver::tell_entered() {
+  entering_ = entering();
+  if (!entering_ && entered_) output_.send(Entered{boot_, entered_->epoch});
 }
 
 /// Reads the state and does what it asks for. False: the core is faulty, which was reported.
@@ -110,10 +126,17 @@ bool Driver::look(Cycles now) {
     next_look_ = now + options_.busy_interval;
     return true;
   }
+  if (entering_ && kStateEntering.get(state_) == 0) {
+    tell_entered();
+    if (next_) {
+      const Configuration next = *std::exchange(next_, std::nullopt);
+      obey(next, now);
+    }
+  }
   const bool was_ready = ready_;
   const bool was_complete = complete_;
   if (!ready_ && kStateClearing.get(state_) == 0) ready_ = true;
-  if (entered_ && !complete_) synchronise();
+  if (entered_ && !complete_ && !entering_) synchronise();
   next_look_ = now + (busy() ? options_.busy_interval : options_.idle_interval);
   if (ready_ != was_ready || complete_ != was_complete) report(0);
   return true;

@@ -16,11 +16,13 @@ struct Heard final : DriverOutput {
     if (const auto* report = std::get_if<Report>(&message)) reports.push_back(*report);
     if (const auto* hello = std::get_if<Hello>(&message)) hellos.push_back(*hello);
     if (const auto* ask = std::get_if<AskLease>(&message)) asks.push_back(*ask);
+    if (const auto* one = std::get_if<Entered>(&message)) entered.push_back(one->epoch);
   }
   std::uint64_t draw_boot() override { return 7; }
   std::vector<Report> reports;
   std::vector<Hello> hellos;
   std::vector<AskLease> asks;
+  std::vector<std::uint64_t> entered;
 };
 
 TEST(Driver, Report_ExpectWhateverTheCoreDropped) {
@@ -92,6 +94,71 @@ TEST(Driver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   const double here = static_cast<double>(core.lease - asked) / (1 - 0.0833);  // this clock is slow
   const double there = static_cast<double>(kLease) / (1 + 0.0833);             // the keeper's is fast
   EXPECT_LT(here, there);
+}
+
+Configuration alone(std::uint64_t epoch, NodeMask serving = 1) {
+  Configuration c;
+  c.epoch = epoch;
+  c.members = 1;
+  c.serving = serving;
+  c.bucket_bits = 10;
+  c.leaders = first_leaders(1);
+  c.peers[0] = {0, 0x7f000001, 19286};
+  c.boots[0] = 7;
+  return c;
+}
+
+/// A core in hardware enters an epoch when the network has taken its frames, and hears of no other one before.
+TEST(Driver, NetworkStandsStill_ExpectEnteredOnlyOfWhatTheCoreEnteredAndNoWriteUnheard) {
+  Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  Driver driver({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  driver.connected(truth);
+  driver.on_time(truth = driver.next_time());
+  driver.on_message(Configure{alone(1)}, truth);
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  core.stuck = true;
+  driver.on_message(Configure{alone(2)}, truth);
+  driver.on_message(Configure{alone(3)}, truth);
+  driver.on_message(Configure{alone(3)}, truth);
+  driver.on_message(Configure{alone(4)}, truth);
+  for (int i = 0; i < 20; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(core.unheard, 0U);
+  EXPECT_EQ(core.now.epoch, 1U);
+  core.stuck = false;
+  for (int i = 0; i < 3; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(heard.entered, (std::vector<std::uint64_t>{1, 2, 4}));
+  EXPECT_EQ(core.now.epoch, 4U);
+}
+
+TEST(Driver, LeftOutWhileTheNetworkStandsStill_ExpectNoLeaseAtOnceAndAnEmptyCoreLater) {
+  Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  Driver driver({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  driver.connected(truth);
+  driver.on_time(truth = driver.next_time());
+  driver.on_message(Configure{alone(1)}, truth);
+  driver.on_time(truth);
+  ASSERT_FALSE(heard.asks.empty());
+  driver.on_message(Grant{heard.asks.back().id, 75'000'000}, truth);
+  EXPECT_TRUE(core.leased());
+  core.stuck = true;
+  driver.on_message(Configure{alone(2)}, truth);
+  Configuration without = alone(3);
+  without.members = without.serving = 2;
+  driver.on_message(Configure{without}, truth);
+  EXPECT_FALSE(core.leased());
+  for (int i = 0; i < 5; ++i) driver.on_time(truth = driver.next_time());
+  core.stuck = false;
+  for (int i = 0; i < 5; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(core.now.epoch, 0U);
+  EXPECT_EQ(core.fetched, 0U);
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(heard.hellos.back().boot == 7 && !heard.hellos.back().entered);
+  EXPECT_TRUE(heard.reports.back().ready);
 }
 
 }  // namespace
