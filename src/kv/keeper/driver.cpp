@@ -71,6 +71,7 @@ void Driver::report(std::uint64_t ping) {
     r.lanes_left = lanes_asked_ ? core_.read(registers::kSyncLanesOffset) : options_.lanes;
   }
   if (options_.silent_members && entered_ && complete_) r.silent = options_.silent_members(options_.silence);
+  if (!options_.silent_members) r.silent = silent_;
   r.counters = counters_;
   output_.send(r);
 }

@@ -20,7 +20,8 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
-  /// Members that have not answered this node, as leader, for so long. Not of cores in hardware, which do not tell.
+  /// Members that have not answered this node, as leader, for so long. None: a core in hardware, which does not tell;
+  /// then the driver sees from counters that nobody answers, and, of a cluster of two, who it is.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time
@@ -86,6 +87,7 @@ class Driver {
   void enter(const Configuration& configuration, Cycles now);
   void stage(const Configuration& configuration);
   void synchronise();
+  void watch_answers(Cycles now);
   void ask_lease(Cycles now);
   void hello();
   void report(std::uint64_t ping);
@@ -124,6 +126,10 @@ class Driver {
   Cycles lease_end_ = 0;  ///< by the core's clock
   Cycles next_look_ = 0;
   std::uint64_t reports_ = 0;
+  std::uint64_t answers_ = 0;    ///< of members, as counted by the core; it wraps
+  Cycles unanswered_since_ = 0;  ///< writes wait, and none was answered since; 0: it is not so
+  std::uint32_t patience_ = 0;   ///< retry_cycles is that of the options times 2^this
+  NodeMask silent_ = 0;
   Counters counters_;
   std::string refusal_;
   std::string unfit_;

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "kv/keeper/driver.hpp"
@@ -84,6 +86,9 @@ bool Driver::leave() {
     core_.write(value_base_offset(i), static_cast<std::uint32_t>(values >> 32 * i));
   }
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
+  patience_ = 0;
+  unanswered_since_ = 0;
+  silent_ = 0;
   clear();
   return left_ = true;
 }
@@ -133,6 +138,7 @@ bool Driver::look(Cycles now) {
       obey(next, now);
     }
   }
+  if (!options_.silent_members) watch_answers(now);
   const bool was_ready = ready_;
   const bool was_complete = complete_;
   if (!ready_ && kStateClearing.get(state_) == 0) ready_ = true;
@@ -140,6 +146,32 @@ bool Driver::look(Cycles now) {
   next_look_ = now + (busy() ? options_.busy_interval : options_.idle_interval);
   if (ready_ != was_ready || complete_ != was_complete) report(0);
   return true;
+}
+
+/// A core in hardware repeats what is not answered at one pace for ever, and has no register for who does not answer.
+/// Its counters say that writes wait and that nothing was answered: then it is told to repeat less often, and of a
+/// cluster of two it is known who is silent. Of more members, those that have answered have nothing more to say while
+/// one is missing, and look alike.
+void Driver::watch_answers(Cycles now) {
+  constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
+  const bool waits = entered_ && !entering_ && complete_ && kStateInFlight.get(state_) != 0;
+  std::uint64_t answers = answers_;
+  if (waits) {
+    answers = std::uint64_t{core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated)))} << 32 |
+              core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated_remove)));
+  }
+  if (!waits || unanswered_since_ == 0 || answers != answers_) unanswered_since_ = waits ? now : 0;
+  answers_ = answers;
+  const Cycles time = unanswered_since_ == 0 ? 0 : now - unanswered_since_;
+  const auto steps = std::ranges::count_if(kSteps, [&](Cycles step) { return time >= step; });
+  if (const auto patience = static_cast<std::uint32_t>(2 * steps); patience != patience_) {
+    patience_ = patience;
+    core_.write(kRetryCyclesOffset, options_.retry_cycles << patience_);
+  }
+  silent_ = 0;
+  if (time < options_.silence) return;
+  const NodeMask others = without(entered_->members, mask_of(options_.node));
+  if (std::popcount(others) == 1) silent_ = others;
 }
 
 void Driver::stage(const Configuration& c) {

@@ -69,6 +69,89 @@ TEST(Driver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
   EXPECT_TRUE(heard.hellos[0].accept);
 }
 
+/// A core whose writes wait, in a cluster of some members.
+class KvDriverSilence : public testing::Test {
+ protected:
+  static constexpr Cycles kMs = 250'000;
+  void enter(NodeMask members) {
+    driver_.connected(truth_);
+    driver_.on_time(truth_ = kMs);
+    driver_.on_time(truth_ += 10 * kMs);
+    Configuration c;
+    c.epoch = 1;
+    c.members = c.serving = members;
+    c.bucket_bits = 10;
+    c.leaders = first_leaders(members);
+    for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+      if (!has(members, node)) continue;
+      c.peers[node] = {0, 0x7f000001, static_cast<std::uint16_t>(19286 + node)};
+      c.boots[node] = 7 + node;
+    }
+    driver_.on_message(Configure{c}, truth_);
+    ASSERT_EQ(driver_.epoch(), 1U);
+    ASSERT_TRUE(driver_.complete());
+  }
+  /// What it reports after so long.
+  NodeMask after(Cycles time) {
+    for (const Cycles end = truth_ + time; truth_ < end;) driver_.on_message(Ping{.ping = 5}, truth_ += 10 * kMs);
+    return heard_.reports.back().silent;
+  }
+  std::uint32_t pace() { return core_.read(registers::kRetryCyclesOffset); }
+  void answer() {
+    const std::uint32_t at = registers::received_offset(static_cast<std::uint32_t>(Kind::replicated));
+    core_.write(at, core_.read(at) + 1);
+  }
+  Cycles truth_ = 0;
+  FakeCore core_{truth_, DriftingClock{}, 0};
+  Heard heard_;
+  Driver driver_{{.cluster = "c", .bucket_bits = 10, .lanes = 64, .retry_cycles = 1000}, core_, heard_, truth_};
+};
+
+TEST_F(KvDriverSilence, TheOtherOfTwoDoesNotAnswer_ExpectItReportedUntilItDoes) {
+  enter(0b11);
+  EXPECT_EQ(after(1000 * kMs), 0) << "nothing waits";
+  core_.in_flight = 3;
+  EXPECT_EQ(after(290 * kMs), 0);
+  EXPECT_EQ(after(50 * kMs), 0b10);
+  answer();
+  EXPECT_EQ(after(10 * kMs), 0);
+  EXPECT_EQ(after(500 * kMs), 0b10);
+  core_.in_flight = 0;
+  EXPECT_EQ(after(10 * kMs), 0);
+}
+
+TEST_F(KvDriverSilence, WritesThatAreAnsweredAllTheTime_ExpectNothing) {
+  enter(0b11);
+  core_.in_flight = 20;
+  for (int i = 0; i < 100; ++i) {
+    answer();
+    EXPECT_EQ(after(200 * kMs), 0);
+  }
+}
+
+TEST_F(KvDriverSilence, OneOfThreeDoesNotAnswer_ExpectNobodyAccusedSinceItIsNotKnownWho) {
+  enter(0b111);
+  core_.in_flight = 20;
+  EXPECT_EQ(after(2000 * kMs), 0);
+}
+
+TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWithTheFirstAnswer) {
+  enter(0b111);
+  EXPECT_EQ(pace(), 1000U);
+  core_.in_flight = 20;
+  (void)after(20 * kMs);
+  EXPECT_EQ(pace(), 1000U);
+  (void)after(20 * kMs);
+  EXPECT_EQ(pace(), 4'000U);
+  (void)after(100 * kMs);
+  EXPECT_EQ(pace(), 16'000U);
+  (void)after(5000 * kMs);
+  EXPECT_EQ(pace(), 64'000U);
+  answer();
+  (void)after(10 * kMs);
+  EXPECT_EQ(pace(), 1000U);
+}
+
 /// Two clocks, each slewed by 8.3 % (chrony's default) in opposite directions.
 TEST(Driver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   Cycles truth = 0;

@@ -52,6 +52,7 @@ class FakeCore final : public RegisterIo {
   /// Takes none of its frames, as a network that stands still: an epoch is not entered, and what it is made of and the
   /// next one are not heard.
   bool stuck = false;
+  std::uint32_t in_flight = 0;
 
   std::uint32_t read(std::uint32_t offset) override {
     using namespace registers;
@@ -71,7 +72,7 @@ class FakeCore final : public RegisterIo {
       std::uint32_t state = kStateServing.set(0, serving() ? 1 : 0);
       if (truth_ < cleared_at_) state = kStateClearing.set(state, 1);
       state = kStateEntering.set(state, entering_ ? 1 : 0);
-      return kStateFault.set(state, fault ? 1 : 0);
+      return kStateInFlight.set(kStateFault.set(state, fault ? 1 : 0), in_flight);
     }
     settle();
     if (offset == kSyncCountOffset) return buckets_left_;

@@ -185,6 +185,31 @@ class Departures : public testing::TestWithParam<std::tuple<bool, std::uint32_t>
   }
 };
 
+TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn) {
+  Job all({0, 0}, true, 1);
+  Session stranger(9);
+  all.agents[0]->on_session_start(stranger);
+  Writer leave, abort;
+  leave.put(Job::kId);
+  leave.put(std::uint32_t{0});
+  abort.put(Job::kId);
+  abort.put_string("nonsense");
+  const Bytes connect = encode(ConnectRequest{Job::kId, {{all.ranks[0]->post->card()}}});
+  for (const auto& [method, payload] :
+       {std::pair("leave", ByteView(leave.bytes())), std::pair("abort", ByteView(abort.bytes())),
+        std::pair("connect", ByteView(connect))}) {
+    const auto answer = all.agents[0]->on_request(stranger, method, payload);
+    EXPECT_EQ(answer.status().code(), StatusCode::kNotFound) << method << ": " << answer.status().message();
+  }
+  all.agents[0]->on_session_end(stranger);
+  EXPECT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 1});
+    return all.ranks[1]->handled != 0;
+  }));
+  EXPECT_TRUE(all.ranks[1]->aborted.empty());
+}
+
 class DeparturesOfNodes : public Departures {};
 
 TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnThat) {
