@@ -192,6 +192,8 @@ void Driver::stage(const Configuration& c) {
 }
 
 void Driver::enter(const Configuration& c, Cycles now) {
+  unanswered_since_ = 0;  // in this epoch nothing has waited yet
+  silent_ = 0;
   const bool first = !entered_;
   stage(c);
   if (!has(c.serving, options_.node)) write_lease(0);
