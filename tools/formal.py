@@ -39,6 +39,7 @@ PROOFS = [
     Proof("stream_fifo", {"Depth": 4}),
     Proof("stream_fifo", {"Depth": 2, "Block": 1}),
     Proof("stream_fifo", {"Depth": 4, "Block": 1}),
+    *(Proof("packet_fifo", {"Depth": 4, "Block": block}, bound=10, induction=0) for block in (0, 1)),
     *(Proof("stream_arbiter", {"Inputs": 3, "Fixed": f, "Packets": p}) for f in (0, 1) for p in (0, 1)),
     Proof("stream_arbiter", {"Inputs": 3, "Fair": 1}, bound=16, induction=0),
     Proof("stream_arbiter", {"Inputs": 3, "Packets": 1, "Fair": 1}, bound=16, induction=0),

@@ -16,6 +16,8 @@ module fifo_ram #(
     parameter int unsigned Depth = 32,
     /// In block RAM rather than in LUTs.
     parameter bit Block = Depth > 64,
+    /// With Block: in UltraRAM.
+    parameter bit Ultra = 1'b0,
     localparam int unsigned AddressWidth = $clog2(Depth)
 ) (
     input wire clk_i,
@@ -53,7 +55,8 @@ module fifo_ram #(
 
     simple_dual_port_ram #(
         .Width(Width),
-        .Depth(Depth)
+        .Depth(Depth),
+        .Ultra(Ultra)
     ) i_ram (
         .clk_i,
         .write_i,

@@ -19,6 +19,8 @@ module packet_fifo #(
     parameter int unsigned Depth = 512,
     /// In block RAM rather than in LUTs.
     parameter bit Block = Depth > 64,
+    /// With Block: in UltraRAM.
+    parameter bit Ultra = 1'b0,
     /// Drop frames that find no room, instead of making the sender wait.
     parameter bit DropWhenFull = 1'b0
 ) (
@@ -86,7 +88,8 @@ module packet_fifo #(
   fifo_ram #(
       .Width(Width + 1),
       .Depth(Depth),
-      .Block(Block)
+      .Block(Block),
+      .Ultra(Ultra)
   ) i_ram (
       .clk_i,
       .rst_i,

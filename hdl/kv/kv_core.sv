@@ -6,9 +6,10 @@
 ///
 /// Behaviour: kv frames for this node that come from the network are its own; all others go on to the host, and the host's to the network,
 /// unchanged and in order. Registers: docs/kv-registers.md.
-/// Latency: foreign frames 2 cycles to the host, 1 to the network, while nothing else is sent. A read whose line is in the cache: 8 cycles
+/// A host that takes nothing holds up nothing: foreign frames for it wait, and are dropped whole, and counted, when HostBeats wait.
+/// Latency: foreign frames 4 cycles from their last beat to the host, 1 to the network, while nothing else is sent. A read whose line is in the cache: 8 cycles
 /// to the memory's pins, 4 from there to the network.
-/// Paths: m_host_tready to s_net_tready; s_host_tready from m_net_tready.
+/// Paths: s_host_tready from m_net_tready.
 /// Reset: forgets everything, and must be told to clear its table before its first epoch. What memory still answers must
 /// have come before reset ends.
 /// Requirements: line_base and value_base differ by at least 64 bytes for each bucket, in multiples of 4096.
@@ -27,7 +28,9 @@ module kv_core
     /// The network gives whole frames without errors only, and s_net_size beside their first beats: kv_parser.
     parameter bit WholeFrames = 1'b1,
     /// Bits of tuser, passed on with foreign frames; 16 or more. The core's own frames have their size there.
-    parameter int unsigned UserWidth = 48
+    parameter int unsigned UserWidth = 48,
+    /// Beats of foreign frames that wait for the host, and of the longest; a power of two.
+    parameter int unsigned HostBeats = 4096
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -110,7 +113,7 @@ module kv_core
   // ---- what the blocks say to each other
 
   endpoint_t self;
-  logic enable, accept, leased, serving_q, opened, overflow, memory_error, dead;
+  logic enable, accept, leased, serving_q, opened, overflow, memory_error, memory_fails, misplaced, dead;
   logic [31:0] epoch, retry_cycles;
   logic [2:0] node;
   logic [7:0] members, serving_members;
@@ -124,7 +127,7 @@ module kv_core
     serving_q <= leased && serving_members[node] && epoch[15:0] != '0 && !dead;
     if (rst_i) serving_q <= 1'b0;
   end
-  assign dead = overflow || memory_error;
+  assign dead = overflow || memory_error || misplaced;
 
   logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
   place_t place, bad_freed, nothing_freed, done_freed;
@@ -171,7 +174,7 @@ module kv_core
   logic [63:0] line_base, value_base;
 
   logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate;
-  logic dropped_busy, retry;
+  logic dropped_busy, dropped_host, retry;
   logic replied, received, sent;
   logic [4:0] reply_status, received_kind, sent_kind;
 
@@ -179,10 +182,19 @@ module kv_core
   logic now_ready, later_ready, job_ready, here, word_first, word_last;
   logic [31:0] enter_epoch;
   logic unused;
-  assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4]};
+  assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4],
+                    line_base[11:0], value_base[11:0]};
   // verilator lint_on UNUSEDSIGNAL
 
   // ---- from the network
+
+  typedef struct packed {
+    logic [UserWidth-1:0] user;
+    logic [63:0] keep;
+    logic [511:0] data;
+  } foreign_t;
+  foreign_t foreign, for_host;
+  logic foreign_valid, foreign_ready, foreign_last, unused_bad;
 
   kv_parser #(
       .WholeFrames(WholeFrames),
@@ -200,12 +212,12 @@ module kv_core
       .s_axis_tuser(s_net_tuser),
       .s_axis_error(s_net_error),
       .s_axis_size(s_net_size),
-      .m_axis_tvalid(m_host_tvalid),
-      .m_axis_tready(m_host_tready),
-      .m_axis_tdata(m_host_tdata),
-      .m_axis_tkeep(m_host_tkeep),
-      .m_axis_tlast(m_host_tlast),
-      .m_axis_tuser(m_host_tuser),
+      .m_axis_tvalid(foreign_valid),
+      .m_axis_tready(foreign_ready),
+      .m_axis_tdata(foreign.data),
+      .m_axis_tkeep(foreign.keep),
+      .m_axis_tlast(foreign_last),
+      .m_axis_tuser(foreign.user),
       .place_valid_i(place_valid),
       .place_plenty_i(place_plenty),
       .place_i(place),
@@ -228,6 +240,31 @@ module kv_core
       .dropped_length_o(dropped_length),
       .dropped_busy_o(dropped_busy)
   );
+
+  packet_fifo #(
+      .Width($bits(foreign_t)),
+      .Depth(HostBeats),
+      .Block(1'b1),
+      .Ultra(1'b1),
+      .DropWhenFull(1'b1)
+  ) i_for_host (
+      .clk_i,
+      .rst_i,
+      .s_valid(foreign_valid),
+      .s_ready(foreign_ready),
+      .s_payload(foreign),
+      .s_last(foreign_last),
+      .s_bad(1'b0),
+      .m_valid(m_host_tvalid),
+      .m_ready(m_host_tready),
+      .m_payload(for_host),
+      .m_last(m_host_tlast),
+      .dropped_bad_o(unused_bad),
+      .dropped_full_o(dropped_host)
+  );
+  assign m_host_tdata = for_host.data;
+  assign m_host_tkeep = for_host.keep;
+  assign m_host_tuser = for_host.user;
 
   kv_pool i_pool (
       .clk_i,
@@ -390,14 +427,15 @@ module kv_core
       .Channels(Channels),
       .LineCacheBits(LineCacheBits)
   ) i_memory (
-      .clk_i,
-      .rst_i,
-      .line_base_i(address_t'(line_base)),
-      .value_base_i(address_t'(value_base)),
+      .*,
+      .line_base_i({line_base[AddressBits-1:12], 12'd0}),
+      .value_base_i({value_base[AddressBits-1:12], 12'd0}),
       .error_o(memory_error),
+      .fails_o(memory_fails),
       .clear_i(cache_clear),
       .clearing_o(cache_clearing),
-      .announce_i(request_valid),
+      // A fetch names its bucket, not a key.
+      .announce_i(request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch),
       .announce_bucket_i(announced),
       .read_i(line_read),
       .read_bucket_i(line_bucket),
@@ -411,18 +449,10 @@ module kv_core
       .write_bucket_i(line_write_bucket),
       .write_way_i(line_write_way),
       .write_header_i(line_write_header),
-      .job_valid,
-      .job_ready,
       .job_room_o(job_room),
-      .job,
       .job_header(line_write_header),
       .done_o(done),
       .done_tag_o(done_tag),
-      .word_valid,
-      .word_ready,
-      .word_data,
-      .word_first,
-      .word_last,
       .value_begun_o(value_begun),
       .pool_read_o(pool_read[1]),
       .pool_place_o(pool_place[1]),
@@ -430,27 +460,7 @@ module kv_core
       .pool_data_i(pool_data[1]),
       .filling_i(filling),
       .filling_place_i(filling_place),
-      .filled_i(filled),
-      .m_axi_arvalid,
-      .m_axi_arready,
-      .m_axi_araddr,
-      .m_axi_arlen,
-      .m_axi_rvalid,
-      .m_axi_rready,
-      .m_axi_rdata,
-      .m_axi_rresp,
-      .m_axi_awvalid,
-      .m_axi_awready,
-      .m_axi_awaddr,
-      .m_axi_awlen,
-      .m_axi_wvalid,
-      .m_axi_wready,
-      .m_axi_wdata,
-      .m_axi_wstrb,
-      .m_axi_wlast,
-      .m_axi_bvalid,
-      .m_axi_bready,
-      .m_axi_bresp
+      .filled_i(filled)
   );
 
   // ---- to the network
@@ -458,27 +468,17 @@ module kv_core
   kv_transmit #(
       .UserWidth(UserWidth)
   ) i_transmit (
-      .clk_i,
-      .rst_i,
+      .*,
       .self_i(self),
       .peer_o(peer_index[1]),
       .peer_i(peer[1]),
-      .now_valid,
-      .now_ready,
-      .later_valid,
-      .later_ready,
-      .deferred_valid,
-      .send,
       .now_almost_full_o(now_almost_full),
       .later_almost_full_o(later_almost_full),
       .done_valid_i(done),
       .done_tag_i(done_tag),
-      .dead_i(dead),
+      .dead_i(dead || memory_fails),
       .done_free_o(done_free),
       .done_freed_o(done_freed),
-      .word_valid,
-      .word_ready,
-      .word_data,
       .value_begun_i(value_begun),
       .pool_read_o(pool_read[0]),
       .pool_place_o(pool_place[0]),
@@ -522,25 +522,7 @@ module kv_core
       .LeaderPorts(2),
       .PeerPorts(2)
   ) i_registers (
-      .clk_i,
-      .rst_i,
-      .s_axil_awaddr,
-      .s_axil_awvalid,
-      .s_axil_awready,
-      .s_axil_wdata,
-      .s_axil_wstrb,
-      .s_axil_wvalid,
-      .s_axil_wready,
-      .s_axil_bresp,
-      .s_axil_bvalid,
-      .s_axil_bready,
-      .s_axil_araddr,
-      .s_axil_arvalid,
-      .s_axil_arready,
-      .s_axil_rdata,
-      .s_axil_rresp,
-      .s_axil_rvalid,
-      .s_axil_rready,
+      .*,
       .enter_valid_o(enter_valid),
       .enter_epoch_o(enter_epoch),
       .enter_copy_i(enter_copy),
@@ -563,6 +545,7 @@ module kv_core
       .value_base_o(value_base),
       .leased_o(leased),
       .clear_table_o(clear_table),
+      .misplaced_o(misplaced),
       .sync_count_write_o(sync_count_write),
       .sync_lanes_write_o(sync_lanes_write),
       .sync_data_o(sync_data),
@@ -584,6 +567,7 @@ module kv_core
       .dropped_duplicate_i(dropped_duplicate),
       .retry_i(retry),
       .dropped_busy_i(dropped_busy),
+      .dropped_host_i(dropped_host),
       .reply_i(replied),
       .reply_status_i(reply_status[3:0]),
       .received_i(received),

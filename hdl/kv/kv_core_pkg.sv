@@ -61,6 +61,8 @@ package kv_core_pkg;
   localparam int unsigned AddressBits = 34;
   typedef logic [AddressBits-1:0] address_t;
   typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
+  /// The largest table whose lines and values fit there.
+  localparam int unsigned MostBucketBits = AddressBits - $clog2(BeatBytes + Ways * MaxValueBytes);
 
   /// Buckets whose reads and writes are kept apart together.
   localparam int unsigned GroupBits = 9;
@@ -126,11 +128,11 @@ package kv_core_pkg;
     logic leftover;  // of a former epoch: stored already, and there is no client to be told
   } window_t;
 
-  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes. A count that has
-  /// reached its end stays there: reads then ask the leader, which is always right.
+  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes, pending or leftover.
+  /// The count cannot overflow: there are places for 512 pending notes, and for 1024 leftovers.
   typedef struct packed {
     logic leads;
-    logic [7:0] notes;
+    logic [10:0] notes;
   } filter_t;
 
   /// What the sequencer asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
@@ -342,6 +344,13 @@ package kv_core_pkg;
   function automatic logic changes(logic [4:0] kind);
     case (kind)
       KindRead, KindPing, KindLane, KindFetch: return 1'b0;
+      default: return 1'b1;
+    endcase
+  endfunction
+  /// Requests that nothing is looked up for in the table must not bring a line into the cache.
+  function automatic logic reads_line(logic [4:0] kind);
+    case (kind)
+      KindPing, KindLane, KindCommit, KindEnter, KindEntered, KindEntry, KindLaneRecord: return 1'b0;
       default: return 1'b1;
     endcase
   endfunction

@@ -274,17 +274,16 @@ module kv_decide
       decision_o.filter_put   = 1'b1;
       decision_o.filter.leads = 1'b0;
     end
-    // Where there may be more than can be counted, it stays so.
-    if (fewer && looked_i.filter.notes != '1) begin
+    if (fewer) begin
       decision_o.filter_put   = 1'b1;
       decision_o.filter.notes = looked_i.filter.notes - 1'b1;
     end
     if ((refreshes && !alone) || (lands && (!looked_i.note.valid || crosses))) begin
       decision_o.filter_put   = 1'b1;
-      decision_o.filter.notes = looked_i.filter.notes + 8'(looked_i.filter.notes != '1);
+      decision_o.filter.notes = looked_i.filter.notes + 1'b1;
     end
     decision_o.filter_put = decision_o.filter_put && valid_i;
-    decision_o.filter_old_put = valid_i && (lands && crosses && looked_i.filter_old.notes != '1);
+    decision_o.filter_old_put = valid_i && lands && crosses;
     decision_o.filter_old = looked_i.filter_old;
     decision_o.filter_old.notes = looked_i.filter_old.notes - 1'b1;
 

@@ -33,7 +33,7 @@ module kv_engine
     input wire opened_i,
     input wire accept_i,
     input wire [15:0] epoch_i,  // 0: none
-    input wire [5:0] bucket_bits_i,  // at most as many as a bucket_t has
+    input wire [5:0] bucket_bits_i,  // at most MostBucketBits
     input wire dead_i,
     input wire leftovers_i,  // there are some
 
@@ -164,9 +164,20 @@ module kv_engine
 
   assign slot_o        = bucket0[7:0];
   assign peer_o        = kv0.node;
-  assign line_read_o   = valid0;
+  // What needs no line must not take another one's place in the cache.
+  assign line_read_o   = valid0 && (op0 ? op_reads_line(op_i.op, op_i.flag, op_i.kv.kind) : reads_line(head.kv.kind));
   assign line_bucket_o = bucket0;
 
+  // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
+  // node has a burst of such answers.
+  function automatic logic op_reads_line(op_e op, logic flag, logic [4:0] kind);
+    case (op)
+      OpLook: return flag;
+      OpSend: return kind == KindFetch;
+      OpKeep, OpResolve, OpLane, OpFree, OpClear: return 1'b0;
+      default: return 1'b1;
+    endcase
+  endfunction
   function automatic logic op_changes(op_e op);
     return op != OpLook && op != OpSend && op != OpAsk;
   endfunction
@@ -280,6 +291,7 @@ module kv_engine
       .epoch_i,
       .dead_i,
       .op_i(op1_q),
+      .flag_i(flag1_q),
       .kv_i(kv1_q),
       .request_i(request1_q),
       .leader_i(leader1_q),

@@ -221,6 +221,7 @@ module kv_fetcher
       lanes_left_q <= data_i < 32'(2 ** LaneBits) ? (LaneBits + 1)'(data_i) : (LaneBits + 1)'(2 ** LaneBits);
       if (state_q == Off || lanes_q) state_q <= Off;
     end
+    if (rst_i) tag_q <= '0;
     if (rst_i || clear_i) begin
       state_q      <= Off;
       count_q      <= '0;

@@ -25,7 +25,7 @@ module kv_leftovers
 
     input  wire                        find_i,
     input  wire list_find_e            what_i,
-    input  wire             [Bits-1:0] from_i,
+    input  wire             [  Bits:0] from_i,
     input  wire                        again_i,
     input  wire bucket_t               bucket_i,  // with ListAt
     output logic                       busy_o,
@@ -114,7 +114,7 @@ module kv_leftovers
       busy_o  <= 1'b1;
       there_q <= 1'b0;
       what_q  <= what_i;
-      if (!again_i) next_q <= {1'b0, from_i};
+      if (!again_i) next_q <= from_i;
     end
 
     count_o <= count_o + (Bits + 1)'(keep_i) - (Bits + 1)'(drop_i);

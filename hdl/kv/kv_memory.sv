@@ -36,6 +36,8 @@ module kv_memory
     input  wire address_t line_base_i,
     input  wire address_t value_base_i,
     output logic          error_o,
+    /// That, or the error comes in this cycle: it may be the answer that done_o is for.
+    output logic          fails_o,
 
     // kv_lines
     input  wire                  clear_i,
@@ -291,6 +293,7 @@ module kv_memory
     );
   end
 
+  assign fails_o = error_o || |errors;
   always_ff @(posedge clk_i) begin
     if (|errors) error_o <= 1'b1;
     if (rst_i || clear_i) error_o <= 1'b0;

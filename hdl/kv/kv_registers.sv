@@ -14,17 +14,20 @@
 /// Epochs. The file has the staged registers as written; the copies that the core works with are
 /// kv_configuration's. Writing another epoch than the present one begins its handshake with the sequencer.
 /// From entered_i on `epoch` reads as the new one, and not before: who reads it knows that the old
-/// epoch has ended, and that state.leftovers counts them all. Until then writes of `epoch` and of
-/// staged registers are not accepted (AWREADY stays low, so that whatever is written behind them
-/// waits too); all reads and other writes go on. bucket_bits and control.clear_table count only in
+/// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and
+/// writes of `epoch` and of staged registers are ignored. No access waits for that: the network
+/// decides how long it takes. bucket_bits and control.clear_table count only in
 /// an epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored.
-/// bucket_bits takes 8 to MaxBucketBits, and clears the table if it changes.
+/// bucket_bits takes 8 to MostBucketBits, and clears the table if it changes.
+///
+/// A table of which a part is beyond memory, or that begins within a page of 4096 bytes, does not fit: misplaced_o, from
+/// when the registers say so until a table that fits is cleared; clear_table_o does not come.
 ///
 /// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
 /// 0.
-/// Latency: address (and data) in to response 5 cycles for a read, 7 for a write, an access every 5
-/// or 7; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
-/// written. Outputs change with the response of a write, leased_o one cycle later. enter_copy_i to
+/// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5
+/// or 6; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
+/// written. Outputs change with the response of a write, leased_o one cycle later, clear_table_o two. enter_copy_i to
 /// copied_o: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
 /// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
 /// Paths: none between the bus and the rest, nor from input to output but of the lookups.
@@ -95,6 +98,8 @@ module kv_registers
     output logic        leased_o,
     /// Once: control.clear_table, or other bucket_bits.
     output logic        clear_table_o,
+    /// The table does not fit into memory, or did not when it was to be cleared.
+    output logic        misplaced_o,
 
     // Fetching: in the cycle of a write, sync_data_o is what was written.
     output logic        sync_count_write_o,
@@ -123,6 +128,7 @@ module kv_registers
     input wire       dropped_duplicate_i,
     input wire       retry_i,
     input wire       dropped_busy_i,
+    input wire       dropped_host_i,
     input wire       reply_i,
     input wire [3:0] reply_status_i,
     input wire       received_i,
@@ -204,7 +210,8 @@ module kv_registers
       CoreVersionWord: return CoreVersionReset;
       CapabilityWord:
       return MaxFollowers << CapabilityMaxFollowersLow | LaneBits << CapabilityLaneBitsLow
-                           | PlaceBits << CapabilityPlaceBitsLow | Channels << CapabilityChannelsLow;
+                           | PlaceBits << CapabilityPlaceBitsLow | Channels << CapabilityChannelsLow
+                           | MostBucketBits << CapabilityBucketBitsLow;
       UdpPortWord: return UdpPortReset;
       RetryCyclesWord: return RetryCyclesReset;
       BucketBitsWord: return BucketBitsReset;
@@ -214,21 +221,7 @@ module kv_registers
 
   // ---- the bus
 
-  // An address is let in a cycle after it was seen, unless it has to wait for an epoch to be entered.
-  logic idle, initialising, reporting, aw_valid, aw_ready, let_in_q;
-  logic waits;
-  assign waits = !idle && s_axil_awaddr[11:9] == '0 && (is_staged(
-      s_axil_awaddr[8:2]
-  ) || s_axil_awaddr[8:2] == EpochWord);
-  assign aw_valid = s_axil_awvalid && let_in_q;
-  assign s_axil_awready = aw_ready && let_in_q;
-
-  always_ff @(posedge clk_i) begin
-    // While a write is under way, aw_ready is low: what it does to `idle` is known here.
-    let_in_q <= s_axil_awvalid && aw_ready && !let_in_q && !waits;
-    if (rst_i) let_in_q <= 1'b0;
-  end
-
+  logic idle, initialising, reporting;  // idle: no epoch is being entered
   logic write, read, done;
   logic [11:0] address;
   logic [31:0] write_data, read_data;
@@ -240,8 +233,8 @@ module kv_registers
       .clk_i,
       .rst_i,
       .s_axil_awaddr,
-      .s_axil_awvalid(aw_valid),
-      .s_axil_awready(aw_ready),
+      .s_axil_awvalid,
+      .s_axil_awready,
       .s_axil_wdata,
       .s_axil_wstrb,
       .s_axil_wvalid,
@@ -273,7 +266,8 @@ module kv_registers
   index_t walk, word_index_q;
   logic starts, reads_q, second_q, third_q, fourth_q, in_file_q, in_counters_q, clearing_counters;
   logic [31:0] bits_q;
-  logic is_kept_q;
+  logic is_kept_q, is_staged_q;
+  logic idle_q;  // no epoch was being entered when the word was read
   assign starts = (write || read) && !second_q && !third_q && !fourth_q && !initialising
       && !(address[11:9] == FramesKvOffset[11:9] && clearing_counters);
   assign done = reads_q ? third_q : fourth_q;
@@ -288,9 +282,11 @@ module kv_registers
     in_counters_q <= address[11:9] == FramesKvOffset[11:9];
     bits_q        <= bits_of(word_index_q);
     is_kept_q     <= is_kept(word_index_q);
-    second_q      <= starts;
-    third_q       <= second_q;
-    fourth_q      <= third_q && !reads_q;
+    is_staged_q   <= is_staged(word_index_q);
+    if (second_q) idle_q <= idle;
+    second_q <= starts;
+    third_q  <= second_q;
+    fourth_q <= third_q && !reads_q;
     if (rst_i) begin
       second_q <= 1'b0;
       third_q  <= 1'b0;
@@ -309,7 +305,7 @@ module kv_registers
   assign word       = is_special_q ? special_q : filed;
 
   assign file_index = second_q ? word_index_q : walk;
-  assign kept       = commit && is_kept_q && (word_index_q != BucketBitsWord || takes_bits);
+  assign kept       = commit && is_kept_q && (idle_q || !is_staged_q) && (word_index_q != BucketBitsWord || takes_bits);
   assign file_write = commit ? kept : initialising || reporting;
 
   always_comb begin
@@ -346,6 +342,7 @@ module kv_registers
         special[StateFaultLow] = fault_i;
         special[StateLeftoversLow+:StateLeftoversBits] = leftovers_i;
         special[StateInFlightLow+:StateInFlightBits] = in_flight_i;
+        special[StateEnteringLow] = !idle;
       end
       CyclesWord: special = cycles_q[31:0];
       CyclesWord + 7'd1: special = cycles_high_q;
@@ -380,14 +377,41 @@ module kv_registers
 
   assign sync_data_o = merged_q;
   assign in_none     = epoch_o[15:0] == '0 && idle;
-  assign takes_epoch = commit && word_index_q == EpochWord && differs_q;
-  assign takes_bits  = in_none && merged_q >= MinBucketBits && merged_q <= MaxBucketBits;
+  assign takes_epoch = commit && word_index_q == EpochWord && differs_q && idle_q;
+  assign takes_bits  = in_none && merged_q >= MinBucketBits && merged_q <= MostBucketBits;
 
-  logic clear_counters_q;
+  logic clear_counters_q, clear_table_q;
+
+  // ---- where the table is
+
+  // A table of 2^n bytes whose base is below the end of memory goes beyond it if the base is in the last 2^n bytes, but not
+  // at their beginning.
+  function automatic logic fits(logic [63:0] base, logic [5:0] bits);
+    logic [AddressBits-1:0] inside_bits;  // the bits of an address in such a table
+    inside_bits = ~({AddressBits{1'b1}} << bits);
+    fits = base[63:AddressBits] == '0 && base[11:0] == '0
+        && ((base[AddressBits-1:0] | inside_bits) != '1 || (base[AddressBits-1:0] & inside_bits) == '0);
+  endfunction
+  logic lines_fit_q, values_fit_q, clear_fits_q;  // the last: whether it fits is known of the clearing
+  always_ff @(posedge clk_i) begin
+    clear_fits_q  <= clear_table_q;
+    lines_fit_q   <= fits(line_base_o, bucket_bits_o + 6'($clog2(BeatBytes)));
+    values_fit_q  <= fits(value_base_o, bucket_bits_o + 6'($clog2(Ways * MaxValueBytes)));
+    clear_table_o <= clear_fits_q && lines_fit_q && values_fit_q;
+    if (clear_fits_q) misplaced_o <= 1'b0;
+    if (!lines_fit_q || !values_fit_q) misplaced_o <= 1'b1;
+    if (rst_i) begin
+      clear_fits_q  <= 1'b0;
+      lines_fit_q   <= 1'b1;
+      values_fit_q  <= 1'b1;
+      clear_table_o <= 1'b0;
+      misplaced_o   <= 1'b0;
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     clear_counters_q <= 1'b0;
-    clear_table_o <= 1'b0;
+    clear_table_q <= 1'b0;
     sync_count_write_o <= commit && word_index_q == SyncCountWord;
     sync_lanes_write_o <= commit && word_index_q == SyncLanesWord;
     if (commit) begin
@@ -396,13 +420,13 @@ module kv_registers
           enable_o <= merged_q[ControlEnableLow];
           accept_o <= merged_q[ControlAcceptLow];
           clear_counters_q <= strobe[ControlClearCountersLow/8] && write_data[ControlClearCountersLow];
-          clear_table_o <= strobe[ControlClearTableLow/8] && write_data[ControlClearTableLow] && in_none;
+          clear_table_q <= strobe[ControlClearTableLow/8] && write_data[ControlClearTableLow] && in_none;
         end
         RetryCyclesWord: retry_cycles_o <= merged_q;
         BucketBitsWord:
         if (takes_bits) begin
           bucket_bits_o <= merged_q[5:0];
-          clear_table_o <= differs_q;
+          clear_table_q <= differs_q;
         end
         LineBaseWord: line_base_o[31:0] <= merged_q;
         LineBaseWord + 7'd1: line_base_o[63:32] <= merged_q;
@@ -416,7 +440,7 @@ module kv_registers
       enable_o <= ControlReset[ControlEnableLow];
       accept_o <= ControlReset[ControlAcceptLow];
       clear_counters_q <= 1'b0;
-      clear_table_o <= 1'b0;
+      clear_table_q <= 1'b0;
       sync_count_write_o <= 1'b0;
       sync_lanes_write_o <= 1'b0;
       retry_cycles_o <= RetryCyclesReset;
@@ -469,7 +493,7 @@ module kv_registers
       .initialising_o(initialising),
       .reporting_o(reporting),
       .written_i(commit),
-      .begin_i(takes_epoch && idle),
+      .begin_i(takes_epoch),
       .epoch_i(merged_q),
       .idle_o(idle),
       .enter_valid_o,
@@ -494,7 +518,7 @@ module kv_registers
     return 32'(offset - FramesKvOffset) / 4;
   endfunction
 
-  logic [8:0] events;
+  logic [9:0] events;
   assign events[event_of(FramesKvOffset)] = frame_kv_i;
   assign events[event_of(FramesPassedRxOffset)] = passed_rx_i;
   assign events[event_of(FramesPassedTxOffset)] = passed_tx_i;
@@ -504,6 +528,7 @@ module kv_registers
   assign events[event_of(DroppedDuplicateOffset)] = dropped_duplicate_i;
   assign events[event_of(RetriesOffset)] = retry_i;
   assign events[event_of(DroppedBusyOffset)] = dropped_busy_i;
+  assign events[event_of(DroppedHostOffset)] = dropped_host_i;
 
   kv_counters i_counters (
       .clk_i,

@@ -158,6 +158,7 @@ module kv_repeater
       walk_all_q <= 1'b0;
       place_q    <= '0;
       notes_o    <= 1'b0;
+      note_q     <= '0;
       ask_may_q  <= 1'b1;
     end
   end

@@ -87,6 +87,7 @@ module kv_roll
     end
     if (rst_i) begin
       due_q    <= 1'b0;
+      again_q  <= 1'b0;
       opened_o <= 1'b0;
     end
   end

@@ -210,7 +210,8 @@ module kv_sequencer
   cell_t list_cell;
   logic settler_find, settler_drop, handed_find, handed_again, handed_drop;
   list_find_e settler_what, handed_what;
-  logic [LeftoverBits-1:0] settler_from, handed_from;
+  logic [  LeftoverBits:0] settler_from;
+  logic [LeftoverBits-1:0] handed_from;
   kv_leftovers #(
       .Bits(LeftoverBits)
   ) i_leftovers (
@@ -219,7 +220,7 @@ module kv_sequencer
       .clear_i (clear_o),
       .find_i  (settler_find || handed_find || epoch_find),
       .what_i  (epoch_find ? ListFree : handed_find ? handed_what : settler_what),
-      .from_i  (handed_find ? handed_from : settler_from),
+      .from_i  (handed_find ? {1'b0, handed_from} : settler_from),
       .again_i (handed_again),
       .bucket_i(cell_q.bucket),
       .busy_o  (list_busy),

@@ -45,7 +45,7 @@ module kv_settler
     input  wire                           none_i,        // there are none
     output logic                          list_find_o,
     output list_find_e                    list_what_o,
-    output logic       [LeftoverBits-1:0] list_from_o,   // the epoch looks from there, too
+    output logic       [  LeftoverBits:0] list_from_o,   // the epoch looks from there, too
     output logic                          list_drop_o,
     input  wire                           list_keep_i,
     input  wire                           list_busy_i,
@@ -78,7 +78,7 @@ module kv_settler
 
   state_e state_q;
   logic walk_q, ask_q;  // there is a walk; the leaders' word is asked for
-  logic [LeftoverBits-1:0] at_q;
+  logic [LeftoverBits:0] at_q;  // one bit more than a leftover's number: a full list has an end, too
   logic own_q;  // one of this node's leftovers is in the window
   logic [LeftoverBits-1:0] own_at_q;
   place_t own_place_q;
@@ -90,13 +90,13 @@ module kv_settler
 
   assign list_find_o = start_i;
   assign list_what_o = own_done_o ? ListShow : ListNext;
-  assign list_from_o = own_done_o ? own_at_q : at_q;
+  assign list_from_o = own_done_o ? {1'b0, own_at_q} : at_q;
   assign list_drop_o = go_i && state_q == OwnDone && !list_busy_i && list_found_i;
 
   logic takes, replays;  // this node leads
   assign takes = mine_i && !own_q;
-  assign replays = mine_i && own_q && own_at_q == at_q && ask_q && !alone_i;
-  assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q};
+  assign replays = mine_i && own_q && {1'b0, own_at_q} == at_q && ask_q && !alone_i;
+  assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
   always_comb begin
     cell_from_o   = CellKeep;
@@ -136,7 +136,7 @@ module kv_settler
       at_q   <= '0;
     end
     if (leftover_done_i) own_done_o <= own_q;
-    if (list_keep_i) at_q <= list_at_i;
+    if (list_keep_i) at_q <= {1'b0, list_at_i};
 
     if (go_i) begin
       case (state_q)
@@ -146,7 +146,7 @@ module kv_settler
         end
         Find:
         if (!list_busy_i) begin
-          at_q    <= list_at_i;
+          at_q    <= {1'b0, list_at_i};
           state_q <= list_found_i ? Look : Off;
           if (!list_found_i) walk_q <= 1'b0;
         end
@@ -159,7 +159,7 @@ module kv_settler
         TakeGo: begin
           step_q      <= step_q + 1'b1;
           own_place_q <= place_o;
-          own_at_q    <= at_q;
+          own_at_q    <= at_q[LeftoverBits-1:0];
           own_q       <= !used_i;
           // A leader that has not opened has room; another one tries again with the next walk.
           state_q     <= !used_i ? Took : step_q == '1 ? Off : Take;
@@ -212,7 +212,10 @@ module kv_settler
       own_done_o <= 1'b0;
       at_q       <= '0;
     end
-    if (rst_i) state_q <= Off;
+    if (rst_i) begin
+      state_q <= Off;
+      ask_q   <= 1'b0;
+    end
   end
 
   `ASSERT(one_thing, !(start_i && active_o), "a leftover was begun before the one before was dealt with")

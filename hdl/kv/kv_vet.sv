@@ -24,6 +24,7 @@ module kv_vet
     input wire dead_i,
 
     input wire op_e op_i,
+    input wire flag_i,
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire kv_t kv_i,
     input wire request_t request_i,
@@ -60,7 +61,8 @@ module kv_vet
       class_o.between = class_o.replicate || class_o.replicated || class_o.commit || class_o.fetch || class_o.theirs;
     end
     case (op_i)
-      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpLook: line_o = 1'b1;
+      OpLeave, OpAsk, OpTake, OpStore, OpReplay: line_o = 1'b1;
+      OpLook: line_o = flag_i;
       default: line_o = 1'b0;
     endcase
   end

@@ -4,8 +4,9 @@
 
 /// Lets a stream in by whole frames only.
 ///
-/// Behaviour: with stop_i the frame under way goes on, the next one waits. With closed_i nothing goes on: the rest of a frame that was under way
-/// is taken and thrown away, also after closed_i, so that what comes out always begins with a frame's first beat.
+/// Behaviour: with stop_i the frame under way goes on, the next one waits. A first beat that is offered already stays until it is taken, and
+/// its frame goes on. With closed_i nothing goes on, as the one who takes the stream is about to be reset: the rest of a frame that was under
+/// way is taken and thrown away, also after closed_i, so that what comes out always begins with a frame's first beat.
 /// Latency: none.
 /// Paths: valid and ready, and between_o, go through.
 /// Reset: none. It begins between frames when the FPGA has been configured; resets of others must not make it forget where the frame ends.
@@ -22,7 +23,7 @@ module kv_box_inlet (
     output logic m_valid,
     input  wire  m_ready,
 
-    /// No frame is under way.
+    /// No frame is under way, and no beat is offered.
     output logic between_o
 );
 
@@ -31,15 +32,17 @@ module kv_box_inlet (
 
   logic middle_q = 1'b0;
   logic lost_q = 1'b0;
+  logic offered_q = 1'b0;  // a beat that was not taken
   logic open, taken;
 
-  assign open      = !closed_i && !lost_q && (middle_q || !stop_i);
+  assign open      = !closed_i && !lost_q && (middle_q || offered_q || !stop_i);
   assign m_valid   = s_valid && open;
   assign s_ready   = lost_q || (m_ready && open);
   assign taken     = s_valid && s_ready;
-  assign between_o = !middle_q;
+  assign between_o = !middle_q && !offered_q;
 
   always_ff @(posedge clk_i) begin
+    offered_q <= m_valid && !m_ready;
     if (taken) middle_q <= !s_last;
     if (taken && s_last) lost_q <= 1'b0;
     else if (closed_i && middle_q) lost_q <= 1'b1;
@@ -48,6 +51,7 @@ module kv_box_inlet (
 `ifndef SYNTHESIS
   logic rst_i;
   assign rst_i = 1'b0;
+  `ASSERT(kept, !offered_q || m_valid || closed_i, "an offered beat was withdrawn")
   `ASSERT(lost_in_frame, !lost_q || middle_q, "throws away what belongs to no frame")
 `endif
 

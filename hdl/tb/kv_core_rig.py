@@ -246,7 +246,7 @@ class Rig:
         word = await self.read("state")
         names = ("serving", "opened", "clearing", "fault")
         fields = {name: word >> i & 1 for i, name in enumerate(names)}
-        return fields | {"leftovers": word >> 8 & 0xFFF, "in_flight": word >> 20 & 0x7F}
+        return fields | {"leftovers": word >> 8 & 0xFFF, "in_flight": word >> 20 & 0x7F, "entering": word >> 27 & 1}
 
     async def begin(self, *, accept: bool = True) -> None:
         """An empty table, in no epoch."""

@@ -41,6 +41,8 @@ for entry in SPEC["register"]:
     for i in range(entry.get("count", 1)):
         assert entry["offset"] + i * entry.get("stride", 4) not in MAP
         MAP[entry["offset"] + i * entry.get("stride", 4)] = Register(entry, i)
+MOST_BUCKET_BITS = max(bits for bits in range(33) if (64 + 4 * 1024) << bits <= 2**34)
+"""Lines and values fit in the memory that 34 bits address."""
 FIELDS = {MAP[AT[name]].name: MAP[AT[name]] for name in ("control", "state", "capability", "members")}
 CLEAR_COUNTERS, CLEAR_TABLE = (FIELDS["control"].fields[name] for name in ("clear_counters", "clear_table"))
 
@@ -54,6 +56,7 @@ SINGLES = {
     "dropped_duplicate_i": "dropped_duplicate",
     "retry_i": "retries",
     "dropped_busy_i": "dropped_busy",
+    "dropped_host_i": "dropped_host",
 }
 INDEXED = [
     ("reply_i", "reply_status_i", "replies"),
@@ -111,6 +114,7 @@ class Rig:
             | self.parameters["LaneBits"] << low["lane_bits"]
             | 6 << low["place_bits"]
             | self.parameters["Channels"] << low["channels"]
+            | MOST_BUCKET_BITS << low["bucket_bits"]
         )
         self.active = {"epoch": 0, "node": 0, "members": 0, "self": (0, 0, MAP[AT["udp_port"]].reset)}
         self.peers: list[tuple[int, int, int]] | None = None
@@ -121,8 +125,10 @@ class Rig:
         self.entries = 0
         self.asked: list[int] = []  # epochs that the sequencer was asked to enter
         self.expected_asked: list[int] = []
-        self.epoch_at_aw = self.answered_at = 0
-        self.none_before = self.none_now = True
+        self.epoch_before = self.answered_at = 0
+        self.idle_before = 1  # no epoch was being entered when a write was taken
+        self.misplaced = False
+        self.none_before = self.none_now = self.idle_now = True
         self.leased = self.answering = 0
         self.cleared = False
         self.last_epoch = 0  # before the one that has just been entered
@@ -142,8 +148,9 @@ class Rig:
         if register is None:
             return 0
         if register.name == "state":
-            pins = {f"{field}_i": mask for field, mask in register.fields.items()}
-            return sum(self.pin(name).get() << register.low[name[:-2]] for name in pins)
+            pins = {field: self.pin(f"{field}_i").get() for field in register.fields if field != "entering"}
+            pins["entering"] = int(not self.pin("idle").get())
+            return sum(value << register.low[field] for field, value in pins.items())
         if register.name in ("sync_count", "sync_lanes"):
             return self.pin(f"{register.name}_i").get()
         return self.words[offset & ~3]
@@ -162,25 +169,42 @@ class Rig:
             return
         old, given = self.words[offset], merged(0, data, strobe)
         new = merged(old, data, strobe) & register.mask
+        if (register.name == "epoch" or register.staged) and not self.idle_before:
+            return
         if register.name == "epoch":
-            new = merged(self.epoch_at_aw, data, strobe)
-            self.expected_asked += [new] * (new != self.epoch_at_aw)
+            new = merged(self.epoch_before, data, strobe)
+            self.expected_asked += [new] * (new != self.epoch_before)
             assert self.asked == self.expected_asked
             return
         if register.name == "bucket_bits":
-            if not (self.none_at_write() and 8 <= new <= 32):
+            if not (self.none_at_write() and 8 <= new <= MOST_BUCKET_BITS):
                 return
-            self.expected_pulses["clear_table_o"] += new != old
+            self.words[offset] = new
+            self.clears(new != old)
         self.words[offset] = new
+        if register.name in ("line_base", "value_base"):
+            self.clears(False)
         if register.name == "control":
             if given & CLEAR_COUNTERS:
                 self.least = dict.fromkeys(self.least, 0)
                 self.most = dict(self.least)
                 self.blind_until = self.bench.cycles + CLEARING
-            self.expected_pulses["clear_table_o"] += bool(given & CLEAR_TABLE) and self.none_at_write()
+            self.clears(bool(given & CLEAR_TABLE) and self.none_at_write())
         if register.name in ("sync_count", "sync_lanes"):
             self.expected_pulses[f"{register.name}_write_o"] += 1
             self.expected_synced.append((f"{register.name}_write_o", new))
+
+    def clears(self, asked: bool) -> None:
+        """The table is to be cleared, or is elsewhere."""
+        bits = self.words[AT["bucket_bits"]]
+        fits = all(
+            self.wide(name) % 4096 == 0 and self.wide(name) + (size << bits) <= 2**34
+            for name, size in (("line_base", 64), ("value_base", 4096))
+        )
+        if asked and fits:
+            self.expected_pulses["clear_table_o"] += 1
+            self.misplaced = False
+        self.misplaced |= not fits
 
     def wide(self, name: str) -> int:
         """Two words."""
@@ -196,6 +220,7 @@ class Rig:
         assert self.pin("line_base_o").get() == self.wide("line_base")
         assert self.pin("value_base_o").get() == self.wide("value_base")
         assert self.pin("sync_from_o").get() == self.words[AT["sync_from"]]
+        assert self.pin("misplaced_o").get() == self.misplaced
         assert self.pulses == self.expected_pulses
         assert self.synced == self.expected_synced
 
@@ -254,13 +279,15 @@ class Rig:
                     self.synced.append((name, self.pin("sync_data_o").get()))
         self.sequence()
         self.leased = self.pin("leased_o").get()
-        if self.aw.cycles_of and self.aw.cycles_of[-1] == self.bench.cycles:
-            self.epoch_at_aw = self.words[AT["epoch"]]
         if self.pin("s_axil_bvalid").get() and not self.answering:
             self.answered_at, self.none_before = self.bench.cycles, self.none_now
-            self.cleared = bool(self.pin("clear_table_o").get())
+            self.cleared = bool(self.pin("clear_table_q").get())
+            self.epoch_before, self.idle_before = self.words[AT["epoch"]], self.pin("idle_q").get()
+            if not 0 <= self.bench.cycles - self.entered_at <= 6:  # else it is too close to call
+                assert self.idle_before == self.idle_now
         self.answering = self.pin("s_axil_bvalid").get()
-        self.none_now = self.phase == "idle" and self.words[AT["epoch"]] & 0xFFFF == 0
+        self.idle_now = self.phase == "idle"
+        self.none_now = self.idle_now and self.words[AT["epoch"]] & 0xFFFF == 0
         if self.phase == "copying":
             return
         active = self.active
@@ -331,10 +358,7 @@ class Rig:
         counter = (read or 0) & ~3
         least = self.least.get(counter, 0)
         before: int | None = None
-        held = False
         if write:
-            target = MAP.get(write[0] & ~3)
-            held = target is not None and (target.staged or target.name == "epoch")
             self.start_write(*write)
         if read is not None:
             self.start_read(read)
@@ -347,8 +371,6 @@ class Rig:
             if not wrote and self.b.items:
                 assert self.b.items == [0]
                 wrote = True
-                if held:
-                    assert self.aw.cycles_of[0] > self.entered_at
                 if write:
                     self.wrote(*write)
             if read is not None and self.r.items:
@@ -382,7 +404,8 @@ class Rig:
 
     def disturb(self) -> None:
         """Other values at the inputs that are read as registers."""
-        for name in ("sync_count_i", "sync_lanes_i", *(f"{field}_i" for field in FIELDS["state"].fields)):
+        fields = (f"{field}_i" for field in FIELDS["state"].fields if field != "entering")
+        for name in ("sync_count_i", "sync_lanes_i", *fields):
             self.pin(name).set(self.bench.random.getrandbits(self.pin(name).width))
 
     async def enter(self, epoch: int) -> None:

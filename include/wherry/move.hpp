@@ -81,7 +81,7 @@ class WHERRY_API Ticket {
   /// call, no call into the fabric, but for messages that could not leave at once because the agent's queue was full:
   /// those it helps along. Does not notice an agent's death: wait() does.
   [[nodiscard]] bool ready() const noexcept;
-  /// Blocks until ready() or the deadline. Ok, the reason why the offload failed, kDeadlineExceeded, or kUnavailable if
+  /// Blocks until ready(). Ok, why the offload failed, kDeadlineExceeded (it is still in flight), or kUnavailable if
   /// the agent died. kFailedPrecondition: it ended so long ago that more offloads have failed since than the session
   /// remembers (1024), so its outcome is not known any more.
   Status wait(std::chrono::nanoseconds timeout) const;
@@ -100,7 +100,7 @@ class WHERRY_API Ticket {
 
 struct OffloadOptions {
   std::uint64_t tag = 0;  ///< the application's own number for this frame; readers see it
-  /// The agent gives up (the ticket fails with kDeadlineExceeded) when the data is not in place this long after it saw
+  /// The agent gives up (the ticket fails with kCancelled) when the data is not in place this long after it saw
   /// the request. 0: never.
   std::chrono::nanoseconds deadline{0};
   /// post() only: how long it may wait for a free ticket. 0: not at all, kWouldBlock.
@@ -125,7 +125,7 @@ class WHERRY_API Stream {
   /// the ticket is ready. Memory outside every region is registered for the time of the offload. Errors at once:
   /// kWouldBlock (as many tickets in flight as the session allows, or as many messages waiting as the way to the agent
   /// holds), kInvalidArgument (columns that do not match the schema), kUnavailable. Later, through the ticket:
-  /// kSourceFault, kResourceExhausted, kDeadlineExceeded, kCancelled.
+  /// kSourceFault, kResourceExhausted, kCancelled.
   Result<Ticket> post(std::span<const Column> columns, const OffloadOptions& options = {});
   Result<Ticket> post(std::initializer_list<Column> columns, const OffloadOptions& options = {}) {
     return post(std::span<const Column>(columns.begin(), columns.size()), options);

@@ -70,11 +70,11 @@ typedef enum wherry_status {
   WHERRY_ALREADY_EXISTS = 4,
   WHERRY_UNSUPPORTED = 5,          ///< a type, transport or option that this Wherry does not offer
   WHERRY_FAILED_PRECONDITION = 6,  ///< right call, wrong moment
-  WHERRY_DEADLINE_EXCEEDED = 7,
-  WHERRY_RESOURCE_EXHAUSTED = 8,  ///< larger than the budget can ever hold, or out of memory
-  WHERRY_SOURCE_FAULT = 9,        ///< the agent could not read the host's memory
-  WHERRY_CANCELLED = 10,          ///< the stream or session was closed first
-  WHERRY_UNAVAILABLE = 11,        ///< no agent, or it died
+  WHERRY_DEADLINE_EXCEEDED = 7,    ///< the call's time is over; what it waited for may still come about
+  WHERRY_RESOURCE_EXHAUSTED = 8,   ///< larger than the budget can ever hold, or out of memory
+  WHERRY_SOURCE_FAULT = 9,         ///< the agent could not read the host's memory
+  WHERRY_CANCELLED = 10,           ///< the stream or session was closed first, or the post's own deadline was over
+  WHERRY_UNAVAILABLE = 11,         ///< no agent, or it died
   WHERRY_PERMISSION_DENIED = 12,
   WHERRY_VERSION_MISMATCH = 13,
   WHERRY_PROTOCOL = 14,
@@ -285,7 +285,7 @@ typedef struct wherry_buffer {
 ///
 /// Errors at once: WHERRY_WOULD_BLOCK (as many tickets in flight as the session allows), WHERRY_INVALID_ARGUMENT
 /// (columns that do not match the stream's), WHERRY_UNAVAILABLE. Later, through the ticket: WHERRY_SOURCE_FAULT,
-/// WHERRY_RESOURCE_EXHAUSTED, WHERRY_DEADLINE_EXCEEDED, WHERRY_CANCELLED.
+/// WHERRY_RESOURCE_EXHAUSTED, WHERRY_CANCELLED.
 WHERRY_NODISCARD WHERRY_API int wherry_stream_post(wherry_stream* stream, const wherry_column* columns, size_t count,
                                                    const wherry_post_options* options, wherry_ticket* ticket,
                                                    wherry_error* error);
@@ -307,8 +307,8 @@ WHERRY_NODISCARD WHERRY_API int wherry_stream_post_raw(wherry_stream* stream, co
 WHERRY_API int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_error* error);
 
 /// Blocks until the ticket is ready or the time is over. WHERRY_OK, the reason why the offload failed,
-/// WHERRY_DEADLINE_EXCEEDED, or WHERRY_UNAVAILABLE if the agent died. WHERRY_DEADLINE_EXCEEDED has two causes, which
-/// wherry_ticket_ready tells apart: this wait is over (0: the memory is not free yet) or the post's deadline was (1).
+/// WHERRY_DEADLINE_EXCEEDED (the offload is still in flight: its memory is not free yet), or WHERRY_UNAVAILABLE if the
+/// agent died. An offload that missed the post's own deadline has failed with WHERRY_CANCELLED.
 /// WHERRY_FAILED_PRECONDITION: more offloads have failed since than the session remembers (1024), so how this one ended
 /// is not known any more.
 WHERRY_NODISCARD WHERRY_API int wherry_ticket_wait(wherry_ticket ticket, int64_t timeout_ns, wherry_error* error);

@@ -89,7 +89,7 @@ constexpr std::chrono::microseconds kLongSlice{1000};  ///< where it can
 Look look_at(const Ticket& ticket, std::chrono::nanoseconds time) {
   if (!ticket.ready()) {
     Status s = ticket.wait(time);
-    // Still in flight, or the session is over. An offload that missed its own deadline has the same code, but is ready.
+    // Still in flight, or the session is over.
     if (!ticket.ready()) return {s.code() != StatusCode::kDeadlineExceeded, std::move(s)};
   }
   return {true, ticket.wait(std::chrono::nanoseconds(0))};
@@ -98,9 +98,7 @@ Look look_at(const Ticket& ticket, std::chrono::nanoseconds time) {
 Look look_at(Session& session, std::chrono::nanoseconds time) {
   if (session.in_flight() == 0) time = std::chrono::nanoseconds(0);
   Status s = session.drain(time);
-  // An offload that missed its own deadline is told from a drain that did by how its message begins.
-  const bool late = s.code() == StatusCode::kDeadlineExceeded && !s.message().starts_with("offload ");
-  return {!late, std::move(s)};
+  return {s.code() != StatusCode::kDeadlineExceeded, std::move(s)};
 }
 
 /// Objects of Python that belong to a session keep it alive through `session`.

@@ -15,7 +15,7 @@ import typer.testing
 
 from wherry import _paths, cli
 
-SOURCES = ("cli.py", "_cli_route.py", "_cli_kv.py", "_cli_kv_bench.py")
+SOURCES = ("cli.py", "_cli_route.py", *sorted(path.name for path in _paths.PACKAGE.glob("_cli_kv*.py")))
 
 
 def commands() -> Iterator[list[str]]:

@@ -43,6 +43,24 @@ def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> No
     jobs.expect_nothing_left()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@pytest.mark.parametrize("ranks_per_node", [1, 2])
+@pytest.mark.parametrize("placement", ["inline", "shared"])
+@pytest.mark.parametrize("what", ["send", "quiesce", "convey"])
+@pytest.mark.parametrize("how", ["return", "_exit"])
+def test_over_a_network(jobs: Jobs, how: str, what: str, placement: str, ranks_per_node: int) -> None:
+    """Nodes are network namespaces; rank 1 is the only one of its node, or leaves another one there."""
+    shape = ["--nodes", "2", "--ranks-per-node", str(ranks_per_node), "--netns", "--placement", placement]
+    done = jobs.run(*shape, "--timeout", "100", "--", built("route_leaving"), how, what, timeout=120)
+    assert done.returncode == 7, done.stdout + done.stderr
+    told = re.findall(r"^\[(\d)\] told: (.*)$", done.stdout, re.MULTILINE)
+    assert told, done.stdout + done.stderr
+    assert all(rank != "1" for rank, _ in told)
+    if what != "convey":
+        assert any("rank 1" in why for _, why in told), done.stdout
+    jobs.expect_nothing_left()
+
+
 @pytest.mark.parametrize("what", ["send", "quiesce", "convey"])
 @pytest.mark.parametrize("how", ["return", "exit", "_exit"])
 def test_under_mpiexec(how: str, what: str) -> None:

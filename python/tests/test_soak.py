@@ -76,14 +76,7 @@ def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Cal
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-    "transport",
-    [
-        "auto",
-        # Until TCP no longer goes through UCX, which keeps the sockets of clients that died.
-        pytest.param("tcp", marks=pytest.mark.xfail(strict=False, reason="UCX keeps sockets of dead clients")),
-    ],
-)
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
     make_agent: Callable[..., Agent], transport: str
 ) -> None:

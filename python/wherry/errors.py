@@ -31,7 +31,7 @@ class FailedPrecondition(Error):
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """It did not happen in the time that was given."""
+    """The call's time is over; what it waited for may still come about."""
 
 
 class ResourceExhausted(Error):
@@ -43,7 +43,7 @@ class SourceFault(Error):
 
 
 class Cancelled(Error):
-    """The stream or session was closed first."""
+    """The stream or session was closed first, or the offload's own deadline was over."""
 
 
 class Unavailable(Error):

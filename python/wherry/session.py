@@ -57,8 +57,8 @@ class Ticket:
     def wait(self, timeout: float | None = None) -> None:
         """Blocks until the sources may be changed, `timeout` seconds at most (None: for as long as the agent lives).
 
-        Raises what became of the offload: SourceFault, ResourceExhausted, DeadlineExceeded, Unavailable, ...
-        DeadlineExceeded with ready() still False: it is in flight, and may be waited for again.
+        Raises what became of the offload: SourceFault, ResourceExhausted, Cancelled, Unavailable, ...
+        DeadlineExceeded: it is still in flight, and may be waited for again.
         """
         try:
             self._core.wait(_FOREVER if timeout is None else timeout)
@@ -258,7 +258,7 @@ class Stream:
             Table, or anything with __arrow_c_array__ or __arrow_c_stream__; for a raw stream a list of numpy arrays or
             buffers.
         tag: the application's own number for this frame (a time step), 0 to 2**64 - 1; readers see it.
-        deadline: seconds after which the agent gives up, more than 0.
+        deadline: seconds after which the agent gives up (Cancelled), more than 0.
         timeout: seconds to wait when as many offloads are in flight as the session allows.
 
         C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides or of the

@@ -181,6 +181,11 @@ Result<std::shared_ptr<Context>> Context::create(Transport transport) {
   return context;
 }
 
+bool rdma_is_here() {
+  static const bool here = Context::create(Transport::kRdma).ok();
+  return here;
+}
+
 Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);

@@ -108,6 +108,9 @@ class Context : public std::enable_shared_from_this<Context> {
   Transport transport_ = Transport::kAuto;
 };
 
+/// Whether Transport::kRdma can be had here. The first call asks UCX, which takes tens of milliseconds.
+[[nodiscard]] bool rdma_is_here();
+
 /// Counts a group of operations down. Must outlive them and must not move while pending() > 0.
 class Completion {
  public:

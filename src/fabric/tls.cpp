@@ -135,35 +135,51 @@ class TlsStream final : public ByteStream, private ForkWatch {
  private:
   void in_child() noexcept override { detach_descriptor(socket_.get()); }
   Moved failed(int result) noexcept {
-    const int error = errno;
-    switch (SSL_get_error(ssl_, result)) {
-      case SSL_ERROR_WANT_READ:
-      case SSL_ERROR_WANT_WRITE:
-        return {};
-      case SSL_ERROR_ZERO_RETURN:
-        break;
-      case SSL_ERROR_SYSCALL:
-        if (error != 0 && ERR_peek_error() == 0 && SSL_is_init_finished(ssl_) != 0) {
-          why_ = std::strerror(error);
-          break;
-        }
-        [[fallthrough]];
-      default:
-        if (const long verdict = SSL_get_verify_result(ssl_); verdict != X509_V_OK) {
-          why_ =
-              fmt::format("TLS: the other side's certificate is refused: {}", X509_verify_cert_error_string(verdict));
-        } else if (SSL_is_init_finished(ssl_) == 0) {
-          const bool by_system = error != 0 && ERR_peek_error() == 0;
-          why_ = fmt::format(
-              "TLS cannot be agreed on ({}): does the other side use TLS, with certificates of the same authority?",
-              by_system ? std::strerror(error) : last_error());
-        } else {
-          why_ = "TLS: " + last_error();
-        }
+    int error = errno;
+    int what = SSL_get_error(ssl_, result);
+    if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return {};
+    if (what == SSL_ERROR_SYSCALL && error != 0 && ERR_peek_error() == 0) {
+      // The other side has gone; the alert that says why may lie here.
+      std::size_t n = 0;
+      char one = 0;
+      const int read = SSL_read_ex(ssl_, &one, 1, &n);
+      if (read != 1 && SSL_get_error(ssl_, read) == SSL_ERROR_SSL) what = SSL_ERROR_SSL;
     }
+    if (what != SSL_ERROR_ZERO_RETURN) why_ = reason(what, error);
     broken_ = true;
     ERR_clear_error();
     return {Outcome::kClosed};
+  }
+  /// Why the connection broke. A connection that never came to be ends with a word to the other side.
+  std::string reason(int what, int error) noexcept {
+    const unsigned long code = ERR_peek_error();
+    const bool begun = SSL_is_init_finished(ssl_) != 0;
+    if (what == SSL_ERROR_SYSCALL && error != 0 && code == 0 && begun) return std::strerror(error);
+    if (!begun && SSL_is_server(ssl_) != 0) part(ERR_GET_REASON(code));
+    if (const long verdict = SSL_get_verify_result(ssl_); verdict != X509_V_OK)
+      return fmt::format("TLS: the other side's certificate is refused: {}", X509_verify_cert_error_string(verdict));
+    if (ERR_GET_REASON(code) == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED) {
+      return "TLS: the other side asks for a certificate, and this one has none: set WHERRY_TLS_CERTIFICATE and "
+             "WHERRY_TLS_KEY (SessionOptions::tls), signed by the authority that the other side trusts (tls.ca)";
+    }
+    if (begun && code != 0 && !is_certificate_alert(ERR_GET_REASON(code))) return "TLS: " + last_error();
+    return fmt::format(
+        "TLS cannot be agreed on ({}): does the other side use TLS, with certificates of the same authority?",
+        error != 0 && code == 0 ? std::strerror(error) : last_error());
+  }
+  /// Under TLS 1.3 a client has begun when the server refuses its certificate.
+  static bool is_certificate_alert(int reason) noexcept {
+    return reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA || reason == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
+           reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED || reason == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN ||
+           reason == SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE || reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR;
+  }
+  /// OpenSSL ends a connection that does not speak TLS without an alert, and the kernel resets one with unread bytes,
+  /// so that the other side could not know why.
+  void part(int reason) noexcept {
+    constexpr std::array<unsigned char, 7> kAlert{21, 3, 3, 0, 2, 2, 70};  // fatal, protocol_version
+    if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
+      (void)::send(socket_.get(), kAlert.data(), kAlert.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)::recv(socket_.get(), stage_.data(), stage_.size(), MSG_DONTWAIT);
   }
   Fd socket_;
   SSL* ssl_;

@@ -54,7 +54,8 @@ bool NeighbourTable::refresh(std::uint64_t now_ns) {
   for (Neighbour& one : std::span(neighbours_).first(known_)) {
     if (!one.kept) continue;
     if (one.due_ns <= now_ns) {
-      look_for(one);
+      // Where the thread may not go back to, it stays with what it knows.
+      (void)network_.run([&] { look_for(one); });
       const std::uint64_t again = one.due_ns == 0 ? kFirst : kSoon;
       one.due_ns = now_ns + (one.way.mac != 0 ? kLater : again);
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/network_namespace.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {
@@ -44,6 +45,8 @@ class NeighbourTable {
   void look_for(Neighbour& one) const;
 
   std::vector<std::string> interfaces_;
+  /// Where those are, whoever calls refresh() later.
+  NetworkNamespace network_ = NetworkNamespace::current();
   std::array<Neighbour, 64> neighbours_{};
   std::size_t known_ = 0;         ///< of neighbours_
   std::uint64_t refresh_ns_ = 0;  ///< when refresh() has something to do

@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "kv/neighbour_table.hpp"
+#include "kv/veth_testing.hpp"
+
 namespace wherry::kv {
 namespace {
 
@@ -39,6 +46,19 @@ TEST(RouteTable, Routes_ExpectTheMostSpecificOfTheInterface) {
   EXPECT_EQ(next_hop_in_route_table(kRoutes, "eth1", ip(192, 168, 2, 5)), ip(192, 168, 2, 5));
   EXPECT_EQ(next_hop_in_route_table(kRoutes, "eth1", ip(8, 8, 8, 8)), std::nullopt);
   EXPECT_EQ(next_hop_in_route_table("", "eth0", ip(10, 0, 0, 7)), std::nullopt);
+}
+
+TEST(NeighbourTable, ItsThreadHasLeftTheNetwork_ExpectNeighboursToBeFoundAllTheSame) {
+  std::string why;
+  const auto network = VethPair::make(&why);
+  if (!network) GTEST_SKIP() << why;
+  network->enter(0);
+  NeighbourTable table({VethPair::kInterface});
+  network->leave();
+  ASSERT_TRUE(table.keep(VethPair::kIps[1]));
+  for (const Deadline patience(std::chrono::seconds(20)); !table.refresh(now_ns()) && !patience.passed();)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(table.find(VethPair::kIps[1]).mac, network->at(1, 1).mac);
 }
 
 TEST(FindInterface, NamesOfNone_ExpectThemNamed) {

@@ -3,6 +3,9 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "route/internal.hpp"
 
 namespace wherry::route {
 
@@ -41,6 +44,7 @@ BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t s
 bool BridgeOut::progress() noexcept {
   bool worked = false;
   if (!status_) return false;
+  if (left_) return drop();
   if (endpoint_.failed()) {
     status_ = lost(endpoint_, who_);
     return false;
@@ -67,6 +71,21 @@ bool BridgeOut::progress() noexcept {
   return worked;
 }
 
+/// Makes room in the ring, so that a lane that is not closed yet does not keep other lanes waiting.
+bool BridgeOut::drop() noexcept {
+  bool worked = false;
+  for (;;) {
+    const RingReader::Part part = ring_.peek();
+    if (part.malformed || part.empty()) return worked;
+    for (const std::byte* at = part.from; at < part.to; at += Header::load(at).stride()) {
+      const Header header = Header::load(at);
+      if (!may_be_dropped(header.handler())) undelivered_ = header.to();
+    }
+    ring_.advance(static_cast<std::size_t>(part.to - part.from));
+    worked = true;
+  }
+}
+
 BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint,
                    std::uint64_t secret, std::uint32_t lane, std::string who)
     : ring_(inbox + shape.ring_at(input), shape.ring),
@@ -74,6 +93,7 @@ BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabr
       input_(input),
       endpoint_(std::move(endpoint)),
       credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane},
+      left_{.secret = secret, .kind = BridgeHead::Kind::kLeft, .index = lane},
       who_(std::move(who)) {}
 
 bool BridgeIn::write(ByteView bytes) noexcept {
@@ -93,6 +113,12 @@ bool BridgeIn::write(ByteView bytes) noexcept {
   bells_.ring(input_);
   ++owed_;
   return true;
+}
+
+bool BridgeIn::say_left() {
+  if (!std::exchange(said_left_, true) && status_)
+    status_ = endpoint_.send(kBridgeMessage, std::as_bytes(std::span(&left_, 1)), left_sent_);
+  return !status_ || left_sent_.pending() == 0;
 }
 
 bool BridgeIn::receive(ByteView bytes) {

@@ -7,23 +7,27 @@
 //   sender                                        receiver
 //   Lane -> ring (here) -> BridgeOut  -- bytes -> BridgeIn -> ring (there) -> Input
 //                                     <- credits --
+//                                     <- left --      when the receiver leaves the job
 #pragma once
 
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "fabric/fabric.hpp"
 #include "route/inbox.hpp"
+#include "wherry/route_message.hpp"
 
 namespace wherry::route {
 
 /// Ahead of everything that crosses a bridge.
 struct BridgeHead {
   std::uint64_t secret = 0;  ///< the receiver's, from its card
-  enum class Kind : std::uint32_t { kBytes, kCredits } kind = Kind::kBytes;
-  std::uint32_t index = 0;    ///< kBytes: the input; kCredits: the lane
+  enum class Kind : std::uint32_t { kBytes, kCredits, kLeft } kind = Kind::kBytes;
+  std::uint32_t index = 0;    ///< kBytes: the input; otherwise the lane, whose reader gives credits or has left
   std::uint32_t credits = 0;  ///< kCredits: how many
   std::uint32_t reserved = 0;
 };
@@ -40,9 +44,14 @@ class BridgeOut {
   /// Sends what has been written, as far as credits go; notices that the receiver cannot be reached.
   bool progress() noexcept;
   bool say_bye() { return endpoint_.say_bye(); }
+  /// The reader takes no part in the job any more: from now on nothing is sent.
+  void reader_left() noexcept { left_ = true; }
+  [[nodiscard]] bool left() const noexcept { return left_; }
+  /// The rank of an application's message that the reader's leaving has cut off, if there is one.
+  [[nodiscard]] std::optional<Rank> undelivered() const noexcept { return undelivered_; }
   /// All that was written has been sent and received, or never will be. After a flush of the lane.
   [[nodiscard]] bool settled() noexcept {
-    if (!status_) return true;
+    if (!status_ || left_) return true;
     const RingReader::Part part = ring_.peek();
     return part.malformed || (part.empty() && credits_ == ring_.shape().buffers);
   }
@@ -56,12 +65,15 @@ class BridgeOut {
   struct FreeAligned {
     void operator()(std::byte* memory) const noexcept;
   };
+  bool drop() noexcept;
   std::unique_ptr<std::byte, FreeAligned> memory_;
   RingReader ring_;
   fabric::Endpoint endpoint_;
   BridgeHead head_;
   std::uint32_t credits_;
   std::vector<std::unique_ptr<Transfer>> transfers_;
+  bool left_ = false;
+  std::optional<Rank> undelivered_;
   std::string who_;
   Status status_;
 };
@@ -71,6 +83,9 @@ class BridgeIn {
   /// `inbox`: of this process; `secret` and `lane` are the sender's, whom `who` names in errors.
   BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint, std::uint64_t secret,
            std::uint32_t lane, std::string who);
+  /// Tells the sender that nobody reads here any more. True: it has gone, or never will; false: ask again.
+  bool say_left();
+  [[nodiscard]] bool streams() const noexcept { return endpoint_.streams(); }
   bool say_bye() { return endpoint_.say_bye(); }
   /// What came over. False: more than the credits allowed, or not what fits a buffer.
   [[nodiscard]] bool receive(ByteView bytes);
@@ -88,8 +103,9 @@ class BridgeIn {
   std::deque<Bytes> waiting_;
   std::uint32_t owed_ = 0;
   fabric::Endpoint endpoint_;
-  BridgeHead credit_;
-  fabric::Completion credit_sent_;
+  BridgeHead credit_, left_;
+  fabric::Completion credit_sent_, left_sent_;
+  bool said_left_ = false;
   std::string who_;
   Status status_;
 };

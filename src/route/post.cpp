@@ -64,6 +64,12 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
 Post::~Post() {
   // Who leaves says so: a connection that ends without is a process that died.
   const Deadline patience(std::chrono::seconds(1));
+  // Links are shared by bridges, and nothing follows a farewell: all that is to be said comes before the first one.
+  for (bool said = !health(); !said && !patience.passed();) {
+    said = true;
+    for (BridgeIn* in : bridges_in_) said &= in->say_left() || in->streams();
+    if (!said) (void)net_worker_->progress();
+  }
   for (bool gone = health().ok() ? bridges_out_.empty() && bridges_in_.empty() : true; !gone && !patience.passed();) {
     gone = true;
     for (BridgeOut* out : bridges_out_) gone &= out->say_bye();
@@ -130,6 +136,10 @@ void Post::receive(ByteView data) {
     if (head.index < out_.size() && out_[head.index]) out_[head.index]->add_credits(head.credits);
     return;
   }
+  if (head.kind == BridgeHead::Kind::kLeft) {
+    if (head.index < out_.size() && out_[head.index]) out_[head.index]->reader_left();
+    return;
+  }
   if (head.index < in_.size() && in_[head.index] && in_[head.index]->receive(data.subspan(sizeof head))) return;
   if (status_) status_ = {StatusCode::kProtocol, "another process sent more, or other, than it may"};
 }
@@ -139,16 +149,18 @@ bool Post::progress() noexcept {
   received_ = false;
   bool worked = net_worker_->progress() != 0;
   for (BridgeIn* in : bridges_in_) worked |= in->progress();
-  for (BridgeOut* out : bridges_out_) worked |= out->progress();
+  for (BridgeOut* out : bridges_out_) {
+    worked |= out->progress();
+    if (const auto rank = out->undelivered()) [[unlikely]]
+      router_->lose(*rank);
+  }
   return worked || received_;
 }
 
-bool Post::settled() noexcept {
-  // The last credits of a process that has ended meanwhile never come.
-  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+bool Post::settled(std::chrono::nanoseconds patience) noexcept {
   if (settling_since_ == 0) settling_since_ = now_ns();
   for (BridgeOut* out : bridges_out_) {
-    if (!out->settled()) return now_ns() - settling_since_ > kPatienceNs;
+    if (!out->settled()) return now_ns() - settling_since_ > static_cast<std::uint64_t>(patience.count());
   }
   return true;
 }
@@ -167,7 +179,9 @@ Status Post::health() const {
 Status Post::close_left() noexcept {
   Status failure;
   for (std::size_t lane = 0; lane < presences_.size(); ++lane) {
-    if (!presences_[lane] || presences_[lane].here() || router_->lanes()[lane].closed) continue;
+    if (router_->lanes()[lane].closed) continue;
+    if (out_[lane] && out_[lane]->left()) router_->close(router_->lanes()[lane]);
+    if (!presences_[lane] || presences_[lane].here()) continue;
     Presence::Seen seen = presences_[lane].look();
     if (seen.state == Presence::State::kBroken && failure) failure = {StatusCode::kUnavailable, std::move(seen.why)};
     router_->close(router_->lanes()[lane]);

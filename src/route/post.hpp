@@ -3,6 +3,7 @@
 // bridged. One thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,9 +47,9 @@ class Post {
   [[nodiscard]] Status close_left() noexcept;
   /// Network only; true if something happened.
   bool progress() noexcept;
-  /// Whether all that was written for the network has arrived, or never will, or a second has passed since the first
+  /// Whether all that was written for the network has arrived, or never will, or `patience` has passed since the first
   /// call.
-  [[nodiscard]] bool settled() noexcept;
+  [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;
   /// Ok, or the first failure of a bridge.
   [[nodiscard]] Status health() const;
   /// "posix/memory", "tcp/eth0"

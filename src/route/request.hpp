@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks ask of their agent, over the control connection of their session: service "route".
 //   hello    nothing                                    -> how many routing threads the agent has
+//   network  nothing                                    -> whether the agent has RDMA
 //   join     who the rank is, its job, its inbox        -> the inboxes of the agent's threads
 //   connect  the inboxes of all agents of the job       -> nothing; once, from the first rank of each node
 //   abort    the job, why it cannot go on                -> nothing; every rank is told

@@ -177,10 +177,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
         break;
       }
       if (lane.closed) {
-        if (!may_be_dropped(header.handler())) {
-          undeliverable_ = true;
-          undeliverable_to_ = rank;
-        }
+        if (!may_be_dropped(header.handler())) lose(rank);
         from += stride;
         continue;
       }

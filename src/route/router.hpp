@@ -79,7 +79,12 @@ class Router {
   bool begin_pack(Lane& lane, Header header) noexcept;
   /// The reader of the lane has left the job: room() finds none any more, and forward() drops what is for it.
   void close(Lane& lane) noexcept;
-  /// Whether a message of the application was for a closed lane.
+  /// A message of the application for `rank` will not arrive, since somebody on its way has left.
+  void lose(Rank rank) noexcept {
+    undeliverable_ = true;
+    undeliverable_to_ = rank;
+  }
+  /// Whether a message of the application was for a closed lane, or is lost otherwise.
   [[nodiscard]] bool undeliverable() const noexcept { return undeliverable_; }
   /// Its rank; kNobody: not known.
   [[nodiscard]] Rank undeliverable_to() const noexcept { return undeliverable_to_; }

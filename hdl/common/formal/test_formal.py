@@ -17,6 +17,8 @@ BUGS = [
     ("stream_fifo_depth4", "if (put != take) begin", "if (put) begin"),
     ("stream_fifo_depth4", "put || count_q[CountWidth-1:1] != '0", "put || count_q != '0"),
     ("stream_fifo_depth4_block1", "count_q != CountWidth'(held)", "count_q != '0"),
+    ("packet_fifo_depth4_block0", "(s_last && (s_bad || lost)) write_q", "(s_last && s_bad) write_q"),
+    ("packet_fifo_depth4_block1", "lost_q <= lost && !s_last", "lost_q <= full && !s_last"),
     ("stream_arbiter_inputs3_fixed0_packets0", "hold_q   <= !m_ready ||", "hold_q   <="),
     ("stream_arbiter_inputs3_fixed0_packets1", "hold_q   <= !m_ready || (Packets && !m_last)", "hold_q   <= !m_ready"),
     (

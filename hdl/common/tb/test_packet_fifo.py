@@ -16,6 +16,7 @@ INSTANCES: Instances = {
     "drops_8_4": ("packet_fifo", {"Width": 8, "Depth": 4, "DropWhenFull": 1, "Block": 1}),
     "drops_8_16": ("packet_fifo", {"Width": 8, "Depth": 16, "DropWhenFull": 1}),
     "drops_577_128": ("packet_fifo", {"Width": 577, "Depth": 128, "DropWhenFull": 1}),
+    "ultra_9_64": ("packet_fifo", {"Width": 9, "Depth": 64, "DropWhenFull": 1, "Block": 1, "Ultra": 1}),
 }
 
 

@@ -30,6 +30,8 @@ package kv_registers_pkg;
   localparam int unsigned CapabilityPlaceBitsBits = 3;
   localparam int unsigned CapabilityChannelsLow = 12;  // of memory
   localparam int unsigned CapabilityChannelsBits = 3;
+  localparam int unsigned CapabilityBucketBitsLow = 15;  // the most that the register of that name takes: of more, lines and values do not fit in memory
+  localparam int unsigned CapabilityBucketBitsBits = 6;
   /// rw
   localparam logic [11:0] ControlOffset = 12'h00c;
   localparam logic [31:0] ControlReset = 32'h00000000;
@@ -50,13 +52,15 @@ package kv_registers_pkg;
   localparam int unsigned StateOpenedBits = 1;
   localparam int unsigned StateClearingLow = 2;
   localparam int unsigned StateClearingBits = 1;
-  localparam int unsigned StateFaultLow = 3;  // memory answered with an error, or leftovers overflowed: the core serves nothing until it is cleared
+  localparam int unsigned StateFaultLow = 3;  // memory answered with an error, leftovers overflowed, or the table does not fit into memory (line_base): the core serves nothing until it is cleared
   localparam int unsigned StateFaultBits = 1;
   localparam int unsigned StateLeftoversLow = 8;  // locations still to be reconciled
   localparam int unsigned StateLeftoversBits = 12;
   localparam int unsigned StateInFlightLow = 20;  // writes in the window
   localparam int unsigned StateInFlightBits = 7;
-  /// rw: writing it enters that epoch with all staged registers; 0: in none, refuses everything
+  localparam int unsigned StateEnteringLow = 27;  // an epoch is being entered, which takes as long as the network takes none of the core's frames: until it is 0, `epoch` and staged registers ignore writes
+  localparam int unsigned StateEnteringBits = 1;
+  /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering), and ignores writes meanwhile; 0: in none, refuses everything
   localparam logic [11:0] EpochOffset = 12'h014;
   localparam logic [31:0] EpochReset = 32'h00000000;
   /// rw, staged: this node's number, 0 to 7
@@ -75,7 +79,7 @@ package kv_registers_pkg;
   /// rw: unanswered replicate, fetch and enter frames are sent again after so long (100 us at 250 MHz)
   localparam logic [11:0] RetryCyclesOffset = 12'h024;
   localparam logic [31:0] RetryCyclesReset = 32'h000061a8;
-  /// rw: 2^n buckets, alike in the whole cluster; only with epoch 0
+  /// rw: 2^n buckets, alike in the whole cluster; 8 to capability.bucket_bits, else it stays as it is; only with epoch 0
   localparam logic [11:0] BucketBitsOffset = 12'h028;
   localparam logic [31:0] BucketBitsReset = 32'h00000015;
   /// ro: free-running since reset, low word first; reading the low word latches the high one
@@ -88,12 +92,12 @@ package kv_registers_pkg;
   localparam int unsigned LeaseCount = 2;
   localparam int unsigned LeaseStride = 4;
   localparam logic [31:0] LeaseReset = 32'h00000000;
-  /// rw: memory address of the buckets' lines; a multiple of 4096
+  /// rw: memory address of the buckets' lines, 64 bytes each; a multiple of 4096. A table that does not end within memory (2^34 bytes) is not cleared, and state.fault is 1 until one that does is cleared
   localparam logic [11:0] LineBaseOffset = 12'h040;
   localparam int unsigned LineBaseCount = 2;
   localparam int unsigned LineBaseStride = 4;
   localparam logic [31:0] LineBaseReset = 32'h00000000;
-  /// rw: memory address of the values; a multiple of 4096
+  /// rw: memory address of the values, 4 KiB a bucket; as line_base
   localparam logic [11:0] ValueBaseOffset = 12'h048;
   localparam int unsigned ValueBaseCount = 2;
   localparam int unsigned ValueBaseStride = 4;
@@ -159,6 +163,9 @@ package kv_registers_pkg;
   /// ro: frames for which there was no place, or no room in the queue: their senders send them again; 0 in software, which has the socket's buffer
   localparam logic [11:0] DroppedBusyOffset = 12'h220;
   localparam logic [31:0] DroppedBusyReset = 32'h00000000;
+  /// ro: frames for the host (frames_passed_rx counts them, too) that were dropped since the host took none for so long that 256 KiB of them waited; 0 in software
+  localparam logic [11:0] DroppedHostOffset = 12'h224;
+  localparam logic [31:0] DroppedHostReset = 32'h00000000;
   /// ro: replies to clients by status
   localparam logic [11:0] RepliesOffset = 12'h240;
   localparam int unsigned RepliesCount = 16;

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import cocotb
-import kv_frames as frames
 from kv_core_rig import (
     BAD_LANE,
     BUSY,
@@ -243,6 +242,9 @@ async def leftovers_of_a_member(dut: Any) -> None:
     assert (await rig.state())["leftovers"] == 2
     assert not [kv for _, kv in rig.sent if kv.kind == ENTERED]
     rig.from_node(5, replace(write, kind=COMMIT, value=b""))
+    # A second walk may have begun before the answers came: its questions are not what is looked at.
+    await rig.bench.cycle(200)
+    rig.sent = [(to, kv) for to, kv in rig.sent if kv.kind != FETCH]
     assert sorted([(await rig.to_node(5, FETCH)).key for _ in range(2)]) == sorted(
         bucket_of(keys[i]) * 4 for i in (2, 5)
     )
@@ -550,33 +552,6 @@ async def a_node_returns(dut: Any) -> None:
 
 
 @cocotb.test()
-async def memory_fails(dut: Any) -> None:
-    rig = await begun(dut, accept=False)
-    members = [0, ME]
-    await rig.enter(1, members, in_turn(members))
-    key = keys_with(0, members, 1)[0]
-    for memory in rig.memories:
-        memory.errors = 1.0
-    rig.from_node(0, Kv(REPLICATE, epoch=1, client=1, request=1, version=1, key=key, value=b"x" * 1024))
-    assert not [kv for _, kv in await rig.quiet(300) if kv.kind == REPLICATED]
-    state = await rig.state()
-    assert (state["fault"], state["serving"]) == (1, 0)
-    rig.give(Kv(READ, key=key, request=1))
-    assert not await rig.quiet(2 * RETRY_CYCLES)
-    for memory in rig.memories:
-        memory.errors = 0.0
-    await rig.enter(0, [], lambda slot: 0)
-    await rig.write("control", 1 | 8)
-    while (await rig.state())["clearing"]:
-        pass
-    assert (await rig.state())["fault"] == 0
-    await rig.enter(1, [ME], lambda slot: ME)
-    assert (await rig.reply(Kv(WRITE, epoch=1, request=1, key=key, value=b"y"))).status == OK
-    for place in range(70):  # all places of the pool are still there
-        assert (await rig.reply(Kv(WRITE, epoch=1, request=2 + place, key=key, value=b"y"))).status == OK
-
-
-@cocotb.test()
 async def a_faulty_node_asks_for_nothing(dut: Any) -> None:
     """Not even for the commit that it was about to ask for when memory failed."""
     rig = await begun(dut, accept=False)
@@ -594,38 +569,9 @@ async def a_faulty_node_asks_for_nothing(dut: Any) -> None:
     assert (await rig.state())["fault"] == 1
 
 
-@cocotb.test()
-async def others_pass(dut: Any) -> None:
-    """Both ways, whole and in order, among kv frames, whatever stalls."""
-    rig = await begun(dut)
-    await rig.enter(1, [ME], in_turn([ME]))
-    rig.net_in.idle, rig.net_out.stall, rig.host_out.stall = 0.2, 0.3, 0.2
-    draw = rig.bench.random
-    to_host, to_net = [], []
-    for request in range(150):
-        kind = draw.choice([READ, WRITE])
-        value = draw.randbytes(draw.choice([0, 64, 1024])) if kind == WRITE else b""
-        rig.give(
-            Kv(kind, epoch=1, request=request + 1, key=draw.randrange(5), value=value), checksum=draw.random() < 0.5
-        )
-        frame = bytes(frames.random_bytes(draw)) if draw.random() < 0.5 else frames.strange(draw)
-        to_host.append(frame)
-        rig.net_in.items.extend(rig.beats(frame))
-        frame = draw.randbytes(draw.randrange(60, 1500))
-        to_net.append(frame)
-        rig.host_in.items.extend(beat[:4] for beat in rig.beats(frame))
-    await rig.bench.until(lambda: not rig.net_in.items and not rig.host_in.items, 60_000)
-    rig.net_out.stall = 0.0
-    await rig.bench.cycle(500)
-    assert rig.to_host == to_host
-    assert rig.foreign == to_net
-    assert await rig.read("frames_passed_rx") == 150
-    assert await rig.read("frames_passed_tx") == 150
-
-
 TOP = """
 module top (input wire clk_i, input wire rst_i);
-  kv_core #(.LineCacheBits(4)) dut (.clk_i, .rst_i);
+  kv_core #(.LineCacheBits(4), .HostBeats(256)) dut (.clk_i, .rst_i);
 endmodule
 """
 
@@ -641,4 +587,4 @@ def test_kv_core() -> None:
         HDL / "kv_core_pkg.sv",
     ]
     modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, sources=(*packages, *modules, top), more=("kv_core_times",))
+    simulate(__file__, sources=(*packages, *modules, top), more=("kv_core_times", "kv_core_neighbours"))

@@ -398,16 +398,8 @@ class Traffic:
         return self.request(old["from"], unpack(KV_FIELDS, old["kv"]), old["length"])
 
 
-async def run(
-    dut: Any,
-    model: Node,
-    count: int,
-    *,
-    misses: float = 0.1,
-    idle: float = 0.0,
-    seed: int = 1,
-    versions: tuple[int, int, int, int] | None = None,
-) -> Rig:
+async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0, seed: int = 1) -> Rig:
+    """An engine out of reset, its memories cleared."""
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
@@ -422,6 +414,21 @@ async def run(
         await bench.cycle()
     rig.pins["clear_i"].set(0)
     await bench.cycle(2)
+    return rig
+
+
+async def run(
+    dut: Any,
+    model: Node,
+    count: int,
+    *,
+    misses: float = 0.1,
+    idle: float = 0.0,
+    seed: int = 1,
+    versions: tuple[int, int, int, int] | None = None,
+) -> Rig:
+    rig = await begun(dut, model, misses=misses, idle=idle, seed=seed)
+    bench = rig.bench
     traffic = Traffic(rig)
     if versions:
         traffic.preset(versions)
@@ -469,6 +476,53 @@ async def versions_that_wrap(dut: Any) -> None:
                 model = Node(members, accept=top != 2**31 - 5)
                 await run(dut, model, 400, versions=versions, seed=top % 1000)
                 assert model.refreshed == (second != top and members != {SELF})
+
+
+@cocotb.test()
+async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
+    """Of five leaders, one after another, as after as many epochs; when all are committed nothing is pending."""
+    model = Node(set(range(8)))
+    rig = await begun(dut, model)
+    traffic = Traffic(rig)
+    key = traffic.keys[0]
+    bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
+    leads = [0]
+    model.leader = lambda slot: leads[0]  # type: ignore[method-assign]
+    written: list[dict[str, int]] = []
+
+    async def submit(source: int, kv: dict[str, int]) -> None:
+        while (request := traffic.request(source, kv, 0)) is None or len(rig.requests) > 8:
+            await rig.bench.cycle()
+        rig.submit(request)
+
+    async def settled() -> None:
+        await rig.bench.until(lambda: rig.quiet)
+        await rig.bench.cycle(80)
+        rig.check()
+
+    def header(kind: int, **fields: int) -> dict[str, int]:
+        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": 0, "client": 0, "request": 0, "version": 0, "key": key}
+        return kv | fields
+
+    async def read() -> None:
+        await submit(1 << 90, header(READ, client=7, request=len(written)))
+        await settled()
+
+    leaders = [node for node in range(8) if node != SELF][:5]
+    for leads[0] in leaders:
+        for place in range(64):
+            fields = {"node": leads[0], "epoch": EPOCH, "version": len(written) + 1, "request": len(written) + 1}
+            written.append(header(REPLICATE, detail=place, client=place, **fields))
+            await submit(PEERS[leads[0]], written[-1])
+        await read()
+    assert len(model.notes) == 320
+    for leads[0] in leaders:
+        for kv in written:
+            if kv["node"] == leads[0]:
+                await submit(PEERS[leads[0]], kv | {"kind": COMMIT})
+        await read()
+    assert not model.notes
+    assert model.line(bucket)[0].version == 320
 
 
 @cocotb.test()

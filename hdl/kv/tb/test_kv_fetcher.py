@@ -157,6 +157,21 @@ async def buckets_and_lanes(dut: Any) -> None:
 
 
 @cocotb.test()
+async def after_a_reset_everything_is_as_after_the_first(dut: Any) -> None:
+    fetcher = Fetcher(Bench(dut, 5), "many")
+    first: list[tuple[Any, int, bool]] = []
+    for _ in range(3):
+        await fetcher.bench.reset()
+        fetcher.pins["from_i"].set(0)
+        await fetcher.bench.cycle()
+        await fetcher.pulse("count_write_i", data_i=9)
+        asked = [question for question in [await fetcher.asked() for _ in range(3)] if question]
+        assert len(asked) == 3
+        first = first or asked
+        assert asked == first
+
+
+@cocotb.test()
 async def what_interrupts(dut: Any) -> None:
     """A new epoch, a new count, a cleared table, a node that is in no epoch."""
     fetcher = Fetcher(Bench(dut, 3), "many")

@@ -70,7 +70,7 @@ async def against_a_list(dut: Any) -> None:
             what = draw.choice([NEXT, FREE, FREE, AT, AT, SHOW])
             # Goes on behind what was found last, or begins anywhere.
             again = last >= 0 and draw.random() < 0.4
-            start = last + 1 if again else draw.randrange(min(len(held) + 2, room))
+            start = last + 1 if again else draw.randrange(min(len(held) + 2, room + 1))
             if what == FREE and not again:
                 start = draw.randrange(min(len(held) + 1, room))
             came = some(draw)

@@ -31,7 +31,11 @@ void LaneSession::turn(Cycles now) {
 void LaneSession::connect(Cycles now) {
   if (!connecting_) {
     if (now < next_) return;
-    auto socket = start_connect_tcp(keepers_[turn_of_]);
+    Result<Fd> socket = wherry::Status(StatusCode::kUnavailable, "not tried");
+    if (const auto s = network_.run([&] { socket = start_connect_tcp(keepers_[turn_of_]); }); !s) {
+      refusal_ = s.message();
+      return lose(now);
+    }
     if (!socket) return lose(now);
     connecting_ = *std::move(socket);
     give_up_at_ = now + kConnect;

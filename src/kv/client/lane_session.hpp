@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/network_namespace.hpp"
 #include "base/socket.hpp"
 #include "kv/keeper/control.hpp"
 #include "kv/keeper/line_connection.hpp"
@@ -52,6 +53,8 @@ class LaneSession {
   void lose(Cycles now);
 
   std::vector<HostPort> keepers_;
+  /// Where the keepers are, whoever calls turn() later: a client may have been made inside of an `up --xdp`.
+  NetworkNamespace network_ = NetworkNamespace::current();
   std::size_t turn_of_ = 0;
   OpenLanes wish_;
   GrantedLanes granted_;

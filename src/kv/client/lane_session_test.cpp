@@ -12,6 +12,7 @@
 #include "kv/keeper/driver_client.hpp"
 #include "kv/keeper/keeper_server.hpp"
 #include "kv/keeper/testing.hpp"
+#include "kv/veth_testing.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -173,6 +174,59 @@ TEST_F(KvLaneSession, KeeperStartsAgain_ExpectTheSameLanesAndNewClientsToWait) {
   ASSERT_TRUE(held(b));
   EXPECT_GE(KeeperServer::now(), started + 390 * kMs);
   EXPECT_GE(std::abs(b.first_lane() - first), 8);
+}
+
+/// A network namespace in which a keeper is reached by its loopback address, and nowhere else.
+class Inside : public VethSpaces {
+ public:
+  bool make(std::string* why) {
+    const bool made = make_spaces(1, why) && run("ip link set lo up", why);
+    leave();
+    return made;
+  }
+  void visit(const std::function<void()>& what) const {
+    enter(0);
+    what();
+    leave();
+  }
+};
+
+TEST_F(KvLaneSession, MadeInANetworkNamespaceThatTheThreadHasLeft_ExpectItToFindTheKeeperAgain) {
+  Inside inside;
+  std::string why;
+  if (!inside.make(&why)) GTEST_SKIP() << why;
+  keeper_.reset();
+  inside.visit([&] {
+    start_keeper(0);
+    DriverOptions o;
+    o.cluster = "lanes";
+    o.bucket_bits = 10;
+    o.lanes = 64;
+    o.busy_interval = kMs;
+    o.idle_interval = 10 * kMs;
+    o.nodes[0] = {0, 0x7f000001, 19286};
+    node_ = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port_}}, o, core_);
+    ASSERT_TRUE(held(session(8)));
+  });
+  LaneSession& a = sessions_.front();
+  const std::uint16_t first = a.first_lane();
+  const auto outside = [&](const std::function<bool()>& done) {
+    for (const Deadline deadline(std::chrono::seconds(20)); !deadline.passed();) {
+      now_ = KeeperServer::now();
+      if (done()) return true;
+      inside.visit([&] {
+        if (keeper_) keeper_->turn(1);
+        node_->turn();
+      });
+      if (a.next_time() <= now_) a.turn(now_);
+    }
+    return false;
+  };
+  keeper_.reset();
+  ASSERT_TRUE(outside([&] { return !a.confirmed(); }));
+  inside.visit([&] { start_keeper(port_); });
+  EXPECT_TRUE(outside([&] { return a.held(now_) && a.confirmed(); })) << a.refusal();
+  EXPECT_EQ(a.first_lane(), first);
 }
 
 TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {

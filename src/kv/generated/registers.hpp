@@ -37,6 +37,8 @@ inline constexpr Bits kCapabilityMaxFollowers{0, 4};
 inline constexpr Bits kCapabilityLaneBits{4, 5};   ///< lanes from 0 to 2^n - 1
 inline constexpr Bits kCapabilityPlaceBits{9, 3};  ///< writes in flight
 inline constexpr Bits kCapabilityChannels{12, 3};  ///< of memory
+inline constexpr Bits kCapabilityBucketBits{
+    15, 6};  ///< the most that the register of that name takes: of more, lines and values do not fit in memory
 /// rw
 inline constexpr std::uint32_t kControlOffset = 0xc;
 inline constexpr Bits kControlEnable{0, 1};         ///< 0: every frame passes through to the host
@@ -49,11 +51,16 @@ inline constexpr std::uint32_t kStateOffset = 0x10;
 inline constexpr Bits kStateServing{0, 1};  ///< in the epoch's serving set, with a lease
 inline constexpr Bits kStateOpened{1, 1};   ///< takes writes for the slots it leads
 inline constexpr Bits kStateClearing{2, 1};
-inline constexpr Bits kStateFault{
-    3, 1};  ///< memory answered with an error, or leftovers overflowed: the core serves nothing until it is cleared
+inline constexpr Bits kStateFault{3,
+                                  1};  ///< memory answered with an error, leftovers overflowed, or the table does not
+                                       ///< fit into memory (line_base): the core serves nothing until it is cleared
 inline constexpr Bits kStateLeftovers{8, 12};  ///< locations still to be reconciled
 inline constexpr Bits kStateInFlight{20, 7};   ///< writes in the window
-/// rw: writing it enters that epoch with all staged registers; 0: in none, refuses everything
+inline constexpr Bits kStateEntering{
+    27, 1};  ///< an epoch is being entered, which takes as long as the network takes none of the core's frames: until
+             ///< it is 0, `epoch` and staged registers ignore writes
+/// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering),
+/// and ignores writes meanwhile; 0: in none, refuses everything
 inline constexpr std::uint32_t kEpochOffset = 0x14;
 /// rw, staged: this node's number, 0 to 7
 inline constexpr std::uint32_t kNodeOffset = 0x18;
@@ -67,7 +74,7 @@ inline constexpr std::uint32_t kUdpPortReset = 0x4b56;
 /// rw: unanswered replicate, fetch and enter frames are sent again after so long (100 us at 250 MHz)
 inline constexpr std::uint32_t kRetryCyclesOffset = 0x24;
 inline constexpr std::uint32_t kRetryCyclesReset = 0x61a8;
-/// rw: 2^n buckets, alike in the whole cluster; only with epoch 0
+/// rw: 2^n buckets, alike in the whole cluster; 8 to capability.bucket_bits, else it stays as it is; only with epoch 0
 inline constexpr std::uint32_t kBucketBitsOffset = 0x28;
 inline constexpr std::uint32_t kBucketBitsReset = 0x15;
 /// ro: free-running since reset, low word first; reading the low word latches the high one
@@ -76,10 +83,11 @@ inline constexpr std::uint32_t kCyclesCount = 2;
 /// rw: value of `cycles` at which the lease ends, low word first; writing the high word sets both; all ones: never
 inline constexpr std::uint32_t kLeaseCount = 2;
 [[nodiscard]] constexpr std::uint32_t lease_offset(std::uint32_t index) noexcept { return 0x38 + 4 * index; }
-/// rw: memory address of the buckets' lines; a multiple of 4096
+/// rw: memory address of the buckets' lines, 64 bytes each; a multiple of 4096. A table that does not end within memory
+/// (2^34 bytes) is not cleared, and state.fault is 1 until one that does is cleared
 inline constexpr std::uint32_t kLineBaseCount = 2;
 [[nodiscard]] constexpr std::uint32_t line_base_offset(std::uint32_t index) noexcept { return 0x40 + 4 * index; }
-/// rw: memory address of the values; a multiple of 4096
+/// rw: memory address of the values, 4 KiB a bucket; as line_base
 inline constexpr std::uint32_t kValueBaseCount = 2;
 [[nodiscard]] constexpr std::uint32_t value_base_offset(std::uint32_t index) noexcept { return 0x48 + 4 * index; }
 /// rw: first bucket to fetch from its leader
@@ -123,6 +131,9 @@ inline constexpr std::uint32_t kRetriesOffset = 0x21c;
 /// ro: frames for which there was no place, or no room in the queue: their senders send them again; 0 in software,
 /// which has the socket's buffer
 inline constexpr std::uint32_t kDroppedBusyOffset = 0x220;
+/// ro: frames for the host (frames_passed_rx counts them, too) that were dropped since the host took none for so long
+/// that 256 KiB of them waited; 0 in software
+inline constexpr std::uint32_t kDroppedHostOffset = 0x224;
 /// ro: replies to clients by status
 inline constexpr std::uint32_t kRepliesCount = 16;
 [[nodiscard]] constexpr std::uint32_t replies_offset(std::uint32_t index) noexcept { return 0x240 + 4 * index; }

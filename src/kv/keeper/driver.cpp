@@ -71,6 +71,7 @@ void Driver::report(std::uint64_t ping) {
     r.lanes_left = lanes_asked_ ? core_.read(registers::kSyncLanesOffset) : options_.lanes;
   }
   if (options_.silent_members && entered_ && complete_) r.silent = options_.silent_members(options_.silence);
+  if (!options_.silent_members) r.silent = silent_;
   r.counters = counters_;
   output_.send(r);
 }
@@ -86,12 +87,25 @@ void Driver::on(const Ping& ping, Cycles now) {
 }
 
 void Driver::on(const Configure& configure, Cycles now) {
-  const Configuration& c = configure.configuration;
-  if (static_ || c.epoch < epoch()) return;
+  if (!static_) obey(configure.configuration, now);
+}
+
+void Driver::obey(const Configuration& c, Cycles now) {
+  if (c.epoch < epoch()) return;
   if (has(c.members, options_.node) && c.boots[options_.node] == boot_) {
     if (!ready_ || fault_) return;
-    if (c.epoch > epoch()) enter(c, now);
-    output_.send(Entered{boot_, c.epoch});
+    if (c.epoch > epoch()) {
+      if (entering()) {  // it would not hear: the next look tries again
+        if (!has(c.serving, options_.node)) write_lease(0);
+        next_ = c;
+        entering_ = true;
+        asked_ = 0;  // it was asked for in another epoch
+        next_look_ = std::min(next_look_, now + options_.busy_interval);
+        return;
+      }
+      enter(c, now);
+    }
+    tell_entered();
     return;
   }
   // Left out, knowingly or not: what it has grows old from here on. It returns empty, under a new number.

@@ -20,7 +20,8 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
-  /// Members that have not answered this node, as leader, for so long. Not of cores in hardware, which do not tell.
+  /// Members that have not answered this node, as leader, for so long. None: a core in hardware, which does not tell;
+  /// then the driver sees from counters that nobody answers, and, of a cluster of two, who it is.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time
@@ -77,17 +78,21 @@ class Driver {
 
   void begin(std::uint64_t ended, Cycles now);
   [[nodiscard]] bool leave();
+  [[nodiscard]] bool entering();
+  void tell_entered();
   void clear();
   void check_core();
   bool look(Cycles now);
+  void obey(const Configuration& configuration, Cycles now);
   void enter(const Configuration& configuration, Cycles now);
   void stage(const Configuration& configuration);
   void synchronise();
+  void watch_answers(Cycles now);
   void ask_lease(Cycles now);
   void hello();
   void report(std::uint64_t ping);
   [[nodiscard]] bool serves() const noexcept { return entered_ && has(entered_->serving, options_.node); }
-  [[nodiscard]] bool busy() const noexcept { return !ready_ || (entered_ && !complete_); }
+  [[nodiscard]] bool busy() const noexcept { return !ready_ || entering_ || (entered_ && !complete_); }
   [[nodiscard]] Cycles cycles();
   [[nodiscard]] std::uint64_t read_counter(std::uint32_t offset) { return core_.read(offset); }
   void write_lease(Cycles end);
@@ -97,7 +102,9 @@ class Driver {
   DriverOutput& output_;
   std::uint64_t boot_ = 0;
   std::uint64_t ended_ = 0;
-  std::optional<Configuration> entered_;
+  std::optional<Configuration> entered_;  ///< or is entering
+  std::optional<Configuration> next_;     ///< what the keeper said meanwhile
+  bool entering_ = false;  ///< the core had not entered that when it was looked at; the keeper was not told
   std::optional<Configuration> static_;
   bool connected_ = false;
   bool left_ = false;      ///< the core is in no epoch, and empties its table or did
@@ -119,6 +126,10 @@ class Driver {
   Cycles lease_end_ = 0;  ///< by the core's clock
   Cycles next_look_ = 0;
   std::uint64_t reports_ = 0;
+  std::uint64_t answers_ = 0;    ///< of members, as counted by the core; it wraps
+  Cycles unanswered_since_ = 0;  ///< writes wait, and none was answered since; 0: it is not so
+  std::uint32_t patience_ = 0;   ///< retry_cycles is that of the options times 2^this
+  NodeMask silent_ = 0;
   Counters counters_;
   std::string refusal_;
   std::string unfit_;

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
 
 #include "kv/keeper/driver.hpp"
 
@@ -56,6 +59,8 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   ended_ = ended;
   boot_ = output_.draw_boot();
   entered_.reset();
+  next_.reset();
+  entering_ = false;
   ready_ = stopped_ = settled_ = complete_ = fetching_ = lanes_asked_ = false;
   next_bucket_ = 0;
   asked_ = 0;
@@ -67,7 +72,11 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
 /// has.
 bool Driver::leave() {
   if (left_) return true;
-  if (core_.read(kEpochOffset) != 0) return false;
+  if (entering()) return false;
+  if (core_.read(kEpochOffset) != 0) {  // it was being entered when the core was told to leave, and it did not hear
+    core_.write(kEpochOffset, 0);
+    if (entering() || core_.read(kEpochOffset) != 0) return false;
+  }
   core_.write(kBucketBitsOffset, options_.bucket_bits);
   check_core();
   // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
@@ -77,8 +86,20 @@ bool Driver::leave() {
     core_.write(value_base_offset(i), static_cast<std::uint32_t>(values >> 32 * i));
   }
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
+  patience_ = 0;
+  unanswered_since_ = 0;
+  silent_ = 0;
   clear();
   return left_ = true;
+}
+
+/// An epoch is being entered: until then the core hears of no other. That takes as long as the network takes no frames.
+bool Driver::entering() { return kStateEntering.get(core_.read(kStateOffset)) != 0; }
+
+/// Once the core has: before, it may commit in the epoch before, and the keeper would build on its not doing so.
+void Driver::tell_entered() {
+  entering_ = entering();
+  if (!entering_ && entered_) output_.send(Entered{boot_, entered_->epoch});
 }
 
 /// Reads the state and does what it asks for. False: the core is faulty, which was reported.
@@ -110,13 +131,47 @@ bool Driver::look(Cycles now) {
     next_look_ = now + options_.busy_interval;
     return true;
   }
+  if (entering_ && kStateEntering.get(state_) == 0) {
+    tell_entered();
+    if (next_) {
+      const Configuration next = *std::exchange(next_, std::nullopt);
+      obey(next, now);
+    }
+  }
+  if (!options_.silent_members) watch_answers(now);
   const bool was_ready = ready_;
   const bool was_complete = complete_;
   if (!ready_ && kStateClearing.get(state_) == 0) ready_ = true;
-  if (entered_ && !complete_) synchronise();
+  if (entered_ && !complete_ && !entering_) synchronise();
   next_look_ = now + (busy() ? options_.busy_interval : options_.idle_interval);
   if (ready_ != was_ready || complete_ != was_complete) report(0);
   return true;
+}
+
+/// A core in hardware repeats what is not answered at one pace for ever, and has no register for who does not answer.
+/// Its counters say that writes wait and that nothing was answered: then it is told to repeat less often, and of a
+/// cluster of two it is known who is silent. Of more members, those that have answered have nothing more to say while
+/// one is missing, and look alike.
+void Driver::watch_answers(Cycles now) {
+  constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
+  const bool waits = entered_ && !entering_ && complete_ && kStateInFlight.get(state_) != 0;
+  std::uint64_t answers = answers_;
+  if (waits) {
+    answers = std::uint64_t{core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated)))} << 32 |
+              core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated_remove)));
+  }
+  if (!waits || unanswered_since_ == 0 || answers != answers_) unanswered_since_ = waits ? now : 0;
+  answers_ = answers;
+  const Cycles time = unanswered_since_ == 0 ? 0 : now - unanswered_since_;
+  const auto steps = std::ranges::count_if(kSteps, [&](Cycles step) { return time >= step; });
+  if (const auto patience = static_cast<std::uint32_t>(2 * steps); patience != patience_) {
+    patience_ = patience;
+    core_.write(kRetryCyclesOffset, options_.retry_cycles << patience_);
+  }
+  silent_ = 0;
+  if (time < options_.silence) return;
+  const NodeMask others = without(entered_->members, mask_of(options_.node));
+  if (std::popcount(others) == 1) silent_ = others;
 }
 
 void Driver::stage(const Configuration& c) {
@@ -137,6 +192,8 @@ void Driver::stage(const Configuration& c) {
 }
 
 void Driver::enter(const Configuration& c, Cycles now) {
+  unanswered_since_ = 0;  // in this epoch nothing has waited yet
+  silent_ = 0;
   const bool first = !entered_;
   stage(c);
   if (!has(c.serving, options_.node)) write_lease(0);

@@ -16,11 +16,13 @@ struct Heard final : DriverOutput {
     if (const auto* report = std::get_if<Report>(&message)) reports.push_back(*report);
     if (const auto* hello = std::get_if<Hello>(&message)) hellos.push_back(*hello);
     if (const auto* ask = std::get_if<AskLease>(&message)) asks.push_back(*ask);
+    if (const auto* one = std::get_if<Entered>(&message)) entered.push_back(one->epoch);
   }
   std::uint64_t draw_boot() override { return 7; }
   std::vector<Report> reports;
   std::vector<Hello> hellos;
   std::vector<AskLease> asks;
+  std::vector<std::uint64_t> entered;
 };
 
 TEST(Driver, Report_ExpectWhateverTheCoreDropped) {
@@ -67,6 +69,89 @@ TEST(Driver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
   EXPECT_TRUE(heard.hellos[0].accept);
 }
 
+/// A core whose writes wait, in a cluster of some members.
+class KvDriverSilence : public testing::Test {
+ protected:
+  static constexpr Cycles kMs = 250'000;
+  void enter(NodeMask members) {
+    driver_.connected(truth_);
+    driver_.on_time(truth_ = kMs);
+    driver_.on_time(truth_ += 10 * kMs);
+    Configuration c;
+    c.epoch = 1;
+    c.members = c.serving = members;
+    c.bucket_bits = 10;
+    c.leaders = first_leaders(members);
+    for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+      if (!has(members, node)) continue;
+      c.peers[node] = {0, 0x7f000001, static_cast<std::uint16_t>(19286 + node)};
+      c.boots[node] = 7 + node;
+    }
+    driver_.on_message(Configure{c}, truth_);
+    ASSERT_EQ(driver_.epoch(), 1U);
+    ASSERT_TRUE(driver_.complete());
+  }
+  /// What it reports after so long.
+  NodeMask after(Cycles time) {
+    for (const Cycles end = truth_ + time; truth_ < end;) driver_.on_message(Ping{.ping = 5}, truth_ += 10 * kMs);
+    return heard_.reports.back().silent;
+  }
+  std::uint32_t pace() { return core_.read(registers::kRetryCyclesOffset); }
+  void answer() {
+    const std::uint32_t at = registers::received_offset(static_cast<std::uint32_t>(Kind::replicated));
+    core_.write(at, core_.read(at) + 1);
+  }
+  Cycles truth_ = 0;
+  FakeCore core_{truth_, DriftingClock{}, 0};
+  Heard heard_;
+  Driver driver_{{.cluster = "c", .bucket_bits = 10, .lanes = 64, .retry_cycles = 1000}, core_, heard_, truth_};
+};
+
+TEST_F(KvDriverSilence, TheOtherOfTwoDoesNotAnswer_ExpectItReportedUntilItDoes) {
+  enter(0b11);
+  EXPECT_EQ(after(1000 * kMs), 0) << "nothing waits";
+  core_.in_flight = 3;
+  EXPECT_EQ(after(290 * kMs), 0);
+  EXPECT_EQ(after(50 * kMs), 0b10);
+  answer();
+  EXPECT_EQ(after(10 * kMs), 0);
+  EXPECT_EQ(after(500 * kMs), 0b10);
+  core_.in_flight = 0;
+  EXPECT_EQ(after(10 * kMs), 0);
+}
+
+TEST_F(KvDriverSilence, WritesThatAreAnsweredAllTheTime_ExpectNothing) {
+  enter(0b11);
+  core_.in_flight = 20;
+  for (int i = 0; i < 100; ++i) {
+    answer();
+    EXPECT_EQ(after(200 * kMs), 0);
+  }
+}
+
+TEST_F(KvDriverSilence, OneOfThreeDoesNotAnswer_ExpectNobodyAccusedSinceItIsNotKnownWho) {
+  enter(0b111);
+  core_.in_flight = 20;
+  EXPECT_EQ(after(2000 * kMs), 0);
+}
+
+TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWithTheFirstAnswer) {
+  enter(0b111);
+  EXPECT_EQ(pace(), 1000U);
+  core_.in_flight = 20;
+  (void)after(20 * kMs);
+  EXPECT_EQ(pace(), 1000U);
+  (void)after(20 * kMs);
+  EXPECT_EQ(pace(), 4'000U);
+  (void)after(100 * kMs);
+  EXPECT_EQ(pace(), 16'000U);
+  (void)after(5000 * kMs);
+  EXPECT_EQ(pace(), 64'000U);
+  answer();
+  (void)after(10 * kMs);
+  EXPECT_EQ(pace(), 1000U);
+}
+
 /// Two clocks, each slewed by 8.3 % (chrony's default) in opposite directions.
 TEST(Driver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   Cycles truth = 0;
@@ -92,6 +177,71 @@ TEST(Driver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   const double here = static_cast<double>(core.lease - asked) / (1 - 0.0833);  // this clock is slow
   const double there = static_cast<double>(kLease) / (1 + 0.0833);             // the keeper's is fast
   EXPECT_LT(here, there);
+}
+
+Configuration alone(std::uint64_t epoch, NodeMask serving = 1) {
+  Configuration c;
+  c.epoch = epoch;
+  c.members = 1;
+  c.serving = serving;
+  c.bucket_bits = 10;
+  c.leaders = first_leaders(1);
+  c.peers[0] = {0, 0x7f000001, 19286};
+  c.boots[0] = 7;
+  return c;
+}
+
+/// A core in hardware enters an epoch when the network has taken its frames, and hears of no other one before.
+TEST(Driver, NetworkStandsStill_ExpectEnteredOnlyOfWhatTheCoreEnteredAndNoWriteUnheard) {
+  Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  Driver driver({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  driver.connected(truth);
+  driver.on_time(truth = driver.next_time());
+  driver.on_message(Configure{alone(1)}, truth);
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  core.stuck = true;
+  driver.on_message(Configure{alone(2)}, truth);
+  driver.on_message(Configure{alone(3)}, truth);
+  driver.on_message(Configure{alone(3)}, truth);
+  driver.on_message(Configure{alone(4)}, truth);
+  for (int i = 0; i < 20; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(core.unheard, 0U);
+  EXPECT_EQ(core.now.epoch, 1U);
+  core.stuck = false;
+  for (int i = 0; i < 3; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(heard.entered, (std::vector<std::uint64_t>{1, 2, 4}));
+  EXPECT_EQ(core.now.epoch, 4U);
+}
+
+TEST(Driver, LeftOutWhileTheNetworkStandsStill_ExpectNoLeaseAtOnceAndAnEmptyCoreLater) {
+  Cycles truth = 0;
+  FakeCore core(truth, DriftingClock{}, 0);
+  Heard heard;
+  Driver driver({.cluster = "c", .bucket_bits = 10, .lanes = 64}, core, heard, truth);
+  driver.connected(truth);
+  driver.on_time(truth = driver.next_time());
+  driver.on_message(Configure{alone(1)}, truth);
+  driver.on_time(truth);
+  ASSERT_FALSE(heard.asks.empty());
+  driver.on_message(Grant{heard.asks.back().id, 75'000'000}, truth);
+  EXPECT_TRUE(core.leased());
+  core.stuck = true;
+  driver.on_message(Configure{alone(2)}, truth);
+  Configuration without = alone(3);
+  without.members = without.serving = 2;
+  driver.on_message(Configure{without}, truth);
+  EXPECT_FALSE(core.leased());
+  for (int i = 0; i < 5; ++i) driver.on_time(truth = driver.next_time());
+  core.stuck = false;
+  for (int i = 0; i < 5; ++i) driver.on_time(truth = driver.next_time());
+  EXPECT_EQ(core.now.epoch, 0U);
+  EXPECT_EQ(core.fetched, 0U);
+  EXPECT_EQ(heard.entered, std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(heard.hellos.back().boot == 7 && !heard.hellos.back().entered);
+  EXPECT_TRUE(heard.reports.back().ready);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "kv/generated/registers.hpp"
 #include "kv/keeper/configuration.hpp"
@@ -47,11 +49,17 @@ class FakeCore final : public RegisterIo {
   std::uint32_t most_bucket_bits = kMaxBucketBits;
   bool fault = false;
   bool gone = false;  ///< off its bus
+  /// Takes none of its frames, as a network that stands still: an epoch is not entered, and what it is made of and the
+  /// next one are not heard.
+  bool stuck = false;
+  std::uint32_t in_flight = 0;
 
   std::uint32_t read(std::uint32_t offset) override {
     using namespace registers;
     if (gone) return ~std::uint32_t{0};
     ++reads;
+    if (!stuck && entering_) enter(*std::exchange(entering_, std::nullopt));
+    if (offset == kEpochOffset && entering_) return now.epoch;
     if (offset == kIdOffset) return kIdReset;
     if (offset == kCapabilityOffset) return kCapabilityLaneBits.set(0, lane_bits);
     if (offset == kBucketBitsOffset) return std::min(values_[offset / 4], most_bucket_bits);
@@ -63,7 +71,8 @@ class FakeCore final : public RegisterIo {
     if (offset == kStateOffset) {
       std::uint32_t state = kStateServing.set(0, serving() ? 1 : 0);
       if (truth_ < cleared_at_) state = kStateClearing.set(state, 1);
-      return kStateFault.set(state, fault ? 1 : 0);
+      state = kStateEntering.set(state, entering_ ? 1 : 0);
+      return kStateInFlight.set(kStateFault.set(state, fault ? 1 : 0), in_flight);
     }
     settle();
     if (offset == kSyncCountOffset) return buckets_left_;
@@ -75,6 +84,13 @@ class FakeCore final : public RegisterIo {
     using namespace registers;
     if (gone) return;
     ++writes;
+    if (!stuck && entering_) enter(*std::exchange(entering_, std::nullopt));
+    const bool staged = offset == kNodeOffset || offset == kMembersOffset || offset == kUdpPortOffset ||
+                        (offset >= leader_offset(0) && offset < kFramesKvOffset);
+    if (entering_ && (staged || offset == kEpochOffset)) {
+      ++unheard;
+      return;
+    }
     settle();
     values_[offset / 4] = value;
     if (offset == lease_offset(1)) lease = std::uint64_t{value} << 32 | values_[lease_offset(0) / 4];
@@ -94,7 +110,8 @@ class FakeCore final : public RegisterIo {
       done_at_ = truth_ + slowness_;
       if (on_lanes) on_lanes();
     }
-    if (offset == kEpochOffset) enter(value);
+    if (offset == kEpochOffset && stuck && value != now.epoch) entering_ = value;
+    if (offset == kEpochOffset && !stuck) enter(value);
   }
 
   [[nodiscard]] bool leased() const { return lease > clock_.local(truth_); }
@@ -110,6 +127,7 @@ class FakeCore final : public RegisterIo {
   bool in_order = true;
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
+  std::uint64_t unheard = 0;  ///< writes that came while an epoch was being entered
 
  private:
   void settle() {
@@ -133,6 +151,7 @@ class FakeCore final : public RegisterIo {
   DriftingClock clock_;
   std::uint32_t slowness_;
   std::array<std::uint32_t, registers::kBytes / 4> values_{};
+  std::optional<std::uint32_t> entering_;
   Cycles latched_ = 0;
   Cycles cleared_at_ = 0;
   Cycles done_at_ = 0;

@@ -34,7 +34,8 @@ std::uint32_t Node::read(std::uint32_t offset) {
       return kCoreVersionReset;
     case kCapabilityOffset:
       return kCapabilityMaxFollowers.set(0, options_.max_followers) | kCapabilityLaneBits.set(0, options_.lane_bits) |
-             kCapabilityPlaceBits.set(0, kPlaceBits) | kCapabilityChannels.set(0, options_.channels);
+             kCapabilityPlaceBits.set(0, kPlaceBits) | kCapabilityChannels.set(0, options_.channels) |
+             kCapabilityBucketBits.set(0, kMaxBucketBits);
     case kControlOffset:
       return control_;
     case kStateOffset:

@@ -457,10 +457,10 @@ const char* c_ticket_errors(const char* session_file, void (*read)(void)) {
   REFUSED(wherry_stream_post(stream, &column, 1, NULL, &first, &why), WHERRY_WOULD_BLOCK, "would block");
   REFUSED(wherry_stream_post(stream, &column, 1, &post, &first, &why), WHERRY_WOULD_BLOCK, "would block");
   CHECK(first.id == 1);  // written on success only
-  REFUSED(wherry_ticket_wait(third, 10 * SECONDS, &why), WHERRY_DEADLINE_EXCEEDED, "deadline that was given");
+  REFUSED(wherry_ticket_wait(third, 10 * SECONDS, &why), WHERRY_CANCELLED, "deadline that was given");
   read();
   OK(wherry_ticket_wait(second, 10 * SECONDS, &why));
-  REFUSED(wherry_ticket_wait(third, 10 * SECONDS, &why), WHERRY_DEADLINE_EXCEEDED, "deadline that was given");
+  REFUSED(wherry_ticket_wait(third, 10 * SECONDS, &why), WHERRY_CANCELLED, "deadline that was given");
   OK(wherry_ticket_ready(third, &ready, &why));
   CHECK(ready == 1);
   REFUSED(wherry_ticket_sequence(third, &number, &why), WHERRY_FAILED_PRECONDITION, "failed");

@@ -40,16 +40,18 @@ SessionCore::~SessionCore() {
 Result<std::uint32_t> SessionCore::open_stream(move::OpenRequest request) {
   const std::string name = request.options.name;
   request.again = unanswered_opens_->erase(name) != 0;
+  // Late answers that come meanwhile make requests of their own.
+  const std::uint64_t id = last_request() + 1;
   const auto answer = ask(move::kServiceName, "open", encode(request));
   if (!answer) {
-    if (answer.status().code() == StatusCode::kDeadlineExceeded) (*unanswered_opens_)[name] = last_request();
+    if (answer.status().code() == StatusCode::kDeadlineExceeded) (*unanswered_opens_)[name] = id;
     return answer.status();
   }
   if (answer->code != StatusCode::kOk) return Status(answer->code, answer->message);
   Reader in(answer->payload);
-  const auto id = in.get<std::uint32_t>();
+  const auto stream = in.get<std::uint32_t>();
   if (!in.at_end()) return Status(StatusCode::kProtocol, "the agent's answer to open is malformed");
-  return id;
+  return stream;
 }
 
 void SessionCore::on_late_answer(const fabric::Response& late) {
@@ -290,7 +292,7 @@ Status SessionCore::outcome_status(std::uint64_t ticket, std::uint64_t word, std
                                 ticket, detail)};
     case StatusCode::kResourceExhausted:
       return {code, fmt::format("offload {}: {}", ticket, move::limit_text(detail))};
-    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kCancelled:
       return {code,
               fmt::format("offload {}: the agent could not place the data before the deadline that was given", ticket)};
     case StatusCode::kInvalidArgument:

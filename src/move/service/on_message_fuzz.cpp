@@ -46,12 +46,14 @@ namespace wherry::fabric {
 Region::~Region() = default;
 RemoteRegion::~RemoteRegion() = default;
 RemoteRegion& RemoteRegion::operator=(RemoteRegion&& other) noexcept {
+  known_ = std::exchange(other.known_, false);
   key_ = std::exchange(other.key_, nullptr);
   base_ = other.base_;
   size_ = other.size_;
   mapped_ = other.mapped_;
   return *this;
 }
+Endpoint::Endpoint() noexcept = default;
 Endpoint::~Endpoint() = default;
 Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
   ep_ = std::exchange(other.ep_, nullptr);
@@ -63,6 +65,7 @@ unsigned Worker::progress() noexcept { return 0; }
 Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t /*owner*/) const {
   if (key.empty() || key[0] == std::byte{0xff}) return Status(StatusCode::kProtocol, "no key");
   RemoteRegion region;
+  region.known_ = true;
   region.key_ = reinterpret_cast<ucp_rkey*>(client_memory);
   region.base_ = base;
   region.size_ = size;

@@ -410,7 +410,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
   stop_moving(stream, o);
   if (o.deadline_at != 0 && now_ns() > o.deadline_at) {
     o.state = Offload::State::kFailed;
-    o.code = StatusCode::kDeadlineExceeded;
+    o.code = StatusCode::kCancelled;
     return;
   }
   const std::span<std::byte> bytes = frame.extent.bytes().first(frame.layout.total_bytes);
@@ -526,7 +526,7 @@ bool MoveService::poll_stream(StreamState& stream) {
         note_failure(stream, o, {o.code, "the client cannot be reached any more"});
       } else if (late) {
         o.state = Offload::State::kFailed;
-        o.code = StatusCode::kDeadlineExceeded;
+        o.code = StatusCode::kCancelled;
       } else if (!try_start(stream, o)) {
         break;
       }
@@ -539,7 +539,7 @@ bool MoveService::poll_stream(StreamState& stream) {
     Offload& o = *stream.queue[i];
     if (o.state == Offload::State::kWaiting && o.deadline_at != 0 && now_ns() > o.deadline_at) {
       o.state = Offload::State::kFailed;
-      o.code = StatusCode::kDeadlineExceeded;
+      o.code = StatusCode::kCancelled;
       worked = true;
     }
   }

@@ -94,7 +94,16 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   options.lanes = 1;
   options.inbox = {layout.rank_inputs(), mine.shape};
   options.network = (*session)->context().transport() != Transport::kShm;
-  options.transport = options.network ? (*session)->context().transport() : Transport::kAuto;
+  const Transport own = (*session)->context().transport();
+  // An agent has one transport for its ranks on other machines and for other agents.
+  auto network = choose_network(mine, all, *bootstrap, deadline, [&]() -> Result<bool> {
+    if (options.network && own != Transport::kRdma) return false;
+    auto answer = (*session)->request("route", "network", {});
+    if (!answer) return answer.status();
+    return answer->size() == 1 && answer->front() == std::byte{1};
+  });
+  if (!network) return network.status();
+  options.transport = options.network && *network == Transport::kAuto ? own : *network;
   auto stream = network_options();
   if (!stream) return stream.status();
   options.stream = *std::move(stream);
@@ -109,7 +118,7 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   join.memory_between_nodes = mine.memory_between_nodes;
   join.network = options.network ||
                  !std::ranges::all_of(all, [&](const Introduction& other) { return reached_by_memory(mine, other); });
-  join.transport = options.network ? options.transport : mine.network;
+  join.transport = options.transport;
   join.card = (*post)->card();
   auto joined = (*session)->request("route", "join", encode(join));
   if (!joined) return joined.status();

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -142,6 +143,25 @@ Topology topology_of(const std::vector<Introduction>& all) {
 
 bool reached_by_memory(const Introduction& a, const Introduction& b) noexcept {
   return a.host == b.host && (a.node == b.node || a.memory_between_nodes);
+}
+
+Result<Transport> choose_network(const Introduction& mine, const std::vector<Introduction>& all, Bootstrap& bootstrap,
+                                 const Deadline& deadline, const std::function<Result<bool>()>& has_rdma) {
+  if (mine.network != Transport::kAuto) return mine.network;
+  // With agents a rank may be on another machine than its agent, which ranks do not see of each other.
+  const bool between = mine.placement == Placement::kDpu || !std::ranges::all_of(all, [&](const Introduction& one) {
+                         return reached_by_memory(all[0], one);
+                       });
+  if (!between) return Transport::kAuto;
+  auto here = has_rdma();
+  if (!here) return here.status();
+  Writer out;
+  out.put(static_cast<std::uint8_t>(*here));
+  auto everybodys = bootstrap.exchange(out.bytes(), deadline);
+  if (!everybodys) return everybodys.status();
+  const bool everywhere =
+      std::ranges::all_of(*everybodys, [](const Bytes& one) { return one.size() == 1 && one.front() == std::byte{1}; });
+  return everywhere ? Transport::kRdma : Transport::kTcp;
 }
 
 }  // namespace wherry::route

@@ -2,6 +2,7 @@
 // The first thing that ranks tell each other: where they are, and what they were told to do, on which all must agree.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ Result<std::vector<Introduction>> agree(const Introduction& mine, Rank rank, con
 Topology topology_of(const std::vector<Introduction>& all);
 /// Whether two ranks, or the agents of their nodes, write into each other's memory.
 [[nodiscard]] bool reached_by_memory(const Introduction& a, const Introduction& b) noexcept;
+/// The transport between machines, the same on every rank: the one that was asked for, or of `auto` the best one that
+/// all have. kAuto: there is nothing between machines. `has_rdma`: whether this rank, or the agent that routes for it,
+/// has RDMA; not asked without need. Collective.
+Result<Transport> choose_network(const Introduction& mine, const std::vector<Introduction>& all, Bootstrap& bootstrap,
+                                 const Deadline& deadline, const std::function<Result<bool>()>& has_rdma);
 /// What describes the ring and placement that `options` and the environment ask for.
 Result<RingShape> resolve_shape(const Options& options);
 Result<Placement> resolve_placement(const Options& options);

@@ -24,7 +24,9 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
   options.lanes = hops.next.size();
   options.inbox = {static_cast<std::uint32_t>(sources.size()), mine.shape};
   options.network = !std::ranges::all_of(hops.next, mapped) || !std::ranges::all_of(sources, mapped);
-  options.transport = mine.network;
+  auto network = choose_network(mine, all, *bootstrap, deadline, [] { return fabric::rdma_is_here(); });
+  if (!network) return network.status();
+  options.transport = *network;
   auto stream = network_options();
   if (!stream) return stream.status();
   options.stream = *std::move(stream);

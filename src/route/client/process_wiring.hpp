@@ -29,7 +29,8 @@ class ProcessWiring : public Wiring {
     }
   }
   bool progress() noexcept override { return post_->progress(); }
-  bool depart() noexcept override { return post_->settled(); }
+  /// The application waits: a reader that is alive but does not read is not waited for.
+  bool depart() noexcept override { return post_->settled(std::chrono::seconds(1)); }
   Status health() noexcept override {
     const Status post = post_->health();
     return post ? bootstrap_->health() : post;

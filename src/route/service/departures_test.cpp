@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that leave and agents whose ranks have left: what is on its way arrives, and what can never arrive fails the
+// job of those that remain. The test plays the ranks, through memory or over the network.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "base/clock.hpp"
+#include "route/internal.hpp"
+#include "route/service/route_service.hpp"
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr RingShape kShape{4, 4096};
+constexpr std::uint32_t kHandler = 20;
+
+class Session final : public fabric::Peer {
+ public:
+  explicit Session(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}
+  [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::uint32_t pid() const noexcept override { return 1; }
+  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
+  [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
+  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
+  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
+  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
+  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
+  bool reconnect() override { return false; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
+
+ private:
+  std::uint64_t id_;
+  std::string name_;
+  fabric::Endpoint endpoint_;
+  fabric::Region region_;
+};
+
+/// A rank as its agent sees it.
+struct Member {
+  explicit Member(Rank rank) : session(rank) {}
+  Session session;
+  std::unique_ptr<Post> post;
+  std::uint64_t handled = 0;
+  std::string aborted;  ///< why the job is over
+
+  /// False: there is no room.
+  [[nodiscard]] bool try_send(Rank to) const {
+    Router& router = post->router();
+    const Header header = Header::make(1000, kHandler, to);
+    std::byte* const at = router.room(router.lane_of(to), header.stride());
+    if (at == nullptr) return false;
+    header.store(at);
+    router.lane_of(to).at += header.stride();
+    router.flush(Flush::kExplicit);
+    return true;
+  }
+  void read() {
+    post->progress();
+    post->router().each_input([&](Input& input) {
+      const RingReader::Part part = input.ring.peek();
+      ASSERT_FALSE(part.malformed);
+      for (const std::byte* at = part.from; at != part.to; at += Header::load(at).stride()) {
+        const Header header = Header::load(at);
+        if (header.handler() == kHandler) ++handled;
+        if (header.handler() == kPackHandler)
+          handled += (header.size() - sizeof(Header)) / packed_stride(Header::load(at + sizeof(Header)).size());
+        if (header.handler() == kAbortHandler) aborted.assign(reinterpret_cast<const char*>(at + 8), header.size());
+      }
+      input.ring.advance(static_cast<std::size_t>(part.to - part.from));
+      input.waiting = part.from != part.to;
+    });
+  }
+};
+
+/// A job with an agent for each node, in one process. Nodes know each other over the network only.
+class Job {
+ public:
+  static constexpr std::uint64_t kId = 77;
+  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads) : topology_(node_of_rank) {
+    const bool network = !mapped || topology_.nodes() > 1;
+    RouteOptions options;
+    options.threads = threads;
+    options.network.listen = "lo";
+    for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
+      agents.push_back(std::make_unique<RouteService>(options));
+    std::vector<std::vector<Card>> cards(topology_.nodes());
+    for (Rank rank = 0; rank < topology_.ranks(); ++rank) {
+      const std::uint32_t node = topology_.node_of(rank), place = topology_.place_of(rank);
+      const AgentLayout layout{topology_, node, threads};
+      Member& member = *ranks.emplace_back(std::make_unique<Member>(rank));
+      Post::Options mine;
+      mine.mine = rank;
+      mine.lanes = 1;
+      mine.inbox = {layout.rank_inputs(), kShape};
+      mine.network = !mapped;
+      mine.transport = Transport::kTcp;
+      mine.stream.listen = "lo";
+      auto post = Post::create(mine);
+      if (!post) throw std::runtime_error(post.status().message());
+      member.post = *std::move(post);
+
+      JoinRequest join;
+      join.job = kId;
+      join.rank = rank;
+      join.node_of_rank = node_of_rank;
+      join.shape = kShape;
+      join.memory_between_nodes = false;
+      join.network = network;
+      join.transport = Transport::kTcp;
+      join.card = member.post->card();
+      if (!mapped) join.card.host = "another machine";
+      agents[node]->on_session_start(member.session);
+      const Bytes answer = ask(rank, "join", encode(join));
+      cards[node] = must(decode_cards(answer));
+      must(member.post->connect(0, cards[node][layout.thread_of(place)], layout.input_of_rank(place), mapped, "agent"));
+      for (std::uint32_t i = 0; i < threads && !mapped; ++i)
+        must(member.post->expect(i, cards[node][i], layout.lane_to_rank(place), "agent"));
+      member.post->router().set_table(std::vector<std::uint32_t>(topology_.ranks(), 0));
+    }
+    for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
+      (void)ask(topology_.on_node(node).front(), "connect", encode(ConnectRequest{kId, cards}));
+  }
+
+  Bytes ask(Rank rank, std::string_view method, const Bytes& payload) {
+    return must(agent_of(rank).on_request(ranks[rank]->session, method, payload));
+  }
+  [[nodiscard]] RouteService& agent_of(Rank rank) { return *agents[topology_.node_of(rank)]; }
+  /// As a Runtime that is destroyed: without what it has not read.
+  void leave(Rank rank) {
+    ranks[rank]->post->presence().leave();
+    Writer out;
+    out.put(kId);
+    out.put(std::uint32_t{0});
+    (void)ask(rank, "leave", std::move(out).take());
+    ranks[rank]->post.reset();
+    agent_of(rank).on_session_end(ranks[rank]->session);
+  }
+  /// As a process that is killed.
+  void die(Rank rank) {
+    agent_of(rank).on_session_end(ranks[rank]->session);
+    ranks[rank]->post.reset();
+  }
+  /// One round of all agents and of the ranks that read.
+  void turn(const std::vector<Rank>& reading) {
+    for (auto& agent : agents) agent->poll();
+    for (const Rank rank : reading) ranks[rank]->read();
+    sched_yield();
+  }
+
+  std::vector<std::unique_ptr<RouteService>> agents;
+  std::vector<std::unique_ptr<Member>> ranks;
+
+ private:
+  template <typename Value>
+  static Value must(Result<Value> result) {
+    if (!result) throw std::runtime_error(result.status().message());
+    return *std::move(result);
+  }
+  static void must(const Status& status) {
+    if (!status) throw std::runtime_error(status.message());
+  }
+  Topology topology_;
+};
+
+bool eventually(const std::function<bool()>& condition) {
+  const Deadline deadline(60s);
+  while (!condition()) {
+    if (deadline.passed()) return false;
+  }
+  return true;
+}
+
+class Departures : public testing::TestWithParam<std::tuple<bool, std::uint32_t>> {
+ protected:
+  Job job(const std::vector<std::uint32_t>& node_of_rank) {
+    return {node_of_rank, std::get<0>(GetParam()), std::get<1>(GetParam())};
+  }
+};
+
+TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn) {
+  Job all({0, 0}, true, 1);
+  Session stranger(9);
+  all.agents[0]->on_session_start(stranger);
+  Writer leave, abort;
+  leave.put(Job::kId);
+  leave.put(std::uint32_t{0});
+  abort.put(Job::kId);
+  abort.put_string("nonsense");
+  const Bytes connect = encode(ConnectRequest{Job::kId, {{all.ranks[0]->post->card()}}});
+  for (const auto& [method, payload] :
+       {std::pair("leave", ByteView(leave.bytes())), std::pair("abort", ByteView(abort.bytes())),
+        std::pair("connect", ByteView(connect))}) {
+    const auto answer = all.agents[0]->on_request(stranger, method, payload);
+    EXPECT_EQ(answer.status().code(), StatusCode::kNotFound) << method << ": " << answer.status().message();
+  }
+  all.agents[0]->on_session_end(stranger);
+  EXPECT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 1});
+    return all.ranks[1]->handled != 0;
+  }));
+  EXPECT_TRUE(all.ranks[1]->aborted.empty());
+}
+
+class DeparturesOfNodes : public Departures {};
+
+TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnThat) {
+  Job all = job({0, 0, 0});
+  ASSERT_TRUE(eventually([&] {  // both ways are open
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 1, 2});
+    return all.ranks[1]->handled != 0;
+  }));
+  all.leave(1);
+  ASSERT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 2});
+    return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
+  })) << "messages for rank 1 are lost, and nobody is told";
+  EXPECT_NE(all.ranks[0]->aborted.find("rank 1, which has left"), std::string::npos) << all.ranks[0]->aborted;
+  EXPECT_EQ(all.ranks[2]->aborted, all.ranks[0]->aborted);
+}
+
+TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItReads) {
+  Job all = job({0, 0, 0});
+  std::uint64_t sent = 0, refused = 0;
+  ASSERT_TRUE(eventually([&] {  // until nothing has gone on for a while
+    const bool went = all.ranks[1]->try_send(0);
+    sent += went ? 1 : 0;
+    refused = went ? 0 : refused + 1;
+    all.turn({1, 2});
+    return refused > 2000;
+  }));
+  all.die(2);
+  for (int round = 0; round < 2000; ++round) all.turn({});
+  EXPECT_TRUE(all.ranks[0]->aborted.empty());
+  EXPECT_TRUE(eventually([&] {
+    all.turn({0});
+    return !all.ranks[0]->aborted.empty();
+  }));
+  EXPECT_NE(all.ranks[0]->aborted.find("rank 2"), std::string::npos) << all.ranks[0]->aborted;
+  EXPECT_NE(sent, 0u);
+}
+
+TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnotherNodeThatIsSlow) {
+  Job all = job({0, 1});
+  ASSERT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 1});
+    return all.ranks[1]->handled != 0;
+  }));
+  const std::uint64_t before = all.ranks[1]->handled;
+  std::uint64_t sent = 0, refused = 0;
+  ASSERT_TRUE(eventually([&] {  // the other agent does not run: until everything before it is full
+    const bool went = all.ranks[0]->try_send(1);
+    sent += went ? 1 : 0;
+    refused = went ? 0 : refused + 1;
+    all.ranks[0]->post->progress();
+    all.agents[0]->poll();
+    return refused > 2000;
+  }));
+  all.leave(0);
+  for (int round = 0; round < 1000; ++round) all.agents[0]->poll();
+  EXPECT_FALSE(all.agents[0]->drained()) << "the agent has ended the job, with what rank 0 sent";
+  EXPECT_TRUE(eventually([&] {
+    all.turn({1});
+    return all.agents[0]->drained();
+  }));
+  EXPECT_TRUE(eventually([&] {
+    all.turn({1});
+    return all.ranks[1]->handled >= before + sent;
+  })) << all.ranks[1]->handled - before
+      << " of " << sent;
+}
+
+TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_ExpectThatToFailTheJob) {
+  Job all = job({0, 1, 0});
+  ASSERT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 1, 2});
+    return all.ranks[1]->handled != 0;
+  }));
+  all.leave(1);
+  ASSERT_TRUE(eventually([&] {
+    all.turn({0, 2});
+    return all.agents[1]->drained();
+  }));
+  ASSERT_TRUE(eventually([&] {
+    (void)all.ranks[0]->try_send(1);
+    all.turn({0, 2});
+    return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
+  })) << "messages for rank 1 are lost, and nobody is told";
+  EXPECT_NE(all.ranks[0]->aborted.find("rank 1, which has left"), std::string::npos) << all.ranks[0]->aborted;
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<bool, std::uint32_t>>& tested) {
+  return std::string(std::get<0>(tested.param) ? "Mapped" : "OverTheNetwork") +
+         std::to_string(std::get<1>(tested.param)) + "Threads";
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Departures, testing::Combine(testing::Bool(), testing::Values(1U, 3U)), name_of);
+/// Agents reach each other over the network; their ranks share memory with them.
+INSTANTIATE_TEST_SUITE_P(Agents, DeparturesOfNodes, testing::Combine(testing::Values(true), testing::Values(1U, 3U)),
+                         name_of);
+
+}  // namespace
+}  // namespace wherry::route
