@@ -27,7 +27,7 @@
 /// 0.
 /// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5
 /// or 6; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
-/// written. Outputs change with the response of a write, leased_o one cycle later, clear_table_o two. enter_copy_i to
+/// written. Outputs change with the response of a write, leased_o one cycle later, clear_table_o three. enter_copy_i to
 /// copied_o: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
 /// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
 /// Paths: none between the bus and the rest, nor from input to output but of the lookups.
@@ -385,22 +385,28 @@ module kv_registers
   // ---- where the table is
 
   // A table of 2^n bytes whose base is below the end of memory goes beyond it if the base is in the last 2^n bytes, but not
-  // at their beginning.
-  function automatic logic fits(logic [63:0] base, logic [5:0] bits);
-    logic [AddressBits-1:0] inside_bits;  // the bits of an address in such a table
-    inside_bits = ~({AddressBits{1'b1}} << bits);
+  // at their beginning. larger_q: which address bits beyond those of the smallest table are bits within the table.
+  localparam int unsigned Larger = MostBucketBits - MinBucketBits;
+  logic [Larger-1:0] larger_q;
+  function automatic logic fits(logic [63:0] base, logic [AddressBits-1:0] inside_bits);
     fits = base[63:AddressBits] == '0 && base[11:0] == '0
         && ((base[AddressBits-1:0] | inside_bits) != '1 || (base[AddressBits-1:0] & inside_bits) == '0);
   endfunction
-  logic lines_fit_q, values_fit_q, clear_fits_q;  // the last: whether it fits is known of the clearing
+  function automatic logic [AddressBits-1:0] inside_of(logic [Larger-1:0] larger, int unsigned bytes);
+    inside_of = AddressBits'({larger, {MinBucketBits{1'b1}}}) * AddressBits'(bytes) | AddressBits'(bytes - 1);
+  endfunction
+  logic lines_fit_q, values_fit_q, clear_sized_q, clear_fits_q;  // the last: whether it fits is known of the clearing
   always_ff @(posedge clk_i) begin
-    clear_fits_q  <= clear_table_q;
-    lines_fit_q   <= fits(line_base_o, bucket_bits_o + 6'($clog2(BeatBytes)));
-    values_fit_q  <= fits(value_base_o, bucket_bits_o + 6'($clog2(Ways * MaxValueBytes)));
+    clear_sized_q <= clear_table_q;
+    clear_fits_q  <= clear_sized_q;
+    for (int i = 0; i < int'(Larger); i++) larger_q[i] <= bucket_bits_o[4:0] > 5'(int'(MinBucketBits) + i);
+    lines_fit_q   <= fits(line_base_o, inside_of(larger_q, BeatBytes));
+    values_fit_q  <= fits(value_base_o, inside_of(larger_q, Ways * MaxValueBytes));
     clear_table_o <= clear_fits_q && lines_fit_q && values_fit_q;
     if (clear_fits_q) misplaced_o <= 1'b0;
     if (!lines_fit_q || !values_fit_q) misplaced_o <= 1'b1;
     if (rst_i) begin
+      clear_sized_q <= 1'b0;
       clear_fits_q  <= 1'b0;
       lines_fit_q   <= 1'b1;
       values_fit_q  <= 1'b1;

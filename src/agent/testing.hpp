@@ -27,10 +27,10 @@
 
 namespace wherry::testing_support {
 
-/// Waits up to ten seconds for something that another thread or process does.
+/// Waits for something that another thread or process does; a minute is for what never happens.
 template <typename Condition>
 bool eventually(Condition condition) {
-  const Deadline deadline(std::chrono::seconds(10));
+  const Deadline deadline(std::chrono::seconds(60));
   while (!condition()) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -111,7 +111,7 @@ async def random_accesses_at_every_pace(dut: Any) -> None:
                         read = write[0]
                 await rig.both(write, read)
                 if write:
-                    await bench.cycle(3)
+                    await bench.cycle(4)
                     rig.check_outputs()
             await bench.until(lambda rig=rig: rig.phase == "idle")
             rig.rate = 0.0
@@ -199,7 +199,7 @@ async def tables_are_cleared_in_no_epoch_only(dut: Any) -> None:
     rig = rigs["wide"]
 
     async def cleared() -> int:
-        await bench.cycle(4)
+        await bench.cycle(5)
         rig.check_outputs()
         count, rig.pulses["clear_table_o"], rig.expected_pulses["clear_table_o"] = rig.pulses["clear_table_o"], 0, 0
         return count
