@@ -148,7 +148,8 @@ module kv_core
   op_t op;
   seen_t seen;
   request_t head;
-  logic [15:0] settle_lane;
+  lane_number_t settle_lane;
+  logic [31:0] walked_version;
   logic [31:0] settle_request;
   logic [11:0] pending_bucket, clear_at, leftovers;
   logic [Places-1:0] window;
@@ -316,6 +317,7 @@ module kv_core
       .op_done_o(op_done),
       .seen_o(seen),
       .slow_valid_o(slow_valid),
+      .walked_version_i(walked_version),
       .head_o(head),
       .settle_valid_o(settle_valid),
       .settle_lane_o(settle_lane),
@@ -395,6 +397,8 @@ module kv_core
       .op_done_i(op_done),
       .seen_i(seen),
       .slow_valid_i(slow_valid),
+      .slow_bucket_i(want_bucket),
+      .walked_version_o(walked_version),
       .head_i(head),
       .settle_valid_i(settle_valid),
       .settle_lane_i(settle_lane),
@@ -421,7 +425,7 @@ module kv_core
   // The line of what was received is asked for before the request's turn.
   bucket_t announced, mask_q;
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits);
-  assign announced = bucket_t'(request.hash) & mask_q;
+  assign announced = bucket_for(request.kv, request.hash, mask_q);
 
   kv_memory #(
       .Channels(Channels),

@@ -73,6 +73,23 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
+  /// The bucket that a frame of this kind and candidate is about, but for `fetch`. With bit 3 a kind is one between nodes whose candidate counts.
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic bucket_t bucket_for(kv_t kv, logic [31:0] hash, bucket_t mask);
+    logic [9:0] cut;
+    bucket_for = bucket_t'(hash) & mask;
+    cut = hash[31:22] & mask[19:10];
+    if (cut == '0) cut[0] = mask[10];
+    if (kv.kind[3]) begin
+      bucket_for[9:8] = kv.candidate[1:0] & mask[9:8];
+      if (kv.candidate[2]) bucket_for[19:10] = bucket_for[19:10] ^ cut;
+    end
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  /// Which lane.
+  typedef logic [12:0] lane_number_t;
+
   typedef logic [15:0] job_tag_t;
   /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
@@ -107,7 +124,7 @@ package kv_core_pkg;
     bucket_t bucket;
     logic [1:0] way;
     logic [31:0] version;
-    logic [15:0] lane;
+    lane_number_t lane;
     logic [31:0] request;
   } note_t;
 
@@ -116,9 +133,10 @@ package kv_core_pkg;
     endpoint_t to;
     logic [4:0] kind;  // of the request
     logic [63:0] key;
-    logic [15:0] lane;
+    lane_number_t lane;
     logic [31:0] request;
     bucket_t bucket;
+    logic group;  // which of the key's the bucket is in
     logic [1:0] way;
     logic [31:0] version;
     logic remove;
@@ -139,7 +157,7 @@ package kv_core_pkg;
   /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // nothing else: a request from the queue
-    OpAgain = 4'd1,  // the request that the sequencer was told of. flag: its location was leftover
+    OpAgain = 4'd1,  // the request that the sequencer was told of. flag: its location was leftover; of a client's: it adds a key as walked
     OpLook = 4'd2,  // nothing is done. flag: with the line
     OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
     OpRetry = 4'd4,  // the write at the place, if it is that one: to those who have not answered
@@ -152,7 +170,8 @@ package kv_core_pkg;
     OpStore = 4'd11,  // the entry that the sequencer was told of, if it is newer. flag: whatever it is
     OpLane = 4'd12,  // a lane's record, if it is newer
     OpFree = 4'd13,  // the request that the sequencer was told of: nothing
-    OpClear = 4'd14  // the bucket in memory
+    OpClear = 4'd14,  // the bucket in memory
+    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key of the request that the sequencer was told of?
   } op_e;
 
   typedef struct packed {
@@ -184,7 +203,7 @@ package kv_core_pkg;
     bucket_t bucket;
     logic [1:0] way;
     logic [31:0] version;
-    logic [15:0] lane;
+    lane_number_t lane;
     logic [31:0] request;
   } cell_t;
 
@@ -218,6 +237,11 @@ package kv_core_pkg;
     cell_t window;
     logic same;  // the location has the request's key, or has none as the request says
     logic settled;  // OpLeave: the note was of an older write; OpTake: it has the place, or nobody else is there
+    // Of the bucket, for OpWalk:
+    logic found;  // the key
+    logic [3:0] free;  // ways
+    logic [31:0] newest;  // version; 0: nothing was written there ever
+    logic noted_here, leads_here;  // there are notes; a write that this node leads
   } seen_t;
 
   /// What a request is, and nothing of that if it comes to nothing.
@@ -271,6 +295,7 @@ package kv_core_pkg;
     logic fresh;  // kv.version is newer than what is there, or that does not matter
     logic equal;  // or the same
     logic no_key, mismatch, full;  // what speaks against a client's write
+    logic [3:0] free;  // ways
     logic lags;  // the way is not the request's, but one whose version lags: it has to be refreshed first
     logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
   } ways_t;
@@ -287,6 +312,8 @@ package kv_core_pkg;
     logic summed;
     logic [15:0] value_sum;
     bucket_t bucket;
+    logic group;  // which of the key's the bucket is in
+    logic written;  // what is stored has a version: not so if a location goes back to nothing
     logic [2:0] leader;
     lane_t lane;
     logic newer_lane;  // than the record's

@@ -18,6 +18,7 @@ module kv_decide
     input wire alone_i,  // there are none
     input wire accept_i,
     input wire [15:0] epoch_i,
+    input wire [31:0] walked_version_i,
     input wire refresh_i,  // there is none under way
 
     input wire valid_i,
@@ -67,16 +68,13 @@ module kv_decide
     following[0] = following[0] || version == '1;  // 0 is skipped
   endfunction
   logic [31:0] next_version, version;
-  assign next_version = not_older(
-      looked_i.ways.newest[0], looked_i.ways.newest[1]
-  ) ? following(
-      looked_i.ways.newest[0]
-  ) : following(
-      looked_i.ways.newest[1]
-  );
-  logic version_header, version_next, version_lane, version_request;
+  logic first_newest;
+  assign first_newest = not_older(looked_i.ways.newest[0], looked_i.ways.newest[1]);
+  assign next_version = first_newest ? following(looked_i.ways.newest[0]) : following(looked_i.ways.newest[1]);
+  logic version_header, version_next, version_walked, version_lane, version_request;
   assign version_header = (p.read || (refused && looked_i.ways.mismatch)) ? looked_i.ways.found : p.fetch;
-  assign version_next = begins || refreshes;
+  assign version_next = (begins && !looked_i.flag) || refreshes;
+  assign version_walked = begins && looked_i.flag;
   assign version_lane    = (p.tell && p.told) || (p.tell_lane && looked_i.lane.settled) || p.settle || p.leave
       || p.alone
       || (p.resolve && !looked_i.flag);
@@ -84,6 +82,7 @@ module kv_decide
       || p.settle || p.leave || p.alone
       || p.resolve || p.drop);
   assign version = ({32{version_header}} & header.version) | ({32{version_next}} & next_version)
+                 | ({32{version_walked}} & walked_version_i)
                  | ({32{version_lane}} & looked_i.lane.version) | ({32{version_request}} & kv.version);
 
   logic [63:0] key;
@@ -124,6 +123,11 @@ module kv_decide
   assign place = p.write ? looked_i.place : kv.detail[5:0];
   assign value_place = p.commit || p.retry ? kv.detail[5:0] : looked_i.place;
 
+  // Which of the key's candidates it is about. A way that was written has in memory in which group it is: that key's hash is not here.
+  logic names, group;
+  assign names = (begins && !alone) || p.retry || p.replay || p.fetch || p.ask;
+  assign group = p.fetch || p.ask || p.take || lags ? header.reserved[1] : looked_i.group;
+
   logic [4:0] status;
   always_comb begin
     status = StatusOk;
@@ -153,6 +157,10 @@ module kv_decide
     if ((begins && !alone) || p.retry || p.replay)
       decision_o.send.kv.kind = looked_i.removes ? KindReplicateRemove : KindReplicate;
     if (p.ask) decision_o.send.kv.kind = header.present ? KindReplicated : KindReplicatedRemove;
+
+    // An answer has what it answers, but a client's for a write, and what is made of a location has that location's.
+    if (names) decision_o.send.kv.candidate = {group, looked_i.bucket[9:8]};
+    if ((p.commit && !second_i) || (p.fetch && !header.reserved[0])) decision_o.send.kv.candidate = '0;
 
     decision_o.send.kv.node = to_client && !p.question ? looked_i.leader : node_i;
     if (p.send) decision_o.send.kv.node = kv.node;
@@ -213,7 +221,7 @@ module kv_decide
         key: key,
         version: version,
         present: lags ? header.present : !looked_i.removes,
-        reserved: {summed, 2'b0, 1'b1},  // it was written
+        reserved: {summed, 1'b0, group, looked_i.written},
         length: looked_i.removes && !lags ? '0 : length,
         sum: sum
     };
@@ -298,6 +306,7 @@ module kv_decide
         lane: kv.client,
         request: kv.request,
         bucket: looked_i.bucket,
+        group: group,
         way: way,
         version: version,
         remove: p.take ? !header.present : looked_i.removes,
@@ -329,6 +338,11 @@ module kv_decide
     decision_o.seen.window = looked_i.window;
     decision_o.seen.same = looked_i.ways.same;
     decision_o.seen.settled = stale || p.alone || p.take;
+    decision_o.seen.found = looked_i.ways.found;
+    decision_o.seen.free = looked_i.ways.free;
+    decision_o.seen.newest = looked_i.ways.newest[!first_newest];
+    decision_o.seen.noted_here = looked_i.filter.notes != '0;
+    decision_o.seen.leads_here = looked_i.filter.leads;
   end
 
 endmodule

@@ -54,12 +54,14 @@ module kv_engine
     input  wire op_t             op_i,
     output logic                 op_done_o,
     output seen_t                seen_o,
+    /// The version of a key that OpAgain adds after a walk.
+    input  wire           [31:0] walked_version_i,
     /// For the sequencer: the head of the queue is not the engine's business.
     output logic                 slow_valid_o,
     output request_t             head_o,
     /// A note made way for another one: the lane's record is settled.
     output logic                 settle_valid_o,
-    output logic          [15:0] settle_lane_o,
+    output lane_number_t         settle_lane_o,
     output logic          [31:0] settle_request_o,
     /// A read was refused for the sake of a note in a bucket with these low bits.
     output logic                 pending_o,
@@ -158,7 +160,7 @@ module kv_engine
 
   assign kv0 = op0 && !consumes(op_i.op) ? op_i.kv : head.kv;
   assign bucket0 = op0 ? op_i.bucket
-                 : bucket_t'(head.kv.kind == KindFetch ? 32'(head.kv.key >> 2) : head.hash) & mask_q;
+                 : head.kv.kind == KindFetch ? bucket_t'(head.kv.key >> 2) & mask_q : bucket_for(head.kv, head.hash, mask_q);
 
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
 
@@ -179,7 +181,7 @@ module kv_engine
     endcase
   endfunction
   function automatic logic op_changes(op_e op);
-    return op != OpLook && op != OpSend && op != OpAsk;
+    return op != OpLook && op != OpWalk && op != OpSend && op != OpAsk;
   endfunction
 
   always_ff @(posedge clk_i) begin
@@ -264,7 +266,7 @@ module kv_engine
   assign in_window1 = window_o[kv1_q.detail[5:0]];
   assign place_used1 = window_o[request1_q.place];
   assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
-      && window1.request == kv1_q.request;
+      && window1.request == kv1_q.request && ({window1.group, window1.bucket[9:8]} == kv1_q.candidate || op1_q != OpRequest);
   assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
       && note1.way == kv1_q.detail[7:6] && note1.lane == kv1_q.client && note1.request == kv1_q.request;
   assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
@@ -357,6 +359,8 @@ module kv_engine
         summed: windowed1 ? window1.summed : request1_q.summed,
         value_sum: windowed1 ? window1.sum : request1_q.sum,
         bucket: bucket1_q,
+        group: windowed1 ? window1.group : ((bucket1_q ^ bucket_t'(request1_q.hash)) & mask_q) >> 10 != '0,
+        written: op1_q != OpStore || kv1_q.version != '0,
         leader: leader1_q,
         lane: lane1,
         newer_lane: !lane1.used || newer_request(kv1_q.request, lane1.request),
@@ -405,8 +409,8 @@ module kv_engine
   plan_t plan2;
   // Kept, as line_hit_i is late.
   (* keep *)
-  logic needs_line2, slow2;
-  logic miss2;
+  logic needs_line2, slow2, several2;
+  logic miss2, walk2, walks_q;
   kv_plan i_plan (
       .member_i(member_q),
       .alone_i(alone_q),
@@ -439,8 +443,11 @@ module kv_engine
       .slow_o(slow2)
   );
 
+  // The key is not in its first bucket, and may be in another one.
+  ways_t ways2;
+  assign walk2  = (plan2.read || plan2.write) && op2_q == OpRequest && walks_q && several2 && !ways2.found;
   assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
-  assign rewind = valid2_q && (slow2 || (needs_line2 && !line_hit_i));
+  assign rewind = valid2_q && (slow2 || (needs_line2 && !line_hit_i) || walk2);
   assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
@@ -449,15 +456,15 @@ module kv_engine
       want_op_q     <= op2_q != OpRequest;
       want_bucket_o <= looked2_q.bucket;
     end
-    slow_valid_o <= valid2_q && slow2;
+    slow_valid_o <= valid2_q && (slow2 || (walk2 && line_hit_i));
+    walks_q      <= mask_q[8];
     if (rst_i) begin
       want_o       <= 1'b0;
       slow_valid_o <= 1'b0;
     end
   end
 
-  ways_t ways2;
-  logic  refresh_q;  // a write may need one: none begins before this node has opened
+  logic refresh_q;  // a write may need one: none begins before this node has opened
   always_ff @(posedge clk_i) refresh_q <= opened_i;
   kv_ways i_ways (
       .line_i,
@@ -468,6 +475,7 @@ module kv_engine
       .first_way_i(first_way2_q),
       .window_way_i(looked2_q.window.way),
       .refresh_i(refresh_q),
+      .several_o(several2),
       .ways_o(ways2)
   );
 
@@ -502,6 +510,7 @@ module kv_engine
       .alone_i   (alone_q),
       .accept_i,
       .epoch_i,
+      .walked_version_i,
       .refresh_i (!leftovers_i && !refreshing_i && !refresh_o),
       .valid_i   (valid3_q),
       .second_i  (second_q),

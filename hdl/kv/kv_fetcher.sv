@@ -43,7 +43,7 @@ module kv_fetcher
     output logic           ask_again_o,    // it was asked for before
     output logic    [31:0] ask_request_o,
     output logic    [ 1:0] ask_way_o,
-    output logic    [15:0] ask_lane_o,
+    output lane_number_t   ask_lane_o,
     output logic    [ 2:0] ask_node_o,     // of a lane
     input  wire            taken_i,
     input  wire            own_i,
@@ -125,7 +125,7 @@ module kv_fetcher
   assign ask_again_o = again_q;
   assign ask_way_o = at_q[1:0];
   assign ask_node_o = at_q[2:0];
-  assign ask_lane_o = lanes_q ? 16'({lane_q, at_q[4:3]}) : '0;
+  assign ask_lane_o = lanes_q ? lane_number_t'({lane_q, at_q[4:3]}) : '0;
   assign ask_request_o = {Tag, tag_q, lanes_q ? {3'd0, at_q[4:3]} : at_q};
 
   // One adder for both.

@@ -7,7 +7,8 @@
 /// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an operation (order_*).
 /// `enter` and `entered` are noted (enter_o, entered_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
 /// or that says what became of a leftover, and a request about a location that is leftover here settle that location's leftovers: each of
-/// them took effect or never did, which what came tells; then the engine goes on with it. Everything else comes to nothing.
+/// them took effect or never did, which what came tells; then the engine goes on with it. For a client's read or write the candidates are walked through (kv_walk). Everything
+/// else comes to nothing.
 /// Latency: at least 6 cycles, besides operations and searches.
 /// Reset: nothing is under way.
 /// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. leader_i is the one of the cell's slot, in
@@ -31,6 +32,9 @@ module kv_handed
     input  wire                 here_i,
     input  wire bucket_t        bucket_mask_i,
     input  wire           [2:0] leader_i,
+    /// Of the request, with slow_i: where the engine looked.
+    input  wire                 slow_i,
+    input  wire bucket_t        slow_bucket_i,
     output logic                enter_o,
     output logic                entered_o,
 
@@ -55,10 +59,14 @@ module kv_handed
 
     // ---- operations
     output cell_from_e cell_from_o,
-    output bucket_t    bucket_o,       // CellHead
+    output bucket_t    bucket_o,          // CellHead
     output logic       order_valid_o,
     output order_t     order_o,
-    input  wire        same_i
+    input  wire        same_i,
+    input  wire        seen_valid_i,      // it is done
+    input  wire seen_t seen_i,
+    /// Of a key that is added after a walk.
+    output logic [31:0] walked_version_o
 );
 
   typedef enum logic [3:0] {
@@ -70,7 +78,8 @@ module kv_handed
     Search = 4'd5,
     SearchEnd = 4'd6,
     Free = 4'd7,
-    End = 4'd8
+    End = 4'd8,
+    Walk = 4'd9
   } state_e;
 
   state_e state_q;
@@ -80,7 +89,7 @@ module kv_handed
 
   // ---- the request, a cycle late
 
-  logic entry_q, leftover_q, known_q;
+  logic entry_q, leftover_q, known_q, looks;
   bucket_t bucket_q;
   always_ff @(posedge clk_i) begin
     entry_q <= head_i.kv.kind == KindEntry;
@@ -88,11 +97,35 @@ module kv_handed
         && head_i.kv.detail[4:0] == StatusOk;
     // A lane's record: of which something was heard ever.
     known_q <= head_i.kv.key[31:0] != '0 || head_i.kv.version != '0 || head_i.kv.detail[4:0] != '0;
-    bucket_q <= bucket_t'(head_i.hash) & ~bucket_mask_i;
+    if (slow_i) bucket_q <= slow_bucket_i;
   end
-  assign bucket_o = entry_q ? bucket_i : bucket_q;
 
-  logic looks, leads;
+  logic walk_start, walk_active, walk_cell, walk_order_valid, client_q;
+  logic [11:0] walk_offset;
+  order_t walk_order;
+  always_ff @(posedge clk_i) client_q <= head_i.kv.kind[4:3] == '0;
+  assign walk_start = looks && client_q;
+  kv_walk i_walk (
+      .clk_i,
+      .rst_i,
+      .start_i(walk_start),
+      .go_i,
+      .active_o(walk_active),
+      .read_i(head_i.kv.kind == KindRead),
+      .here_i,
+      .hash_i(head_i.hash),
+      .bucket_mask_i,
+      .seen_valid_i,
+      .seen_i,
+      .cell_o(walk_cell),
+      .offset_o(walk_offset),
+      .order_valid_o(walk_order_valid),
+      .order_o(walk_order),
+      .version_o(walked_version_o)
+  );
+  assign bucket_o = entry_q ? bucket_i : bucket_q ^ {2'b0, walk_offset, 8'b0};
+
+  logic leads;
   assign looks = go_i && state_q == Look;
   assign leads = leader_i == head_i.kv.node;
   assign enter_o = looks && head_i.kv.kind == KindEnter;
@@ -149,6 +182,11 @@ module kv_handed
         order_valid_o = 1'b1;
         order_o.op    = OpFree;
       end
+      Walk: begin
+        if (walk_cell) cell_from_o = CellHead;
+        order_valid_o = walk_order_valid;
+        order_o       = walk_order;
+      end
       default:   ;
     endcase
   end
@@ -168,7 +206,7 @@ module kv_handed
               if (leftover_q) state_q <= EntryFind;
               else if (mine_i) state_q <= EntryLook;
             end
-            default: state_q <= Search;
+            default: state_q <= client_q ? Walk : Search;
           endcase
         end
         // An entry for a leftover: of which location? Else it was settled meanwhile.
@@ -183,6 +221,7 @@ module kv_handed
           else state_q <= SearchEnd;
         end
         SearchEnd, Free: state_q <= End;
+        Walk: if (!walk_active) state_q <= End;
         End: state_q <= Off;
         default: ;
       endcase

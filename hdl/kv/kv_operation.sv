@@ -17,12 +17,12 @@ module kv_operation
 
     // ---- the cell
     input wire cell_from_e        from_i,
-    input wire             [15:0] settle_lane_i,
+    input wire lane_number_t      settle_lane_i,
     input wire             [31:0] settle_request_i,
     input wire cell_t             list_i,
     input wire bucket_t           fetch_bucket_i,
     input wire             [ 1:0] fetch_way_i,
-    input wire             [15:0] ask_lane_i,
+    input wire lane_number_t      ask_lane_i,
     input wire             [31:0] ask_request_i,
     input wire bucket_t           head_bucket_i,
     input wire                    seen_valid_i,
@@ -56,6 +56,7 @@ module kv_operation
     if (order_i.head) begin
       op_o.kv.detail  = head_i.detail;
       op_o.kv.client  = head_i.client;
+      op_o.kv.candidate = head_i.candidate;
       op_o.kv.version = head_i.version;
       op_o.kv.key     = head_i.key;
       // A lane's record has its status elsewhere.

@@ -64,12 +64,14 @@ module kv_sequencer
     output op_t                        op_o,
     input  wire                        op_done_i,
     input  wire seen_t                 seen_i,
+    output logic          [      31:0] walked_version_o,
     input  wire                        slow_valid_i,
+    input  wire bucket_t               slow_bucket_i,
     // verilator lint_off UNUSEDSIGNAL
     input  wire request_t              head_i,
     // verilator lint_on UNUSEDSIGNAL
     input  wire                        settle_valid_i,
-    input  wire           [      15:0] settle_lane_i,
+    input  wire lane_number_t          settle_lane_i,
     input  wire           [      31:0] settle_request_i,
     input  wire                        pending_i,
     input  wire           [      11:0] pending_bucket_i,
@@ -117,7 +119,7 @@ module kv_sequencer
   logic tick_q, settle_q, clear_pending_q;
   request_t head_q;  // that, a cycle late: the queue's output is far away
   always_ff @(posedge clk_i) head_q <= head_i;
-  logic [15:0] settle_lane_q;
+  lane_number_t settle_lane_q;
   logic [31:0] settle_request_q;
 
   logic [LeftoverBits:0] list_count;
@@ -286,7 +288,7 @@ module kv_sequencer
   logic fetch_lanes, fetch_again, fetch_mine, fetch_go, fetch_taken, fetch_own, fetch_came;
   logic [31:0] fetch_request;
   logic [1:0] fetch_way;
-  logic [15:0] fetch_lane;
+  lane_number_t fetch_lane;
   logic [2:0] fetch_node;
   bucket_t fetch_bucket;
   kv_fetcher #(
@@ -344,6 +346,8 @@ module kv_sequencer
       .here_i       (here),
       .bucket_mask_i(mask),
       .leader_i     (leader_q),
+      .slow_i       (slow_valid_i),
+      .slow_bucket_i,
       .enter_o      (enter_heard),
       .entered_o    (entered_heard),
       .mine_i       (fetch_mine),
@@ -365,7 +369,10 @@ module kv_sequencer
       .bucket_o     (handed_bucket),
       .order_valid_o(handed_order_valid),
       .order_o      (handed_order),
-      .same_i       (same_q)
+      .same_i       (same_q),
+      .seen_valid_i (op_valid_q && op_done_i),
+      .seen_i,
+      .walked_version_o
   );
 
   // ---- who has entered

@@ -61,7 +61,7 @@ module kv_vet
       class_o.between = class_o.replicate || class_o.replicated || class_o.commit || class_o.fetch || class_o.theirs;
     end
     case (op_i)
-      OpLeave, OpAsk, OpTake, OpStore, OpReplay: line_o = 1'b1;
+      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpWalk: line_o = 1'b1;
       OpLook: line_o = flag_i;
       default: line_o = 1'b0;
     endcase
@@ -72,7 +72,7 @@ module kv_vet
     if (request_i.too_long) refusal_o = StatusTooLong;
     else if ((request_i.length != '0 && !may_have_value(kind)) || kv_i.detail != '0 || kv_i.node != '0)
       refusal_o = StatusBadFrame;
-    else if (!right_lane && kind != KindRead && kind != KindPing) refusal_o = StatusBadLane;
+    else if ((!right_lane || kv_i.candidate != '0) && kind != KindRead && kind != KindPing) refusal_o = StatusBadLane;
     else if (!serving_i) refusal_o = StatusNotServing;
     else if (is_write(kind)) begin
       if (kv_i.epoch != epoch_i) refusal_o = StatusStaleEpoch;

@@ -5,7 +5,8 @@
 /// picked. Logic alone.
 ///
 /// Behaviour: see ways_t. For a client's read or write the way that matters is the one with the key; else, for a write, the first choice of
-/// the key's hash if nothing is there, else the lowest free one. But for a write, where versions lag (refresh_i), it is the lowest way that does.
+/// the key's hash if nothing is there, else the lowest free one. But for a write that is not refused for want of the key, or of room, where versions
+/// lag (refresh_i), it is the lowest way that does.
 /// Everything else names its way.
 /// Latency: 0 cycles; line_i is late.
 /// Reset: none.
@@ -26,6 +27,7 @@ module kv_ways
     input wire [1:0] window_way_i,
     input wire refresh_i,
 
+    output logic several_o,  // ways were written: the key may be elsewhere
     output ways_t ways_o
 );
 
@@ -35,10 +37,11 @@ module kv_ways
   logic [3:0][21:0] differs;
   logic [3:0] match, free, equal;
   logic [1:0] found_way, new_way, named_way, detail_way;
-  logic found, searches, conditional, lagging, hit;
+  logic plain, found, searches, conditional, lags, adds, lagging, hit;
   logic [3:0] written, lag;
   logic [1:0] lag_way, other_way;
-  assign searches    = op_i == OpRequest && (kv_i.kind == KindRead || is_write(kv_i.kind));
+  assign plain       = op_i == OpRequest || op_i == OpAgain;
+  assign searches    = plain && (kv_i.kind == KindRead || is_write(kv_i.kind));
   assign conditional = kv_i.kind == KindWriteIf || kv_i.kind == KindRemoveIf;
   assign found       = match != '0;
   assign found_way   = {match[3] | match[2], match[3] | match[1]};
@@ -57,7 +60,9 @@ module kv_ways
     for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++)
     if (written[i] && written[j] && version_lags(ways[i].version[31:29], ways[j].version[31:29])) lag[i] = 1'b1;
-    lagging = lag != '0 && refresh_i && op_i == OpRequest && is_write(kv_i.kind);
+    lags = lag != '0 && refresh_i && plain && is_write(kv_i.kind);
+    // A refusal of one that adds a key goes first.
+    adds = !removes_i && !(conditional && kv_i.version != '0) && free != '0;
     lag_way = {!lag[0] && !lag[1], !lag[0] && (lag[1] || !lag[2])};
     new_way = first_way_i;
     if (!free[first_way_i]) begin
@@ -69,7 +74,9 @@ module kv_ways
   end
 
   always_comb begin
+    several_o       = (written[0] && written[1]) || (written[2] && written[3]) || (written[1:0] != '0 && written[3:2] != '0);
     // The late ones last.
+    lagging         = lags && (adds || found);
     hit             = match != '0 && searches;
     other_way       = searches ? new_way : named_way;
     ways_o.way      = lagging ? lag_way : hit ? found_way : other_way;
@@ -82,6 +89,7 @@ module kv_ways
     ways_o.no_key   = removes_i && !found;
     ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv_i.version != '0);
     ways_o.full     = !found && free == '0;
+    ways_o.free     = free;
     for (int i = 0; i < 2; i++) begin
       ways_o.newest[i] = not_older(ways[2*i].version, ways[2*i+1].version) ? ways[2*i].version : ways[2*i+1].version;
     end

@@ -116,10 +116,11 @@ class Way:
     length: int = 0
     sum: int = 0
     summed: bool = False
+    second: bool = False  # in the key's second group
 
     def bytes(self) -> bytes:
         """As memory has it."""
-        flags = self.present << 15 | self.summed << 14 | (self.version != 0) << 11 | self.length
+        flags = self.present << 15 | self.summed << 14 | self.second << 12 | (self.version != 0) << 11 | self.length
         return b"".join(
             value.to_bytes(size, "big") for value, size in ((self.key, 8), (self.version, 4), (flags, 2), (self.sum, 2))
         )
@@ -432,8 +433,9 @@ class Node:
     def _commit(self, write: Write) -> None:
         request, kv = write.request, write.kv
         way = Way(
-            kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"])
-        )
+            kv["key"], write.version, not write.remove, request["length"], request["sum"], bool(request["summed"]),
+            number_of(request["hash"], write.bucket) > 3,
+        )  # fmt: skip
         self._store(write.bucket, write.way, way, request["place"], self._reply(request, kv, OK, write.version))
         lane = self.lanes[kv["client"]]
         if lane.request == kv["request"]:
@@ -461,8 +463,9 @@ class Node:
                 self.sends.append(answer)
                 return False
             new = Way(
-                kv["key"], kv["version"], kind == REPLICATE, request["length"], request["sum"], bool(request["summed"])
-            )
+                kv["key"], kv["version"], kind == REPLICATE, request["length"], request["sum"], bool(request["summed"]),
+                number_of(request["hash"], bucket) > 3,
+            )  # fmt: skip
             self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
             lane = self.lanes.setdefault(kv["client"], Lane())
             # Unless the record is newer: of an equal request it may know from an epoch before.

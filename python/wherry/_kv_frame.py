@@ -306,7 +306,9 @@ class WayHeader:
     key: int = 0  # the whole key
     version: int = 0  # of the last write here, kept when the key is deleted
     present: int = 0  # 0: the location is free
-    reserved: int = 0  # of hardware: `sum` is there, 0, 0, the location was written; else 0
+    reserved: int = (
+        0  # of hardware: `sum` is there, 0, the bucket is in the key's second group, the location was written; else 0
+    )
     length: int = 0  # of the value, 0 to 1024 bytes
     sum: int = 0  # one's complement sum of the value, for the UDP checksum of replies
 

@@ -128,12 +128,12 @@ package kv_frame_pkg;
 
   /// a location in memory; four of them are a bucket's line
   typedef struct packed {
-    logic [63:0] key;       // the whole key
-    logic [31:0] version;   // of the last write here, kept when the key is deleted
-    logic        present;   // 0: the location is free
-    logic [3:0]  reserved;  // of hardware: `sum` is there, 0, 0, the location was written; else 0
-    logic [10:0] length;    // of the value, 0 to 1024 bytes
-    logic [15:0] sum;       // one's complement sum of the value, for the UDP checksum of replies
+    logic [63:0] key;  // the whole key
+    logic [31:0] version;  // of the last write here, kept when the key is deleted
+    logic present;  // 0: the location is free
+    logic [3:0]  reserved;  // of hardware: `sum` is there, 0, the bucket is in the key's second group, the location was written; else 0
+    logic [10:0] length;  // of the value, 0 to 1024 bytes
+    logic [15:0] sum;  // one's complement sum of the value, for the UDP checksum of replies
   } way_header_t;
 
   /// All headers of a frame. The first byte on the wire is the most significant one here, and tdata[7:0] of the beat:

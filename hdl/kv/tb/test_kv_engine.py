@@ -34,7 +34,9 @@ from kv_model import (
     WRITE_IF,
     Node,
     Way,
+    candidates,
     line_number,
+    number_of,
     pack,
     unpack,
 )
@@ -42,7 +44,7 @@ from simulate import COMMON, simulate
 
 OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
 KV = Path(__file__).resolve().parent.parent
-PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine")
+PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
 PINS = (
     "node_i",
     "members_i",
@@ -50,7 +52,6 @@ PINS = (
     "opened_i",
     "accept_i",
     "epoch_i",
-    "bucket_bits_i",
     "request_valid_i",
     "request_i",
     "room_o",
@@ -58,8 +59,6 @@ PINS = (
     "leftovers_i",
     "refresh_o",
     "refreshing_i",
-    "op_valid_i",
-    "op_i",
     "op_done_o",
     "settle_valid_o",
     "settle_lane_o",
@@ -109,6 +108,7 @@ class Rig:
         scope: Any = bench.dut.dut
         self.pins = {name: bench.pin(scope, name) for name in PINS}
         self.leaders, self.peers = bench.pin(bench.dut, "leaders"), bench.pin(bench.dut, "peers")
+        self.bits, self.end, self.end_op = (bench.pin(bench.dut, name) for name in ("bits", "ending", "end_op"))
         self.requests: deque[dict[str, int]] = deque()
         self.free = set(range(64))
         self.lines: dict[int, int] = {}
@@ -118,7 +118,7 @@ class Rig:
         self.writing: list[tuple[int, int]] = []  # cycle, place
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
-        self.misses, self.idle, self.received, self.refreshed = 0.1, 0.0, 0, 0
+        self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
         self.ending = False  # what the sequencer was told of
         self.quiet_for = 0  # cycles: nothing waits in the queue either
         self.sent_at: list[int] = []
@@ -139,7 +139,7 @@ class Rig:
         for name in ("serving", "opened", "accept"):
             pins[f"{name}_i"].set(getattr(model, name))
         pins["epoch_i"].set(EPOCH)
-        pins["bucket_bits_i"].set(BUCKET_BITS)
+        self.bits.set(BUCKET_BITS)
         self.leaders.set(sum(model.leader(slot) << 3 * slot for slot in range(256)))
         self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
         pins["now_almost_full_i"].set(draw.random() < self.idle)
@@ -150,8 +150,8 @@ class Rig:
         pins["request_i"].set(pack(REQUEST, self.requests[0]) if self.giving else draw.getrandbits(346))
         bench_hold = self.bench.pin(self.bench.dut, "hold")
         bench_hold.set(self.ending)
-        pins["op_valid_i"].set(self.ending)
-        pins["op_i"].set(OP_FREE)
+        self.end.set(self.ending)
+        self.end_op.set(OP_FREE)
         read = self.reads.popleft()
         pins["line_hit_i"].set(read is not None and read[0] in self.present)
         pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
@@ -168,8 +168,12 @@ class Rig:
             self.requests.popleft()
             self.given_at.append(self.bench.cycles)
         if pins["slow_valid_o"].get():
-            self.seen["slow"].append(unpack(REQUEST, pins["head_o"].get()))
-            self.ending = True
+            request = unpack(REQUEST, pins["head_o"].get())
+            if unpack(KV_FIELDS, request["kv"])["kind"] > PING:
+                self.seen["slow"].append(request)
+                self.ending = True
+            else:
+                self.walks += 1
         if pins["op_done_o"].get():
             self.ending = False
         bucket = pins["line_bucket_o"].get()
@@ -302,16 +306,21 @@ class Traffic:
             "key": key,
         }
         source, length = draw.getrandbits(96), draw.choice([0, 1, 64, 1024])
-        bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
+        hashed = frames.crc32c(key.to_bytes(8, "big"))
+        bucket = draw.choice(candidates(hashed)) if draw.random() < 0.5 else hashed % 2**BUCKET_BITS
         if kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
             lane = kv["client"]
             kv["request"] = self.next_request[lane]
             self.next_request[lane] = (self.next_request[lane] + draw.choice([0, 1, 1, 1, 3])) % 2**32
             if kind in (WRITE_IF, REMOVE_IF) and draw.random() < 0.7:
-                kv["version"] = next((way.version for way in model.line(bucket) if way.present and way.key == key), 0)
+                ways = [way for each in candidates(hashed) for way in model.line(each)]
+                kv["version"] = next((way.version for way in ways if way.present and way.key == key), 0)
         elif kind == REPLICATE:
-            leader, line = model.leader(bucket), model.line(bucket)
+            leader = model.leader(bucket)
             # As a leader would: where the key is, or where nothing is.
+            held = [each for each in candidates(hashed) for way in model.line(each) if way.present and way.key == key]
+            bucket = held[0] if held else bucket
+            line = model.line(bucket)
             there = [i for i in range(4) if line[i].present and line[i].key == key]
             if not (ways := there or [i for i in range(4) if not line[i].present]):
                 return None
@@ -321,6 +330,7 @@ class Traffic:
                 "kind": draw.choice([REPLICATE, REPLICATE, REPLICATE_REMOVE]),
                 "node": leader,
                 "detail": way << 6 | draw.randrange(64),
+                "candidate": number_of(hashed, bucket),
             }
             kv |= {
                 "version": (stored + draw.choice([1, 1, 1, 2, 0, -1])) % 2**32 or 1,
@@ -337,17 +347,21 @@ class Traffic:
                 "kind": REPLICATED,
                 "node": sender,
                 "detail": write.way << 6 | place,
+                "candidate": number_of(write.request["hash"], write.bucket),
                 "version": write.version,
                 "epoch": EPOCH,
             }
             if draw.random() < 0.1:
                 kv["version"] = write.version - 1
+            if draw.random() < 0.1:
+                kv["candidate"] ^= draw.randint(1, 7)
             source, length = PEERS[sender], 0
         elif kind == COMMIT:
             if not model.notes:
                 return None
             (leader, place), note = draw.choice(list(model.notes.items()))
-            key = next(k for k in self.keys if frames.crc32c(k.to_bytes(8, "big")) % 2**BUCKET_BITS == note[0])
+            # The key that is there, or of the refresh that is never settled here any that may be.
+            key = model.line(note[0])[note[1]].key
             kv |= {
                 "node": leader,
                 "detail": note[1] << 6 | place,
@@ -355,6 +369,7 @@ class Traffic:
                 "request": note[4],
                 "version": note[2],
                 "key": key,
+                "candidate": number_of(frames.crc32c(key.to_bytes(8, "big")), note[0]),
             }
             if draw.random() < 0.1:
                 kv["version"] ^= 1
@@ -372,6 +387,8 @@ class Traffic:
             kv["detail"] ^= 1
         if draw.random() < 0.02:
             kv["client"] = draw.choice([4096, 8191])
+        if draw.random() < 0.01:
+            kv["candidate"] = draw.randint(0, 7)
         return self.request(source, kv, length)
 
     def request(self, source: int, kv: dict[str, int], length: int) -> dict[str, int] | None:
@@ -403,7 +420,7 @@ async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0
     bench = Bench(dut, seed)
     rig = Rig(bench, model)
     rig.misses, rig.idle = misses, idle
-    for name in ("op_valid_i", "request_valid_i", "dead_i", "leftovers_i", "clear_i"):
+    for name in ("request_valid_i", "dead_i", "leftovers_i", "clear_i"):
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
@@ -501,7 +518,7 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
         rig.check()
 
     def header(kind: int, **fields: int) -> dict[str, int]:
-        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": 0, "client": 0, "request": 0, "version": 0, "key": key}
+        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": 0, "candidate": 0, "client": 0, "request": 0, "version": 0, "key": key}
         return kv | fields
 
     async def read() -> None:
@@ -533,14 +550,55 @@ async def not_serving_or_closed(dut: Any) -> None:
 
 TOP = """
 module top (input wire clk_i, input wire rst_i);
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
   logic [255:0][2:0] leaders;
   logic [7:0][95:0] peers;
   logic [7:0] slot;
   logic [2:0] peer;
-  logic hold, slow;
+  logic hold, slow, op_done, ending;
+  op_t op, end_op;
+  request_t head;
+  seen_t seen;
+  bucket_t bucket;
+  logic [5:0] bits;
+  logic [31:0] version;
   kv_engine dut (
-    .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]),
-    .slow_valid_o(slow), .stop_i(slow || hold)
+    .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]), .bucket_bits_i(bits),
+    .slow_valid_o(slow), .stop_i(slow || hold || waits_q != '0 || walks), .head_o(head), .seen_o(seen), .op_done_o(op_done),
+    .op_valid_i(ending || op_valid_q), .op_i(ending ? end_op : op), .walked_version_i(version), .want_bucket_o(bucket)
+  );
+
+  // As kv_sequencer and kv_handed have it.
+  logic walks, op_valid_q, order_valid, cell_wanted;
+  logic [3:0] waits_q;
+  logic [11:0] offset;
+  bucket_t first_q;
+  cell_t found;
+  order_t order, order_q;
+  always_ff @(posedge clk_i) begin
+    waits_q <= {waits_q[2:0], slow && head.kv.kind[4:3] == '0};
+    if (slow) first_q <= bucket;
+    if (!op_valid_q) begin
+      op_valid_q <= order_valid;
+      order_q    <= order;
+    end else if (op_done) op_valid_q <= 1'b0;
+    if (rst_i) begin
+      waits_q    <= '0;
+      op_valid_q <= 1'b0;
+    end
+  end
+  kv_walk walk (
+    .clk_i, .rst_i, .start_i(waits_q[3]), .go_i(!op_valid_q), .active_o(walks), .read_i(head.kv.kind == KindRead),
+    .here_i(1'b1), .hash_i(head.hash), .bucket_mask_i(bucket_t'('1) << bits), .seen_valid_i(op_valid_q && op_done),
+    .seen_i(seen), .cell_o(cell_wanted), .offset_o(offset), .order_valid_o(order_valid), .order_o(order),
+    .version_o(version)
+  );
+  kv_operation operation (
+    .clk_i, .from_i(cell_wanted ? CellHead : CellKeep), .settle_lane_i('0), .settle_request_i('0), .list_i('0),
+    .fetch_bucket_i('0), .fetch_way_i('0), .ask_lane_i('0), .ask_request_i('0),
+    .head_bucket_i(first_q ^ {2'b0, offset, 8'b0}), .seen_valid_i(1'b0), .seen_i(seen), .order_i(order_q),
+    .head_i(head.kv), .cell_o(found), .op_o(op)
   );
 endmodule
 """

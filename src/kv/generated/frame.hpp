@@ -362,9 +362,10 @@ struct WayHeader {
   std::uint64_t key = 0;      ///< the whole key
   std::uint32_t version = 0;  ///< of the last write here, kept when the key is deleted
   std::uint8_t present = 0;   ///< 0: the location is free
-  std::uint8_t reserved = 0;  ///< of hardware: `sum` is there, 0, 0, the location was written; else 0
-  std::uint16_t length = 0;   ///< of the value, 0 to 1024 bytes
-  std::uint16_t sum = 0;      ///< one's complement sum of the value, for the UDP checksum of replies
+  std::uint8_t reserved =
+      0;  ///< of hardware: `sum` is there, 0, the bucket is in the key's second group, the location was written; else 0
+  std::uint16_t length = 0;  ///< of the value, 0 to 1024 bytes
+  std::uint16_t sum = 0;     ///< one's complement sum of the value, for the UDP checksum of replies
 
   constexpr void pack(std::span<std::byte, kBytes> out) const noexcept {
     for (std::byte& byte : out) byte = std::byte{0};
