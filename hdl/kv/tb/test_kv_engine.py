@@ -9,9 +9,9 @@ from typing import Any
 
 import cocotb
 import kv_frames as frames
+import kv_model
 from bench import Bench
 from kv_model import (
-    BUCKET_BITS,
     COMMIT,
     ENTRY,
     EPOCH,
@@ -139,7 +139,7 @@ class Rig:
         for name in ("serving", "opened", "accept"):
             pins[f"{name}_i"].set(getattr(model, name))
         pins["epoch_i"].set(EPOCH)
-        self.bits.set(BUCKET_BITS)
+        self.bits.set(kv_model.BUCKET_BITS)
         self.leaders.set(sum(model.leader(slot) << 3 * slot for slot in range(256)))
         self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
         pins["now_almost_full_i"].set(draw.random() < self.idle)
@@ -271,7 +271,7 @@ class Traffic:
         key = 0
         while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
             key += 1
-            bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
+            bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**kv_model.BUCKET_BITS
             leads = rig.model.leader(bucket) == SELF
             if bucket in buckets or len(buckets) < 3 or (len(buckets) < 5 and leads):
                 buckets.setdefault(bucket, []).append(key)
@@ -284,6 +284,26 @@ class Traffic:
             line = self.rig.model.line(bucket)
             line[:] = [Way(key, version) for version in versions]
             self.rig.lines[bucket] = line_number(line)
+
+    def crowd(self) -> None:
+        """As if many other keys were there, or had been, in the candidates of all keys: with versions of all distances."""
+        draw, far = self.draw, 2**28
+        near = draw.choice([1, 77, 2**31 - 9, 2**32 - 9, 2**32 - far - 3])
+        steps = [0, 0, 1, 5, far - 1, far, far + 1, far // 2, 2**32 - far, 2**29 + 5]
+        for key in self.keys:
+            held = draw.choice([0.1, 0.5, 0.9, 1.0])
+            for bucket in candidates(frames.crc32c(key.to_bytes(8, "big"))):
+                if bucket in self.rig.lines:
+                    continue
+                line = self.rig.model.line(bucket)
+                for number in range(4):
+                    if draw.random() < 0.85:
+                        version = (near + draw.choice(steps) + draw.randrange(3)) % 2**32
+                        other = 2**63 + 4 * bucket + number
+                        second = number_of(frames.crc32c(other.to_bytes(8, "big")), bucket) > 3
+                        present = version != 0 and draw.random() < held
+                        line[number] = Way(other, version, present, second=second)
+                self.rig.lines[bucket] = line_number(line)
 
     def next(self) -> dict[str, int] | None:
         draw, model = self.draw, self.rig.model
@@ -307,7 +327,7 @@ class Traffic:
         }
         source, length = draw.getrandbits(96), draw.choice([0, 1, 64, 1024])
         hashed = frames.crc32c(key.to_bytes(8, "big"))
-        bucket = draw.choice(candidates(hashed)) if draw.random() < 0.5 else hashed % 2**BUCKET_BITS
+        bucket = draw.choice(candidates(hashed)) if draw.random() < 0.5 else hashed % 2**kv_model.BUCKET_BITS
         if kind in (WRITE, WRITE_IF, REMOVE, REMOVE_IF):
             lane = kv["client"]
             kv["request"] = self.next_request[lane]
@@ -443,12 +463,15 @@ async def run(
     idle: float = 0.0,
     seed: int = 1,
     versions: tuple[int, int, int, int] | None = None,
+    crowded: bool = False,
 ) -> Rig:
     rig = await begun(dut, model, misses=misses, idle=idle, seed=seed)
     bench = rig.bench
     traffic = Traffic(rig)
     if versions:
         traffic.preset(versions)
+    if crowded:
+        traffic.crowd()
     for _ in range(count):
         while len(rig.requests) > 8:
             await bench.cycle()
@@ -480,6 +503,20 @@ async def eight(dut: Any) -> None:
 
 
 @cocotb.test()
+async def crowded_tables_of_all_sizes(dut: Any) -> None:
+    """Keys that are not in their first bucket, or nowhere, and new ones that are put elsewhere."""
+    usual = kv_model.BUCKET_BITS
+    try:
+        for seed, kv_model.BUCKET_BITS in enumerate([8, 9, 10, 11, 12, 12, 12, 13, 20, 21]):
+            members = {0, 2, 5} if seed % 3 else {SELF}
+            node, idle = Node(members, accept=seed % 4 != 1), 0.1 * (seed % 2)
+            rig = await run(dut, node, 700, crowded=True, seed=100 + seed, idle=idle)
+            assert (rig.walks > 20) == (kv_model.BUCKET_BITS > 8), rig.walks
+    finally:
+        kv_model.BUCKET_BITS = usual
+
+
+@cocotb.test()
 async def stored_before_it_is_acknowledged(dut: Any) -> None:
     await run(dut, Node({0, 2}, accept=False), 1200)
 
@@ -502,8 +539,8 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
     rig = await begun(dut, model)
     traffic = Traffic(rig)
     key = traffic.keys[0]
-    bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**BUCKET_BITS
-    leads = [0]
+    bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**kv_model.BUCKET_BITS
+    leads, named = [0], number_of(frames.crc32c(key.to_bytes(8, "big")), bucket)
     model.leader = lambda slot: leads[0]  # type: ignore[method-assign]
     written: list[dict[str, int]] = []
 
@@ -518,8 +555,8 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
         rig.check()
 
     def header(kind: int, **fields: int) -> dict[str, int]:
-        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": 0, "candidate": 0, "client": 0, "request": 0, "version": 0, "key": key}
-        return kv | fields
+        kv = {"kind": kind, "node": 0, "detail": 0, "epoch": 0, "client": 0, "request": 0, "version": 0, "key": key}
+        return kv | {"candidate": 0} | fields
 
     async def read() -> None:
         await submit(1 << 90, header(READ, client=7, request=len(written)))
@@ -528,7 +565,7 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
     leaders = [node for node in range(8) if node != SELF][:5]
     for leads[0] in leaders:
         for place in range(64):
-            fields = {"node": leads[0], "epoch": EPOCH, "version": len(written) + 1, "request": len(written) + 1}
+            fields = {"node": leads[0], "epoch": EPOCH, "candidate": named, "version": len(written) + 1, "request": len(written) + 1}
             written.append(header(REPLICATE, detail=place, client=place, **fields))
             await submit(PEERS[leads[0]], written[-1])
         await read()
