@@ -31,6 +31,8 @@ struct CoreFaults {
   bool commit_before_all = false;
   bool forget_unsettled = false;
   bool keep_lagging_versions = false;
+  bool ignore_other_flights = false;
+  bool ignore_other_versions = false;
 };
 
 struct CoreOptions {

@@ -22,7 +22,9 @@ CoreOptions core_options(const sim::MachineOptions& machine) {
   options.faults = {.serve_pending_reads = machine.faults.serve_pending_reads,
                     .commit_before_all = machine.faults.commit_before_all,
                     .forget_unsettled = machine.faults.forget_unsettled,
-                    .keep_lagging_versions = machine.faults.keep_lagging_versions};
+                    .keep_lagging_versions = machine.faults.keep_lagging_versions,
+                    .ignore_other_flights = machine.faults.ignore_other_flights,
+                    .ignore_other_versions = machine.faults.ignore_other_versions};
   return options;
 }
 

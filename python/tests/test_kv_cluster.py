@@ -18,7 +18,13 @@ CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
 MIXED_SEEDS = 100
-HARDWARE_FAULT_SEEDS = {"commit_before_all": 10, "serve_pending_reads": 30, "keep_lagging_versions": 60}
+HARDWARE_FAULT_SEEDS = {
+    "commit_before_all": 10,
+    "serve_pending_reads": 30,
+    "keep_lagging_versions": 60,
+    "ignore_other_flights": 20,
+    "ignore_other_versions": 20,
+}
 PATIENCE_S = 800  # a machine that does much else at the same time
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
@@ -108,6 +114,19 @@ def test_clusters_whose_keys_are_in_several_buckets_are_linearizable(tmp_path: P
     assert output.count(": linearizable; ") == SEEDS
 
 
+@pytest.mark.parametrize("versions", [[], ["--old-versions"]], ids=["young", "old"])
+@pytest.mark.parametrize("rtl", [["--rtl", "-1"], ["--nodes", "3", "--rtl", "3"]], ids=["mixed", "all"])
+def test_hardware_whose_keys_are_in_several_buckets_is_linearizable(
+    tmp_path: Path, rtl: list[str], versions: list[str]
+) -> None:
+    options = ["--crowded", "--operations", "25", *rtl, *versions]
+    counts = simulate(tmp_path, "none", 25, *options, program=built_rtl("kv_sim_mixed"))
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    code, output = judge(tmp_path, *(["--refreshed"] if versions else []))
+    assert code == 0, output
+    assert output.count(": linearizable; ") == 25
+
+
 @pytest.mark.parametrize("nodes", ["3", "5"])
 def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str) -> None:
     counts = simulate(tmp_path, "none", SEEDS, "--nodes", nodes, "--operations", "100", *BROKEN_RETURN)
@@ -176,7 +195,7 @@ def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault
     """All nodes are the RTL: the history is of it alone."""
     options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
     old = fault == "keep_lagging_versions"
-    options += ["--old-versions"] if old else []
+    options += ["--old-versions"] if old else OPTIONS.get(fault, [])
     simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=built_rtl("kv_sim_mixed"))
     code, output = judge(tmp_path, *(["--refreshed"] if old else []))
     assert code == 1, output
