@@ -491,15 +491,11 @@ module kv_sequencer
   );
 
   kv_epoch i_epoch (
-      .clk_i,
-      .rst_i,
+      .*,
       .enter_i      (epoch_starts && enter_valid_i && !entered_o),
       .clear_i      (epoch_starts && !enter_valid_i),
       .note_i       (refresh_starts),
-      .refresh_i,
-      .node_i,
       .refresh_due_o(refresh_due),
-      .refreshing_o,
       .refreshed_o  (refreshed),
       .go_i         (go),
       // What was under way may have left something to do.
@@ -508,11 +504,8 @@ module kv_sequencer
       .entering_o   (entering),
       .clearing_o   (clearing),
       .copy_o       (enter_copy_o),
-      .copied_i,
       .forget_o     (epoch_forget),
       .leads_o      (epoch_leads),
-      .entered_o,
-      .overflow_o,
       .here_i       (here),
       .slot_valid_o (epoch_slot_valid),
       .slot_o       (epoch_slot),
@@ -528,15 +521,7 @@ module kv_sequencer
       .noted_i      (noted_q),
       .settled_i    (settled_q),
       .next_bucket_o(epoch_next_bucket),
-      .last_bucket_i(last_bucket_q),
-      .quiet_i,
-      .transmit_idle_i,
-      .job_write_i,
-      .done_i,
-      .clear_o,
-      .clear_at_o,
-      .cache_clear_o,
-      .cache_clearing_i
+      .last_bucket_i(last_bucket_q)
   );
 
   always_ff @(posedge clk_i) begin

@@ -19,7 +19,7 @@ Cell = tuple[int, int, int, int, int]  # bucket, way, version, lane, request
 
 def pack(cell: Cell) -> int:
     bucket, way, version, lane, request = cell
-    return bucket << 82 | way << 80 | version << 48 | lane << 32 | request
+    return bucket << 79 | way << 77 | version << 45 | lane << 32 | request
 
 
 def head(cell: Cell) -> int:
