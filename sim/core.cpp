@@ -205,7 +205,8 @@ void Core::break_rules() {
   if (options_.faults.forget_unsettled && (root.kv_core__DOT__i_engine__DOT__class2_q >> 7 & 1) != 0)
     root.kv_core__DOT__i_engine__DOT__same_lane2_q = 0;
   if (options_.faults.keep_lagging_versions) root.kv_core__DOT__i_engine__DOT__refresh_q = 0;
-  if (options_.faults.ignore_other_flights) root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
+  if (options_.faults.ignore_other_flights)
+    root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
   if (options_.faults.ignore_other_versions)
     root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__best_q =
         root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__base_q;

@@ -19,7 +19,7 @@ constexpr std::size_t kIpChecksum = kIpv4Offset + 10;
 
 DriverOptions driver_options(const PairOptions& options) {
   return {.cluster = "pair",
-          .bucket_bits = Pair::kBucketBits,
+          .bucket_bits = options.bucket_bits,
           .retry_cycles = kRetryCycles,
           .accept = options.accept,
           .busy_interval = 1000};
@@ -122,8 +122,9 @@ Pair::Pair(const PairOptions& options)
 }
 
 void Pair::bring_up() {
-  Configuration c{
-      .epoch = kEpoch, .members = static_cast<NodeMask>((1U << options_.nodes) - 1), .bucket_bits = kBucketBits};
+  Configuration c{.epoch = kEpoch,
+                  .members = static_cast<NodeMask>((1U << options_.nodes) - 1),
+                  .bucket_bits = options_.bucket_bits};
   c.serving = c.members;
   for (std::uint32_t slot = 0; slot < kSlots; ++slot)
     c.leaders[slot] = static_cast<std::uint8_t>(slot % options_.nodes);
@@ -283,7 +284,10 @@ void Pair::compare_round() {
     // near.
     if (!options_.accept && is_write_answer(kind_of(s)) && answered_.contains(answer_of(s))) return true;
     const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) {
-      return may_redirect(c, s) && lost_.contains(bucket_of(hash_of(c.header.key), kBucketBits));
+      if (!may_redirect(c, s)) return false;
+      for (std::uint32_t i = 0; i < candidates(options_.bucket_bits); ++i)
+        if (lost_.contains(bucket_at_index(hash_of(c.header.key), i, options_.bucket_bits))) return true;
+      return false;
     });
     if (other == only_core.end()) return false;
     only_core.erase(other);

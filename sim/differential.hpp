@@ -26,7 +26,7 @@ struct Spoken {
   Frame value;
   [[nodiscard]] auto rank() const {
     return std::tie(to.ip, to.port, to.mac, header.kind, header.key, header.client, header.request, header.version,
-                    header.detail, header.node, header.epoch, value);
+                    header.detail, header.node, header.epoch, header.candidate, value);
   }
   friend bool operator==(const Spoken& a, const Spoken& b) { return a.rank() == b.rank(); }
 };
@@ -35,6 +35,7 @@ struct PairOptions {
   std::uint64_t seed = 1;
   std::uint32_t nodes = 3;  ///< of the cluster; these two are node 0, the slots are led in turn
   bool accept = false;
+  std::uint8_t bucket_bits = 8;
   sim::Versions versions{};  ///< of each bucket's ways, to begin with
   CoreOptions core;
 };
@@ -42,13 +43,13 @@ struct PairOptions {
 class Pair final : DriverOutput, Output {
  public:
   static constexpr std::uint16_t kEpoch = 3;
-  static constexpr unsigned kBucketBits = 8;
 
   /// Both serve and are open.
   explicit Pair(const PairOptions& options);
 
   [[nodiscard]] static Endpoint node(std::uint32_t number);
   [[nodiscard]] const sim::Versions& versions() const { return options_.versions; }
+  [[nodiscard]] unsigned bucket_bits() const { return options_.bucket_bits; }
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const { return slot_of(hash_of(key)) % options_.nodes; }
 
   /// For this round, after those before it; `wait`: cycles that the core sees nothing for, first.
@@ -56,7 +57,7 @@ class Pair final : DriverOutput, Output {
   /// From the core's host to the network.
   void put_host(const Frame& frame);
   /// A commit was lost here: from now on the core may know of a pending write that the software forgot about.
-  void lose_commit(std::uint64_t key) { lost_.insert(bucket_of(hash_of(key), kBucketBits)); }
+  void lose_commit(std::uint32_t bucket) { lost_.insert(bucket); }
   /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
   /// node's own, and put() makes the core's of it.
   std::vector<Spoken> round();

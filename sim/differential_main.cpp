@@ -36,9 +36,10 @@ std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
 
 /// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance. Two of three begin
 /// with versions that are about to wrap, and lag.
-PairOptions options_of(std::uint64_t seed) {
+PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8) {
   wherry::kv::sim::Random random(seed);
-  PairOptions options{.seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0};
+  PairOptions options{
+      .seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0, .bucket_bits = bucket_bits};
   if (seed % 3 != 0) options.versions = wherry::kv::sim::old_versions(seed);
   options.core.seed = random.next();
   options.core.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated;
@@ -82,11 +83,15 @@ int main(int argc, char** argv) {
   std::uint64_t seed = 1, count = 4, rounds = 300, lives = 0;
   std::uint32_t steps = 40;
   std::string fault = "none";
+  unsigned bucket_bits = 8;
   std::vector<std::string> corpora;
   std::string examples;
   app.add_option("--seed", seed, "first seed")->capture_default_str();
   app.add_option("--count", count, "seeds")->capture_default_str();
   app.add_option("--rounds", rounds, "of one to eight frames, for each seed")->capture_default_str();
+  app.add_option("--bucket-bits", bucket_bits, "2^n buckets: from 9 on a key has several")
+      ->capture_default_str()
+      ->check(CLI::Range(8U, 14U));
   app.add_option("--lives", lives, "lives of a cluster, epochs and all, instead");
   app.add_option("--steps", steps, "of each life")->capture_default_str();
   app.add_option("--fault", fault, "of the core, which a life must find")
@@ -101,7 +106,7 @@ int main(int argc, char** argv) {
 
   const std::vector<Frame> corpus = frames_in(corpora);
   for (std::uint64_t end = seed + count; seed < end; ++seed) {
-    const PairOptions options = options_of(seed);
+    const PairOptions options = options_of(seed, static_cast<std::uint8_t>(bucket_bits));
     Pair pair(options);
     Traffic traffic(pair, seed, options.nodes);
     for (std::uint64_t i = 0; i < rounds; ++i) {

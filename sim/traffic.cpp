@@ -23,7 +23,7 @@ Traffic::Traffic(Pair& pair, std::uint64_t seed, std::uint32_t nodes) : pair_(pa
   std::size_t missing = 0;
   for (const auto& [bucket, count] : wanted) missing += count;
   for (std::uint64_t key = random_.next(); missing > 0; ++key) {
-    const auto found = wanted.find(bucket_of(hash_of(key), Pair::kBucketBits));
+    const auto found = wanted.find(bucket_of(hash_of(key), pair.bucket_bits()));
     if (found == wanted.end() || found->second == 0) continue;
     --found->second;
     --missing;
@@ -77,18 +77,32 @@ Frame Traffic::commit_of(std::uint32_t leader, std::uint32_t bucket) {
   return frame_of(Pair::node(leader), h, {}, random_.below(2) == 0);
 }
 
+std::uint32_t Traffic::bucket_for(const Leader& leader, std::uint64_t key) {
+  if (const auto there = leader.where.find(key); there != leader.where.end()) return there->second;
+  const auto present = [&](std::uint32_t bucket) {
+    const auto found = leader.buckets.find(bucket);
+    return found == leader.buckets.end() ? 0 : std::ranges::count_if(found->second, &Held::present);
+  };
+  const std::uint32_t first = bucket_of(hash_of(key), pair_.bucket_bits()), all = candidates(pair_.bucket_bits());
+  if (present(first) < kFirstBucketKeys) return first;
+  for (std::uint32_t i = random_.below(all), tries = 0; tries < all; ++tries, i = (i + 1) % all)
+    if (const auto bucket = bucket_at_index(hash_of(key), i, pair_.bucket_bits()); present(bucket) < kWays)
+      return bucket;
+  return first;
+}
+
 /// As a leader decides that keeps to the protocol.
 Frame Traffic::new_write(std::uint32_t leader) {
   Leader& l = leaders_[leader];
   std::uint64_t what = key();
   while (pair_.leader_of(what) != leader) what = key();
-  const std::uint32_t bucket = bucket_of(hash_of(what), Pair::kBucketBits);
+  const std::uint32_t bucket = bucket_for(l, what);
   if (l.pending.contains(bucket)) {  // once more, or committed
     if (random_.below(2) == 0) {
       const Frame commit = commit_of(leader, bucket);
       if (random_.below(5) != 0) return commit;
       lost_.push_back(commit);
-      pair_.lose_commit(what);
+      pair_.lose_commit(bucket);
       return request();
     }
     return frame_of(Pair::node(leader), l.pending[bucket], l.values[bucket], random_.below(2) == 0);
@@ -105,6 +119,10 @@ Frame Traffic::new_write(std::uint32_t leader) {
   if (at == ways.end() && !ways[first_way_of(hash_of(what))].present) at = ways.begin() + first_way_of(hash_of(what));
   if (at == ways.end()) at = std::ranges::find_if(ways, [](const Held& held) { return !held.present; });
   if (at == ways.end()) at = ways.begin(), what = ways[0].key;
+  if (removes)
+    l.where.erase(what);
+  else
+    l.where[what] = bucket;
   *at = {.key = what, .version = version, .present = !removes};
   const auto place = static_cast<std::uint32_t>(std::countr_one(l.busy));
   l.busy |= std::uint64_t{1} << place;
@@ -113,6 +131,7 @@ Frame Traffic::new_write(std::uint32_t leader) {
              .node = static_cast<std::uint8_t>(leader),
              .detail = static_cast<std::uint8_t>((at - ways.begin()) << 6 | place),
              .epoch = Pair::kEpoch,
+             .candidate = candidate_of(hash_of(what), bucket, pair_.bucket_bits()),
              .client = static_cast<std::uint16_t>(kClientLanes + leader * kOtherLanes + lane),
              .request = ++l.numbers[lane],
              .version = version,
@@ -138,7 +157,8 @@ Frame Traffic::from_leader() {
   // A question of a node that returns, be it this one's business or not.
   h.kind = static_cast<std::uint8_t>(Kind::fetch);
   h.request = static_cast<std::uint32_t>(random_.next());
-  h.key = std::uint64_t{bucket_of(hash_of(key()), Pair::kBucketBits)} * kWays + random_.below(kWays);
+  const std::uint32_t index = random_.below(candidates(pair_.bucket_bits()));
+  h.key = std::uint64_t{bucket_at_index(hash_of(key()), index, pair_.bucket_bits())} * kWays + random_.below(kWays);
   if (random_.below(10) == 0) h.epoch = 9;
   return frame_of(Pair::node(leader), h, {}, true);
 }
@@ -265,15 +285,16 @@ void Traffic::read_back() {
   }
   // Whole locations, as a node that returns sees them: of those that this node leads.
   for (const std::uint64_t key : keys_) {
-    const std::uint32_t bucket = bucket_of(hash_of(key), Pair::kBucketBits);
-    for (std::uint32_t way = 0; way < kWays && nodes_ > 1; ++way)
+    for (std::uint32_t i = 0; i < kWays * candidates(pair_.bucket_bits()) && nodes_ > 1; ++i) {
+      const std::uint32_t bucket = bucket_at_index(hash_of(key), i / kWays, pair_.bucket_bits());
       put(frame_of(Pair::node(1),
                    {.kind = static_cast<std::uint8_t>(Kind::fetch),
                     .node = 1,
                     .epoch = Pair::kEpoch,
-                    .key = std::uint64_t{bucket} * kWays + way},
+                    .key = std::uint64_t{bucket} * kWays + i % kWays},
                    {}, true));
-    end_round();
+      if (i % kWays == kWays - 1) end_round();
+    }
   }
   for (std::uint16_t lane = 0; lane < kClientLanes + nodes_ * kOtherLanes; ++lane) {
     put(frame_of(client(), {.kind = static_cast<std::uint8_t>(Kind::lane), .client = lane}, {}, true));

@@ -62,7 +62,8 @@ class Traffic {
   /// Another leader: its buckets, and the one write that each may have under way.
   struct Leader {
     std::map<std::uint32_t, std::array<Held, kWays>> buckets;
-    std::map<std::uint32_t, Kv> pending;  ///< by bucket; `replicate` as it was sent
+    std::map<std::uint64_t, std::uint32_t> where;  ///< keys: the bucket in which each is
+    std::map<std::uint32_t, Kv> pending;           ///< by bucket; `replicate` as it was sent
     std::map<std::uint32_t, Frame> values;
     std::array<std::uint32_t, kOtherLanes> numbers{};
     std::uint64_t busy = 0;  ///< places
@@ -79,6 +80,8 @@ class Traffic {
   [[nodiscard]] Frame from_follower();
   [[nodiscard]] Frame any_frame();
   [[nodiscard]] Frame commit_of(std::uint32_t leader, std::uint32_t bucket);
+  /// The bucket of a key: where it is, or where a leader puts it. By chance of those that have room.
+  [[nodiscard]] std::uint32_t bucket_for(const Leader& leader, std::uint64_t key);
   [[nodiscard]] Frame new_write(std::uint32_t leader);
   void spoil(Frame& frame, Spoil how, bool of_client);
   void hear(const std::vector<Spoken>& sent);

@@ -157,7 +157,8 @@ package kv_core_pkg;
   /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // nothing else: a request from the queue
-    OpAgain = 4'd1,  // the request that the sequencer was told of. flag: its location was leftover; of a client's: it adds a key as walked
+    // The request that the sequencer was told of. flag: its location was leftover; of a client's: it adds a key, as walked.
+    OpAgain = 4'd1,
     OpLook = 4'd2,  // nothing is done. flag: with the line
     OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
     OpRetry = 4'd4,  // the write at the place, if it is that one: to those who have not answered
@@ -171,7 +172,7 @@ package kv_core_pkg;
     OpLane = 4'd12,  // a lane's record, if it is newer
     OpFree = 4'd13,  // the request that the sequencer was told of: nothing
     OpClear = 4'd14,  // the bucket in memory
-    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key of the request that the sequencer was told of?
+    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key that the sequencer was told of?
   } op_e;
 
   typedef struct packed {

@@ -159,8 +159,9 @@ module kv_engine
   assign head_o = head;
 
   assign kv0 = op0 && !consumes(op_i.op) ? op_i.kv : head.kv;
-  assign bucket0 = op0 ? op_i.bucket
-                 : head.kv.kind == KindFetch ? bucket_t'(head.kv.key >> 2) & mask_q : bucket_for(head.kv, head.hash, mask_q);
+  assign bucket0 = op0 ? op_i.bucket : head.kv.kind == KindFetch ? bucket_t'(head.kv.key >> 2) & mask_q : bucket_for(
+      head.kv, head.hash, mask_q
+  );
 
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
 
@@ -266,7 +267,8 @@ module kv_engine
   assign in_window1 = window_o[kv1_q.detail[5:0]];
   assign place_used1 = window_o[request1_q.place];
   assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
-      && window1.request == kv1_q.request && ({window1.group, window1.bucket[9:8]} == kv1_q.candidate || op1_q != OpRequest);
+      && window1.request == kv1_q.request
+      && ({window1.group, window1.bucket[9:8]} == kv1_q.candidate || op1_q != OpRequest);
   assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
       && note1.way == kv1_q.detail[7:6] && note1.lane == kv1_q.client && note1.request == kv1_q.request;
   assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;

@@ -38,18 +38,18 @@ module kv_fetcher
     input wire                clear_i,           // nothing is to be fetched any more
 
     // ---- what to ask for
-    output logic           ask_valid_o,
-    output logic           ask_lanes_o,
-    output logic           ask_again_o,    // it was asked for before
-    output logic    [31:0] ask_request_o,
-    output logic    [ 1:0] ask_way_o,
-    output lane_number_t   ask_lane_o,
-    output logic    [ 2:0] ask_node_o,     // of a lane
-    input  wire            taken_i,
-    input  wire            own_i,
+    output logic                ask_valid_o,
+    output logic                ask_lanes_o,
+    output logic                ask_again_o,    // it was asked for before
+    output logic         [31:0] ask_request_o,
+    output logic         [ 1:0] ask_way_o,
+    output lane_number_t        ask_lane_o,
+    output logic         [ 2:0] ask_node_o,     // of a lane
+    input  wire                 taken_i,
+    input  wire                 own_i,
     /// Of the answer with answer_i, else of what is asked for.
-    input  wire            answer_i,
-    output bucket_t        bucket_o,
+    input  wire                 answer_i,
+    output bucket_t             bucket_o,
 
     // ---- what came
     // verilator lint_off UNUSEDSIGNAL

@@ -58,15 +58,15 @@ module kv_handed
     input  wire                           list_same_i,
 
     // ---- operations
-    output cell_from_e cell_from_o,
-    output bucket_t    bucket_o,          // CellHead
-    output logic       order_valid_o,
-    output order_t     order_o,
-    input  wire        same_i,
-    input  wire        seen_valid_i,      // it is done
-    input  wire seen_t seen_i,
+    output cell_from_e        cell_from_o,
+    output bucket_t           bucket_o,         // CellHead
+    output logic              order_valid_o,
+    output order_t            order_o,
+    input  wire               same_i,
+    input  wire               seen_valid_i,     // it is done
+    input  wire seen_t        seen_i,
     /// Of a key that is added after a walk.
-    output logic [31:0] walked_version_o
+    output logic       [31:0] walked_version_o
 );
 
   typedef enum logic [3:0] {

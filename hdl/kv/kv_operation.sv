@@ -16,18 +16,18 @@ module kv_operation
     input wire clk_i,
 
     // ---- the cell
-    input wire cell_from_e        from_i,
-    input wire lane_number_t      settle_lane_i,
-    input wire             [31:0] settle_request_i,
-    input wire cell_t             list_i,
-    input wire bucket_t           fetch_bucket_i,
-    input wire             [ 1:0] fetch_way_i,
-    input wire lane_number_t      ask_lane_i,
-    input wire             [31:0] ask_request_i,
-    input wire bucket_t           head_bucket_i,
-    input wire                    seen_valid_i,
+    input wire cell_from_e          from_i,
+    input wire lane_number_t        settle_lane_i,
+    input wire               [31:0] settle_request_i,
+    input wire cell_t               list_i,
+    input wire bucket_t             fetch_bucket_i,
+    input wire               [ 1:0] fetch_way_i,
+    input wire lane_number_t        ask_lane_i,
+    input wire               [31:0] ask_request_i,
+    input wire bucket_t             head_bucket_i,
+    input wire                      seen_valid_i,
     // verilator lint_off UNUSEDSIGNAL
-    input wire seen_t             seen_i,
+    input wire seen_t               seen_i,
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- the operation
@@ -54,11 +54,11 @@ module kv_operation
     op_o.kv.version = cell_o.version;
     op_o.kv.key     = order_i.location ? 64'({cell_o.bucket, cell_o.way}) : '0;
     if (order_i.head) begin
-      op_o.kv.detail  = head_i.detail;
-      op_o.kv.client  = head_i.client;
+      op_o.kv.detail    = head_i.detail;
+      op_o.kv.client    = head_i.client;
       op_o.kv.candidate = head_i.candidate;
-      op_o.kv.version = head_i.version;
-      op_o.kv.key     = head_i.key;
+      op_o.kv.version   = head_i.version;
+      op_o.kv.key       = head_i.key;
       // A lane's record has its status elsewhere.
       if (order_i.op == OpLane) op_o.kv.key[4:0] = head_i.detail[4:0];
     end

@@ -25,12 +25,12 @@ module kv_walk
     output logic active_o,
 
     // verilator lint_off UNUSEDSIGNAL
-    input wire          read_i,
-    input wire          here_i,
-    input wire [31:0]   hash_i,
-    input wire bucket_t bucket_mask_i,
-    input wire          seen_valid_i,
-    input wire seen_t   seen_i,
+    input wire                 read_i,
+    input wire                 here_i,
+    input wire          [31:0] hash_i,
+    input wire bucket_t        bucket_mask_i,
+    input wire                 seen_valid_i,
+    input wire seen_t          seen_i,
     // verilator lint_on UNUSEDSIGNAL
 
     output logic          cell_o,
@@ -52,7 +52,8 @@ module kv_walk
   } state_e;
 
   state_e state_q;
-  logic [2:0] index_q, at_q, last_q;  // the next candidate, in the order of looking; the one that was looked into; the last one
+  logic [2:0]
+      index_q, at_q, last_q;  // the next candidate, in the order of looking; the one that was looked into; the last one
   logic [9:0] second_q;  // what the second group differs by
   assign active_o = state_q != Off;
   assign offset_o = {second_q & {10{index_q[2]}}, index_q[1:0]};

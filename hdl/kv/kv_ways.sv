@@ -27,7 +27,7 @@ module kv_ways
     input wire [1:0] window_way_i,
     input wire refresh_i,
 
-    output logic several_o,  // ways were written: the key may be elsewhere
+    output logic  several_o,  // ways were written: the key may be elsewhere
     output ways_t ways_o
 );
 
@@ -74,22 +74,22 @@ module kv_ways
   end
 
   always_comb begin
-    several_o       = (written[0] && written[1]) || (written[2] && written[3]) || (written[1:0] != '0 && written[3:2] != '0);
+    several_o = (written[0] && written[1]) || (written[2] && written[3]) || (written[1:0] != '0 && written[3:2] != '0);
     // The late ones last.
-    lagging         = lags && (adds || found);
-    hit             = match != '0 && searches;
-    other_way       = searches ? new_way : named_way;
-    ways_o.way      = lagging ? lag_way : hit ? found_way : other_way;
-    ways_o.lags     = lagging;
-    ways_o.header   = ways[ways_o.way];
-    ways_o.found    = found;
-    ways_o.same     = kv_i.detail[5] ? match[detail_way] : free[detail_way];
-    ways_o.fresh    = newer(kv_i.version, ways[detail_way].version) || flag_i;
-    ways_o.equal    = equal[detail_way];
-    ways_o.no_key   = removes_i && !found;
+    lagging = lags && (adds || found);
+    hit = match != '0 && searches;
+    other_way = searches ? new_way : named_way;
+    ways_o.way = lagging ? lag_way : hit ? found_way : other_way;
+    ways_o.lags = lagging;
+    ways_o.header = ways[ways_o.way];
+    ways_o.found = found;
+    ways_o.same = kv_i.detail[5] ? match[detail_way] : free[detail_way];
+    ways_o.fresh = newer(kv_i.version, ways[detail_way].version) || flag_i;
+    ways_o.equal = equal[detail_way];
+    ways_o.no_key = removes_i && !found;
     ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv_i.version != '0);
-    ways_o.full     = !found && free == '0;
-    ways_o.free     = free;
+    ways_o.full = !found && free == '0;
+    ways_o.free = free;
     for (int i = 0; i < 2; i++) begin
       ways_o.newest[i] = not_older(ways[2*i].version, ways[2*i+1].version) ? ways[2*i].version : ways[2*i+1].version;
     end

@@ -50,7 +50,12 @@ class Kv:
     version: int = 0
     key: int = 0
     value: bytes = b""
-    candidate: int | None = None  # None: of the key's first bucket, in frames that name one
+    candidate: int = -1  # -1: of the key's first bucket, in frames that name one
+
+    def __post_init__(self) -> None:
+        if self.candidate < 0:
+            named = self.kind in (REPLICATE, REPLICATE_REMOVE, COMMIT, REPLICATED, REPLICATED_REMOVE)
+            object.__setattr__(self, "candidate", first_number(self.key) if named else 0)
 
     @property
     def status(self) -> int:
@@ -60,9 +65,7 @@ class Kv:
     def pack(self) -> bytes:
         """As on the wire."""
         head = bytes([self.kind << 3 | self.node, self.detail])
-        named = self.kind in (REPLICATE, REPLICATE_REMOVE, COMMIT, REPLICATED, REPLICATED_REMOVE)
-        candidate = (first_number(self.key) if named else 0) if self.candidate is None else self.candidate
-        client = candidate << 13 | self.client
+        client = self.candidate << 13 | self.client
         fields = ((self.epoch, 2), (client, 2), (self.request, 4), (self.version, 4), (self.key, 8))
         return head + b"".join(number.to_bytes(size, "big") for number, size in fields) + self.value
 

@@ -106,7 +106,7 @@ async def what_storing_takes(dut: Any) -> None:
 
 @cocotb.test()
 async def what_a_walk_takes(dut: Any) -> None:
-    """A read at a follower whose key is in its second bucket, in its last one, or nowhere; all lines are in the cache."""
+    """A read at a follower whose key is in its second bucket, its last one, or nowhere; all lines are here."""
     usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
     kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
     try:

@@ -286,7 +286,7 @@ class Traffic:
             self.rig.lines[bucket] = line_number(line)
 
     def crowd(self) -> None:
-        """As if many other keys were there, or had been, in the candidates of all keys: with versions of all distances."""
+        """As if many other keys were, or had been, in the candidates of all keys: with versions of all distances."""
         draw, far = self.draw, 2**28
         near = draw.choice([1, 77, 2**31 - 9, 2**32 - 9, 2**32 - far - 3])
         steps = [0, 0, 1, 5, far - 1, far, far + 1, far // 2, 2**32 - far, 2**29 + 5]
@@ -565,7 +565,13 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
     leaders = [node for node in range(8) if node != SELF][:5]
     for leads[0] in leaders:
         for place in range(64):
-            fields = {"node": leads[0], "epoch": EPOCH, "candidate": named, "version": len(written) + 1, "request": len(written) + 1}
+            fields = {
+                "node": leads[0],
+                "epoch": EPOCH,
+                "candidate": named,
+                "version": len(written) + 1,
+                "request": len(written) + 1,
+            }
             written.append(header(REPLICATE, detail=place, client=place, **fields))
             await submit(PEERS[leads[0]], written[-1])
         await read()
@@ -602,7 +608,8 @@ module top (input wire clk_i, input wire rst_i);
   logic [31:0] version;
   kv_engine dut (
     .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]), .bucket_bits_i(bits),
-    .slow_valid_o(slow), .stop_i(slow || hold || waits_q != '0 || walks), .head_o(head), .seen_o(seen), .op_done_o(op_done),
+    .slow_valid_o(slow), .stop_i(slow || hold || waits_q != '0 || walks), .head_o(head), .seen_o(seen),
+    .op_done_o(op_done),
     .op_valid_i(ending || op_valid_q), .op_i(ending ? end_op : op), .walked_version_i(version), .want_bucket_o(bucket)
   );
 
