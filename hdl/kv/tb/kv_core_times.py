@@ -7,21 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import cocotb
-import kv_core_rig
-import kv_frames as frames
-import kv_model
 from kv_core_rig import (
     CLIENT,
     COMMIT,
     ENTER,
     ENTERED,
     ME,
-    NO_SUCH_KEY,
-    OK,
     PEERS,
     READ,
     REPLICATE,
-    REPLICATE_REMOVE,
     REPLICATED,
     RETRY_CYCLES,
     WRITE,
@@ -102,60 +96,3 @@ async def what_storing_takes(dut: Any) -> None:
         # 32 beats of the value and one of the way on two channels, one of which may begin a cycle after the other.
         assert found in ((33, 12, 28, 4), (33, 12, 29, 4)), found
         await rig.bench.cycle(60)
-
-
-@cocotb.test()
-async def what_a_walk_takes(dut: Any) -> None:
-    """A read at a follower whose key is in its second bucket, its last one, or nowhere; all lines are here."""
-    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
-    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
-    try:
-        rig = await begun(dut)
-        members = [0, ME]
-        await rig.enter(1, members, in_turn(members))
-        await rig.write("retry_cycles", 10_000_000)
-        await rig.bench.cycle(2 * RETRY_CYCLES)
-
-        def hash_of(key: int) -> int:
-            return frames.crc32c(key.to_bytes(8, "big"))
-
-        key = keys_with(0, members, 1)[0]
-        buckets = kv_model.candidates(hash_of(key))
-        assert len(buckets) == 8
-        others = [k for k in range(key + 1, key + 5000) if buckets[0] in kv_model.candidates(hash_of(k))][:2]
-        written = 0
-
-        async def put(what: int, bucket: int, way: int, kind: int = REPLICATE) -> None:
-            nonlocal written
-            written += 1
-            named = kv_model.number_of(hash_of(what), bucket)
-            numbers = {"version": written, "request": written, "key": what, "candidate": named}
-            kv = Kv(kind, node=0, epoch=1, detail=way << 6 | written, client=7, **numbers)
-            rig.from_node(0, kv)
-            answer = await rig.to_node(0, kind | 16)
-            assert (answer.candidate, answer.version) == (named, written)
-            rig.from_node(0, replace(kv, kind=COMMIT))
-            await rig.bench.cycle(60)
-
-        async def read(status: int) -> int:
-            answer = await rig.reply(Kv(READ, key=key))
-            assert answer.status == status
-            rig.begun.clear()
-            rig.net_in.cycles_of.clear()
-            rig.give(Kv(READ, key=key, request=2), CLIENT, checksum=False)
-            await rig.bench.until(lambda: bool(rig.begun))
-            await rig.bench.cycle(60)
-            return rig.begun[0] - rig.net_in.cycles_of[0]
-
-        assert await read(NO_SUCH_KEY) == 12
-        await put(others[0], buckets[0], 0)
-        assert await read(NO_SUCH_KEY) == 12  # one key: nobody is sent elsewhere
-        await put(others[1], buckets[0], 1)
-        took = [await read(NO_SUCH_KEY)]
-        for index in (1, 7):
-            await put(key, buckets[index], 2)
-            took.append(await read(OK))
-            await put(key, buckets[index], 2, REPLICATE_REMOVE)
-        assert took == [69, 33, 69], took
-    finally:
-        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual

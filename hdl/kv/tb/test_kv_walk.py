@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the joined core walks through a key's buckets, in cycles: what docs/kv-core.md says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import kv_core_rig
+import kv_frames as frames
+import kv_model
+from kv_core_rig import (
+    CLIENT,
+    COMMIT,
+    ME,
+    NO_SUCH_KEY,
+    OK,
+    READ,
+    REPLICATE,
+    REPLICATE_REMOVE,
+    RETRY_CYCLES,
+    Kv,
+    begun,
+    in_turn,
+    keys_with,
+)
+from simulate import simulate
+
+HDL = Path(__file__).resolve().parent.parent
+ROOT = HDL.parent.parent
+
+
+@cocotb.test()
+async def what_a_walk_takes(dut: Any) -> None:
+    """A read at a follower whose key is in its second bucket, its last one, or nowhere; all lines are here."""
+    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
+    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
+    try:
+        rig = await begun(dut)
+        members = [0, ME]
+        await rig.enter(1, members, in_turn(members))
+        await rig.write("retry_cycles", 10_000_000)
+        await rig.bench.cycle(2 * RETRY_CYCLES)
+
+        def hash_of(key: int) -> int:
+            return frames.crc32c(key.to_bytes(8, "big"))
+
+        key = keys_with(0, members, 1)[0]
+        buckets = kv_model.candidates(hash_of(key))
+        assert len(buckets) == 8
+        others = [k for k in range(key + 1, key + 5000) if buckets[0] in kv_model.candidates(hash_of(k))][:2]
+        written = 0
+
+        async def put(what: int, bucket: int, way: int, kind: int = REPLICATE) -> None:
+            nonlocal written
+            written += 1
+            named = kv_model.number_of(hash_of(what), bucket)
+            numbers = {"version": written, "request": written, "key": what, "candidate": named}
+            kv = Kv(kind, node=0, epoch=1, detail=way << 6 | written, client=7, **numbers)
+            rig.from_node(0, kv)
+            answer = await rig.to_node(0, kind | 16)
+            assert (answer.candidate, answer.version) == (named, written)
+            rig.from_node(0, replace(kv, kind=COMMIT))
+            await rig.bench.cycle(60)
+
+        async def read(status: int) -> int:
+            answer = await rig.reply(Kv(READ, key=key))
+            assert answer.status == status
+            rig.begun.clear()
+            rig.net_in.cycles_of.clear()
+            rig.give(Kv(READ, key=key, request=2), CLIENT, checksum=False)
+            await rig.bench.until(lambda: bool(rig.begun))
+            await rig.bench.cycle(60)
+            return rig.begun[0] - rig.net_in.cycles_of[0]
+
+        assert await read(NO_SUCH_KEY) == 12
+        await put(others[0], buckets[0], 0)
+        assert await read(NO_SUCH_KEY) == 12  # one key: nobody is sent elsewhere
+        await put(others[1], buckets[0], 1)
+        took = [await read(NO_SUCH_KEY)]
+        for index in (1, 7):
+            await put(key, buckets[index], 2)
+            took.append(await read(OK))
+            await put(key, buckets[index], 2, REPLICATE_REMOVE)
+        assert took == [63, 27, 63], took
+    finally:
+        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
+
+
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  kv_core #(.LineCacheBits(11), .HostBeats(256)) dut (.clk_i, .rst_i);
+endmodule
+"""
+
+
+def test_kv_walk() -> None:
+    top = ROOT / "build" / "hdl" / "test_kv_walk" / "top.sv"
+    top.parent.mkdir(parents=True, exist_ok=True)
+    if not top.exists() or top.read_text() != TOP:
+        top.write_text(TOP)
+    packages = [HDL / "generated" / f"kv_{name}_pkg.sv" for name in ("frame", "registers")] + [HDL / "kv_core_pkg.sv"]
+    modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
+    simulate(__file__, sources=(*packages, *modules, top))
