@@ -85,7 +85,7 @@ std::uint32_t Traffic::bucket_for(const Leader& leader, std::uint64_t key) {
   };
   const std::uint32_t first = bucket_of(hash_of(key), pair_.bucket_bits()), all = candidates(pair_.bucket_bits());
   if (present(first) < kFirstBucketKeys) return first;
-  for (std::uint32_t i = random_.below(all), tries = 0; tries < all; ++tries, i = (i + 1) % all)
+  for (std::uint32_t i = all > 1 ? random_.below(all) : 0, tries = 0; tries < all; ++tries, i = (i + 1) % all)
     if (const auto bucket = bucket_at_index(hash_of(key), i, pair_.bucket_bits()); present(bucket) < kWays)
       return bucket;
   return first;
@@ -157,7 +157,7 @@ Frame Traffic::from_leader() {
   // A question of a node that returns, be it this one's business or not.
   h.kind = static_cast<std::uint8_t>(Kind::fetch);
   h.request = static_cast<std::uint32_t>(random_.next());
-  const std::uint32_t index = random_.below(candidates(pair_.bucket_bits()));
+  const std::uint32_t all = candidates(pair_.bucket_bits()), index = all > 1 ? random_.below(all) : 0;
   h.key = std::uint64_t{bucket_at_index(hash_of(key()), index, pair_.bucket_bits())} * kWays + random_.below(kWays);
   if (random_.below(10) == 0) h.epoch = 9;
   return frame_of(Pair::node(leader), h, {}, true);

@@ -7,7 +7,8 @@
 /// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides
 /// (kv_decide); its decisions are registered and take effect in the cycle after. A request whose line is not in the cache
 /// starts over until it is, and those behind it with it. One that changes state keeps the next out until what it changed
-/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a node's return) stays at
+/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a
+/// node's return, a key that is not in its first bucket) stays at
 /// the head of the queue (head_o) and the sequencer is told (slow_valid_o); it has operations of its own done here, which take the same
 /// way and go before requests, and ends what it was told of with one of those that consume it. stop_i keeps requests out; it must
 /// answer slow_valid_o in the same cycle. One that waits for its line still enters. With dead_i requests come to nothing.
