@@ -294,6 +294,12 @@ void Pair::compare_round() {
     ++redirected_;
     return true;
   });
+  // A refresh that begins as soon as the one before has ended may come before the core's word that nothing is left
+  // over: it says that after that refresh.
+  std::erase_if(only_core, [&](const Spoken& s) { return kind_of(s) == Kind::entered && late_.erase(s.to.ip) != 0; });
+  std::erase_if(only_software, [&](const Spoken& s) {
+    return kind_of(s) == Kind::entered && software_.counters().refreshed > 1 && late_.insert(s.to.ip).second;
+  });
   // Who says `pending` may acknowledge again what it has pending.
   const bool pending = std::ranges::any_of(core, [](const Spoken& s) {
     return kind_of(s) == Kind::read_done && static_cast<Status>(s.header.detail) == Status::pending;

@@ -115,6 +115,7 @@ class Pair final : DriverOutput, Output {
   std::map<Write, std::uint8_t> core_details_;  ///< of `replicate`: each node has its own places
   std::map<Write, std::uint8_t> software_details_;
   std::set<std::uint32_t> lost_;  ///< buckets
+  std::set<std::uint32_t> late_;  ///< nodes that the core will say `entered` to
   std::set<Answer> answered_;     ///< by the core, about writes
   std::uint64_t frames_ = 0;
   std::uint64_t rounds_ = 0;

@@ -22,7 +22,6 @@ HARDWARE_FAULT_SEEDS = {
     "commit_before_all": 10,
     "serve_pending_reads": 30,
     "keep_lagging_versions": 60,
-    "ignore_other_flights": 20,
     "ignore_other_versions": 20,
 }
 PATIENCE_S = 800  # a machine that does much else at the same time
