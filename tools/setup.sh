@@ -97,10 +97,10 @@ if ((python)); then
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile -r "$lock"
   site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   echo "$PWD/python" | replace "$site/wherry.pth"
-  printf '#!%s\nimport sys\nfrom wherry.cli import main\nsys.exit(main())\n' "$PWD/.venv/bin/python" | replace .venv/bin/wherry
-  chmod 755 .venv/bin/wherry
   replace "$stamp" <"$lock"
 fi
+printf '#!%s\nimport sys\nfrom wherry.__main__ import main\nsys.exit(main())\n' "$PWD/.venv/bin/python" | replace .venv/bin/wherry
+chmod 755 .venv/bin/wherry
 
 # What the build makes, for shells that have .venv/bin on their PATH.
 for program in src/wherryd src/wherry-kv sim/wherry-kv-rtl; do

@@ -190,6 +190,8 @@ wherry::Status fill(const LoadOptions& options) {
   constexpr std::uint32_t kAtOnce = 64;
   ClientOptions with = options.client;
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
+  // Nothing is measured yet; on a busy machine a cluster may lose its leases now and then.
+  with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, std::chrono::minutes(1));
   auto client = Client::connect(with);
   if (!client) return client.status();
   const std::vector<std::byte> value(options.value_bytes, std::byte{1});

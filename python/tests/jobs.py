@@ -63,7 +63,7 @@ class Jobs:
         self.shared_memory = set(os.listdir("/dev/shm"))
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "wherry.cli", "run", *words]
+        return [sys.executable, "-m", "wherry", "run", *words]
 
     def run(self, *words: str, timeout: float = 30, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -36,7 +36,7 @@ class KvHome(Jobs):
         self.environment |= {"XDG_RUNTIME_DIR": str(self.runtime), "COLUMNS": "160"}
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "wherry.cli", "kv", *words]
+        return [sys.executable, "-m", "wherry", "kv", *words]
 
     def run(self, *words: str, timeout: float = 30, **more: str) -> Done:
         """`up` as a process; the other commands in this one, which saves most of the tests' time."""

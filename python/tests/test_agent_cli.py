@@ -158,6 +158,20 @@ def test_wrong_setting_is_reported_in_the_agents_own_words(
     assert "Traceback" not in err
 
 
+def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Path, tmp_path: Path) -> None:
+    """As `flock` and scripts with `exec 3>file` hand theirs on."""
+    where, lock = tmp_path / "agent.json", tmp_path / "lock"
+    line = [sys.executable, "-m", "wherry", "agent", "start", "--budget", "64MiB", "--session-file", str(where)]
+    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    started = subprocess.run(["flock", "-n", str(lock), *line], env=environment, capture_output=True, timeout=120)
+    assert started.returncode == 0, started.stderr
+    session = sessionfile.load(where)
+    try:
+        assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=10).returncode == 0
+    finally:
+        _agent.stop(session, 30)
+
+
 def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
     where = tmp_path / "agent.json"
     line = [sys.executable, "-m", "wherry.cli", "agent", "start", "--foreground", "--session-file", str(where)]

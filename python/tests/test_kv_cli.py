@@ -275,6 +275,36 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         assert eventually(lambda: list(home.temporary.iterdir()) == [home.runtime])
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [["--nodes", "3", "--rtl", "5"], ["--etcd", "nonsense"]],
+    ids=" ".join,
+)
+def test_an_up_that_failed_does_not_block_the_next_one(home: KvHome, tmp_path: Path, wrong: list[str]) -> None:
+    place = ("--dir", str(tmp_path / "place"))
+    refused = home.run("up", *place, *wrong, timeout=60)
+    assert refused.returncode == 1, refused.stdout
+    home.ok("up", "--detach", *place, *QUICK, "--nodes", "2")
+    home.ok("down")
+    # One that was used is kept: its ports and what was edited.
+    assert (tmp_path / "place" / "cluster.toml").exists()
+
+
+def test_a_cluster_in_the_background_keeps_no_file_of_its_caller_open(home: KvHome, tmp_path: Path) -> None:
+    """As `flock` and scripts with `exec 3>file` hand theirs on."""
+    lock = tmp_path / "lock"
+    done = subprocess.run(
+        ["flock", "-n", str(lock), *home.command("up", "--detach", *QUICK)],
+        env=home.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=10).returncode == 0
+    home.ok("down")
+
+
 def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
     refused = home.run("up", "--rtl", "2", "--nodes", "1")
     assert refused.returncode == 1

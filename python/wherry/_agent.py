@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from wherry import _paths, sessionfile
+from wherry._processes import inherited
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
 from wherry.sessionfile import SessionFile
 
@@ -63,6 +64,8 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
             (os.POSIX_SPAWN_DUP2, said, 2),
+            # What the caller handed on, such as the lock of `flock`, is not the agent's to keep.
+            *((os.POSIX_SPAWN_CLOSE, number) for number in inherited()),
         ]
         pid = os.posix_spawn(line[0], line, os.environ, file_actions=actions, setsid=True)
         deadline = time.monotonic() + START_TIMEOUT_S

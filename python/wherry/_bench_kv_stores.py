@@ -25,7 +25,7 @@ from wherry.bench_schema import BenchError
 KEYS = 1000
 READY_S = 20.0
 STARTED_S = 0.5
-TRIES = 5
+TRY_S = 60
 VERBS = {"read": "read", "leader_write": "write"}
 """Operations as the clients call them."""
 
@@ -149,13 +149,16 @@ class Store(ABC):
         self.resume(operation)
         self.place(where)
         try:
-            for _ in range(TRIES):
+            end = time.monotonic() + TRY_S
+            while True:
                 found = self._run_client(operation, command, where)
                 if found:
                     return found
+                if time.monotonic() > end:
+                    break
         finally:
             self.pause()
-        raise BenchError(f"{self.name}: {TRIES} times no {operation} began in time and ended: others have the cores")
+        raise BenchError(f"{self.name}: for {TRY_S} s no {operation} began in time and ended: others have the cores")
 
     def _run_client(self, operation: str, command: Sequence[str], where: Placement) -> dict[str, Any]:
         enter = self._enter["client"]

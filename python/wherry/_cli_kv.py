@@ -22,7 +22,7 @@ kv_app = App(
     "[bold]Keys[/bold] are numbers of 64 bits: 42, 0x2a, or a text of up to 8 bytes, which stands for the number that "
     "its bytes make (greeting is 0x6772656574696e67). Values are up to 1024 bytes.\n\n"
     "[bold]Exit status[/bold] of get, put, delete: 0 done, 1 no such key or another version, 3 not known whether it "
-    "happened, 4 nobody answered and nothing was changed.",
+    "happened, 4 nobody answered and nothing was changed, 74 the result could not be written.",
 )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wherry import _cli_output
 from wherry._cli_kv_common import (
     NO,
     UNAVAILABLE,
@@ -105,7 +106,8 @@ def get(
         print(json.dumps({"key": number, "version": version, **_value_fields(value)}))
         return
     if output is not None and str(output) != "-":
-        output.write_bytes(value)
+        with _cli_output.into(output):
+            output.write_bytes(value)
     elif output is not None:
         sys.stdout.flush()
         sys.stdout.buffer.write(value)
@@ -172,7 +174,8 @@ def put(
     with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
         version = store.put(number, data) if if_version is None else store.put_if(number, data, if_version)
-    print(json.dumps({"key": number, "version": version}) if as_json else f"version {version}")
+    with _cli_output.after("the write took effect; its result could not be printed"):
+        print(json.dumps({"key": number, "version": version}) if as_json else f"version {version}")
 
 
 def delete(

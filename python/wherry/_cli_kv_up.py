@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from wherry import _cli_output
 from wherry._cli_kv_common import ClusterOption, note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
 
@@ -96,6 +97,7 @@ def up(
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
     from wherry import _kv_up
+    from wherry._processes import inherited
 
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
@@ -119,15 +121,18 @@ def up(
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(read)
         os.setsid()
+        # What the caller handed on, such as the lock of `flock`, is not the cluster's to keep.
+        for number in inherited():
+            os.close(number)
         raise typer.Exit(_kv_up.run(options, lambda where, status, up: _go_to_background(write, where, status, up)))
     os.close(write)
     with os.fdopen(read) as pipe:
         said = pipe.read()
     if not said:  # it has said why
         raise typer.Exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or 1)
-    sys.stdout.write(said)
+    with _cli_output.after("the cluster runs; its description could not be printed"):
+        sys.stdout.write(said)
 
 
 def _show_up(cluster: Cluster, status: dict[str, Any], running: Up, end: str) -> None:

@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from wherry import _cli_output
+
 if TYPE_CHECKING:
     from wherry._calibration import Calibration
     from wherry.advise import Advice
@@ -139,7 +141,8 @@ def advise_job(
             raise typer.BadParameter("it runs a kernel of its own: name no program", param_hint="--calibrate")
         calibration = _calibration.measure(_cores.parse(cores))
         if json_file:
-            calibration.write(json_file)
+            with _cli_output.into(json_file):
+                calibration.write(json_file)
         _show_calibration(calibration, console)
         return
     if not program:
@@ -158,7 +161,8 @@ def advise_job(
         typer.echo("wherry advise: the program failed, so there is no advice", err=True)
         raise typer.Exit(status)
     if json_file:
-        advice.write(json_file)
+        with _cli_output.into(json_file):
+            advice.write(json_file)
     _show_advice(advice, console)
 
 

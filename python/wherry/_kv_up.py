@@ -115,14 +115,30 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
         workspace = Workspace()
         stack.callback(workspace.close)
         directory = options.directory or workspace.directory
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            why = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
+            raise InvalidArgument(f"--dir {directory}: {why}") from None
         lock = stack.enter_context((directory / "up.lock").open("w"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
         _check(options)
-        cluster = _cluster_of(directory.absolute() / "cluster.toml", options)
+        file = directory.absolute() / "cluster.toml"
+        if not file.exists():
+            # What never served must not stand in the way of a corrected command line. The logs stay.
+            unused = stack.enter_context(ExitStack())
+            for name in (
+                file,
+                file.with_name(f"{file.name}.state.json"),
+                file.with_name(f"{file.name}.state.json.lock"),
+            ):
+                if not name.exists():
+                    unused.callback(name.unlink, missing_ok=True)
+            ready = _then(ready, unused.pop_all)
+        cluster = _cluster_of(file, options)
         network = None
         if options.tap:
             network = KvNetwork(cluster, option="--tap", taps=cluster.numbers[: options.rtl])
@@ -131,6 +147,14 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
         if network is not None:
             stack.callback(network.close)
         return asyncio.run(_Supervisor(cluster, options, workspace, network).run(ready))
+
+
+def _then(ready: Callable[[Cluster, dict[str, Any], Up], None], more: Callable[[], object]) -> Any:
+    def both(cluster: Cluster, status: dict[str, Any], up: Up) -> None:
+        more()
+        ready(cluster, status, up)
+
+    return both
 
 
 def _check(options: Options) -> None:
@@ -147,6 +171,8 @@ def _check(options: Options) -> None:
 
 def _cluster_of(file: Path, options: Options) -> Cluster:
     if not file.exists():
+        if options.rtl > (options.nodes or 3):
+            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
         file.write_text(cluster_text(options))
         return _kv_cluster.load(file)
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -15,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from wherry.errors import Unavailable
+
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -22,17 +25,37 @@ LONGEST_LINE = 1 << 20
 """What is longer comes in parts."""
 
 # It outlives the launcher, and then ends the process groups that it was told of: a process that a rank has started is
-# not told when the launcher dies.
+# not told when the launcher dies. It makes the directory itself, so that at no moment there is one without a sweeper.
 _SWEEPER = """
 trap '' INT TERM HUP
+mkdir -m 700 -- "$1" || exit 1
+echo made
+exec >/dev/null 2>&1
 groups=
 while read -r word; do
   [ "$word" = done ] && exit 0
   groups="$groups -$word"
 done
 [ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null
-rm -rf -- "$1"
+# Those that die with the launcher may still be making files.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$1"
+  sleep 0.1
+  [ -e "$1" ] || break
+done
 """
+
+
+def inherited() -> list[int]:
+    """Descriptors that a program started from here would get, but for the standard streams."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # that of the listing itself
+    return found
 
 
 class Workspace:
@@ -41,14 +64,22 @@ class Workspace:
     def __init__(self) -> None:
         # A unix socket's path has 107 bytes at most.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
-        self.directory = Path(tempfile.mkdtemp(prefix="wherry-run-", dir=base))
+        self.directory = Path(base).absolute() / f"wherry-run-{secrets.token_hex(6)}"
         self._sweeper = subprocess.Popen(
             ["sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        assert self._sweeper.stdout is not None
+        assert self._sweeper.stderr is not None
+        if self._sweeper.stdout.readline() != b"made\n":
+            _, said = self._sweeper.communicate()
+            raise Unavailable(f"no directory for the job's sockets and logs: {said.decode(errors='replace').strip()}")
+        self._sweeper.stdout.close()
+        self._sweeper.stderr.close()
+        self._sweeper.stdout = self._sweeper.stderr = None
 
     def sweep_also(self, group: int) -> None:
         """Ends this process group, too, if the launcher is killed."""
@@ -158,8 +189,8 @@ def exit_status(status: int) -> int:
 class Lines:
     """Passes on what comes from a pipe in whole lines, each with a prefix."""
 
-    def __init__(self, pipe: IO[bytes], to: int, prefix: bytes, lost: Callable[[], None]) -> None:
-        """`lost` is called when `to` takes nothing any more. Inside a running event loop."""
+    def __init__(self, pipe: IO[bytes], to: int, prefix: bytes, lost: Callable[[OSError], None]) -> None:
+        """`lost` is called when `to` takes nothing any more, with why. Inside a running event loop."""
         self._pipe, self._to, self._prefix, self._lost = pipe, to, prefix, lost
         self._rest = bytearray()
         self.ended = asyncio.Event()
@@ -197,6 +228,6 @@ class Lines:
                 data = data[os.write(self._to, data) :]
             except BlockingIOError:
                 select.select([], [self._to], [])
-            except BrokenPipeError:
-                self._lost()
+            except OSError as error:
+                self._lost(error)
                 return

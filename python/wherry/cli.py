@@ -2,7 +2,7 @@
 """The command line: `wherry agent`, `run`, `kv`, `streams`, `cat`, `bench`, `report`, `version`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
-130 Ctrl-C; that of `wherry run` is the status of the job.
+74 the result could not be written, 130 Ctrl-C; that of `wherry run` is the status of the job.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_kv, _cli_route, _paths, bench_schema
+from wherry import _agent, _cli_kv, _cli_output, _cli_route, _paths, bench_schema
 from wherry._cli_help import App
+from wherry._cli_output import OUTPUT_LOST, OutputLost
 from wherry.errors import Error, NotFound
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def cat(
         raise typer.BadParameter("Arrow is no text: give --out FILE, or redirect the output", param_hint="--format")
     from wherry import reader
 
-    with reader.open(stream, agent, follow=follow) as source:
+    with reader.open(stream, agent, follow=follow) as source, _cli_output.into(output):
         batches = _limited(source, limit)
         if format_ is Format.arrow:
             _write_arrow(batches, output)
@@ -429,7 +430,8 @@ def bench_route(
         if name not in _bench_route.EXPERIMENTS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(_bench_route.EXPERIMENTS)}", param_hint="--only")
     progress = Console(stderr=True, soft_wrap=True, highlight=False)
-    result = _bench_route.run(json_file, quick=quick, only=only or [], peers=peer or [], progress=progress)
+    with _cli_output.into(json_file):
+        result = _bench_route.run(json_file, quick=quick, only=only or [], peers=peer or [], progress=progress)
     _bench.print_bench(result, out())
     note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
@@ -457,7 +459,8 @@ def bench_kv(
             names = ", ".join(bench_schema_kv.EXPERIMENTS)
             raise typer.BadParameter(f"{name!r} is none of {names}", param_hint="--only")
     progress = Console(stderr=True, soft_wrap=True, highlight=False)
-    result = _bench_kv.run(json_file, quick=quick, only=only or [], progress=progress)
+    with _cli_output.into(json_file):
+        result = _bench_kv.run(json_file, quick=quick, only=only or [], progress=progress)
     _bench.print_bench(result, out())
     for name, why in result.not_measured.items():
         note(f"{name}: not measured: {why}")
@@ -488,7 +491,8 @@ def bench_move(
     for name in only or []:
         if name not in bench_schema.EXPERIMENTS:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(bench_schema.EXPERIMENTS)}", param_hint="--only")
-    result = _bench.run_move(json_file, quick=quick, only=only or [])
+    with _cli_output.into(json_file):
+        result = _bench.run_move(json_file, quick=quick, only=only or [])
     _bench.print_bench(result, out())
     note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
@@ -508,7 +512,9 @@ def report(
     """
     from wherry import report as html_report
 
-    note(f"report: {html_report.write(files, output)}")
+    with _cli_output.into(output):
+        written = html_report.write(files, output)
+    note(f"report: {written}")
 
 
 @app.command()
@@ -549,6 +555,11 @@ def _options_of_all(
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit status. Expected errors are one red line on standard error."""
+    with _cli_output.standard_streams():
+        return _main(arguments)
+
+
+def _main(arguments: list[str] | None) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         # standalone_mode=False: usage errors, aborts and exit codes come here instead of ending the process.
@@ -556,7 +567,12 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `wherry cat x | head`
+    except OutputLost as error:
+        if error.closed_pipe:  # `wherry cat x | head`
+            return 0
+        errors.print(f"wherry: {error}", style="red", markup=False)
+        return OUTPUT_LOST
+    except BrokenPipeError:  # another program's standard output, in whose process this runs
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except EXPECTED as error:

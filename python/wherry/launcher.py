@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wherry import _agent, _cores, bootstrap, sessionfile
+from wherry._cli_output import OUTPUT_LOST
 from wherry._processes import Lines, Process, Workspace, exit_status, how_it_ended
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, Unavailable
 from wherry.netns import Network
@@ -240,7 +241,7 @@ class _Launcher:
             prefix = f"[{rank}] ".encode()
             for pipe, to in ((process.stdout, 1), (process.stderr, 2)):
                 if pipe is not None:
-                    self._lines.append(Lines(pipe, to, prefix, self._output_lost))
+                    self._lines.append(Lines(pipe, to, prefix, self._output_lost if to == 1 else _ignore))
 
     # ---- what happens
 
@@ -289,8 +290,11 @@ class _Launcher:
         why = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
         self._fail(why, 128 + number)
 
-    def _output_lost(self) -> None:
-        self._fail("", 128 + signal.SIGPIPE)  # as `yes | head`: nothing to say, and nobody to say it to
+    def _output_lost(self, error: OSError) -> None:
+        if isinstance(error, BrokenPipeError):
+            self._fail("", 128 + signal.SIGPIPE)  # as `yes | head`: nothing to say, and nobody to say it to
+        else:
+            self._fail(f"standard output: {error.strerror}", OUTPUT_LOST)
 
     def _fail(self, why: str, status: int) -> None:
         if self._failure is None and not self._ending:
@@ -341,6 +345,10 @@ class _Launcher:
                     await self._change()
         except TimeoutError:
             pass
+
+
+def _ignore(error: OSError) -> None:
+    """Standard error takes nothing: no reason to end a job."""
 
 
 def _ready(session_file: Path, pid: int) -> bool:

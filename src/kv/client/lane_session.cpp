@@ -52,8 +52,10 @@ void LaneSession::connect(Cycles now) {
 void LaneSession::open(Cycles now) {
   ask_at_ = 0;
   confirmed_ = false;
-  wish_.resume = granted_.session != 0;
+  // What it had longer ago may be another client's, of which a keeper that has just started knows nothing yet.
+  wish_.resume = granted_.session != 0 && (granted_here_ || now < verified_ + granted_.ttl / 2);
   wish_.first = granted_.first;
+  wish_.grant = granted_.grant;
   if (!lines_.send(encode(ToKeeper(wish_)))) lose(now);
 }
 
@@ -82,18 +84,20 @@ void LaneSession::read(Cycles now) {
 void LaneSession::take(const FromKeeper& message, Cycles now) {
   if (const auto* answer = std::get_if<Answer>(&message)) {
     refusal_ = answer->text;
+    exhausted_ = answer->exhausted;
     return;  // it closes the connection
   }
   const auto* lanes = std::get_if<GrantedLanes>(&message);
   if (lanes == nullptr) return;
   if (lanes->session == 0) {
     ask_at_ = now + lanes->ttl;
+    exhausted_ = false;
     refusal_ = "it does not grant lanes yet: no node serves, or clients of the keeper before may still have them";
     return;
   }
   if (lanes->session != wish_.session || lanes->lanes != wish_.lanes) return;
   granted_ = *lanes;
-  confirmed_ = true;
+  confirmed_ = granted_here_ = true;
   verified_ = now;
   refusal_.clear();
 }
@@ -102,7 +106,7 @@ void LaneSession::lose(Cycles now) {
   lines_.close();
   connecting_.reset();
   ask_at_ = 0;
-  confirmed_ = false;
+  confirmed_ = granted_here_ = false;
   turn_of_ = (turn_of_ + 1) % keepers_.size();
   next_ = now + kAgain;
 }

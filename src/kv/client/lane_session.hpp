@@ -3,7 +3,7 @@
 // Without threads: turn() does what is due, and never waits for a peer (a name is resolved in it).
 //
 // When the connection ends, the session goes on for half of what the keeper allows, and asks meanwhile, this keeper or
-// another one, for the same lanes. After that they may be another client's.
+// another one, for the same lanes. After that they may be another client's, and it asks for any.
 #pragma once
 
 #include <string>
@@ -42,6 +42,8 @@ class LaneSession {
   [[nodiscard]] bool confirmed() const noexcept { return confirmed_; }
   /// Why the keeper granted none, last; empty: it did not say.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
+  /// That was because too few were free.
+  [[nodiscard]] bool exhausted() const noexcept { return exhausted_; }
   /// Nothing of it is in flight: the keeper need not wait until the lanes may go to another client.
   void close();
 
@@ -63,9 +65,11 @@ class LaneSession {
   Cycles give_up_at_ = 0;  ///< trying to connect
   Cycles ask_at_ = 0;      ///< "not yet" was the answer; 0: none is waited for
   Cycles next_ = 0;
-  Cycles verified_ = 0;  ///< when the connection was seen alive last
+  bool granted_here_ = false;  ///< over the present connection
+  Cycles verified_ = 0;        ///< when the connection was seen alive last
   bool confirmed_ = false;
   std::string refusal_;
+  bool exhausted_ = false;
 };
 
 }  // namespace wherry::kv

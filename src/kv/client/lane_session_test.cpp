@@ -7,6 +7,9 @@
 #include <chrono>
 #include <functional>
 #include <list>
+#include <random>
+#include <utility>
+#include <vector>
 
 #include "base/temporary_directory.hpp"
 #include "kv/keeper/driver_client.hpp"
@@ -45,27 +48,78 @@ TEST(KvLaneGrants, ConnectionMadeAnew_ExpectTheSameLanesWithinTheTime) {
   LaneGrants grants(0, 64, 100, 0);
   const auto mine = grants.grant(1, 4, 77, 0);
   ASSERT_TRUE(mine);
-  ASSERT_TRUE(grants.reclaim(2, 77, mine->first, 4, 10)) << "the keeper has not noticed yet that the first one ended";
+  ASSERT_TRUE(grants.reclaim(2, 77, mine->first, 4, mine->number, 10))
+      << "the keeper has not noticed yet that the first one ended";
   grants.release(1, false, 20);
   EXPECT_TRUE(grants.grant(3, 60, 78, 1000));
   EXPECT_FALSE(grants.grant(4, 1, 79, 1000)) << "the second one lives";
   grants.release(2, false, 1000);
   EXPECT_TRUE(grants.grant(4, 4, 79, 1100));
-  EXPECT_FALSE(grants.reclaim(5, 77, mine->first, 4, 1100)) << "they are another client's";
+  EXPECT_FALSE(grants.reclaim(5, 77, mine->first, 4, mine->number, 1100)) << "they are another client's";
 }
 
 TEST(KvLaneGrants, NewKeeper_ExpectOldSessionsBackAndNothingNewBeforeTheTimeIsOver) {
   LaneGrants grants(0, 64, 100, 500);
   EXPECT_FALSE(grants.grant(1, 4, 1, 499));
-  ASSERT_TRUE(grants.reclaim(2, 77, 8, 4, 450));
-  EXPECT_FALSE(grants.reclaim(3, 78, 10, 4, 450)) << "overlaps";
+  ASSERT_TRUE(grants.reclaim(2, 77, 8, 4, 5, 450));
+  EXPECT_FALSE(grants.reclaim(3, 78, 10, 4, 5, 450)) << "overlaps";
   for (std::uint64_t holder = 10; holder < 25; ++holder) {
     const auto grant = grants.grant(holder, 4, holder, 500);
     ASSERT_TRUE(grant);
     EXPECT_NE(grant->first, 8U);
   }
   EXPECT_FALSE(grants.grant(30, 4, 30, 500));
-  EXPECT_FALSE(grants.reclaim(31, 79, 60, 4, 600)) << "too late: whatever this keeper does not know of has lapsed";
+  EXPECT_FALSE(grants.reclaim(31, 79, 60, 4, 5, 600)) << "too late: whatever this keeper does not know of has lapsed";
+}
+
+TEST(KvLaneGrants, FewLanesEachBetweenManyThatWent_ExpectRoomForManyAgain) {
+  LaneGrants grants(1024, 4096, 100, 0);
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto many = grants.grant(1000 + i, 63, 1000 + i, i);
+    ASSERT_TRUE(many);
+    ASSERT_TRUE(grants.grant(1 + i, 1, 1 + i, i)) << "stays";
+    grants.release(1000 + i, i % 2 == 0, i);
+  }
+  EXPECT_TRUE(grants.grant(2000, 64, 2000, 1000));
+  EXPECT_EQ(grants.granted(), 124U);
+}
+
+/// Whatever came and went: what is free in all but the peaks of few and of many lanes is free in a row.
+TEST(KvLaneGrants, ClientsThatComeAndGoAtRandom_ExpectManyGrantedWhileThePeaksLeaveRoom) {
+  std::mt19937 random(7);
+  LaneGrants grants(0, 3072, 100, 0);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> there;
+  std::uint32_t few = 0, many = 0;
+  for (std::uint64_t holder = 1; holder < 20'000; ++holder) {
+    if (!there.empty() && random() % 2 == 0) {
+      const std::size_t i = random() % there.size();
+      grants.release(there[i].first, true, holder);
+      (there[i].second == 1 ? few : many) -= 1;
+      there.erase(there.begin() + static_cast<std::ptrdiff_t>(i));
+      continue;
+    }
+    const std::uint32_t count = random() % 2 == 0 ? 1 : 64;
+    if (count == 1 ? few == 512 : many == 40) continue;  // 512 + 40 * 64 = 3072
+    ASSERT_TRUE(grants.grant(holder, count, holder, holder)) << count << " with " << few << " and " << many;
+    (count == 1 ? few : many) += 1;
+    there.emplace_back(holder, count);
+  }
+  while (many < 40) {
+    const std::uint64_t holder = 100'000 + many++;
+    ASSERT_TRUE(grants.grant(holder, 64, holder, 20'000)) << many;
+  }
+}
+
+TEST(KvLaneGrants, NewKeeperTwoClientsOfTheSameLanes_ExpectTheOneThatWasGrantedThemLater) {
+  LaneGrants grants(0, 64, 100, 500, 1000);
+  ASSERT_TRUE(grants.reclaim(1, 77, 8, 4, 20, 10));
+  ASSERT_TRUE(grants.reclaim(2, 78, 10, 4, 21, 11));
+  EXPECT_EQ(grants.take_ousted(), std::vector<std::uint64_t>{1});
+  EXPECT_TRUE(grants.take_ousted().empty());
+  EXPECT_FALSE(grants.reclaim(3, 77, 8, 4, 20, 12)) << "older, whoever comes first";
+  EXPECT_FALSE(grants.reclaim(4, 79, 10, 4, 0, 12)) << "one that does not say";
+  EXPECT_EQ(grants.granted(), 4U);
+  EXPECT_GE(grants.grant(5, 4, 80, 500)->number, 1000U);
 }
 
 /// One node with a fake core, a keeper, and sessions, in one thread.
@@ -128,6 +182,7 @@ class KvLaneSession : public testing::Test {
   std::uint16_t port_ = 0;
   std::unique_ptr<DriverClient> node_;
   std::list<LaneSession> sessions_;
+  std::list<LaneSession> asleep_;  ///< those get no turn
   std::uint64_t numbers_ = 100;
 };
 
@@ -148,6 +203,7 @@ TEST_F(KvLaneSession, ClientGoes_ExpectItsLanesGrantedAgainOnlyWhenItSaysSoOrAft
   LaneSession& b = session(1);
   ASSERT_TRUE(until([&] { return !b.refusal().empty(); }));
   EXPECT_NE(b.refusal().find("48 of 48 are granted to 1 clients"), std::string::npos) << b.refusal();
+  EXPECT_TRUE(b.exhausted());
   sessions_.pop_front();  // as if it was killed
   const Cycles gone = KeeperServer::now();
   ASSERT_TRUE(held(b));
@@ -234,9 +290,37 @@ TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
   ASSERT_TRUE(held(a));
   keeper_.reset();
   ASSERT_TRUE(until([&] { return !a.held(now_); }));
-  // Until the keeper is back, and that one grants at once what nobody else may have.
+  // Until the keeper is back. By then they may have been another client's, so that it asks for any.
   start_keeper(port_);
   ASSERT_TRUE(held(a));
+}
+
+/// A client that slept, and one that was granted its lanes meanwhile, when the keeper starts again.
+TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanesBackAtTheirHolders) {
+  LaneSession& stale = session(48);
+  ASSERT_TRUE(held(stale));
+  keeper_.reset();
+  ASSERT_TRUE(until([&] { return !stale.held(now_); }));
+  asleep_.splice(asleep_.end(), sessions_, sessions_.begin());
+  start_keeper(port_);
+  LaneSession& holder = session(48);
+  ASSERT_TRUE(held(holder));
+  const std::uint16_t first = holder.first_lane();
+  ASSERT_EQ(first, stale.first_lane()) << "there are no others";
+  keeper_.reset();
+  ASSERT_TRUE(until([&] { return !holder.confirmed(); }));
+  asleep_.splice(asleep_.end(), sessions_, sessions_.begin());
+  sessions_.splice(sessions_.end(), asleep_, asleep_.begin());  // the one of long ago is there first
+  start_keeper(port_);
+  ASSERT_TRUE(until([&] { return !stale.refusal().empty() || stale.confirmed(); }));
+  EXPECT_FALSE(stale.held(now_));
+  sessions_.splice(sessions_.end(), asleep_);
+  ASSERT_TRUE(until([&] { return holder.confirmed() || !holder.held(now_); }));
+  // On a machine that stands still for longer than half of the time, it has given them up itself.
+  if (holder.held(now_)) {
+    EXPECT_EQ(holder.first_lane(), first);
+    EXPECT_FALSE(stale.held(now_));
+  }
 }
 
 TEST_F(KvLaneSession, MandateOver_ExpectClientsTurnedAway) {

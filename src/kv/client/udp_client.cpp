@@ -234,7 +234,8 @@ Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) 
       std::string names;
       for (const HostPort& keeper : plan.keepers) names += (names.empty() ? "" : ", ") + keeper.to_string();
       const std::string why = session->refusal().empty() ? "it does not answer" : session->refusal();
-      return wherry::Status(StatusCode::kUnavailable, fmt::format("no lanes from the keeper at {}: {}", names, why));
+      const auto code = session->exhausted() ? StatusCode::kResourceExhausted : StatusCode::kUnavailable;
+      return wherry::Status(code, fmt::format("no lanes from the keeper at {}: {}", names, why));
     }
     const std::uint64_t left = (std::min(end, std::max(session->next_time(), now + 1)) - now) * kCycleNs;
     pollfd p{session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};

@@ -26,6 +26,10 @@ class Fields {
     else
       value = static_cast<T>(it->template get<std::uint64_t>());
   }
+  /// As number(); absent: `value` stays.
+  void optional_number(const char* key, std::uint64_t& value, std::uint64_t max) {
+    if (json_.contains(key)) number(key, value, max);
+  }
   void flag(const char* key, bool& value) {
     const auto it = json_.find(key);
     if (it == json_.end() || !it->is_boolean())
@@ -161,12 +165,12 @@ struct Encoder {
   }
   Json operator()(const OpenLanes& m) const {
     return {{"type", "open_lanes"}, {"version", kControlVersion}, {"cluster", m.cluster}, {"lanes", m.lanes},
-            {"session", m.session}, {"resume", m.resume},         {"first", m.first}};
+            {"session", m.session}, {"resume", m.resume},         {"first", m.first},     {"grant", m.grant}};
   }
   Json operator()(const CloseLanes&) const { return {{"type", "close_lanes"}}; }
   Json operator()(const GrantedLanes& m) const {
-    return {{"type", "lanes"},  {"session", m.session}, {"first", m.first},
-            {"lanes", m.lanes}, {"ttl", m.ttl},         {"nodes", to_json(m.nodes)}};
+    return {{"type", "lanes"}, {"session", m.session},      {"first", m.first}, {"lanes", m.lanes},
+            {"ttl", m.ttl},    {"nodes", to_json(m.nodes)}, {"grant", m.grant}};
   }
   Json operator()(const Ping& m) const { return {{"type", "ping"}, {"ping", m.ping}}; }
   Json operator()(const Configure& m) const {
@@ -176,7 +180,9 @@ struct Encoder {
   Json operator()(const Stop& m) const { return {{"type", "stop"}, {"id", m.id}}; }
   Json operator()(const Resume&) const { return {{"type", "resume"}}; }
   Json operator()(const Settled& m) const { return {{"type", "settled"}, {"epoch", m.epoch}}; }
-  Json operator()(const Answer& m) const { return {{"type", "answer"}, {"ok", m.ok}, {"text", m.text}}; }
+  Json operator()(const Answer& m) const {
+    return {{"type", "answer"}, {"ok", m.ok}, {"text", m.text}, {"exhausted", m.exhausted}};
+  }
 };
 
 wherry::Status protocol(std::string what) { return {StatusCode::kProtocol, "control message: " + std::move(what)}; }
@@ -209,6 +215,7 @@ Result<ToKeeper> decode_open_lanes(Fields& fields) {
   fields.number("session", m.session);
   fields.flag("resume", m.resume);
   fields.number("first", m.first, kMaxLanes - 1);
+  fields.optional_number("grant", m.grant, kMaxGrantNumber);
   if (m.lanes == 0) fields.fail("lanes", "must not be 0");
   if (m.session == 0) fields.fail("session", "must not be 0");
   if (!fields.status()) return fields.status();
@@ -357,11 +364,13 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
     fields.number("ttl", m.ttl, std::uint64_t{1} << 62);
     read_endpoints(fields, "nodes", m.nodes);
     if (m.first + std::uint64_t{m.lanes} > kMaxLanes) fields.fail("lanes", "must end at 8191");
+    fields.optional_number("grant", m.grant, kMaxGrantNumber);
     message = m;
   } else if (*type == "answer") {
     Answer m;
     fields.flag("ok", m.ok);
     fields.text("text", m.text, kMaxControlLine);
+    if (json.contains("exhausted")) fields.flag("exhausted", m.exhausted);
     message = m;
   } else {
     return protocol("unknown type from the keeper");

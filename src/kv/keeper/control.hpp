@@ -26,6 +26,8 @@ namespace wherry::kv {
 
 inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
 inline constexpr std::uint64_t kControlVersion = 1;
+/// Numbers of grants are below: nanoseconds of the calendar, when the keeper started, and one more for each.
+inline constexpr std::uint64_t kMaxGrantNumber = std::uint64_t{1} << 62;
 
 struct Hello {
   std::string cluster;
@@ -98,6 +100,7 @@ struct OpenLanes {
   std::uint64_t session = 0;  ///< a random number that the client drew, not 0: it has lanes back under it
   bool resume = false;        ///< those that it had, rather than any:
   std::uint32_t first = 0;    ///< where they began
+  std::uint64_t grant = 0;    ///< its number, as GrantedLanes said it; absent: 0, older than any
   friend bool operator==(const OpenLanes&, const OpenLanes&) = default;
 };
 struct CloseLanes {
@@ -137,12 +140,14 @@ struct GrantedLanes {
   std::uint32_t lanes = 0;
   Cycles ttl = 0;  ///< how long they stay the client's without a connection
   std::array<Endpoint, kMaxNodes> nodes{};
+  std::uint64_t grant = 0;  ///< a later one's is higher; the client says it when it asks for these lanes again
   friend bool operator==(const GrantedLanes&, const GrantedLanes&) = default;
 };
 /// To an operator; and to a node or client that is turned away, before the connection is closed.
 struct Answer {
   bool ok = false;
-  std::string text;  ///< of `status` JSON, else a sentence
+  std::string text;        ///< of `status` JSON, else a sentence
+  bool exhausted = false;  ///< too few lanes are free, which may change; absent: false
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 

@@ -88,6 +88,8 @@ class Driver {
   void stage(const Configuration& configuration);
   void synchronise();
   void watch_answers(Cycles now);
+  [[nodiscard]] std::uint32_t watch_fetching(Cycles now);
+  void set_pace(std::uint32_t patience);
   void ask_lease(Cycles now);
   void hello();
   void report(std::uint64_t ping);
@@ -126,9 +128,12 @@ class Driver {
   Cycles lease_end_ = 0;  ///< by the core's clock
   Cycles next_look_ = 0;
   std::uint64_t reports_ = 0;
-  std::uint64_t answers_ = 0;    ///< of members, as counted by the core; it wraps
-  Cycles unanswered_since_ = 0;  ///< writes wait, and none was answered since; 0: it is not so
-  std::uint32_t patience_ = 0;   ///< retry_cycles is that of the options times 2^this
+  std::uint64_t answers_ = 0;         ///< of members, as counted by the core; it wraps
+  Cycles unanswered_since_ = 0;       ///< writes wait, and none was answered since; 0: it is not so
+  std::uint32_t patience_ = 0;        ///< retry_cycles is that of the options times 2^this
+  std::uint32_t fetch_patience_ = 0;  ///< the part of it that is for questions of a node that catches up
+  Cycles fetch_looked_ = 0;           ///< 0: not yet
+  std::uint32_t fetch_repeated_ = 0, fetch_answered_ = 0;
   NodeMask silent_ = 0;
   Counters counters_;
   std::string refusal_;

@@ -87,6 +87,8 @@ bool Driver::leave() {
   }
   core_.write(kRetryCyclesOffset, options_.retry_cycles);
   patience_ = 0;
+  fetch_patience_ = 0;
+  fetch_looked_ = 0;
   unanswered_since_ = 0;
   silent_ = 0;
   clear();
@@ -164,14 +166,43 @@ void Driver::watch_answers(Cycles now) {
   answers_ = answers;
   const Cycles time = unanswered_since_ == 0 ? 0 : now - unanswered_since_;
   const auto steps = std::ranges::count_if(kSteps, [&](Cycles step) { return time >= step; });
-  if (const auto patience = static_cast<std::uint32_t>(2 * steps); patience != patience_) {
-    patience_ = patience;
-    core_.write(kRetryCyclesOffset, options_.retry_cycles << patience_);
-  }
+  set_pace(std::max(static_cast<std::uint32_t>(2 * steps), watch_fetching(now)));
   silent_ = 0;
   if (time < options_.silence) return;
   const NodeMask others = without(entered_->members, mask_of(options_.node));
   if (std::popcount(others) == 1) silent_ = others;
+}
+
+/// By how many powers of two a core that catches up is to ask less often. Where answers take longer than retry_cycles,
+/// it asks for each location again and again, the answers to that keep the next ones waiting, and it never ends.
+std::uint32_t Driver::watch_fetching(Cycles now) {
+  constexpr Cycles kLook = 12'500'000;  // 50 ms
+  constexpr std::uint32_t kMost = 6;    // 64 times
+  if (!entered_ || entering_ || complete_) {
+    fetch_patience_ = 0;
+    fetch_looked_ = 0;
+    return 0;
+  }
+  if (fetch_looked_ != 0 && now - fetch_looked_ < kLook) return fetch_patience_;
+  const std::uint32_t repeated = core_.read(kRetriesOffset);
+  const std::uint32_t answered = core_.read(received_offset(static_cast<std::uint32_t>(Kind::entry))) +
+                                 core_.read(received_offset(static_cast<std::uint32_t>(Kind::lane_record)));
+  if (fetch_looked_ != 0) {
+    const std::uint32_t more = repeated - fetch_repeated_;
+    const std::uint32_t came = answered - fetch_answered_;
+    if (more > came / 2) fetch_patience_ = std::min(fetch_patience_ + 1, kMost);
+    if (more < came / 8 && fetch_patience_ > 0) --fetch_patience_;
+  }
+  fetch_looked_ = now;
+  fetch_repeated_ = repeated;
+  fetch_answered_ = answered;
+  return fetch_patience_;
+}
+
+void Driver::set_pace(std::uint32_t patience) {
+  if (patience == patience_) return;
+  patience_ = patience;
+  core_.write(kRetryCyclesOffset, options_.retry_cycles << patience_);
 }
 
 void Driver::stage(const Configuration& c) {

@@ -73,23 +73,26 @@ TEST(Driver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
 class KvDriverSilence : public testing::Test {
  protected:
   static constexpr Cycles kMs = 250'000;
-  void enter(NodeMask members) {
+  void enter(NodeMask members) { enter(members, members); }
+  void enter(NodeMask serving, NodeMask members, std::uint32_t fetching = 0) {
     driver_.connected(truth_);
     driver_.on_time(truth_ = kMs);
     driver_.on_time(truth_ += 10 * kMs);
     Configuration c;
     c.epoch = 1;
-    c.members = c.serving = members;
+    c.members = members;
+    c.serving = serving;
     c.bucket_bits = 10;
-    c.leaders = first_leaders(members);
+    c.leaders = first_leaders(serving);
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
       if (!has(members, node)) continue;
       c.peers[node] = {0, 0x7f000001, static_cast<std::uint16_t>(19286 + node)};
       c.boots[node] = 7 + node;
     }
+    core_.take(fetching);
     driver_.on_message(Configure{c}, truth_);
     ASSERT_EQ(driver_.epoch(), 1U);
-    ASSERT_TRUE(driver_.complete());
+    ASSERT_EQ(driver_.complete(), serving == members);
   }
   /// What it reports after so long.
   NodeMask after(Cycles time) {
@@ -149,6 +152,32 @@ TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWit
   EXPECT_EQ(pace(), 64'000U);
   answer();
   (void)after(10 * kMs);
+  EXPECT_EQ(pace(), 1000U);
+}
+
+/// Answers that come after the next question: 32 locations asked for each millisecond, and no more answered than that.
+TEST_F(KvDriverSilence, AnswersToWhatIsFetchedComeTooLate_ExpectQuestionsToBackOffUntilTheyDoNot) {
+  enter(0b110, 0b111, 2'000'000'000);
+  ASSERT_FALSE(driver_.complete());
+  const std::uint32_t entries = registers::received_offset(static_cast<std::uint32_t>(Kind::entry));
+  const auto pass = [&](std::uint32_t repeated, std::uint32_t answered) {
+    core_.write(registers::kRetriesOffset, core_.read(registers::kRetriesOffset) + repeated);
+    core_.write(entries, core_.read(entries) + answered);
+    (void)after(60 * kMs);
+  };
+  (void)after(60 * kMs);
+  pass(100, 3000);  // some are lost
+  EXPECT_EQ(pace(), 1000U);
+  pass(1600, 1500);
+  EXPECT_EQ(pace(), 2000U);
+  for (int i = 0; i < 20; ++i) pass(100, 0);
+  EXPECT_EQ(pace(), 64'000U);
+  pass(0, 1000);
+  EXPECT_EQ(pace(), 32'000U);
+  core_.take(0);
+  driver_.on_message(Settled{1}, truth_);
+  (void)after(10'000 * kMs);
+  ASSERT_TRUE(driver_.complete());
   EXPECT_EQ(pace(), 1000U);
 }
 

@@ -27,7 +27,7 @@ Keeper::Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Config
     : options_(std::move(options)),
       output_(output),
       lanes_(std::min(options_.static_lanes, options_.lanes), options_.lanes, options_.lane_ttl,
-             now + options_.lane_ttl),
+             now + options_.lane_ttl, options_.first_grant),
       first_(now),
       next_ping_(now + options_.ping_interval) {
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {

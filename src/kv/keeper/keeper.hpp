@@ -48,6 +48,8 @@ struct KeeperOptions {
   /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is
   /// kept may be lost: clients never go back.
   std::uint64_t first_epoch = 1;
+  /// Number of the first grant of lanes, above those of all keepers before; KeeperServer takes the calendar's time.
+  std::uint64_t first_grant = 1;
   KeeperFault fault = KeeperFault::none;
 };
 
@@ -108,6 +110,8 @@ class Keeper {
   /// not.
   FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now);
   void close_lanes(std::uint64_t holder, bool over, Cycles now) { lanes_.release(holder, over, now); }
+  /// Clients whose lanes are another client's, which was granted them later: their connections are to be closed.
+  [[nodiscard]] std::vector<std::uint64_t> take_ousted() noexcept { return lanes_.take_ousted(); }
   /// Whether clients may rely on what this keeper granted: nobody else can be elected yet.
   [[nodiscard]] bool mandated(Cycles now) const noexcept { return now < mandate_; }
 

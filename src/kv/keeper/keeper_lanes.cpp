@@ -19,19 +19,23 @@ FromKeeper Keeper::open_lanes(std::uint64_t holder, const OpenLanes& open, Cycle
     if (options_.nodes[node].configured) granted.nodes[node] = options_.nodes[node].endpoint;
   if (phase_ == Phase::deposed || !mandated(now)) return granted;  // not yet, or not any more
   std::optional<LaneGrants::Grant> grant;
-  if (open.resume) grant = lanes_.reclaim(holder, open.session, open.first, open.lanes, now);
+  if (open.resume) grant = lanes_.reclaim(holder, open.session, open.first, open.lanes, open.grant, now);
   if (!grant) {
     if (!lanes_.begun(now) || phase_ != Phase::running) return granted;
     grant = lanes_.grant(holder, open.lanes, open.session, now);
   }
   if (!grant) {
-    return Answer{false, fmt::format("{} lanes in a row are not free: {} of {} are granted to {} clients", open.lanes,
-                                     lanes_.granted(), lanes_.lanes(), lanes_.count())};
+    return Answer{false,
+                  fmt::format("{} lanes in a row are not free: {} of {} are granted to {} clients; ask for fewer, "
+                              "or end other clients",
+                              open.lanes, lanes_.granted(), lanes_.lanes(), lanes_.count()),
+                  true};
   }
   granted.session = grant->session;
   granted.first = grant->first;
   granted.lanes = grant->count;
   granted.ttl = options_.lane_ttl;
+  granted.grant = grant->number;
   return granted;
 }
 

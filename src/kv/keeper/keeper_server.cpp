@@ -2,10 +2,15 @@
 #include "kv/keeper/keeper_server.hpp"
 
 #include <fmt/core.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
 #include <list>
 #include <vector>
 
@@ -17,10 +22,23 @@
 namespace wherry::kv {
 namespace {
 
-constexpr std::size_t kMaxConnections = 1024;
-constexpr std::size_t kMaxClients = 960;                    // the others' connections are for nodes and operators
-constexpr Cycles kIntroduction = 5'000'000'000 / kCycleNs;  // to say who one is
+constexpr std::size_t kMaxClients = 960;
+// Connections that are neither a node's nor a client's: operators', and those that have not said yet whose they are.
+// With them, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
+constexpr std::size_t kMaxStrangers = 40;
+constexpr std::size_t kMaxStrangersOfOneAddress = 24;
+constexpr int kAcceptedATurn = 8;                   // so that one who comes in a flood is heard before he is ended
+constexpr Cycles kIdle = 5'000'000'000 / kCycleNs;  // of a stranger, since it came or asked last
+constexpr Cycles kNoDescriptor = 100'000'000 / kCycleNs;  // until the next try
 constexpr std::uint32_t kNobody = kMaxNodes;
+
+std::uint64_t address_of(const sockaddr_storage& from) noexcept {
+  if (from.ss_family == AF_INET) return reinterpret_cast<const sockaddr_in&>(from).sin_addr.s_addr;
+  if (from.ss_family != AF_INET6) return 0;
+  std::uint64_t network = 0;  // a machine may have any address of its network
+  std::memcpy(&network, &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, sizeof network);
+  return network;
+}
 
 }  // namespace
 
@@ -32,8 +50,10 @@ struct KeeperServer::Impl final : KeeperOutput {
     bool operator_asked = false;
     std::uint64_t session = 0;  ///< of a client that has lanes, or wants some
     bool lanes_over = false;    ///< it needs them no more
-    Cycles opened = 0;
+    std::uint64_t address = 0;  ///< where it came from, without the port
+    Cycles heard = 0;           ///< when it came, or asked last
     bool broken = false;
+    [[nodiscard]] bool stranger() const noexcept { return node == kNobody && session == 0 && !broken; }
   };
 
   Fd listener;
@@ -43,6 +63,7 @@ struct KeeperServer::Impl final : KeeperOutput {
   std::unique_ptr<Keeper> keeper;
   std::list<Connection> connections;
   std::uint64_t numbers = 0;
+  Cycles listen_from = 0;  ///< no descriptors were left: until then nobody is accepted
 
   void send(std::uint32_t node, const FromKeeper& message) override {
     for (Connection& c : connections) {
@@ -59,16 +80,53 @@ struct KeeperServer::Impl final : KeeperOutput {
     keeper->stored(kept->ok(), now());
   }
 
-  void accept_all() {
-    for (;;) {
-      Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  /// Ends the stranger that was idle for longest, first of those that got an answer already. False: there is none.
+  bool end_one(const std::function<bool(const Connection&)>& of) {
+    Connection* longest = nullptr;
+    const auto before = [](const Connection& a, const Connection& b) {
+      return a.operator_asked != b.operator_asked ? a.operator_asked : a.heard < b.heard;
+    };
+    for (Connection& c : connections)
+      if (c.stranger() && of(c) && (longest == nullptr || before(c, *longest))) longest = &c;
+    if (longest == nullptr) return false;
+    longest->broken = true;
+    connections.remove_if([&](const Connection& c) { return &c == longest; });
+    return true;
+  }
+
+  void make_room(std::uint64_t address) {
+    const auto all = [](const Connection&) { return true; };
+    const auto its = [&](const Connection& c) { return c.address == address; };
+    const auto count = [&](const std::function<bool(const Connection&)>& of) {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(connections, [&](const Connection& c) { return c.stranger() && of(c); }));
+    };
+    if (count(its) >= kMaxStrangersOfOneAddress) end_one(its);
+    if (count(all) >= kMaxStrangers) end_one(all);
+  }
+
+  void accept_some() {
+    for (int i = 0; i < kAcceptedATurn; ++i) {
+      sockaddr_storage from{};
+      socklen_t size = sizeof from;
+      Fd socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        // The connection stays in the kernel's queue, and poll() would return at once.
+        if (end_one([](const Connection&) { return true; })) continue;
+        if (listen_from == 0) spdlog::warn("kv keeper: no connection can be accepted: {}", std::strerror(errno));
+        listen_from = now() + kNoDescriptor;
+        return;
+      }
       if (!socket) return;
-      if (connections.size() >= kMaxConnections) continue;
+      listen_from = 0;
+      const std::uint64_t address = address_of(from);
+      make_room(address);
       connections.emplace_back();
       notice_death(socket.get());
       connections.back().lines = LineConnection(std::move(socket));
       connections.back().number = ++numbers;
-      connections.back().opened = now();
+      connections.back().address = address;
+      connections.back().heard = now();
     }
   }
 
@@ -85,8 +143,10 @@ struct KeeperServer::Impl final : KeeperOutput {
       return refuse(c, fmt::format("{} clients have lanes already: as many as this keeper serves", kMaxClients));
     c.session = open.session;
     const FromKeeper answer = keeper->open_lanes(c.number, open, now());
-    if (const auto* refusal = std::get_if<Answer>(&answer)) return refuse(c, refusal->text);
-    if (!c.lines.send(encode(answer))) c.broken = true;
+    for (const std::uint64_t number : keeper->take_ousted())
+      for (Connection& other : connections)
+        if (other.number == number) refuse(other, "these lanes were granted to another client since");
+    if (!c.lines.send(encode(answer)) || std::holds_alternative<Answer>(answer)) c.broken = true;  // refused
   }
 
   void take(Connection& c, const ToKeeper& message) {
@@ -98,6 +158,7 @@ struct KeeperServer::Impl final : KeeperOutput {
     if (c.session != 0) return refuse(c, "this connection is for a client's lanes");
     if (const auto* command = std::get_if<Command>(&message)) {
       c.operator_asked = true;
+      c.heard = now();
       if (!c.lines.send(encode(FromKeeper(keeper->command(*command, now()))))) c.broken = true;
       return;
     }
@@ -137,8 +198,7 @@ struct KeeperServer::Impl final : KeeperOutput {
     // From here on another keeper may be elected, to which clients must turn.
     const bool over = !keeper->mandated(now());
     for (auto it = connections.begin(); it != connections.end();) {
-      const bool silent = it->node == kNobody && !it->operator_asked && it->session == 0;
-      const bool idle = (silent && now() - it->opened > kIntroduction) || (it->session != 0 && over);
+      const bool idle = (it->stranger() && now() - it->heard > kIdle) || (it->session != 0 && over);
       if (!it->broken && !idle) {
         ++it;
         continue;
@@ -172,6 +232,10 @@ Result<std::unique_ptr<KeeperServer>> KeeperServer::start(Fd listener, KeeperOpt
   impl->port = *port;
   auto kept = store->load();
   if (!kept) return kept.status();
+  options.first_grant =
+      std::max(options.first_grant, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                                   std::chrono::system_clock::now().time_since_epoch())
+                                                                   .count()));
   impl->options = options;
   impl->store_ = std::make_unique<StoreThread>(std::move(store));
   impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, *std::move(kept), now());
@@ -183,14 +247,15 @@ Keeper& KeeperServer::keeper() noexcept { return *impl_->keeper; }
 
 void KeeperServer::turn(int timeout_ms) {
   Impl& h = *impl_;
-  std::vector<pollfd> fds{{h.listener.get(), POLLIN, 0}, {h.store_->fd(), POLLIN, 0}};
+  const bool listens = h.listen_from == 0 || now() >= h.listen_from;
+  std::vector<pollfd> fds{{listens ? h.listener.get() : -1, POLLIN, 0}, {h.store_->fd(), POLLIN, 0}};
   const std::size_t first = fds.size();
   std::vector<Impl::Connection*> whose;
   for (Impl::Connection& c : h.connections) {
     fds.push_back({c.lines.fd(), static_cast<short>(c.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
     whose.push_back(&c);
   }
-  const Cycles next = h.keeper->next_time();
+  const Cycles next = listens ? h.keeper->next_time() : std::min(h.keeper->next_time(), h.listen_from);
   const Cycles before = now();
   const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
   ::poll(fds.data(), fds.size(),
@@ -199,7 +264,7 @@ void KeeperServer::turn(int timeout_ms) {
     if ((fds[first + i].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
     if ((fds[first + i].revents & ~POLLOUT) != 0) h.read(*whose[i]);
   }
-  if (fds[0].revents != 0) h.accept_all();
+  if (fds[0].revents != 0) h.accept_some();
   if (h.keeper->next_time() <= now()) h.keeper->on_time(now());
   h.keep();
   h.close_broken();

@@ -3,8 +3,10 @@
 #include "kv/keeper/keeper_server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -259,6 +261,60 @@ TEST_F(Loopback, Rubbish_ExpectAnsweredAndClosed) {
     }));
   }
   EXPECT_TRUE(serve(0b111));
+}
+
+constexpr std::string_view kStatus =
+    "{\"type\":\"command\",\"op\":\"status\",\"node\":0,\"first_slot\":0,\"last_slot\":0}\n";
+
+bool ended(const Fd& socket) {
+  std::array<char, 4096> chunk;
+  for (;;) {
+    const ssize_t n = ::recv(socket.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (n <= 0) return n == 0 || errno != EAGAIN;
+  }
+}
+
+TEST_F(Loopback, ManyAskForTheStatusAndStay_ExpectTheOldestEndedAndANodeServedAgain) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  std::vector<Fd> idle;
+  for (int i = 0; i < 300; ++i) {
+    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+    ASSERT_TRUE(socket);
+    ASSERT_EQ(::send(socket->get(), kStatus.data(), kStatus.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(kStatus.size()));
+    idle.push_back(*std::move(socket));
+    char one = 0;
+    ASSERT_TRUE(until([&] { return ::recv(idle.back().get(), &one, 1, MSG_DONTWAIT) == 1; })) << i;
+  }
+  EXPECT_LE(std::ranges::count_if(idle, [](const Fd& socket) { return !ended(socket); }), 40);
+  nodes_[1].reset();
+  ASSERT_TRUE(until([&] { return serve(0b101); }));
+  start_node(1);
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  // All of them end by themselves.
+  ASSERT_TRUE(until([&] { return std::ranges::all_of(idle, ended); }));
+  EXPECT_TRUE(serve(0b111));
+}
+
+TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  auto first = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+  auto second = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+  ASSERT_TRUE(first && second);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{static_cast<rlim_t>(second->get()) + 1, before.rlim_max};  // all below are in use
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  int turns = 0;
+  for (const Deadline deadline(std::chrono::milliseconds(500)); !deadline.passed(); ++turns) keeper_->turn(1000);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  // Each 20 ms a ping; a slow machine makes fewer turns, and one that is woken for the same connection thousands.
+  EXPECT_LT(turns, 200);
+  for (const Fd* socket : {&*first, &*second})
+    EXPECT_EQ(::send(socket->get(), kStatus.data(), kStatus.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(kStatus.size()));
+  char one = 0;
+  EXPECT_TRUE(until([&] { return ::recv(second->get(), &one, 1, MSG_DONTWAIT) == 1; })) << "once there are some again";
 }
 
 /// Of a node whose frames are its own to carry, nothing would arrive while it waits.

@@ -2,8 +2,15 @@
 #include "kv/keeper/lane_grants.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace wherry::kv {
+namespace {
+
+/// So many lanes and more come from the lower end: clients ask for 1 (Python), or 64 (C++), unless told otherwise.
+constexpr std::uint32_t kMany = 16;
+
+}  // namespace
 
 void LaneGrants::drop_over(Cycles now) {
   std::erase_if(grants_, [&](const Grant& g) { return g.holder == 0 && now >= g.free_at; });
@@ -15,28 +22,40 @@ const LaneGrants::Grant* LaneGrants::overlapping(std::uint32_t first, std::uint3
   return nullptr;
 }
 
-std::optional<LaneGrants::Grant> LaneGrants::grant(Holder holder, std::uint32_t count, std::uint64_t session,
-                                                   Cycles now) {
-  drop_over(now);
-  if (!begun(now) || count == 0 || count > lanes()) return std::nullopt;
-  // From where the last one ended, then from the beginning.
-  for (const std::uint32_t start : {next_, first_}) {
-    std::uint32_t at = start;
-    while (std::uint64_t{at} + count <= end_) {
-      const Grant* const in_the_way = overlapping(at, count);
-      if (in_the_way == nullptr) {
-        grants_.push_back({.session = session, .first = at, .count = count, .holder = holder});
-        next_ = at + count;
-        return grants_.back();
-      }
-      at = in_the_way->first + in_the_way->count;
-    }
+std::optional<std::uint32_t> LaneGrants::from_below(std::uint32_t count, std::uint32_t step) const noexcept {
+  for (std::uint64_t at = first_; at + count <= end_;) {
+    const Grant* const in_the_way = overlapping(static_cast<std::uint32_t>(at), count);
+    if (in_the_way == nullptr) return static_cast<std::uint32_t>(at);
+    const std::uint64_t behind = std::uint64_t{in_the_way->first} + in_the_way->count - first_;
+    at = first_ + (behind + step - 1) / step * step;
   }
   return std::nullopt;
 }
 
+std::optional<std::uint32_t> LaneGrants::from_above(std::uint32_t count) const noexcept {
+  for (std::uint64_t end = end_; end >= std::uint64_t{first_} + count;) {
+    const Grant* const in_the_way = overlapping(static_cast<std::uint32_t>(end - count), count);
+    if (in_the_way == nullptr) return static_cast<std::uint32_t>(end - count);
+    end = in_the_way->first;
+  }
+  return std::nullopt;
+}
+
+std::optional<LaneGrants::Grant> LaneGrants::grant(Holder holder, std::uint32_t count, std::uint64_t session,
+                                                   Cycles now) {
+  drop_over(now);
+  if (!begun(now) || count == 0 || count > lanes()) return std::nullopt;
+  std::optional<std::uint32_t> at;
+  if (count >= kMany) at = from_below(count, std::bit_ceil(count));
+  if (!at) at = count >= kMany ? from_below(count, 1) : from_above(count);
+  if (!at) return std::nullopt;
+  grants_.push_back(
+      {.session = session, .first = *at, .count = count, .number = next_number_++, .holder = holder, .free_at = 0});
+  return grants_.back();
+}
+
 std::optional<LaneGrants::Grant> LaneGrants::reclaim(Holder holder, std::uint64_t session, std::uint32_t first,
-                                                     std::uint32_t count, Cycles now) {
+                                                     std::uint32_t count, std::uint64_t number, Cycles now) {
   if (count == 0 || first < first_ || std::uint64_t{first} + count > end_) return std::nullopt;
   for (Grant& g : grants_) {
     if (g.session != session || g.first != first || g.count != count) continue;
@@ -46,8 +65,18 @@ std::optional<LaneGrants::Grant> LaneGrants::reclaim(Holder holder, std::uint64_
   drop_over(now);
   // This keeper does not know of it: the one before granted it, unless it has lapsed since and went to another client.
   // Once this keeper grants anew, what it does not know of has lapsed.
-  if (begun(now) || overlapping(first, count) != nullptr) return std::nullopt;
-  grants_.push_back({.session = session, .first = first, .count = count, .holder = holder});
+  if (begun(now)) return std::nullopt;
+  const auto in_the_way = [&](const Grant& g) { return first < g.first + g.count && g.first < first + count; };
+  if (std::ranges::any_of(grants_, [&](const Grant& g) { return in_the_way(g) && g.number >= number; }))
+    return std::nullopt;
+  // Of two clients that a keeper before granted the same lanes, one after the other, the later one has them.
+  std::erase_if(grants_, [&](const Grant& g) {
+    if (!in_the_way(g)) return false;
+    if (g.holder != 0) ousted_.push_back(g.holder);
+    return true;
+  });
+  grants_.push_back(
+      {.session = session, .first = first, .count = count, .number = number, .holder = holder, .free_at = 0});
   return grants_.back();
 }
 

@@ -53,6 +53,8 @@ class FakeCore final : public RegisterIo {
   /// next one are not heard.
   bool stuck = false;
   std::uint32_t in_flight = 0;
+  /// What it is asked to fetch from now on takes so many cycles.
+  void take(std::uint32_t cycles) { slowness_ = cycles; }
 
   std::uint32_t read(std::uint32_t offset) override {
     using namespace registers;
