@@ -147,7 +147,7 @@ module kv_core
   logic op_valid, op_done, slow_valid, settle_valid, pending, leftover_done, stop, quiet, clear_rams;
   op_t op;
   seen_t seen;
-  request_t head;
+  subject_t head;
   lane_number_t settle_lane;
   logic [31:0] walked_version;
   logic [31:0] settle_request;

@@ -33,6 +33,23 @@ package kv_core_pkg;
     place_t place;
   } request_t;
 
+  /// What of a request the engine's first stage and the sequencer look at.
+  typedef struct packed {
+    kv_t kv;
+    logic [31:0] hash;
+  } subject_t;
+
+  /// The rest of it.
+  typedef struct packed {
+    endpoint_t from;
+    logic [10:0] length;
+    logic too_long;
+    logic summed;
+    logic [15:0] sum;
+    logic has_place;
+    place_t place;
+  } delivery_t;
+
   /// Kinds for which the parser takes a place: those that may have a value, or end in a write to memory.
   function automatic logic takes_place(logic [4:0] kind);
     case (kind)
@@ -241,7 +258,7 @@ package kv_core_pkg;
     // Of the bucket, for OpWalk:
     logic found;  // the key
     logic [3:0] free;  // ways
-    logic [31:0] newest;  // version; 0: nothing was written there ever
+    logic [31:0] next;  // version of what is written there
     logic noted_here, leads_here;  // there are notes; a write that this node leads
   } seen_t;
 

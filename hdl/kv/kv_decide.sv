@@ -68,9 +68,13 @@ module kv_decide
     following[0] = following[0] || version == '1;  // 0 is skipped
   endfunction
   logic [31:0] next_version, version;
-  logic first_newest;
-  assign first_newest = not_older(looked_i.ways.newest[0], looked_i.ways.newest[1]);
-  assign next_version = first_newest ? following(looked_i.ways.newest[0]) : following(looked_i.ways.newest[1]);
+  assign next_version = not_older(
+      looked_i.ways.newest[0], looked_i.ways.newest[1]
+  ) ? following(
+      looked_i.ways.newest[0]
+  ) : following(
+      looked_i.ways.newest[1]
+  );
   logic version_header, version_next, version_walked, version_lane, version_request;
   assign version_header = (p.read || (refused && looked_i.ways.mismatch)) ? looked_i.ways.found : p.fetch;
   assign version_next = (begins && !looked_i.flag) || refreshes;
@@ -340,7 +344,7 @@ module kv_decide
     decision_o.seen.settled = stale || p.alone || p.take;
     decision_o.seen.found = looked_i.ways.found;
     decision_o.seen.free = looked_i.ways.free;
-    decision_o.seen.newest = looked_i.ways.newest[!first_newest];
+    decision_o.seen.next = next_version;
     decision_o.seen.noted_here = looked_i.filter.notes != '0;
     decision_o.seen.leads_here = looked_i.filter.leads;
   end

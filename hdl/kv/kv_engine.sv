@@ -59,7 +59,7 @@ module kv_engine
     input  wire           [31:0] walked_version_i,
     /// For the sequencer: the head of the queue is not the engine's business.
     output logic                 slow_valid_o,
-    output request_t             head_o,
+    output subject_t             head_o,
     /// A note made way for another one: the lane's record is settled.
     output logic                 settle_valid_o,
     output lane_number_t         settle_lane_o,
@@ -123,26 +123,37 @@ module kv_engine
 
   // ---- the queue, and what enters
 
-  localparam int unsigned RequestWidth = $bits(request_t);
   localparam int unsigned Spacing = 6;  // cycles from a request that changes state to the next
 
   logic head_valid, take, done2, rewind;
-  request_t head;
+  subject_t  head;
+  delivery_t delivery1;
 
   kv_queue #(
-      .Width(RequestWidth),
+      .Width($bits(subject_t)),
+      .LateWidth($bits(delivery_t)),
       .Depth(QueueDepth)
   ) i_queue (
       .clk_i,
       .rst_i,
       .room_o,
-      .valid_i  (request_valid_i),
-      .request_i(request_i),
-      .valid_o  (head_valid),
+      .valid_i(request_valid_i),
+      .request_i({request_i.kv, request_i.hash}),
+      .late_i({
+        request_i.from,
+        request_i.length,
+        request_i.too_long,
+        request_i.summed,
+        request_i.sum,
+        request_i.has_place,
+        request_i.place
+      }),
+      .valid_o(head_valid),
       .request_o(head),
-      .take_i   (take),
-      .done_i   (done2),
-      .rewind_i (rewind)
+      .late_o(delivery1),
+      .take_i(take),
+      .done_i(done2),
+      .rewind_i(rewind)
   );
 
 
@@ -230,9 +241,7 @@ module kv_engine
   logic valid1_q, flag1_q, from_queue1_q;
   op_e op1_q;
   logic [7:0] nodes1_q;
-  // verilator lint_off UNUSEDSIGNAL
-  request_t request1_q;  // but for its header
-  // verilator lint_on UNUSEDSIGNAL
+  logic [31:0] hash1_q;
   kv_t kv1_q;
   bucket_t bucket1_q;
   logic [2:0] leader1_q;
@@ -246,7 +255,7 @@ module kv_engine
     from_queue1_q <= take;
     flag1_q       <= op0 && op_i.flag;
     nodes1_q      <= op_i.nodes;
-    request1_q    <= head;
+    hash1_q       <= head.hash;
     kv1_q         <= kv0;
     bucket1_q     <= bucket0;
     leader1_q     <= leader_i;
@@ -266,7 +275,7 @@ module kv_engine
     member_q <= members_i[node_i];
   end
   assign in_window1 = window_o[kv1_q.detail[5:0]];
-  assign place_used1 = window_o[request1_q.place];
+  assign place_used1 = window_o[delivery1.place];
   assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
       && window1.request == kv1_q.request
       && ({window1.group, window1.bucket[9:8]} == kv1_q.candidate || op1_q != OpRequest);
@@ -298,7 +307,7 @@ module kv_engine
       .op_i(op1_q),
       .flag_i(flag1_q),
       .kv_i(kv1_q),
-      .request_i(request1_q),
+      .delivery_i(delivery1),
       .leader_i(leader1_q),
       .peer_ip_i(peer_ip1_q),
       .peer_port_i(peer_port1_q),
@@ -338,7 +347,7 @@ module kv_engine
     unanswered2_q <= unanswered1;
     leads2_q <= leads1;
     known2_q <= known1;
-    first_way2_q <= first_way_of(request1_q.hash);
+    first_way2_q <= first_way_of(hash1_q);
     refusal2_q <= refusal1;
     waits2_q <= filter_read.notes != '0;
     same_lane2_q <= lane1.used && kv1_q.request == lane1.request;
@@ -349,20 +358,20 @@ module kv_engine
         flag: flag1_q,
         nodes: nodes1_q,
         kv: named1,
-        to: request1_q.from,
-        has_place: request1_q.has_place,
-        place: request1_q.place,
+        to: delivery1.from,
+        has_place: delivery1.has_place,
+        place: delivery1.place,
         // Of the value that the request is about.
         length:
         windowed1
         ?
         window1.length
         :
-        request1_q.length,
-        summed: windowed1 ? window1.summed : request1_q.summed,
-        value_sum: windowed1 ? window1.sum : request1_q.sum,
+        delivery1.length,
+        summed: windowed1 ? window1.summed : delivery1.summed,
+        value_sum: windowed1 ? window1.sum : delivery1.sum,
         bucket: bucket1_q,
-        group: windowed1 ? window1.group : ((bucket1_q ^ bucket_t'(request1_q.hash)) & mask_q) >> 10 != '0,
+        group: windowed1 ? window1.group : ((bucket1_q ^ bucket_t'(hash1_q)) & mask_q) >> 10 != '0,
         written: op1_q != OpStore || kv1_q.version != '0,
         leader: leader1_q,
         lane: lane1,

@@ -27,7 +27,7 @@ module kv_handed
     output logic                active_o,
     output logic                ends_o,         // in the last step
     // verilator lint_off UNUSEDSIGNAL
-    input  wire request_t       head_i,
+    input  wire subject_t       head_i,
     // verilator lint_on UNUSEDSIGNAL
     input  wire                 here_i,
     input  wire bucket_t        bucket_mask_i,

@@ -6,11 +6,13 @@
 ///
 /// Behaviour: take_i goes on to the next request, which stays in the queue until done_i says that the oldest one taken is
 /// dealt with. rewind_i: all that were taken and are not done will be offered again, from the oldest on.
-/// Latency: request in to request out 1 cycle.
+/// Latency: request in to request out 1 cycle; late_o, the part in block RAM, comes a cycle after the request that it belongs to is offered.
 /// Reset: empties it.
 /// Requirements: in reset valid_i is low; valid_i only while room_o; no done_i in a cycle of rewind_i.
 module kv_queue #(
     parameter int unsigned Width = 8,
+    /// Of the part of a request that is not needed in the cycle in which it is offered.
+    parameter int unsigned LateWidth = 8,
     /// A power of two, at least 4.
     parameter int unsigned Depth = 32
 ) (
@@ -18,15 +20,17 @@ module kv_queue #(
     input wire rst_i,
 
     /// There is room for two more.
-    output logic             room_o,
-    input  wire              valid_i,
-    input  wire  [Width-1:0] request_i,
+    output logic                 room_o,
+    input  wire                  valid_i,
+    input  wire  [    Width-1:0] request_i,
+    input  wire  [LateWidth-1:0] late_i,
 
-    output logic             valid_o,
-    output logic [Width-1:0] request_o,
-    input  wire              take_i,
-    input  wire              done_i,
-    input  wire              rewind_i
+    output logic                 valid_o,
+    output logic [    Width-1:0] request_o,
+    output logic [LateWidth-1:0] late_o,
+    input  wire                  take_i,
+    input  wire                  done_i,
+    input  wire                  rewind_i
 );
 
   localparam int unsigned Bits = $clog2(Depth);
@@ -68,6 +72,18 @@ module kv_queue #(
       .write_data_i(request_i),
       .read_address_i(take_q[Bits-1:0]),
       .read_data_o(request_o)
+  );
+  simple_dual_port_ram #(
+      .Width(LateWidth),
+      .Depth(Depth)
+  ) i_late (
+      .clk_i,
+      .write_i(valid_i),
+      .write_address_i(write_q[Bits-1:0]),
+      .write_data_i(late_i),
+      .read_i(1'b1),
+      .read_address_i(take_q[Bits-1:0]),
+      .read_data_o(late_o)
   );
 
   `ASSERT(no_overflow, !valid_i || held < (Bits + 1)'(Depth), "a request came and there was no room")

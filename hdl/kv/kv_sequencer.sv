@@ -68,7 +68,7 @@ module kv_sequencer
     input  wire                            slow_valid_i,
     input  wire bucket_t                   slow_bucket_i,
     // verilator lint_off UNUSEDSIGNAL
-    input  wire request_t                  head_i,
+    input  wire subject_t                  head_i,
     // verilator lint_on UNUSEDSIGNAL
     input  wire                            settle_valid_i,
     input  wire lane_number_t              settle_lane_i,
@@ -117,7 +117,7 @@ module kv_sequencer
 
   logic [31:0] timer_q;
   logic tick_q, settle_q, clear_pending_q;
-  request_t head_q;  // that, a cycle late: the queue's output is far away
+  subject_t head_q;  // that, a cycle late: the queue's output is far away
   always_ff @(posedge clk_i) head_q <= head_i;
   lane_number_t settle_lane_q;
   logic [31:0] settle_request_q;

@@ -212,10 +212,9 @@ module kv_values
       .read_data_o(ending)
   );
 
+  logic fetch;  // of what is written
   logic [WriteBits-1:0] way_index;
-  logic [127:0] way_read;
-  logic odd_read, clear_read;
-  lutram #(
+  simple_dual_port_ram #(
       .Width(130),
       .Depth(Writes)
   ) i_ways (
@@ -223,8 +222,9 @@ module kv_values
       .write_i(put_write),
       .write_address_i(put_index),
       .write_data_i({job.clears, job.way[0], job_header}),
+      .read_i(fetch),
       .read_address_i(way_index),
-      .read_data_o({clear_read, odd_read, way_read})
+      .read_data_o({data_clear, data_odd, data_way})
   );
 
   logic write_start, write_started, write_end, reads_full, read_put, read_there, read_end;
@@ -416,7 +416,7 @@ module kv_values
 
   (* keep *)
   logic free;
-  logic held_q, held_take, fetch;
+  logic held_q, held_take;
   channel_t held_channel_q, chosen;
 
   for (genvar c = 0; c < int'(Channels); c++) begin : gen_feed
@@ -487,9 +487,6 @@ module kv_values
       held_channel_q <= chosen;
       data_last      <= feed_end[chosen];
       data_is_way    <= feeds[chosen].way;
-      data_way       <= way_read;
-      data_odd       <= odd_read;
-      data_clear     <= clear_read;
     end
     for (int c = 0; c < int'(Channels); c++) if (feed_go[c]) fed_q[c] <= feed_end[c] ? '0 : fed_q[c] + 1'b1;
     if (!held_q || held_take) held_q <= fetch;

@@ -27,7 +27,7 @@ module kv_vet
     input wire flag_i,
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
     input wire kv_t kv_i,
-    input wire request_t request_i,
+    input wire delivery_t delivery_i,
     // verilator lint_on UNUSEDSIGNAL
     input wire [2:0] leader_i,
     input wire [31:0] peer_ip_i,
@@ -69,8 +69,8 @@ module kv_vet
 
   always_comb begin
     refusal_o = StatusOk;
-    if (request_i.too_long) refusal_o = StatusTooLong;
-    else if ((request_i.length != '0 && !may_have_value(kind)) || kv_i.detail != '0 || kv_i.node != '0)
+    if (delivery_i.too_long) refusal_o = StatusTooLong;
+    else if ((delivery_i.length != '0 && !may_have_value(kind)) || kv_i.detail != '0 || kv_i.node != '0)
       refusal_o = StatusBadFrame;
     else if ((!right_lane || kv_i.candidate != '0) && kind != KindRead && kind != KindPing) refusal_o = StatusBadLane;
     else if (!serving_i) refusal_o = StatusNotServing;
@@ -83,8 +83,8 @@ module kv_vet
 
   always_comb begin
     known_o = member_i && epoch_i != '0 && kv_i.epoch == epoch_i && members_i[kv_i.node] && kv_i.node != node_i
-        && request_i.from.ip == peer_ip_i && request_i.from.port == peer_port_i
-        && !request_i.too_long && (request_i.length == '0 || may_have_value(kind));
+        && delivery_i.from.ip == peer_ip_i && delivery_i.from.port == peer_port_i
+        && !delivery_i.too_long && (delivery_i.length == '0 || may_have_value(kind));
     if (is_replicate(kind) || kind == KindCommit) known_o &= leader_i == kv_i.node && kv_i.version != '0;
     if (is_replicated(kind)) known_o &= leads_o;
     if (kind != KindFetch) known_o &= right_lane;

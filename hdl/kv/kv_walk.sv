@@ -77,29 +77,29 @@ module kv_walk
   assign second_chosen = last_q[2] && keys_q[1] < keys_q[0];
   assign chosen        = few_q ? '0 : second_chosen ? {1'b1, free_at_q[1]} : {1'b0, free_at_q[0]};
 
-  logic [31:0] newest;
+  logic [31:0] next;  // version in the candidate of index_q
   lutram #(
       .Width(32),
       .Depth(8)
-  ) i_newest (
+  ) i_next (
       .clk_i,
       .write_i(seen_valid_i && state_q == See),
       .write_address_i(at_q),
-      .write_data_i(seen_i.newest),
+      .write_data_i(seen_i.next),
       .read_address_i(index_q),
-      .read_data_o(newest)
+      .read_data_o(next)
   );
 
-  // ---- the version: beyond those that are ahead of the chosen bucket's by at most 2^28
+  // ---- the version: the newest of those that are ahead of the chosen bucket's by at most 2^28
 
   logic [31:0] base_q, best_q;
   // verilator lint_off UNUSEDSIGNAL
   logic [31:0] ahead;  // by one more than this
   // verilator lint_on UNUSEDSIGNAL
   logic counts;
-  assign ahead  = newest + ~base_q;
-  assign counts = newest != '0 && ahead[31:28] == '0 && newer_request(newest, best_q);
-  always_ff @(posedge clk_i) version_o <= best_q == '1 ? 32'd1 : best_q + 1'b1;
+  assign ahead     = next + ~base_q;
+  assign counts    = ahead[31:28] == '0 && newer_request(next, best_q);
+  assign version_o = best_q;
 
   // ---- steps
 
@@ -149,13 +149,13 @@ module kv_walk
           state_q <= Base;
         end
         Base: begin
-          base_q  <= newest;
-          best_q  <= newest;
+          base_q  <= next;
+          best_q  <= next;
           index_q <= '0;
           state_q <= Compare;
         end
         Compare: begin
-          if (counts) best_q <= newest;
+          if (counts) best_q <= next;
           index_q <= index_q + 1'b1;
           if (index_q == last_q) state_q <= Go;
         end

@@ -373,24 +373,19 @@ class Node:
                 return bucket, hashed >> 30 if hashed >> 30 in free else free[0]
         return None
 
-    def _newest(self, bucket: int) -> int:
+    def _next_version(self, bucket: int) -> int:
         newest = 0
         for way in self.line(bucket):
             newest = way.version if newer(way.version, newest) else newest
-        return newest
-
-    def _next_version(self, bucket: int) -> int:
-        return self._newest(bucket) % (2**32 - 1) + 1
+        return newest % (2**32 - 1) + 1
 
     def _version_of_new(self, hashed: int, bucket: int) -> int:
         """Beyond what the key may have had in another bucket, unless that is more than 2^28 ahead."""
-        base = self._newest(bucket)
-        ahead = 0
+        version = self._next_version(bucket)
         if len(self._to_look_into(hashed)) > 1:
-            others = [self._newest(other) for other in candidates(hashed) if other != bucket]
-            steps = [(other - base) % 2**32 for other in others if other]
-            ahead = max([step for step in steps if step <= 2**28], default=0)
-        return (base + ahead) % 2**32 % (2**32 - 1) + 1
+            steps = [(self._next_version(other) - version) % 2**32 for other in candidates(hashed)]
+            version = (version + max(step for step in steps if step <= 2**28)) % 2**32
+        return version
 
     def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
         """The sequencer's part, which makes a leftover of the note, is not here."""

@@ -244,7 +244,7 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
   struct Case {
     std::uint32_t base, other, expected;
   };
-  for (const std::uint32_t from : {5U, (1U << 28) - 3, (1U << 31) - 9, 0U - 100, 0U - kReach - 1}) {
+  for (const std::uint32_t from : {5U, (1U << 28) - 3, (1U << 31) - 9, 0U - 100, 0U - kReach - 2}) {
     for (const Case& c : {Case{from, from + 1, from + 2}, Case{from, from + kReach, from + kReach + 1},
                           Case{from, from + kReach + 1, from + 1}, Case{from, from - 1, from + 1},
                           Case{from, from + (1U << 30), from + 1}}) {
@@ -256,11 +256,10 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
         if (c.base != 0) table.store(location_of(bucket, i), 1, c.base - (c.base > i ? i : 0), false, {});
         if (c.other != 0) table.store(location_of(other, i), 2, c.other, false, {});
       }
-      const std::uint32_t expected = c.expected == 0 ? 1 : c.expected;
-      EXPECT_EQ(table.version_after_all(hash, bucket_at_index(hash, 2, 11)), expected) << c.base << " " << c.other;
+      EXPECT_EQ(table.version_after_all(hash, bucket_at_index(hash, 2, 11)), c.expected) << c.base << " " << c.other;
     }
   }
-  // Never written: counts from 0 as a number, and is itself no version to count.
+  // Never written: the next version is 1, like any other.
   Table table;
   ASSERT_TRUE(table.allocate(11));
   const std::uint32_t hash = hash_of(77), bucket = bucket_at_index(hash, 0, 11), other = bucket_at_index(hash, 1, 11);
@@ -271,7 +270,11 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
   EXPECT_EQ(table.version_after_all(hash, bucket), 1U);
   table.store(location_of(bucket, 0), 1, 0U - 3, false, {});
   table.store(location_of(other, 0), 1, 0, false, {});
-  EXPECT_EQ(table.version_after_all(hash, bucket), 0U - 2);
+  EXPECT_EQ(table.version_after_all(hash, bucket), 1U);
+  table.store(location_of(bucket, 0), 1, 0U - kReach, false, {});
+  EXPECT_EQ(table.version_after_all(hash, bucket), 1U);
+  table.store(location_of(bucket, 0), 1, 0U - kReach - 1, false, {});
+  EXPECT_EQ(table.version_after_all(hash, bucket), 0U - kReach) << "1 is kReach + 1 ahead of that";
 }
 
 TEST_F(KvCandidates, TheThirdKeyOfABucketGoesElsewhere_ExpectItOnAllNodes) {

@@ -55,14 +55,12 @@ Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const no
   return kNowhere;
 }
 
-std::uint32_t Table::highest(std::uint32_t bucket) const noexcept {
+std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept {
   std::uint32_t highest = 0;
   for (const Way& w : lines_[bucket].ways)
     if (version_newer(w.version, highest)) highest = w.version;
-  return highest;
+  return version_after(highest);
 }
-
-std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept { return version_after(highest(bucket)); }
 
 Location Table::place_for(std::uint32_t hash) const noexcept {
   const std::uint32_t first = bucket_of(hash, bits_), way = first_way_of(hash);
@@ -78,13 +76,13 @@ Location Table::place_for(std::uint32_t hash) const noexcept {
 }
 
 std::uint32_t Table::version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept {
-  const std::uint32_t base = highest(bucket);
-  std::uint32_t most = 0;
+  const std::uint32_t base = next_version(bucket);
+  std::uint32_t ahead = 0;
   for (std::uint32_t i = 0; i < candidates(bits_); ++i) {
-    const std::uint32_t other = highest(bucket_at_index(hash, i, bits_));
-    if (other != 0 && other - base <= kVersionReach) most = std::max(most, other - base);
+    const std::uint32_t by = next_version(bucket_at_index(hash, i, bits_)) - base;
+    if (by <= kVersionReach) ahead = std::max(ahead, by);
   }
-  return version_after(base + most);
+  return base + ahead;
 }
 
 Location Table::lagging(std::uint32_t bucket) const noexcept {

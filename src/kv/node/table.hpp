@@ -114,7 +114,6 @@ class Table {
     for (const Way& w : lines_[bucket].ways) keys += w.present;
     return keys;
   }
-  [[nodiscard]] std::uint32_t highest(std::uint32_t bucket) const noexcept;
   [[nodiscard]] std::size_t line_bytes() const noexcept { return sizeof(Line) << bits_; }
   [[nodiscard]] std::size_t value_bytes() const noexcept { return std::size_t{kWays} * kMaxValueBytes << bits_; }
 
