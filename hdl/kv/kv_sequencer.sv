@@ -541,7 +541,7 @@ module kv_sequencer
       settle_lane_q    <= settle_lane_i;
       settle_request_q <= settle_request_i;
     end
-    if (clear_table_i) clear_pending_q <= 1'b1;
+    clear_pending_q <= (clear_pending_q || clear_table_i) && !clear_o;
 
     if (op_valid_q) begin
       if (op_done_i) begin
@@ -571,8 +571,6 @@ module kv_sequencer
     end
     if (handed_ends) slow_there_q <= 1'b0;
     if (repeater_again || roll_again) retry_o <= 1'b1;
-
-    if (clear_o) clear_pending_q <= 1'b0;
 
     if (rst_i) begin
       state_q         <= Idle;

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from agents import TOKEN, Agent, LocalAgent
 from inputs import Bench
-from jobs import Jobs
+from jobs import Jobs, built
+from kvclusters import KvHome
 
 from wherry import _paths, sessionfile
 from wherry.errors import NotFound
@@ -114,6 +115,18 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def jobs() -> Iterator[Jobs]:
     """Runs `wherry run`. Whatever the job does, it leaves nothing behind."""
     one = Jobs()
+    try:
+        yield one
+        one.expect_nothing_left()
+    finally:
+        one.clean_up()
+
+
+@pytest.fixture
+def home() -> Iterator[KvHome]:
+    """Surroundings for `wherry kv`. Whatever the cluster does, it leaves nothing behind."""
+    built("wherry-kv")
+    one = KvHome()
     try:
         yield one
         one.expect_nothing_left()

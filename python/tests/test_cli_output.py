@@ -10,12 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import Jobs, built, eventually
+from jobs import Jobs, eventually
 from kvclusters import KvHome
 
 from wherry import _paths
@@ -24,27 +23,6 @@ OUTPUT_LOST = 74
 """docs/reference: EX_IOERR of sysexits.h."""
 WHERRY = [sys.executable, "-m", "wherry"]
 OUTPUTS = {"full": "exec {0} >/dev/full", "closed": "exec {0} >&-"}
-
-
-@pytest.fixture
-def home() -> Iterator[KvHome]:
-    built("wherry-kv")
-    one = KvHome()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
-
-
-@pytest.fixture
-def jobs() -> Iterator[Jobs]:
-    one = Jobs()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
 
 
 def without_output(

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,17 +19,6 @@ from wherry.errors import Cancelled, InvalidArgument, NotFound, Unavailable
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def home() -> Iterator[KvHome]:
-    built("wherry-kv")
-    one = KvHome()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
 
 
 def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:

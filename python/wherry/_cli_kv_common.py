@@ -3,28 +3,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from wherry._kv_frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
 """Exit statuses of get, put and delete: no such key or another version; may have happened; nobody answered."""
-
-
-def out() -> Console:
-    """The console for results."""
-    terminal = sys.stdout.isatty()
-    return Console(file=sys.stdout, width=None if terminal else 160, soft_wrap=not terminal, highlight=False)
-
-
-def note(text: str) -> None:
-    """A line for people, on standard error."""
-    print(text, file=sys.stderr, flush=True)
 
 
 ClusterOption = Annotated[

@@ -24,8 +24,8 @@ from wherry._cli_kv_common import (
     LaneOption,
     TextOption,
     TimeoutOption,
-    note,
 )
+from wherry._cli_output import note
 from wherry.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from wherry._cli_kv_common import UNAVAILABLE, ClusterOption, JsonOption, note, out
+from wherry._cli_kv_common import UNAVAILABLE, ClusterOption, JsonOption
+from wherry._cli_output import note, out
 from wherry.errors import DeadlineExceeded, Error, Unavailable
 
 if TYPE_CHECKING:

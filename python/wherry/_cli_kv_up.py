@@ -15,7 +15,8 @@ import typer
 from rich.table import Table
 
 from wherry import _cli_output
-from wherry._cli_kv_common import ClusterOption, note, out
+from wherry._cli_kv_common import ClusterOption
+from wherry._cli_output import note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
 
 if TYPE_CHECKING:

@@ -13,11 +13,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from rich.console import Console
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 OUTPUT_LOST = 74
 """Exit status: the command did its work, and its result could not be written. EX_IOERR of sysexits.h."""
+
+
+def out() -> Console:
+    """The console for results. Made when it is needed: tests and pipes replace sys.stdout."""
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if terminal else 160, soft_wrap=not terminal, highlight=False)
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class OutputLost(OSError):

@@ -130,6 +130,9 @@ class KvLaneSession : public testing::Test {
     ASSERT_TRUE(directory);
     directory_ = *std::move(directory);
     start_keeper(0);
+    start_node();
+  }
+  void start_node() {
     DriverOptions o;
     o.cluster = "lanes";
     o.bucket_bits = 10;
@@ -254,14 +257,7 @@ TEST_F(KvLaneSession, MadeInANetworkNamespaceThatTheThreadHasLeft_ExpectItToFind
   keeper_.reset();
   inside.visit([&] {
     start_keeper(0);
-    DriverOptions o;
-    o.cluster = "lanes";
-    o.bucket_bits = 10;
-    o.lanes = 64;
-    o.busy_interval = kMs;
-    o.idle_interval = 10 * kMs;
-    o.nodes[0] = {0, 0x7f000001, 19286};
-    node_ = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port_}}, o, core_);
+    start_node();
     ASSERT_TRUE(held(session(8)));
   });
   LaneSession& a = sessions_.front();

@@ -215,7 +215,7 @@ TEST_F(FileSinkTest, LinksUnderTheNamesThatTemporaryFilesHadOnce_ExpectThemLeftA
   EXPECT_FALSE(fs::is_symlink(directory / "s-00000000.arrow"));
 }
 
-TEST_F(FileSinkTest, NumbersOfMoreThanEightDigits_ExpectTheLongestAllowedNameToDo) {
+TEST_F(FileSinkTest, NumbersOfMoreThanEightDigits_ExpectTheLongestAllowedNameToFit) {
   const auto info = opened(Sink::Format::kParquet, {}, std::string(226, 'n'));
   const FramePtr made = testing::frame(arena, info, std::numeric_limits<std::uint64_t>::max(), *particles(10, 0));
   const auto written = write_frame_file(made, *info->files, Unfinished::kNamed);

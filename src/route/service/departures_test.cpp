@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "route/internal.hpp"
 #include "route/service/route_service.hpp"
+#include "route/service/testing.hpp"
 
 namespace wherry::route {
 namespace {
@@ -21,32 +22,10 @@ using namespace std::chrono_literals;
 constexpr RingShape kShape{4, 4096};
 constexpr std::uint32_t kHandler = 20;
 
-class Session final : public fabric::Peer {
- public:
-  explicit Session(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}
-  [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
-  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  [[nodiscard]] std::uint32_t pid() const noexcept override { return 1; }
-  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
-  [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
-  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
-  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
-  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
-  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
-  bool reconnect() override { return false; }
-  [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
-
- private:
-  std::uint64_t id_;
-  std::string name_;
-  fabric::Endpoint endpoint_;
-  fabric::Region region_;
-};
-
 /// A rank as its agent sees it.
 struct Member {
   explicit Member(Rank rank) : session(rank) {}
-  Session session;
+  testing::SilentPeer session;
   std::unique_ptr<Post> post;
   std::uint64_t handled = 0;
   std::string aborted;  ///< why the job is over
@@ -178,7 +157,7 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-class Departures : public testing::TestWithParam<std::tuple<bool, std::uint32_t>> {
+class Departures : public ::testing::TestWithParam<std::tuple<bool, std::uint32_t>> {
  protected:
   Job job(const std::vector<std::uint32_t>& node_of_rank) {
     return {node_of_rank, std::get<0>(GetParam()), std::get<1>(GetParam())};
@@ -187,7 +166,7 @@ class Departures : public testing::TestWithParam<std::tuple<bool, std::uint32_t>
 
 TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn) {
   Job all({0, 0}, true, 1);
-  Session stranger(9);
+  testing::SilentPeer stranger(9);
   all.agents[0]->on_session_start(stranger);
   Writer leave, abort;
   leave.put(Job::kId);
@@ -301,14 +280,14 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_Expect
   EXPECT_NE(all.ranks[0]->aborted.find("rank 1, which has left"), std::string::npos) << all.ranks[0]->aborted;
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<bool, std::uint32_t>>& tested) {
+std::string name_of(const ::testing::TestParamInfo<std::tuple<bool, std::uint32_t>>& tested) {
   return std::string(std::get<0>(tested.param) ? "Mapped" : "OverTheNetwork") +
          std::to_string(std::get<1>(tested.param)) + "Threads";
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Departures, testing::Combine(testing::Bool(), testing::Values(1U, 3U)), name_of);
+INSTANTIATE_TEST_SUITE_P(Ranks, Departures, ::testing::Combine(::testing::Bool(), ::testing::Values(1U, 3U)), name_of);
 /// Agents reach each other over the network; their ranks share memory with them.
-INSTANTIATE_TEST_SUITE_P(Agents, DeparturesOfNodes, testing::Combine(testing::Values(true), testing::Values(1U, 3U)),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Agents, DeparturesOfNodes,
+                         ::testing::Combine(::testing::Values(true), ::testing::Values(1U, 3U)), name_of);
 
 }  // namespace
 }  // namespace wherry::route

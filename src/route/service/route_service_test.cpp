@@ -4,41 +4,21 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include "route/service/testing.hpp"
 
 namespace wherry::route {
 namespace {
 
-class Rank0 final : public fabric::Peer {
- public:
-  [[nodiscard]] std::uint64_t id() const noexcept override { return 7; }
-  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  [[nodiscard]] std::uint32_t pid() const noexcept override { return 1; }
-  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
-  [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
-  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
-  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
-  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
-  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
-  bool reconnect() override { return false; }
-  [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
-
- private:
-  std::string name_ = "rank 0";
-  fabric::Endpoint endpoint_;
-  fabric::Region region_;
-};
-
 enum class End { kLeaves, kDies };
 
-class BeforeConnect : public testing::TestWithParam<std::tuple<End, std::uint32_t>> {};
+class BeforeConnect : public ::testing::TestWithParam<std::tuple<End, std::uint32_t>> {};
 
 TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
   const auto [end, threads] = GetParam();
   RouteService service({.threads = threads});
   constexpr RingShape kShape{4, 4096};
   const Topology topology({0, 0, 1});  // rank 1 never comes, and rank 2 is on another node
-  Rank0 peer;
+  testing::SilentPeer peer(0);
   for (std::uint64_t job = 1; job <= 2; ++job) {
     const AgentLayout layout{topology, 0, threads};
     Post::Options options;
@@ -91,7 +71,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ends, BeforeConnect,
-                         testing::Combine(testing::Values(End::kLeaves, End::kDies), testing::Values(1U, 3U)),
+                         ::testing::Combine(::testing::Values(End::kLeaves, End::kDies), ::testing::Values(1U, 3U)),
                          [](const auto& tested) {
                            return std::string(std::get<0>(tested.param) == End::kLeaves ? "Leaves" : "Dies") + "With" +
                                   std::to_string(std::get<1>(tested.param)) + "Threads";

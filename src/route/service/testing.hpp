@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// For tests of the agent's half of route: a rank's session without a client behind it.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+#include "fabric/service.hpp"
+#include "wherry/route_message.hpp"
+
+namespace wherry::route::testing {
+
+/// Says who it is. Has no worker, and nothing of what it is told goes anywhere.
+class SilentPeer final : public fabric::Peer {
+ public:
+  explicit SilentPeer(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}
+  [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::uint32_t pid() const noexcept override { return 1; }
+  [[nodiscard]] fabric::Endpoint& endpoint() noexcept override { return endpoint_; }
+  [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
+  [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
+  [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
+  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
+  [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
+  bool reconnect() override { return false; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
+
+ private:
+  std::uint64_t id_;
+  std::string name_;
+  fabric::Endpoint endpoint_;
+  fabric::Region region_;
+};
+
+}  // namespace wherry::route::testing
