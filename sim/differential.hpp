@@ -61,6 +61,8 @@ class Pair final : DriverOutput, Output {
   /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
   /// node's own, and put() makes the core's of it.
   std::vector<Spoken> round();
+  /// At the end: what the software node said earlier than the core, the core has said, too.
+  void expect_nothing_late();
   /// Counters, of all rounds so far.
   void compare_counters();
 
@@ -91,6 +93,7 @@ class Pair final : DriverOutput, Output {
 
   void bring_up();
   void settle();
+  bool ask_core_again();
   void collect();
   void heard(const CoreFrame& frame);
   void for_software(const Frame& frame);
@@ -120,8 +123,9 @@ class Pair final : DriverOutput, Output {
   std::uint64_t frames_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t redirected_ = 0;
-  std::uint32_t either_ = 0;  ///< frames with two faults: each node may count what it sees first
-  std::uint32_t form_ = 0;    ///< between nodes, with a value where none belongs: of a wrong length, or of no member
+  std::uint32_t asked_again_ = 0;  ///< frames that only the core got once more
+  std::uint32_t either_ = 0;       ///< frames with two faults: each node may count what it sees first
+  std::uint32_t form_ = 0;  ///< between nodes, with a value where none belongs: of a wrong length, or of no member
 };
 
 /// Sets a word at an even place of a frame, and corrects what checksums cover it by the difference: right ones stay

@@ -301,6 +301,7 @@ void Traffic::read_back() {
     if (lane % 4 == 3) end_round();
   }
   end_round();
+  pair_.expect_nothing_late();
   pair_.compare_counters();
 }
 

@@ -413,7 +413,7 @@ module top (input wire clk_i, input wire rst_i);
   logic [2:0] peer;
   logic hold, slow, op_done, ending;
   op_t op, end_op;
-  request_t head;
+  subject_t head;
   seen_t seen;
   bucket_t bucket;
   logic [5:0] bits;

@@ -251,12 +251,14 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
       Table table;
       ASSERT_TRUE(table.allocate(11));
       const std::uint32_t hash = hash_of(77);
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        const std::uint32_t bucket = bucket_at_index(hash, 2, 11), other = bucket_at_index(hash, 6, 11);
-        if (c.base != 0) table.store(location_of(bucket, i), 1, c.base - (c.base > i ? i : 0), false, {});
-        if (c.other != 0) table.store(location_of(other, i), 2, c.other, false, {});
+      const std::uint32_t bucket = bucket_at_index(hash, 2, 11), other = bucket_at_index(hash, 6, 11);
+      for (std::uint32_t i = 0; i < candidates(11); ++i)
+        table.store(location_of(bucket_at_index(hash, i, 11), 0), 1, c.base, false, {});
+      for (std::uint32_t i = 0; i < kWays; ++i) {
+        table.store(location_of(bucket, i), 1, c.base - i, false, {});
+        table.store(location_of(other, i), 2, c.other, false, {});
       }
-      EXPECT_EQ(table.version_after_all(hash, bucket_at_index(hash, 2, 11)), c.expected) << c.base << " " << c.other;
+      EXPECT_EQ(table.version_after_all(hash, bucket), c.expected) << c.base << " " << c.other;
     }
   }
   // Never written: the next version is 1, like any other.
