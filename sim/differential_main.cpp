@@ -36,11 +36,12 @@ std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
 
 /// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance. Two of three begin
 /// with versions that are about to wrap, and lag.
-PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8) {
+PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8, const std::string& fault = "none") {
   wherry::kv::sim::Random random(seed);
   PairOptions options{
       .seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0, .bucket_bits = bucket_bits};
   if (seed % 3 != 0) options.versions = wherry::kv::sim::old_versions(seed);
+  options.core.faults.ignore_other_flights = fault == "ignore_other_flights";
   options.core.seed = random.next();
   options.core.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated;
   options.core.memory.jitter = random.below(2) * 40;
@@ -50,15 +51,16 @@ PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8) {
 }
 
 /// As a machine of a cluster has them, so that the seed is all there is to a life.
-LifeOptions life_of(std::uint64_t seed, std::uint32_t steps, const std::string& fault) {
-  LifeOptions options{.seed = seed, .steps = steps, .core = options_of(seed).core};
+LifeOptions life_of(std::uint64_t seed, std::uint32_t steps, unsigned bucket_bits, const std::string& fault) {
+  LifeOptions options{.seed = seed, .steps = steps, .bucket_bits = bucket_bits, .core = options_of(seed).core};
   options.core.faults.forget_unsettled = fault == "forget_unsettled";
   return options;
 }
 
-void live(std::uint64_t seed, std::uint64_t count, std::uint32_t steps, const std::string& fault) {
+void live(std::uint64_t seed, std::uint64_t count, std::uint32_t steps, unsigned bucket_bits,
+          const std::string& fault) {
   for (const std::uint64_t end = seed + count; seed < end; ++seed) {
-    const LifeCounts c = Life(life_of(seed, steps, fault)).run();
+    const LifeCounts c = Life(life_of(seed, steps, bucket_bits, fault)).run();
     fmt::print("life {}: {} epochs, {} deaths, {} returns, {} leftovers seen, {} lanes not to be told, {} answers\n",
                seed, c.epochs, c.deaths, c.returns, c.leftovers, c.unsettled, c.answers);
   }
@@ -94,19 +96,19 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(8U, 14U));
   app.add_option("--lives", lives, "lives of a cluster, epochs and all, instead");
   app.add_option("--steps", steps, "of each life")->capture_default_str();
-  app.add_option("--fault", fault, "of the core, which a life must find")
-      ->check(CLI::IsMember({"none", "forget_unsettled"}));
+  app.add_option("--fault", fault, "of the core, which must be found: forget_unsettled by a life, the other without")
+      ->check(CLI::IsMember({"none", "forget_unsettled", "ignore_other_flights"}));
   app.add_option("--corpus", corpora, "directories, each file of which is a frame")->check(CLI::ExistingDirectory);
   app.add_option("--write-corpus", examples, "only write a frame of each kind of trouble there")
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   if (!examples.empty()) return write_corpus(examples), 0;
 
-  if (lives != 0) return live(seed, lives, steps, fault), 0;
+  if (lives != 0) return live(seed, lives, steps, bucket_bits, fault), 0;
 
   const std::vector<Frame> corpus = frames_in(corpora);
   for (std::uint64_t end = seed + count; seed < end; ++seed) {
-    const PairOptions options = options_of(seed, static_cast<std::uint8_t>(bucket_bits));
+    const PairOptions options = options_of(seed, static_cast<std::uint8_t>(bucket_bits), fault);
     Pair pair(options);
     Traffic traffic(pair, seed, options.nodes);
     for (std::uint64_t i = 0; i < rounds; ++i) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kv/generated/registers.hpp"
+#include "kv/sim/workload.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -50,8 +51,9 @@ Life::Life(const LifeOptions& options)
     : options_(options),
       random_(options.seed),
       accept_(random_.below(2) == 0),
-      core_(&options.core, accept_),
-      software_(nullptr, accept_) {
+      core_(&options.core, accept_, options.bucket_bits),
+      software_(nullptr, accept_, options.bucket_bits) {
+  if (options.bucket_bits > 8) keys_ = sim::keys_of_one_bucket(kCrowd, options.bucket_bits, random_.next());
   for (std::uint64_t key = random_.next(); keys_.size() < kKeys; ++key) keys_.push_back(key);
   for (Asked& asked : lanes_) asked.header.request = static_cast<std::uint32_t>(random_.next());
   plan_.members = plan_.serving = kAll;
@@ -150,15 +152,15 @@ void Life::send(std::uint32_t node, const Kv& header, ByteView value) {
   software_.send(World::client(), node, header, value);
 }
 
-/// Each in a bucket and a lane of its own: which of two that meet is first may differ.
+/// Each in buckets, that is in a slot, and a lane of its own: which of two that meet is first may differ.
 void Life::writes() {
   doing_ = "writes";
   constexpr std::array kKinds{Kind::write, Kind::write, Kind::write_if, Kind::remove, Kind::remove_if};
-  std::set<std::uint32_t> buckets;
+  std::set<std::uint32_t> slots;
   for (std::uint32_t count = 1 + random_.below(4); count > 0; --count) {
     const std::uint64_t key = keys_[random_.below(kKeys)];
     const std::uint32_t lane = random_.below(kLanes);
-    if (!buckets.insert(bucket_of(hash_of(key), World::kBucketBits)).second) continue;
+    if (!slots.insert(slot_of(hash_of(key))).second) continue;
     Asked& asked = lanes_[lane];
     const Kind kind = kKinds[random_.below(kKinds.size())];
     asked.header = {.kind = static_cast<std::uint8_t>(kind),
@@ -181,11 +183,11 @@ void Life::writes() {
 /// As a client that heard nothing, or whose answer was lost.
 void Life::ask_again() {
   doing_ = "requests again";
-  std::set<std::uint32_t> buckets;
+  std::set<std::uint32_t> slots;
   for (Asked& asked : lanes_) {
     if (asked.header.kind == 0 || (!asked.open && random_.below(3) != 0)) continue;
     if (asked.refused && asked.header.epoch != static_cast<std::uint16_t>(plan_.epoch)) continue;
-    if (!buckets.insert(bucket_of(hash_of(asked.header.key), World::kBucketBits)).second) continue;
+    if (!slots.insert(slot_of(hash_of(asked.header.key))).second) continue;
     asked.header.epoch = static_cast<std::uint16_t>(plan_.epoch);
     send(leader_of(asked.header.key), asked.header, asked.value);
   }
@@ -270,7 +272,7 @@ void Life::come_back() {
   doing_ = fmt::format("the return of {}", node);
   for (World* world : {&core_, &software_}) {
     world->write(node, kSyncFromOffset, 0);
-    world->write(node, kSyncCountOffset, 1U << World::kBucketBits);
+    world->write(node, kSyncCountOffset, 1U << options_.bucket_bits);
     world->write(node, kSyncLanesOffset, kLanes);
   }
   pass(4 * kStep);

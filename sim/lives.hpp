@@ -16,6 +16,7 @@ namespace wherry::kv::rtl {
 struct LifeOptions {
   std::uint64_t seed = 1;
   std::uint32_t steps = 40;
+  unsigned bucket_bits = 8;  ///< above, most keys share their first bucket, and are in others, too
   CoreOptions core;
 };
 
@@ -32,6 +33,7 @@ class Life final {
  private:
   static constexpr std::uint32_t kLanes = 12;
   static constexpr std::uint32_t kKeys = 10;
+  static constexpr std::uint32_t kCrowd = 6;  ///< keys of one bucket
   static constexpr Cycles kStep = 30 * World::kRetry;
 
   /// A lane's last request, which may be asked again.

@@ -37,7 +37,7 @@ Endpoint World::node(std::uint32_t number) {
 
 Endpoint World::client() { return {.mac = 0x020000000064U, .ip = 0x0a000064U, .port = 40000}; }
 
-World::World(const CoreOptions* core, bool accept) : accept_(accept) {
+World::World(const CoreOptions* core, bool accept, unsigned bucket_bits) : accept_(accept), bucket_bits_(bucket_bits) {
   if (core != nullptr) core_ = std::make_unique<Core>(*core);
   for (std::uint32_t i = 0; i < kNodes; ++i) {
     ports_[i].world = this;
@@ -58,9 +58,9 @@ void World::clear(std::uint32_t node) {
   RegisterIo& registers = io(node);
   registers.write(kEpochOffset, 0);
   await_epoch(registers, 0);
-  registers.write(kBucketBitsOffset, kBucketBits);
+  registers.write(kBucketBitsOffset, bucket_bits_);
   registers.write(kRetryCyclesOffset, kRetry);
-  registers.write(value_base_offset(0), 64U << kBucketBits);
+  registers.write(value_base_offset(0), 64U << bucket_bits_);
   registers.write(lease_offset(0), ~0U);
   registers.write(lease_offset(1), ~0U);
   registers.write(kControlOffset,

@@ -27,13 +27,12 @@ struct Letter {
 class World final {
  public:
   static constexpr std::uint32_t kNodes = 4;
-  static constexpr unsigned kBucketBits = 8;
   static constexpr Cycles kRetry = 2000;
   /// Of a letter between nodes: it is lost.
   using Loses = std::function<bool(const Letter&, std::uint32_t from, std::uint32_t to)>;
 
   /// `core`: what node 0 is made of; none: it is a software node, too.
-  World(const CoreOptions* core, bool accept);
+  World(const CoreOptions* core, bool accept, unsigned bucket_bits);
   World(const World&) = delete;  // its nodes have its address
   World& operator=(const World&) = delete;
   ~World() = default;
@@ -73,6 +72,7 @@ class World final {
   std::array<Cycles, kNodes> due_{};
   std::unique_ptr<Core> core_;
   bool accept_;
+  unsigned bucket_bits_;
   Cycles now_ = 1000;
   Loses loses_;
   std::multimap<Cycles, Letter> queue_;
