@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent as a process of its own: its core, its log, its memory under load, and what waits while it stands still.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "agent/process_testing.hpp"
@@ -46,6 +51,30 @@ SessionOptions embedded_options() {
   options.embedded.program = WHERRYD_PROGRAM;
   options.embedded.budget_bytes = 64 << 20;
   return options;
+}
+
+/// So much address space that the agent's memory fits, but not the stacks of its threads.
+void little_address_space() {
+  const rlimit little{200 << 20, 200 << 20};
+  (void)setrlimit(RLIMIT_AS, &little);
+}
+
+TEST(Wherryd, ThreadsCannotBeHad_ExpectAnErrorAndNothingLeft) {
+  const auto directory = *TemporaryDirectory::create("test");
+  const std::string said = directory.file("said"), file = directory.file("agent.json");
+  ASSERT_EQ(setenv("TEST_OF_WHERRYD_SAID", said.c_str(), 1), 0);
+  testing_support::Child child(WHERRYD_PROGRAM, {"--session-file", file, "--budget", "16MiB"}, [] {
+    const int to = open(getenv("TEST_OF_WHERRYD_SAID"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    (void)dup2(to, STDERR_FILENO);
+    little_address_space();
+  });
+  ASSERT_TRUE(testing_support::eventually([&] { return child.ended(); })) << "it hangs";
+  EXPECT_EQ(child.wait(), 1);
+  std::ifstream words(said);
+  const std::string text(std::istreambuf_iterator<char>(words), {});
+  EXPECT_NE(text.find("thread"), std::string::npos) << text;
+  EXPECT_FALSE(std::filesystem::exists(control_socket_for(file)));
+  EXPECT_FALSE(std::filesystem::exists(local_socket_for(file)));
 }
 
 TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {

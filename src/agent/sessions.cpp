@@ -26,17 +26,13 @@ constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a hal
 }  // namespace
 
 bool Agent::Impl::control() {
+  open_doors();
   std::array<epoll_event, 32> events{};
   const int n = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
-    if (fd == listener.get() || fd == tcp_listener.get()) {
-      accept_all(fd == listener.get() ? listener : tcp_listener);
-      continue;
-    }
-    const auto arrival = std::ranges::find_if(arrivals, [&](const Arrival& one) { return one.stream->fd() == fd; });
-    if (arrival != arrivals.end()) {
-      advance(arrival);
+    if (fd == local_door.events.get() || fd == remote_door.events.get()) {
+      answer(fd == local_door.events.get() ? local_door : remote_door);
       continue;
     }
     for (auto& peer : peers) {

@@ -10,8 +10,8 @@
 
 namespace wherry {
 
-/// Whoever is at the other end of a connected socket: an IPv4 address, a /64 network of IPv6, or a user of this
-/// machine. Empty when the kernel does not say.
+/// Identifies the peer of a connected socket: an IPv4 address, an IPv6 /64 network, or a user of this machine. Empty if
+/// the kernel does not say.
 std::string source_of(int socket);
 
 class Crowd {
