@@ -97,7 +97,13 @@ void Agent::Impl::accept_all(Door& door) {
     Fd socket(accept4(from.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
       // The connection stays queued, and epoll would report it again at once.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) shut(door, now_ns() + kRestNs);
+      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) return;
+      const int error = errno;
+      if (std::uint64_t more = 0; turned_away.admit(now_ns(), more))
+        spdlog::warn(
+            "clients wait: the agent cannot accept a connection: {}; raise its limit (ulimit -n, LimitNOFILE=)",
+            std::strerror(error));
+      shut(door, now_ns() + kRestNs);
       return;
     }
     Arrival arrival{.handshake = fabric::StreamHandshake::server(

@@ -17,6 +17,7 @@
 #include "agent/http_metrics.hpp"
 #include "agent/peer.hpp"
 #include "agent/port_guard.hpp"
+#include "base/cpu.hpp"
 #include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
@@ -86,6 +87,7 @@ struct Agent::Impl {
   std::list<Arrival> arrivals;  ///< oldest first
   Crowd crowd;
   std::shared_ptr<const fabric::Tls> tls;
+  const std::string host = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
   bool draining = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()

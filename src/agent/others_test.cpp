@@ -5,9 +5,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <random>
+#include <set>
 
 #include "agent/process_testing.hpp"
 #include "agent/sequence_testing.hpp"
@@ -145,6 +147,55 @@ TEST(Strangers, NoDescriptorsLeft_ExpectTheAgentToRestAndToServeAfterwards) {
   EXPECT_LT(seconds() - before, 0.5) << "of 2 s";
   strangers.clear();
   EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
+}
+
+/// Lets a running process open `more` descriptors, and no further one.
+void leave_descriptors(int pid, int more) {
+  std::set<std::string> open;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd"))
+    open.insert(one.path().filename());
+  rlimit limit{};
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &limit), 0);
+  limit.rlim_cur = 0;
+  for (; more > 0 || open.contains(std::to_string(limit.rlim_cur)); ++limit.rlim_cur)
+    more -= open.contains(std::to_string(limit.rlim_cur)) ? 0 : 1;
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &limit, nullptr), 0);
+}
+
+TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndWhatToDo) {
+  AgentProcess agent;
+  const int pid = agent.child().pid();
+  rlimit before{};
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &before), 0);
+  for (const Transport transport : {Transport::kShm, Transport::kAuto}) {
+    SessionOptions options = agent.options();
+    options.transport = transport;
+    std::string said;
+    const bool told = eventually([&] {  // until what earlier sessions held has been closed
+      leave_descriptors(pid, 2);
+      const Status refused = Session::open(options).status();
+      said = refused.message();
+      return refused.code() == StatusCode::kResourceExhausted;
+    });
+    EXPECT_TRUE(told) << said;
+    for (const char* const words : {"the agent has no file descriptors left", "Too many open files", "ulimit -n"})
+      EXPECT_NE(said.find(words), std::string::npos) << said;
+  }
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &before, nullptr), 0);
+  expect_alive(agent.options());
+}
+
+TEST(Clients, TheApplicationIsOutOfDescriptors_ExpectItToBeNamed) {
+  const AgentProcess agent;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  leave_descriptors(getpid(), 2);
+  const Status refused = Session::open(agent.options()).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("this process has no file descriptors left"), std::string::npos)
+      << refused.message();
+  expect_alive(agent.options());
 }
 
 TEST(Clients, NameWithANewline_ExpectOneLineInTheLog) {

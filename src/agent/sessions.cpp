@@ -9,7 +9,7 @@
 
 #include "agent/impl.hpp"
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
+#include "base/descriptors.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 
@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
 constexpr std::uint64_t kHelloPatienceNs = 5'000'000'000ULL;       // of a client that has shown the token
+constexpr std::size_t kSessionDescriptors = 16;                    // what it may open for a session, at least
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
 
 }  // namespace
@@ -124,12 +125,13 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
     return {StatusCode::kUnavailable,
             fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
   }
+  if (Status s = check_descriptors("the agent", kSessionDescriptors); !s) return s;
   peer.hello = *std::move(hello);
   peer.channel.limit_received(kMaxFrameBytes);
 
   if (peer.credentials) peer.hello.pid = static_cast<std::uint32_t>(peer.credentials->pid);
   // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
-  const bool same_host = peer.credentials && peer.credentials->pid != 0 && peer.hello.host == host_identity();
+  const bool same_host = peer.credentials && peer.credentials->pid != 0 && peer.hello.host == host;
   Transport transport = peer.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
   const bool by_name = transport != Transport::kAuto;
