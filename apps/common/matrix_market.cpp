@@ -2,6 +2,7 @@
 #include "common/matrix_market.hpp"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,7 @@ namespace {
 using Field = MatrixMarket::Field;
 
 constexpr std::uint64_t kMostRows = (std::uint64_t{1} << 32) - 1;  // 32-bit indices
+constexpr std::size_t kMostBytes = std::size_t{64} << 10;          // of a line; the format allows 1024
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;         // integers that a double holds
 
 /// For messages: what cannot be printed is not, and a long text is cut.
@@ -164,9 +166,14 @@ class Reader {
 
 Status read_matrix_market(std::istream& in, std::string_view name, const MatrixMarketSink& sink) {
   Reader reader(sink);
-  std::string line;
-  for (std::uint64_t count = 1; std::getline(in, line); ++count) {
-    const std::string wrong = reader.line(line);
+  std::string line(kMostBytes + 1, '\0');
+  for (std::uint64_t count = 1; in.good(); ++count) {
+    in.getline(line.data(), static_cast<std::streamsize>(line.size()));
+    if (in.bad() || (in.eof() && in.gcount() == 0)) break;
+    const auto bytes = static_cast<std::size_t>(in.gcount() - (in.good() ? 1 : 0));  // without the newline
+    const bool cut = in.fail() && !in.bad();
+    const std::string wrong = cut ? fmt::format("a line of more than {} bytes", kMostBytes)
+                                  : reader.line(std::string_view(line).substr(0, bytes));
     if (!wrong.empty()) return {StatusCode::kInvalidArgument, fmt::format("{}:{}: {}", name, count, wrong)};
   }
   if (in.bad()) return {StatusCode::kUnavailable, fmt::format("cannot read {}: {}", name, std::strerror(errno))};
@@ -176,6 +183,12 @@ Status read_matrix_market(std::istream& in, std::string_view name, const MatrixM
 }
 
 Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink) {
+  // Each rank reads the file from its beginning; a device may not end, and a pipe has one reader.
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("cannot read {}: want a regular file, not a directory, pipe or device", path)};
+  }
   std::ifstream file(path);
   if (!file) return {StatusCode::kNotFound, fmt::format("cannot open {}: {}", path, std::strerror(errno))};
   return read_matrix_market(file, path, sink);

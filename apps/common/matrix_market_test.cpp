@@ -96,5 +96,25 @@ TEST(MatrixMarket, NoFile_ExpectItsName) {
   EXPECT_EQ(status.message(), "cannot open /nowhere/m.mtx: No such file or directory");
 }
 
+TEST(MatrixMarket, LineWithoutEnd_ExpectItsNumberAndTheLimit) {
+  const std::string banner = "%%MatrixMarket matrix coordinate real general\n";
+  for (const auto& [text, line] : {std::pair(std::string(1 << 20, '\0'), ":1:"),
+                                   std::pair(banner + "% " + std::string(1 << 20, 'x') + "\n1 1 1\n1 1 1\n", ":2:")}) {
+    const Read got = read(text);
+    EXPECT_FALSE(got.status);
+    EXPECT_NE(got.status.message().find("a line of more than 65536 bytes"), std::string::npos) << got.status.message();
+    EXPECT_NE(got.status.message().find(line), std::string::npos) << got.status.message();
+  }
+  EXPECT_TRUE(read(banner + "% " + std::string(65'533, 'x') + "\n1 1 1\n1 1 1").status);
+}
+
+TEST(MatrixMarket, NotARegularFile_ExpectRefusal) {
+  for (const char* path : {"/dev/zero", "/dev/null", "/tmp"}) {
+    const Status read = read_matrix_market(path, {.begin = [](const MatrixMarket&) {}, .entry = {}});
+    EXPECT_EQ(read.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(read.message().find("want a regular file"), std::string::npos) << read.message();
+  }
+}
+
 }  // namespace
 }  // namespace wherry::apps

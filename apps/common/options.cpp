@@ -3,8 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace wherry::apps {
 namespace {
@@ -20,15 +22,26 @@ double parse(const std::string& text) {
   }
 }
 
+/// A whole number: digits, exactly, or a form such as 1e6 up to 2^53, where a double is exact.
+std::optional<std::uint64_t> parse_whole(const std::string& text) {
+  std::uint64_t digits = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digits);
+  if (end == text.data() + text.size() && !text.empty())
+    return error == std::errc() ? std::optional(digits) : std::nullopt;
+  const double number = parse(text);
+  if (number >= 0 && number <= 0x1p53 && number == std::floor(number)) return static_cast<std::uint64_t>(number);
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
-               std::uint64_t most) {
-  const auto read = [&value](const std::string& text) { value = static_cast<std::uint64_t>(parse(text)); };
-  const auto check = [most](const std::string& text) {
-    const double number = parse(text);
-    if (number >= 1 && number <= static_cast<double>(most) && number == std::floor(number)) return std::string();
-    return fmt::format("want a whole number from 1 to {}, not '{}'", most, text);
+               std::uint64_t most, std::uint64_t least) {
+  const auto read = [&value](const std::string& text) { value = parse_whole(text).value_or(0); };
+  const auto check = [least, most](const std::string& text) {
+    const auto number = parse_whole(text);
+    if (number && *number >= least && *number <= most) return std::string();
+    return fmt::format("want a whole number from {} to {}, not '{}'", least, most, text);
   };
   cli.add_option_function<std::string>(name, read, what)
       ->check(check)
@@ -43,6 +56,15 @@ void add_number(CLI::App& cli, const std::string& name, double& value, const std
     return fmt::format("want a number from {} on, not '{}'", least, text);
   };
   cli.add_option(name, value, what)->check(check)->type_name("X")->capture_default_str();
+}
+
+CLI::Validator finite_range(double least, double most) {
+  const auto check = [least, most](const std::string& text) {
+    const double number = parse(text);
+    if (number >= least && number <= most) return std::string();
+    return fmt::format("want a number from {} to {}, not '{}'", least, most, text);
+  };
+  return {check, ""};
 }
 
 void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string& things) {

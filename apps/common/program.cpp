@@ -9,6 +9,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "common/options.hpp"
 #include "common/together.hpp"
 
 namespace wherry::apps {
@@ -18,9 +19,7 @@ using route::Runtime;
 using route::Statistics;
 
 Program::Program(std::string name, const std::string& about) : name_(std::move(name)), cli_(about, name_) {
-  cli_.add_option("--seed", seed_, "of all that is generated; the same for any number of ranks")
-      ->capture_default_str()
-      ->type_name("N");
+  add_count(cli_, "--seed", seed_, "of all that is generated; the same for any number of ranks", ~std::uint64_t{0}, 0);
   cli_.add_option("--output", output_, "write the result: each rank its part, into PREFIX.<rank>...")
       ->type_name("PREFIX");
   cli_.add_option("--json", json_, "write the closing line of JSON into this file, not to the standard output")

@@ -38,7 +38,7 @@ void add_options(CLI::App& cli, TransportOptions& options) {
       ->default_str("16,16,16");
   cli.add_option("--size", options.mesh.size, "of the mesh along x, y, z")
       ->delimiter(',')
-      ->check(CLI::Range(1e-6, 1e9))
+      ->check(finite_range(1e-6, 1e9))
       ->type_name("X,Y,Z")
       ->default_str("16,16,16");
   cli.add_option("--boundary", options.boundary, "of the faces across x, y, z: vacuum or reflect")

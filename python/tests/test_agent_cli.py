@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -231,7 +232,25 @@ def test_status_without_metrics(capfd: pytest.CaptureFixture[str], make_agent: A
     agent = make_agent("--metrics", "off")
     status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))
     assert status == 0
-    assert "clients: unknown" in out
+    assert "clients: unknown: the agent serves no metrics" in out
+
+
+def test_status_when_the_metrics_do_not_answer(capfd: pytest.CaptureFixture[str], agent: Agent, stream: Any) -> None:
+    """Addresses and streams are said all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        fields = json.loads(agent.session_file.read_text())
+        fields["metrics"] = f"http://127.0.0.1:{silent.getsockname()[1]}/metrics"
+        agent.session_file.write_text(json.dumps(fields))  # the same file: the agent holds its lock
+        at = ["--agent", str(agent.session_file)]
+        status, out, _ = run(capfd, "agent", "status", *at)
+        assert status == 0
+        assert f"clients: unknown: no metrics from {fields['metrics']}: timed out" in " ".join(out.split())
+        assert "particles" in out
+        status, out, _ = run(capfd, "agent", "status", "--json", *at)
+        assert status == 0
+        document = json.loads(out)
+        assert [one["name"] for one in document["streams"]] == ["particles"]
+        assert document["metrics_missing"].startswith("no metrics from http://127.0.0.1")
 
 
 @pytest.mark.parametrize("flag", ["--max-sessions", "--nap-us", "--max-tickets", "--drain-ms"])

@@ -51,6 +51,10 @@ def test_blocks_expect_the_same_counts_in_rank_order(tmp_path: Path, job: tuple[
         (("--counters", "0"), "--counters: want a whole number from 1 to 4294967295, not '0'"),
         (("--updates", "1.5"), "--updates: want a whole number from 1 to 9007199254740992, not '1.5'"),
         (("--updates", "many"), "not 'many'"),
+        (("--updates", "9007199254740993"), "not '9007199254740993'"),
+        (("--seed", "99999999999999999999"), "--seed: want a whole number from 0 to 18446744073709551615, not '9999"),
+        (("--seed", "-1"), "not '-1'"),
+        (("--seed", "1e30"), "not '1e30'"),
         (("--distribution", "random"), "--distribution: random not in {block,cyclic}"),
     ],
 )

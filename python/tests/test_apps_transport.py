@@ -116,6 +116,7 @@ def test_too_many_ranks_for_the_mesh_expect_why() -> None:
     [
         (("--cells", "4,4"), "--cells"),
         (("--cells", "0,4,4"), "--cells"),
+        (("--size", "nan,4,4"), "--size: want a number from 1e-06 to 1000000000, not 'nan'"),
         (("--boundary", "open,vacuum,vacuum"), "--boundary"),
         (("--absorb", "-1"), "--absorb: want a number from 0 on, not '-1'"),
         (("--step-time", "0"), "--step-time"),

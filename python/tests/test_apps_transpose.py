@@ -83,6 +83,13 @@ def test_broken_file_expect_its_line_and_all_ranks_ended(tmp_path: Path, job: tu
     assert f"{path}:3: entry (3, 1) of a matrix of 2 x 2; both count from 1" in done.stderr
 
 
+@pytest.mark.parametrize("job", [ALONE, (2, 2)])
+def test_file_that_never_ends_expect_refusal(job: tuple[int, int]) -> None:
+    done = execute("transpose", "--matrix", "/dev/zero", job=job)
+    assert done.returncode == 1
+    assert "cannot read /dev/zero: want a regular file, not a directory, pipe or device" in done.stderr
+
+
 def test_file_and_rows_expect_one_of_them_refused(tmp_path: Path) -> None:
     done = execute("transpose", "--matrix", tmp_path / "m.mtx", "--rows", 5)
     assert done.returncode != 0

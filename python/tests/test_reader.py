@@ -362,7 +362,7 @@ def test_streams(scripted: LocalAgent, write_session: Write) -> None:
 
 @pytest.mark.parametrize("value", [{"from_sequence": -1}, {"timeout": -0.5}])
 def test_wrong_arguments(value: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match="want"):
         reader.open("s", **value)
 
 

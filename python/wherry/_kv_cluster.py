@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import wherry._kv_core as _core
-from wherry import _paths, _secure
+from wherry import _arguments, _paths, _secure
 from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 
@@ -65,7 +65,7 @@ class Cluster:
 
 def load(path: Path) -> Cluster:
     """Reads a cluster file. InvalidArgument names file, line and what is wanted; NotFound."""
-    said = _core.cluster(str(path))
+    said = _core.cluster(_arguments.path("cluster", path))
     return Cluster(
         path=path,
         name=said["name"],

@@ -24,7 +24,7 @@ from wherry import _agent, _cli_cat, _cli_kv, _cli_output, _cli_route, _paths, b
 from wherry._cli_cat import AgentOption
 from wherry._cli_help import App
 from wherry._cli_output import OUTPUT_LOST, OutputLost, note, out
-from wherry.errors import Error, NotFound
+from wherry.errors import Error, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
@@ -130,7 +130,8 @@ def agent_status(
 ) -> None:
     """Addresses, clients, streams and metrics of the running agent.
 
-    Of each client: which transports it uses, and whether gets from its memory were proved one-sided when it came.
+    Of each client: which transports it uses, and whether gets from its memory were proved one-sided when it came. If
+    metrics are off or do not answer, clients and counters are unknown.
 
     Examples:
 
@@ -142,7 +143,12 @@ def agent_status(
 
     session = reader.locate(agent)
     found = reader.streams(session)
-    metrics = _agent.read_metrics(session)
+    unknown = None if session.metrics else "the agent serves no metrics"
+    metrics: dict[str, float] = {}
+    try:
+        metrics = _agent.read_metrics(session)
+    except Unavailable as error:  # addresses and streams come from elsewhere
+        unknown = str(error)
     clients = _agent.sessions(metrics)
     if as_json:
         document = {
@@ -155,6 +161,7 @@ def agent_status(
             "sessions": [dataclasses.asdict(client) for client in clients],
             "streams": [dataclasses.asdict(stream) for stream in found],
             "metrics": metrics,
+            "metrics_missing": unknown,
         }
         print(json.dumps(document, indent=1))
         return
@@ -164,7 +171,7 @@ def agent_status(
     console.print(f"flight        {session.flight or 'off'}")
     console.print(f"metrics       {session.metrics or 'off'}")
     console.print()
-    console.print(_sessions_table(clients) if metrics else "clients: unknown, for the agent serves no metrics")
+    console.print(_sessions_table(clients) if unknown is None else markup.escape(f"clients: unknown: {unknown}"))
     console.print()
     console.print(_streams_table(found))
     if metrics:

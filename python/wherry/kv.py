@@ -14,13 +14,13 @@ a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
 
 from __future__ import annotations
 
-import operator
 import os
 import threading
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
 import wherry._kv_core as _core
+from wherry import _arguments
 from wherry._kv_frame import MAX_LANES
 from wherry.errors import InvalidArgument
 
@@ -29,17 +29,12 @@ _BUFFERS = bytes | bytearray | memoryview
 
 
 def _key(key: SupportsIndex) -> int:
-    number = operator.index(key)
-    if not 0 <= number < 1 << 64:
-        raise InvalidArgument(f"key {number}: want 0 to 2^64 - 1")
-    return number
+    return _arguments.number("key", key, 0, _arguments.U64)
 
 
 def _version(version: SupportsIndex) -> int:
-    number = operator.index(version)
-    if not 0 <= number < 1 << 32:
-        raise InvalidArgument(f"version {number}: want what get() or put() returned, or 0 for no such key")
-    return number
+    """What get() or put() returned, or 0 for no such key."""
+    return _arguments.number("version", version, 0, (1 << 32) - 1)
 
 
 def _value(value: _BUFFERS) -> bytes:
@@ -77,28 +72,22 @@ class Client:
         connect_timeout: float = 5.0,
         seed: int = 0,
     ) -> None:
-        if isinstance(nodes, str):
-            raise InvalidArgument(f"nodes: want a list of names, not the text '{nodes}'")
-        if not deadline > 0:
+        self._deadline = _arguments.seconds("deadline", deadline)
+        if not self._deadline > 0:
             raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
-        if isinstance(keepers, str):
-            raise InvalidArgument(f"keepers: want a list of names, not the text '{keepers}'")
-        if not 0 <= (first_lane or 0) < MAX_LANES or not 0 <= lanes <= MAX_LANES:
-            raise InvalidArgument(f"lanes from {first_lane}, {lanes} of them: want lanes of 0 to {MAX_LANES - 1}")
-        self._deadline = deadline
         self._lock = threading.Lock()
         self._core = _core.connect(
-            list(nodes),
-            "" if cluster is None else os.fspath(cluster),
-            list(keepers),
-            first_lane,
-            lanes,
-            reads,
-            spin,
-            first_timeout,
-            timeout_cap,
-            connect_timeout,
-            seed,
+            _arguments.texts("nodes", nodes),
+            "" if cluster is None else _arguments.path("cluster", cluster),
+            _arguments.texts("keepers", keepers),
+            None if first_lane is None else _arguments.number("first_lane", first_lane, 0, MAX_LANES - 1),
+            _arguments.number("lanes", lanes, 0, MAX_LANES),
+            _arguments.text("reads", reads),
+            bool(spin),
+            _arguments.seconds("first_timeout", first_timeout, 0),
+            _arguments.seconds("timeout_cap", timeout_cap, 0),
+            _arguments.seconds("connect_timeout", connect_timeout, 0),
+            _arguments.number("seed", seed, 0, _arguments.U64),
         )
 
     @classmethod
@@ -114,7 +103,7 @@ class Client:
             return cls(cluster=where.path, **options)
 
     def _seconds(self, deadline: float | None) -> float:
-        return self._deadline if deadline is None else deadline
+        return self._deadline if deadline is None else _arguments.seconds("deadline", deadline)
 
     def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
         """Value and version. NotFound: no such key; Unavailable: nobody answered in time."""

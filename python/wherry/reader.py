@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from wherry import sessionfile
+from wherry import _arguments, sessionfile
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -376,14 +376,10 @@ class StreamReader:
         from_sequence: int = 0,
         timeout: float | None = None,
     ) -> None:
-        if from_sequence < 0:
-            raise ValueError(f"from_sequence is {from_sequence}; 0 or more is expected")
-        if timeout is not None and timeout < 0:
-            raise ValueError(f"timeout is {timeout}; seconds, or None to wait for ever, are expected")
-        self.name = name
-        self.follow = follow
-        self.timeout = timeout
-        self.next_sequence = from_sequence
+        self.name = _arguments.text("name", name)
+        self.follow = bool(follow)
+        self.timeout = None if timeout is None else _arguments.seconds("timeout", timeout, 0)
+        self.next_sequence = _arguments.number("from_sequence", from_sequence, 0, _arguments.U64)
         self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
         session = locate(agent)
@@ -410,7 +406,7 @@ class StreamReader:
         Blocks up to `timeout` seconds (None: for ever) when the reader follows. Raises DeadlineExceeded; NotFound
         when the stream was dropped meanwhile; Error when the agent has gone.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + _arguments.seconds("timeout", timeout)
         while True:
             wait_ms = 0
             if self.follow:
@@ -547,7 +543,11 @@ def flight_frames(
     """
     import pyarrow.flight as flight
 
-    wanted: dict[str, Any] = {"stream": name, "from": from_sequence, "follow": follow}
+    wanted: dict[str, Any] = {
+        "stream": _arguments.text("name", name),
+        "from": _arguments.number("from_sequence", from_sequence, 0, _arguments.U64),
+        "follow": bool(follow),
+    }
     if count is not None:
         wanted["count"] = count
     ticket = flight.Ticket(json.dumps(wanted).encode())

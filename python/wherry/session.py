@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import collections
 import math
-import operator
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -30,10 +29,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import wherry._core as _core
-from wherry import _paths
+from wherry import _arguments, _paths
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound, Unsupported
 
 _FOREVER = math.inf
+_MOST_BYTES = (1 << 63) - 1
 _BUFFERS = bytes | bytearray | memoryview
 
 
@@ -61,7 +61,7 @@ class Ticket:
         DeadlineExceeded: it is still in flight, and may be waited for again.
         """
         try:
-            self._core.wait(_FOREVER if timeout is None else timeout)
+            self._core.wait(_time_limit(timeout))
         finally:
             self.ready()
 
@@ -74,6 +74,10 @@ class Ticket:
     def sequence(self) -> int:
         """The frame's number in its stream. After success."""
         return self._core.sequence
+
+
+def _time_limit(timeout: float | None) -> float:
+    return _FOREVER if timeout is None else _arguments.seconds("timeout", timeout)
 
 
 class _InFlight:
@@ -267,11 +271,13 @@ class Stream:
         Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
-        if deadline is not None and not deadline > 0:
+        if deadline is not None and not (limit := _arguments.seconds("deadline", deadline)) > 0:
             raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
-        if not 0 <= operator.index(tag) < 1 << 64:
-            raise InvalidArgument(f"tag is {tag}: want 0 to 2**64 - 1")
-        options = (operator.index(tag), 0.0 if deadline is None else float(deadline), float(timeout))
+        options = (
+            _arguments.number("tag", tag, 0, _arguments.U64),
+            0.0 if deadline is None else limit,
+            _arguments.seconds("timeout", timeout),
+        )
         sources: Any
         if self._schema is None:
             sources = self._raw_buffers(data)
@@ -435,23 +441,23 @@ class Session:
         embedded_flight: bool = True,
         embedded_args: Sequence[str] = (),
     ) -> None:
-        where = os.fspath(agent)
+        where = _arguments.path("agent", agent)
         program = ""
         if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
             with suppress(NotFound):  # if one is needed after all, the C++ side says what is missing
                 program = str(_paths.wherryd())
         core = _core.open_session(
             where,
-            token,
-            name,
-            transport,
-            connect_timeout,
-            max_tickets,
-            embedded_budget,
-            embedded_core,
-            embedded_flight,
-            program,
-            list(embedded_args),
+            _arguments.text("token", token),
+            _arguments.text("name", name),
+            _arguments.text("transport", transport),
+            _arguments.seconds("connect_timeout", connect_timeout, 0),
+            _arguments.number("max_tickets", max_tickets, 1, 4096),
+            _arguments.number("embedded_budget", embedded_budget, 1, _arguments.U64),
+            _arguments.number("embedded_core", embedded_core, -1, (1 << 31) - 1),
+            bool(embedded_flight),
+            _arguments.text("the path of wherryd", program),
+            _arguments.texts("embedded_args", embedded_args),
         )
         self._open: tuple[_core.Session, _InFlight] | None = (core, _InFlight(core))
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -502,15 +508,15 @@ class Session:
         else:
             arrow = schema_of(schema)
         opened = core.open_stream(
-            name,
+            _arguments.text("name", name),
             None if arrow is None else arrow.__arrow_c_schema__(),
-            strategy,
-            keep_frames,
-            keep_bytes,
-            when_full,
-            "" if sink_dir is None else os.fspath(sink_dir),
-            sink_format or "",
-            list(announce),
+            _arguments.text("strategy", strategy),
+            _arguments.number("keep_frames", keep_frames, 0, _arguments.U64),
+            _arguments.number("keep_bytes", keep_bytes, 0, _arguments.U64),
+            _arguments.text("when_full", when_full),
+            "" if sink_dir is None else _arguments.path("sink_dir", sink_dir),
+            _arguments.text("sink_format", sink_format or ""),
+            _arguments.numbers("announce", announce, 0, _arguments.U64),
         )
         assert self._open is not None
         stream = Stream(opened, arrow, self._open[1])
@@ -520,13 +526,18 @@ class Session:
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> np.ndarray[Any, Any]:
         """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this
         machine."""
-        kind = np.dtype(dtype)
+        try:
+            kind = np.dtype(dtype)
+        except TypeError as error:
+            raise InvalidArgument(f"dtype is {dtype!r}: {error}") from None
         if kind.hasobject or kind.itemsize == 0:
             raise InvalidArgument(f"numpy's {kind} has no fixed size in memory")
-        dims = tuple(map(operator.index, shape)) if isinstance(shape, tuple | list) else (operator.index(shape),)
-        if any(n < 0 for n in dims):
-            raise InvalidArgument(f"shape {dims}: no dimension may be negative")
+        dims = tuple(
+            _arguments.numbers("shape", shape if isinstance(shape, tuple | list) else (shape,), 0, _MOST_BYTES)
+        )
         count = math.prod(dims)
+        if count * kind.itemsize > _MOST_BYTES:
+            raise InvalidArgument(f"shape is {dims}: {count * kind.itemsize} bytes of {kind}, want at most 2**63 - 1")
         memory = self._live.allocate(max(1, count * kind.itemsize))
         array: np.ndarray[Any, Any] = memory.array()[: count * kind.itemsize].view(kind).reshape(dims)
         return array
@@ -536,6 +547,8 @@ class Session:
 
         Its unregister() raises FailedPrecondition while offloads that read it are in flight.
         """
+        if not isinstance(array, np.ndarray):
+            raise InvalidArgument(f"array is a {type(array).__name__}: want a numpy array")
         if not array.flags.c_contiguous:
             raise InvalidArgument("only C-contiguous arrays can be registered")
         if array.dtype.hasobject:
@@ -548,7 +561,7 @@ class Session:
 
     def drain(self, timeout: float | None = None) -> None:
         """Waits until nothing is in flight; raises the first failure that no ticket's wait() has shown."""
-        self._live.drain(_FOREVER if timeout is None else timeout)
+        self._live.drain(_time_limit(timeout))
 
     def close(self, timeout: float = 10.0) -> None:
         """Waits for offloads in flight, closes the session's streams, and leaves the agent; an embedded one ends.
@@ -557,6 +570,7 @@ class Session:
         after `timeout` seconds, which are cancelled. The session is closed either way. Idempotent.
         Tickets keep their outcome, and arrays of empty() their memory; streams raise FailedPrecondition.
         """
+        timeout = _arguments.seconds("timeout", timeout)
         if self._open is None:
             return
         (core, in_flight), self._open = self._open, None

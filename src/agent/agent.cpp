@@ -30,7 +30,12 @@ auto in_background(Start start) {
   decltype(start()) result = Status(StatusCode::kInternal, "not started");
   std::thread thread([&] {
     (void)setpriority(PRIO_PROCESS, 0, kBackgroundNice);
-    result = start();
+    try {
+      result = start();
+    } catch (const std::exception& error) {  // threads that it needs cannot be had, say
+      result =
+          Status(StatusCode::kResourceExhausted, fmt::format("a part of the agent did not start: {}", error.what()));
+    }
   });
   thread.join();
   return result;
@@ -45,6 +50,7 @@ Agent::~Agent() {
   Impl& a = *impl_;
   a.catalogue.shut_down();
   while (!a.peers.empty()) a.end(*a.peers.front(), Status(StatusCode::kUnavailable, "the agent ended"));
+  a.guard.reset();
   a.planes.clear();  // before the services: what UCX still held reports now
   if (a.http) a.http->stop();
   if (a.local) a.local->stop();
@@ -77,14 +83,21 @@ Status Agent::Impl::listen() {
     at = HostPort{where->host, *port};
   }
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
-  for (const Fd* fd : {&listener, &tcp_listener}) {
-    if (!*fd) continue;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd->get();
-    if (!epoll || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd->get(), &event) != 0)
-      return {StatusCode::kInternal, fmt::format("epoll: {}", std::strerror(errno))};
+  if (Status s = open_door(local_door, listener); !s) return s;
+  return tcp_listener ? open_door(remote_door, tcp_listener) : ok_status();
+}
+
+Status Agent::Impl::start_guard() {
+  std::vector<PortGuard::Port> ports;
+  if (flight) {
+    ports.push_back({.port = static_cast<std::uint16_t>(flight->port()),
+                     .proven = [this](const auto& connected) { return flight->proven(connected); }});
   }
+  if (http) ports.push_back({.port = http->port(), .limit = 16});
+  if (ports.empty()) return ok_status();
+  auto started = in_background([&] { return PortGuard::start(std::move(ports)); });
+  if (!started) return started.status();
+  guard = *std::move(started);
   return ok_status();
 }
 
@@ -141,6 +154,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (!http) return http.status();
     a.http = *std::move(http);
   }
+  if (Status s = a.start_guard(); !s) return s;
 
   move::MoveOptions move_options;
   move_options.transfer_unit = config.transfer_unit;

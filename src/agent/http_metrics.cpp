@@ -17,6 +17,7 @@ namespace wherry {
 
 namespace {
 constexpr std::chrono::milliseconds kBetweenPages{100};  // the data thread has other things to do
+constexpr std::size_t kThreads = 4;                      // a silent connection keeps one busy
 constexpr time_t kPatienceS = 2;                         // with a client that sends or reads slowly
 }  // namespace
 
@@ -62,7 +63,7 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   Impl& h = *impl;
   h.options = std::move(options);
   HostPort& at = h.options.at;
-  h.server.new_task_queue = [] { return new httplib::ThreadPool(2); };
+  h.server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   h.server.set_payload_max_length(1024);
   h.server.set_keep_alive_max_count(1);
   h.server.set_read_timeout(kPatienceS);
@@ -115,6 +116,8 @@ void HttpMetrics::publish(std::string text) {
   }
   impl_->published.notify_all();
 }
+
+std::uint16_t HttpMetrics::port() const noexcept { return impl_->options.at.port; }
 
 std::string HttpMetrics::url() const { return fmt::format("http://{}/metrics", impl_->options.at.to_string()); }
 

@@ -26,6 +26,7 @@ class HttpMetrics {
   [[nodiscard]] bool wanted() const noexcept;
   void publish(std::string text);
   [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::uint16_t port() const noexcept;
 
  private:
   struct Impl;

@@ -16,6 +16,9 @@
 #include "agent/agent.hpp"
 #include "agent/http_metrics.hpp"
 #include "agent/peer.hpp"
+#include "agent/port_guard.hpp"
+#include "base/cpu.hpp"
+#include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
@@ -54,20 +57,37 @@ struct Agent::Impl {
   std::unique_ptr<move::FlightService> flight;
   std::unique_ptr<move::LocalReaderService> local;
   std::unique_ptr<HttpMetrics> http;
+  std::unique_ptr<PortGuard> guard;  ///< of the ports of flight and http
 
   std::map<Transport, Plane> planes;
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
   std::vector<std::unique_ptr<fabric::Service>> services;
   std::list<std::unique_ptr<AgentPeer>> peers;
+  /// A listener and the connections from it that have not proven anything yet. They share an epoll instance, which is
+  /// registered with the agent's: one call shuts the door for all of them.
+  struct Door {
+    Fd events;
+    const Fd* listener = nullptr;
+    bool open = true;
+    std::uint64_t opens_at = 0;  ///< now_ns()
+    /// Time that TLS handshakes may still take, as of credited_at. Only connections from other machines are charged.
+    std::int64_t credit_ns = 0;
+    std::uint64_t credited_at = 0;
+  };
+  Door local_door, remote_door;
   /// A connection that has not proven anything yet.
   struct Arrival {
+    Door* door = nullptr;
+    Crowd::Source source;
     std::unique_ptr<ByteStream> stream;
     std::optional<PeerCredentials> credentials;
     fabric::StreamHandshake handshake;
     std::uint64_t since = 0;
   };
   std::list<Arrival> arrivals;  ///< oldest first
+  Crowd crowd;
   std::shared_ptr<const fabric::Tls> tls;
+  const std::string host = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
   bool draining = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
@@ -84,6 +104,7 @@ struct Agent::Impl {
 
   // agent.cpp: sockets for clients
   Status listen();
+  Status start_guard();
 
   // messages.cpp: transports and what comes over them
   Result<Plane*> plane_for(Transport transport);
@@ -91,7 +112,12 @@ struct Agent::Impl {
   bool mailboxes();
 
   // gate.cpp: connections until they have proven who they are
-  void accept_all(const Fd& from);
+  Status open_door(Door& door, const Fd& from);
+  void shut(Door& door, std::uint64_t until);
+  void open_doors();
+  bool charge(Door& door, std::uint64_t since);
+  void answer(Door& door);
+  void accept_all(Door& door);
   void advance(std::list<Arrival>::iterator arrival);
   void forget(std::list<Arrival>::iterator arrival);
   void turn_away(const Status& why);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one connection can do to the others: strangers without the token, clients that lie or do not read, and services
 // that fail for one of them.
+#include <sys/resource.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <random>
+#include <set>
 
 #include "agent/process_testing.hpp"
 #include "agent/sequence_testing.hpp"
@@ -87,6 +91,131 @@ TEST(Strangers, ManyThatAreTurnedAway_ExpectFewLinesInTheLog) {
   EXPECT_GE(lines, 1);
   EXPECT_LE(lines, 200) << "ten in ten seconds";
   expect_alive(agent.options());
+}
+
+/// Room for `Limit` descriptors in the new process, which it cannot raise.
+template <rlim_t Limit>
+void few_descriptors() {
+  const rlimit few{Limit, Limit};
+  (void)setrlimit(RLIMIT_NOFILE, &few);
+}
+
+/// Connections that say nothing.
+std::vector<Fd> idle_connections(const HostPort& to, int count) {
+  std::vector<Fd> all;
+  for (int i = 0; i < count; ++i) {
+    auto one = connect_tcp(to, Deadline(2s));
+    if (!one) break;  // the backlog is full
+    all.push_back(*std::move(one));
+  }
+  return all;
+}
+
+TEST(Strangers, IdleConnectionsToFlight_ExpectSessionsToOpenAllTheSame) {
+  const AgentProcess agent({"--flight", "127.0.0.1:0"}, few_descriptors<400>);
+  const std::string flight = agent.flight();
+  const auto strangers = idle_connections(*parse_host_port(flight.substr(flight.find("//") + 2)), 600);
+  EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
+  expect_alive(agent.options());
+}
+
+TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
+  const AgentProcess agent({}, few_descriptors<400>);
+  const std::string at = read_session_file(agent.file())->metrics;
+  const auto strangers = idle_connections(*parse_host_port(at.substr(7, at.find("/metrics") - 7)), 600);
+  EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
+  expect_alive(agent.options());
+  EXPECT_TRUE(eventually([&] { return agent.page("").find(" 401 ") != std::string::npos; }));
+}
+
+TEST(Strangers, NoDescriptorsLeft_ExpectTheAgentToRestAndToServeAfterwards) {
+  AgentProcess agent({"--listen", "127.0.0.1:0"}, few_descriptors<90>);
+  const auto file = read_session_file(agent.file());
+  const HostPort at{file->host, file->port};
+  const auto seconds = [&] {
+    std::ifstream stat("/proc/" + std::to_string(agent.child().pid()) + "/stat");
+    std::string word;
+    for (int i = 0; i < 14; ++i) stat >> word;  // up to utime; the program's name has no space
+    double user = std::stod(word), kernel = 0;
+    stat >> kernel;
+    return (user + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  };
+  auto strangers = idle_connections(at, 110);
+  std::this_thread::sleep_for(200ms);
+  const double before = seconds();
+  std::this_thread::sleep_for(2s);
+  EXPECT_LT(seconds() - before, 0.5) << "of 2 s";
+  strangers.clear();
+  EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
+}
+
+/// Lets a running process open `more` descriptors, and no further one.
+void leave_descriptors(int pid, int more) {
+  std::set<std::string> open;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd"))
+    open.insert(one.path().filename());
+  rlimit limit{};
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &limit), 0);
+  limit.rlim_cur = 0;
+  for (; more > 0 || open.contains(std::to_string(limit.rlim_cur)); ++limit.rlim_cur)
+    more -= open.contains(std::to_string(limit.rlim_cur)) ? 0 : 1;
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &limit, nullptr), 0);
+}
+
+TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndWhatToDo) {
+  AgentProcess agent;
+  const int pid = agent.child().pid();
+  rlimit before{};
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &before), 0);
+  for (const Transport transport : {Transport::kShm, Transport::kAuto}) {
+    SessionOptions options = agent.options();
+    options.transport = transport;
+    std::string said;
+    const bool told = eventually([&] {  // until what earlier sessions held has been closed
+      leave_descriptors(pid, 2);
+      const Status refused = Session::open(options).status();
+      said = refused.message();
+      return refused.code() == StatusCode::kResourceExhausted;
+    });
+    EXPECT_TRUE(told) << said;
+    for (const char* const words : {"the agent has no file descriptors left", "Too many open files", "ulimit -n"})
+      EXPECT_NE(said.find(words), std::string::npos) << said;
+  }
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &before, nullptr), 0);
+  expect_alive(agent.options());
+}
+
+TEST(Clients, TheApplicationIsOutOfDescriptors_ExpectItToBeNamed) {
+  const AgentProcess agent;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  leave_descriptors(getpid(), 2);
+  const Status refused = Session::open(agent.options()).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("this process has no file descriptors left"), std::string::npos)
+      << refused.message();
+  expect_alive(agent.options());
+}
+
+TEST(Clients, NameWithANewline_ExpectOneLineInTheLog) {
+  const auto directory = *TemporaryDirectory::create("log");
+  const std::string log = directory.file("agent.log");
+  const AgentProcess agent({"--log-level", "info", "--log-file", log});
+  SessionOptions options = agent.options();
+  options.name = "a\n2026-01-01T00:00:00.000 error forged\x1b[31m";
+  {
+    const auto session = Session::open(options);
+    ASSERT_TRUE(session) << session.status().message();
+  }
+  const auto text = [&] {
+    std::ifstream file(log);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_TRUE(eventually([&] { return text().find(" ended") != std::string::npos; }));
+  EXPECT_EQ(text().find("\n2026-01-01"), std::string::npos) << text();
+  EXPECT_EQ(text().find("\x1b[31m"), std::string::npos);
+  EXPECT_NE(text().find("a\\n2026-01-01T00:00:00.000 error forged\\x1b[31m"), std::string::npos) << text();
 }
 
 TEST(Metrics, AskedWithoutTheToken_ExpectRefusal) {

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent as a process of its own: its core, its log, its memory under load, and what waits while it stands still.
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "agent/process_testing.hpp"
@@ -48,6 +54,32 @@ SessionOptions embedded_options() {
   return options;
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space themselves
+/// So much address space that the agent's memory fits, but not the stacks of its threads.
+void little_address_space() {
+  const rlimit little{200 << 20, 200 << 20};
+  (void)setrlimit(RLIMIT_AS, &little);
+}
+
+TEST(Wherryd, ThreadsCannotBeHad_ExpectAnErrorAndNothingLeft) {
+  const auto directory = *TemporaryDirectory::create("test");
+  const std::string said = directory.file("said"), file = directory.file("agent.json");
+  ASSERT_EQ(setenv("TEST_OF_WHERRYD_SAID", said.c_str(), 1), 0);
+  testing_support::Child child(WHERRYD_PROGRAM, {"--session-file", file, "--budget", "16MiB"}, [] {
+    const int to = open(getenv("TEST_OF_WHERRYD_SAID"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    (void)dup2(to, STDERR_FILENO);
+    little_address_space();
+  });
+  ASSERT_TRUE(testing_support::eventually([&] { return child.ended(); })) << "it hangs";
+  EXPECT_EQ(child.wait(), 1);
+  std::ifstream words(said);
+  const std::string text(std::istreambuf_iterator<char>(words), {});
+  EXPECT_NE(text.find("thread"), std::string::npos) << text;
+  EXPECT_FALSE(std::filesystem::exists(control_socket_for(file)));
+  EXPECT_FALSE(std::filesystem::exists(local_socket_for(file)));
+}
+#endif
+
 TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {
   int pid = 0;
   {
@@ -60,6 +92,19 @@ TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {
     EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
   }
   EXPECT_NE(::kill(pid, 0), 0);
+}
+
+TEST(Embedded, ApplicationHasAnOpenPipe_ExpectTheAgentNotToHoldIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);  // without O_CLOEXEC
+  Fd reader(ends[0]), writer(ends[1]);
+  const auto session = Session::open(embedded_options());
+  ASSERT_TRUE(session) << session.status().message();
+  writer.reset();
+  pollfd end{reader.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&end, 1, 0), 1) << "the agent holds the pipe's other end";
+  EXPECT_NE(end.revents & POLLHUP, 0);
+  EXPECT_EQ(::kill(session->info().agent_pid, 0), 0);
 }
 
 TEST(Embedded, AgentHasACoreOfItsOwn) {

@@ -9,7 +9,7 @@
 
 #include "agent/impl.hpp"
 #include "base/clock.hpp"
-#include "base/cpu.hpp"
+#include "base/descriptors.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
 
@@ -21,22 +21,19 @@ namespace {
 
 constexpr std::uint64_t kProbePatienceNs = 250'000'000;            // a one-sided get of 4 KiB takes microseconds
 constexpr std::uint64_t kHelloPatienceNs = 5'000'000'000ULL;       // of a client that has shown the token
+constexpr std::size_t kSessionDescriptors = 16;                    // what it may open for a session, at least
 constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a half-open connection is dropped
 
 }  // namespace
 
 bool Agent::Impl::control() {
+  open_doors();
   std::array<epoll_event, 32> events{};
   const int n = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
-    if (fd == listener.get() || fd == tcp_listener.get()) {
-      accept_all(fd == listener.get() ? listener : tcp_listener);
-      continue;
-    }
-    const auto arrival = std::ranges::find_if(arrivals, [&](const Arrival& one) { return one.stream->fd() == fd; });
-    if (arrival != arrivals.end()) {
-      advance(arrival);
+    if (fd == local_door.events.get() || fd == remote_door.events.get()) {
+      answer(fd == local_door.events.get() ? local_door : remote_door);
       continue;
     }
     for (auto& peer : peers) {
@@ -128,12 +125,13 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
     return {StatusCode::kUnavailable,
             fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
   }
+  if (Status s = check_descriptors("the agent", kSessionDescriptors); !s) return s;
   peer.hello = *std::move(hello);
   peer.channel.limit_received(kMaxFrameBytes);
 
   if (peer.credentials) peer.hello.pid = static_cast<std::uint32_t>(peer.credentials->pid);
   // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
-  const bool same_host = peer.credentials && peer.credentials->pid != 0 && peer.hello.host == host_identity();
+  const bool same_host = peer.credentials && peer.credentials->pid != 0 && peer.hello.host == host;
   Transport transport = peer.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
   const bool by_name = transport != Transport::kAuto;

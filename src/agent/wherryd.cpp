@@ -8,7 +8,12 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "agent/agent.hpp"
 #include "base/log.hpp"
@@ -25,6 +30,27 @@ wherry::Fd first_stderr;
 int fail(const wherry::Status& status) {
   if (first_stderr) dprintf(first_stderr.get(), "wherryd: %s\n", status.message().c_str());
   return wherry::exit_status("wherryd", status);
+}
+
+/// The agent's own threads and those of its libraries, some of which end or hang the process when they get none.
+wherry::Status check_threads() {
+  constexpr int kNeeded = 32;
+  std::vector<std::thread> threads;
+  std::mutex all;
+  std::unique_lock held(all);
+  std::string why;
+  try {
+    for (int i = 0; i < kNeeded; ++i) threads.emplace_back([&] { const std::lock_guard until_all_run(all); });
+  } catch (const std::system_error& error) {
+    why = error.what();
+  }
+  held.unlock();
+  for (std::thread& thread : threads) thread.join();
+  if (why.empty()) return wherry::ok_status();
+  return {wherry::StatusCode::kResourceExhausted,
+          fmt::format("cannot start {} threads, thread {} failed: {}; raise the limits on processes (ulimit -u), "
+                      "address space (ulimit -v) or tasks of the control group",
+                      kNeeded, threads.size() + 1, why)};
 }
 
 }  // namespace
@@ -90,9 +116,17 @@ int main(int argc, char** argv) {
     (void)setrlimit(RLIMIT_NOFILE, &descriptors);
   }
 
+  if (auto s = check_threads(); !s) return fail(s);
+
   const std::atomic<bool>& stop = wherry::stop_on_signals();
 
-  auto agent = wherry::Agent::create(config);
+  wherry::Result<std::unique_ptr<wherry::Agent>> agent =
+      wherry::Status(wherry::StatusCode::kInternal, "the agent did not start");
+  try {
+    agent = wherry::Agent::create(config);
+  } catch (const std::exception& error) {
+    agent = wherry::Status(wherry::StatusCode::kResourceExhausted, fmt::format("cannot start: {}", error.what()));
+  }
   if (!agent) return fail(agent.status());
   if (auto s = (*agent)->run(stop, embedded); !s) return fail(s);
   const std::string session_file = (*agent)->session_file();

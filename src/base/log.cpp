@@ -2,17 +2,42 @@
 #include "base/log.hpp"
 
 #include <fmt/core.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <string_view>
 
 #include "base/secure_directory.hpp"
 
 namespace wherry {
+
+namespace {
+
+/// A line's text without control characters, which could end the line or steer a terminal: "\\n" for a newline, "\\x1b"
+/// for others. Names that clients choose get into the log, and so do reasons that name files.
+class OneLine final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& to) override {
+    for (const char c : message.payload) {
+      const auto code = static_cast<unsigned char>(c);
+      if (c == '\n')
+        fmt::format_to(std::back_inserter(to), "\\n");
+      else if (code < 0x20 || code == 0x7f)
+        fmt::format_to(std::back_inserter(to), "\\x{:02x}", code);
+      else
+        to.push_back(c);
+    }
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<OneLine>(); }
+};
+
+}  // namespace
 
 Status init_log(const std::string& level, const std::string& file) {
   constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "warn", "error", "off"};
@@ -32,7 +57,9 @@ Status init_log(const std::string& level, const std::string& file) {
   const auto logger =
       std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_level(spdlog::level::from_str(level));
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  auto form = std::make_unique<spdlog::pattern_formatter>();
+  form->add_flag<OneLine>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %*");
+  logger->set_formatter(std::move(form));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
   return ok_status();

@@ -13,7 +13,8 @@
 
 namespace wherry {
 
-/// Sends the log to stderr, or to `file` (appending). Level: trace, debug, info, warn, error, off.
+/// Sends the log to stderr, or to `file` (appending). Level: trace, debug, info, warn, error, off. Control characters
+/// in a line, a newline above all, are written as "\n" and "\x1b": whoever chooses a name forges no line.
 Status init_log(const std::string& level, const std::string& file);
 
 /// For lines that strangers can cause: lets ten through in ten seconds. One thread.

@@ -10,12 +10,15 @@
 #include <utility>
 
 #include "base/cpu.hpp"
+#include "base/descriptors.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {
 
 namespace {
+
+constexpr std::size_t kDescriptors = 16;  // what a session opens, at least
 
 /// Why the handshake failed, with whom, and what to do about it.
 Status no_session(const AgentAddress& at, const std::string& token, const Status& why) {
@@ -65,6 +68,7 @@ Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions&
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("max_tickets = {}: want a power of two from 1 to 4096", options.max_tickets));
   }
+  if (Status s = check_descriptors("this process", kDescriptors); !s) return s;
   const Deadline deadline(options.connect_timeout);
   auto session = make();
   Ends ends;

@@ -99,6 +99,10 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, child_end.get(), STDIN_FILENO);
+#if __GLIBC_PREREQ(2, 34)
+  // Else whoever reads a pipe of the application, or waits for a lock of its, waits for the agent, too.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+#endif
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // A group of its own: Ctrl-C in the terminal reaches the application, which ends its agent when it is done.

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/free_memory.hpp"
 #include "fabric/segment_directory.hpp"
 #include "fabric/shared_memory.hpp"
 #include "fabric/stream_worker.hpp"
@@ -251,7 +252,21 @@ Result<Region> Context::register_memory(void* data, std::size_t bytes) {
   return region;
 }
 
+/// Without this check UCX fills /dev/shm, then takes ordinary memory, until the kernel kills a process.
+Status Context::has_room(std::size_t bytes) const {
+  const bool shared = context_ != nullptr;
+  const FreeMemory least = free_memory(!shared ? "" : segments_ ? segments_->path() : "/dev/shm");
+  // Slack for page tables and UCX's rounding.
+  if (const std::uint64_t slack = bytes / 256 + (std::uint64_t{1} << 20);
+      bytes <= least.bytes && least.bytes - bytes >= slack)
+    return ok_status();
+  return {StatusCode::kResourceExhausted,
+          fmt::format("cannot allocate {} bytes{}: {} are free in {}; allocate less, or free some", bytes,
+                      shared ? " of shared memory" : "", least.bytes, least.where)};
+}
+
 Result<Region> Context::allocate(std::size_t bytes) {
+  if (Status s = has_room(bytes); !s) return s;
   if (context_ == nullptr) {
     // Populated: every page is touched, as below.
     void* const memory =

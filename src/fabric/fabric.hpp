@@ -85,6 +85,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Registers memory that the caller owns and keeps mapped until the Region is gone.
   Result<Region> register_memory(void* data, std::size_t bytes);
   /// Allocates page-aligned shared memory that a peer on the same machine can map; every page is touched.
+  /// kResourceExhausted, with nothing taken, when there is less free than that; the message says how much, and where.
   Result<Region> allocate(std::size_t bytes);
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
@@ -97,6 +98,7 @@ class Context : public std::enable_shared_from_this<Context> {
   void count_call() noexcept { ++calls_; }
 
  private:
+  [[nodiscard]] Status has_room(std::size_t bytes) const;
   friend class Region;
   Context() = default;
   std::shared_ptr<const class SegmentDirectory> segments_;  ///< null: UCX's own place

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/free_memory.hpp"
 #include "fabric/control.hpp"
 #include "fabric/stream_worker.hpp"
 
@@ -249,6 +251,27 @@ TEST(OneSided, GetOfUnmappedMemoryFailsAndANewEndpointWorks) {
   ASSERT_TRUE(finishes(*peer.worker, second, 2000));
   EXPECT_EQ(second.error(), nullptr);
   EXPECT_EQ(peer.memory[5], std::byte{0x7b});
+}
+
+/// Of memory that nobody has: an address space of 8 EiB.
+TEST(Allocation, MoreThanIsFree_ExpectARefusalThatSaysHowMuchThereIs) {
+  for (const Transport transport : {Transport::kShm, Transport::kTcp}) {
+    const auto context = *Context::create(transport);
+    const auto region = context->allocate(std::size_t{1} << 62);
+    ASSERT_FALSE(region);
+    EXPECT_EQ(region.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_NE(region.status().message().find("free"), std::string::npos) << region.status().message();
+    EXPECT_TRUE(context->allocate(1 << 20)) << "a small one fits";
+  }
+}
+
+TEST(Allocation, FreeMemory_ExpectTheSmallerOfFileSystemAndKernel) {
+  const auto no_such = free_memory("/proc/1/no-such-directory");
+  EXPECT_GT(no_such.bytes, std::size_t{1} << 20) << "what the kernel has, where there is no file system";
+  const auto shared = free_memory("/dev/shm");
+  struct statvfs there{};
+  ASSERT_EQ(statvfs("/dev/shm", &there), 0);
+  EXPECT_LE(shared.bytes, std::uint64_t{there.f_blocks} * there.f_frsize);
 }
 
 TEST(Emulated, OverTcpAGetNeedsItsOwner) {

@@ -14,14 +14,23 @@ Status FrameReader::filled(std::size_t bytes) {
     std::memcpy(&current_, head_.data(), sizeof current_);
     auto body = sink_.on_head(current_);
     if (!body) return body.status();
-    if (body->size() != current_.bytes) return {StatusCode::kInternal, "no room for the body of a frame"};
-    if (body->empty()) return sink_.on_frame(current_);
+    missing_ = current_.bytes;
+    if (missing_ == 0) return sink_.on_frame(current_);
+    if (body->empty() || body->size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
     rest_ = *body;
     in_body_ = true;
     return ok_status();
   }
   rest_ = rest_.subspan(bytes);
+  missing_ -= bytes;
   if (!rest_.empty()) return ok_status();
+  if (missing_ != 0) {
+    auto part = sink_.on_part(current_, current_.bytes - missing_);
+    if (!part) return part.status();
+    if (part->empty() || part->size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
+    rest_ = *part;
+    return ok_status();
+  }
   in_body_ = false;
   return sink_.on_frame(current_);
 }

@@ -40,9 +40,13 @@ class FrameReader {
   class Sink {
    public:
     virtual ~Sink() = default;
-    /// A head has come. Where its body goes: exactly head.bytes. An error ends the stream; so the sink says which
-    /// frames there are, and how long they may be, before memory is found for them.
+    /// A head has come. Where its body goes: head.bytes, or a first part of that. An error ends the stream; so the sink
+    /// says which frames there are, and how long they may be, before memory is found for them.
     virtual Result<std::span<std::byte>> on_head(const FrameHead& head) = 0;
+    /// The first `have` bytes of the body are there. Where the next ones go: not none, and not more than are missing.
+    virtual Result<std::span<std::byte>> on_part(const FrameHead& /*head*/, std::uint64_t /*have*/) {
+      return Status(StatusCode::kInternal, "no room for the body of a frame");
+    }
     /// The body is where it belongs.
     virtual Status on_frame(const FrameHead& head) = 0;
   };
@@ -61,7 +65,8 @@ class FrameReader {
   std::size_t have_ = 0;  ///< of the head
   FrameHead current_;
   bool in_body_ = false;
-  std::span<std::byte> rest_;
+  std::span<std::byte> rest_;  ///< of the part at hand
+  std::uint64_t missing_ = 0;  ///< of the body
 };
 
 }  // namespace wherry::fabric

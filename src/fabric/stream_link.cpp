@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kAhead = std::size_t{64} << 10;
 constexpr std::size_t kPieces = 64;            // of one write
 constexpr std::size_t kRepliesAtOnce = 16;     // answers made ready together
+constexpr std::size_t kFirstPart = 64 << 10;   // room for a message of which nothing has come
 constexpr std::size_t kKeptMessage = 1 << 20;  // a larger buffer is given back after its message
 alignas(64) constexpr std::array<std::byte, 16384> kZeros{};
 
@@ -43,6 +44,7 @@ void StreamLink::close(Status why) {
   replies_.clear();
   for (const Get& get : gets_) get.done->op_done("the connection ended");
   gets_.clear();
+  asked_ = 0;
 }
 
 void StreamLink::lose(Status why) {
@@ -84,14 +86,22 @@ Status StreamLink::send(std::uint32_t id, ByteView message, Completion& done) {
 
 Status StreamLink::get(std::byte* to, std::uint64_t address, std::size_t bytes, Completion& done) {
   if (!status_) return status_;
-  const std::uint64_t body[2] = {address, bytes};
-  Out& out = next_out(FrameType::kRead, next_read_, sizeof body);
-  std::memcpy(out.head.data() + out.head_bytes, body, sizeof body);
-  out.head_bytes += sizeof body;
-  gets_.push_back({to, bytes, next_read_++, false, &done});
+  gets_.push_back({to, address, bytes, next_read_++, false, &done});
   done.op_started();
+  ask();
   if (!pumping_out_) (void)pump_out(~std::size_t{0});
   return ok_status();
+}
+
+/// Sends as many reads as the other side lets wait.
+void StreamLink::ask() {
+  for (; asked_ < gets_.size() && asked_ < kMaxReads; ++asked_) {
+    const Get& get = gets_[asked_];
+    const std::uint64_t body[2] = {get.address, get.bytes};
+    Out& out = next_out(FrameType::kRead, get.number, sizeof body);
+    std::memcpy(out.head.data() + out.head_bytes, body, sizeof body);
+    out.head_bytes += sizeof body;
+  }
 }
 
 Status StreamLink::put(const std::byte* from, std::uint64_t address, std::size_t bytes, Completion& done) {
@@ -229,8 +239,7 @@ Result<std::span<std::byte>> StreamLink::on_head(const FrameHead& head) {
   switch (head.type) {
     case FrameType::kMessage:
       if (head.bytes > host_.largest_message()) return malformed("a message that is too long");
-      message_.resize(head.bytes);
-      return std::span<std::byte>(message_);
+      return on_part(head, 0);
     case FrameType::kRead:
       if (head.bytes != 16 || replies_.size() >= kMaxReads) return malformed("a wrong read");
       return std::span(small_).first(16);
@@ -254,10 +263,17 @@ Result<std::span<std::byte>> StreamLink::on_head(const FrameHead& head) {
   return malformed("a frame of no known type");
 }
 
+/// Of a message: memory grows with what has come, not with what the head claims.
+Result<std::span<std::byte>> StreamLink::on_part(const FrameHead& head, std::uint64_t have) {
+  const std::uint64_t part = std::min(head.bytes - have, std::max<std::uint64_t>(kFirstPart, have));
+  if (message_.size() < have + part) message_.resize(have + part);
+  return std::span<std::byte>(message_).subspan(have, part);
+}
+
 Status StreamLink::on_frame(const FrameHead& head) {
   switch (head.type) {
     case FrameType::kMessage:
-      host_.on_message(head.number, message_);
+      host_.on_message(head.number, ByteView(message_).first(head.bytes));
       if (message_.capacity() > kKeptMessage) Bytes().swap(message_);
       break;
     case FrameType::kRead:
@@ -289,6 +305,8 @@ Status StreamLink::on_done(std::uint32_t) {
   const Get get = gets_.front();
   if (outcome == ReadOutcome::kOk && !get.filled) return malformed("an answer without the memory");
   gets_.pop_front();
+  --asked_;
+  ask();  // the pump that brought this answer sends it
   get.done->op_done(outcome == ReadOutcome::kOk           ? nullptr
                     : outcome == ReadOutcome::kNotOffered ? "the memory is not registered there"
                                                           : "the memory cannot be read there");

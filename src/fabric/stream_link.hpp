@@ -31,7 +31,8 @@ class StreamLink final : private FrameReader::Sink {
     [[nodiscard]] virtual std::size_t largest_message() const = 0;
     virtual void on_message(std::uint32_t id, ByteView message) = 0;
   };
-  static constexpr std::size_t kMaxReads = std::size_t{1} << 20;  ///< that may wait for an answer
+  /// Reads that may wait for an answer: get() holds back those beyond it, and a peer that sends more is cut off.
+  static constexpr std::size_t kMaxReads = 4096;
 
   /// Without a stream: what is sent waits until there is one. `host` outlives the link.
   explicit StreamLink(Host& host);
@@ -86,7 +87,7 @@ class StreamLink final : private FrameReader::Sink {
   };
   struct Get {
     std::byte* to;
-    std::uint64_t bytes;
+    std::uint64_t address, bytes;
     std::uint32_t number;
     bool filled;
     Completion* done;
@@ -97,11 +98,13 @@ class StreamLink final : private FrameReader::Sink {
     ReadOutcome outcome;
   };
   Result<std::span<std::byte>> on_head(const FrameHead& head) override;
+  Result<std::span<std::byte>> on_part(const FrameHead& head, std::uint64_t have) override;
   Status on_frame(const FrameHead& head) override;
   Status on_read(std::uint32_t number);
   Status on_done(std::uint32_t number);
   Status on_put(ByteView body);
   Out& next_out(FrameType type, std::uint32_t number, std::uint64_t body_bytes);
+  void ask();
   void queue_replies();
   Status finish_enqueue(Completion& done);
   bool pump_in(std::size_t budget);
@@ -120,6 +123,7 @@ class StreamLink final : private FrameReader::Sink {
   std::size_t at_ = 0;  ///< bytes of the first that have gone
   std::deque<Reply> replies_;
   std::deque<Get> gets_;
+  std::size_t asked_ = 0;  ///< the first ones of gets_, whose reads are on their way
   std::uint32_t next_read_ = 1;
   bool careful_ = false;  ///< one piece a call, to find the one that cannot be read
   bool unfinished_ = false;

@@ -33,6 +33,7 @@ class ScriptStream final : public ByteStream {
     std::size_t n = 0;
     for (const iovec& part : to) {
       const std::size_t some = std::min(part.iov_len, in.size() - n);
+      if (some == 0) continue;  // in.data() may be null
       std::memcpy(part.iov_base, in.data() + n, some);
       n += some;
     }

@@ -3,6 +3,7 @@
 // rest.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <sys/mman.h>
@@ -286,6 +287,75 @@ TEST_F(Links, PutsWhereTheyMayGo_ExpectThemThereAndNowhereElse) {
   EXPECT_EQ(memory[10], 12U);
   EXPECT_EQ(memory[12], 1U);
   EXPECT_TRUE(far_.failed()) << "who writes where it may not is not heard any more";
+}
+
+/// A stranger's end of a link to a worker like the agent's, which offers no memory.
+class ClaimsOfHolders : public testing::Test {
+ protected:
+  std::shared_ptr<Context> context_ = *Context::create(Transport::kTcp);
+  std::unique_ptr<Worker> worker_ = *Worker::create(context_);
+};
+
+TEST_F(ClaimsOfHolders, HeadOfALargeMessage_ExpectNoMemoryBeforeItsBytesCome) {
+  constexpr std::size_t kLinks = 40;
+  std::vector<std::unique_ptr<ByteStream>> others;
+  std::vector<Endpoint> ends;
+  for (std::size_t i = 0; i < kLinks; ++i) {
+    auto [other, ours] = stream_pair();
+    others.push_back(std::move(other));
+    ends.push_back(Endpoint::over(*worker_, std::move(ours)));
+  }
+  const auto held = [] {
+    const struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+  };
+  const std::size_t before = held();
+  const FrameHead head{std::uint64_t{16} << 20, FrameType::kMessage, 5};
+  for (const auto& other : others) write_all(*other, std::as_bytes(std::span(&head, 1)));
+  for (int i = 0; i < 100; ++i) worker_->progress();
+  EXPECT_LT(held() - before, kLinks << 20) << "640 MiB were announced, and nothing of it came";
+}
+
+TEST_F(ClaimsOfHolders, ReadsWhoseAnswersNobodyTakes_ExpectTheConnectionToEndSoon) {
+  auto [other, ours] = stream_pair();
+  const Endpoint end = Endpoint::over(*worker_, std::move(ours));
+  struct {
+    FrameHead head{16, FrameType::kRead, 0};
+    std::uint64_t address = 4096, bytes = 64;
+  } read;
+  std::size_t asked = 0;
+  const Deadline deadline(30s);
+  while (!deadline.passed() && asked < 300'000) {
+    ++read.head.number;
+    const iovec part{&read, sizeof read};
+    const auto moved = other->write({&part, 1});
+    if (moved.outcome == ByteStream::Outcome::kMoved) {
+      ASSERT_EQ(moved.bytes, sizeof read);
+      ++asked;
+    } else if (moved.outcome != ByteStream::Outcome::kNotNow) {
+      break;
+    }
+    worker_->progress();
+  }
+  EXPECT_LT(asked, 100'000U);
+}
+
+TEST_F(Links, MoreGetsThanMayWait_ExpectAllOfThemToFinish) {
+  Bytes source(1 << 16), target(source.size());
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7);
+  const auto region = far_context_->register_memory(source.data(), source.size());
+  const auto arena = near_context_->register_memory(target.data(), target.size());
+  ASSERT_TRUE(region && arena);
+  const RemoteRegion there = remote(source.data(), source.size());
+  Completion done;
+  for (std::size_t at = 0; at < source.size(); at += 4) {
+    ASSERT_TRUE(
+        near_.get(target.data() + at, *arena, there, reinterpret_cast<std::uint64_t>(source.data() + at), 4, done));
+  }
+  EXPECT_GT(source.size() / 4, StreamLink::kMaxReads) << "else this shows nothing";
+  ASSERT_TRUE(finishes(done));
+  EXPECT_EQ(done.error(), nullptr);
+  EXPECT_EQ(source, target);
 }
 
 TEST_F(Links, OtherSideGone_ExpectWhatIsUnderWayToFail) {

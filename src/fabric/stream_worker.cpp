@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "fabric/control.hpp"
 #include "fabric/stream_address.hpp"
@@ -27,7 +28,7 @@ namespace {
 constexpr std::size_t kBudget = std::size_t{1} << 20;          // of one link in one round
 constexpr std::uint64_t kArrivalPatienceNs = 5'000'000'000;    // of a handshake, from the connection on
 constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one address, of several
-constexpr std::size_t kMaxArrivals = 128;                      // then the oldest goes
+constexpr std::size_t kMaxArrivals = 1024;                     // then one of the source that has most of them goes
 constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share lines in the log
 
 /// Asks for word when a socket has news.
@@ -83,6 +84,7 @@ struct StreamWorker::Impl {
   struct Arrival {
     std::unique_ptr<ByteStream> stream;
     std::shared_ptr<Watch> watch;
+    Crowd::Source source;
     StreamHandshake handshake;
     std::uint64_t since;
   };
@@ -116,6 +118,7 @@ struct StreamWorker::Impl {
   std::shared_ptr<const Tls> tls_server, tls_client;
   std::vector<Entry> entries;
   std::vector<Arrival> arrivals;
+  Crowd crowd;
   std::vector<Dial> dials;
   std::set<std::uint64_t> left;  ///< peers that said goodbye
   bool unfinished = false;
@@ -159,16 +162,19 @@ bool StreamWorker::Impl::accept() {
       stream = plain_stream(std::move(socket));
     }
     keep_alive(stream->fd(), options.peer_timeout);
+    Crowd::Source source = crowd.enter(source_of(stream->fd()));
     if (arrivals.size() == kMaxArrivals) {
       turn_away({StatusCode::kResourceExhausted, "too many that prove nothing"});
-      arrivals.front().watch->stop();
-      arrivals.erase(arrivals.begin());
+      const auto gone = crowd.makes_way(arrivals.begin(), arrivals.end(),
+                                        [](const Arrival& one) -> const Crowd::Source& { return one.source; });
+      gone->watch->stop();
+      arrivals.erase(gone);
     }
     auto find = [this](Purpose purpose, std::uint64_t key) {
       return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
     };
     const int fd = stream->fd();
-    arrivals.push_back({std::move(stream), watch(fd), StreamHandshake::server(find), now_ns()});
+    arrivals.push_back({std::move(stream), watch(fd), std::move(source), StreamHandshake::server(find), now_ns()});
   }
   listening->want(false);
   return true;

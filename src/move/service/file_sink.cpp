@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -12,6 +14,9 @@
 #include "move/service/frame_file.hpp"
 
 namespace wherry::move {
+namespace {
+constexpr std::size_t kMaxDisks = 16;
+}  // namespace
 
 struct FileSink::Impl {
   struct Job {
@@ -19,16 +24,26 @@ struct FileSink::Impl {
     std::shared_ptr<const SinkDirectory> directory;  ///< its own: the stream may be closed before it is written
   };
 
+  /// The files of one file system, in the order of publication.
+  struct Disk {
+    std::deque<Job> queue;
+    std::thread thread;
+  };
+
   Writer write;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Job> queue;
+  std::deque<Job> arrived;      ///< for disks that have no thread yet, too
+  std::map<dev_t, Disk> disks;  ///< made by `thread`, never taken away
   FileSinkStatus status;
   bool stopping = false;
-  std::thread thread;
+  std::thread thread;  ///< gives each job to its disk, and starts that: the data thread starts no threads
 
   void push(Catalogue& catalogue, const FramePtr& frame);
-  void run(Catalogue& catalogue);
+  void distribute(Catalogue& catalogue);
+  Disk* disk_for(dev_t device, Catalogue& catalogue);
+  void run(Catalogue& catalogue, Disk& disk);
+  void give_up(Catalogue& catalogue, std::deque<Job>& queue);
   void fail(std::string what) {  // under the lock
     ++status.errors;
     status.last_error = std::move(what);
@@ -47,7 +62,7 @@ void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
       taken = not_written(*frame);
       fail(taken.message());
     } else {
-      queue.push_back({frame, frame->stream->files});
+      arrived.push_back({frame, frame->stream->files});
       ++status.queued;
     }
   }
@@ -55,16 +70,48 @@ void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
   if (!taken) catalogue.sunk(*frame, taken);
 }
 
-void FileSink::Impl::run(Catalogue& catalogue) {
+/// Under the lock. Where there are kMaxDisks, or threads cannot be had, file systems share one.
+FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device, Catalogue& catalogue) {
+  if (const auto known = disks.find(device); known != disks.end()) return &known->second;
+  if (disks.size() >= kMaxDisks) return &disks.begin()->second;
+  const auto made = disks.try_emplace(device).first;
+  try {
+    made->second.thread = std::thread([this, &catalogue, disk = &made->second] { run(catalogue, *disk); });
+  } catch (const std::system_error&) {
+    disks.erase(made);
+    return disks.empty() ? nullptr : &disks.begin()->second;
+  }
+  return &made->second;
+}
+
+void FileSink::Impl::distribute(Catalogue& catalogue) {
+  name_thread("wherry-sink");
+  for (std::deque<Job> nowhere;;) {
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return stopping || !arrived.empty(); });
+      if (stopping) break;
+      Disk* const disk = disk_for(arrived.front().directory->device(), catalogue);
+      (disk == nullptr ? nowhere : disk->queue).push_back(std::move(arrived.front()));
+      arrived.pop_front();
+    }
+    changed.notify_all();
+    give_up(catalogue, nowhere);
+  }
+  for (auto& [device, disk] : disks) disk.thread.join();
+  give_up(catalogue, arrived);
+}
+
+void FileSink::Impl::run(Catalogue& catalogue, Disk& disk) {
   name_thread("wherry-sink");
   for (;;) {
     Job job;
     {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [this] { return stopping || !queue.empty(); });
+      changed.wait(lock, [&] { return stopping || !disk.queue.empty(); });
       if (stopping) break;
-      job = std::move(queue.front());
-      queue.pop_front();
+      job = std::move(disk.queue.front());
+      disk.queue.pop_front();
     }
     Result<std::uint64_t> written = Status(StatusCode::kInternal, {});
     try {
@@ -86,13 +133,19 @@ void FileSink::Impl::run(Catalogue& catalogue) {
     }
     changed.notify_all();
   }
+  give_up(catalogue, disk.queue);
+}
+
+/// Nobody will write these.
+void FileSink::Impl::give_up(Catalogue& catalogue, std::deque<Job>& queue) {
   std::deque<Job> left;
   {
     const std::lock_guard lock(mutex);
     left.swap(queue);
-    status.queued = 0;
+    status.queued -= left.size();
     for (const Job& job : left) fail(not_written(*job.frame).message());
   }
+  if (left.empty()) return;
   changed.notify_all();
   for (const Job& job : left) catalogue.sunk(*job.frame, not_written(*job.frame));
 }
@@ -104,7 +157,7 @@ FileSink::FileSink(Catalogue& catalogue, Writer write) : impl_(std::make_shared<
       return write_frame_file(std::move(frame), directory);
     };
   }
-  impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->run(catalogue); });
+  impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->distribute(catalogue); });
   catalogue.set_sink_hook([impl = impl_, &catalogue](const FramePtr& frame) { impl->push(catalogue, frame); });
 }
 

@@ -23,9 +23,10 @@ struct FileSinkStatus {
   std::string last_error;    ///< names the file and the cause
 };
 
-/// One thread writes all files, in the order of publication, each into the directory that was opened with its stream
-/// (StreamInfo::files): without a name at first, fsync, then its name, fsync of the directory. No file is ever
-/// replaced. A file that was written counts its frame as read; a frame whose file failed stays unread, so that a
+/// A thread for each file system (up to 16; more share one) writes the files there, in the order of publication: a disk
+/// that is slow or hangs holds up nobody who writes to another. Each file goes into the directory that was opened with
+/// its stream (StreamInfo::files): without a name at first, fsync, then its name, fsync of the directory. No file is
+/// ever replaced. A file that was written counts its frame as read; a frame whose file failed stays unread, so that a
 /// WhenFull::kWait stream holds it until somebody else reads it.
 ///
 /// Nothing is dropped and nobody waits here: a stream that is kSinkQueue frames ahead of the disk gets no room for more

@@ -6,8 +6,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <parquet/arrow/reader.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -149,6 +154,56 @@ TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
   publish(other, 0);
   ASSERT_TRUE(sink.drain(20s));
   EXPECT_EQ(files(), (std::set<std::string>{"t-00000000.arrow"}));
+}
+
+TEST_F(FileSinkTest, TheDiskTakesNoMore_ExpectTheSystemsReason) {
+  const auto info = opened(Sink::Format::kArrow);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // write() fails with EFBIG then
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto written =
+      write_frame_file(testing::frame(arena, info, 0, *particles(10'000, 0)), *info->files, Unfinished::kUnnamed);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  (void)std::signal(SIGXFSZ, SIG_DFL);
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.status().message().find(std::strerror(EFBIG)), std::string::npos) << written.status().message();
+}
+
+TEST_F(FileSinkTest, OneDiskStandsStill_ExpectFilesOnOthers) {
+  const fs::path memory = fs::path("/dev/shm") / ("wherry-sink-test-" + std::to_string(::getpid()));
+  std::promise<void> go_on;
+  const std::shared_future<void> may_go(go_on.get_future());
+  const auto slow = opened(Sink::Format::kArrow);
+  const fs::path first = std::exchange(directory, memory);
+  const auto quick = opened(Sink::Format::kArrow, {}, "quick");
+  directory = first;
+  struct stat a{}, b{};
+  ASSERT_EQ(::stat(directory.c_str(), &a), 0);
+  ASSERT_EQ(::stat(memory.c_str(), &b), 0);
+  if (a.st_dev == b.st_dev) {
+    fs::remove_all(memory);
+    GTEST_SKIP() << "the directory for temporary files lies in /dev/shm: there is only one file system";
+  }
+  FileSink sink(catalogue, [&](FramePtr frame, const SinkDirectory& to) {
+    if (frame->stream->name == "s") may_go.wait();
+    return write_frame_file(std::move(frame), to);
+  });
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    publish(slow, i);
+    publish(quick, i);
+  }
+  for (const auto deadline = std::chrono::steady_clock::now() + 60s;
+       sink.status().files < 3 && std::chrono::steady_clock::now() < deadline;)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(sink.status().files, 3U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(memory), fs::directory_iterator()), 3);
+  EXPECT_TRUE(files().empty());
+  go_on.set_value();
+  EXPECT_TRUE(sink.drain(60s));
+  EXPECT_EQ(files().size(), 3U);
+  fs::remove_all(memory);
 }
 
 TEST_F(FileSinkTest, StreamClosedBeforeItsFramesAreWritten_ExpectTheFilesAllTheSame) {

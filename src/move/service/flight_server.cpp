@@ -9,6 +9,7 @@
 #include <chrono>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/cpu.hpp"
@@ -27,9 +28,33 @@ arrow::Status not_found(const std::string& name) {
   return arrow::Status::KeyError("no stream \"", name, "\" on this agent: list the flights to see what there is");
 }
 
+/// Connections whose calls carried the token.
+class Proven {
+ public:
+  /// As gRPC names it: "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711".
+  void add(const std::string& peer) {
+    std::string name = peer.substr(peer.find(':') + 1);
+    for (const std::string_view bracket : {"%5B", "%5D", "[", "]"}) {
+      if (const auto at = name.find(bracket); at != std::string::npos) name.erase(at, bracket.size());
+    }
+    const std::lock_guard lock(mutex_);
+    peers_.insert(std::move(name));
+  }
+  std::set<std::string> keep(const std::set<std::string>& connected) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(peers_, [&](const std::string& one) { return !connected.contains(one); });
+    return peers_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> peers_;
+};
+
 class TokenCheck final : public flight::ServerMiddlewareFactory {
  public:
-  explicit TokenCheck(const std::string& token) : expected_("Bearer " + token) {}
+  TokenCheck(const std::string& token, std::shared_ptr<Proven> proven)
+      : expected_("Bearer " + token), proven_(std::move(proven)) {}
 
   arrow::Status StartCall(const flight::CallInfo& /*info*/, const flight::ServerCallContext& context,
                           std::shared_ptr<flight::ServerMiddleware>* /*middleware*/) override {
@@ -43,11 +68,13 @@ class TokenCheck final : public flight::ServerMiddlewareFactory {
           flight::FlightStatusCode::Unauthenticated,
           "wrong token: it is the one in the agent's session file, sent as \"authorization: Bearer <token>\"");
     }
+    proven_->add(context.peer());
     return arrow::Status::OK();
   }
 
  private:
   const std::string expected_;
+  const std::shared_ptr<Proven> proven_;
 };
 
 class Server final : public flight::FlightServerBase {
@@ -170,6 +197,7 @@ class OnCores {
 struct FlightService::Impl {
   Impl(Catalogue& catalogue, std::uint64_t max_message_bytes) : server(catalogue, max_message_bytes) {}
   Server server;
+  std::shared_ptr<Proven> proven = std::make_shared<Proven>();
   std::once_flag stopped;
 };
 
@@ -184,8 +212,8 @@ Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue
   auto location = flight::Location::ForGrpcTcp(host, port);
   if (!location.ok()) return from_arrow(location.status(), where);
   flight::FlightServerOptions options(*location);
-  options.middleware.emplace_back("wherry-token", std::make_shared<TokenCheck>(token));
   auto impl = std::make_unique<Impl>(catalogue, max_message_bytes);
+  options.middleware.emplace_back("wherry-token", std::make_shared<TokenCheck>(token, impl->proven));
   {
     const OnCores pinned(cores);
     if (const arrow::Status status = impl->server.Init(options); !status.ok()) {
@@ -193,6 +221,10 @@ Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue
     }
   }
   return std::unique_ptr<FlightService>(new FlightService(std::move(impl)));
+}
+
+std::set<std::string> FlightService::proven(const std::set<std::string>& connected) {
+  return impl_->proven->keep(connected);
 }
 
 int FlightService::port() const noexcept { return impl_->server.port(); }

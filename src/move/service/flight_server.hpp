@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class FlightService {
   FlightService& operator=(const FlightService&) = delete;
 
   [[nodiscard]] int port() const noexcept;
+  /// Those of the peers ("address:port") of which a call has shown the token. All that are not among `connected` are
+  /// forgotten. Thread-safe.
+  std::set<std::string> proven(const std::set<std::string>& connected);
   /// Ends all calls, those of waiting followers too, within about a second. Idempotent.
   void stop();
 

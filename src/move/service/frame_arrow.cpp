@@ -50,6 +50,10 @@ Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame) {
   return *std::move(batch);
 }
 
+std::string with_cause(const arrow::Status& status) {
+  return status.detail() == nullptr ? status.message() : status.message() + ": " + status.detail()->ToString();
+}
+
 Status from_arrow(const arrow::Status& status, std::string_view what) {
   if (status.ok()) return ok_status();
   StatusCode code = StatusCode::kInternal;
@@ -73,7 +77,7 @@ Status from_arrow(const arrow::Status& status, std::string_view what) {
     default:
       break;
   }
-  return {code, std::string(what) + ": " + status.message()};
+  return {code, std::string(what) + ": " + with_cause(status)};
 }
 
 }  // namespace wherry::move

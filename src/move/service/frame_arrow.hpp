@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "move/service/frame.hpp"
@@ -24,7 +25,9 @@ std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame);
 /// Arrow cannot read the frame.
 Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame);
 
-/// "what: <Arrow's message>" with the nearest of Wherry's codes.
+/// Arrow's message, and the system's reason if there is one: Arrow keeps that apart.
+std::string with_cause(const arrow::Status& status);
+/// "what: <with_cause()>" with the nearest of Wherry's codes.
 Status from_arrow(const arrow::Status& status, std::string_view what);
 
 }  // namespace wherry::move

@@ -102,11 +102,11 @@ Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& dire
   const int copy = ::fcntl(file.fd(), F_DUPFD_CLOEXEC, 0);  // Arrow closes the descriptor that it is given
   if (copy < 0) return failed(std::strerror(errno));
   const auto out = arrow::io::FileOutputStream::Open(copy);
-  if (!out.ok()) return failed(out.status().message());
+  if (!out.ok()) return failed(with_cause(out.status()));
   arrow::Status status = parquet ? write_parquet(*batch, *out) : write_arrow(**batch, *out);
   const std::int64_t bytes = status.ok() ? (*out)->Tell().ValueOr(0) : 0;
   status &= (*out)->Close();
-  if (!status.ok()) return failed(status.message());
+  if (!status.ok()) return failed(with_cause(status));
   if (!file.keep(name)) {
     return failed(errno == EEXIST ? "a file of this name exists already, and the agent replaces no file"
                                   : std::strerror(errno));

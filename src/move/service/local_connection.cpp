@@ -120,6 +120,8 @@ bool LocalConnection::greet() {
   } else if (request->version != kLocalVersion) {
     wrong = "this agent speaks version " + std::to_string(kLocalVersion) + " of the local protocol, not " +
             std::to_string(request->version) + ": install the same wherry on both sides";
+  } else if (const Status admitted = admit_(); !admitted) {
+    wrong = admitted.message();
   }
   if (!wrong.empty()) {
     send_error(wrong);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,8 +19,15 @@ namespace wherry::move {
 class LocalConnection {
  public:
   /// `stop_fd` becomes readable, and stays so, when everything has to end.
-  LocalConnection(Catalogue& catalogue, const Arena& arena, const std::string& token, Fd socket, int stop_fd)
-      : catalogue_(catalogue), arena_(arena), token_(token), socket_(std::move(socket)), stop_fd_(stop_fd) {}
+  /// `admit` is asked once the token has been shown; its error is the reader's answer, and the end.
+  LocalConnection(Catalogue& catalogue, const Arena& arena, const std::string& token, Fd socket, int stop_fd,
+                  std::function<Status()> admit)
+      : catalogue_(catalogue),
+        arena_(arena),
+        token_(token),
+        socket_(std::move(socket)),
+        stop_fd_(stop_fd),
+        admit_(std::move(admit)) {}
 
   /// Returns when the connection is over; the frames that it held are free then.
   void serve();
@@ -40,6 +48,7 @@ class LocalConnection {
   const std::string& token_;
   Fd socket_;
   const int stop_fd_;
+  const std::function<Status()> admit_;
   std::string in_;
   std::map<std::uint64_t, FramePtr> leases_;
   std::uint64_t last_lease_ = 0;

@@ -8,15 +8,16 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <list>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/cpu.hpp"
+#include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "base/unix_socket.hpp"
 #include "move/service/local_connection.hpp"
@@ -27,12 +28,17 @@ struct LocalReaderService::Impl {
       : catalogue(c), arena(std::move(a)), path(std::move(p)), token(std::move(t)) {}
 
   struct Served {
-    std::atomic<bool> over{false};
+    enum class State { kSilent, kProven, kEvicted, kOver } state = State::kSilent;  ///< under the mutex
+    int socket = -1;                                                                ///< open until kOver
+    Crowd::Source source;
     std::thread thread;
   };
 
   void accept_loop();
   void accept_one(Fd socket);
+  void make_way();
+  Status admit(Served& one);
+  [[nodiscard]] std::size_t count(Served::State state) const;
   void reap(bool all);
 
   Catalogue& catalogue;
@@ -43,7 +49,36 @@ struct LocalReaderService::Impl {
   std::thread acceptor;
   mutable std::mutex mutex;  ///< of `served`
   std::list<Served> served;
+  Crowd crowd;  ///< of the acceptor
 };
+
+/// Under the lock.
+std::size_t LocalReaderService::Impl::count(Served::State state) const {
+  return static_cast<std::size_t>(std::ranges::count(served, state, &Served::state));
+}
+
+Status LocalReaderService::Impl::admit(Served& one) {
+  const std::lock_guard lock(mutex);
+  if (count(Served::State::kProven) >= kMaxLocalReaders) {
+    return {StatusCode::kResourceExhausted, "the agent serves " + std::to_string(kMaxLocalReaders) +
+                                                " local readers already: close one, or read through Arrow Flight"};
+  }
+  if (one.state == Served::State::kSilent) one.state = Served::State::kProven;
+  return ok_status();
+}
+
+/// Under the lock: too many connections have not shown the token, and one of them ends.
+void LocalReaderService::Impl::make_way() {
+  std::vector<Served*> silent;
+  for (Served& one : served) {
+    if (one.state == Served::State::kSilent) silent.push_back(&one);
+  }
+  if (silent.size() < kMaxSilentReaders) return;
+  Served& gone = **crowd.makes_way(silent.begin(), silent.end(),
+                                   [](const Served* one) -> const Crowd::Source& { return one->source; });
+  gone.state = Served::State::kEvicted;
+  (void)::shutdown(gone.socket, SHUT_RDWR);  // its thread closes it
+}
 
 void LocalReaderService::Impl::accept_loop() {
   name_thread("wherry-local");
@@ -51,6 +86,12 @@ void LocalReaderService::Impl::accept_loop() {
     std::array<pollfd, 2> fds = {pollfd{stop_event.get(), POLLIN, 0}, pollfd{listener.get(), POLLIN, 0}};
     (void)::poll(fds.data(), fds.size(), -1);
     if (fds[0].revents != 0) return;
+    if (std::unique_lock lock(mutex); served.size() >= kMaxLocalReaders + 2 * kMaxSilentReaders) {
+      lock.unlock();
+      (void)::poll(fds.data(), 1, 10);  // the threads of those that were evicted have not ended yet
+      reap(false);
+      continue;
+    }
     Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     reap(false);
     if (socket) {
@@ -63,23 +104,23 @@ void LocalReaderService::Impl::accept_loop() {
 
 void LocalReaderService::Impl::accept_one(Fd socket) {
   const std::lock_guard lock(mutex);
-  if (served.size() >= kMaxLocalReaders) {
-    constexpr std::string_view kFull = "{\"error\":\"the agent serves 64 local readers already\",\"ok\":false}\n";
-    (void)::send(socket.get(), kFull.data(), kFull.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    return;
-  }
+  make_way();
   Served& one = served.emplace_back();
+  one.socket = socket.get();
+  one.source = crowd.enter(source_of(socket.get()));
   try {
-    one.thread = std::thread([&one, connection = std::make_unique<LocalConnection>(
-                                        catalogue, *arena, token, std::move(socket), stop_event.get())]() mutable {
+    auto connection = std::make_unique<LocalConnection>(catalogue, *arena, token, std::move(socket), stop_event.get(),
+                                                        [this, &one] { return admit(one); });
+    one.thread = std::thread([this, &one, connection = std::move(connection)]() mutable {
       name_thread("wherry-reader");
       try {
         connection->serve();
       } catch (const std::exception& error) {
         spdlog::error("a local reader's connection ended: {}", error.what());
       }
+      const std::lock_guard over(mutex);
       connection.reset();  // the frames go before anybody may believe that they have gone
-      one.over = true;
+      one.state = Served::State::kOver;
     });
   } catch (const std::exception& error) {
     served.pop_back();
@@ -93,7 +134,7 @@ void LocalReaderService::Impl::reap(bool all) {
     const std::lock_guard lock(mutex);
     for (auto it = served.begin(); it != served.end();) {
       const auto next = std::next(it);
-      if (all || it->over) gone.splice(gone.end(), served, it);
+      if (all || it->state == Served::State::kOver) gone.splice(gone.end(), served, it);
       it = next;
     }
   }
@@ -133,8 +174,7 @@ void LocalReaderService::stop() {
 
 std::size_t LocalReaderService::connections() const {
   const std::lock_guard lock(impl_->mutex);
-  return static_cast<std::size_t>(
-      std::count_if(impl_->served.begin(), impl_->served.end(), [](const Impl::Served& one) { return !one.over; }));
+  return impl_->served.size() - impl_->count(Impl::Served::State::kOver);
 }
 
 }  // namespace wherry::move

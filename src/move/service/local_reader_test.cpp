@@ -372,14 +372,26 @@ TEST_F(LocalReaderTest, MoreReadersThanTheLimitAreToldSo) {
   }
   {
     Reader one_more(path);
-    const auto reply = one_more.receive();
-    ASSERT_TRUE(reply);
-    EXPECT_EQ((*reply)["ok"], false);
+    const Json reply = one_more.must({{"token", "secret"}, {"version", 1}});
+    EXPECT_EQ(reply["ok"], false);
+    EXPECT_EQ(reply["error"], "the agent serves 64 local readers already: close one, or read through Arrow Flight");
+    EXPECT_FALSE(one_more.receive()) << "the connection ends";
   }
   readers.pop_back();
   ASSERT_TRUE(soon([&] { return service->connections() < kMaxLocalReaders; }));
   Reader now(path);
   EXPECT_TRUE(now.greet());
+}
+
+TEST_F(LocalReaderTest, SilentConnectionsBeyondTheirLimit_ExpectReadersToBeServed) {
+  std::vector<std::unique_ptr<Reader>> silent;
+  for (std::size_t i = 0; i < 5 * kMaxSilentReaders; ++i) silent.push_back(std::make_unique<Reader>(path));
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (std::size_t i = 0; i < kMaxLocalReaders; ++i) {
+    readers.push_back(std::make_unique<Reader>(path));
+    ASSERT_TRUE(readers.back()->greet()) << i;
+  }
+  EXPECT_LE(service->connections(), kMaxLocalReaders + 2 * kMaxSilentReaders);
 }
 
 TEST_F(LocalReaderTest, LeasesAreLimited) {

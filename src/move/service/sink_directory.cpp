@@ -180,9 +180,12 @@ Result<std::shared_ptr<const SinkDirectory>> SinkDirectory::open(const std::stri
   std::string path = whole.lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   if (Status s = check_names(*fd, path, stream, format); !s) return s;
+  struct stat where{};
+  if (::fstat(fd->get(), &where) != 0) return refused(StatusCode::kUnavailable, directory, std::strerror(errno));
   auto handle = handles().share(*std::move(fd), path);
   if (!handle) return handle.status();
   const std::shared_ptr<SinkDirectory> opened(new SinkDirectory);
+  opened->device_ = where.st_dev;
   opened->fd_ = *std::move(handle);
   opened->path_ = std::move(path);
   return std::shared_ptr<const SinkDirectory>(opened);

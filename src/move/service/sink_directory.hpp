@@ -4,6 +4,8 @@
 // later, or into it, leads nowhere else.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +33,8 @@ class SinkDirectory {
                                                            const std::string& stream, Sink::Format format);
 
   [[nodiscard]] const Fd& fd() const noexcept { return *fd_; }
+  /// The file system it lies in (st_dev).
+  [[nodiscard]] dev_t device() const noexcept { return device_; }
   /// As it was named, complete; for messages.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
@@ -38,6 +42,7 @@ class SinkDirectory {
   SinkDirectory() = default;
   std::shared_ptr<const Fd> fd_;  ///< shared by all streams with files in this directory
   std::string path_;
+  dev_t device_ = 0;
 };
 
 }  // namespace wherry::move

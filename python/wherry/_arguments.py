@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of arguments before they reach C++, which would answer with a TypeError that names its own types.
+
+Each raises InvalidArgument with the argument's name, what was given, and what it may be.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from wherry.errors import InvalidArgument
+
+U64 = (1 << 64) - 1
+
+
+def _shown(number: int) -> str:
+    bits = number.bit_length()
+    return f"2**{bits} - 1" if bits > 20 and number == (1 << bits) - 1 else str(number)
+
+
+def number(name: str, value: Any, low: int, high: int) -> int:
+    """A whole number, `low` to `high`."""
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} is {value!r}: want a whole number, {low} to {_shown(high)}") from None
+    if low <= whole <= high:
+        return whole
+    raise InvalidArgument(f"{name} is {whole}: want {low} to {_shown(high)}")
+
+
+def numbers(name: str, values: Any, low: int, high: int) -> list[int]:
+    """Whole numbers, each `low` to `high`."""
+    return [number(f"{name}[{i}]", value, low, high) for i, value in enumerate(_items(name, values, "numbers"))]
+
+
+def seconds(name: str, value: Any, low: float = -math.inf) -> float:
+    """A number of seconds, `low` or more."""
+    try:
+        time = float(value)
+    except (TypeError, ValueError, OverflowError):
+        time = math.nan
+    if time >= low:
+        return time
+    wanted = "want seconds" if low == -math.inf else f"want seconds, {low:g} or more"
+    raise InvalidArgument(f"{name} is {value!r}: {wanted}")
+
+
+def text(name: str, value: Any) -> str:
+    """Text that UTF-8 can express."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} is {value!r}: want text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name} is {value!r}, which is not UTF-8: want UTF-8 text") from None
+    return value
+
+
+def texts(name: str, values: Any) -> list[str]:
+    """A list of texts."""
+    return [text(f"{name}[{i}]", value) for i, value in enumerate(_items(name, values, "texts"))]
+
+
+def path(name: str, value: Any) -> str:
+    """A path, as text. Its bytes must be UTF-8: they travel in messages."""
+    try:
+        given = os.fspath(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} is {value!r}: want a path") from None
+    return text(name, os.fsdecode(given))
+
+
+def _items(name: str, values: Any, what: str) -> Iterable[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgument(f"{name} is {values!r}: want a list of {what}")
+    return values

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/port_guard.hpp"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "base/cpu.hpp"
+#include "base/socket.hpp"
+
+namespace wherry {
+namespace {
+
+constexpr int kEveryMs = 100;
+
+struct Ends {
+  std::uint16_t here = 0;
+  std::string there;  ///< "address:port"; IPv4 in IPv6 as IPv4
+};
+
+/// Of a connected TCP socket.
+std::optional<Ends> ends_of(int fd) {
+  sockaddr_storage here{}, there{};
+  socklen_t size = sizeof here;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) != 0) return std::nullopt;
+  if (here.ss_family != AF_INET && here.ss_family != AF_INET6) return std::nullopt;
+  size = sizeof there;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &size) != 0) return std::nullopt;
+  const auto port = [](const sockaddr_storage& of) {  // at the same place in both families
+    sockaddr_in in{};
+    std::memcpy(&in, &of, sizeof in);
+    return ntohs(in.sin_port);
+  };
+  char text[INET6_ADDRSTRLEN] = {};
+  if (there.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &there, sizeof in);
+    ::inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
+  } else {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &there, sizeof in);
+    if (IN6_IS_ADDR_V4MAPPED(&in.sin6_addr))
+      ::inet_ntop(AF_INET, reinterpret_cast<const char*>(&in.sin6_addr) + 12, text, sizeof text);
+    else
+      ::inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof text);
+  }
+  return Ends{port(here), std::string(text) + ":" + std::to_string(port(there))};
+}
+
+}  // namespace
+
+struct PortGuard::Impl {
+  struct Seen {
+    int fd = -1;
+    std::uint64_t since = 0;  ///< in rounds
+    std::string there;
+  };
+  std::vector<Port> ports;
+  DIR* directory = nullptr;  ///< open all the time: there may be no descriptor when it is needed
+  Fd stop, spare;
+  std::map<std::string, std::uint64_t> since;
+  std::uint64_t round = 0;
+  std::thread thread;
+
+  ~Impl() {
+    if (directory != nullptr) ::closedir(directory);
+  }
+  void run();
+  void look();
+  void end(const Port& port, const Seen& one) const;
+};
+
+void PortGuard::Impl::run() {
+  name_thread("wherry-guard");
+  for (;;) {
+    pollfd over{stop.get(), POLLIN, 0};
+    if (::poll(&over, 1, kEveryMs) > 0) return;
+    look();
+  }
+}
+
+void PortGuard::Impl::look() {
+  ++round;
+  std::vector<std::vector<Seen>> found(ports.size());
+  std::map<std::string, std::uint64_t> still;
+  ::rewinddir(directory);
+  while (const dirent* const entry = ::readdir(directory)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd <= STDERR_FILENO) continue;  // "." and "..", too
+    const auto ends = ends_of(fd);
+    if (!ends) continue;
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+      if (ports[i].port != ends->here) continue;
+      const std::string key = std::to_string(ends->here) + " " + ends->there;
+      const auto known = since.find(key);
+      const std::uint64_t first = known == since.end() ? round : known->second;
+      still.emplace(key, first);
+      found[i].push_back({fd, first, ends->there});
+    }
+  }
+  since.swap(still);
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    std::vector<Seen>& all = found[i];
+    if (ports[i].proven) {
+      std::set<std::string> connected;
+      for (const Seen& one : all) connected.insert(one.there);
+      const std::set<std::string> proven = ports[i].proven(connected);
+      std::erase_if(all, [&](const Seen& one) { return proven.contains(one.there); });
+    }
+    if (all.size() <= ports[i].limit) continue;
+    std::ranges::stable_sort(all, {}, &Seen::since);
+    all.resize(all.size() - ports[i].limit);
+    for (const Seen& one : all) end(ports[i], one);
+  }
+}
+
+/// The library that owns the descriptor may close it at any time: what is shut down is looked at through one of ours.
+void PortGuard::Impl::end(const Port& port, const Seen& one) const {
+  if (::dup3(one.fd, spare.get(), O_CLOEXEC) < 0) return;
+  const auto ends = ends_of(spare.get());
+  if (ends && ends->here == port.port && ends->there == one.there) (void)::shutdown(spare.get(), SHUT_RDWR);
+  (void)::dup3(stop.get(), spare.get(), O_CLOEXEC);
+}
+
+PortGuard::PortGuard(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+PortGuard::~PortGuard() {
+  const std::uint64_t one = 1;
+  (void)!::write(impl_->stop.get(), &one, sizeof one);
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+Result<std::unique_ptr<PortGuard>> PortGuard::start(std::vector<Port> ports) {
+  auto impl = std::make_unique<Impl>();
+  impl->ports = std::move(ports);
+  impl->directory = ::opendir("/proc/self/fd");
+  impl->stop = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  impl->spare = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (impl->directory == nullptr || !impl->stop || !impl->spare)
+    return Status(StatusCode::kUnavailable,
+                  std::string("cannot limit the connections to Flight and metrics: ") + std::strerror(errno));
+  impl->thread = std::thread([raw = impl.get()] { raw->run(); });
+  return std::unique_ptr<PortGuard>(new PortGuard(std::move(impl)));
+}
+
+}  // namespace wherry
