@@ -82,12 +82,10 @@ void Life::step() {
     ask_again();
   else if (choice < 11)
     unfinished();
-  else if (choice < 14)
-    next_epoch();
-  else if (dead_ == 0 && returning_ == 0)
-    die();
-  else if (dead_ != 0)
+  else if (choice >= 14 && dead_ != 0)
     come_back();
+  else if (choice >= 14 && returning_ == 0)
+    die();
   else
     next_epoch();
   pass(kStep);

@@ -33,6 +33,7 @@ KV_FIELDS = {
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
+SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request the sequencer sees
 SEND = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 JOB = {
     "write": 1,

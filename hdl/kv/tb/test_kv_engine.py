@@ -24,6 +24,7 @@ from kv_model import (
     REQUEST,
     SELF,
     SEND,
+    SUBJECT,
     Node,
     number_of,
     pack,
@@ -157,7 +158,7 @@ class Rig:
             self.requests.popleft()
             self.given_at.append(self.bench.cycles)
         if pins["slow_valid_o"].get():
-            request = unpack(REQUEST, pins["head_o"].get())
+            request = unpack(SUBJECT, pins["head_o"].get())
             if unpack(KV_FIELDS, request["kv"])["kind"] > PING:
                 self.seen["slow"].append(request)
                 self.ending = True
@@ -240,7 +241,7 @@ class Rig:
         assert plain(self.seen["later"], of="later") == plain(model.later, of="later")
         assert plain(self.seen["jobs"], of="jobs") == plain(model.jobs, of="jobs")
         assert self.refreshed == model.refreshed
-        assert self.seen["slow"] == [{key: int(value) for key, value in item.items()} for item in model.slow]
+        assert self.seen["slow"] == [{key: int(item[key]) for key in SUBJECT} for item in model.slow]
         assert sorted(self.freed) == sorted(model.freed)
         assert self.pins["window_o"].get() == sum(1 << place for place in model.window)
         for items in (*self.seen.values(), self.freed, model.sends, model.later, model.jobs, model.freed, model.slow):
