@@ -296,7 +296,8 @@ void Traffic::read_back() {
       if (i % kWays == kWays - 1) end_round();
     }
   }
-  for (std::uint16_t lane = 0; lane < kClientLanes + nodes_ * kOtherLanes; ++lane) {
+  const auto lanes = static_cast<std::uint16_t>(kClientLanes + nodes_ * kOtherLanes);
+  for (std::uint16_t lane = 0; lane < lanes; ++lane) {
     put(frame_of(client(), {.kind = static_cast<std::uint8_t>(Kind::lane), .client = lane}, {}, true));
     if (lane % 4 == 3) end_round();
   }

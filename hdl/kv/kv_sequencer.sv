@@ -541,7 +541,8 @@ module kv_sequencer
       settle_lane_q    <= settle_lane_i;
       settle_request_q <= settle_request_i;
     end
-    clear_pending_q <= (clear_pending_q || clear_table_i) && !clear_o;
+    if (clear_table_i) clear_pending_q <= 1'b1;
+    if (clear_o) clear_pending_q <= 1'b0;
 
     if (op_valid_q) begin
       if (op_done_i) begin
