@@ -18,11 +18,8 @@
 namespace wherry {
 namespace {
 
-constexpr std::size_t kMaxArrivals = 1024;      // then one of the source that has most of them goes
-constexpr std::uint64_t kRestNs = 100'000'000;  // for which a door is shut when there are no descriptors
-// TLS handshakes cost milliseconds of CPU time, also for strangers. They get a tenth of the data thread's time.
-constexpr std::int64_t kCreditNs = 5'000'000;  // largest burst
-constexpr std::int64_t kShare = 10;
+constexpr std::size_t kMaxArrivals = 1024;                   // then one of the source that has most of them goes
+constexpr std::uint64_t kRestNs = 100'000'000;               // for which a door is shut when there are no descriptors
 constexpr std::uint64_t kArrivalPatienceNs = 5'000'000'000;  // from the connection to its proof
 constexpr std::size_t kMaxHelloBytes = 16'384;               // what a client may say before it is greeted
 constexpr int kAcceptAtATime = 32;                           // then those that are there get their turn
@@ -60,17 +57,13 @@ void Agent::Impl::open_doors() {
   }
 }
 
-/// Charges the time since `since` to the door's credit. Returns false if that is used up: the door is shut until it is
-/// earned back.
+/// TLS handshakes cost milliseconds of CPU time, also for strangers: they get a share of the data thread's. Returns
+/// false if that is used up; the door is shut until more is due.
 bool Agent::Impl::charge(Door& door, std::uint64_t since) {
   if (&door != &remote_door || !tls) return true;  // without TLS a handshake is a few microseconds of HMAC
-  const std::uint64_t now = now_ns();
-  const std::int64_t earned = static_cast<std::int64_t>(now - door.credited_at) / kShare;
-  door.credit_ns = std::min(kCreditNs, door.credit_ns + earned) - static_cast<std::int64_t>(now - since);
-  door.credited_at = now;
-  if (door.credit_ns > 0) return true;
-  shut(door, now + static_cast<std::uint64_t>(-door.credit_ns * kShare) + kCreditNs);
-  return false;
+  const std::uint64_t next = handshake_time.charge(since, now_ns());
+  if (next != 0) shut(door, next);
+  return next == 0;
 }
 
 void Agent::Impl::answer(Door& door) {

@@ -21,6 +21,7 @@
 #include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
+#include "base/time_share.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
@@ -70,11 +71,9 @@ struct Agent::Impl {
     const Fd* listener = nullptr;
     bool open = true;
     std::uint64_t opens_at = 0;  ///< now_ns()
-    /// Time that TLS handshakes may still take, as of credited_at. Only connections from other machines are charged.
-    std::int64_t credit_ns = 0;
-    std::uint64_t credited_at = 0;
   };
   Door local_door, remote_door;
+  TimeShare handshake_time;  ///< of TLS
   /// A connection that has not proven anything yet.
   struct Arrival {
     Door* door = nullptr;

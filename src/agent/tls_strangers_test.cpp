@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What strangers cost an agent that speaks TLS: those that trickle their handshake, and those that make it work.
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "agent/process_testing.hpp"
+#include "fabric/tls_testing.hpp"
+
+namespace wherry {
+namespace {
+
+using testing_support::AgentProcess;
+using testing_support::expect_alive;
+using namespace std::chrono_literals;
+
+class TlsStrangers : public testing::Test {
+ protected:
+  TlsStrangers() : agent_({"--listen", "127.0.0.1:0", "--tls-certificate", tls_.certificate, "--tls-key", tls_.key}) {
+    const auto file = read_session_file(agent_.file());
+    at_ = {file->host, file->port};
+    remote_.agent = at_.to_string();
+    remote_.token = file->token;
+    remote_.tls.ca = tls_.ca;
+  }
+  /// What a client of TLS says first.
+  static std::vector<char> client_hello() {
+    SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+    SSL* const ssl = SSL_new(context);
+    BIO* const out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, BIO_new(BIO_s_mem()), out);
+    SSL_set_connect_state(ssl);
+    EXPECT_EQ(SSL_do_handshake(ssl), -1) << "it waits for the answer";
+    std::vector<char> hello(static_cast<std::size_t>(BIO_pending(out)));
+    EXPECT_EQ(BIO_read(out, hello.data(), static_cast<int>(hello.size())), static_cast<int>(hello.size()));
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    return hello;
+  }
+  [[nodiscard]] double cpu_seconds() {
+    std::ifstream stat("/proc/" + std::to_string(agent_.child().pid()) + "/stat");
+    std::string word;
+    for (int i = 0; i < 14; ++i) stat >> word;  // up to utime; the program's name has no space
+    double kernel = 0;
+    stat >> kernel;
+    return (std::stod(word) + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+
+  testing_support::Certificates made_;
+  const fabric::TlsFiles tls_ = made_.files("authority", "agent", "IP:127.0.0.1");
+  AgentProcess agent_;
+  HostPort at_;
+  SessionOptions remote_;  ///< as a client of another machine
+};
+
+TEST_F(TlsStrangers, HandshakeTrickles_ExpectItEndedAndOthersServedMeanwhile) {
+  const std::vector<char> hello = client_hello();
+  const auto slow = connect_tcp(at_, Deadline(20s));
+  ASSERT_TRUE(slow) << slow.status().message();
+  // A byte each 300 ms: the hello alone takes a minute.
+  ASSERT_GT(hello.size() * 300ms, 60s);
+  bool ended = false;
+  for (std::size_t i = 0; i < hello.size() && !ended; ++i) {
+    ended = ::send(slow->get(), &hello[i], 1, MSG_NOSIGNAL) != 1;
+    if (i == 2) expect_alive(remote_);
+    std::this_thread::sleep_for(300ms);
+    char answer = 0;
+    ended = ended || ::recv(slow->get(), &answer, 1, MSG_DONTWAIT) == 0;
+  }
+  EXPECT_TRUE(ended) << "after a minute it may still go on";
+  expect_alive(remote_);
+}
+
+TEST_F(TlsStrangers, FloodOfHandshakes_ExpectTheirShareOfTimeAndSessionsToGoOn) {
+  const std::vector<char> hello = client_hello();
+  auto session = Session::open(agent_.options());  // of this machine: its door is another one
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = "x"}, {field<double>("x")});
+  ASSERT_TRUE(stream) << stream.status().message();
+  std::atomic<bool> over{false};
+  std::vector<std::thread> flood;
+  for (int i = 0; i < 2; ++i) {
+    flood.emplace_back([&] {
+      while (!over) {
+        std::vector<Fd> at_once;
+        for (int n = 0; n < 64; ++n) {
+          auto one = connect_tcp(at_, Deadline(20s));
+          if (!one) break;
+          (void)!::send(one->get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+          at_once.push_back(*std::move(one));
+        }
+        char answer = 0;  // of the last one: the agent has worked for those before it
+        const timeval patience{0, 100'000};
+        if (at_once.empty()) continue;
+        ::setsockopt(at_once.back().get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+        (void)!::recv(at_once.back().get(), &answer, 1, 0);
+      }
+    });
+  }
+  const double before = cpu_seconds();
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<double> x(1000, 1.0);
+  int offloads = 0;
+  for (; std::chrono::steady_clock::now() - start < 3s; ++offloads) {
+    const Status s = stream->post({Column(x)})->wait(60s);
+    ASSERT_TRUE(s) << s.message();
+    std::this_thread::sleep_for(50ms);
+  }
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const double share = (cpu_seconds() - before) / wall.count();
+  over = true;
+  for (std::thread& one : flood) one.join();
+  RecordProperty("share", std::to_string(share));
+  EXPECT_LT(share, 0.4) << "a tenth for handshakes, the rest for connections and polling";
+  expect_alive(agent_.options());
+}
+
+}  // namespace
+}  // namespace wherry

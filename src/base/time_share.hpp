@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace wherry {
+
+/// Limits work to a share of the time of the thread that does it: a tenth, and bursts of 5 ms. Times are now_ns(). One
+/// thread.
+class TimeShare {
+ public:
+  /// The work took from `since` to `now`. Returns 0 if more may follow at once, else when.
+  std::uint64_t charge(std::uint64_t since, std::uint64_t now) noexcept {
+    const auto earned = static_cast<std::int64_t>(now - charged_at_) / kParts;
+    left_ns_ = std::min(kBurstNs, left_ns_ + earned) - static_cast<std::int64_t>(now - since);
+    charged_at_ = now;
+    return left_ns_ > 0 ? 0 : now + static_cast<std::uint64_t>(kBurstNs - left_ns_ * kParts);
+  }
+
+ private:
+  static constexpr std::int64_t kBurstNs = 5'000'000;
+  static constexpr std::int64_t kParts = 10;
+  std::int64_t left_ns_ = kBurstNs;
+  std::uint64_t charged_at_ = 0;
+};
+
+}  // namespace wherry
