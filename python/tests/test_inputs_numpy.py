@@ -44,6 +44,11 @@ def test_numpy_datetimes_keep_their_unit_and_their_nat(bench: Bench, unit: str) 
     np.testing.assert_array_equal(back(got["t"], moments), moments)
     np.testing.assert_array_equal(back(got["d"], spans), spans)
     np.testing.assert_array_equal(back(got["p"], pairs), pairs)
+    assert [got["t"].null_count, got["d"].null_count] == [0, 0]
+    assert got["t"].cast(pa.int64())[2].as_py() == got["d"].cast(pa.int64())[2].as_py() == -(2**63)
+    nulls = bench.deliver({"t": pa.array(moments), "d": pa.array(spans)})
+    assert [nulls["t"].null_count, nulls["d"].null_count] == [1, 1]
+    assert nulls["t"][2].as_py() is None
 
 
 def test_numpy_days_become_dates(bench: Bench) -> None:

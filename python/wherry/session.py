@@ -267,7 +267,8 @@ class Stream:
 
         C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides or of the
         other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
-        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as it is.
+        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as the
+        number -2**63, not as null: offload pyarrow.array(x) where readers need nulls.
         Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
