@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow.flight as flight
 import pytest
 from agents import Agent
-from inputs import STRATEGIES
+from inputs import STRATEGIES, WAIT
 from samples import batch
 
+import wherry
 from wherry import reader
 from wherry.errors import Error, NotFound, PermissionDenied
 
@@ -162,3 +163,49 @@ def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how
     assert not follower.is_alive()
     assert results[0] == 100
     assert all(isinstance(error, Error) for error in results[1:])
+
+
+def test_a_reader_that_keeps_its_frames_does_not_stop_writers(
+    make_agent: Callable[..., Agent],
+) -> None:
+    """It is told so when it asks for more; the writer goes on, and so do readers that let go."""
+    agent = make_agent("--budget", "64MiB")
+    megabytes = np.zeros(4 << 17)
+    with (
+        wherry.Session(str(agent.session_file)) as session,
+        session.stream("s", {"x": megabytes}, keep_frames=4) as stream,
+    ):
+        kept = []
+        follower = reader.open("s", agent.session_file, timeout=WAIT)
+
+        def keep_all() -> None:
+            for step in range(32):
+                stream.offload({"x": megabytes}, tag=step).wait(WAIT)
+                kept.append(follower.read(WAIT))
+
+        with pytest.raises(Error, match=r"agent\.reader_budget.*release frames, copy what is to be kept"):
+            keep_all()
+        assert 7 <= len(kept) <= 9, "half of the budget in frames of 4 MiB"
+        other = reader.open("s", agent.session_file, timeout=WAIT)
+        for step in range(100, 140):
+            stream.offload({"x": megabytes}, tag=step).wait(WAIT)
+            frame = other.read(WAIT)
+        assert frame is not None
+        assert [one.tag for one in kept if one is not None] == list(range(len(kept)))
+        kept.clear()
+        assert follower.read(WAIT) is not None
+
+
+def test_a_loop_over_frames_of_which_three_fit_goes_on(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent("--budget", "64MiB")
+    large = np.zeros(20 << 17)
+    with (
+        wherry.Session(str(agent.session_file)) as session,
+        session.stream("s", {"x": large}, keep_frames=3, when_full="wait") as stream,
+    ):
+        frames = iter(reader.open("s", agent.session_file, timeout=WAIT))
+        stream.offload({"x": large}, tag=0).wait(WAIT)
+        for step in range(8):
+            frame = next(frames)  # the one before is still held meanwhile
+            assert frame.tag == step
+            stream.offload({"x": large}, tag=step + 1).wait(WAIT)

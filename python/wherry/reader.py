@@ -10,6 +10,7 @@
 
 A frame that somebody reads is never taken away: its memory goes back to the agent when the last array made from it is
 gone. Keep arrays for as long as they are needed, not longer; copy what must stay (`numpy.copy`, `to_pandas` do).
+Readers may hold half of the agent's memory (`agent.reader_budget`); one that asks for more gets an Error.
 """
 
 from __future__ import annotations

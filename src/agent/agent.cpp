@@ -113,6 +113,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   auto arena = Arena::create(config.budget);
   if (!arena) return arena.status();
   a.arena = *std::move(arena);
+  a.catalogue.loans().limit(config.reader_budget != 0 ? config.reader_budget : config.budget / 2, config.budget);
 
   // Helper threads keep off the cores that others were promised: they share the agent's.
   std::vector<int> cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};

@@ -151,6 +151,8 @@ const std::vector<Setting>& settings() {
            "group whose members may use the agent: the session file and the socket of local readers are theirs, too; "
            "empty: nobody's but the agent's user"),
       BYTES("agent.budget", budget, "memory for frames; the agent never grows past it"),
+      BYTES("agent.reader_budget", reader_budget,
+            "part of the budget that frames may take that readers hold; 0: half of it"),
       Setting{"agent.core", "core for the data thread; -1: not pinned",
               [](const AgentConfig& c) { return fmt::format("{}", c.core); },
               [](AgentConfig& c, const std::string& v) {

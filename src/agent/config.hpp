@@ -22,7 +22,8 @@ struct AgentConfig {
   std::string session_file;    ///< empty: default_session_file()
   std::string group;           ///< its members may use the agent, too; empty: nobody but the agent's user
   std::uint64_t budget = std::uint64_t{1} << 30;
-  int core = -1;  ///< -1: not pinned
+  std::uint64_t reader_budget = 0;  ///< 0: half of the budget
+  int core = -1;                    ///< -1: not pinned
   Transport transport = Transport::kAuto;
   std::string log_level = "info";
   std::string log_file;  ///< empty: stderr

@@ -88,6 +88,8 @@ void Agent::Impl::publish_metrics() {
   out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);
   out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(arena->capacity()));
   out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
+  out.gauge("wherry_agent_lent_bytes", "Memory of frames that readers hold now.",
+            static_cast<double>(catalogue.loans().bytes()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
             static_cast<double>(arena->touched()));
   for (const auto& peer : peers) {

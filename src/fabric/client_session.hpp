@@ -50,7 +50,7 @@ class ClientSession : private ForkWatch {
   static Result<std::unique_ptr<ClientSession>> open(const SessionOptions& options);
   /// Leaves; an embedded agent drains and exits. What was sent with a Completion must be done, or the Completion
   /// outlive the session.
-  virtual ~ClientSession();
+  ~ClientSession() override;
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 

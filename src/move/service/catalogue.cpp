@@ -100,10 +100,13 @@ void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
   }
 }
 
-/// The frame, counted apart: when the last copy of the result goes, memory may have come back.
-FramePtr Catalogue::lend(FramePtr frame) const {
+/// The frame, counted apart: when the last copy of the result goes, memory may have come back. `who`: loans_ counts it
+/// as held by that reader already.
+FramePtr Catalogue::lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who) const {
   const Frame* const raw = frame.get();
-  return {raw, [frame = std::move(frame), room = room_hook_](const Frame*) mutable {
+  return {raw,
+          [frame = std::move(frame), who = std::move(who), loans = loans_, room = room_hook_](const Frame*) mutable {
+            if (who != nullptr) loans->give_back(*frame, *who);
             frame.reset();
             room->call();
           }};
@@ -257,7 +260,7 @@ std::optional<StreamStatus> Catalogue::find(const std::string& name) const {
 }
 
 Catalogue::Next Catalogue::next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
-                                std::uint64_t generation) {
+                                std::uint64_t generation, std::shared_ptr<Loans::Borrower> who) {
   constexpr std::chrono::milliseconds kLongest =
       std::chrono::hours(24 * 365);  // so that the deadline does not overflow
   const auto deadline = std::chrono::steady_clock::now() + std::clamp(timeout, std::chrono::milliseconds(0), kLongest);
@@ -275,7 +278,11 @@ Catalogue::Next Catalogue::next(const std::string& name, std::uint64_t sequence,
                          [](const Held& one, std::uint64_t wanted) { return one.frame->sequence < wanted; });
     if (held != entry.frames.end()) {
       const std::uint64_t skipped = held->frame->sequence - sequence;
-      return {Next::What::kFrame, lend(held->frame), skipped, generation};
+      if (who != nullptr) {
+        if (Status s = loans_->lend(*held->frame, *who); !s)
+          return {Next::What::kHeldTooMuch, nullptr, 0, generation, std::move(s)};
+      }
+      return {Next::What::kFrame, lend(held->frame, std::move(who)), skipped, generation};
     }
     if (!entry.open) return {Next::What::kEnd, nullptr, entry.next > sequence ? entry.next - sequence : 0, generation};
     if (late) return {Next::What::kTimeout, nullptr, 0, generation};

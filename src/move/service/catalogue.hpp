@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "move/service/frame.hpp"
+#include "move/service/loans.hpp"
 
 namespace wherry::move {
 
@@ -66,17 +67,20 @@ class Catalogue {
   [[nodiscard]] std::optional<StreamStatus> find(const std::string& name) const;
 
   struct Next {
-    enum class What { kFrame, kEnd, kTimeout, kNoStream } what;
+    enum class What { kFrame, kEnd, kTimeout, kNoStream, kHeldTooMuch } what;
     FramePtr frame;  ///< kFrame
     std::uint64_t skipped =
         0;  ///< frames between `sequence` and this one (or the end) that were evicted before they were read
     std::uint64_t generation = 0;  ///< of the stream that was asked; to be handed to the following call
+    Status why;                    ///< kHeldTooMuch: what Loans::lend() said
   };
   /// The first held frame whose sequence is >= `sequence`; waits for it up to `timeout` while the stream is open. With
   /// a generation other than 0: kEnd if the stream of that name is another one by now. The frame's memory is lent until
-  /// the last copy of `frame` goes, which calls the room hook.
+  /// the last copy of `frame` goes, which calls the room hook. With `who`, it counts as held by that reader.
   Next next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
-            std::uint64_t generation = 0);
+            std::uint64_t generation = 0, std::shared_ptr<Loans::Borrower> who = nullptr);
+  /// What readers hold, and may hold.
+  [[nodiscard]] Loans& loans() const noexcept { return *loans_; }
   /// The frame has been read in full by somebody: under WhenFull::kWait it may go now.
   void mark_read(const Frame& frame);
   /// The sink has done with a frame that it got: written, which counts as read, or not, and why. The first failure of a
@@ -116,13 +120,14 @@ class Catalogue {
   Entry* yields_to(const StreamInfo& stream, May& which);
   void forget_closed(std::vector<FramePtr>& gone);
   static StreamStatus status_of(const Entry& entry);
-  FramePtr lend(FramePtr frame) const;
+  FramePtr lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who = nullptr) const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Entry> streams_;
   std::shared_ptr<const std::function<void(FramePtr)>> sink_hook_;
   std::shared_ptr<RoomHook> room_hook_;  ///< shared with frames that are lent, which may outlive the catalogue
+  const std::shared_ptr<Loans> loans_ = std::make_shared<Loans>();  ///< likewise
   std::uint64_t generations_ = 0, ages_ = 0, forgotten_at_ = 0;
   bool down_ = false;
 };

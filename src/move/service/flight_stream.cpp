@@ -8,6 +8,8 @@
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "move/service/frame_arrow.hpp"
@@ -22,6 +24,7 @@ namespace flight = arrow::flight;
 /// little.
 constexpr std::chrono::milliseconds kFirstSlice{1};
 constexpr std::chrono::milliseconds kLastSlice{64};
+constexpr std::chrono::seconds kPatience{10};  ///< while other readers hold as much as readers may
 
 }  // namespace
 
@@ -65,12 +68,22 @@ arrow::Result<flight::FlightPayload> FrameStream::Next() {
 arrow::Status FrameStream::fetch() {
   using What = Catalogue::Next::What;
   std::chrono::milliseconds slice = kFirstSlice;
+  std::optional<std::chrono::steady_clock::time_point> refused_since;
   while (at_ < end_ && (!ticket_.count || sent_ < *ticket_.count)) {
     if (stopping_.load())
       return flight::MakeFlightError(flight::FlightStatusCode::Unavailable, "the agent is shutting down");
     if (context_.is_cancelled()) return arrow::Status::Cancelled("the client went away");
-    Catalogue::Next next =
-        catalogue_.next(ticket_.stream, at_, ticket_.follow ? slice : std::chrono::milliseconds(0), generation_);
+    Catalogue::Next next = catalogue_.next(ticket_.stream, at_, ticket_.follow ? slice : std::chrono::milliseconds(0),
+                                           generation_, borrower_);
+    if (next.what == What::kHeldTooMuch) {  // by others: this one lets go of a frame as soon as it has been sent
+      const auto now = std::chrono::steady_clock::now();
+      if (!refused_since) refused_since = now;
+      if (now - *refused_since > kPatience)
+        return flight::MakeFlightError(flight::FlightStatusCode::Unavailable, next.why.message());
+      std::this_thread::sleep_for(slice);
+      slice = std::min(2 * slice, kLastSlice);
+      continue;
+    }
     slice = std::min(2 * slice, kLastSlice);
     if (next.what == What::kTimeout && ticket_.follow) continue;
     if (next.what != What::kFrame || next.frame->sequence >= end_) break;

@@ -43,6 +43,7 @@ class FrameStream final : public arrow::flight::FlightDataStream {
   const std::uint64_t max_message_bytes_;
   std::uint64_t at_;
   std::uint64_t sent_ = 0;
+  const std::shared_ptr<Loans::Borrower> borrower_ = std::make_shared<Loans::Borrower>();
   FramePtr current_;  ///< its payloads are in payloads_ or were asked for
   std::deque<arrow::flight::FlightPayload> payloads_;
 };

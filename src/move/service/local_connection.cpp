@@ -165,7 +165,7 @@ bool LocalConnection::answer_next(const LocalRequest& request) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     next = catalogue_.next(request.stream, request.sequence, std::clamp<std::chrono::milliseconds>(left, 0ms, kSlice),
-                           next.generation);
+                           next.generation, borrower_);
     if (next.what != What::kTimeout || left <= kSlice) break;
     if (wait_for(POLLRDHUP, 0ms) != Event::kTimeout) return false;
   }
@@ -176,6 +176,8 @@ bool LocalConnection::answer_next(const LocalRequest& request) {
       return send(R"({"ok":true,"what":"timeout"})");
     case What::kNoStream:
       return send(R"({"ok":true,"what":"no_stream"})");
+    case What::kHeldTooMuch:
+      return send_error(next.why.message());
     case What::kFrame:
       break;
   }

@@ -50,6 +50,7 @@ class LocalConnection {
   const int stop_fd_;
   const std::function<Status()> admit_;
   std::string in_;
+  const std::shared_ptr<Loans::Borrower> borrower_ = std::make_shared<Loans::Borrower>();
   std::map<std::uint64_t, FramePtr> leases_;
   std::uint64_t last_lease_ = 0;
 };

@@ -405,6 +405,26 @@ TEST_F(LocalReaderTest, LeasesAreLimited) {
   EXPECT_EQ(reader.next(0)["what"], "frame");
 }
 
+TEST_F(LocalReaderTest, ReaderHoldsAllThatReadersMay_ExpectAnErrorUntilItReleasesAndOthersToRead) {
+  const auto info = opened("s");
+  for (std::uint64_t i = 0; i < 6; ++i) publish(info, i);
+  Reader keeps(path);
+  ASSERT_TRUE(keeps.greet());
+  const std::uint64_t bytes = keeps.next(0)["bytes"];
+  catalogue.loans().limit(3 * bytes + bytes / 2, 100 * bytes);  // frames differ by some bytes
+  EXPECT_EQ(keeps.next(1)["what"], "frame");
+  EXPECT_EQ(keeps.next(2)["what"], "frame");
+  const Json refused = keeps.next(3);
+  EXPECT_EQ(refused["ok"], false);
+  EXPECT_NE(refused["error"].get<std::string>().find("agent.reader_budget"), std::string::npos) << refused;
+  Reader other(path);
+  ASSERT_TRUE(other.greet());
+  EXPECT_EQ(other.next(3)["what"], "frame") << "it holds none";
+  EXPECT_EQ(keeps.must({{"op", "release"}, {"lease", 1}})["ok"], true);
+  EXPECT_EQ(other.must({{"op", "release"}, {"lease", 1}})["ok"], true);
+  EXPECT_EQ(keeps.next(3)["what"], "frame");
+}
+
 TEST_F(LocalReaderTest, OnlyTheOwnerMayConnect) {
   struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/service/loans.hpp"
+
+#include <fmt/core.h>
+
+namespace wherry::move {
+
+void Loans::limit(std::uint64_t limit, std::uint64_t budget) {
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+  budget_ = budget;
+}
+
+Status Loans::lend(const Frame& frame, Borrower& who) {
+  const std::uint64_t size = frame.layout.total_bytes;
+  const std::lock_guard lock(mutex_);
+  const auto held = holders_.find(&frame);
+  if (held == holders_.end() && bytes_ + size > limit_) {
+    const bool others = bytes_ > who.bytes;
+    if (who.frames > 1 || (others && bytes_ + 2 * size > budget_)) {
+      return {
+          StatusCode::kResourceExhausted,
+          fmt::format("readers hold frames of {} bytes, this one {} of {} bytes: with the next frame, of {} bytes, it "
+                      "would be more than the {} that they may hold (agent.reader_budget); release frames, copy what "
+                      "is to be kept, or raise that setting",
+                      bytes_, who.frames, who.bytes, size, limit_)};
+    }
+  }
+  if (held != holders_.end()) {
+    ++held->second;
+  } else {
+    holders_.emplace(&frame, 1);
+    bytes_ += size;
+  }
+  ++who.frames;
+  who.bytes += size;
+  return ok_status();
+}
+
+void Loans::give_back(const Frame& frame, Borrower& who) {
+  const std::uint64_t size = frame.layout.total_bytes;
+  const std::lock_guard lock(mutex_);
+  --who.frames;
+  who.bytes -= size;
+  const auto held = holders_.find(&frame);
+  if (--held->second != 0) return;
+  holders_.erase(held);
+  bytes_ -= size;
+}
+
+std::uint64_t Loans::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace wherry::move
