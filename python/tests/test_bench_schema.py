@@ -198,6 +198,8 @@ def test_load_names_the_file(tmp_path: Path, move: Document) -> None:
     path.write_text("{")
     with pytest.raises(BenchError, match=r"bench.json is not JSON"):
         bench_schema.load(path)
+    with pytest.raises(BenchError, match=r"^cannot read /dev/zero: it has more than 16777216 characters"):
+        bench_schema.load("/dev/zero")
     path.write_text('{"schema": NaN}')
     with pytest.raises(BenchError, match=r"NaN is not JSON"):
         bench_schema.load(path)

@@ -378,6 +378,8 @@ class RouteBench(Run):
 if TYPE_CHECKING:
     from wherry.bench_schema_kv import KvBench
 
+_MOST = 1 << 24  # characters of a benchmark's file: they have some ten thousand
+
 Bench = Union[MoveBench, RouteBench, "KvBench"]
 
 
@@ -393,11 +395,15 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=refuse)
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(_MOST + 1)
+        if len(text) <= _MOST:
+            return json.loads(text, parse_constant=refuse)
     except OSError as error:
         raise BenchError(f"cannot read {os.fspath(path)}: {error.strerror}") from None
     except ValueError as error:
         raise BenchError(f"{os.fspath(path)} is not JSON: {error}") from None
+    raise BenchError(f"cannot read {os.fspath(path)}: it has more than {_MOST} characters")
 
 
 def parse(document: Any, where: str = "benchmark") -> Bench:

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/descriptors.hpp"
 #include "route/client/introduction.hpp"
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route {
 
 Result<Runtime> Runtime::start(const Options& options) {
+  constexpr std::size_t kDescriptors = 16;  // of a rank, at least
+  if (Status s = check_descriptors("this process", kDescriptors); !s) return s;
   const Deadline deadline(options.start_timeout);
   auto file = StatisticsFile::open();  // first: it counts for the threads that are started from here on
   if (!file) return file.status();
