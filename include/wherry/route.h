@@ -40,7 +40,7 @@ typedef enum wherry_placement {
 
 typedef struct wherry_route_options {
   size_t size;               ///< set by wherry_route_options_init
-  uint64_t backlog_bytes;    ///< what this rank may hold back for full buffers; send waits when it is used up
+  uint64_t backlog_bytes;    ///< what this rank may hold back for full buffers, at least 16 MiB; then send waits
   int64_t flush_after_ns;    ///< messages leave at the latest by the first poll after this time
   int64_t start_timeout_ns;  ///< how long start waits for the other ranks
   int32_t placement;         ///< wherry_placement

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // route: fire-and-forget messages between the ranks of a job (paper 001). A message is copied into a buffer that is on
-// its way to the destination's next hop; the receiver handles it inside its own poll(). Order is not promised;
-// delivery, exactly once, is.
+// its way to the destination's next hop; the receiver handles it inside its own poll(). Order is not promised. No
+// message is handled twice. Every message has been handled once quiesce() says ok: after that call, not before. What a
+// rank has sent since its last quiesce(), or what is on its way to it, may be lost when it ends, and status() of the
+// others may stay ok.
 //
 //   auto runtime = wherry::route::Runtime::start();            // under `wherry run`, MPI or Slurm; else one rank alone
 //   if (!runtime) return fail(runtime.status());
@@ -50,7 +52,8 @@ struct Options {
   /// Unset: WHERRY_ROUTE_BUFFERS if set, else 4. On the way to each next hop; a power of two. All ranks must agree.
   std::optional<std::uint32_t> buffers;
   /// Bytes of messages that this rank may hold back because buffers are full, and of large messages that are leaving.
-  /// At least kMaxMessageBytes. send() waits when they are used up; in a handler, which cannot wait, the job fails.
+  /// At least kMaxMessageBytes: start() refuses less. send() waits when they are used up; in a handler, which cannot
+  /// wait, the job fails.
   std::size_t backlog_bytes = std::size_t{256} << 20;
   /// Messages leave at the latest by the first poll() after this time; zero: at every poll().
   std::chrono::nanoseconds flush_after = std::chrono::microseconds(50);
@@ -183,8 +186,9 @@ class WHERRY_API Runtime {
   // flush() or quiesce().
 
   /// kOk: taken. Otherwise nothing was sent. kWouldBlock: the pipe is full, poll() and try again. kInvalidArgument: no
-  /// such rank, or too large. kFailedPrecondition: a quiesce() or try_quiesce() of this rank that had not ended has
-  /// been completed by all ranks meanwhile: call it, it says ok, then send. Else the code of status().
+  /// such rank, a handler that on() has not returned, or too large. kFailedPrecondition: a quiesce() or try_quiesce()
+  /// of this rank that had not ended has been completed by all ranks meanwhile: call it, it says ok, then send. Else
+  /// the code of status().
   template <Plain T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id, message, detail::WhenFull::kWouldBlock);
@@ -230,10 +234,11 @@ class WHERRY_API Runtime {
                                                          sizeof(Request) << 32 | sizeof(Reply)))};
   }
   /// `then(const Reply&)` is called, inside a later poll(), with the answer. It counts as a message: quiesce() waits
-  /// for it. Waits and fails as send() does.
+  /// for it. Waits and fails as send() does; an empty `then` is refused with kInvalidArgument.
   template <Plain Request, Plain Reply>
   [[nodiscard]] StatusCode request(Rank to, Service<Request, Reply> service, const Request& what,
-                                   std::function<void(const Reply&)> then) {
+                                   std::type_identity_t<std::function<void(const Reply&)>> then) {
+    if (!then) return StatusCode::kInvalidArgument;
     const std::uint64_t number = expect([then = std::move(then)](ByteView bytes) {
       Reply reply{};
       if (bytes.size() != sizeof reply) return false;
@@ -260,7 +265,8 @@ class WHERRY_API Runtime {
   /// The same without waiting: kOk, or kWouldBlock: call it again, meanwhile poll() and send if you like.
   [[nodiscard]] StatusCode try_quiesce() noexcept;
   /// Collective: combines a value of each rank. Handles messages while it waits. kFailedPrecondition: in a handler, or
-  /// while a quiesce is under way that has not said ok.
+  /// while a quiesce is under way that has not said ok. kInvalidArgument: no such Combine. Otherwise what status()
+  /// says.
   enum class Combine : std::uint8_t { kSum, kMin, kMax };
   Result<std::uint64_t> reduce(std::uint64_t value, Combine how = Combine::kSum);
   Result<double> reduce(double value, Combine how = Combine::kSum);
@@ -294,7 +300,7 @@ class WHERRY_API Runtime {
     constexpr std::size_t kStride = Header::stride_of(kSize);
     if constexpr (kStride <= 1024) {
       detail::Front& front = *front_;
-      if (to < front.ranks) [[likely]] {
+      if (to < front.ranks && may_be_sent_to(handler)) [[likely]] {
         detail::LaneFront& lane = *front.lane_of[to];
         std::byte* const at = lane.at;
         const Header header = Header::make(kSize, handler, to);
@@ -321,7 +327,7 @@ class WHERRY_API Runtime {
   [[nodiscard]] StatusCode send_view(Rank to, std::uint32_t handler, ByteView message,
                                      detail::WhenFull when_full) noexcept {
     detail::Front& front = *front_;
-    if (to < front.ranks && message.size() <= kMaxMessageBytes) [[likely]] {
+    if (to < front.ranks && may_be_sent_to(handler) && message.size() <= kMaxMessageBytes) [[likely]] {
       detail::LaneFront& lane = *front.lane_of[to];
       std::byte* const at = lane.at;
       const std::size_t stride = Header::stride_of(message.size());

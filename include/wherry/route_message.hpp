@@ -17,6 +17,12 @@ using Rank = std::uint32_t;
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{16} << 20;
 inline constexpr Rank kMaxRanks = Rank{1} << 24;
 inline constexpr std::uint32_t kMaxHandlers = std::uint32_t{1} << 15;
+/// Smaller numbers of handlers are the library's own.
+inline constexpr std::uint32_t kFirstUserHandler = 16;
+/// Whether a message may be sent to this number: what no handler can have would change the header's other fields.
+constexpr bool may_be_sent_to(std::uint32_t handler) noexcept {
+  return handler - kFirstUserHandler < kMaxHandlers - kFirstUserHandler;
+}
 
 /// One little-endian word: bits 0 to 24 the payload's size, 25 to 39 the handler, 40 to 63 the destination rank.
 struct Header {

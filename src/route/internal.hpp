@@ -15,7 +15,6 @@ enum Internal : std::uint32_t {
   kReplyHandler,
   kAbortHandler,     ///< text: why the job is over
   kLeftHandler = 7,  ///< Departure; 6 is kPackHandler, which stands in the public header
-  kFirstUserHandler = 16
 };
 static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLeftHandler < kFirstUserHandler);
 

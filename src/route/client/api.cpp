@@ -60,11 +60,20 @@ void Runtime::flush() noexcept { core_->flush(Flush::kExplicit); }
 Status Runtime::quiesce(std::chrono::nanoseconds timeout) { return core_->quiesce(timeout); }
 StatusCode Runtime::try_quiesce() noexcept { return core_->try_quiesce(); }
 
+namespace {
+Status unknown(Runtime::Combine how) {
+  return {StatusCode::kInvalidArgument,
+          fmt::format("reduce(): combine is {}: want one of Runtime::Combine", static_cast<unsigned>(how))};
+}
+}  // namespace
+
 Result<std::uint64_t> Runtime::reduce(std::uint64_t value, Combine how) {
+  if (how > Combine::kMax) return unknown(how);
   constexpr std::array kHow{Agreement::Combine::kSum, Agreement::Combine::kMin, Agreement::Combine::kMax};
   return core_->reduce(value, kHow[static_cast<std::size_t>(how)]);
 }
 Result<double> Runtime::reduce(double value, Combine how) {
+  if (how > Combine::kMax) return unknown(how);
   constexpr std::array kHow{Agreement::Combine::kSumDouble, Agreement::Combine::kMinDouble,
                             Agreement::Combine::kMaxDouble};
   auto bits = core_->reduce(std::bit_cast<std::uint64_t>(value), kHow[static_cast<std::size_t>(how)]);

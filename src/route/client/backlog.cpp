@@ -11,18 +11,19 @@ namespace wherry::route::detail {
 Backlog::Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler)
     : router_(router),
       queues_(router.lanes().size()),
-      budget_(std::max(budget, kMaxMessageBytes)),
+      budget_(budget),
       whole_(router.largest() / 4),
       source_(source),
       fragment_handler_(fragment_handler) {}
 
 bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
   const Header header = Header::make(message.size(), handler, to);
-  if (!must && bytes_ + header.stride() > budget_) return false;
+  // Of a large message only its bytes are kept: the largest one fits the least budget.
+  const bool large = header.stride() > whole_;
+  if (!must && bytes_ + (large ? message.size() : header.stride()) > budget_) return false;
   Lane& lane = router_.lane_of(to);
   const auto index = static_cast<std::uint32_t>(&lane - router_.lanes().data());
   Queue& queue = queues_[index];
-  const bool large = header.stride() > whole_;
   if (large) {
     Large whole{.header = header, .number = next_number_++};
     // What there is room for leaves at once, without a copy here.

@@ -24,6 +24,7 @@ static_assert(sizeof(FragmentHead) == 24);
 
 class Backlog {
  public:
+  /// `budget`: bytes, at least kMaxMessageBytes.
   Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
   /// Messages longer than this travel in fragments.
   [[nodiscard]] std::size_t whole() const noexcept { return whole_; }

@@ -49,6 +49,7 @@ wherry::Result<wherry::route::Options> options_from(const wherry_route_options* 
   if (Status s = wherry::c_abi::take_options(given, kOptionsFirst, "wherry_route_options", o); !s) return s;
   if (o.placement < WHERRY_PLACEMENT_DEFAULT || o.placement > WHERRY_PLACEMENT_DPU)
     return invalid(fmt::format("placement is {}: want one of wherry_placement", o.placement));
+  if (o.reserved != 0) return invalid(fmt::format("reserved is {}: want 0", o.reserved));
   wherry::route::Options options;
   if (o.placement != WHERRY_PLACEMENT_DEFAULT) options.placement = static_cast<wherry::route::Placement>(o.placement);
   if (o.buffer_bytes != 0) options.buffer_bytes = o.buffer_bytes;

@@ -46,6 +46,14 @@ static void errors(wherry_route* route) {
   options.placement = 7;
   CHECK(wherry_route_start(&options, &other, &why) == WHERRY_INVALID_ARGUMENT && other == route);
   CHECK(strstr(why.message, "placement is 7") != NULL);
+  CHECK(wherry_route_options_init(&options, sizeof options) == WHERRY_OK);
+  options.reserved = 1;
+  CHECK(wherry_route_start(&options, &other, &why) == WHERRY_INVALID_ARGUMENT && other == route);
+  CHECK(strstr(why.message, "reserved is 1") != NULL);
+  options.reserved = 0;
+  options.backlog_bytes = (16U << 20) - 1;
+  CHECK(wherry_route_start(&options, &other, &why) == WHERRY_INVALID_ARGUMENT && other == route);
+  CHECK(strstr(why.message, "backlog_bytes is 16777215") != NULL);
   CHECK(wherry_route_start(NULL, NULL, &why) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_route_send(route, 10000, 16, NULL, 0, &why) == WHERRY_INVALID_ARGUMENT);
   CHECK(strstr(why.message, "no rank 10000") != NULL);

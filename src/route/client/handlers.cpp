@@ -65,6 +65,29 @@ Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, const H
   return id;
 }
 
+Status Handlers::refusal(std::uint32_t id, std::size_t bytes, Rank rank) const {
+  constexpr std::string_view kRemedy =
+      "register the same handlers, in the same order, on every rank before it polls, or register them by name";
+  const HandlerEntry* const entry = find(id);
+  if (entry == nullptr) {
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("a message has come for a handler that rank {} has not registered: {}. Rank {} has {}", rank,
+                        kRemedy, rank, describe())};
+  }
+  const HandlerInfo& info = std::ranges::find(known_, id, &Known::id)->info;
+  const std::string name = info.name.empty() ? readable(info.type) : '\'' + info.name + '\'';
+  if (info.kind == HandlerInfo::Kind::kCoded) {
+    return {StatusCode::kProtocol,
+            fmt::format("a message of {} bytes has come to rank {} for its handler of {}, and its Codec's read() "
+                        "refuses it: does every rank write what read() reads?",
+                        bytes, rank, name)};
+  }
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("a message of {} bytes has come to rank {} for its handler of {}, whose messages have {} bytes: "
+                      "ranks have registered different handlers; {}. Rank {} has {}",
+                      bytes, rank, name, entry->pack_size, kRemedy, rank, describe())};
+}
+
 std::string Handlers::describe() const {
   constexpr std::size_t kMost = 8;
   std::string text;

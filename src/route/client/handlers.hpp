@@ -27,6 +27,8 @@ class Handlers {
   [[nodiscard]] std::uint64_t signature() const noexcept { return signature_; }
   /// "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", cut short when there are many.
   [[nodiscard]] std::string describe() const;
+  /// Why a message of `bytes` bytes that has come to `rank` for handler `id` is not taken. Registered or not.
+  [[nodiscard]] Status refusal(std::uint32_t id, std::size_t bytes, Rank rank) const;
 
  private:
   struct Known {

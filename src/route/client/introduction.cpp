@@ -27,6 +27,19 @@ Result<std::uint32_t> number_from(const char* variable, std::uint32_t otherwise)
 
 }  // namespace
 
+Status check(const Options& options) {
+  if (options.backlog_bytes < kMaxMessageBytes) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("Options::backlog_bytes is {}: want at least {}, so that the largest message fits",
+                        options.backlog_bytes, kMaxMessageBytes)};
+  }
+  if (options.placement && *options.placement > Placement::kDpu) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("Options::placement is {}: want one of Placement", static_cast<unsigned>(*options.placement))};
+  }
+  return {};
+}
+
 Result<RingShape> resolve_shape(const Options& options) {
   RingShape shape;
   auto bytes = number_from("WHERRY_ROUTE_BUFFER_BYTES", shape.buffer_bytes);

@@ -39,6 +39,8 @@ Topology topology_of(const std::vector<Introduction>& all);
 Result<Transport> choose_network(const Introduction& mine, const std::vector<Introduction>& all, Bootstrap& bootstrap,
                                  const Deadline& deadline, const std::function<Result<bool>()>& has_rdma);
 /// What describes the ring and placement that `options` and the environment ask for.
+/// Whether what needs no environment can be obeyed; kInvalidArgument.
+Status check(const Options& options);
 Result<RingShape> resolve_shape(const Options& options);
 Result<Placement> resolve_placement(const Options& options);
 /// Of connections over TCP: $WHERRY_ROUTE_LISTEN, $WHERRY_PEER_TIMEOUT_S, $WHERRY_TLS_*.

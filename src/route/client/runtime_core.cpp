@@ -127,8 +127,7 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
 
 StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept {
   if (!failure_) return failure_.code();
-  if (to >= ranks || message.size() > kMaxMessageBytes || handler < kFirstUserHandler)
-    return StatusCode::kInvalidArgument;
+  if (to >= ranks || message.size() > kMaxMessageBytes || !may_be_sent_to(handler)) return StatusCode::kInvalidArgument;
   if (file_ != nullptr && !communicating_) note_first_message();
   const bool may_wait = when_full == WhenFull::kWait && !in_handler_;
   const bool own = (when_full == WhenFull::kWait || when_full == WhenFull::kWouldBlock) && !in_handler_;
@@ -205,7 +204,13 @@ bool RuntimeCore::on_reply(ByteView message) noexcept {
   const auto then = std::move(it->second);
   expected_.erase(it);
   ++handled_;
-  return then(message.subspan(sizeof number));
+  const ByteView answer = message.subspan(sizeof number);
+  if (then(answer)) return true;
+  fail({StatusCode::kFailedPrecondition,
+        fmt::format("the answer to a request of rank {} has {} bytes, which is not the size of its Reply: ranks have "
+                    "registered different services. Rank {} has {}",
+                    place().rank, answer.size(), place().rank, handlers_.describe())});
+  return false;
 }
 
 bool RuntimeCore::on_fragment(ByteView message) noexcept {
@@ -238,15 +243,9 @@ const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* l
   const std::uint32_t id = header.handler();
   if (id >= kFirstUserHandler) {
     HandlerEntry* const entry = handlers_.find(id);
-    if (entry == nullptr) {
-      fail({StatusCode::kProtocol,
-            fmt::format("a message has come for a handler that rank {} has not registered: register the same handlers "
-                        "on every rank before polling. Registered here: {}",
-                        place().rank, handlers_.describe())});
-      return nullptr;
-    }
-    const Handled handled = entry->run(entry, at, limit, header);
+    const Handled handled = entry == nullptr ? Handled{} : entry->run(entry, at, limit, header);
     handled_ += handled.count;
+    if (handled.next == nullptr) fail(handlers_.refusal(id, header.size(), place().rank));
     return handled.next;
   }
   const ByteView message(at + 8, header.size());
@@ -302,7 +301,10 @@ bool RuntimeCore::unpack(ByteView pack) noexcept {
   const std::size_t count = bytes / step;
   if (HandlerEntry* const entry = handlers_.find(header.handler()); take_ == nullptr && entry != nullptr) {
     if (entry->pack != nullptr) {
-      if (entry->pack_size != header.size()) return false;
+      if (entry->pack_size != header.size()) {
+        fail(handlers_.refusal(header.handler(), header.size(), place().rank));
+        return false;
+      }
       entry->pack(entry, at, count);
       handled_ += count;
       return true;
@@ -357,7 +359,10 @@ void RuntimeCore::drain(Input& input) noexcept {
     input.ring.advance(static_cast<std::size_t>(at - part.from));
     if (malformed) {
       input.broken = true;
-      fail({StatusCode::kProtocol, "a buffer holds what is no message: the memory of this rank was overwritten"});
+      fail({StatusCode::kProtocol,
+            fmt::format("rank {} has received bytes that are not a message: its memory was overwritten, or a rank gave "
+                        "post_buffer() something else than messages",
+                        place().rank)});
       return;
     }
     busy_ = true;

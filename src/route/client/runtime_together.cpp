@@ -34,12 +34,12 @@ void RuntimeCore::check_mismatch() noexcept {
 
 Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {
   if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
+  if (!failure_) return failure_;
   if (phase_ != Phase::kNone) {
     return Status(StatusCode::kFailedPrecondition,
                   "a quiesce of this rank is under way (quiesce() timed out, or try_quiesce() said would-block): call "
                   "quiesce() or try_quiesce() until it says ok, then reduce()");
   }
-  if (!failure_) return failure_;
   registered_ = handlers_.signature();
   reducing_ = true;
   contribute(how, {bits, 0});

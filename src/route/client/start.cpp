@@ -9,6 +9,7 @@ Result<Runtime> Runtime::start(const Options& options) {
   constexpr std::size_t kDescriptors = 16;  // of a rank, at least
   if (Status s = check_descriptors("this process", kDescriptors); !s) return s;
   const Deadline deadline(options.start_timeout);
+  if (Status s = check(options); !s) return s;
   auto file = StatisticsFile::open();  // first: it counts for the threads that are started from here on
   if (!file) return file.status();
   auto bootstrap = find_bootstrap(deadline);
@@ -18,6 +19,8 @@ Result<Runtime> Runtime::start(const Options& options) {
     if (!wiring) return wiring.status();
     return Runtime(std::make_unique<detail::RuntimeCore>(options, *std::move(wiring), *std::move(file)));
   }
+  // A rank alone needs nobody to route for it, but a name that means nothing is a mistake.
+  if (auto placement = resolve_placement(options); !placement) return placement.status();
   auto shape = resolve_shape(options);
   if (!shape) return shape.status();
   return Runtime(
