@@ -181,6 +181,15 @@ TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndWhatToDo) {
     for (const char* const words : {"the agent has no file descriptors left", "Too many open files", "ulimit -n"})
       EXPECT_NE(said.find(words), std::string::npos) << said;
   }
+  SessionOptions impatient = agent.options();
+  impatient.connect_timeout = 500ms;
+  Status waited;
+  EXPECT_TRUE(eventually([&] {
+    leave_descriptors(pid, 0);  // it cannot even accept
+    waited = Session::open(impatient).status();
+    return waited.code() == StatusCode::kDeadlineExceeded;
+  })) << waited.message();
+  EXPECT_NE(waited.message().find("it has no file descriptors left"), std::string::npos) << waited.message();
   ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &before, nullptr), 0);
   expect_alive(agent.options());
 }

@@ -26,6 +26,8 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
   if (why.code() == StatusCode::kPermissionDenied && token.empty())
     remedy = "; no token was given: set SessionOptions::token, or name the agent's session file instead of its address";
   if (why.code() == StatusCode::kProtocol) remedy = "; is it an agent of Wherry that listens there?";
+  if (why.code() == StatusCode::kDeadlineExceeded)
+    remedy = "; it is stopped or very busy, or it has no file descriptors left for connections: see its log";
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
 }
 
