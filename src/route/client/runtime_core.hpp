@@ -40,7 +40,7 @@ class RuntimeCore : public Front, private ForkWatch {
  public:
   /// `file`, if any, is written at the end.
   RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file = nullptr);
-  ~RuntimeCore();
+  ~RuntimeCore() override;
 
   [[nodiscard]] const Place& place() const noexcept { return wiring_->place(); }
   [[nodiscard]] const Wiring& wiring() const noexcept { return *wiring_; }
