@@ -61,7 +61,8 @@ typedef struct wherry_kv_options {
 WHERRY_API int wherry_kv_options_init(wherry_kv_options* options, size_t size);
 
 /// Blocks until a node that serves has answered, and a keeper has granted the lanes. WHERRY_UNAVAILABLE: none does;
-/// WHERRY_RESOURCE_EXHAUSTED: too few lanes are free.
+/// WHERRY_RESOURCE_EXHAUSTED: too few lanes are free, or (at once) the cluster does not have so many;
+/// WHERRY_INVALID_ARGUMENT: the options, or the keeper is another cluster's.
 WHERRY_API int wherry_kv_connect(const wherry_kv_options* options, wherry_kv** kv, wherry_error* error);
 /// What is in flight is given up: writes may still take effect, once.
 WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
@@ -71,7 +72,7 @@ WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 // Each blocks until the operation has ended, deadline_ns at most (0: that of the options), and returns
 //   WHERRY_OK
 //   WHERRY_NOT_FOUND            there is no such key
-//   WHERRY_FAILED_PRECONDITION  another version: the one found is in *version; 0: no such key
+//   WHERRY_FAILED_PRECONDITION  another version: the one found is in *version; 0: no such key. Or a child of fork()
 //   WHERRY_RESOURCE_EXHAUSTED   no room in the key's bucket
 //   WHERRY_INVALID_ARGUMENT     a value of more than 1024 bytes, say
 //   WHERRY_UNAVAILABLE          no answer; nothing was changed
@@ -79,8 +80,8 @@ WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 //   WHERRY_CANCELLED            another client writes through this one's lane; the write may have taken effect, once
 // `version`: NULL if it is not wanted.
 
-/// Copies the value to `value`, which has room for `capacity` bytes; *bytes is its length, also when it does not fit:
-/// then WHERRY_INVALID_ARGUMENT.
+/// Copies the value to `value`, which has room for `capacity` bytes. WHERRY_INVALID_ARGUMENT when it does not fit:
+/// then, too, *bytes is its length, and *version its version.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity,
                                               int64_t deadline_ns, size_t* bytes, uint32_t* version,
                                               wherry_error* error);

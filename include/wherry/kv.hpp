@@ -33,7 +33,7 @@ enum class Outcome : std::uint8_t {
   kTableFull = 3,        ///< no room in the key's bucket; other keys go on
   kTooLong = 4,          ///< a value of more than 1024 bytes
   kBadFrame = 5,         ///< a node does not understand this client
-  kBadLane = 6,          ///< the nodes keep no record for this client's lanes: configure lower ones
+  kBadLane = 6,          ///< the nodes keep no record for this client's lanes, or it connected without any
   kUnknown = 7,          ///< the deadline passed: the write may have taken effect, or still take effect, once
   kNoAnswer = 8,         ///< the deadline passed, and nothing was changed: a read, or a write that was never sent
   kLaneTaken = 9,        ///< another client writes through this one's lane: the write may have taken effect, once
@@ -59,13 +59,13 @@ enum class Waiting : std::uint8_t {
 
 struct ClientOptions {
   /// The cluster file: it names the nodes and the keepers, unless the next two do.
-  std::string cluster;
+  std::string cluster = {};
   /// "host:port" of the keepers, of which the one that is elected answers. It grants this client its lanes, and says
   /// where the nodes are if nobody else does.
-  std::vector<std::string> keepers;
+  std::vector<std::string> keepers = {};
   /// "host:port" or "host" (port 19286), IPv4, in the order of their numbers in the cluster: at most 8. "": no node of
   /// that number.
-  std::vector<std::string> nodes;
+  std::vector<std::string> nodes = {};
   /// Static lanes, without a keeper: this one and those behind it are this client's and nobody else's, for as long as
   /// it lives. Of those below the cluster's `static_lanes`.
   std::optional<std::uint16_t> first_lane = std::nullopt;
@@ -86,7 +86,7 @@ struct ClientOptions {
   /// Past the kernel, with AF_XDP: an interface through which all nodes are reached, "eth0", or "eth0:3" for its queue
   /// 3, which is this client's alone; or several with the same address, "eth0,eth1", which lead to different nodes.
   /// Needs root or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Empty: a UDP socket.
-  std::string xdp;
+  std::string xdp = {};
   /// Of pauses and tags; 0: a random one.
   std::uint64_t seed = 0;
 };
@@ -124,8 +124,8 @@ struct ClientStatistics {
 class WHERRY_API Client {
  public:
   /// Blocks until a node that serves has answered, and a keeper has granted the lanes. kInvalidArgument: the options,
-  /// or the cluster file; kUnavailable: no node serves, or no keeper grants lanes; kResourceExhausted: too few are
-  /// free.
+  /// or the cluster file, or the keeper is another cluster's; kUnavailable: no node serves, or no keeper grants lanes;
+  /// kResourceExhausted: too few are free, or (at once) the cluster does not have so many.
   static Result<Client> connect(const ClientOptions& options);
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
@@ -156,8 +156,10 @@ class WHERRY_API Client {
   /// Takes up to out.size() completions; how many. Receives and sends; never blocks. Operations keep their place until
   /// they were polled, and their values until the next poll().
   std::size_t poll(std::span<Completion> out);
-  /// Blocks until there is something to poll, or `timeout` has passed: false.
+  /// Blocks until there is something to poll, or `timeout` has passed: false. False at once in a child of fork().
   bool wait(std::chrono::nanoseconds timeout);
+  /// This process is a fork of the one that connected.
+  [[nodiscard]] bool forked() const noexcept;
   /// What was posted leaves now.
   void flush();
 

@@ -15,7 +15,7 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
-from wherry.errors import Cancelled, InvalidArgument, NotFound, Unavailable
+from wherry.errors import Cancelled, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 ROOT = Path(__file__).resolve().parents[2]
@@ -261,6 +261,32 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         assert "has gone" in home.run("get", "1").stderr
         (home.runtime / "wherry" / "kv-up.json").unlink()
         assert eventually(lambda: list(home.temporary.iterdir()) == [home.runtime])
+
+
+def test_a_client_that_is_closed_gives_its_lanes_back(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK, "--nodes", "2")
+    most = home.cluster.lanes - home.cluster.static_lanes
+    for value in (b"one", b"two"):
+        with home.client(lanes=most) as client:
+            client.put(7, value)
+    with pytest.raises(ResourceExhausted, match="are wanted"):
+        home.client(lanes=most + 1, connect_timeout=3600)
+    home.ok("down", "--dir", str(home.up.cluster.parent))
+
+
+def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> None:
+    """Of three: the middle one ends first, while it is not the newest."""
+    files = []
+    for value in ("first", "second", "third"):
+        home.ok("up", "--detach", *QUICK, "--nodes", "2")
+        files.append(str(home.up.cluster))
+        home.ok("put", "7", value)
+    home.ok("down", "--cluster", files[1])
+    assert home.ok("get", "7") == "third\n"
+    home.ok("down")
+    assert home.ok("get", "7") == "first\n"
+    home.ok("down")
+    assert "no `wherry kv up` of this user runs" in home.run("get", "7").stderr
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,30 @@ def store() -> Iterator[Store]:
         yield one
 
 
+def test_a_closed_client_refuses_calls(store: Store) -> None:
+    with Client([store.name], first_lane=0) as client:
+        client.put(1, b"one")
+        client.close()
+        with pytest.raises(FailedPrecondition, match="closed"):
+            client.get(1)
+    with pytest.raises(FailedPrecondition, match="closed"):
+        client.put(1, b"two")
+    with Client([store.name], first_lane=0) as another:
+        assert another.get(1)[0] == b"one"
+
+
+@pytest.mark.parametrize("deadline", [0, -1, float("nan")])
+def test_a_deadline_that_is_none(store: Store, deadline: float) -> None:
+    client = Client([store.name], first_lane=0)
+    with pytest.raises(InvalidArgument, match="deadline"):
+        client.get(1, deadline=deadline)
+
+
+def test_a_client_without_lanes_says_so(store: Store) -> None:
+    with pytest.raises(InvalidArgument, match="lanes = 0"):
+        Client([store.name], lanes=0).put(1, b"x")
+
+
 def test_every_call_does_what_it_says(store: Store) -> None:
     client = Client([store.name], first_lane=0)
     with pytest.raises(NotFound):

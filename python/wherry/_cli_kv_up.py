@@ -181,6 +181,10 @@ def _up_table(cluster: Cluster, status: dict[str, Any], running: Up) -> Table:
 
 def down(
     cluster: ClusterOption = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="As that of `up`: the same as --cluster DIR/cluster.toml."),
+    ] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
 ) -> None:
     """End the cluster that `wherry kv up` started, and with it its data.
@@ -193,6 +197,10 @@ def down(
     """
     from wherry import _kv_cluster
 
+    if directory is not None:
+        if cluster is not None:
+            raise InvalidArgument("--cluster and --dir: give one of them")
+        cluster = directory / "cluster.toml"
     named = cluster or (Path(os.environ["WHERRY_KV_CLUSTER"]) if os.environ.get("WHERRY_KV_CLUSTER") else None)
     running = _kv_cluster.up_of(named.expanduser()) if named is not None else _kv_cluster.newest_up()
     os.kill(running.pid, signal.SIGTERM)

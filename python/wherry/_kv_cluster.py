@@ -109,6 +109,8 @@ class Up:
     """A file: the network namespace where clients reach it, if it has one of its own."""
     rtl: list[int] = field(default_factory=list)
     """Nodes that are the RTL, simulated."""
+    before: list[str] = field(default_factory=list)
+    """Cluster files of this user's older ones that ran when it started, the newest last."""
 
     def alive(self) -> bool:
         """Whether it runs still."""
@@ -157,11 +159,26 @@ def read_up(path: Path) -> Up:
         up = Up(int(said["pid"]), int(said["started"]), Path(said["cluster"]), int(said["keeper"]), nodes)
         up.namespace = str(said.get("namespace", ""))
         up.rtl = [int(number) for number in said.get("rtl", [])]
+        up.before = [str(file) for file in said.get("before", [])]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Error(f"{path} is not what `wherry kv up` wrote ({error}): remove it") from None
     if not up.alive():
-        raise Unavailable(f"the `wherry kv up` of {up.cluster} (pid {up.pid}) has gone, and its data; start another")
+        older = older_up(up)
+        others = f", or use your older one with --cluster {older.cluster}" if older is not None else ""
+        raise Unavailable(
+            f"the `wherry kv up` of {up.cluster} (pid {up.pid}) has gone, and its data; start another{others}"
+        )
     return up
+
+
+def older_up(up: Up) -> Up | None:
+    """The newest of this user's that started before it and runs still."""
+    for cluster in reversed(up.before):
+        try:
+            return up_of(Path(cluster))
+        except (Error, OSError):
+            continue
+    return None
 
 
 def newest_up(environment: Mapping[str, str] | None = None) -> Up:
@@ -252,7 +269,7 @@ def _ask_one(cluster: Cluster, keeper: str, op: str, node: int, timeout: float) 
     except TimeoutError:
         raise DeadlineExceeded(f"{where} did not answer within {timeout:g} s") from None
     except OSError as error:
-        raise Unavailable(f"{where} is not there ({error.strerror}): `wherry kv nodes` shows what runs") from None
+        raise Unavailable(f"{where} is not there ({error.strerror}): start it again, or see its log") from None
     return answer(line)
 
 

@@ -422,13 +422,25 @@ class _Supervisor:
 
     def _tell(self, well_known: Path) -> None:
         """From here on this is the user's newest one."""
+        try:
+            newest = _kv_cluster.read_up(well_known)
+            self._up.before = [*newest.before, str(newest.cluster.absolute())]
+            note(f"commands find this cluster now; that of {newest.cluster} goes on: name it with --cluster")
+        except (Error, OSError):
+            pass  # there is none
         self._record()
         self._up.write(well_known)
 
     def _forget(self, well_known: Path) -> None:
+        """What this one wrote of itself goes. If it was the newest one, the one before it is that again."""
+        older = _kv_cluster.older_up(self._up)
         for file in (self._directory / "up.json", well_known):
             try:
-                if json.loads(file.read_text()).get("pid") == os.getpid():
+                if json.loads(file.read_text()).get("pid") != os.getpid():
+                    continue
+                if file == well_known and older is not None:
+                    older.write(well_known)
+                else:
                     file.unlink()
             except (OSError, ValueError):
                 continue

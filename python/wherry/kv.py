@@ -17,12 +17,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any, Self, SupportsIndex
 
 import wherry._kv_core as _core
 from wherry import _arguments
 from wherry._kv_frame import MAX_LANES
-from wherry.errors import InvalidArgument
+from wherry.errors import FailedPrecondition, InvalidArgument
 
 _MOST = 1024
 _BUFFERS = bytes | bytearray | memoryview
@@ -46,8 +46,15 @@ def _value(value: _BUFFERS) -> bytes:
     return data
 
 
+def _deadline(deadline: float) -> float:
+    time = _arguments.seconds("deadline", deadline)
+    if not time > 0:
+        raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
+    return time
+
+
 class Client:
-    """A client of the store.
+    """A client of the store. close(), or the end of a `with`, gives its lanes back; so does the end of the object.
 
     `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `keepers`: "host:port" of those that
     grant lanes; they know the nodes, too. `lanes`: how many writes may be in flight at once; 0 to read only, without a
@@ -72,11 +79,9 @@ class Client:
         connect_timeout: float = 5.0,
         seed: int = 0,
     ) -> None:
-        self._deadline = _arguments.seconds("deadline", deadline)
-        if not self._deadline > 0:
-            raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
+        self._deadline = _deadline(deadline)
         self._lock = threading.Lock()
-        self._core = _core.connect(
+        self._core: _core.Client | None = _core.connect(
             _arguments.texts("nodes", nodes),
             "" if cluster is None else _arguments.path("cluster", cluster),
             _arguments.texts("keepers", keepers),
@@ -102,14 +107,32 @@ class Client:
         with _kv_cluster.reached(where):
             return cls(cluster=where.path, **options)
 
+    def close(self) -> None:
+        """Gives the lanes back. Any later call raises FailedPrecondition, but for another close()."""
+        with self._lock:
+            self._core = None
+
+    def __enter__(self) -> Self:
+        """As it is."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes."""
+        self.close()
+
+    def _open(self) -> _core.Client:
+        if self._core is None:
+            raise FailedPrecondition("this client is closed: make another")
+        return self._core
+
     def _seconds(self, deadline: float | None) -> float:
-        return self._deadline if deadline is None else _arguments.seconds("deadline", deadline)
+        return self._deadline if deadline is None else _deadline(deadline)
 
     def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
         """Value and version. NotFound: no such key; Unavailable: nobody answered in time."""
         number = _key(key)
         with self._lock:
-            version, value = self._core.get(number, self._seconds(deadline))
+            version, value = self._open().get(number, self._seconds(deadline))
         return value, version
 
     def put(self, key: SupportsIndex, value: _BUFFERS, *, deadline: float | None = None) -> int:
@@ -121,7 +144,7 @@ class Client:
         """
         number, data = _key(key), _value(value)
         with self._lock:
-            version, _ = self._core.put(number, data, self._seconds(deadline))
+            version, _ = self._open().put(number, data, self._seconds(deadline))
         return version
 
     def put_if(
@@ -133,19 +156,19 @@ class Client:
         """
         number, expected, data = _key(key), _version(version), _value(value)
         with self._lock:
-            written, _ = self._core.put_if(number, expected, data, self._seconds(deadline))
+            written, _ = self._open().put_if(number, expected, data, self._seconds(deadline))
         return written
 
     def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
         """Deletes the key; the version of that. NotFound: there is none."""
         number = _key(key)
         with self._lock:
-            version, _ = self._core.remove(number, self._seconds(deadline))
+            version, _ = self._open().remove(number, self._seconds(deadline))
         return version
 
     def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> int:
         """The same, only if the key has this version; FailedPrecondition otherwise, as put_if."""
         number, expected = _key(key), _version(version)
         with self._lock:
-            removed, _ = self._core.remove_if(number, expected, self._seconds(deadline))
+            removed, _ = self._open().remove_if(number, expected, self._seconds(deadline))
         return removed

@@ -20,6 +20,7 @@ using wherry::c_abi::is_null;
 using wherry::kv::Client;
 using wherry::kv::ClientOptions;
 using wherry::kv::Completion;
+using wherry::kv::Outcome;
 using wherry::kv::Reply;
 
 struct wherry_kv {
@@ -55,6 +56,7 @@ wherry::Result<ClientOptions> options_from(const wherry_kv_options* given) {
   if (o.nodes == nullptr && o.node_count != 0) return is_null("nodes");
   if (o.reads < WHERRY_KV_NEAREST || o.reads > WHERRY_KV_LEADER)
     return invalid(fmt::format("reads is {}: want one of wherry_kv_read_from", o.reads));
+  if (o.reserved != 0) return invalid("options->reserved is not 0: was wherry_kv_options_init called?");
   if (o.first_lane >= wherry::kv::kMaxLanes && o.first_lane != WHERRY_KV_GRANTED)
     return invalid(
         fmt::format("first_lane is {}: at most {}, or WHERRY_KV_GRANTED", o.first_lane, wherry::kv::kMaxLanes - 1));
@@ -99,7 +101,8 @@ int answered(wherry_kv* kv, uint32_t* version, wherry_error* error, Run&& run) n
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
     const Reply answer = run(kv->client);
-    if (version != nullptr) *version = answer.version;
+    const bool found = answer.outcome == Outcome::kOk || answer.outcome == Outcome::kVersionMismatch;
+    if (version != nullptr && found) *version = answer.version;
     return answer.status();
   });
 }
@@ -118,6 +121,7 @@ int posted(wherry_kv* kv, const void* value, std::size_t bytes, wherry_error* er
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
     if (wherry::Status s = check_value(value, bytes); !s) return s;
+    if (kv->client.forked()) return Reply{.outcome = Outcome::kForked}.status();
     return {post(kv->client, view(value, bytes)), {}};
   });
 }
@@ -153,12 +157,13 @@ int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity, int
     if (kv == nullptr) return is_null("kv");
     if (value == nullptr && capacity != 0) return is_null("value");
     const Reply answer = kv->client.get(key, nanoseconds(deadline_ns));
+    if (answer.outcome != Outcome::kOk) return answer.status();
     if (version != nullptr) *version = answer.version;
     if (bytes != nullptr) *bytes = answer.value.size();
     if (answer.value.size() > capacity)
       return invalid(fmt::format("the value has {} bytes, there is room for {}", answer.value.size(), capacity));
     if (value != nullptr && !answer.value.empty()) std::memcpy(value, answer.value.data(), answer.value.size());
-    return answer.status();
+    return {};
   });
 }
 
@@ -231,6 +236,7 @@ int wherry_kv_poll(wherry_kv* kv, wherry_kv_completion* completions, size_t capa
 int wherry_kv_wait(wherry_kv* kv, int64_t timeout_ns, wherry_error* error) {
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
+    if (kv->client.forked()) return Reply{.outcome = Outcome::kForked}.status();
     const nanoseconds limit = timeout_ns == WHERRY_FOREVER ? nanoseconds::max() : nanoseconds(timeout_ns);
     if (kv->client.wait(limit)) return {};
     return {StatusCode::kDeadlineExceeded, "nothing has ended in this time"};

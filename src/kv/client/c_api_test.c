@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kv.h in C99; called by udp_client_test.cpp, which has a store. */
+ * kv.h in C99, and fork(); called by udp_client_test.cpp, which has a store. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <wherry/kv.h>
 
 #define CHECK(condition)                                                       \
@@ -11,6 +15,22 @@
       return __LINE__;                                                         \
     }                                                                          \
   } while (0)
+
+/* Exit status of a child: 0, or the line that failed, modulo 256. */
+static int in_a_child(wherry_kv* kv) {
+  wherry_error why;
+  CHECK(wherry_kv_post_get(kv, 1, 1, 0, &why) == WHERRY_FAILED_PRECONDITION && strstr(why.message, "fork") != NULL);
+  CHECK(wherry_kv_wait(kv, WHERRY_FOREVER, &why) == WHERRY_FAILED_PRECONDITION && strstr(why.message, "fork") != NULL);
+  return 0;
+}
+
+static int forks(wherry_kv* kv) {
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) _exit(in_a_child(kv));
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  return 0;
+}
 
 int kv_c_api_test(const char* const* nodes, size_t count, const char* nobody);
 
@@ -31,6 +51,10 @@ static int errors(const char* const* nodes, size_t count, const char* nobody) {
   CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT);
   CHECK(strstr(why.message, "reads is 3") != NULL);
   options.reads = WHERRY_KV_LEADER;
+  options.reserved = 1;
+  CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT);
+  CHECK(strstr(why.message, "reserved") != NULL);
+  options.reserved = 0;
   options.first_lane = 70000;
   CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_INVALID_ARGUMENT);
   options.first_lane = WHERRY_KV_GRANTED; /* and nobody who grants */
@@ -50,9 +74,11 @@ static int errors(const char* const* nodes, size_t count, const char* nobody) {
 static int calls(wherry_kv* kv) {
   wherry_error why;
   char value[WHERRY_KV_MAX_VALUE + 1];
-  size_t bytes = 0;
-  uint32_t version = 0, found = 0;
+  size_t bytes = 77;
+  uint32_t version = 78, found = 0;
   CHECK(wherry_kv_get(kv, 1, value, sizeof value, 0, &bytes, &version, &why) == WHERRY_NOT_FOUND);
+  CHECK(wherry_kv_remove(kv, 1, 0, &version, &why) == WHERRY_NOT_FOUND);
+  CHECK(bytes == 77 && version == 78); /* outputs are written when they mean something */
   CHECK(wherry_kv_put(kv, 1, "value", 5, 0, &version, &why) == WHERRY_OK && version != 0);
   CHECK(wherry_kv_get(kv, 1, value, sizeof value, 0, &bytes, &found, &why) == WHERRY_OK);
   CHECK(bytes == 5 && memcmp(value, "value", 5) == 0 && found == version);
@@ -112,6 +138,7 @@ int kv_c_api_test(const char* const* nodes, size_t count, const char* nobody) {
   CHECK(wherry_kv_connect(&options, &kv, &why) == WHERRY_OK);
   failed = calls(kv);
   if (failed == 0) failed = posts(kv);
+  if (failed == 0) failed = forks(kv);
   CHECK(wherry_kv_close(kv, &why) == WHERRY_OK);
   return failed;
 }

@@ -85,13 +85,14 @@ void LaneSession::take(const FromKeeper& message, Cycles now) {
   if (const auto* answer = std::get_if<Answer>(&message)) {
     refusal_ = answer->text;
     exhausted_ = answer->exhausted;
+    refused_ = answer->lasting;
     return;  // it closes the connection
   }
   const auto* lanes = std::get_if<GrantedLanes>(&message);
   if (lanes == nullptr) return;
   if (lanes->session == 0) {
     ask_at_ = now + lanes->ttl;
-    exhausted_ = false;
+    exhausted_ = refused_ = false;
     refusal_ = "it does not grant lanes yet: no node serves, or clients of the keeper before may still have them";
     return;
   }
@@ -99,6 +100,7 @@ void LaneSession::take(const FromKeeper& message, Cycles now) {
   granted_ = *lanes;
   confirmed_ = granted_here_ = true;
   verified_ = now;
+  exhausted_ = refused_ = false;
   refusal_.clear();
 }
 

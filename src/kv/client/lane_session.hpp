@@ -44,6 +44,8 @@ class LaneSession {
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
   /// That was because too few were free.
   [[nodiscard]] bool exhausted() const noexcept { return exhausted_; }
+  /// It will be so whenever the keeper is asked: a wrong cluster's name, or more lanes than there are.
+  [[nodiscard]] bool refused() const noexcept { return refused_; }
   /// Nothing of it is in flight: the keeper need not wait until the lanes may go to another client.
   void close();
 
@@ -69,7 +71,7 @@ class LaneSession {
   Cycles verified_ = 0;        ///< when the connection was seen alive last
   bool confirmed_ = false;
   std::string refusal_;
-  bool exhausted_ = false;
+  bool exhausted_ = false, refused_ = false;
 };
 
 }  // namespace wherry::kv

@@ -2,10 +2,13 @@
 // Lanes that a keeper grants: the bookkeeping, and clients' sessions over loopback TCP through a keeper's restart.
 #include "kv/client/lane_session.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <future>
 #include <list>
 #include <random>
 #include <utility>
@@ -16,6 +19,7 @@
 #include "kv/keeper/keeper_server.hpp"
 #include "kv/keeper/testing.hpp"
 #include "kv/veth_testing.hpp"
+#include "wherry/kv.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -336,6 +340,27 @@ TEST_F(KvLaneSession, WrongCluster_ExpectBothNamesInTheRefusal) {
   LaneSession& b = session(49);
   ASSERT_TRUE(until([&] { return !b.refusal().empty(); }));
   EXPECT_NE(b.refusal().find("grants 48 in all"), std::string::npos) << b.refusal();
+}
+
+/// For what can never be granted nobody waits: here it would be for an hour.
+TEST_F(KvLaneSession, WhatCanNeverBeGranted_ExpectConnectToSaySoAtOnce) {
+  const auto code = [&](const std::string& cluster, std::uint32_t lanes) {
+    const std::string file = directory_.file("cluster.toml");
+    ClientOptions options{
+        .keepers = {fmt::format("127.0.0.1:{}", port_)}, .lanes = lanes, .connect_timeout = std::chrono::hours(1)};
+    if (!cluster.empty()) {
+      std::ofstream(file) << fmt::format(
+          "[cluster]\nname = \"{}\"\nkeeper = \"127.0.0.1:{}\"\n[[node]]\nudp = "
+          "\"127.0.0.1:19286\"\n",
+          cluster, port_);
+      options.cluster = file;
+    }
+    auto connected = std::async(std::launch::async, [&] { return Client::connect(options).status().code(); });
+    (void)until([&] { return connected.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+    return connected.get();
+  };
+  EXPECT_EQ(code("", 49), StatusCode::kResourceExhausted);
+  EXPECT_EQ(code("other", 8), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ std::string sentence(Outcome outcome, std::uint32_t version) {
     case Outcome::kBadFrame:
       return "the node does not understand this request: is its version another?";
     case Outcome::kBadLane:
-      return "the nodes keep no record for lanes so high: configure lower ones";
+      return "the nodes keep no record for lanes so high, or this client has none (lanes = 0: it only reads): "
+             "configure "
+             "lower ones, or some";
     case Outcome::kUnknown:
       return "the write was sent and not answered in time: it may have taken effect, or still take effect, once";
     case Outcome::kNoAnswer:

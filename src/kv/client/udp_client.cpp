@@ -221,6 +221,16 @@ struct Client::Impl final : Completions, private ForkWatch {
 
 namespace {
 
+wherry::Status no_lanes(const ClientPlan& plan, const LaneSession& session) {
+  std::string names;
+  for (const HostPort& keeper : plan.keepers) names += (names.empty() ? "" : ", ") + keeper.to_string();
+  const StatusCode code = session.exhausted() ? StatusCode::kResourceExhausted
+                          : session.refused() ? StatusCode::kInvalidArgument
+                                              : StatusCode::kUnavailable;
+  const std::string why = session.refusal().empty() ? "it did not answer in time" : session.refusal();
+  return {code, fmt::format("no lanes from the keeper at {}: {}", names, why)};
+}
+
 /// Lanes, and where the nodes are if nobody else said so.
 Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) {
   std::random_device random;  // not the seed: two clients may have the same
@@ -230,13 +240,7 @@ Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) 
     const Cycles now = now_cycles();
     session->turn(now);
     if (session->held(now)) break;
-    if (now >= end) {
-      std::string names;
-      for (const HostPort& keeper : plan.keepers) names += (names.empty() ? "" : ", ") + keeper.to_string();
-      const std::string why = session->refusal().empty() ? "it does not answer" : session->refusal();
-      const auto code = session->exhausted() ? StatusCode::kResourceExhausted : StatusCode::kUnavailable;
-      return wherry::Status(code, fmt::format("no lanes from the keeper at {}: {}", names, why));
-    }
+    if (session->refused() || now >= end) return no_lanes(plan, *session);
     const std::uint64_t left = (std::min(end, std::max(session->next_time(), now + 1)) - now) * kCycleNs;
     pollfd p{session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};
     const timespec limit{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
@@ -321,6 +325,7 @@ StatusCode Client::post_remove_if(std::uint64_t key, std::uint32_t version, std:
 
 std::size_t Client::poll(std::span<Completion> out) { return impl_->poll(out); }
 bool Client::wait(nanoseconds timeout) { return impl_->wait(timeout); }
+bool Client::forked() const noexcept { return impl_->inherited; }
 void Client::flush() { impl_->flush(); }
 std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }
 ClientStatistics Client::statistics() const noexcept { return impl_->core.statistics(); }

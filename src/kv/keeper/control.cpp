@@ -181,7 +181,7 @@ struct Encoder {
   Json operator()(const Resume&) const { return {{"type", "resume"}}; }
   Json operator()(const Settled& m) const { return {{"type", "settled"}, {"epoch", m.epoch}}; }
   Json operator()(const Answer& m) const {
-    return {{"type", "answer"}, {"ok", m.ok}, {"text", m.text}, {"exhausted", m.exhausted}};
+    return {{"type", "answer"}, {"ok", m.ok}, {"text", m.text}, {"exhausted", m.exhausted}, {"lasting", m.lasting}};
   }
 };
 
@@ -371,6 +371,7 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
     fields.flag("ok", m.ok);
     fields.text("text", m.text, kMaxControlLine);
     if (json.contains("exhausted")) fields.flag("exhausted", m.exhausted);
+    if (json.contains("lasting")) fields.flag("lasting", m.lasting);
     message = m;
   } else {
     return protocol("unknown type from the keeper");

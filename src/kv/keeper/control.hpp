@@ -147,7 +147,8 @@ struct GrantedLanes {
 struct Answer {
   bool ok = false;
   std::string text;        ///< of `status` JSON, else a sentence
-  bool exhausted = false;  ///< too few lanes are free, which may change; absent: false
+  bool exhausted = false;  ///< there are too few lanes; absent: false
+  bool lasting = false;    ///< the same will be refused again, however often it is asked; absent: false
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 

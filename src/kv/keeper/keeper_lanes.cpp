@@ -8,11 +8,14 @@ namespace wherry::kv {
 
 FromKeeper Keeper::open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now) {
   if (!open.cluster.empty() && open.cluster != options_.cluster)
-    return Answer{false, fmt::format("this is the keeper of cluster '{}', not '{}'", options_.cluster, open.cluster)};
+    return Answer{.text = fmt::format("this is the keeper of cluster '{}', not '{}'", options_.cluster, open.cluster),
+                  .lasting = true};
   if (open.lanes > lanes_.lanes()) {
-    return Answer{false, fmt::format("{} lanes are wanted, and cluster '{}' grants {} in all: {} of its {} are static",
-                                     open.lanes, options_.cluster, lanes_.lanes(), options_.lanes - lanes_.lanes(),
-                                     options_.lanes)};
+    return Answer{.text = fmt::format("{} lanes are wanted, and cluster '{}' grants {} in all: {} of its {} are static",
+                                      open.lanes, options_.cluster, lanes_.lanes(), options_.lanes - lanes_.lanes(),
+                                      options_.lanes),
+                  .exhausted = true,
+                  .lasting = true};
   }
   GrantedLanes granted{.ttl = options_.ping_interval};
   for (std::uint32_t node = 0; node < kMaxNodes; ++node)
@@ -25,11 +28,10 @@ FromKeeper Keeper::open_lanes(std::uint64_t holder, const OpenLanes& open, Cycle
     grant = lanes_.grant(holder, open.lanes, open.session, now);
   }
   if (!grant) {
-    return Answer{false,
-                  fmt::format("{} lanes in a row are not free: {} of {} are granted to {} clients; ask for fewer, "
-                              "or end other clients",
-                              open.lanes, lanes_.granted(), lanes_.lanes(), lanes_.count()),
-                  true};
+    return Answer{.text = fmt::format("{} lanes in a row are not free: {} of {} are granted to {} clients; ask for "
+                                      "fewer, or end other clients",
+                                      open.lanes, lanes_.granted(), lanes_.lanes(), lanes_.count()),
+                  .exhausted = true};
   }
   granted.session = grant->session;
   granted.first = grant->first;
