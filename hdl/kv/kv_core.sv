@@ -178,6 +178,7 @@ module kv_core
   logic dropped_busy, dropped_host, retry;
   logic replied, received, sent;
   logic [4:0] reply_status, received_kind, sent_kind;
+  logic [7:0] unanswered;
 
   // verilator lint_off UNUSEDSIGNAL
   logic now_ready, later_ready, job_ready, here, word_first, word_last;
@@ -356,6 +357,7 @@ module kv_core
       .window_o(window),
       .received_o(received),
       .received_kind_o(received_kind),
+      .unanswered_o(unanswered),
       .replied_o(replied),
       .replied_status_o(reply_status),
       .dropped_epoch_o(dropped_epoch),
@@ -562,6 +564,7 @@ module kv_core
       .fault_i(dead),
       .leftovers_i(leftovers),
       .in_flight_i(in_flight_q),
+      .unanswered_i(unanswered),
       .frame_kv_i(frame_kv),
       .passed_rx_i(passed_rx),
       .passed_tx_i(passed_tx),

@@ -117,6 +117,7 @@ module kv_registers
     input wire                          fault_i,
     input wire [StateLeftoversBits-1:0] leftovers_i,
     input wire [ StateInFlightBits-1:0] in_flight_i,
+    input wire [StateUnansweredBits-1:0] unanswered_i,
 
     // Events.
     input wire       frame_kv_i,
@@ -343,6 +344,7 @@ module kv_registers
         special[StateLeftoversLow+:StateLeftoversBits] = leftovers_i;
         special[StateInFlightLow+:StateInFlightBits] = in_flight_i;
         special[StateEnteringLow] = !idle;
+        special[StateUnansweredLow+:StateUnansweredBits] = unanswered_i;
       end
       CyclesWord: special = cycles_q[31:0];
       CyclesWord + 7'd1: special = cycles_high_q;

@@ -10,7 +10,7 @@ from typing import Any
 import kv_frames as frames
 from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
-from kv_registers_rig import AT
+from kv_registers_rig import AT, FIELDS
 
 ME = 2
 """The node that the core is."""
@@ -247,9 +247,8 @@ class Rig:
     async def state(self) -> dict[str, int]:
         """The register of that name."""
         word = await self.read("state")
-        names = ("serving", "opened", "clearing", "fault")
-        fields = {name: word >> i & 1 for i, name in enumerate(names)}
-        return fields | {"leftovers": word >> 8 & 0xFFF, "in_flight": word >> 20 & 0x7F, "entering": word >> 27 & 1}
+        state = FIELDS["state"]
+        return {name: (word & mask) >> state.low[name] for name, mask in state.fields.items()}
 
     async def begin(self, *, accept: bool = True) -> None:
         """An empty table, in no epoch."""

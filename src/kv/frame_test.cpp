@@ -177,8 +177,8 @@ TEST(KvHash, CandidatesDifferAndShareTheirSlot) {
 
 TEST(KvRegisters, FieldsOfAWord) {
   using namespace registers;
-  EXPECT_EQ(kStateLeftovers.set(0xffffffff, 0), 0xfff000ffU);
-  EXPECT_EQ(kStateLeftovers.get(0x00012300), 0x123U);
+  EXPECT_EQ(kStateLeftovers.set(0xffffffff, 0), 0xfffe001fU);
+  EXPECT_EQ(kStateLeftovers.get(0x00002460), 0x123U);
   EXPECT_EQ(peer_ip_offset(7), 0x178U);
 }
 

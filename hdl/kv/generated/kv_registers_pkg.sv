@@ -54,12 +54,14 @@ package kv_registers_pkg;
   localparam int unsigned StateClearingBits = 1;
   localparam int unsigned StateFaultLow = 3;  // memory answered with an error, leftovers overflowed, or the table does not fit into memory (line_base): the core serves nothing until it is cleared
   localparam int unsigned StateFaultBits = 1;
-  localparam int unsigned StateLeftoversLow = 8;  // locations still to be reconciled
-  localparam int unsigned StateLeftoversBits = 12;
-  localparam int unsigned StateInFlightLow = 20;  // writes in the window
-  localparam int unsigned StateInFlightBits = 7;
-  localparam int unsigned StateEnteringLow = 27;  // an epoch is being entered, which takes as long as the network takes none of the core's frames: until it is 0, `epoch` and staged registers ignore writes
+  localparam int unsigned StateEnteringLow = 4;  // an epoch is being entered, which takes as long as the network takes none of the core's frames: until it is 0, `epoch` and staged registers ignore writes
   localparam int unsigned StateEnteringBits = 1;
+  localparam int unsigned StateLeftoversLow = 5;  // locations still to be reconciled
+  localparam int unsigned StateLeftoversBits = 12;
+  localparam int unsigned StateInFlightLow = 17;  // writes in the window
+  localparam int unsigned StateInFlightBits = 7;
+  localparam int unsigned StateUnansweredLow = 24;  // members to which a write was repeated the last time that one was, as they had not acknowledged it
+  localparam int unsigned StateUnansweredBits = 8;
   /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering), and ignores writes meanwhile; 0: in none, refuses everything
   localparam logic [11:0] EpochOffset = 12'h014;
   localparam logic [31:0] EpochReset = 32'h00000000;

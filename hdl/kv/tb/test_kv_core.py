@@ -120,8 +120,10 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     assert (await rig.reply(replace(asked, client=4))).status == BUSY
     rig.give(asked)  # a duplicate: nothing
     started = rig.bench.cycles
+    assert (await rig.state())["unanswered"] == 0
     again = await rig.to_node(5, REPLICATE)
     assert again == first[5]
+    assert (await rig.state())["unanswered"] == 1 << 5
     assert RETRY_CYCLES * 0.5 < rig.bench.cycles - started < RETRY_CYCLES * 2.5
     assert not [1 for to, kv in rig.sent if to == PEERS[0] and kv.kind == REPLICATE]
     rig.from_node(5, replace(again, kind=REPLICATED, value=b""))

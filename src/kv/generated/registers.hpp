@@ -54,11 +54,13 @@ inline constexpr Bits kStateClearing{2, 1};
 inline constexpr Bits kStateFault{3,
                                   1};  ///< memory answered with an error, leftovers overflowed, or the table does not
                                        ///< fit into memory (line_base): the core serves nothing until it is cleared
-inline constexpr Bits kStateLeftovers{8, 12};  ///< locations still to be reconciled
-inline constexpr Bits kStateInFlight{20, 7};   ///< writes in the window
 inline constexpr Bits kStateEntering{
-    27, 1};  ///< an epoch is being entered, which takes as long as the network takes none of the core's frames: until
-             ///< it is 0, `epoch` and staged registers ignore writes
+    4, 1};  ///< an epoch is being entered, which takes as long as the network takes none of the core's frames: until it
+            ///< is 0, `epoch` and staged registers ignore writes
+inline constexpr Bits kStateLeftovers{5, 12};  ///< locations still to be reconciled
+inline constexpr Bits kStateInFlight{17, 7};   ///< writes in the window
+inline constexpr Bits kStateUnanswered{
+    24, 8};  ///< members to which a write was repeated the last time that one was, as they had not acknowledged it
 /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering),
 /// and ignores writes meanwhile; 0: in none, refuses everything
 inline constexpr std::uint32_t kEpochOffset = 0x14;

@@ -150,10 +150,8 @@ bool Driver::look(Cycles now) {
   return true;
 }
 
-/// A core in hardware repeats what is not answered at one pace for ever, and has no register for who does not answer.
-/// Its counters say that writes wait and that nothing was answered: then it is told to repeat less often, and of a
-/// cluster of two it is known who is silent. Of more members, those that have answered have nothing more to say while
-/// one is missing, and look alike.
+/// A core in hardware repeats what is not answered at one pace for ever. Its counters say that writes wait and that
+/// nothing was answered: then it is told to repeat less often, and those are silent to which it repeated a write last.
 void Driver::watch_answers(Cycles now) {
   constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
   const bool waits = entered_ && !entering_ && complete_ && kStateInFlight.get(state_) != 0;
@@ -169,8 +167,8 @@ void Driver::watch_answers(Cycles now) {
   set_pace(std::max(static_cast<std::uint32_t>(2 * steps), watch_fetching(now)));
   silent_ = 0;
   if (time < options_.silence) return;
-  const NodeMask others = without(entered_->members, mask_of(options_.node));
-  if (std::popcount(others) == 1) silent_ = others;
+  const auto repeated_to = static_cast<NodeMask>(kStateUnanswered.get(state_));
+  silent_ = repeated_to & without(entered_->members, mask_of(options_.node));
 }
 
 /// By how many powers of two a core that catches up is to ask less often. Where answers take longer than retry_cycles,

@@ -132,6 +132,7 @@ TEST_F(KvDriverSilence, TheOtherOfTwoDoesNotAnswer_ExpectItReportedUntilItDoes) 
   enter(0b11);
   EXPECT_EQ(after(1000 * kMs), 0) << "nothing waits";
   core_.in_flight = 3;
+  core_.unanswered = 0b10;
   EXPECT_EQ(after(290 * kMs), 0);
   EXPECT_EQ(after(50 * kMs), 0b10);
   answer();
@@ -150,10 +151,14 @@ TEST_F(KvDriverSilence, WritesThatAreAnsweredAllTheTime_ExpectNothing) {
   }
 }
 
-TEST_F(KvDriverSilence, OneOfThreeDoesNotAnswer_ExpectNobodyAccusedSinceItIsNotKnownWho) {
+TEST_F(KvDriverSilence, OneOfThreeDoesNotAnswer_ExpectTheOneToWhichTheCoreRepeats) {
   enter(0b111);
   core_.in_flight = 20;
-  EXPECT_EQ(after(2000 * kMs), 0);
+  EXPECT_EQ(after(2000 * kMs), 0) << "nothing was repeated";
+  core_.unanswered = 0b1100;
+  EXPECT_EQ(after(10 * kMs), 0b100) << "not one that is no member any more";
+  answer();
+  EXPECT_EQ(after(10 * kMs), 0);
 }
 
 TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWithTheFirstAnswer) {

@@ -53,6 +53,7 @@ class FakeCore final : public RegisterIo {
   /// next one are not heard.
   bool stuck = false;
   std::uint32_t in_flight = 0;
+  NodeMask unanswered = 0;
   /// What it is asked to fetch from now on takes so many cycles.
   void take(std::uint32_t cycles) { slowness_ = cycles; }
 
@@ -74,6 +75,7 @@ class FakeCore final : public RegisterIo {
       std::uint32_t state = kStateServing.set(0, serving() ? 1 : 0);
       if (truth_ < cleared_at_) state = kStateClearing.set(state, 1);
       state = kStateEntering.set(state, entering_ ? 1 : 0);
+      state = kStateUnanswered.set(state, unanswered);
       return kStateInFlight.set(kStateFault.set(state, fault ? 1 : 0), in_flight);
     }
     settle();
