@@ -178,7 +178,6 @@ module kv_core
   logic dropped_busy, dropped_host, retry;
   logic replied, received, sent;
   logic [4:0] reply_status, received_kind, sent_kind;
-  logic [7:0] unanswered;
 
   // verilator lint_off UNUSEDSIGNAL
   logic now_ready, later_ready, job_ready, here, word_first, word_last;
@@ -357,7 +356,6 @@ module kv_core
       .window_o(window),
       .received_o(received),
       .received_kind_o(received_kind),
-      .unanswered_o(unanswered),
       .replied_o(replied),
       .replied_status_o(reply_status),
       .dropped_epoch_o(dropped_epoch),
@@ -521,6 +519,15 @@ module kv_core
                  + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
   end
 
+  // To whom something was said that others must answer, the last time that it was said again.
+  logic says_again_q;
+  logic [7:0] unanswered_q;
+  always_ff @(posedge clk_i) begin
+    says_again_q <= op_done && (op.op == OpRetry || (op.op == OpSend && op.kv.kind == KindEnter));
+    if (says_again_q && now_valid) unanswered_q <= send.nodes;
+    if (rst_i) unanswered_q <= '0;
+  end
+
   kv_registers #(
       .MaxFollowers(MaxFollowers),
       .LaneBits(LaneBits),
@@ -564,7 +571,7 @@ module kv_core
       .fault_i(dead),
       .leftovers_i(leftovers),
       .in_flight_i(in_flight_q),
-      .unanswered_i(unanswered),
+      .unanswered_i(unanswered_q),
       .frame_kv_i(frame_kv),
       .passed_rx_i(passed_rx),
       .passed_tx_i(passed_tx),

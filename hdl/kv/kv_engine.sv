@@ -113,7 +113,6 @@ module kv_engine
 
     // ---- what the sequencer and the counters want to know
     output logic [Places-1:0] window_o,            // places in flight
-    output logic [       7:0] unanswered_o,        // to whom a write was repeated the last time
     output logic              received_o,
     output logic [       4:0] received_kind_o,
     output logic              replied_o,
@@ -555,7 +554,6 @@ module kv_engine
     settle_valid_o      <= decision3.settle;
     settle_lane_o       <= looked3_q.note.lane;
     settle_request_o    <= looked3_q.note.request;
-    if (valid3_q && plan3_q.retry) unanswered_o <= decision3.send.nodes;
     pending_o           <= valid3_q && plan3_q.pending;
     pending_bucket_o    <= looked3_q.bucket[11:0];
     leftover_done_o     <= decision3.leftover_done;
@@ -582,7 +580,6 @@ module kv_engine
       replied_o <= 1'b0;
       dropped_epoch_o <= 1'b0;
       dropped_duplicate_o <= 1'b0;
-      unanswered_o <= '0;
     end
   end
 

@@ -111,12 +111,12 @@ module kv_registers
     input  wire  [16:0] sync_lanes_i,
 
     // The register `state`.
-    input wire                          serving_i,
-    input wire                          opened_i,
-    input wire                          clearing_i,
-    input wire                          fault_i,
-    input wire [StateLeftoversBits-1:0] leftovers_i,
-    input wire [ StateInFlightBits-1:0] in_flight_i,
+    input wire                           serving_i,
+    input wire                           opened_i,
+    input wire                           clearing_i,
+    input wire                           fault_i,
+    input wire [ StateLeftoversBits-1:0] leftovers_i,
+    input wire [  StateInFlightBits-1:0] in_flight_i,
     input wire [StateUnansweredBits-1:0] unanswered_i,
 
     // Events.

@@ -151,14 +151,18 @@ bool Driver::look(Cycles now) {
 }
 
 /// A core in hardware repeats what is not answered at one pace for ever. Its counters say that writes wait and that
-/// nothing was answered: then it is told to repeat less often, and those are silent to which it repeated a write last.
+/// nothing was answered: then it is told to repeat less often, and those are silent to which it repeated something
+/// last.
 void Driver::watch_answers(Cycles now) {
   constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
-  const bool waits = entered_ && !entering_ && complete_ && kStateInFlight.get(state_) != 0;
+  const auto led = [this] { return std::ranges::find(entered_->leaders, options_.node) != entered_->leaders.end(); };
+  const bool waits = entered_ && !entering_ && complete_ &&
+                     (kStateInFlight.get(state_) != 0 || (kStateOpened.get(state_) == 0 && led()));
   std::uint64_t answers = answers_;
   if (waits) {
-    answers = std::uint64_t{core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated)))} << 32 |
-              core_.read(received_offset(static_cast<std::uint32_t>(Kind::replicated_remove)));
+    answers = 0;
+    for (const Kind kind : {Kind::replicated, Kind::replicated_remove, Kind::entered})
+      answers += core_.read(received_offset(static_cast<std::uint32_t>(kind)));
   }
   if (!waits || unanswered_since_ == 0 || answers != answers_) unanswered_since_ = waits ? now : 0;
   answers_ = answers;

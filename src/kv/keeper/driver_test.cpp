@@ -161,6 +161,16 @@ TEST_F(KvDriverSilence, OneOfThreeDoesNotAnswer_ExpectTheOneToWhichTheCoreRepeat
   EXPECT_EQ(after(10 * kMs), 0);
 }
 
+TEST_F(KvDriverSilence, OneOfThreeDoesNotSayThatItEntered_ExpectItReportedUntilTheCoreTakesWrites) {
+  enter(0b111);
+  core_.opened = false;
+  core_.unanswered = 0b10;
+  EXPECT_EQ(after(290 * kMs), 0);
+  EXPECT_EQ(after(50 * kMs), 0b10);
+  core_.opened = true;
+  EXPECT_EQ(after(10 * kMs), 0);
+}
+
 TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWithTheFirstAnswer) {
   enter(0b111);
   EXPECT_EQ(pace(), 1000U);

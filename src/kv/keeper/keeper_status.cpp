@@ -2,6 +2,7 @@
 // What `wherry kv nodes` shows.
 #include <nlohmann/json.hpp>
 
+#include "kv/generated/registers.hpp"
 #include "kv/keeper/keeper.hpp"
 
 namespace wherry::kv {

@@ -52,6 +52,7 @@ class FakeCore final : public RegisterIo {
   /// Takes none of its frames, as a network that stands still: an epoch is not entered, and what it is made of and the
   /// next one are not heard.
   bool stuck = false;
+  bool opened = true;
   std::uint32_t in_flight = 0;
   NodeMask unanswered = 0;
   /// What it is asked to fetch from now on takes so many cycles.
@@ -75,7 +76,7 @@ class FakeCore final : public RegisterIo {
       std::uint32_t state = kStateServing.set(0, serving() ? 1 : 0);
       if (truth_ < cleared_at_) state = kStateClearing.set(state, 1);
       state = kStateEntering.set(state, entering_ ? 1 : 0);
-      state = kStateUnanswered.set(state, unanswered);
+      state = kStateOpened.set(kStateUnanswered.set(state, unanswered), opened ? 1 : 0);
       return kStateInFlight.set(kStateFault.set(state, fault ? 1 : 0), in_flight);
     }
     settle();
