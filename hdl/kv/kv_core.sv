@@ -519,12 +519,13 @@ module kv_core
                  + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
   end
 
-  // To whom something was said that others must answer, the last time that it was said again.
-  logic says_again_q;
-  logic [7:0] unanswered_q;
+  // Whom this leader asked for an answer last.
+  logic asks_q;
+  logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin
-    says_again_q <= op_done && (op.op == OpRetry || (op.op == OpSend && op.kv.kind == KindEnter));
-    if (says_again_q && now_valid) unanswered_q <= send.nodes;
+    asks_q  <= now_valid && (is_replicate(send.kv.kind) || send.kv.kind == KindEnter);
+    nodes_q <= send.nodes;
+    if (asks_q) unanswered_q <= nodes_q;
     if (rst_i) unanswered_q <= '0;
   end
 

@@ -61,7 +61,7 @@ inline constexpr Bits kStateLeftovers{5, 12};  ///< locations still to be reconc
 inline constexpr Bits kStateInFlight{17, 7};   ///< writes in the window
 inline constexpr Bits kStateUnanswered{
     24,
-    8};  ///< members to which a write or `enter` was sent the last time that one was repeated, as they had not answered
+    8};  ///< members to which a write or `enter` was sent last: when nobody has answered for long, those that do not
 /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering),
 /// and ignores writes meanwhile; 0: in none, refuses everything
 inline constexpr std::uint32_t kEpochOffset = 0x14;
