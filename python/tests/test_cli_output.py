@@ -69,6 +69,37 @@ def test_a_write_whose_result_cannot_be_printed_says_that_it_took_effect(home: K
     home.ok("down")
 
 
+def without_input(*words: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """`wherry` by a shell that closes its standard input."""
+    return subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *WHERRY, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "advise"])
+def test_a_job_whose_launcher_has_no_standard_input_runs_with_an_empty_one(jobs: Jobs, command: str) -> None:
+    done = without_input(command, "--nodes", "2", "--", "sh", "-c", "cat; echo end", environment=jobs.environment)
+    assert "Traceback" not in done.stderr
+    if command == "run":
+        assert (done.returncode, sorted(done.stdout.splitlines()), done.stderr) == (0, ["[0] end", "[1] end"], "")
+    else:  # `cat` is no rank of Wherry's, so there is nothing to advise about
+        assert "AttributeError" not in done.stderr
+        assert "[0] end" in done.stdout
+
+
+def test_a_value_from_a_closed_standard_input_is_refused(home: KvHome) -> None:
+    home.ok("up", "--detach", "--bucket-bits", "8")
+    done = without_input("kv", "put", "2", "-", environment=home.environment)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "standard input is closed" in done.stderr
+    assert home.run("get", "2").returncode == 1, "nothing was written"
+    home.ok("down")
+
+
 def test_a_standard_error_that_takes_nothing_changes_no_result(home: KvHome) -> None:
     home.ok("up", "--detach", "--bucket-bits", "8")
     home.ok("put", "2", "kept")

@@ -139,6 +139,8 @@ def _value_of(word: str, as_hex: bool) -> bytes:
         except ValueError:
             raise InvalidArgument(f"--hex: '{word}' is not hexadecimal") from None
     if word == "-":
+        if sys.stdin is None:  # an empty value would be written, which nobody meant
+            raise InvalidArgument("VALUE is -, but standard input is closed: give the value, @FILE, or an open input")
         return sys.stdin.buffer.read(1 << 16)
     if word.startswith("@"):
         with Path(word[1:]).expanduser().open("rb") as file:

@@ -231,7 +231,7 @@ class _Launcher:
                     cores=self._pinning.ranks[rank],
                     enter=self._network.namespaces[node].enter if self._network else None,
                     # A terminal belongs to the launcher's process group: a rank that read from it would be stopped.
-                    stdin=None if rank == 0 and not sys.stdin.isatty() else subprocess.DEVNULL,
+                    stdin=None if rank == 0 and _has_input() else subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                 )
@@ -345,6 +345,11 @@ class _Launcher:
                     await self._change()
         except TimeoutError:
             pass
+
+
+def _has_input() -> bool:
+    """Whether standard input is there for rank 0: it is neither closed nor a terminal."""
+    return sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty()
 
 
 def _ignore(error: OSError) -> None:
