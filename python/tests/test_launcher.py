@@ -129,7 +129,7 @@ def test_rank_that_fails_ends_the_job_while_others_wait(jobs: Jobs, rank: str) -
     done = jobs.run(*shape(1, 3), "--", rank, "1:sleep=100", "1:exit=7", "exchange")
     assert done.returncode == 7
     assert "wherry run: rank 1 exited with status 7\n" in done.stderr
-    assert "[0] bootstrap_rank: agent unavailable: rank 1 exited with status 7" in done.stderr
+    assert "[0] bootstrap_rank: unavailable: rank 1 exited with status 7" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,30 @@ def test_rank_that_dies_among_messages_ends_the_job(jobs: Jobs, rank: str, place
     assert (done.returncode, done.stderr) == (status, f"wherry run: rank 3 {how}\n")
     assert done.stdout.count("broken: ") == 3
     expect_told_in_time(began)
+
+
+@pytest.mark.parametrize("placement", ["inline", "host"])
+def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Jobs, rank: str, placement: str) -> None:
+    """Rank 1 exits with status 3, and its destructors take a second; rank 0 notices, and ends at once with status 5."""
+    shape_of_two = ["--nodes", "1", "--ranks-per-node", "2", "--placement", placement]
+    done = jobs.run(*shape_of_two, "--", rank, "1:linger=1000", "1:spin=200", "1:exit=3", "spin-or-exit=5")
+    assert (done.returncode, done.stderr) == (3, "wherry run: rank 1 exited with status 3\n"), done.stdout
+
+
+def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: str) -> None:
+    """The agent is alive and answers nothing: what rank 0 says of the failure does not wait for it."""
+    with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "spin") as launcher:
+        assert launcher.stdout
+        assert "rank" in launcher.stdout.readline()
+        assert "rank" in launcher.stdout.readline()
+        for pid in jobs.processes("wherryd"):
+            os.kill(pid, signal.SIGSTOP)
+        ranks = [pid for pid, line in jobs.processes("bootstrap_rank spin").items() if "wherry run" not in line]
+        victim = next(pid for pid in ranks if b"WHERRY_RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes())
+        os.kill(victim, signal.SIGKILL)
+        out, err = launcher.communicate(timeout=40)
+    assert (launcher.returncode, err) == (137, "wherry run: rank 1 was killed by signal 9 (SIGKILL)\n")
+    assert "[0] broken: " in out
 
 
 @pytest.mark.parametrize("actions", [["exchange", "watch"], ["spin"]])

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VERSION = 1
-JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT = range(1, 6)
+VERSION = 2
+JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, BROKEN = range(1, 7)
+NOBODY = 0xFFFFFFFF
+"""In place of a rank (Breakdown::kNobody of src/route/breakdown.hpp)."""
 MAX_FRAME = 1 << 20
 """What follows a frame's length, at most (kMaxFrameBytes of src/base/socket.hpp)."""
 MAX_CONTRIBUTION = MAX_FRAME - 64
@@ -50,6 +52,7 @@ class Server:
         self._members: dict[int, _Member] = {}
         self._generations = [0] * ranks
         self._ended: set[int] = set()
+        self._blamed: dict[int, int] = {}
         self._rounds: dict[tuple[int, int], _Round] = {}
         self._aborted: str | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +78,17 @@ class Server:
         for member in self._members.values():
             member.writer.write(_abort(why))
 
+    def connected(self, rank: int) -> bool:
+        """Whether what `rank` has said may still be on its way."""
+        return rank in self._members
+
+    def blamed_by(self, rank: int) -> int | None:
+        """The rank that `rank` found to have broken the job: itself or another. NOBODY: it knows none.
+
+        None: it has said nothing.
+        """
+        return self._blamed.get(rank)
+
     def ended(self, rank: int) -> None:
         """The process of `rank` has ended: nobody need wait for it."""
         self._ended.add(rank)
@@ -93,7 +107,7 @@ class Server:
         try:
             member = await asyncio.wait_for(self._join(reader, writer), JOIN_TIMEOUT_S)
             while True:
-                self._contribute(member, await _receive(reader))
+                self._take(member, await _receive(reader))
         except Refused as refused:
             writer.write(_abort(str(refused)))
         except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
@@ -144,6 +158,15 @@ class Server:
         if rank >= self._ranks:
             raise Refused(f"there is no rank {rank} in this job of {self._ranks} ranks (WHERRY_RANK)")
         return int(rank)
+
+    def _take(self, member: _Member, frame: tuple[int, bytes]) -> None:
+        kind, payload = frame
+        if kind != BROKEN:
+            self._contribute(member, frame)
+            return
+        if len(payload) < 8 or len(payload) != 8 + struct.unpack_from("<I", payload, 4)[0]:
+            raise Refused("a malformed report of a broken job")
+        self._blamed.setdefault(member.rank, struct.unpack_from("<I", payload)[0])
 
     def _contribute(self, member: _Member, frame: tuple[int, bytes]) -> None:
         kind, payload = frame

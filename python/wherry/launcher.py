@@ -35,6 +35,8 @@ JOB_VARIABLES = ("WHERRY_BOOTSTRAP", "WHERRY_JOB_KEY", "WHERRY_RANK", "WHERRY_RA
 
 JUDGE_S = 0.1
 """A rank that fails may do so because another one, or an agent, is just dying: that is the one to name."""
+CAUSE_S = 2.0
+"""How long a rank that has failed because of another one is not named, while that one still runs."""
 TOLD_S = 1.0
 """How long ranks have, once told that the job is broken, before SIGTERM."""
 GRACE_S = 2.0
@@ -128,7 +130,8 @@ class _Launcher:
         self._lines: list[Lines] = []
         self._failure: tuple[str, int] | None = None
         self._ending = False
-        self._judging = False
+        self._judging: asyncio.Task[None] | None = None
+        self._dead: list[Process] = []
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -253,25 +256,49 @@ class _Launcher:
             return
         if status == 0 and process not in self._agents:
             self._server.ended(self._ranks.index(process))
-        elif status is not None and status >= 0 and process not in self._agents:
-            if not self._judging:
-                self._judging = True
-                asyncio.get_running_loop().call_later(JUDGE_S, self._judge)
-        else:
+            return
+        self._dead.append(process)
+        if process in self._agents:
             self._judge()
+        elif self._judging is None:
+            self._judging = asyncio.get_running_loop().create_task(self._judge_when_clear())
+
+    async def _judge_when_clear(self) -> None:
+        """Waits until the ranks that have failed have said why, and for the end of those that they name."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while not self._ending and clock() - began < CAUSE_S:
+            dead = [self._ranks.index(p) for p in self._dead if p in self._ranks]
+            if not any(self._server.connected(rank) for rank in dead):
+                causes = [rank for rank in dead if not self._consequence(rank)]
+                if any((self._ranks[rank].status or 0) < 0 for rank in causes):
+                    break  # a rank that was killed is the cause, whatever others exit with
+                if causes and clock() - began >= JUDGE_S:
+                    break
+            await asyncio.sleep(0.01)
+        self._judge()
+
+    def _consequence(self, rank: int) -> bool:
+        """Whether this rank says that it has failed because of another rank, or of none that it knows."""
+        return self._server.blamed_by(rank) not in (None, rank)
 
     def _judge(self) -> None:
-        """Names the first cause: an agent's end, a rank's death, a rank's exit."""
+        """Names the first cause: an agent's end, a rank's death, a rank's exit; then what came of them."""
         if self._ending:
             return
 
-        def cause(process: Process) -> int:
-            return 0 if process in self._agents else 1 if (process.status or 0) < 0 else 2
+        def order(process: Process) -> int:
+            if process in self._agents:
+                return 0
+            if self._consequence(self._ranks.index(process)):
+                return 3
+            return 1 if (process.status or 0) < 0 else 2
 
-        dead = [
-            p for p in (*self._agents, *self._ranks) if p.poll() is not None and (p in self._agents or p.status != 0)
-        ]
-        first = min(dead, key=cause)
+        for process in (*self._agents, *self._ranks):  # those whose end has not been noticed yet come last
+            failed = process.poll() is not None and (process in self._agents or process.status != 0)
+            if failed and process not in self._dead:
+                self._dead.append(process)
+        first = min(self._dead, key=order)
         assert first.status is not None
         why = f"{first.name} {how_it_ended(first.status)}"
         if first in self._agents and first.status > 0:  # whoever is killed has said nothing about it
@@ -311,6 +338,8 @@ class _Launcher:
     async def _end(self) -> None:
         """Ends what still runs: ranks, then agents."""
         self._ending = True
+        if self._judging is not None:
+            self._judging.cancel()
         broken = self._failure is not None or any(rank.status is None for rank in self._ranks)
         if broken:
             self._server.abort("the launcher could not start the job")  # unless it has said something better

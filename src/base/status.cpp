@@ -31,7 +31,7 @@ std::string_view to_string(StatusCode code) noexcept {
     case StatusCode::kCancelled:
       return "cancelled";
     case StatusCode::kUnavailable:
-      return "agent unavailable";
+      return "unavailable";
     case StatusCode::kPermissionDenied:
       return "permission denied";
     case StatusCode::kVersionMismatch:

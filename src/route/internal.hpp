@@ -13,7 +13,7 @@ enum Internal : std::uint32_t {
   kReportHandler,
   kVerdictHandler,
   kReplyHandler,
-  kAbortHandler,     ///< text: why the job is over
+  kAbortHandler,     ///< Breakdown: why the job is over
   kLeftHandler = 7,  ///< Departure; 6 is kPackHandler, which stands in the public header
 };
 static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLeftHandler < kFirstUserHandler);

@@ -176,14 +176,14 @@ Status Post::health() const {
   return {};
 }
 
-Status Post::close_left() noexcept {
-  Status failure;
+Breakdown Post::close_left() noexcept {
+  Breakdown failure;
   for (std::size_t lane = 0; lane < presences_.size(); ++lane) {
     if (router_->lanes()[lane].closed) continue;
     if (out_[lane] && out_[lane]->left()) router_->close(router_->lanes()[lane]);
     if (!presences_[lane] || presences_[lane].here()) continue;
     Presence::Seen seen = presences_[lane].look();
-    if (seen.state == Presence::State::kBroken && failure) failure = {StatusCode::kUnavailable, std::move(seen.why)};
+    if (seen.state == Presence::State::kBroken && failure.ok()) failure = std::move(seen.breakdown);
     router_->close(router_->lanes()[lane]);
   }
   return failure;

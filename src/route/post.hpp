@@ -44,7 +44,7 @@ class Post {
   /// What the reader of a lane says of itself; none: it is reached over the network.
   [[nodiscard]] Presence presence_of(std::size_t lane) const noexcept { return presences_[lane]; }
   /// Closes the lanes whose readers have left. The first failure that one of them tells of, if there is one.
-  [[nodiscard]] Status close_left() noexcept;
+  [[nodiscard]] Breakdown close_left() noexcept;
   /// Network only; true if something happened.
   bool progress() noexcept;
   /// Whether all that was written for the network has arrived, or never will, or `patience` has passed since the first

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "route/breakdown.hpp"
+
 namespace wherry::route {
 
 class Presence {
@@ -21,7 +23,7 @@ class Presence {
   struct Seen {
     State state = State::kHere;
     std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
-    std::string why;           ///< kBroken
+    Breakdown breakdown;       ///< kBroken
   };
 
   Presence() noexcept = default;
@@ -42,10 +44,12 @@ class Presence {
                                                               std::memory_order_release, std::memory_order_relaxed)) {
     }
   }
-  void fail(std::string_view why) const noexcept {
-    const auto size = static_cast<std::uint32_t>(std::min(why.size(), kMostText));
-    std::memcpy(memory_ + kText, why.data(), size);
-    std::memcpy(memory_ + kLength, &size, sizeof size);
+  void fail(const Breakdown& breakdown) const noexcept {
+    const std::string& why = breakdown.why.message();
+    const Failure failure{static_cast<std::uint32_t>(std::min(why.size(), kMostText)),
+                          static_cast<std::uint32_t>(breakdown.why.code()), breakdown.cause};
+    std::memcpy(memory_ + kText, why.data(), failure.size);
+    std::memcpy(memory_ + kFailure, &failure, sizeof failure);
     word().store(
         (word().load(std::memory_order_relaxed) & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(State::kBroken),
         std::memory_order_release);
@@ -58,15 +62,22 @@ class Presence {
     Seen seen{
         (now & 0xff) > 2 ? State::kBroken : static_cast<State>(now & 0xff), static_cast<std::uint32_t>(now >> 32), {}};
     if (seen.state != State::kBroken) return seen;
-    std::uint32_t size = 0;
-    std::memcpy(&size, memory_ + kLength, sizeof size);
-    seen.why.assign(reinterpret_cast<const char*>(memory_ + kText), std::min<std::size_t>(size, kMostText));
-    std::ranges::replace_if(seen.why, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    Failure failure;
+    std::memcpy(&failure, memory_ + kFailure, sizeof failure);
+    std::string why(reinterpret_cast<const char*>(memory_ + kText), std::min<std::size_t>(failure.size, kMostText));
+    std::ranges::replace_if(why, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    seen.breakdown = {{error_code_of(failure.code), std::move(why)}, failure.cause};
     return seen;
   }
 
  private:
-  static constexpr std::size_t kLength = 8, kText = 16, kMostText = kBytes - kText;
+  struct Failure {
+    std::uint32_t size = 0;  ///< of the text
+    std::uint32_t code = 0;
+    Rank cause = Breakdown::kNobody;
+    std::uint32_t reserved = 0;
+  };
+  static constexpr std::size_t kFailure = 8, kText = kFailure + sizeof(Failure), kMostText = kBytes - kText;
   [[nodiscard]] std::atomic_ref<std::uint64_t> word() const noexcept {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_));
   }

@@ -15,16 +15,32 @@
 namespace wherry::route {
 namespace {
 
+class RouteSession final : public fabric::ClientSession {
+ public:
+  static Result<std::unique_ptr<RouteSession>> open(const SessionOptions& options) {
+    auto session = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new RouteSession); });
+    if (!session) return session.status();
+    return std::unique_ptr<RouteSession>(static_cast<RouteSession*>(session->release()));
+  }
+  ~RouteSession() override { close(); }
+  using ClientSession::tell;
+
+ private:
+  RouteSession() = default;
+};
+
 class AgentWiring final : public ProcessWiring {
  public:
-  AgentWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<fabric::ClientSession> session,
+  AgentWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<RouteSession> session,
               std::unique_ptr<Post> post)
       : ProcessWiring(std::move(place), std::move(bootstrap), std::move(post)), session_(std::move(session)) {}
   ~AgentWiring() override {
     Writer out;
     out.put(bootstrap_->job());
     out.put(rounds_);
-    // An agent that is gone needs no farewell.
+    // An agent that is gone needs no farewell, and one that does not answer is not waited for: it sees this session
+    // end.
+    session_->request_patience = kFarewell;
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());
   }
@@ -32,14 +48,15 @@ class AgentWiring final : public ProcessWiring {
     rounds_ = rounds;
     ProcessWiring::conclude(rounds);
   }
-  void fail(std::string_view why) noexcept override {
-    ProcessWiring::fail(why);
+  /// Waits for nobody: the agent may be stopped, and the application wants to say why the job is over.
+  void fail(const Breakdown& breakdown) noexcept override {
+    ProcessWiring::fail(breakdown);
     try {
       Writer out;
       out.put(bootstrap_->job());
-      out.put_string(std::string(why));
+      out.put_bytes(encode(breakdown));
       // Without an agent there is nobody to tell: the others notice that, too.
-      if (const auto told = session_->request("route", "abort", out.bytes()); !told)
+      if (const auto told = session_->tell("route", "abort", out.bytes()); !told)
         spdlog::debug("route: {}", told.status().message());
     } catch (const std::exception&) {  // no memory: the others notice the end of this process
     }
@@ -51,20 +68,24 @@ class AgentWiring final : public ProcessWiring {
   }
 
  private:
-  std::unique_ptr<fabric::ClientSession> session_;
+  static constexpr std::chrono::seconds kFarewell{2};
+  std::unique_ptr<RouteSession> session_;
   std::uint32_t rounds_ = 0;
 };
 
-Result<std::unique_ptr<fabric::ClientSession>> open_session(const Introduction& mine, Rank rank,
-                                                            const Deadline& deadline) {
+Result<std::unique_ptr<RouteSession>> open_session(const Introduction& mine, Rank rank, const Deadline& deadline) {
   SessionOptions options;
   options.name = fmt::format("rank {}", rank);
   options.max_tickets = 1;
   options.connect_timeout = std::chrono::milliseconds(deadline.left_ms(3'600'000));
   const char* agent = std::getenv("WHERRY_AGENT");
   options.agent = agent != nullptr && *agent != 0 ? agent : default_session_file();
-  auto session = fabric::ClientSession::open(options);
-  if (session) return session;
+  auto session = RouteSession::open(options);
+  if (session) {
+    // start() has a time limit of its own.
+    (*session)->request_patience = std::chrono::milliseconds(deadline.left_ms(30'000));
+    return session;
+  }
   return Status(
       session.status().code(),
       fmt::format("placement {} needs an agent on every node (`wherry run` starts them; or start one a node with "

@@ -43,6 +43,29 @@ void Agreement::contribute(Combine how, Words words, std::uint64_t handlers) {
   if (include({round_, how, words, handlers, mine_, 0})) pass_on();
 }
 
+std::string_view Agreement::name(Combine how) noexcept {
+  switch (how) {
+    case Combine::kQuiesce:
+    case Combine::kConfirm:
+      return "quiesce()";
+    case Combine::kSum:
+      return "reduce() of integers, kSum";
+    case Combine::kMin:
+      return "reduce() of integers, kMin";
+    case Combine::kMax:
+      return "reduce() of integers, kMax";
+    case Combine::kSumDouble:
+      return "reduce() of doubles, kSum";
+    case Combine::kMinDouble:
+      return "reduce() of doubles, kMin";
+    case Combine::kMaxDouble:
+      return "reduce() of doubles, kMax";
+    case Combine::kEnd:
+      break;
+  }
+  return "an unknown call";
+}
+
 std::optional<Agreement::Words> Agreement::take_outcome() noexcept { return std::exchange(outcome_, std::nullopt); }
 
 /// Doubles are summed in the order of arrival: the last bits of a sum may differ from run to run.
@@ -52,7 +75,9 @@ bool Agreement::include(const Message& part) {
   } else {
     if (part.how != sum_.how || part.handlers != sum_.handlers) {
       const auto what = part.how != sum_.how ? Mismatch::What::kCalls : Mismatch::What::kHandlers;
-      if (!mismatch_) mismatch_ = Mismatch{what, std::min(sum_.rank, part.rank), std::max(sum_.rank, part.rank)};
+      const bool in_order = sum_.rank < part.rank;
+      const Message &one = in_order ? sum_ : part, &other = in_order ? part : sum_;
+      if (!mismatch_) mismatch_ = Mismatch{what, one.rank, other.rank, one.how, other.how};
       return false;
     }
     sum_.words = {combine(part.how, sum_.words.a, part.words.a), combine(part.how, sum_.words.b, part.words.b)};

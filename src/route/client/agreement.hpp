@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "base/bytes.hpp"
 #include "route/topology.hpp"
@@ -33,8 +34,11 @@ class Agreement {
   struct Mismatch {
     enum class What : std::uint8_t { kCalls, kHandlers } what;
     Rank one, other;
+    Combine how, how_of_other;  ///< their calls
   };
 
+  /// "reduce() of double, kMax": for errors.
+  static std::string_view name(Combine how) noexcept;
   /// `up` and `down`: handlers of reports and verdicts.
   Agreement(Rank mine, Family family, std::uint32_t up, std::uint32_t down, Send send);
 

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "route/breakdown.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::route {
@@ -24,6 +25,8 @@ class Bootstrap {
   virtual Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) = 0;
   /// Ok, or why the job cannot go on: another rank or an agent died. Never blocks.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
+  /// This rank has found the job broken: tells the launcher, which then knows whose end to name. Never blocks.
+  virtual void report(const Breakdown& /*breakdown*/) noexcept {}
 };
 
 /// That of `wherry run` (WHERRY_BOOTSTRAP is set) or of an MPI launcher; null: this process is a job of its own.

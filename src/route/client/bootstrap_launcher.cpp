@@ -87,6 +87,14 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
     return {};
   }
 
+  void report(const Breakdown& breakdown) noexcept override {
+    if (!failure_) return;  // it is the launcher that said so
+    try {
+      (void)channel_.post(static_cast<std::uint16_t>(LauncherFrame::kBroken), encode_broken(breakdown));
+    } catch (const std::bad_alloc&) {  // the launcher sees this process end, and takes it for the cause
+    }
+  }
+
  private:
   /// The launcher shall notice this rank's end, whatever becomes of its children.
   void in_child() noexcept override { detach_descriptor(channel_.fd()); }

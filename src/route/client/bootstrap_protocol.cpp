@@ -21,6 +21,14 @@ Bytes encode_join(const std::string& key, std::uint32_t rank) {
   return std::move(out).take();
 }
 
+Bytes encode_broken(const Breakdown& breakdown) {
+  constexpr std::size_t kMost = 4096;
+  Writer out;
+  out.put(breakdown.cause);
+  out.put_string(breakdown.why.message().substr(0, kMost));
+  return std::move(out).take();
+}
+
 Bytes encode_contribution(std::uint32_t round, ByteView mine) {
   Writer out;
   out.put(round);

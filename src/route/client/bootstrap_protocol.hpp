@@ -7,6 +7,8 @@
 //   rank      kContribute  u32 round, bytes               rounds count from 0
 //   launcher  kGathered    u32 round, u32 first, u32 count, count x bytes
 //   launcher  kAbort       string why                     at any time: the job cannot go on
+//   rank      kBroken      u32 cause, string why          once: this rank has found the job broken by rank `cause`
+//                                                         (itself, or another; 0xffffffff: no rank is known)
 //
 // What was gathered in a round comes in as many frames as it takes, in the order of ranks.
 #pragma once
@@ -16,13 +18,21 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "route/breakdown.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::route {
 
-enum class LauncherFrame : std::uint16_t { kJoin = 1, kWelcome = 2, kContribute = 3, kGathered = 4, kAbort = 5 };
+enum class LauncherFrame : std::uint16_t {
+  kJoin = 1,
+  kWelcome = 2,
+  kContribute = 3,
+  kGathered = 4,
+  kAbort = 5,
+  kBroken = 6
+};
 
-inline constexpr std::uint32_t kLauncherProtocol = 1;
+inline constexpr std::uint32_t kLauncherProtocol = 2;
 
 struct Gathered {
   std::uint32_t round = 0;
@@ -31,6 +41,7 @@ struct Gathered {
 };
 
 Bytes encode_join(const std::string& key, std::uint32_t rank);
+Bytes encode_broken(const Breakdown& breakdown);
 Bytes encode_contribution(std::uint32_t round, ByteView mine);
 Result<std::uint64_t> decode_welcome(ByteView payload);
 Result<Gathered> decode_gathered(ByteView payload);

@@ -5,6 +5,8 @@
 //   gather     joins, and does the first of the three only
 //   messages   as a Runtime: to every rank from every rank, handled and counted; "rank R: the runtime's description"
 //   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
+//   spin-or-exit=N   messages until the job is broken: exits with status N, at once
+//   linger=MS  exit() takes so long after the runtime has gone
 //   messages-beside-a-child   the same, but half-way a child is forked that tries everything, and exits
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   join=MS    joins the job of the launcher, for at most so long
@@ -81,7 +83,7 @@ void watch(Bootstrap& bootstrap) {
   }
 }
 
-void messages(bool go_on, std::chrono::milliseconds how_long) {
+void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
   auto runtime = Runtime::start();
   if (!runtime) fail(runtime.status().to_string());
   std::uint64_t sum = 0;
@@ -108,7 +110,7 @@ void messages(bool go_on, std::chrono::milliseconds how_long) {
   if (const Status& s = runtime->status(); !s) {
     std::printf("broken: %s\n", s.message().c_str());
     std::fflush(stdout);
-    std::_Exit(0);
+    std::_Exit(status);
   }
 }
 
@@ -179,6 +181,12 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     gather(bootstrap, 1);
   } else if (action == "messages" || action == "spin") {
     messages(action == "spin", std::chrono::milliseconds(number));
+  } else if (action == "spin-or-exit") {
+    messages(true, 0ms, number);
+  } else if (action == "linger") {
+    static int lingers;
+    lingers = number;
+    std::atexit([] { std::this_thread::sleep_for(std::chrono::milliseconds(lingers)); });
   } else if (action == "messages-beside-a-child") {
     messages_beside_a_child();
   } else if (action == "watch" && bootstrap != nullptr) {

@@ -31,6 +31,10 @@ class ProcessWiring : public Wiring {
   bool progress() noexcept override { return post_->progress(); }
   /// The application waits: a reader that is alive but does not read is not waited for.
   bool depart() noexcept override { return post_->settled(std::chrono::seconds(1)); }
+  void fail(const Breakdown& breakdown) noexcept override {
+    Wiring::fail(breakdown);
+    bootstrap_->report(breakdown);
+  }
   Status health() noexcept override {
     const Status post = post_->health();
     return post ? bootstrap_->health() : post;

@@ -135,7 +135,8 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
     EXPECT_TRUE(std::regex_search(status.message(),
                                   std::regex("ranks ([013] and 2|2 and [013]) have registered different handlers")))
         << status.to_string();
-  EXPECT_EQ(statuses[0].code(), StatusCode::kFailedPrecondition) << "it has compared them";
+  for (const Status& status : statuses)
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << "the same code for all";
 }
 
 TEST(Handlers, AnotherSizeUnderOneName_ExpectFailedPrecondition) {
@@ -199,6 +200,22 @@ TEST(Collectives, RanksInDifferentCalls_ExpectFailedPreconditionOnAllRanks) {
   });
   for (const Status& status : statuses)
     EXPECT_NE(status.message().find("different collective calls"), std::string::npos) << status.to_string();
+}
+
+TEST(Collectives, OtherOperationsAndTypes_ExpectEachRanksCallNamed) {
+  const auto statuses = run_until_failure(2, [](Runtime& runtime) {
+    if (runtime.rank() == 1) {
+      EXPECT_FALSE(runtime.reduce(1.0, Runtime::Combine::kMax));
+    } else {
+      EXPECT_FALSE(runtime.reduce(std::uint64_t{1}));
+    }
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("rank 0 is in reduce() of integers, kSum, rank 1 in reduce() of doubles, kMax"),
+              std::string::npos)
+        << status.to_string();
+  }
 }
 
 TEST(Collectives, RankThatLeavesInTheMiddle_ExpectUnavailableOnTheOthers) {

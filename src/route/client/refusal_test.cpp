@@ -179,7 +179,7 @@ TEST(Reductions, AfterAFailedQuiesce_ExpectWhatStatusSays) {
   const auto take = runtime.on<Small>([&](const Small&) { inside = StatusCode::kCancelled; });
   ASSERT_EQ(runtime.send(0, take, Small{}), StatusCode::kOk);
   ASSERT_EQ(runtime.quiesce(0ns).code(), StatusCode::kDeadlineExceeded) << "it is under way";
-  runtime.core()->fail({StatusCode::kResourceExhausted, "the reason"});
+  runtime.core()->fail(Status{StatusCode::kResourceExhausted, "the reason"});
   EXPECT_EQ(runtime.quiesce(1s).code(), StatusCode::kResourceExhausted);
   const auto reduced = runtime.reduce(std::uint64_t{1});
   ASSERT_FALSE(reduced);

@@ -165,10 +165,10 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   ++would_block_;
   if (when_full != WhenFull::kWait) return StatusCode::kWouldBlock;
   // A handler cannot wait: what would make room is handled by the poll() that has called it.
-  fail({StatusCode::kResourceExhausted,
-        fmt::format("a handler of rank {} sends more than can leave: {} bytes are waiting for full buffers, and "
-                    "Options::backlog_bytes allows {}. Send less from handlers, or raise backlog_bytes",
-                    place().rank, backlog_.bytes(), backlog_.budget())});
+  fail(Status{StatusCode::kResourceExhausted,
+              fmt::format("a handler of rank {} sends more than can leave: {} bytes are waiting for full buffers, and "
+                          "Options::backlog_bytes allows {}. Send less from handlers, or raise backlog_bytes",
+                          place().rank, backlog_.bytes(), backlog_.budget())});
   return failure_.code();
 }
 
@@ -184,7 +184,8 @@ std::uint64_t RuntimeCore::expect(std::function<bool(ByteView)> then) {
 }
 
 void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept {
-  if (to >= ranks) return fail({StatusCode::kProtocol, fmt::format("a request came from rank {} of {}", to, ranks)});
+  if (to >= ranks)
+    return fail(Status{StatusCode::kProtocol, fmt::format("a request came from rank {} of {}", to, ranks)});
   Bytes message(sizeof number + reply.size());
   std::memcpy(message.data(), &number, sizeof number);
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
@@ -206,10 +207,11 @@ bool RuntimeCore::on_reply(ByteView message) noexcept {
   ++handled_;
   const ByteView answer = message.subspan(sizeof number);
   if (then(answer)) return true;
-  fail({StatusCode::kFailedPrecondition,
-        fmt::format("the answer to a request of rank {} has {} bytes, which is not the size of its Reply: ranks have "
-                    "registered different services. Rank {} has {}",
-                    place().rank, answer.size(), place().rank, handlers_.describe())});
+  fail(Status{
+      StatusCode::kFailedPrecondition,
+      fmt::format("the answer to a request of rank {} has {} bytes, which is not the size of its Reply: ranks have "
+                  "registered different services. Rank {} has {}",
+                  place().rank, answer.size(), place().rank, handlers_.describe())});
   return false;
 }
 
@@ -256,8 +258,9 @@ const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* l
   if (id == kReportHandler) good = agreement_.on_report(message);
   if (id == kVerdictHandler) good = agreement_.on_verdict(message);
   if (id == kAbortHandler) {
-    fail({StatusCode::kUnavailable, std::string(reinterpret_cast<const char*>(message.data()), message.size())});
-    good = true;
+    auto breakdown = decode_breakdown(message);
+    good = breakdown.ok();
+    if (good) fail(*std::move(breakdown));
   }
   if (id == kLeftHandler) {
     Departure who;
@@ -359,10 +362,11 @@ void RuntimeCore::drain(Input& input) noexcept {
     input.ring.advance(static_cast<std::size_t>(at - part.from));
     if (malformed) {
       input.broken = true;
-      fail({StatusCode::kProtocol,
-            fmt::format("rank {} has received bytes that are not a message: its memory was overwritten, or a rank gave "
-                        "post_buffer() something else than messages",
-                        place().rank)});
+      fail(Status{
+          StatusCode::kProtocol,
+          fmt::format("rank {} has received bytes that are not a message: its memory was overwritten, or a rank gave "
+                      "post_buffer() something else than messages",
+                      place().rank)});
       return;
     }
     busy_ = true;

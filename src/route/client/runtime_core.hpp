@@ -48,7 +48,9 @@ class RuntimeCore : public Front, private ForkWatch {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Status& status() const noexcept { return failure_; }
   /// The job cannot go on: from now on all calls say so, and the other ranks are told. The first reason counts.
-  void fail(Status why) noexcept;
+  void fail(Status why) noexcept { fail({std::move(why), place().rank}); }
+  /// The same, where another rank has caused it, or none is known to have.
+  void fail(Breakdown breakdown) noexcept;
   /// Ranks that are known to take no part any more.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 

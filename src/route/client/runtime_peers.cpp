@@ -43,13 +43,13 @@ Alive::~Alive() {
   std::erase_if(living().ranks, [this](const Presence& one) { return one == presence_; });
 }
 
-void RuntimeCore::fail(Status why) noexcept {
-  if (!failure_ || why) return;
-  failure_ = std::move(why);
+void RuntimeCore::fail(Breakdown breakdown) noexcept {
+  if (!failure_ || breakdown.ok()) return;
+  failure_ = breakdown.why;
   news_.clear();
-  wiring_->fail(failure_.message());
+  wiring_->fail(breakdown);
   try {
-    tell(kAbortHandler, std::as_bytes(std::span(failure_.message())));
+    tell(kAbortHandler, encode(breakdown));
   } catch (const std::bad_alloc&) {  // the others notice the end of this process
   }
 }
@@ -84,10 +84,10 @@ void RuntimeCore::look_around() noexcept {
   const bool ask_kernel = ++looks_ % kKernelEvery == 0;
   for (Neighbour& neighbour : wiring_->neighbours()) {
     Presence::Seen seen = neighbour.look(ask_kernel);
-    if (seen.state == Presence::State::kBroken) return fail({StatusCode::kUnavailable, std::move(seen.why)});
+    if (seen.state == Presence::State::kBroken) return fail(std::move(seen.breakdown));
     if (seen.state == Presence::State::kLeft) on_left({neighbour.rank(), seen.rounds});
   }
-  fail(wiring_->health());
+  fail(Breakdown{wiring_->health()});
 }
 
 void RuntimeCore::on_left(Departure who) noexcept {
@@ -107,10 +107,11 @@ void RuntimeCore::check_departed() noexcept {
   if (!waiting || leaving_ || agreement_.concluded()) return;
   for (const Departure& who : departed_) {
     if (static_cast<std::int32_t>(agreement_.round() - who.rounds) < 0) continue;
-    fail({StatusCode::kUnavailable,
-          fmt::format("rank {} has left the job, or its process has ended, while rank {} waits for it in a collective "
-                      "call: all ranks must make the same calls before they end",
-                      who.rank, place().rank)});
+    fail({{StatusCode::kUnavailable,
+           fmt::format("rank {} has left the job, or its process has ended, while rank {} waits for it in a collective "
+                       "call: all ranks must make the same calls before they end",
+                       who.rank, place().rank)},
+          who.rank});
     return;
   }
 }
@@ -119,10 +120,11 @@ void RuntimeCore::check_undeliverable() noexcept {
   if (leaving_ || !failure_) return;
   std::string who;
   for (const Departure& one : departed_) who += fmt::format("{}{}", who.empty() ? "" : ", ", one.rank);
-  fail({StatusCode::kUnavailable,
-        fmt::format("rank {} has a message for, or through, a rank that has left the job (rank {}): call quiesce() on "
-                    "all ranks before they end",
-                    place().rank, who)});
+  fail({{StatusCode::kUnavailable,
+         fmt::format("rank {} has a message for, or through, a rank that has left the job (rank {}): call quiesce() on "
+                     "all ranks before they end",
+                     place().rank, who)},
+        departed_.empty() ? Breakdown::kNobody : departed_.front().rank});
 }
 
 }  // namespace wherry::route::detail

@@ -18,18 +18,20 @@ void RuntimeCore::check_mismatch() noexcept {
   const auto& mismatch = agreement_.mismatch();
   if (!mismatch || !failure_) return;
   if (mismatch->what == Agreement::Mismatch::What::kHandlers) {
-    fail({StatusCode::kFailedPrecondition,
-          fmt::format(
-              "ranks {} and {} have registered different handlers: register the same ones, in the same order, on "
-              "every rank before a collective call, or register them by name. Rank {} has {}",
-              mismatch->one, mismatch->other, place().rank, handlers_.describe())});
+    fail(Status{
+        StatusCode::kFailedPrecondition,
+        fmt::format("ranks {} and {} have registered different handlers: register the same ones, in the same order, on "
+                    "every rank before a collective call, or register them by name. Rank {} has {}",
+                    mismatch->one, mismatch->other, place().rank, handlers_.describe())});
     return;
   }
-  fail({StatusCode::kFailedPrecondition,
-        fmt::format(
-            "ranks {} and {} are in different collective calls (quiesce, reduce): all must make the same ones in "
-            "the same order",
-            mismatch->one, mismatch->other)});
+  fail(Status{
+      StatusCode::kFailedPrecondition,
+      fmt::format(
+          "ranks {} and {} are in different collective calls: rank {} is in {}, rank {} in {}. All must make the same "
+          "ones in the same order",
+          mismatch->one, mismatch->other, mismatch->one, Agreement::name(mismatch->how), mismatch->other,
+          Agreement::name(mismatch->how_of_other))});
 }
 
 Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine how) {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -42,7 +41,7 @@ class Wiring {
   /// This rank takes no part any more. The last call but the destructor.
   virtual void leave() noexcept { presence_.leave(); }
   /// This rank has found the job broken.
-  virtual void fail(std::string_view why) noexcept { presence_.fail(why); }
+  virtual void fail(const Breakdown& breakdown) noexcept { presence_.fail(breakdown); }
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
   /// "shared memory", "ucx tcp": how the next hops are reached.
   [[nodiscard]] virtual std::string transport() const = 0;

@@ -220,8 +220,10 @@ int Conveyor::advance(bool done) {
   core_.poll();
   if (failure_ != 0) return failure_;
   if (!core_.departed().empty()) {
-    core_.fail({StatusCode::kUnavailable, fmt::format("rank {} has left the job in the middle of a conveyor's session",
-                                                      core_.departed().front().rank)});
+    const Rank who = core_.departed().front().rank;
+    core_.fail(Breakdown{
+        {StatusCode::kUnavailable, fmt::format("rank {} has left the job in the middle of a conveyor's session", who)},
+        who});
   }
   if (!core_.status()) return kComms;
   const bool all_left = pending_.item.empty() || push_pending();

@@ -87,8 +87,8 @@ void Home::leave() noexcept {
   try {
     detail::RuntimeCore& core = *the_home->runtime_.core();
     if (the_home->under_way()) {
-      core.fail({StatusCode::kUnavailable,
-                 fmt::format("rank {} has ended in the middle of a conveyor's session", core.place().rank)});
+      core.fail(Status{StatusCode::kUnavailable,
+                       fmt::format("rank {} has ended in the middle of a conveyor's session", core.place().rank)});
     } else {
       (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
     }

@@ -29,6 +29,8 @@ struct Member {
   std::unique_ptr<Post> post;
   std::uint64_t handled = 0;
   std::string aborted;  ///< why the job is over
+  StatusCode code = StatusCode::kOk;
+  Rank cause = Breakdown::kNobody;
 
   /// False: there is no room.
   [[nodiscard]] bool try_send(Rank to) const {
@@ -51,7 +53,13 @@ struct Member {
         if (header.handler() == kHandler) ++handled;
         if (header.handler() == kPackHandler)
           handled += (header.size() - sizeof(Header)) / packed_stride(Header::load(at + sizeof(Header)).size());
-        if (header.handler() == kAbortHandler) aborted.assign(reinterpret_cast<const char*>(at + 8), header.size());
+        if (header.handler() == kAbortHandler) {
+          const auto breakdown = decode_breakdown(ByteView(at + 8, header.size()));
+          ASSERT_TRUE(breakdown);
+          aborted = breakdown->why.message();
+          code = breakdown->why.code();
+          cause = breakdown->cause;
+        }
       }
       input.ring.advance(static_cast<std::size_t>(part.to - part.from));
       input.waiting = part.from != part.to;
@@ -172,7 +180,7 @@ TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn)
   leave.put(Job::kId);
   leave.put(std::uint32_t{0});
   abort.put(Job::kId);
-  abort.put_string("nonsense");
+  abort.put_bytes(encode(Breakdown{{StatusCode::kInternal, "nonsense"}, 0}));
   const Bytes connect = encode(ConnectRequest{Job::kId, {{all.ranks[0]->post->card()}}});
   for (const auto& [method, payload] :
        {std::pair("leave", ByteView(leave.bytes())), std::pair("abort", ByteView(abort.bytes())),
@@ -187,6 +195,34 @@ TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn)
     return all.ranks[1]->handled != 0;
   }));
   EXPECT_TRUE(all.ranks[1]->aborted.empty());
+}
+
+TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEveryRank) {
+  Job all({0, 0, 0}, true, 1);
+  Writer abort;
+  abort.put(Job::kId);
+  abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, "ranks 0 and 2 differ"}, 2}));
+  (void)all.ask(1, "abort", abort.bytes());
+  EXPECT_TRUE(eventually([&] {
+    all.turn({0, 1, 2});
+    return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
+  }));
+  for (const Rank rank : {0U, 2U}) {
+    EXPECT_EQ(all.ranks[rank]->aborted, "ranks 0 and 2 differ");
+    EXPECT_EQ(all.ranks[rank]->code, StatusCode::kFailedPrecondition);
+    EXPECT_EQ(all.ranks[rank]->cause, 2U);
+  }
+}
+
+TEST(JobsOfOthers, ARankDies_ExpectUnavailableAndItsNumber) {
+  Job all({0, 0, 0}, true, 1);
+  all.die(1);
+  EXPECT_TRUE(eventually([&] {
+    all.turn({0, 2});
+    return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
+  }));
+  EXPECT_EQ(all.ranks[2]->code, StatusCode::kUnavailable);
+  EXPECT_EQ(all.ranks[2]->cause, 1U);
 }
 
 class DeparturesOfNodes : public Departures {};

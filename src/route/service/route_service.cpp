@@ -43,7 +43,7 @@ void RouteService::on_session_end(fabric::Peer& peer) {
     }
     const std::string why = fmt::format("rank {} ({}, pid {}) has died", present->second, peer.name(), peer.pid());
     spdlog::warn("route: {}; its job ends", why);
-    abort(*job, why);
+    abort(*job, {{StatusCode::kUnavailable, why}, present->second});
     leave(*job, peer.id(), 0);
     it = job->present.empty() && !job->connected ? end(it) : std::next(it);
   }
@@ -84,10 +84,10 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
   if (method == "abort") {
     Reader in(payload);
     const auto it = jobs_.find(in.get<std::uint64_t>());
-    const std::string why = in.get_string();
-    if (!in.at_end() || it == jobs_.end() || !it->second->present.contains(peer.id()))
+    auto breakdown = decode_breakdown(in.get_bytes());
+    if (!in.at_end() || !breakdown || it == jobs_.end() || !it->second->present.contains(peer.id()))
       return Status(StatusCode::kNotFound, "this session is in no such job");
-    abort(*it->second, why.substr(0, kMostWords));
+    abort(*it->second, *std::move(breakdown));
     return Bytes();
   }
   return Status(StatusCode::kUnsupported, fmt::format("route has no method '{}'", method));
@@ -240,13 +240,14 @@ RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
   return jobs_.erase(job);
 }
 
-void RouteService::abort(Job& job, const std::string& why) {
+void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
   job.failed = true;
   job.notices.clear();
-  const auto message = std::as_bytes(std::span(why.data(), why.size()));
-  for (Rank rank = 0; rank < job.topology.ranks(); ++rank)
-    job.notices.push_back({rank, kAbortHandler, Bytes(message.begin(), message.end())});
+  if (breakdown.why.message().size() > kMostWords)
+    breakdown.why = {breakdown.why.code(), breakdown.why.message().substr(0, kMostWords)};
+  const Bytes message = encode(breakdown);
+  for (Rank rank = 0; rank < job.topology.ranks(); ++rank) job.notices.push_back({rank, kAbortHandler, message});
   push_notices(job);
 }
 
@@ -292,9 +293,9 @@ bool RouteService::poll() {
     worked |= push_notices(job);
     if (!check || job.failed) continue;
     for (auto& thread : job.threads) {
-      if (const Status failure = thread->failure(); !failure) {
-        spdlog::warn("route: {}; its job ends", failure.message());
-        abort(job, failure.message());
+      if (Breakdown failure = thread->failure(); !failure.ok()) {
+        spdlog::warn("route: {}; its job ends", failure.why.message());
+        abort(job, std::move(failure));
       }
     }
   }

@@ -75,7 +75,7 @@ class RouteService final : public fabric::Service {
   /// Frees what the job held.
   Jobs::iterator end(Jobs::iterator job);
   /// Tells every rank of the job, on its way through the lanes, however long that takes.
-  void abort(Job& job, const std::string& why);
+  void abort(Job& job, Breakdown breakdown);
   /// Puts the notices for which there is room.
   static bool push_notices(Job& job) noexcept;
   /// Moves on what the ranks of a job that is ending have left. True: nothing is left, and bridges have sent all.

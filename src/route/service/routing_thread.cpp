@@ -83,19 +83,20 @@ void RoutingThread::note() {
   const std::lock_guard lock(mutex_);
   noted_ = post_->router().counts;
   // A rank or an agent that has left closes its lanes; what ranks say that have failed counts as the job's failure.
-  Status told = post_->close_left();
-  if (failure_) failure_ = post_->health();
-  if (failure_) failure_ = std::move(told);
-  if (failure_ && post_->router().undeliverable())
-    failure_ = {StatusCode::kUnavailable, "a message has come for rank " +
-                                              std::to_string(post_->router().undeliverable_to()) +
-                                              ", which has left the job: call quiesce() on all ranks before they end"};
-  if (failure_ && malformed_) {
-    failure_ = {StatusCode::kProtocol, "a rank or an agent of the job sent what is no message"};
+  Breakdown told = post_->close_left();
+  if (failure_.ok()) failure_ = {post_->health()};
+  if (failure_.ok()) failure_ = std::move(told);
+  if (failure_.ok() && post_->router().undeliverable()) {
+    const Rank to = post_->router().undeliverable_to();
+    failure_ = {{StatusCode::kUnavailable, "a message has come for rank " + std::to_string(to) +
+                                               ", which has left the job: call quiesce() on all ranks before they end"},
+                to};
   }
+  if (failure_.ok() && malformed_)
+    failure_ = {{StatusCode::kProtocol, "a rank or an agent of the job sent bytes that are not a message"}};
 }
 
-Status RoutingThread::failure() {
+Breakdown RoutingThread::failure() {
   if (!running()) note();
   const std::lock_guard lock(mutex_);
   return failure_;

@@ -26,7 +26,7 @@ class RoutingThread {
   void start(int core);
   void stop() noexcept;
   /// Why messages cannot go on, if so.
-  [[nodiscard]] Status failure();
+  [[nodiscard]] Breakdown failure();
   [[nodiscard]] RouterCounts counts();
   /// Puts one message into the lane of its rank; false: there is no room. What can never go, because the lane is closed
   /// or not connected, is dropped. Owner only.
@@ -44,7 +44,7 @@ class RoutingThread {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  ///< of what other threads ask for: a copy, made now and then
   RouterCounts noted_;
-  Status failure_;
+  Breakdown failure_;
 };
 
 }  // namespace wherry::route
