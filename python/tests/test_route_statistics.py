@@ -48,6 +48,12 @@ def test_directory_that_cannot_be_is_an_error(jobs: Jobs, tmp_path: Path) -> Non
     assert (done.returncode, done.stderr) == (1, f"wherry: --statistics {tmp_path / 'file'}: File exists\n")
 
 
+def test_directory_without_a_name_is_refused(jobs: Jobs) -> None:
+    done = jobs.run("--statistics", "", "--", "true")
+    assert done.returncode == 2
+    assert "the name of the directory is empty" in done.stderr
+
+
 def test_nothing_is_left_unless_asked_for(jobs: Jobs, tmp_path: Path) -> None:
     done = jobs.run("--", built("bootstrap_rank"), "messages", WHERRY_STATISTICS="")
     assert done.returncode == 0

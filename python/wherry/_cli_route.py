@@ -27,6 +27,12 @@ class Placement(enum.StrEnum):
     dpu = "dpu"
 
 
+def _directory(text: str) -> Path:
+    if not text:  # Path("") would be the current directory
+        raise typer.BadParameter("the name of the directory is empty")
+    return Path(text)
+
+
 def add_to(app: typer.Typer) -> None:
     """Gives `app` these commands."""
     program_follows = {"allow_interspersed_args": False}
@@ -64,7 +70,11 @@ def run_job(
     agent: AgentsOption = None,
     statistics: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where each rank leaves rank-N.json: counts, times, cache misses."),
+        typer.Option(
+            metavar="DIR",
+            parser=_directory,
+            help="Where each rank leaves rank-N.json: counts, times, cache misses.",
+        ),
     ] = None,
 ) -> None:
     """Start a program as the ranks of a job: NODES times RANKS_PER_NODE processes that send each other messages.

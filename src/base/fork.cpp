@@ -64,12 +64,12 @@ void detach_descriptor(int fd) noexcept {
   ::close(nothing);
 }
 
-Status inherited_by_fork(std::string_view what) {
+Status inherited_by_fork(std::string_view what, std::string_view remedy) {
   return {
       StatusCode::kFailedPrecondition,
       fmt::format("this {0} was opened by process {1}, of which this process is a fork: a {0} cannot be shared with "
-                  "a child process, open one here",
-                  what, getpid())};
+                  "a child process, {2}",
+                  what, getpid(), remedy)};
 }
 
 }  // namespace wherry

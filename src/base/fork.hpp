@@ -60,6 +60,7 @@ void detach_descriptor(int fd) noexcept;
 
 /// What calls answer in children of this process, made beforehand. kFailedPrecondition: "this session was opened by
 /// process 12, of which this process is a fork: ..." `what`: "session".
-Status inherited_by_fork(std::string_view what);
+/// `remedy`: what a child can do instead.
+Status inherited_by_fork(std::string_view what, std::string_view remedy = "open one here");
 
 }  // namespace wherry

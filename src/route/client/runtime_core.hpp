@@ -135,7 +135,7 @@ class RuntimeCore : public Front, private ForkWatch {
   bool promised_ = false;         ///< it has answered "unchanged" and does not know the outcome
   std::uint64_t registered_ = 0;  ///< signature of the handlers when the collective call began
   Status failure_;
-  Status in_child_ = inherited_by_fork("runtime");
+  Status in_child_ = inherited_by_fork("runtime", "and a child of a rank is not a rank: use it in the parent");
   bool inherited_ = false;  ///< this process is a fork of the rank
   bool in_handler_ = false;
   bool busy_ = false;  ///< the last poll handled or forwarded something, or an input is waiting

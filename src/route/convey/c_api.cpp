@@ -144,13 +144,17 @@ int convey_begin(convey_t* c, size_t item_bytes, size_t align) {
   return guarded(c, "convey_begin", [&](Conveyor& conveyor) { return conveyor.begin(item_bytes, align); });
 }
 int convey_push(convey_t* c, const void* item, int64_t pe) {
-  return guarded(c, "convey_push", [&](Conveyor& conveyor) { return conveyor.push(item, pe); });
+  return guarded(c, "convey_push",
+                 [&](Conveyor& conveyor) { return item == nullptr ? kUsage : conveyor.push(item, pe); });
 }
 int convey_epush(convey_t* c, size_t bytes, const void* item, int64_t pe) {
-  return guarded(c, "convey_epush", [&](Conveyor& conveyor) { return conveyor.epush(bytes, item, pe); });
+  return guarded(c, "convey_epush", [&](Conveyor& conveyor) {
+    return item == nullptr && bytes != 0 ? kUsage : conveyor.epush(bytes, item, pe);
+  });
 }
 int convey_pull(convey_t* c, void* item, int64_t* from) {
-  return guarded(c, "convey_pull", [&](Conveyor& conveyor) { return conveyor.pull(item, from); });
+  return guarded(c, "convey_pull",
+                 [&](Conveyor& conveyor) { return item == nullptr ? kUsage : conveyor.pull(item, from); });
 }
 void* convey_apull(convey_t* c, int64_t* from) {
   void* item = nullptr;
@@ -162,7 +166,8 @@ void* convey_apull(convey_t* c, int64_t* from) {
   return item;
 }
 int convey_epull(convey_t* c, convey_item_t* result) {
-  return guarded(c, "convey_epull", [&](Conveyor& conveyor) { return conveyor.epull(*result); });
+  return guarded(c, "convey_epull",
+                 [&](Conveyor& conveyor) { return result == nullptr ? kUsage : conveyor.epull(*result); });
 }
 int convey_unpull(convey_t* c) {
   return guarded(c, "convey_unpull", [](Conveyor& conveyor) { return conveyor.unpull(); });

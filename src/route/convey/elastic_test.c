@@ -73,6 +73,8 @@ static void session(convey_t* c, int64_t me, int64_t ranks) {
     CHECK(pulled[from] == count);
   }
   CHECK(convey_epush(c, 1, item, 0) == -1);
+  CHECK(convey_push(c, NULL, 0) == -2 && convey_epush(c, 1, NULL, 0) == -2);
+  CHECK(convey_pull(c, NULL, NULL) == -2 && convey_epull(c, NULL) == -2);
   free(item);
   free(expected);
 }
