@@ -124,7 +124,8 @@ struct Service {
 class WHERRY_API Runtime {
  public:
   /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or
-  /// one rank alone. Collective: blocks until every rank is there.
+  /// one rank alone. Collective: blocks until every rank is there. kFailedPrecondition: this process is a rank of a job
+  /// already, whatever has started it; one Runtime at a time.
   static Result<Runtime> start(const Options& options = {});
   Runtime(Runtime&&) noexcept;
   Runtime& operator=(Runtime&&) noexcept;

@@ -54,6 +54,13 @@ def test_second_process_of_a_rank_is_refused(jobs: Jobs, rank: str) -> None:
     assert "rank 0 has joined already" in done.stderr
 
 
+def test_second_runtime_of_a_process_is_refused(jobs: Jobs, rank: str) -> None:
+    done = jobs.run(*shape(1, 2), "--", rank, "twice")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("second: failed precondition") == 2, done.stdout
+    assert done.stdout.count("then: ok") == 2, done.stdout
+
+
 def test_output_is_whole_lines_with_prefix(jobs: Jobs, rank: str) -> None:
     done = jobs.run(*shape(1, 4), "--", rank, "lines=5000", "long", "lines=10")
     assert (done.returncode, done.stderr) == (0, "")

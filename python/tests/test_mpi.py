@@ -100,6 +100,13 @@ def test_child_of_fork_neither_sends_nor_finalizes_mpi() -> None:
     assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
 
 
+def test_second_runtime_of_a_process_is_refused() -> None:
+    done = mpiexec(2, "twice")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("second: failed precondition") == 2, done.stdout
+    assert done.stdout.count("then: ok") == 2, done.stdout
+
+
 def test_without_the_plugin_no_rank_runs_alone() -> None:
     done = mpiexec(2, "exchange", WHERRY_MPI_PLUGIN="/nonexistent/libwherry_mpi.so")
     assert done.returncode != 0

@@ -7,6 +7,7 @@
 //   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
 //   spin-or-exit=N   messages until the job is broken: exits with status N, at once
 //   linger=MS  exit() takes so long after the runtime has gone
+//   twice      starts a second Runtime beside the first one: "second: code", and then one after the first: "then: code"
 //   messages-beside-a-child   the same, but half-way a child is forked that tries everything, and exits
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   join=MS    joins the job of the launcher, for at most so long
@@ -114,6 +115,19 @@ void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
   }
 }
 
+void twice() {
+  auto runtime = Runtime::start();
+  if (!runtime) fail(runtime.status().to_string());
+  const auto second = Runtime::start();
+  std::printf("second: %s\n", second ? "ok" : std::string(to_string(second.status().code())).c_str());
+  if (const Status s = runtime->quiesce(30s); !s) fail(s.to_string());
+  {
+    const Runtime gone = *std::move(runtime);
+  }
+  const auto then = Runtime::start();
+  std::printf("then: %s\n", then ? "ok" : then.status().to_string().c_str());
+}
+
 /// What a child of fork() sees of its parent's runtime: 0, or the number of the call that was not refused.
 int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take) {
   constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
@@ -181,6 +195,8 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     gather(bootstrap, 1);
   } else if (action == "messages" || action == "spin") {
     messages(action == "spin", std::chrono::milliseconds(number));
+  } else if (action == "twice") {
+    twice();
   } else if (action == "spin-or-exit") {
     messages(true, 0ms, number);
   } else if (action == "linger") {

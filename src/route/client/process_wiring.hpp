@@ -2,6 +2,7 @@
 // The wiring of a rank that is a process of its own, with or without an agent.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,7 +19,11 @@ class ProcessWiring : public Wiring {
       : Wiring(std::move(place)), bootstrap_(std::move(bootstrap)), post_(std::move(post)) {
     router_ = &post_->router();
     presence_ = post_->presence();
+    living_.fetch_add(1);
   }
+  ~ProcessWiring() override { living_.fetch_sub(1); }
+  /// Whether this process, or the one that it is a fork of, is a rank of a job now.
+  [[nodiscard]] static bool is_rank() noexcept { return living_.load() != 0; }
   /// `next`: the rank at the end of lane `lane`.
   void watch(Rank next, std::uint32_t lane, pid_t process) {
     if (next == place_.rank) return;
@@ -45,6 +50,7 @@ class ProcessWiring : public Wiring {
   std::unique_ptr<Bootstrap> bootstrap_;
 
  private:
+  static inline std::atomic<int> living_{0};
   std::unique_ptr<Post> post_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/descriptors.hpp"
 #include "route/client/introduction.hpp"
+#include "route/client/process_wiring.hpp"
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route {
@@ -10,6 +11,11 @@ Result<Runtime> Runtime::start(const Options& options) {
   if (Status s = check_descriptors("this process", kDescriptors); !s) return s;
   const Deadline deadline(options.start_timeout);
   if (Status s = check(options); !s) return s;
+  if (ProcessWiring::is_rank()) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "this process, or the one that it is a fork of, is a rank of the job already: a process has one "
+                  "Runtime at a time; destroy it first, or use it in the process that has started it");
+  }
   auto file = StatisticsFile::open();  // first: it counts for the threads that are started from here on
   if (!file) return file.status();
   auto bootstrap = find_bootstrap(deadline);
