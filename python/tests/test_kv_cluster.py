@@ -24,6 +24,7 @@ HARDWARE_FAULT_SEEDS = {
     "keep_lagging_versions": 60,
     "ignore_other_versions": 20,
 }
+SEEDS_AT_ONCE = 5
 PATIENCE_S = 800  # a machine that does much else at the same time
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
@@ -119,11 +120,12 @@ def test_hardware_whose_keys_are_in_several_buckets_is_linearizable(
     tmp_path: Path, rtl: list[str], versions: list[str]
 ) -> None:
     options = ["--crowded", "--operations", "25", *rtl, *versions]
-    counts = simulate(tmp_path, "none", 25, *options, program=built_rtl("kv_sim_mixed"))
+    seeds = 8 if "3" in rtl else 25
+    counts = simulate(tmp_path, "none", seeds, *options, program=built_rtl("kv_sim_mixed"))
     assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
     code, output = judge(tmp_path, *(["--refreshed"] if versions else []))
     assert code == 0, output
-    assert output.count(": linearizable; ") == 25
+    assert output.count(": linearizable; ") == seeds
 
 
 @pytest.mark.parametrize("nodes", ["3", "5"])
@@ -181,12 +183,23 @@ def test_versions_that_wrap_without_a_refresh_are_found_out(tmp_path: Path) -> N
     assert "NOT linearizable" in output
 
 
+def expect_found_out(folder: Path, fault: str, seeds: int, *options: str, program: Path, refreshed: bool) -> None:
+    """By one of so many seeds. They come a few at a time, and end with the first that shows the fault."""
+    output = "no seed"
+    for first in range(1, seeds + 1, SEEDS_AT_ONCE):
+        some = folder / str(first)
+        some.mkdir()
+        simulate(some, fault, min(SEEDS_AT_ONCE, seeds + 1 - first), "--seed", str(first), *options, program=program)
+        code, output = judge(some, *(["--refreshed"] if refreshed else []))
+        if code == 1 and "NOT linearizable" in output:
+            return
+        assert code == 0, output
+    pytest.fail(f"{fault} in {seeds} seeds: {output}")
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> None:
-    simulate(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []))
-    code, output = judge(tmp_path)
-    assert code == 1, output
-    assert "NOT linearizable" in output
+    expect_found_out(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []), program=CLUSTER, refreshed=False)
 
 
 @pytest.mark.parametrize("fault", HARDWARE_FAULT_SEEDS)
@@ -195,10 +208,8 @@ def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault
     options = ["--nodes", "3", "--rtl", "3", "--operations", "100"]
     old = fault == "keep_lagging_versions"
     options += ["--old-versions"] if old else OPTIONS.get(fault, [])
-    simulate(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=built_rtl("kv_sim_mixed"))
-    code, output = judge(tmp_path, *(["--refreshed"] if old else []))
-    assert code == 1, output
-    assert "NOT linearizable" in output
+    mixed = built_rtl("kv_sim_mixed")
+    expect_found_out(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=mixed, refreshed=old)
 
 
 def test_an_epoch_with_two_contents_stops_the_cluster_and_shows_nothing_wrong(tmp_path: Path) -> None:

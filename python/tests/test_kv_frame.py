@@ -170,8 +170,8 @@ def test_five_keys_of_one_bucket_exist() -> None:
 
 def test_fields_of_a_register() -> None:
     state = registers.REGISTERS["state"]
-    assert state.fields["leftovers"].get(0x00012300) == 0x123
-    assert state.fields["leftovers"].put(0x123) == 0x00012300
+    assert state.fields["leftovers"].get(0x00002460) == 0x123
+    assert state.fields["leftovers"].put(0x123) == 0x00002460
     assert registers.REGISTERS["peer_ip"].at(7) == 0x178
     with pytest.raises(IndexError):
         registers.REGISTERS["peer_ip"].at(8)
