@@ -60,7 +60,7 @@ package kv_registers_pkg;
   localparam int unsigned StateLeftoversBits = 12;
   localparam int unsigned StateInFlightLow = 17;  // writes in the window
   localparam int unsigned StateInFlightBits = 7;
-  localparam int unsigned StateUnansweredLow = 24;  // members to which a write or `enter` was sent last: when nobody has answered for long, those that do not
+  localparam int unsigned StateUnansweredLow = 24;  // members to which a write or `enter` was sent last: when nobody has answered for long, those that do not; 0 in software nodes
   localparam int unsigned StateUnansweredBits = 8;
   /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering), and ignores writes meanwhile; 0: in none, refuses everything
   localparam logic [11:0] EpochOffset = 12'h014;

@@ -57,11 +57,10 @@ inline constexpr Bits kStateFault{3,
 inline constexpr Bits kStateEntering{
     4, 1};  ///< an epoch is being entered, which takes as long as the network takes none of the core's frames: until it
             ///< is 0, `epoch` and staged registers ignore writes
-inline constexpr Bits kStateLeftovers{5, 12};  ///< locations still to be reconciled
-inline constexpr Bits kStateInFlight{17, 7};   ///< writes in the window
-inline constexpr Bits kStateUnanswered{
-    24,
-    8};  ///< members to which a write or `enter` was sent last: when nobody has answered for long, those that do not
+inline constexpr Bits kStateLeftovers{5, 12};   ///< locations still to be reconciled
+inline constexpr Bits kStateInFlight{17, 7};    ///< writes in the window
+inline constexpr Bits kStateUnanswered{24, 8};  ///< members to which a write or `enter` was sent last: when nobody has
+                                                ///< answered for long, those that do not; 0 in software nodes
 /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering),
 /// and ignores writes meanwhile; 0: in none, refuses everything
 inline constexpr std::uint32_t kEpochOffset = 0x14;
