@@ -86,7 +86,7 @@ Results whole_buffers(Runtime& runtime, std::size_t bytes, int turns) {
           continue;
         }
         std::memcpy(space.data(), source.data(), piece);
-        Header::make(piece - 8, take.id, to).store(space.data());
+        Header::make(piece - 8, take.id(), to).store(space.data());
         runtime.post_buffer(to, piece, 1);
         ++i;
       }

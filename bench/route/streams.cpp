@@ -72,7 +72,7 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
             }
             if (from + piece > source.size()) from = 0;
             std::memcpy(space.data(), source.data() + from, piece);
-            Header::make(piece - 8, take.id, other).store(space.data());
+            Header::make(piece - 8, take.id(), other).store(space.data());
             runtime.post_buffer(other, piece, 1);
             from += piece;
             expected += piece;
@@ -100,7 +100,7 @@ Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, 
   const std::size_t piece = runtime.max_buffer() / stride * stride;
   std::vector<std::byte> buffer(piece);
   for (std::size_t at = 0; at < piece; at += stride)
-    Header::make(size, handler.id, runtime.rank()).store(buffer.data() + at);
+    Header::make(size, handler.id(), runtime.rank()).store(buffer.data() + at);
   std::size_t got = 0;
   const std::function<void(ByteView)> take = [&](ByteView data) { got += data.size(); };
   Results results;

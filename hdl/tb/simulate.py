@@ -39,18 +39,20 @@ def simulate(
     test_file: str,
     instances: Instances | None = None,
     *,
+    text: str | None = None,
     top: str = "top",
     sources: tuple[Path, ...] = (),
     more: tuple[str, ...] = (),
 ) -> None:
-    """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), or on the
-    module `top` of `sources`."""
+    """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), on the
+    module `top` that `text` is, or on the module `top` of `sources`."""
     module = Path(test_file).stem
     directory = ROOT / "build" / "hdl" / module
     directory.mkdir(parents=True, exist_ok=True)
     if instances is not None:
-        generated = directory / "top.sv"
         text = top_of(instances)
+    if text is not None:
+        generated = directory / "top.sv"
         if not generated.exists() or generated.read_text() != text:
             generated.write_text(text)
         sources = (*sources, generated)

@@ -80,8 +80,17 @@ struct Statistics {
 /// Names what becomes of a message of type T at its destination. The same on every rank: by the order of registration,
 /// or by the name that the handler was given.
 template <typename T>
-struct Handler {
-  std::uint32_t id = 0;
+class Handler {
+ public:
+  /// None: messages to it are refused.
+  constexpr Handler() noexcept = default;
+  /// Of its number; one that no handler can have makes none.
+  constexpr explicit Handler(std::uint32_t id) noexcept : id_(may_be_sent_to(id) ? id : 0) {}
+  /// None: 0.
+  [[nodiscard]] constexpr std::uint32_t id() const noexcept { return id_; }
+
+ private:
+  std::uint32_t id_ = 0;
 };
 
 namespace detail {
@@ -159,8 +168,8 @@ class WHERRY_API Runtime {
   template <Plain T, typename F, typename P = detail::NoPrefetch>
   Handler<T> on(std::string_view name, F function, P prefetch = {}) {
     using Entry = detail::PlainEntry<T, F, P>;
-    return {add(std::make_unique<Entry>(std::move(function), std::move(prefetch)),
-                detail::info_of<T>(detail::HandlerInfo::Kind::kPlain, name, Entry::kSize))};
+    return Handler<T>(add(std::make_unique<Entry>(std::move(function), std::move(prefetch)),
+                          detail::info_of<T>(detail::HandlerInfo::Kind::kPlain, name, Entry::kSize)));
   }
   /// `function(ByteView)`: messages of any size. The bytes, aligned to 8, live during the call.
   template <std::same_as<ByteView> T, typename F>
@@ -169,8 +178,8 @@ class WHERRY_API Runtime {
   }
   template <std::same_as<ByteView> T, typename F>
   Handler<T> on(std::string_view name, F function) {
-    return {add(std::make_unique<detail::BytesEntry<F>>(std::move(function)),
-                detail::info_of<T>(detail::HandlerInfo::Kind::kBytes, name, 0))};
+    return Handler<T>(add(std::make_unique<detail::BytesEntry<F>>(std::move(function)),
+                          detail::info_of<T>(detail::HandlerInfo::Kind::kBytes, name, 0)));
   }
   /// `function(T&&)`, of a type with a Codec.
   template <Coded T, typename F>
@@ -179,8 +188,8 @@ class WHERRY_API Runtime {
   }
   template <Coded T, typename F>
   Handler<T> on(std::string_view name, F function) {
-    return {add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)),
-                detail::info_of<T>(detail::HandlerInfo::Kind::kCoded, name, 0))};
+    return Handler<T>(add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)),
+                          detail::info_of<T>(detail::HandlerInfo::Kind::kCoded, name, 0)));
   }
 
   // ---- sending: the message is copied, the caller keeps its own. It leaves when its buffer is full, or by poll(),
@@ -192,20 +201,20 @@ class WHERRY_API Runtime {
   /// the code of status().
   template <Plain T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
-    return send_plain(to, handler.id, message, detail::WhenFull::kWouldBlock);
+    return send_plain(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
   [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
-    return send_view(to, handler.id, message, detail::WhenFull::kWouldBlock);
+    return send_view(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
   /// As try_send, but never kWouldBlock. When the pipe is full, the message is kept back, up to Options::backlog_bytes;
   /// beyond, send() handles what arrives until there is room. A handler cannot wait: there the job fails with
   /// kResourceExhausted. So, outside of handlers, other handlers may run before send() returns, as with poll().
   template <Plain T>
   [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
-    return send_plain(to, handler.id, message, detail::WhenFull::kWait);
+    return send_plain(to, handler.id(), message, detail::WhenFull::kWait);
   }
   [[nodiscard]] StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
-    return send_view(to, handler.id, message, detail::WhenFull::kWait);
+    return send_view(to, handler.id(), message, detail::WhenFull::kWait);
   }
   template <Coded T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
@@ -247,7 +256,7 @@ class WHERRY_API Runtime {
       then(reply);
       return true;
     });
-    const StatusCode code = send(to, Handler<Asked<Request>>{service.id}, Asked<Request>{number, rank(), what});
+    const StatusCode code = send(to, Handler<Asked<Request>>(service.id), Asked<Request>{number, rank(), what});
     if (code != StatusCode::kOk) forget(number);
     return code;
   }
@@ -301,12 +310,13 @@ class WHERRY_API Runtime {
     constexpr std::size_t kStride = Header::stride_of(kSize);
     if constexpr (kStride <= 1024) {
       detail::Front& front = *front_;
-      if (to < front.ranks && may_be_sent_to(handler)) [[likely]] {
+      if (to < front.ranks) [[likely]] {
         detail::LaneFront& lane = *front.lane_of[to];
         std::byte* const at = lane.at;
         const Header header = Header::make(kSize, handler, to);
         if constexpr (kSize != 0 && kSize <= kMaxPackedBytes) {
           constexpr std::size_t kStep = packed_stride(kSize);
+          // No pack is open towards handler 0, so that only messages that find none are asked for theirs.
           if (lane.pack == header.word && lane.pack_end - at >= static_cast<std::ptrdiff_t>(kStep)) {
             std::memcpy(at, &message, kSize);
             lane.at = at + kStep;
@@ -314,7 +324,7 @@ class WHERRY_API Runtime {
             return StatusCode::kOk;
           }
         }
-        if (lane.end - at >= static_cast<std::ptrdiff_t>(kStride)) [[likely]] {
+        if (lane.end - at >= static_cast<std::ptrdiff_t>(kStride) && handler != 0) [[likely]] {
           header.store(at);
           if constexpr (kSize != 0) std::memcpy(at + 8, &message, kSize);
           lane.at = at + kStride;
@@ -328,7 +338,7 @@ class WHERRY_API Runtime {
   [[nodiscard]] StatusCode send_view(Rank to, std::uint32_t handler, ByteView message,
                                      detail::WhenFull when_full) noexcept {
     detail::Front& front = *front_;
-    if (to < front.ranks && may_be_sent_to(handler) && message.size() <= kMaxMessageBytes) [[likely]] {
+    if (to < front.ranks && handler != 0 && message.size() <= kMaxMessageBytes) [[likely]] {
       detail::LaneFront& lane = *front.lane_of[to];
       std::byte* const at = lane.at;
       const std::size_t stride = Header::stride_of(message.size());
@@ -351,7 +361,7 @@ class WHERRY_API Runtime {
     std::vector<std::byte> bytes = std::exchange(encoded_, {});  // a handler that runs meanwhile may send, too
     bytes.clear();
     Codec<T>::write(bytes, message);
-    const StatusCode code = send_view(to, handler.id, bytes, when_full);
+    const StatusCode code = send_view(to, handler.id(), bytes, when_full);
     if (bytes.capacity() <= kKeptBytes) encoded_ = std::move(bytes);
     return code;
   }

@@ -20,8 +20,8 @@ from inputs import Bench
 from jobs import Jobs, built
 from kvclusters import KvHome
 
-from wherry import _paths, sessionfile
-from wherry.errors import NotFound
+from wherry import _paths, netns, sessionfile
+from wherry.errors import Error, NotFound
 from wherry.sessionfile import SessionFile
 
 # As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
@@ -120,6 +120,26 @@ def jobs() -> Iterator[Jobs]:
         one.expect_nothing_left()
     finally:
         one.clean_up()
+
+
+@pytest.fixture
+def mpich_segments() -> Iterator[None]:
+    """MPICH leaves its segment behind when a rank dies."""
+    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    yield
+    for segment in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
+        segment.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def namespaces() -> None:
+    """For tests that make network namespaces: skips where this user may not, or the kernel of a container does not."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces take root: run these as root, too")
+    try:
+        netns.Namespace().close()
+    except Error as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

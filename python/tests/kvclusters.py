@@ -21,6 +21,7 @@ from unittest import mock
 from jobs import Jobs, built, eventually
 
 from wherry import _kv_cluster, cli
+from wherry import _kv_frame as kv
 from wherry.errors import DeadlineExceeded, FailedPrecondition, NotFound, Unavailable
 from wherry.kv import Client
 
@@ -181,3 +182,21 @@ class Recorder:
         line["return"] = None if outcome == "unknown" else time.monotonic_ns()
         line |= {"outcome": outcome, "version": version}
         self._lines[number].append(line)
+
+
+def keys_of_one_hash(of: int, count: int) -> list[int]:
+    """The hash is linear in the key: what differs between two keys of one hash, added to a third, changes nothing."""
+    kernel: dict[int, int] = {}
+    found = [of]
+    for bit in range(64):
+        key, difference = 1 << bit, kv.hash_of(1 << bit) ^ kv.hash_of(0)
+        while difference and (top := difference.bit_length()) in kernel:
+            key ^= kernel[top]
+            difference = kv.hash_of(key) ^ kv.hash_of(0)
+        if difference:
+            kernel[difference.bit_length()] = key
+        else:
+            found += [other ^ key for other in found]
+        if len(found) >= count:
+            break
+    return found[:count]

@@ -13,29 +13,12 @@ from pathlib import Path
 import kv_model as oracle
 import pytest
 from jobs import built
+from kvclusters import keys_of_one_hash
 
 from wherry import _kv_frame as kv
 
 BITS = oracle.BUCKET_BITS
 PATIENCE_S = 60
-
-
-def keys_of_one_hash(of: int, count: int) -> list[int]:
-    """The hash is linear in the key: what differs between two keys of one hash, added to a third, changes nothing."""
-    kernel: dict[int, int] = {}
-    found = [of]
-    for bit in range(64):
-        key, difference = 1 << bit, kv.hash_of(1 << bit) ^ kv.hash_of(0)
-        while difference and (top := difference.bit_length()) in kernel:
-            key ^= kernel[top]
-            difference = kv.hash_of(key) ^ kv.hash_of(0)
-        if difference:
-            kernel[difference.bit_length()] = key
-        else:
-            found += [other ^ key for other in found]
-        if len(found) >= count:
-            break
-    return found[:count]
 
 
 class Alone:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from kvclusters import keys_of_one_hash
 
 from wherry import _kv_frame as kv
 from wherry import _kv_registers as registers
@@ -153,19 +154,9 @@ def test_the_docs_show_such_candidates() -> None:
 
 def test_five_keys_of_one_bucket_exist() -> None:
     """Linear in the key: tests can make keys that collide in the whole hash, and so fill a bucket."""
-    kernel: dict[int, int] = {}  # by highest bit of the hash difference: key difference
-    collisions = []
-    for bit in range(64):
-        key, difference = 1 << bit, kv.hash_of(1 << bit) ^ kv.hash_of(0)
-        while difference and (top := difference.bit_length()) in kernel:
-            key ^= kernel[top]
-            difference = kv.hash_of(key) ^ kv.hash_of(0)
-        if difference:
-            kernel[difference.bit_length()] = key
-        else:
-            collisions.append(key)
-    assert len(collisions) == 32
-    assert {kv.hash_of(7 ^ key) for key in collisions} == {kv.hash_of(7)}
+    found = keys_of_one_hash(7, 100)
+    assert len(set(found)) == 100
+    assert {crc32c(key.to_bytes(8, "big")) for key in found} == {kv.hash_of(7)}
 
 
 def test_fields_of_a_register() -> None:

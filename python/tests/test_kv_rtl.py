@@ -7,11 +7,10 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jobs import built, built_rtl, eventually
+from jobs import built_rtl, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_network, _paths, netns
@@ -21,28 +20,16 @@ PATIENCE_S = 60.0
 """A core computes some hundred thousand cycles a second, where nobody else wants the machine."""
 
 
-@pytest.fixture
-def home() -> Iterator[KvHome]:
-    built("wherry-kv")
+@pytest.fixture(name="home")
+def home_with_a_core(home: KvHome) -> KvHome:
     built_rtl("wherry-kv-rtl")
-    one = KvHome()
-    try:
-        yield one
-        one.expect_nothing_left()
-    finally:
-        one.clean_up()
+    return home
 
 
 @pytest.fixture
-def with_rights() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces and TAP devices take root")
+def with_rights(namespaces: None) -> None:
     if not os.path.exists("/dev/net/tun"):
         pytest.skip("no /dev/net/tun: the kernel has no TAP devices")
-    try:
-        netns.Namespace().close()
-    except Error as error:
-        pytest.skip(str(error))
 
 
 def rtl_rows(home: KvHome) -> list[str]:

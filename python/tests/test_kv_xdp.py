@@ -24,14 +24,8 @@ QUICK = ("--xdp", "--nodes", "2", "--bucket-bits", "8", "--ping-ms", "40")
 
 
 @pytest.fixture
-def home() -> Iterator[KvHome]:
+def home(namespaces: None) -> Iterator[KvHome]:
     built("wherry-kv")
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces and AF_XDP take root")
-    try:
-        netns.Namespace().close()
-    except Error as error:
-        pytest.skip(str(error))
     one = KvHome()
     try:
         yield one

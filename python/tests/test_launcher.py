@@ -360,7 +360,7 @@ def test_lists_of_cores() -> None:
 # ---- nodes of their own
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces take root: run these as root, too")
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("placement", ["inline", "host"])
 def test_nodes_in_network_namespaces(jobs: Jobs, rank: str, placement: str, tmp_path: Path) -> None:
     script = tmp_path / "rank.sh"
@@ -391,7 +391,7 @@ def test_nodes_in_network_namespaces(jobs: Jobs, rank: str, placement: str, tmp_
     assert not spaces & used
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces take root: run these as root, too")
+@pytest.mark.usefixtures("namespaces")
 def test_launcher_that_is_killed_takes_its_namespaces_along(jobs: Jobs, rank: str) -> None:
     with jobs.start(*shape(2, 1), "--netns", "--", rank, "exchange", "die-slowly") as launcher:
         assert launcher.stdout

@@ -63,7 +63,7 @@ def test_other_placements(jobs: Jobs, placement: str) -> None:
     assert (found["messages"], found["wrong"]) == (100_000 * RANKS, 0)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("placement", ["inline", "host"])
 def test_between_network_namespaces(jobs: Jobs, placement: str) -> None:
     found, _ = deliver(jobs, "--netns", "--placement", placement, messages=20_000)

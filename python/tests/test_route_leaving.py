@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,16 @@ from jobs import Jobs, built
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
 
 
-@pytest.fixture(autouse=True)
-def segments() -> Iterator[None]:
-    """MPICH leaves its segment behind when a rank dies."""
-    before = set(Path("/dev/shm").glob("mpich_shm_*"))
-    yield
-    for segment in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
-        segment.unlink(missing_ok=True)
+pytestmark = pytest.mark.usefixtures("mpich_segments")
 
 
-@pytest.mark.parametrize("placement", ["inline", "shared"])
+@pytest.mark.parametrize(
+    ("how", "placement"),
+    [("return", "inline"), ("return", "shared"), ("exit", "inline"), ("_exit", "inline"), ("_exit", "shared")],
+    # To an agent, exit() and _exit() are the same.
+)
 @pytest.mark.parametrize("what", ["send", "quiesce", "reduce", "convey"])
-@pytest.mark.parametrize("how", ["return", "exit", "_exit"])
 def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> None:
-    if placement != "inline" and how == "exit":
-        pytest.skip("the same to an agent as _exit")
     shape = ["--nodes", "2", "--ranks-per-node", "2", "--timeout", "50", "--placement", placement]
     done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=60)
     assert done.returncode == 7, done.stdout + done.stderr
@@ -43,7 +37,7 @@ def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> No
     jobs.expect_nothing_left()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("ranks_per_node", [1, 2])
 @pytest.mark.parametrize("placement", ["inline", "shared"])
 @pytest.mark.parametrize("what", ["send", "quiesce", "convey"])

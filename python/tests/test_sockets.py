@@ -194,10 +194,9 @@ def _serves_http(at: tuple[str, int]) -> bool:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("placement", ["inline", "host"])
 def test_a_job_ends_when_a_link_goes_down_and_names_who_is_lost(jobs: Jobs, placement: str) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces take root")
     jobs.environment["WHERRY_PEER_TIMEOUT_S"] = "4"
     shape = ("--nodes", "2", "--ranks-per-node", "1", "--netns", "--placement", placement)
     with jobs.start(*shape, "--", built("route_chatter"), "100") as job:

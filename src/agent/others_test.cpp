@@ -173,7 +173,7 @@ void leave_descriptors(int pid, int more) {
   ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &limit, nullptr), 0);
 }
 
-TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndWhatToDo) {
+TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndTheRemedy) {
   AgentProcess agent;
   const int pid = agent.child().pid();
   rlimit before{};

@@ -24,14 +24,14 @@ std::uint64_t worked(std::uint64_t each) {
   return sum;
 }
 
-TEST(TimeShares, AlwaysMoreToDo_ExpectATenthOfTheTimeWhateverAPieceTakes) {
+TEST(TimeShares, WorkNeverEnds_ExpectATenthOfTheTimeWhateverAPieceTakes) {
   for (const std::uint64_t each : {kMs / 100, kMs, 4 * kMs, 50 * kMs}) {
     EXPECT_LT(worked(each), kSecond + each + 10 * kMs) << each;
     EXPECT_GT(worked(each), kSecond / 2) << each << " is not held back more than needed";
   }
 }
 
-TEST(TimeShares, LittleToDo_ExpectNoWait) {
+TEST(TimeShares, LittleWork_ExpectNoWait) {
   TimeShare share;
   for (std::uint64_t now = kSecond; now < 11 * kSecond; now += 100 * kMs) EXPECT_EQ(share.charge(now - kMs, now), 0u);
 }

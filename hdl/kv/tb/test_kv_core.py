@@ -44,7 +44,7 @@ from kv_core_rig import (
     in_turn,
     keys_with,
 )
-from simulate import ROOT, simulate
+from simulate import simulate
 
 HDL = Path(__file__).resolve().parent.parent
 
@@ -579,14 +579,10 @@ endmodule
 
 
 def test_kv_core() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_core" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    if not top.exists() or top.read_text() != TOP:
-        top.write_text(TOP)
     packages = [
         HDL / "generated" / "kv_frame_pkg.sv",
         HDL / "generated" / "kv_registers_pkg.sv",
         HDL / "kv_core_pkg.sv",
     ]
     modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, sources=(*packages, *modules, top), more=("kv_core_times", "kv_core_neighbours"))
+    simulate(__file__, text=TOP, sources=(*packages, *modules), more=("kv_core_times", "kv_core_neighbours"))

@@ -30,7 +30,7 @@ from kv_model import (
     pack,
     unpack,
 )
-from simulate import COMMON, simulate
+from simulate import simulate
 
 OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
 KV = Path(__file__).resolve().parent.parent
@@ -462,11 +462,9 @@ endmodule
 
 
 def test_kv_engine() -> None:
-    top = COMMON.parent.parent / "build" / "hdl" / "test_kv_engine" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
     simulate(
         __file__,
-        sources=(*packages, *[KV / f"kv_{part}.sv" for part in PARTS], top),
+        text=TOP,
+        sources=(*packages, *[KV / f"kv_{part}.sv" for part in PARTS]),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from simulate import ROOT, simulate, top_of
+from simulate import simulate, top_of
 
 KV = Path(__file__).resolve().parent.parent
 SIZES = {"few": 3, "many": 12}
@@ -219,10 +219,6 @@ async def what_interrupts(dut: Any) -> None:
 
 
 def test_kv_fetcher() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_fetcher" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
     text = top_of({name: ("kv_fetcher", {"LaneBits": bits}) for name, bits in SIZES.items()}, KV)
-    if not top.exists() or top.read_text() != text:
-        top.write_text(text)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_fetcher.sv", top))
+    simulate(__file__, text=text, sources=(*packages, KV / "kv_fetcher.sv"))

@@ -273,15 +273,11 @@ async def the_cache_can_be_emptied_and_errors_are_kept_until_then(dut: Any) -> N
 
 
 def test_kv_lines_values() -> None:
-    top = KV.parent.parent / "build" / "hdl" / "test_kv_lines_values" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
     lines = ["module top (input wire clk_i, input wire rst_i);"]
     for name, values in RIGS.items():
         assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
         lines.append(f"  kv_memory #({assigned}) {name} (.clk_i, .rst_i);")
     text = "\n".join([*lines, "endmodule", ""])
-    if not top.exists() or top.read_text() != text:
-        top.write_text(text)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
     cells = [KV / f"{cell}.sv" for cell in ("kv_channel", "kv_tracker", "kv_lines", "kv_values", "kv_memory")]
-    simulate(__file__, sources=(*packages, *cells, top))
+    simulate(__file__, text=text, sources=(*packages, *cells))

@@ -9,7 +9,7 @@ from typing import Any
 import cocotb
 from axi_memory import Memory
 from bench import Bench, Pin, Sink, Source
-from simulate import ROOT, simulate
+from simulate import simulate
 
 KV = Path(__file__).resolve().parent.parent
 CHANNELS = {"shallow": 8, "deep": 128}
@@ -295,8 +295,5 @@ endmodule
 
 
 def test_kv_memory() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_memory" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_pool.sv", KV / "kv_channel.sv", top))
+    simulate(__file__, text=TOP, sources=(*packages, KV / "kv_pool.sv", KV / "kv_channel.sv"))

@@ -10,7 +10,7 @@ import cocotb
 import kv_frames as frames
 from bench import Bench, Sink, Source
 from scapy.packet import Raw
-from simulate import ROOT, simulate
+from simulate import simulate
 
 KV = Path(__file__).resolve().parent.parent
 NAMES = {"checks": 0, "whole": 1}
@@ -267,13 +267,9 @@ async def reset_in_mid_frame(dut: Any) -> None:
 
 
 def test_kv_parser() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_parser" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
     cells = [
         f"kv_parser #(.WholeFrames({whole}), .UserWidth(8)) {name} (.clk_i, .rst_i);" for name, whole in NAMES.items()
     ]
     text = "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(cells) + "\nendmodule\n"
-    if not top.exists() or top.read_text() != text:
-        top.write_text(text)
     packages = [KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv"]
-    simulate(__file__, sources=(*packages, KV / "kv_sum.sv", KV / "kv_parser.sv", top))
+    simulate(__file__, text=text, sources=(*packages, KV / "kv_sum.sv", KV / "kv_parser.sv"))

@@ -24,7 +24,7 @@ from kv_registers_rig import (
     Register,
     Rig,
 )
-from simulate import ROOT, simulate
+from simulate import simulate
 
 KV = Path(__file__).resolve().parent.parent
 NEVER = (1 << 64) - 1
@@ -481,9 +481,6 @@ def top() -> str:
 
 
 def test_kv_registers() -> None:
-    path = ROOT / "build" / "hdl" / "test_kv_registers" / "top.sv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(top())
     packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
     cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_configuration.sv", KV / "kv_registers.sv")
-    simulate(__file__, sources=(*packages, *cells, path))
+    simulate(__file__, text=top(), sources=(*packages, *cells))

@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from simulate import ROOT, simulate
+from simulate import simulate
 
 KV = Path(__file__).resolve().parent.parent
 BITS = 3
@@ -106,9 +106,5 @@ async def a_walk_ends(dut: Any) -> None:
 
 
 def test_kv_settler() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_settler" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    if not top.exists() or top.read_text() != TOP:
-        top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, KV / "kv_leftovers.sv", KV / "kv_settler.sv", top))
+    simulate(__file__, text=TOP, sources=(*packages, KV / "kv_leftovers.sv", KV / "kv_settler.sv"))

@@ -14,7 +14,7 @@ import kv_frames as frames
 from bench import Bench, Sink, Source
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from simulate import ROOT, simulate
+from simulate import simulate
 
 KV = Path(__file__).resolve().parent.parent
 NONE, POOL, MEMORY, DEFERRED = range(4)
@@ -416,8 +416,7 @@ endmodule
 
 
 def test_kv_transmit() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_transmit" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    top.write_text(TOP)
     packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, sources=(*packages, *[KV / f"kv_{part}.sv" for part in ("deferred", "sends", "transmit")], top))
+    simulate(
+        __file__, text=TOP, sources=(*packages, *[KV / f"kv_{part}.sv" for part in ("deferred", "sends", "transmit")])
+    )

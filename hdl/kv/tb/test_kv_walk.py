@@ -97,10 +97,6 @@ endmodule
 
 
 def test_kv_walk() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_walk" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    if not top.exists() or top.read_text() != TOP:
-        top.write_text(TOP)
     packages = [HDL / "generated" / f"kv_{name}_pkg.sv" for name in ("frame", "registers")] + [HDL / "kv_core_pkg.sv"]
     modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, sources=(*packages, *modules, top))
+    simulate(__file__, text=TOP, sources=(*packages, *modules))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -422,13 +421,8 @@ async def forced_reset(dut: Any) -> None:
 
 
 def test_kv_box_250mhz() -> None:
-    directory = ROOT / "build" / "hdl" / Path(__file__).stem
-    directory.mkdir(parents=True, exist_ok=True)
-    top = directory / "top.sv"
-    if not top.exists() or top.read_text() != TOP:
-        top.write_text(TOP)
     hdl = ROOT / "hdl"
     packages = ("kv/generated/kv_frame_pkg.sv", "kv/generated/kv_registers_pkg.sv", "kv/kv_core_pkg.sv")
     boxes = [path for path in sorted((hdl / "opennic").glob("*.sv")) if path.stem != "kv_box_hbm"]
     core = [path for path in sorted((hdl / "kv").glob("*.sv")) if path.stem != "kv_core_pkg"]
-    simulate(__file__, sources=(*(hdl / name for name in packages), top, *boxes, *core))
+    simulate(__file__, text=TOP, sources=(*(hdl / name for name in packages), *boxes, *core))

@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from simulate import ROOT, simulate
+from simulate import simulate
 
 TOP = """
 module top (input wire clk_i, input wire rst_i);
@@ -65,8 +65,4 @@ async def stops_at_any_moment(dut: Any) -> None:
 
 
 def test_kv_box_inlet() -> None:
-    top = ROOT / "build" / "hdl" / "test_kv_box_inlet" / "top.sv"
-    top.parent.mkdir(parents=True, exist_ok=True)
-    if not top.exists() or top.read_text() != TOP:
-        top.write_text(TOP)
-    simulate(__file__, sources=(Path(__file__).resolve().parent.parent / "kv_box_inlet.sv", top))
+    simulate(__file__, text=TOP, sources=(Path(__file__).resolve().parent.parent / "kv_box_inlet.sv",))

@@ -124,7 +124,7 @@ int register_bytes(wherry_route* route, std::string_view name, wherry_route_func
       --r.in_handler;
     });
     if (!r.runtime.status()) return r.runtime.status();
-    *handler = added.id;
+    *handler = added.id();
     return {};
   });
 }
@@ -179,14 +179,16 @@ int wherry_route_on_bytes_named(wherry_route* route, const char* name, wherry_ro
 
 int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,
                       wherry_error* error) {
-  return send(route, to, handler, message, bytes, error,
-              [&](wherry_route& r, ByteView view) { return r.runtime.send(to, {handler}, view); });
+  return send(route, to, handler, message, bytes, error, [&](wherry_route& r, ByteView view) {
+    return r.runtime.send(to, wherry::route::Handler<ByteView>(handler), view);
+  });
 }
 
 int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler, const void* message, size_t bytes,
                           wherry_error* error) {
-  return send(route, to, handler, message, bytes, error,
-              [&](wherry_route& r, ByteView view) { return r.runtime.try_send(to, {handler}, view); });
+  return send(route, to, handler, message, bytes, error, [&](wherry_route& r, ByteView view) {
+    return r.runtime.try_send(to, wherry::route::Handler<ByteView>(handler), view);
+  });
 }
 
 int wherry_route_poll(wherry_route* route, uint64_t* handled, wherry_error* error) {

@@ -215,7 +215,7 @@ TEST(CodedMessages, ThatDoNotDecode_ExpectTheJobToFail) {
   run_two({}, [](Runtime& runtime) {
     const auto take = runtime.on<std::string>([](const std::string&) { FAIL(); });
     if (runtime.rank() == 0) {
-      ASSERT_EQ(runtime.send(1, Handler<ByteView>{take.id}, bytes("9 0 0 0 'a")), StatusCode::kOk);
+      ASSERT_EQ(runtime.send(1, Handler<ByteView>{take.id()}, bytes("9 0 0 0 'a")), StatusCode::kOk);
       runtime.flush();
       return;
     }

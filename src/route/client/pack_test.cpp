@@ -130,7 +130,7 @@ TEST(Packing, ReceiverThatTakesBuffers_ExpectWholeMessages) {
     while (count < kMessages) {
       runtime.poll_buffers([&](ByteView bytes) {
         for (std::size_t at = 0; at != bytes.size(); at += 16, ++count) {
-          ASSERT_EQ(Header::load(bytes.data() + at), Header::make(8, add.id, runtime.rank()));
+          ASSERT_EQ(Header::load(bytes.data() + at), Header::make(8, add.id(), runtime.rank()));
           std::uint64_t value = 0;
           std::memcpy(&value, bytes.data() + at + 8, sizeof value);
           sum += value;
@@ -158,7 +158,7 @@ TEST_P(PackLies, ExpectAnErrorAndNoMessage) {
   Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
   int handled = 0;
   const auto eight = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++handled; });
-  ASSERT_EQ(eight.id, 16u);
+  ASSERT_EQ(eight.id(), 16u);
   const Lie& lie = GetParam();
   const std::span<std::byte> space = runtime.try_buffer(0, 16 + lie.bytes);
   Header::make(8 + lie.bytes, kPackHandler, 0).store(space.data());

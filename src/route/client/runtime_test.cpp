@@ -253,7 +253,7 @@ TEST(Runtime, LowLevelBuffers_ExpectTheSameBytes) {
     auto space = runtime.try_buffer(other, kMessages * 16);
     ASSERT_EQ(space.size(), kMessages * 16);
     for (std::uint64_t i = 0; i < kMessages; ++i) {
-      Header::make(8, take.id, other).store(space.data() + i * 16);
+      Header::make(8, take.id(), other).store(space.data() + i * 16);
       std::memcpy(space.data() + i * 16 + 8, &i, 8);
     }
     runtime.post_buffer(other, space.size(), kMessages);
