@@ -107,13 +107,10 @@ class Jobs:
         eventually(lambda: not mine())
         assert mine() == set()
 
-    def kill_all(self) -> None:
+    def clean_up(self) -> None:
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-
-    def clean_up(self) -> None:
-        self.kill_all()
         subprocess.run(["rm", "-rf", str(self.temporary)], check=True)

@@ -12,7 +12,8 @@
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   join=MS    joins the job of the launcher, for at most so long
 //   leave      ends its part in the job; `exchange` joins again
-//   kill, exit=N, sleep=MS, lines=N, die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
+//   kill, exit=N, exit-beside-a-child=N (one that keeps open whatever the launcher gave the rank), sleep=MS, lines=N,
+//   die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
 //              (a child that sleeps for an hour), environment, where (cores), echo (standard input)
 #include <signal.h>
 #include <sys/wait.h>
@@ -217,6 +218,13 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     std::fflush(stdout);
     ::kill(::getpid(), SIGKILL);
   } else if (action == "exit") {
+    std::exit(number);
+  } else if (action == "exit-beside-a-child") {
+    if (::fork() == 0) {
+      for (const int fd : {0, 1, 2}) ::close(fd);
+      std::this_thread::sleep_for(2s);
+      std::_Exit(0);
+    }
     std::exit(number);
   } else if (action == "sleep") {
     std::this_thread::sleep_for(std::chrono::milliseconds(number));

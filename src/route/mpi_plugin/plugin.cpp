@@ -15,6 +15,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -93,9 +94,18 @@ int initialise(std::uint64_t timeout_ms) {
 
 void finalize_at_exit(int status, void* initialised_by) {
   if (static_cast<pid_t>(reinterpret_cast<std::intptr_t>(initialised_by)) != getpid()) return;  // a fork of the rank
-  int done = 0;
+  int begun = 0, done = 0;
+  MPI_Initialized(&begun);
   MPI_Finalized(&done);
-  if (status == 0 && done == 0 && !state().broken) MPI_Finalize();
+  if (begun == 0 || done != 0) return;
+  if (status == 0) {
+    if (!state().broken) MPI_Finalize();
+    return;
+  }
+  // That a rank has exited may reach the launcher in a way in which MPICH's leaves the others alone (its proxy looks
+  // for ended processes first, for closed connections next, and kills for neither): they would wait in MPI_Finalize.
+  std::fflush(nullptr);
+  MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 }  // namespace
