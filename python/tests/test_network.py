@@ -59,41 +59,44 @@ def _root() -> Iterator[list[str]]:
     if os.geteuid() == 0:
         yield []
         return
-    # A user namespace, and in it a network and a /run of its own. It lives as long as the process that holds it.
-    hold = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c"]
-    hold += ["mount -t tmpfs tmpfs /run && echo ready && exec cat"]
-    with subprocess.Popen(
-        hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as holder:
+    with _held(["unshare", "--user", "--map-root-user"]) as holder:
+        yield ["nsenter", f"--target={holder}", "--user", "--preserve-credentials", "--"]
+
+
+@contextlib.contextmanager
+def _held(unshare: list[str]) -> Iterator[int]:
+    """Namespaces that live as long as the process does that is in them; its pid."""
+    command = [*unshare, "sh", "-c", "echo ready && exec cat"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as holder:
         assert holder.stdin
         assert holder.stdout
         assert holder.stderr
         if holder.stdout.readline() != "ready\n":
-            pytest.fail(f"neither root nor allowed to make user namespaces: {holder.stderr.read().strip()}")
-        yield ["nsenter", f"--target={holder.pid}", "--user", "--net", "--mount", "--preserve-credentials", "--"]
+            pytest.fail(f"{' '.join(command)}: {holder.stderr.read().strip()}")
+        yield holder.pid
         holder.stdin.close()
 
 
 class Hosts:
-    """Two network namespaces that can reach each other."""
+    """Two network namespaces that can reach each other, by the processes that hold them."""
 
-    def __init__(self, root: list[str]) -> None:
-        self.root = root
-        self.agent, self.client = (f"wherry-{who}-{os.getpid()}" for who in "ac")
+    def __init__(self, root: list[str], agent: int, client: int) -> None:
+        self.root, self.agent, self.client = root, agent, client
 
-    def ip(self, *words: str) -> str:
-        done = subprocess.run([*self.root, "ip", *words], capture_output=True, text=True)
+    def on(self, host: int, *command: str) -> list[str]:
+        """A command line that runs on one of them."""
+        return [*self.root, "nsenter", f"--target={host}", "--net", "--", *command]
+
+    def ip(self, host: int, *words: str) -> str:
+        done = subprocess.run(self.on(host, "ip", *words), capture_output=True, text=True)
         assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
         return done.stdout
 
-    def on(self, namespace: str, *command: str) -> list[str]:
-        """A command line that runs on one of them."""
-        return [*self.root, "ip", "netns", "exec", namespace, *command]
-
-    def wait_until_up(self, namespace: str) -> None:
+    def wait_until_up(self, host: int) -> None:
         """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
         deadline = time.monotonic() + 120
-        while " UP " not in self.ip("-n", namespace, "-br", "link", "show", "veth0"):
+        while " UP " not in self.ip(host, "-br", "link", "show", "veth0"):
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
@@ -102,18 +105,16 @@ class Hosts:
 def hosts() -> Iterator[Hosts]:
     """Removed afterwards."""
     with contextlib.ExitStack() as stack:
-        hosts = Hosts(stack.enter_context(_root()))
-        for name in (hosts.agent, hosts.client):
-            hosts.ip("netns", "add", name)
-            stack.callback(hosts.ip, "netns", "del", name)
-        veth = ["type", "veth", "peer", "name", "veth0", "netns", hosts.client]
-        hosts.ip("link", "add", "veth0", "netns", hosts.agent, *veth)
-        for name, address in ((hosts.agent, AGENT), (hosts.client, CLIENT)):
-            hosts.ip("-n", name, "addr", "add", f"{address}/24", "dev", "veth0")
-            hosts.ip("-n", name, "link", "set", "veth0", "up")
-            hosts.ip("-n", name, "link", "set", "lo", "up")
-        for name in (hosts.agent, hosts.client):
-            hosts.wait_until_up(name)
+        root = stack.enter_context(_root())
+        hosts = Hosts(root, *(stack.enter_context(_held([*root, "unshare", "--net"])) for _ in range(2)))
+        peer = ["type", "veth", "peer", "name", "veth0", "netns", str(hosts.client)]
+        hosts.ip(hosts.agent, "link", "add", "veth0", *peer)
+        for host, address in ((hosts.agent, AGENT), (hosts.client, CLIENT)):
+            hosts.ip(host, "addr", "add", f"{address}/24", "dev", "veth0")
+            hosts.ip(host, "link", "set", "veth0", "up")
+            hosts.ip(host, "link", "set", "lo", "up")
+        for host in (hosts.agent, hosts.client):
+            hosts.wait_until_up(host)
         yield hosts
 
 
@@ -138,8 +139,10 @@ def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
 
 def _client(hosts: Hosts, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
     # A PID namespace of its own, as on another machine: shared memory and CMA cannot be the way.
-    command = hosts.on(hosts.client, "unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c")
-    command += [CLIENT_PROGRAM, f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]
+    own = 'mount --make-rprivate /proc && mount -t proc proc /proc && exec "$@"'
+    command = hosts.on(hosts.client, "unshare", "--pid", "--fork", "--mount", "--propagation", "unchanged")
+    command += ["sh", "-c", own, "sh", sys.executable, "-c", CLIENT_PROGRAM]
+    command += [f"{agent['host']}:{agent['port']}", str(agent["token"]), transport]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

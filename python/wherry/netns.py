@@ -41,9 +41,11 @@ class Namespace:
         """`option`: whose errors name it."""
         self._option = option
         # /sys/class/net is that of the namespace in which /sys was mounted; UCX looks there for its devices.
-        script = "mount -t sysfs sysfs /sys && ip link set lo up && echo ready && exec cat"
+        # Nothing that is mounted here shows elsewhere. In a chroot `/` is no mount, and only /sys can be told so.
+        script = "mount --make-rprivate / 2>/dev/null; mount --make-rprivate /sys && mount -t sysfs sysfs /sys"
+        script += " && ip link set lo up && echo ready && exec cat"
         self._holder = subprocess.Popen(
-            ["unshare", "--net", "--mount", "sh", "-c", script],
+            ["unshare", "--net", "--mount", "--propagation", "unchanged", "sh", "-c", script],
             stdin=subprocess.PIPE,  # closed by our end, whatever that is
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -51,12 +53,12 @@ class Namespace:
         )
         assert self._holder.stdout is not None
         assert self._holder.stderr is not None
-        self._spaces: list[int] = []
+        self._held: list[int] = []  # network and mount namespace, and the root directory in the latter
         if self._holder.stdout.readline() != b"ready\n":
             why = self._holder.stderr.read().decode(errors="replace").strip()
             self.close()
             raise Unsupported(f"{option}: cannot make a network namespace: {why}")
-        self._spaces = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in ("net", "mnt")]
+        self._held = [os.open(f"/proc/{self.pid}/{name}", os.O_RDONLY) for name in ("ns/net", "ns/mnt", "root")]
 
     @property
     def pid(self) -> int:
@@ -66,14 +68,17 @@ class Namespace:
     @property
     def net(self) -> int:
         """A descriptor of the network namespace."""
-        return self._spaces[0]
+        return self._held[0]
 
     def enter(self) -> None:
         """Moves the calling process, which has one thread, into the namespace."""
         here = os.getcwd()
-        for space in self._spaces:
+        *spaces, root = self._held
+        for space in spaces:
             if _libc.setns(space, 0) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
+        os.fchdir(root)  # the mount namespace's own root is outside of a chroot
+        os.chroot(".")
         os.chdir(here)
 
     def ip(self, *words: str) -> str:
@@ -85,9 +90,9 @@ class Namespace:
 
     def close(self) -> None:
         """Lets go of it."""
-        for space in self._spaces:
-            os.close(space)
-        self._spaces = []
+        for descriptor in self._held:
+            os.close(descriptor)
+        self._held = []
         self._holder.kill()
         self._holder.communicate()
 
