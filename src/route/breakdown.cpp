@@ -12,12 +12,16 @@ StatusCode error_code_of(std::uint32_t number) noexcept {
   return error ? static_cast<StatusCode>(number) : StatusCode::kUnavailable;
 }
 
-Bytes encode(const Breakdown& breakdown) {
+Bytes encode(const Breakdown& breakdown, std::size_t most) {
   Writer out;
   out.put(static_cast<std::uint32_t>(breakdown.why.code()));
   out.put(breakdown.cause);
   Bytes bytes = std::move(out).take();
-  const ByteView text = std::as_bytes(std::span(breakdown.why.message()));
+  const std::string& why = breakdown.why.message();
+  std::size_t size = std::min(why.size(), most - bytes.size());
+  const auto goes_on = [&](std::size_t at) { return (static_cast<unsigned char>(why[at]) & 0xc0) == 0x80; };
+  while (size != 0 && size != why.size() && goes_on(size)) --size;
+  const ByteView text = std::as_bytes(std::span(why.data(), size));
   bytes.insert(bytes.end(), text.begin(), text.end());
   return bytes;
 }

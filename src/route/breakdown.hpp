@@ -21,8 +21,9 @@ struct Breakdown {
   [[nodiscard]] bool ok() const noexcept { return why.ok(); }
 };
 
-/// The payload of kAbortHandler: u32 code, u32 cause, then the text.
-Bytes encode(const Breakdown& breakdown);
+/// The payload of kAbortHandler: u32 code, u32 cause, then the text, cut short so that all of it takes at most `most`
+/// bytes (8 or more), at the end of a character of UTF-8.
+Bytes encode(const Breakdown& breakdown, std::size_t most = ~std::size_t{0});
 Result<Breakdown> decode_breakdown(ByteView bytes);
 /// What others say is not believed to be a success: kUnavailable for what is not the code of an error.
 StatusCode error_code_of(std::uint32_t number) noexcept;

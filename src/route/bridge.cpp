@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/bridge.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -64,11 +65,19 @@ bool BridgeOut::progress() noexcept {
     std::memcpy(transfer->bytes.data(), &head_, sizeof head_);
     std::memcpy(transfer->bytes.data() + sizeof head_, part.from, bytes);
     ring_.advance(bytes);
+    transfer->begin = taken_;
+    taken_ += bytes;
     --credits_;
     worked = true;
     status_ = endpoint_.send(kBridgeMessage, transfer->bytes, transfer->done);
   }
   return worked;
+}
+
+bool BridgeOut::has_sent(std::uint64_t bytes) const noexcept {
+  if (!status_ || left_) return true;
+  const auto under_way = [&](const auto& one) { return one->done.pending() != 0 && one->begin < bytes; };
+  return taken_ >= bytes && std::ranges::none_of(transfers_, under_way);
 }
 
 /// Makes room in the ring, so that a lane that is not closed yet does not keep other lanes waiting.

@@ -55,11 +55,14 @@ class BridgeOut {
     const RingReader::Part part = ring_.peek();
     return part.malformed || (part.empty() && credits_ == ring_.shape().buffers);
   }
+  /// The first `bytes` of all that was ever written have been sent, or never will be.
+  [[nodiscard]] bool has_sent(std::uint64_t bytes) const noexcept;
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
  private:
   struct Transfer {
     Bytes bytes;
+    std::uint64_t begin = 0;  ///< what was written before it, in bytes
     fabric::Completion done;
   };
   struct FreeAligned {
@@ -71,6 +74,7 @@ class BridgeOut {
   fabric::Endpoint endpoint_;
   BridgeHead head_;
   std::uint32_t credits_;
+  std::uint64_t taken_ = 0;  ///< bytes of the ring
   std::vector<std::unique_ptr<Transfer>> transfers_;
   bool left_ = false;
   std::optional<Rank> undelivered_;

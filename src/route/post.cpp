@@ -84,6 +84,8 @@ Post::~Post() {
 
 Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped, const std::string& who) {
   if (input >= next.inbox.inputs) return {StatusCode::kProtocol, "a next hop has no such input"};
+  if (next.inbox.ring != card_.inbox.ring)
+    return {StatusCode::kProtocol, "a next hop has buffers of another size: those of a job are alike"};
   if (mapped) {
     auto endpoint = fabric::Endpoint::connect(*shm_worker_, next.shm_address);
     if (!endpoint) return endpoint.status();

@@ -47,6 +47,12 @@ class Post {
   [[nodiscard]] Breakdown close_left() noexcept;
   /// Network only; true if something happened.
   bool progress() noexcept;
+  /// Whether the first `written` bytes of a lane have been handed to the network, or never will be. Memory: at once.
+  [[nodiscard]] bool has_sent(std::size_t lane, std::uint64_t written) const noexcept {
+    return !out_[lane] || out_[lane]->has_sent(written);
+  }
+  /// Whether the reader of a lane over the network has said that it reads no more.
+  [[nodiscard]] bool has_left(std::size_t lane) const noexcept { return out_[lane] && out_[lane]->left(); }
   /// Whether all that was written for the network has arrived, or never will, or `patience` has passed since the first
   /// call.
   [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;

@@ -60,7 +60,7 @@ TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
       const std::size_t size = 8 + random() % 2000;
       const Header header = Header::make(size, 20, 1);
       Lane& lane = a->router().lane_of(1);
-      std::byte* const at = a->router().room(lane, header.stride());
+      std::byte* const at = a->router().room(lane, header.stride(), 1);
       if (at == nullptr) break;
       header.store(at);
       std::memset(at + 8, static_cast<int>(sent & 0xff), header.stride() - 8);
@@ -102,7 +102,7 @@ TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
     while (true) {
       Lane& lane = a->router().lane_of(1);
       const Header header = Header::make(1000, 20, 1);
-      std::byte* const at = a->router().room(lane, header.stride());
+      std::byte* const at = a->router().room(lane, header.stride(), 1);
       if (at == nullptr) break;
       header.store(at);
       lane.at += header.stride();

@@ -2,6 +2,7 @@
 #include "route/router.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/copy.hpp"
@@ -83,7 +84,9 @@ void Router::arm(Lane& lane) noexcept {
 }
 
 void Router::publish(Lane& lane, Flush why) noexcept {
-  counts.bytes_out += static_cast<std::uint64_t>(lane.at - lane.flushed);
+  const auto bytes = static_cast<std::uint64_t>(lane.at - lane.flushed);
+  counts.bytes_out += bytes;
+  lane.written += bytes;
   ++counts.transfers;
   ++counts.flushes[static_cast<std::size_t>(why)];
   lane.flushed = lane.at;
@@ -96,11 +99,13 @@ void Router::close(Lane& lane) noexcept {
   lane.at = lane.end = lane.start = lane.flushed = nullptr;
 }
 
-std::byte* Router::room(Lane& lane, std::size_t stride) noexcept {
+std::byte* Router::room(Lane& lane, std::size_t stride, Rank to) noexcept {
   if (lane.closed) [[unlikely]] {
-    undeliverable_ = true;
+    lose(to);
     return nullptr;
   }
+  if (stride > largest_) [[unlikely]]
+    std::abort();  // rather than memory beyond the buffer
   if (lane.start != nullptr) {
     if (lane.pack != 0) end_pack(lane);
     lane.end = lane.start + lane.ring.shape().buffer_bytes;
@@ -181,7 +186,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
         from += stride;
         continue;
       }
-      out = room(lane, stride);
+      out = room(lane, stride, rank);
       if (out == nullptr) {
         why = Why::kBlocked;
         break;

@@ -31,6 +31,7 @@ struct Lane : detail::LaneFront {
   std::byte* start = nullptr;
   std::byte* flushed = nullptr;
   std::byte* pack_start = nullptr;
+  std::uint64_t written = 0;   ///< bytes that its reader has been shown, ever
   std::uint32_t unpacked = 0;  ///< packs do not pay here at present: so many calls of begin_pack() are in vain
   bool direct = false;         ///< ends at the only rank that it leads to
   bool armed = false;          ///< listed in Router::armed_
@@ -71,9 +72,13 @@ class Router {
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
   [[nodiscard]] Lane& lane_of(Rank rank) noexcept { return *static_cast<Lane*>(table_[rank]); }
 
-  /// Space for `stride` bytes in the lane's open buffer, opening the next one if need be; null: its reader is behind.
-  /// Precondition: stride <= largest().
-  std::byte* room(Lane& lane, std::size_t stride) noexcept;
+  [[nodiscard]] std::uint32_t index_of(const Lane& lane) const noexcept {
+    return static_cast<std::uint32_t>(&lane - lanes_.data());
+  }
+
+  /// Space for `stride` bytes in the lane's open buffer, opening the next one if need be; null: its reader is behind,
+  /// or has left, and then a message for rank `to` is undeliverable(). Precondition: stride <= largest().
+  std::byte* room(Lane& lane, std::size_t stride, Rank to) noexcept;
   /// Makes the space that room() has just returned for a message with this header the start of a pack, at lane.at;
   /// false: it should be an ordinary message.
   bool begin_pack(Lane& lane, Header header) noexcept;

@@ -84,8 +84,9 @@ bool Backlog::push() noexcept {
 bool Backlog::push(Lane& lane, Block& block) noexcept {
   while (block.at != block.data.size()) {
     const std::byte* const from = block.data.data() + block.at;
-    const std::size_t stride = Header::load(from).stride();
-    std::byte* const to = router_.room(lane, stride);
+    const Header header = Header::load(from);
+    const std::size_t stride = header.stride();
+    std::byte* const to = router_.room(lane, stride, header.to());
     if (to == nullptr) return false;
     std::memcpy(to, from, stride);
     lane.at += stride;
@@ -99,7 +100,7 @@ bool Backlog::push_fragments(Lane& lane, Large& message, ByteView rest) noexcept
   while (!rest.empty()) {
     const ByteView piece = rest.first(std::min(most, rest.size()));
     const Header header = Header::make(sizeof(FragmentHead) + piece.size(), fragment_handler_, message.header.to());
-    std::byte* const to = router_.room(lane, header.stride());
+    std::byte* const to = router_.room(lane, header.stride(), header.to());
     if (to == nullptr) return false;
     const FragmentHead head{source_,
                             message.number,

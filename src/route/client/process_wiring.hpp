@@ -34,6 +34,8 @@ class ProcessWiring : public Wiring {
     }
   }
   bool progress() noexcept override { return post_->progress(); }
+  bool has_sent(std::uint32_t lane, std::uint64_t written) noexcept override { return post_->has_sent(lane, written); }
+  bool has_left(std::uint32_t lane) noexcept override { return post_->has_left(lane); }
   /// The application waits: a reader that is alive but does not read is not waited for.
   bool depart() noexcept override { return post_->settled(std::chrono::seconds(1)); }
   void fail(const Breakdown& breakdown) noexcept override {

@@ -9,6 +9,7 @@
 #include <regex>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "route/client/quiesce_testing.hpp"
 #include "route/client/testing.hpp"
 
@@ -260,6 +261,53 @@ TEST(Collectives, OutcomeAndFarewellInOneBuffer_ExpectTheOutcomeToCount) {
   root.flush();
   EXPECT_EQ(leaf.try_quiesce(), StatusCode::kOk) << leaf.status().message();
   EXPECT_EQ(leaf.quiesce(60s).code(), StatusCode::kUnavailable) << "another one cannot end";
+}
+
+TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
+  std::atomic<bool> in_reduce{false};
+  std::uint64_t of_child = 0;
+  const auto statuses = run_until_failure(2, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) {
+      while (!in_reduce) std::this_thread::yield();  // so that the root's buffers stay full
+    });
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    if (runtime.rank() == 1) {
+      const auto sum = runtime.reduce(std::uint64_t{2});
+      ASSERT_TRUE(sum) << sum.status().message();
+      of_child = *sum;
+      return;
+    }
+    const std::uint64_t before = runtime.statistics().bytes_in;
+    while (runtime.statistics().bytes_in == before) runtime.poll();  // until the child's report is here
+    for (int i = 0; i < 300'000; ++i) ASSERT_EQ(runtime.send(1, take, std::uint64_t{1}), StatusCode::kOk);
+    ASSERT_GT(runtime.statistics().backlog_bytes, 1U << 20) << "nothing is on its way: this shows nothing";
+    in_reduce = true;
+    const auto sum = runtime.reduce(std::uint64_t{1});
+    ASSERT_TRUE(sum) << sum.status().message();
+    EXPECT_EQ(*sum, 3U);
+    // It ends with most of the messages: they are lost, the outcome is not.
+  });
+  EXPECT_EQ(of_child, 3U) << statuses[1].message();
+}
+
+TEST(Sends, ThroughSeveralThatHaveLeft_ExpectTheRankOfTheMessageNamed) {
+  auto wirings = wire_threads({0, 0, 0}, {2, 1024});
+  Runtime sender(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
+  const auto take = sender.on<std::uint64_t>([](const std::uint64_t&) {});
+  for (const Rank rank : {2U, 1U}) {
+    const Runtime gone(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[rank])));
+  }
+  const Deadline deadline(60s);
+  while (sender.core()->departed().size() != 2 && !deadline.passed()) sender.poll();
+  ASSERT_EQ(sender.core()->departed().size(), 2U);
+  const Rank last = sender.core()->departed().back().rank;
+  (void)sender.send(last, take, std::uint64_t{1});
+  sender.poll();
+  EXPECT_EQ(sender.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(sender.status().message().find("rank " + std::to_string(last)), std::string::npos)
+      << sender.status().message();
+  EXPECT_EQ(sender.status().message().find("rank " + std::to_string(3 - last)), std::string::npos)
+      << "that one has nothing to do with it: " << sender.status().message();
 }
 
 TEST(Sends, ToARankThatHasLeft_ExpectUnavailable) {

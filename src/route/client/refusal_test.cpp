@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -130,6 +131,70 @@ TEST(Sends, HandlersOutOfRange_ExpectInvalidArgumentAndTheJobToGoOn) {
     }
     ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
   });
+}
+
+// ---------------------------------------------------------------- fragments
+
+/// A message that comes in one fragment, for `handler` of rank 0.
+std::vector<std::byte> fragment_of(std::uint32_t handler, std::span<const std::byte> message) {
+  const detail::FragmentHead head{0, 0, static_cast<std::uint32_t>(message.size()), handler, 0, 0};
+  const Header header = Header::make(sizeof head + message.size(), kFragmentHandler, 0);
+  std::vector<std::byte> bytes(header.stride());
+  header.store(bytes.data());
+  std::memcpy(bytes.data() + sizeof header, &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof header + sizeof head, message.data(), message.size());
+  return bytes;
+}
+
+/// What a rank says of bytes that come from itself, and how many messages it has handled then.
+std::pair<Status, std::uint64_t> receive(std::span<const std::byte> bytes) {
+  Runtime runtime = alone();
+  (void)runtime.on<Small>([](const Small&) {});
+  const auto space = runtime.try_buffer(0, bytes.size());
+  EXPECT_EQ(space.size(), bytes.size());
+  std::memcpy(space.data(), bytes.data(), bytes.size());
+  runtime.post_buffer(0, bytes.size(), 0);
+  runtime.flush();
+  runtime.poll();
+  return {runtime.status(), runtime.statistics().handled};
+}
+
+TEST(Fragments, OfAMessageForAHandler_ExpectItHandled) {
+  const Small small{1};
+  const auto [status, handled] = receive(fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1))));
+  EXPECT_TRUE(status) << status.to_string();
+  EXPECT_EQ(handled, 1U);
+}
+
+TEST(Fragments, OfFragmentsPacksOrOtherWordsOfTheLibrary_ExpectProtocolAndNothingHandled) {
+  const Small small{1};
+  const std::vector<std::byte> inner = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
+  const std::span<const std::byte> payload = std::span(inner).subspan(sizeof(Header));  // of the inner fragment
+  // The header keeps 15 bits of a handler: those beyond would change its rank, and 0x8001 reads as a fragment again.
+  for (const std::uint32_t handler : {0U, 1U, 2U, 3U, 5U, 6U, 7U, 15U, 0x8000U, 0x8001U, 0x18001U, 0x8010U, ~0U}) {
+    const auto [status, handled] = receive(fragment_of(handler, payload));
+    EXPECT_EQ(status.code(), StatusCode::kProtocol) << handler << ": " << status.to_string();
+    EXPECT_EQ(handled, 0U) << handler;
+  }
+  std::vector<std::byte> pack(2 * sizeof(Header) + sizeof small);
+  Header::make(sizeof(Header) + sizeof small, kPackHandler, 0).store(pack.data());
+  Header::make(sizeof small, kFirstUserHandler, 0).store(pack.data() + sizeof(Header));
+  ASSERT_EQ(receive(pack).second, 1U) << "as it is, it is a pack";
+  for (const std::uint32_t handler : {std::uint32_t{kPackHandler}, 0x8000U + kPackHandler}) {
+    const auto [status, handled] = receive(fragment_of(handler, std::span(pack).subspan(sizeof(Header))));
+    EXPECT_EQ(status.code(), StatusCode::kProtocol) << status.to_string();
+    EXPECT_EQ(handled, 0U);
+  }
+}
+
+TEST(Fragments, NestedThousandsDeep_ExpectProtocol) {
+  const Small small{1};
+  std::vector<std::byte> bytes = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
+  // As large as a buffer takes: each layer adds a header and the head of a fragment.
+  while (bytes.size() + 64 < RingShape{}.buffer_bytes) bytes = fragment_of(0x8001, std::span(bytes).subspan(8));
+  const auto [status, handled] = receive(bytes);
+  EXPECT_EQ(status.code(), StatusCode::kProtocol) << status.to_string();
+  EXPECT_EQ(handled, 0U);
 }
 
 // ---------------------------------------------------------------- options and calls

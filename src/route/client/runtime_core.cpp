@@ -34,6 +34,8 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_internal(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
+  for (const Rank child : wiring_->place().topology.family(wiring_->place().rank).children)
+    lanes_of_children_.push_back(router_.index_of(router_.lane_of(child)));
   if (file_ != nullptr) file_->begin();
 }
 
@@ -54,12 +56,13 @@ RuntimeCore::~RuntimeCore() {
   leaving_ = true;
   const Departure departure{place().rank, agreement_.round()};
   if (failure_) tell(kLeftHandler, std::as_bytes(std::span(&departure, 1)));
-  router_.flush(Flush::kExplicit);
+  send_out();
   const Deadline patience(std::chrono::seconds(1));  // for what others may have no room for
-  while ((!news_.empty() && !patience.passed()) || (failure_ && !wiring_->depart())) {
+  while ((!news_.empty() && !patience.passed()) || !wiring_->depart()) {
     poll();
     router_.flush(Flush::kExplicit);
   }
+  if (failure_) conclude();
   wiring_->leave();
   if (file_ == nullptr) return;
   if (const Status s = file_->write(place(), statistics()); !s)
@@ -108,7 +111,7 @@ StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) no
   const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router_.lane_of(to);
   if (lane.closed && may_be_dropped(handler)) return StatusCode::kOk;
-  std::byte* const at = router_.room(lane, header.stride());
+  std::byte* const at = router_.room(lane, header.stride(), to);
   if (at == nullptr) return StatusCode::kWouldBlock;
   if (router_.begin_pack(lane, header)) {
     std::memcpy(lane.at, message.data(), message.size());
@@ -174,7 +177,8 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
 
 /// For the library's own messages, which are never refused: there are few of them at a time.
 void RuntimeCore::send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept {
-  if (put(to, handler, message) != StatusCode::kOk) (void)backlog_.add(to, handler, message, true);
+  if (!news_.empty() || put(to, handler, message) != StatusCode::kOk)
+    news_.push_back({to, handler, Bytes(message.begin(), message.end())});
 }
 
 std::uint64_t RuntimeCore::expect(std::function<bool(ByteView)> then) {
@@ -221,8 +225,10 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
   std::memcpy(&head, message.data(), sizeof head);
   const ByteView bytes = message.subspan(sizeof head);
   if (head.source >= ranks || head.total > kMaxMessageBytes || bytes.empty() || head.offset > head.total ||
-      bytes.size() > head.total - head.offset || head.handler == kFragmentHandler)
+      bytes.size() > head.total - head.offset)
     return false;
+  // Nothing else is long; and a fragment, or a pack of them, could hold the next one, thousands deep.
+  if (!may_be_sent_to(head.handler) && head.handler != kReplyHandler) return false;
   const std::uint64_t key = std::uint64_t{head.source} << 32 | head.number;
   Assembly& assembly = assemblies_[key];
   const Header header = Header::make(head.total, head.handler, place().rank);
@@ -384,7 +390,6 @@ std::uint64_t RuntimeCore::poll() noexcept {
   in_handler_ = true;
   router_.each_input([this](Input& input) { drain(input); });
   in_handler_ = false;
-  if (agreement_.round() != concluded_) conclude();
   step_quiesce();
   settle(busy_);
   if (!departed_.empty()) check_departed();
@@ -404,8 +409,9 @@ std::uint64_t RuntimeCore::poll_buffers(const std::function<void(ByteView)>& tak
 }
 
 void RuntimeCore::settle(bool worked) noexcept {
-  if (!backlog_.empty()) worked |= backlog_.push();
   if (!news_.empty()) push_news();
+  if (agreement_.round() != concluded_) conclude();
+  if (!backlog_.empty()) worked |= backlog_.push();
   if (router_.undeliverable()) check_undeliverable();
   if (++polls_ % kHealthEvery == 0) look_around();
   const bool sending = sent != sent_at_last_poll_;
@@ -433,12 +439,21 @@ void RuntimeCore::flush(Flush why) noexcept {
   flush_at_ = 0;
 }
 
+void RuntimeCore::flush_now() noexcept {
+  if (!inherited_) send_out();
+}
+
+void RuntimeCore::send_out() noexcept {
+  flush(Flush::kExplicit);
+  wiring_->progress();
+}
+
 // ---------------------------------------------------------------- buffers
 
 std::span<std::byte> RuntimeCore::try_buffer(Rank towards, std::size_t bytes) noexcept {
   if (!failure_ || towards >= ranks || bytes > router_.largest() || (!in_handler_ && promised())) return {};
   Lane& lane = router_.lane_of(towards);
-  std::byte* const at = router_.room(lane, bytes);
+  std::byte* const at = router_.room(lane, bytes, towards);
   return at == nullptr ? std::span<std::byte>() : std::span(at, bytes);
 }
 

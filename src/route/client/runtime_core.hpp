@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/backlog.hpp"
@@ -60,6 +61,8 @@ class RuntimeCore : public Front, private ForkWatch {
   [[nodiscard]] StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
   std::uint64_t poll() noexcept;
   void flush(Flush why) noexcept;
+  /// The application's flush().
+  void flush_now() noexcept;
 
   [[nodiscard]] StatusCode try_quiesce() noexcept;
   Status quiesce(std::chrono::nanoseconds timeout);
@@ -93,10 +96,16 @@ class RuntimeCore : public Front, private ForkWatch {
   /// Fails when this rank waits, in a collective call, for one that has left.
   void check_departed() noexcept;
   void check_undeliverable() noexcept;
-  /// Next hops over a network learn by messages that this rank leaves or has failed: tries those that are still due.
+  /// Next hops over a network learn by messages that this rank leaves or has failed.
   void tell(std::uint32_t handler, ByteView message);
+  /// Tries those of the library's own messages that are still due.
   void push_news() noexcept;
+  /// Flushes, and lets what is flushed for a network leave now: this rank may not poll again for a while.
+  void send_out() noexcept;
+  /// Others may know of the rounds that this rank has concluded: the outcomes are on their way.
   void conclude() noexcept;
+  /// Returns when the outcome of a round has left for all children, which may wait for it and for nothing else.
+  void pass_outcome_on(const Deadline& deadline) noexcept;
   /// For the statistics' file: the first message, or none are left.
   void note_first_message() noexcept;
   void note_quiet() noexcept;
@@ -147,12 +156,15 @@ class RuntimeCore : public Front, private ForkWatch {
   bool reducing_ = false;
   bool communicating_ = false;  ///< the first message has been sent or handled; kept only for file_
   std::vector<Departure> departed_;
+  std::unordered_map<Rank, std::uint64_t>
+      silent_since_;  ///< ranks that have left without a message; CLOCK_MONOTONIC ns
   struct News {
     Rank to;
     std::uint32_t handler;
     Bytes message;
   };
-  std::vector<News> news_;
+  std::vector<News> news_;  ///< the library's own messages that found no room: they go ahead of the backlog
+  std::vector<std::uint32_t> lanes_of_children_;
   std::uint32_t concluded_ = 0;  ///< rounds that others may know of
   std::uint64_t looks_ = 0;
   std::uint64_t would_block_ = 0, blocked_ns_ = 0;

@@ -49,7 +49,7 @@ void RuntimeCore::fail(Breakdown breakdown) noexcept {
   news_.clear();
   wiring_->fail(breakdown);
   try {
-    tell(kAbortHandler, encode(breakdown));
+    tell(kAbortHandler, encode(breakdown, router_.largest() - sizeof(Header)));
   } catch (const std::bad_alloc&) {  // the others notice the end of this process
   }
 }
@@ -59,9 +59,19 @@ void RuntimeCore::tell(std::uint32_t handler, ByteView message) {
   push_news();
 }
 
+/// What one lane has no room for keeps nothing from the others; in a lane, nothing overtakes what came before.
 void RuntimeCore::push_news() noexcept {
-  std::erase_if(news_, [this](const News& one) { return put(one.to, one.handler, one.message) == StatusCode::kOk; });
-  flush(Flush::kExplicit);
+  auto kept = news_.begin();
+  for (auto one = news_.begin(); one != news_.end(); ++one) {
+    const Lane* const lane = &router_.lane_of(one->to);
+    const bool behind =
+        std::any_of(news_.begin(), kept, [&](const News& other) { return &router_.lane_of(other.to) == lane; });
+    if (!behind && put(one->to, one->handler, one->message) == StatusCode::kOk) continue;
+    if (kept != one) *kept = std::move(*one);
+    ++kept;
+  }
+  news_.erase(kept, news_.end());
+  send_out();
 }
 
 void RuntimeCore::note_first_message() noexcept {
@@ -73,19 +83,29 @@ void RuntimeCore::note_quiet() noexcept {
   if (file_ != nullptr && communicating_) file_->quiet(statistics());
 }
 
+/// A child that sees this rank leave after such a round waits for its outcome for as long as it takes.
 void RuntimeCore::conclude() noexcept {
+  if (!news_.empty()) return;
+  flush(Flush::kExplicit);
   concluded_ = agreement_.round();
   wiring_->conclude(concluded_);
 }
 
 void RuntimeCore::look_around() noexcept {
   constexpr std::uint64_t kKernelEvery = 8;
+  constexpr std::uint64_t kArrivalNs = 1'000'000'000;  // for what has come already, and waits to be handled
   if (!failure_) return;
   const bool ask_kernel = ++looks_ % kKernelEvery == 0;
   for (Neighbour& neighbour : wiring_->neighbours()) {
     Presence::Seen seen = neighbour.look(ask_kernel);
     if (seen.state == Presence::State::kBroken) return fail(std::move(seen.breakdown));
     if (seen.state == Presence::State::kLeft) on_left({neighbour.rank(), seen.rounds});
+  }
+  for (const Rank rank : wiring_->distant()) {
+    // Whoever leaves says so in a message, for which there may have been no room: then no outcome has left, either.
+    if (!wiring_->has_left(router_.index_of(router_.lane_of(rank)))) continue;
+    const std::uint64_t since = silent_since_.try_emplace(rank, now_ns()).first->second;
+    if (now_ns() - since > kArrivalNs) on_left({rank, agreement_.round()});
   }
   fail(Breakdown{wiring_->health()});
 }
@@ -118,13 +138,26 @@ void RuntimeCore::check_departed() noexcept {
 
 void RuntimeCore::check_undeliverable() noexcept {
   if (leaving_ || !failure_) return;
-  std::string who;
-  for (const Departure& one : departed_) who += fmt::format("{}{}", who.empty() ? "" : ", ", one.rank);
+  const Rank to = router_.undeliverable_to();
+  // The rank itself, or the next hop on the way to it.
+  const Lane* const lane = to < ranks && router_.lane_of(to).closed ? &router_.lane_of(to) : nullptr;
+  const auto ends_lane = [&](const Departure& one) {
+    const bool near = std::ranges::any_of(wiring_->neighbours(), [&](const Neighbour& neighbour) {
+      return neighbour.rank() == one.rank && &router_.lanes()[neighbour.lane()] == lane;
+    });
+    return near || (&router_.lane_of(one.rank) == lane &&
+                    std::ranges::find(wiring_->distant(), one.rank) != wiring_->distant().end());
+  };
+  auto who = std::ranges::find(departed_, to, &Departure::rank);
+  if (who == departed_.end() && lane != nullptr) who = std::ranges::find_if(departed_, ends_lane);
+  const bool known = who != departed_.end();
+  std::string why = "a rank or an agent on the way to it";
+  if (known) why = fmt::format("rank {}{}", who->rank, who->rank == to ? "" : ", through which it goes,");
   fail({{StatusCode::kUnavailable,
-         fmt::format("rank {} has a message for, or through, a rank that has left the job (rank {}): call quiesce() on "
-                     "all ranks before they end",
-                     place().rank, who)},
-        departed_.empty() ? Breakdown::kNobody : departed_.front().rank});
+         fmt::format("rank {} has a message for rank {}, and {} has left the job: call quiesce() on all ranks before "
+                     "they end",
+                     place().rank, to, why)},
+        known ? who->rank : Breakdown::kNobody});
 }
 
 }  // namespace wherry::route::detail

@@ -9,8 +9,8 @@ namespace wherry::route::detail {
 
 void RuntimeCore::contribute(Agreement::Combine how, Agreement::Words words) noexcept {
   agreement_.contribute(how, words, registered_);
+  send_out();
   if (agreement_.round() != concluded_) conclude();
-  flush(Flush::kExplicit);
 }
 
 /// Two ranks that cannot agree never will: this one, which found out, fails and tells the others.
@@ -49,13 +49,24 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   std::optional<Agreement::Words> words;
   for (;;) {
     words = agreement_.take_outcome();
-    flush(Flush::kExplicit);
     if (words || !failure_) break;
+    flush(Flush::kExplicit);
     poll();
   }
   reducing_ = false;
-  if (words) return words->a;
-  return failure_;
+  if (!words) return failure_;
+  pass_outcome_on(Deadline(std::chrono::nanoseconds(-1)));
+  return words->a;
+}
+
+void RuntimeCore::pass_outcome_on(const Deadline& deadline) noexcept {
+  send_out();
+  while (!news_.empty() && failure_ && !deadline.passed()) poll();
+  if (agreement_.round() != concluded_) conclude();
+  for (const std::uint32_t lane : lanes_of_children_) {
+    const std::uint64_t written = router_.lanes()[lane].written;
+    while (!wiring_->has_sent(lane, written) && failure_ && !deadline.passed()) poll();
+  }
 }
 
 void RuntimeCore::step_quiesce() noexcept {
@@ -71,7 +82,8 @@ void RuntimeCore::step_quiesce() noexcept {
       promised_ = counted_ == Agreement::Words{sent, handled_};
       contribute(Agreement::Combine::kConfirm, {promised_ ? 0U : 1U, 0});
     }
-    flush(Flush::kExplicit);  // this rank may not poll again for a while, and its children wait for the verdict
+    send_out();  // this rank may not poll again for a while, and its children wait for the verdict
+    if (agreement_.round() != concluded_) conclude();
   }
 }
 
@@ -102,7 +114,10 @@ Status RuntimeCore::quiesce(std::chrono::nanoseconds timeout) {
   flush(Flush::kExplicit);
   for (;;) {
     const StatusCode code = try_quiesce();
-    if (code == StatusCode::kOk) return {};
+    if (code == StatusCode::kOk) {
+      pass_outcome_on(deadline);
+      return {};
+    }
     if (code != StatusCode::kWouldBlock) return failure_;
     if (timeout.count() >= 0 && deadline.passed())
       return {StatusCode::kDeadlineExceeded,

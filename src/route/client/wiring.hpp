@@ -30,6 +30,10 @@ class Wiring {
   virtual bool progress() noexcept { return false; }
   /// Why the job cannot go on, if so. Costs a system call or two: for pollers that have been idle for a while.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
+  /// Whether the first `written` bytes of a lane (Lane::written) have left, or never will.
+  [[nodiscard]] virtual bool has_sent(std::uint32_t /*lane*/, std::uint64_t /*written*/) noexcept { return true; }
+  /// Whether the reader of a lane over a network has said, at the end of its connections, that it reads no more.
+  [[nodiscard]] virtual bool has_left(std::uint32_t /*lane*/) noexcept { return false; }
   /// This rank sends nothing more. False: what it sent has not left yet; ask again, and poll meanwhile.
   [[nodiscard]] virtual bool depart() noexcept { return true; }
   /// Next hops whose memory this rank maps, itself excluded.

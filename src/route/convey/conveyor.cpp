@@ -238,7 +238,7 @@ int Conveyor::advance(bool done) {
                             {static_cast<std::uint64_t>(counts_[convey_PUSHES]), arrived_});
       ++counts_[convey_SYNCS];
     }
-    core_.flush(Flush::kExplicit);
+    core_.flush_now();
   }
   if (state_ == State::kEndgame) return convey_OK;
   if (ready()) return convey_NEAR;

@@ -36,7 +36,7 @@ struct Member {
   [[nodiscard]] bool try_send(Rank to) const {
     Router& router = post->router();
     const Header header = Header::make(1000, kHandler, to);
-    std::byte* const at = router.room(router.lane_of(to), header.stride());
+    std::byte* const at = router.room(router.lane_of(to), header.stride(), to);
     if (at == nullptr) return false;
     header.store(at);
     router.lane_of(to).at += header.stride();
@@ -71,7 +71,8 @@ struct Member {
 class Job {
  public:
   static constexpr std::uint64_t kId = 77;
-  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads) : topology_(node_of_rank) {
+  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape)
+      : topology_(node_of_rank) {
     const bool network = !mapped || topology_.nodes() > 1;
     RouteOptions options;
     options.threads = threads;
@@ -86,7 +87,7 @@ class Job {
       Post::Options mine;
       mine.mine = rank;
       mine.lanes = 1;
-      mine.inbox = {layout.rank_inputs(), kShape};
+      mine.inbox = {layout.rank_inputs(), shape};
       mine.network = !mapped;
       mine.transport = Transport::kTcp;
       mine.stream.listen = "lo";
@@ -98,7 +99,7 @@ class Job {
       join.job = kId;
       join.rank = rank;
       join.node_of_rank = node_of_rank;
-      join.shape = kShape;
+      join.shape = shape;
       join.memory_between_nodes = false;
       join.network = network;
       join.transport = Transport::kTcp;
@@ -212,6 +213,47 @@ TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEvery
     EXPECT_EQ(all.ranks[rank]->code, StatusCode::kFailedPrecondition);
     EXPECT_EQ(all.ranks[rank]->cause, 2U);
   }
+}
+
+TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
+  Job all({0, 0}, true, 1, {2, 256});
+  std::string why = "ranks 0 and 1 differ: ";
+  while (why.size() < 1000) why += "\u00fc\u00f6 ";
+  Writer abort;
+  abort.put(Job::kId);
+  abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, why}, 1}));
+  (void)all.ask(1, "abort", abort.bytes());
+  EXPECT_TRUE(eventually([&] {
+    all.turn({0, 1});
+    return !all.ranks[0]->aborted.empty() && !all.ranks[1]->aborted.empty();
+  }));
+  for (const Rank rank : {0U, 1U}) {
+    const std::string& said = all.ranks[rank]->aborted;
+    EXPECT_EQ(said, why.substr(0, said.size()));
+    EXPECT_GT(said.size(), 200U) << "what fits a buffer of 256 bytes";
+    EXPECT_LE(said.size(), 240U);
+    EXPECT_NE(static_cast<unsigned char>(why[said.size()]) & 0xc0, 0x80) << "half a character: " << said;
+    EXPECT_EQ(all.ranks[rank]->code, StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
+  RouteService service({});
+  testing::SilentPeer peer(0);
+  Post::Options mine;
+  mine.mine = 0;
+  mine.lanes = 1;
+  mine.inbox = {1, {2, 256}};
+  auto post = Post::create(mine);
+  ASSERT_TRUE(post) << post.status().message();
+  JoinRequest join;
+  join.job = Job::kId;
+  join.node_of_rank = {0};
+  join.shape = kShape;  // of the buffers that others would fill
+  join.card = (*post)->card();
+  service.on_session_start(peer);
+  const auto joined = service.on_request(peer, "join", encode(join));
+  EXPECT_EQ(joined.status().code(), StatusCode::kProtocol) << joined.status().message();
 }
 
 TEST(JobsOfOthers, ARankDies_ExpectUnavailableAndItsNumber) {

@@ -22,7 +22,7 @@ void add(RouterCounts& sum, const RouterCounts& more) {
   for (std::size_t i = 0; i < std::size(sum.flushes); ++i) sum.flushes[i] += more.flushes[i];
 }
 
-constexpr std::size_t kMostWords = 2048;  // of a rank about the end of its job
+constexpr std::size_t kMostWords = 2048;  // bytes of what a rank says about the end of its job
 constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went wrong
 
 }  // namespace
@@ -244,9 +244,7 @@ void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
   job.failed = true;
   job.notices.clear();
-  if (breakdown.why.message().size() > kMostWords)
-    breakdown.why = {breakdown.why.code(), breakdown.why.message().substr(0, kMostWords)};
-  const Bytes message = encode(breakdown);
+  const Bytes message = encode(breakdown, std::min(kMostWords, job.shape.buffer_bytes - sizeof(Header)));
   for (Rank rank = 0; rank < job.topology.ranks(); ++rank) job.notices.push_back({rank, kAbortHandler, message});
   push_notices(job);
 }

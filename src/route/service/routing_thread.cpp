@@ -70,8 +70,8 @@ bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) no
   Router& router = post_->router();
   const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router.lane_of(to);
-  if (header.stride() > router.largest() || !lane.ring || lane.closed) return true;
-  std::byte* const at = router.room(lane, header.stride());
+  if (!lane.ring || lane.closed) return true;
+  std::byte* const at = router.room(lane, header.stride(), to);
   if (at == nullptr) return false;
   header.store(at);
   if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks that route for themselves owe each other over a network: outcomes, farewells and failures leave at once,
+// though the rank that sends them may not call for long, or never again.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "base/clock.hpp"
+#include "route/client/network_testing.hpp"
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_support::run_over_network;
+
+constexpr RingShape kShape{2, 4096};
+
+/// Waits without a call to the runtime. For what never happens: far more than it takes on a busy machine.
+bool seen(const std::atomic<int>& count, int wanted) {
+  const Deadline deadline(60s);
+  while (count < wanted) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+TEST(Network, RootThatComputesAfterQuiesce_ExpectTheOthersToLearnTheOutcome) {
+  std::atomic<int> told{0};
+  const auto statuses = run_over_network(3, kShape, [&](Runtime& runtime) {
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    if (runtime.rank() == 0) {
+      EXPECT_TRUE(seen(told, 2)) << "the outcome is still in the root's buffers";
+    } else {
+      ++told;
+    }
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
+}
+
+TEST(Network, RootThatComputesAfterReduce_ExpectTheOthersToLearnTheOutcome) {
+  std::atomic<int> told{0};
+  const auto statuses = run_over_network(3, kShape, [&](Runtime& runtime) {
+    const auto sum = runtime.reduce(std::uint64_t{1});
+    ASSERT_TRUE(sum) << sum.status().message();
+    EXPECT_EQ(*sum, 3U);
+    if (runtime.rank() == 0) {
+      EXPECT_TRUE(seen(told, 2)) << "the outcome is still in the root's buffers";
+    } else {
+      ++told;
+    }
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
+}
+
+TEST(Network, RootThatComputesAfterTryQuiesce_ExpectTheOthersToLearnTheOutcome) {
+  std::atomic<int> told{0};
+  const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
+    StatusCode code = StatusCode::kWouldBlock;
+    while ((code = runtime.try_quiesce()) == StatusCode::kWouldBlock) {
+    }
+    ASSERT_EQ(code, StatusCode::kOk) << runtime.status().message();
+    if (runtime.rank() == 0) {
+      EXPECT_TRUE(seen(told, 1)) << "the outcome is still in the root's buffers";
+    } else {
+      ++told;
+    }
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
+}
+
+TEST(Network, FlushThenNoCall_ExpectTheMessageToArrive) {
+  std::atomic<int> arrived{0};
+  const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    if (runtime.rank() == 0) {
+      ASSERT_EQ(runtime.send(1, take, std::uint64_t{1}), StatusCode::kOk);
+      runtime.flush();
+      EXPECT_TRUE(seen(arrived, 1)) << "the message is still in the sender's buffers";
+    } else {
+      const Deadline deadline(60s);
+      while (arrived == 0 && !deadline.passed()) runtime.poll();
+    }
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
+}
+
+/// The first rank to find out fails and ends, and the others hear why from it.
+void expect_all_to_learn_of_a_mismatch(RingShape shape) {
+  const auto statuses = run_over_network(3, shape, [](Runtime& runtime) {
+    if (runtime.rank() == 1) {
+      runtime.on<std::uint32_t>("update", [](const std::uint32_t&) {});
+      runtime.on<std::uint32_t>(std::string(300, 'x'), [](const std::uint32_t&) {});
+    } else {
+      runtime.on<std::uint64_t>("update", [](const std::uint64_t&) {});
+      runtime.on<std::uint64_t>(std::string(300, 'y'), [](const std::uint64_t&) {});
+    }
+    EXPECT_FALSE(runtime.quiesce(60s));
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.to_string();
+    EXPECT_NE(status.message().find("have registered different handlers"), std::string::npos) << status.to_string();
+  }
+}
+
+TEST(Network, RankThatFailsAndEnds_ExpectTheOthersToLearnWhy) { expect_all_to_learn_of_a_mismatch(kShape); }
+
+TEST(Network, ReasonLongerThanABuffer_ExpectItCutShort) { expect_all_to_learn_of_a_mismatch({2, 256}); }
+
+TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGone) {
+  // Rank 0 reads nothing until rank 1 has gone, so that no word of rank 1's has room but the bridge's.
+  std::atomic<int> gone{0};
+  const auto statuses = run_over_network(2, {2, 256}, [&](Runtime& runtime) {
+    const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    if (runtime.rank() == 1) {
+      while (runtime.try_send(0, take, std::uint64_t{1}) == StatusCode::kOk) {
+      }
+      for (int i = 0; i < 1000; ++i) {
+        runtime.poll();
+        while (runtime.try_send(0, take, std::uint64_t{1}) == StatusCode::kOk) {
+        }
+      }
+      runtime.core()->fail(Status{StatusCode::kResourceExhausted, "the reason"});
+      ++gone;
+      return;
+    }
+    EXPECT_TRUE(seen(gone, 1));
+    std::this_thread::sleep_for(1500ms);  // longer than rank 1 has patience: a shorter one only makes this easier
+    EXPECT_FALSE(runtime.quiesce(60s));
+  });
+  EXPECT_FALSE(statuses[0]);
+  EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
+}
+
+}  // namespace
+}  // namespace wherry::route
