@@ -138,6 +138,17 @@ def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str) -> No
     assert counts["second_leaders_died"] > SEEDS if nodes == "5" else counts["second_leaders_died"] == 0
 
 
+@pytest.mark.parametrize("rtl", ["3", "5"])
+def test_leaders_that_die_while_a_node_of_hardware_returns(tmp_path: Path, rtl: str) -> None:
+    options = ["--nodes", "5", "--rtl", rtl, "--operations", "60", "--old-versions", *BROKEN_RETURN]
+    counts = simulate(tmp_path, "none", 5, *options, program=built_rtl("kv_sim_mixed"))
+    code, output = judge(tmp_path, "--refreshed")
+    assert code == 0, output
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["leaders_died"] >= 5
+    assert counts["second_leaders_died"] > 0
+
+
 def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> None:
     """The same, but some of the nodes, or all, are the RTL: shorter, since it is some hundred times slower."""
     mixed = built_rtl("kv_sim_mixed")

@@ -29,6 +29,7 @@ struct ClusterOptions {
   Link link{.loss = 10'000, .duplicate = 10'000, .late = 10'000, .lateness = 200'000};
   Cycles ping_interval = 20'000;  ///< 80 us; a node that was silent for `misses` of them is removed
   std::uint32_t misses = 3;
+  Cycles silence = 60'000;  ///< a member that does not answer a leader for so long is removed, or the leader
   Cycles lease = 60'000;
   Cycles control_latency = 1000;
   std::uint32_t drift = 1000;  ///< a node's clock and the keeper's, in parts per million: up to 0.1 %

@@ -146,6 +146,8 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
     options.workload.bucket_keys = 7;
     options.workload.near_keys = 3;
   }
+  // While a node that hears no writes stays a member, what it has not heard can be lost with who has.
+  if (arguments.trouble == "broken_return") options.silence *= 20;
   if (arguments.old_versions) options.versions = sim::old_versions(seed);
 }
 
