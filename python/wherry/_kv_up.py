@@ -83,7 +83,7 @@ def cluster_text(options: Options) -> str:
         f'keeper = "{keeper}"',
         *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
         # A simulated core takes some ten microseconds for each lane and location that it fetches.
-        f"bucket_bits = {options.bucket_bits or (8 if options.rtl else 16)}",
+        f"bucket_bits = {options.bucket_bits or (12 if options.rtl else 16)}",
         f"lanes = {256 if options.rtl else 4096}",
         "[timing]",
         f"ping_ms = {ping}",
