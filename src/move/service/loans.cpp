@@ -4,6 +4,12 @@
 #include <fmt/core.h>
 
 namespace wherry::move {
+namespace {
+
+/// What the frame keeps from others: extents are larger than what was asked for (Arena::try_allocate).
+std::uint64_t taken_by(const Frame& frame) { return frame.extent.bytes().size(); }
+
+}  // namespace
 
 void Loans::limit(std::uint64_t limit, std::uint64_t budget) {
   const std::lock_guard lock(mutex_);
@@ -12,7 +18,7 @@ void Loans::limit(std::uint64_t limit, std::uint64_t budget) {
 }
 
 Status Loans::lend(const Frame& frame, Borrower& who) {
-  const std::uint64_t size = frame.layout.total_bytes;
+  const std::uint64_t size = taken_by(frame);
   const std::lock_guard lock(mutex_);
   const auto held = holders_.find(&frame);
   if (held == holders_.end() && bytes_ + size > limit_) {
@@ -20,10 +26,12 @@ Status Loans::lend(const Frame& frame, Borrower& who) {
     if (who.frames > 1 || (others && bytes_ + 2 * size > budget_)) {
       return {
           StatusCode::kResourceExhausted,
-          fmt::format("readers hold frames of {} bytes, this one {} of {} bytes: with the next frame, of {} bytes, it "
-                      "would be more than the {} that they may hold (agent.reader_budget); release frames, copy what "
-                      "is to be kept, or raise that setting",
-                      bytes_, who.frames, who.bytes, size, limit_)};
+          fmt::format(
+              "readers hold frames that take {} bytes of the budget, this one {} that take {}: with the next frame, "
+              "which takes {}, it would be more than the {} that they may hold (agent.reader_budget); release frames, "
+              "copy what "
+              "is to be kept, or raise that setting",
+              bytes_, who.frames, who.bytes, size, limit_)};
     }
   }
   if (held != holders_.end()) {
@@ -38,7 +46,7 @@ Status Loans::lend(const Frame& frame, Borrower& who) {
 }
 
 void Loans::give_back(const Frame& frame, Borrower& who) {
-  const std::uint64_t size = frame.layout.total_bytes;
+  const std::uint64_t size = taken_by(frame);
   const std::lock_guard lock(mutex_);
   --who.frames;
   who.bytes -= size;

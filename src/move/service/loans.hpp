@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much of the agent's memory readers keep from others by holding frames. Thread-safe.
 //
-// All readers together may hold `limit` bytes; a frame that several hold counts once. A reader that holds one frame at
+// Counted is what a frame takes of the arena, which is more than its content. All readers together may hold `limit`
+// bytes; a frame that several hold counts once. A reader that holds one frame at
 // most may take another one beyond that, as a loop over frames does, if one more of its size still fits into the
 // budget, or if no other reader holds any. So readers that never let go leave room for further frames.
 #pragma once
@@ -28,6 +29,7 @@ class Loans {
   /// how much, and what to do.
   Status lend(const Frame& frame, Borrower& who);
   void give_back(const Frame& frame, Borrower& who);
+  /// Of the arena, that frames in the hands of readers take.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
