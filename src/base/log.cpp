@@ -19,19 +19,26 @@ namespace wherry {
 
 namespace {
 
+constexpr const char* kLogger = "wherry";
+
 /// A line's text without control characters, which could end the line or steer a terminal: "\\n" for a newline, "\\x1b"
 /// for others. Names that clients choose get into the log, and so do reasons that name files.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& to) override {
+    unsigned char before = 0;
     for (const char c : message.payload) {
       const auto code = static_cast<unsigned char>(c);
-      if (c == '\n')
+      if (before == 0xc2 && code >= 0x80 && code < 0xa0) {  // U+0080 to U+009F in UTF-8: controls, too
+        to.resize(to.size() - 1);
+        fmt::format_to(std::back_inserter(to), "\\x{:02x}", code);
+      } else if (c == '\n')
         fmt::format_to(std::back_inserter(to), "\\n");
       else if (code < 0x20 || code == 0x7f)
         fmt::format_to(std::back_inserter(to), "\\x{:02x}", code);
       else
         to.push_back(c);
+      before = code;
     }
   }
   [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<OneLine>(); }
@@ -55,7 +62,7 @@ Status init_log(const std::string& level, const std::string& file) {
       return {StatusCode::kInternal, fmt::format("cannot log to '{}': {}", file, std::strerror(errno))};
   }
   const auto logger =
-      std::make_shared<spdlog::logger>("wherry", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+      std::make_shared<spdlog::logger>(kLogger, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_level(spdlog::level::from_str(level));
   auto form = std::make_unique<spdlog::pattern_formatter>();
   form->add_flag<OneLine>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %*");
@@ -63,6 +70,13 @@ Status init_log(const std::string& level, const std::string& file) {
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(logger);
   return ok_status();
+}
+
+void warn_line(const std::string& text) {
+  if (spdlog::default_logger()->name() == kLogger)
+    spdlog::warn("{}", text);
+  else
+    fmt::print(stderr, "wherry: {}\n", text);
 }
 
 }  // namespace wherry

@@ -17,6 +17,9 @@ namespace wherry {
 /// in a line, a newline above all, are written as "\n" and "\x1b": whoever chooses a name forges no line.
 Status init_log(const std::string& level, const std::string& file);
 
+/// A line of level warn; on standard error in a program that has not called init_log(), an application say.
+void warn_line(const std::string& text);
+
 /// For lines that strangers can cause: lets ten through in ten seconds. One thread.
 class LogLimit {
  public:
