@@ -83,8 +83,7 @@ Status Agent::Impl::listen() {
     at = HostPort{where->host, *port};
   }
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
-  if (Status s = open_door(local_door, listener); !s) return s;
-  return tcp_listener ? open_door(remote_door, tcp_listener) : ok_status();
+  return open_doors();
 }
 
 Status Agent::Impl::start_guard() {

@@ -18,11 +18,10 @@
 #include "agent/peer.hpp"
 #include "agent/port_guard.hpp"
 #include "base/cpu.hpp"
-#include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
-#include "base/time_share.hpp"
 #include "fabric/arena.hpp"
+#include "fabric/doorway.hpp"
 #include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/tls.hpp"
@@ -64,28 +63,8 @@ struct Agent::Impl {
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
   std::vector<std::unique_ptr<fabric::Service>> services;
   std::list<std::unique_ptr<AgentPeer>> peers;
-  /// A listener and the connections from it that have not proven anything yet. They share an epoll instance, which is
-  /// registered with the agent's: one call shuts the door for all of them.
-  struct Door {
-    Fd events;
-    const Fd* listener = nullptr;
-    bool open = true;
-    std::uint64_t opens_at = 0;  ///< now_ns()
-  };
-  Door local_door, remote_door;
-  TimeShare handshake_time;  ///< of TLS
-  /// A connection that has not proven anything yet.
-  struct Arrival {
-    Door* door = nullptr;
-    Crowd::Source source;
-    std::unique_ptr<ByteStream> stream;
-    std::optional<PeerCredentials> credentials;
-    fabric::StreamHandshake handshake;
-    std::uint64_t since = 0;
-  };
-  std::list<Arrival> arrivals;  ///< oldest first
-  Crowd crowd;
   std::shared_ptr<const fabric::Tls> tls;
+  std::unique_ptr<fabric::Doorway> gate;     ///< of both listeners
   const std::string host = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
   bool draining = false;
@@ -111,16 +90,9 @@ struct Agent::Impl {
   bool mailboxes();
 
   // gate.cpp: connections until they have proven who they are
-  Status open_door(Door& door, const Fd& from);
-  void shut(Door& door, std::uint64_t until);
-  void open_doors();
-  bool charge(Door& door, std::uint64_t since);
-  void answer(Door& door);
-  void accept_all(Door& door);
-  void advance(std::list<Arrival>::iterator arrival);
-  void forget(std::list<Arrival>::iterator arrival);
+  Status open_doors();
+  void settle(fabric::Doorway::Proven proven);
   void turn_away(const Status& why);
-  void expire_arrivals();
   [[nodiscard]] std::optional<fabric::Secret> secret_for(fabric::Purpose purpose, std::uint64_t key) const;
 
   // sessions.cpp: control connections, from greeting to end

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one connection can do to the others: strangers without the token, clients that lie or do not read, and services
 // that fail for one of them.
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <new>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "agent/process_testing.hpp"
 #include "agent/sequence_testing.hpp"
@@ -139,27 +142,6 @@ TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
   EXPECT_TRUE(eventually([&] { return agent.page("").find(" 401 ") != std::string::npos; }));
 }
 
-TEST(Strangers, NoDescriptorsLeft_ExpectTheAgentToRestAndToServeAfterwards) {
-  AgentProcess agent({"--listen", "127.0.0.1:0"}, few_descriptors<90>);
-  const auto file = read_session_file(agent.file());
-  const HostPort at{file->host, file->port};
-  const auto seconds = [&] {
-    std::ifstream stat("/proc/" + std::to_string(agent.child().pid()) + "/stat");
-    std::string word;
-    for (int i = 0; i < 14; ++i) stat >> word;  // up to utime; the program's name has no space
-    double user = std::stod(word), kernel = 0;
-    stat >> kernel;
-    return (user + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  };
-  auto strangers = idle_connections(at, 110);
-  std::this_thread::sleep_for(200ms);
-  const double before = seconds();
-  std::this_thread::sleep_for(2s);
-  EXPECT_LT(seconds() - before, 0.5) << "of 2 s";
-  strangers.clear();
-  EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
-}
-
 /// Lets a running process open `more` descriptors, and no further one.
 void leave_descriptors(int pid, int more) {
   std::set<std::string> open;
@@ -171,6 +153,100 @@ void leave_descriptors(int pid, int more) {
   for (; more > 0 || open.contains(std::to_string(limit.rlim_cur)); ++limit.rlim_cur)
     more -= open.contains(std::to_string(limit.rlim_cur)) ? 0 : 1;
   ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &limit, nullptr), 0);
+}
+
+TEST(Strangers, NoDescriptorsLeft_ExpectTheAgentToRestAndToServeAfterwards) {
+  AgentProcess agent({"--listen", "127.0.0.1:0"});
+  const auto file = read_session_file(agent.file());
+  const HostPort at{file->host, file->port};
+  const int pid = agent.child().pid();
+  rlimit before{};
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &before), 0);
+  const auto seconds = [&] {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string word;
+    for (int i = 0; i < 14; ++i) stat >> word;  // up to utime; the program's name has no space
+    double user = std::stod(word), kernel = 0;
+    stat >> kernel;
+    return (user + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  };
+  leave_descriptors(pid, 0);
+  auto strangers = idle_connections(at, 110);  // nobody can make way for them
+  std::this_thread::sleep_for(200ms);
+  const double earlier = seconds();
+  std::this_thread::sleep_for(2s);
+  EXPECT_LT(seconds() - earlier, 0.5) << "of 2 s";
+  strangers.clear();
+  ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
+}
+
+/// Strangers of one address that hold `count` silent connections, a few ms after each other, and replace those that
+/// end.
+class SilentCrowd {
+ public:
+  SilentCrowd(const HostPort& at, std::size_t count) : thread_([this, at, count] { run(at, count); }) {}
+  ~SilentCrowd() {
+    over_ = true;
+    thread_.join();
+  }
+  /// Until so many connections have been made.
+  bool has_made(std::size_t count) {
+    return eventually([&] { return made_ >= count; });
+  }
+
+ private:
+  Fd connect(const HostPort& at) {
+    Fd one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    (void)::bind(one.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(at.port);
+    (void)::connect(one.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    ++made_;
+    return one;
+  }
+  void run(const HostPort& at, std::size_t count) {
+    std::vector<Fd> all;
+    for (std::size_t next = 0; !over_; next = (next + 1) % count) {
+      if (all.size() <= next) {
+        all.push_back(connect(at));
+      } else {
+        pollfd ended{all[next].get(), POLLRDHUP, 0};
+        if (::poll(&ended, 1, 0) == 1 && (ended.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+          all[next] = connect(at);
+      }
+      std::this_thread::sleep_for(2ms);
+    }
+  }
+  std::atomic<bool> over_{false};
+  std::atomic<std::size_t> made_{0};
+  std::thread thread_;
+};
+
+TEST(Strangers, MoreSilentConnectionsThanDescriptors_ExpectLocalAndRemoteClientsToBeServed) {
+  const AgentProcess agent({"--listen", "127.0.0.1:0"}, few_descriptors<400>);
+  const auto file = read_session_file(agent.file());
+  SessionOptions remote;
+  remote.agent = HostPort{file->host, file->port}.to_string();
+  remote.token = file->token;
+  remote.connect_timeout = 20s;
+  SessionOptions local = agent.options();
+  local.connect_timeout = 20s;
+  SilentCrowd strangers({file->host, file->port}, 600);
+  ASSERT_TRUE(strangers.has_made(600));
+  std::vector<Session> held;
+  for (int i = 0; i < 4; ++i) {
+    for (const SessionOptions& options : {local, remote}) {
+      auto session = Session::open(options);
+      ASSERT_TRUE(session) << i << ": " << session.status().message();
+      held.push_back(*std::move(session));
+    }
+  }
+  expect_alive(local, "local");
+  expect_alive(remote, "remote");
 }
 
 TEST(Clients, TheAgentIsOutOfDescriptors_ExpectThatAsTheReasonAndTheRemedy) {
@@ -223,7 +299,9 @@ TEST(Clients, NameWithANewline_ExpectOneLineInTheLog) {
   const std::string log = directory.file("agent.log");
   const AgentProcess agent({"--log-level", "info", "--log-file", log});
   SessionOptions options = agent.options();
-  options.name = "a\n2026-01-01T00:00:00.000 error forged\x1b[31m";
+  options.name =
+      "a\n2026-01-01T00:00:00.000 error forged\x1b[31m\xc2\x9b"
+      "1mgr\xc3\xbc\xe2\x80\x99n";  // U+009B is CSI
   {
     const auto session = Session::open(options);
     ASSERT_TRUE(session) << session.status().message();
@@ -235,7 +313,9 @@ TEST(Clients, NameWithANewline_ExpectOneLineInTheLog) {
   ASSERT_TRUE(eventually([&] { return text().find(" ended") != std::string::npos; }));
   EXPECT_EQ(text().find("\n2026-01-01"), std::string::npos) << text();
   EXPECT_EQ(text().find("\x1b[31m"), std::string::npos);
-  EXPECT_NE(text().find("a\\n2026-01-01T00:00:00.000 error forged\\x1b[31m"), std::string::npos) << text();
+  EXPECT_NE(text().find("a\\n2026-01-01T00:00:00.000 error forged\\x1b[31m\\x9b1mgr\xc3\xbc\xe2\x80\x99n"),
+            std::string::npos)
+      << text();
 }
 
 TEST(Metrics, AskedWithoutTheToken_ExpectRefusal) {

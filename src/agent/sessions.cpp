@@ -27,13 +27,13 @@ constexpr std::uint64_t kHandshakePatienceNs = 10'000'000'000ULL;  // then a hal
 }  // namespace
 
 bool Agent::Impl::control() {
-  open_doors();
+  if (gate->busy()) gate->tend(now_ns());
   std::array<epoll_event, 32> events{};
   const int n = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<std::size_t>(i)].data.fd;
-    if (fd == local_door.events.get() || fd == remote_door.events.get()) {
-      answer(fd == local_door.events.get() ? local_door : remote_door);
+    if (fd == gate->fd()) {
+      gate->step();
       continue;
     }
     for (auto& peer : peers) {
@@ -125,7 +125,10 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
     return {StatusCode::kUnavailable,
             fmt::format("the agent serves {} sessions already (agent.max_sessions)", config.max_sessions)};
   }
-  if (Status s = check_descriptors("the agent", kSessionDescriptors); !s) return s;
+  Status room = check_descriptors("the agent", kSessionDescriptors);
+  while (!room && gate->make_way("its file descriptor is needed for a session, and it has proven nothing"))
+    room = check_descriptors("the agent", kSessionDescriptors);
+  if (!room) return room;
   peer.hello = *std::move(hello);
   peer.channel.limit_received(kMaxFrameBytes);
 
@@ -198,7 +201,6 @@ Status Agent::Impl::respond(AgentPeer& peer, const ControlFrame& frame) {
 /// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
 bool Agent::Impl::handshakes() {
   bool worked = false;
-  expire_arrivals();
   for (auto it = peers.begin(); it != peers.end();) {
     AgentPeer& peer = **it++;
     if (Status s = guarded([&] { return advance(peer, worked); }); !s) {

@@ -21,6 +21,13 @@ inline std::uint64_t boot_ns() noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+/// CPU time of the calling thread in nanoseconds (a system call).
+inline std::uint64_t thread_cpu_ns() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
 /// A point in time after which waiting ends.
 class Deadline {
  public:

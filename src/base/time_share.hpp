@@ -6,14 +6,14 @@
 
 namespace wherry {
 
-/// Limits work to a share of the time of the thread that does it: a tenth, and bursts of 5 ms. Times are now_ns(). One
-/// thread.
+/// Limits work to a share of the time of the thread that does it: a tenth, and bursts of 5 ms. One thread.
 class TimeShare {
  public:
-  /// The work took from `since` to `now`. Returns 0 if more may follow at once, else when.
-  std::uint64_t charge(std::uint64_t since, std::uint64_t now) noexcept {
+  /// The work took `spent`, of thread_cpu_ns(): a process that is stopped meanwhile has not worked. `now`: now_ns().
+  /// Returns 0 if more may follow at once, else when.
+  std::uint64_t charge(std::uint64_t spent, std::uint64_t now) noexcept {
     const auto earned = static_cast<std::int64_t>(now - charged_at_) / kParts;
-    left_ns_ = std::min(kBurstNs, left_ns_ + earned) - static_cast<std::int64_t>(now - since);
+    left_ns_ = std::min(kBurstNs, left_ns_ + earned) - static_cast<std::int64_t>(spent);
     charged_at_ = now;
     return left_ns_ > 0 ? 0 : now + static_cast<std::uint64_t>(kBurstNs - left_ns_ * kParts);
   }

@@ -13,22 +13,21 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 #include <atomic>
+#include <cstring>
 #include <set>
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/crowd.hpp"
 #include "base/log.hpp"
 #include "fabric/control.hpp"
+#include "fabric/doorway.hpp"
 #include "fabric/stream_address.hpp"
 
 namespace wherry::fabric {
 namespace {
 
 constexpr std::size_t kBudget = std::size_t{1} << 20;          // of one link in one round
-constexpr std::uint64_t kArrivalPatienceNs = 5'000'000'000;    // of a handshake, from the connection on
 constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one address, of several
-constexpr std::size_t kMaxArrivals = 1024;                     // then one of the source that has most of them goes
 constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share lines in the log
 
 /// Asks for word when a socket has news.
@@ -81,13 +80,6 @@ struct StreamWorker::Impl {
       watch.reset();
     }
   };
-  struct Arrival {
-    std::unique_ptr<ByteStream> stream;
-    std::shared_ptr<Watch> watch;
-    Crowd::Source source;
-    StreamHandshake handshake;
-    std::uint64_t since;
-  };
   struct Dial {
     std::shared_ptr<StreamLink> link;
     StreamAddress to;
@@ -102,7 +94,6 @@ struct StreamWorker::Impl {
   explicit Impl(StreamWorker& w) : worker(w) {}
   ~Impl() {
     for (Entry& entry : entries) entry.unwatch();
-    for (Arrival& arrival : arrivals) arrival.watch->stop();
     if (listening) listening->stop();
   }
 
@@ -114,15 +105,15 @@ struct StreamWorker::Impl {
   StreamAddress self;
   Bytes address;
   Fd listener;
-  std::shared_ptr<Watch> listening;
+  std::unique_ptr<Doorway> doorway;
+  std::shared_ptr<Watch> listening;  ///< of the doorway
   std::shared_ptr<const Tls> tls_server, tls_client;
   std::vector<Entry> entries;
-  std::vector<Arrival> arrivals;
-  Crowd crowd;
   std::vector<Dial> dials;
   std::set<std::uint64_t> left;  ///< peers that said goodbye
   bool unfinished = false;
   std::uint64_t refused = 0, tell_at = 0;
+  LogLimit full;
 
   std::shared_ptr<Watch> watch(int fd) {
     news.fetch_add(1);
@@ -139,75 +130,51 @@ struct StreamWorker::Impl {
     tell_at = now_ns() + kTellEveryNs;
     spdlog::debug("connections of a job: {} turned away so far, the last one because: {}", refused, why.message());
   }
+  Status open_door();
   bool accept();
-  bool arrive();
   bool dial();
   Result<bool> dial(Dial& one);
   bool serve(Entry& entry);
   void end(Entry& entry);
 };
 
+Status StreamWorker::Impl::open_door() {
+  auto made = Doorway::create({
+      .secret =
+          [this](Purpose purpose, std::uint64_t key) {
+            return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
+          },
+      .proven =
+          [this](Doorway::Proven proven) {
+            auto link = std::make_shared<StreamLink>(worker);
+            const int fd = proven.stream->fd();
+            link->attach(std::move(proven.stream));
+            entries.push_back({std::move(link), watch(fd), proven.from, false, false, {}});
+          },
+      .turned_away = [this](const Status& why) { turn_away(why); },
+      .cannot_accept =
+          [this](int error) {
+            if (std::uint64_t more = 0; full.admit(now_ns(), more))
+              warn_line(
+                  fmt::format("connections of a job wait: this process cannot accept any: {}; raise its limit "
+                              "(ulimit -n, LimitNOFILE=)",
+                              std::strerror(error)));
+          },
+      .accepted = [this](int fd) { keep_alive(fd, options.peer_timeout); },
+  });
+  if (!made) return made.status();
+  doorway = *std::move(made);
+  if (Status s = doorway->add(listener, tls_server); !s) return s;
+  listening = watch(doorway->fd());
+  return ok_status();
+}
+
 /// Strangers may come: what they send is a handshake of fixed size, within a few seconds, or the end.
 bool StreamWorker::Impl::accept() {
   if (!listening || !listening->ready.exchange(false)) return false;
-  for (;;) {
-    Fd socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) break;
-    std::unique_ptr<ByteStream> stream;
-    if (tls_server) {
-      auto under = tls_server->accept(std::move(socket));
-      if (!under) continue;
-      stream = *std::move(under);
-    } else {
-      stream = plain_stream(std::move(socket));
-    }
-    keep_alive(stream->fd(), options.peer_timeout);
-    Crowd::Source source = crowd.enter(source_of(stream->fd()));
-    if (arrivals.size() == kMaxArrivals) {
-      turn_away({StatusCode::kResourceExhausted, "too many that prove nothing"});
-      const auto gone = crowd.makes_way(arrivals.begin(), arrivals.end(),
-                                        [](const Arrival& one) -> const Crowd::Source& { return one.source; });
-      gone->watch->stop();
-      arrivals.erase(gone);
-    }
-    auto find = [this](Purpose purpose, std::uint64_t key) {
-      return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
-    };
-    const int fd = stream->fd();
-    arrivals.push_back({std::move(stream), watch(fd), std::move(source), StreamHandshake::server(find), now_ns()});
-  }
+  doorway->step();
   listening->want(false);
   return true;
-}
-
-bool StreamWorker::Impl::arrive() {
-  bool worked = false;
-  std::erase_if(arrivals, [&](Arrival& one) {
-    if (one.watch->ready.exchange(false)) {
-      worked = true;
-      auto done = one.handshake.advance(*one.stream);
-      if (!done) {
-        turn_away(done.status());
-        one.watch->stop();
-        return true;
-      }
-      if (*done) {
-        auto link = std::make_shared<StreamLink>(worker);
-        link->attach(std::move(one.stream));
-        one.watch->ready.store(true);
-        news.fetch_add(1);
-        entries.push_back({std::move(link), std::move(one.watch), one.handshake.from(), false, false, {}});
-        return true;
-      }
-      one.watch->want(false);
-      if (!one.handshake.out().empty() || one.stream->read_needs_room()) one.watch->want(true);
-    }
-    if (now_ns() - one.since < kArrivalPatienceNs) return false;
-    turn_away({StatusCode::kDeadlineExceeded, "the handshake was not finished in time"});
-    one.watch->stop();
-    return true;
-  });
-  return worked;
 }
 
 /// True: connected; an error: this address is of no use.
@@ -316,8 +283,7 @@ Status StreamWorker::listen(const StreamOptions& options) {
   i.self.secret = make_token() + make_token();
   for (std::string& host : *hosts) i.self.candidates.push_back({std::move(host), *port});
   i.address = encode(i.self);
-  i.listening = i.watch(i.listener.get());
-  return ok_status();
+  return i.open_door();
 }
 
 const Bytes& StreamWorker::address() const noexcept { return impl_->address; }
@@ -380,10 +346,10 @@ void StreamWorker::drop(const std::shared_ptr<StreamLink>& link) {
 
 unsigned StreamWorker::progress() {
   Impl& i = *impl_;
-  if (i.entries.empty() && i.dials.empty() && i.arrivals.empty() && !i.listening) return 0;
+  if (i.entries.empty() && i.dials.empty() && !i.listening) return 0;
   (void)i.io.poll();
   bool worked = !i.dials.empty() && i.dial();
-  if (!i.arrivals.empty()) worked |= i.arrive();
+  if (i.doorway && i.doorway->busy()) i.doorway->tend(now_ns());
   // A session's own thread, while it waits, must not need another that sleeps until its sockets have news.
   if (offers_) {
     for (Impl::Entry& entry : i.entries) {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listeners of one thread, and their connections until they have proven that they know a secret.
+//
+// - A connection has 5 s for its handshake, of which no message is larger than the protocol needs.
+// - Unproven connections are a quarter of the process's file descriptors (RLIMIT_NOFILE) and 1024 at most, all Doorways
+//   of the process together; a Doorway may have 16 in any case. Beyond that, and when the process is out of
+//   descriptors, one makes way: of the source that has most of them (Crowd).
+// - TLS handshakes, which cost milliseconds of CPU time also for strangers, get a tenth of the thread's time: then that
+//   listener's door is shut until more is due. A door is shut for 100 ms when nobody makes way and nothing can be
+//   accepted.
+// - Waits for nobody. A turn takes a bounded number of connections; silent ones cost nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "base/byte_stream.hpp"
+#include "base/crowd.hpp"
+#include "base/socket.hpp"
+#include "base/time_share.hpp"
+#include "base/unix_socket.hpp"
+#include "fabric/stream_auth.hpp"
+#include "fabric/tls.hpp"
+
+namespace wherry::fabric {
+
+/// One thread at a time.
+class Doorway {
+ public:
+  /// A connection that may come in.
+  struct Proven {
+    std::unique_ptr<ByteStream> stream;
+    std::optional<PeerCredentials> credentials;  ///< of a Unix socket
+    Purpose purpose = Purpose::kControl;
+    std::uint64_t key = 0, from = 0;  ///< StreamHandshake
+  };
+  /// Called in step(), tend() and make_way(), in which they must not be called again.
+  struct Host {
+    StreamHandshake::Find secret;
+    std::function<void(Proven)> proven;
+    std::function<void(const Status&)> turned_away;
+    std::function<void(int error)> cannot_accept;  ///< strangers wait in the kernel's queue: an errno
+    std::function<void(int socket)> accepted;      ///< socket options; may be empty
+  };
+  static Result<std::unique_ptr<Doorway>> create(Host host);
+  ~Doorway();
+  Doorway(const Doorway&) = delete;
+  Doorway& operator=(const Doorway&) = delete;
+
+  /// The listener must outlive the Doorway.
+  Status add(const Fd& listener, std::shared_ptr<const Tls> tls = nullptr);
+  /// Readable when step() has something to do.
+  [[nodiscard]] int fd() const noexcept { return open_.get(); }
+  /// Accepts connections, and takes the handshakes of those that have said something further.
+  void step();
+  /// Ends handshakes that take too long, and opens doors whose time has come. `now`: now_ns().
+  void tend(std::uint64_t now);
+  /// Whether tend() has anything to wait for.
+  [[nodiscard]] bool busy() const noexcept { return !arrivals_.empty() || shut_ != 0; }
+  /// Ends one unproven connection, if there is any: the process needs its descriptor.
+  bool make_way(const char* why);
+  [[nodiscard]] std::size_t unproven() const noexcept { return arrivals_.size(); }
+
+ private:
+  /// Its epoll instance holds the listener and its unproven connections, and is in open_: one call shuts the door for
+  /// all of them.
+  struct Door {
+    Fd events;
+    const Fd* listener = nullptr;
+    std::shared_ptr<const Tls> tls;
+    bool local = false;
+    bool open = true;
+    std::uint64_t opens_at = 0;
+  };
+  struct Arrival {
+    Door* door;
+    Crowd::Source source;
+    std::unique_ptr<ByteStream> stream;
+    std::optional<PeerCredentials> credentials;
+    StreamHandshake handshake;
+    std::uint64_t since;
+    std::uint32_t watched;
+  };
+  using Where = std::list<Arrival>::iterator;
+
+  explicit Doorway(Host host) : host_(std::move(host)) {}
+  void shut(Door& door, std::uint64_t until);
+  bool charge(Door& door, std::uint64_t since);
+  void answer(Door& door);
+  void accept_some(Door& door);
+  void enter(Door& door, Fd socket);
+  void advance(Where arrival);
+  void forget(Where arrival);
+
+  Host host_;
+  Fd open_;  ///< epoll: the doors
+  std::list<Door> doors_;
+  std::list<Arrival> arrivals_;  ///< oldest first
+  std::unordered_map<int, Where> by_socket_;
+  Crowd crowd_;
+  TimeShare handshake_time_;
+  std::size_t shut_ = 0;  ///< doors
+};
+
+}  // namespace wherry::fabric
