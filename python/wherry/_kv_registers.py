@@ -45,7 +45,7 @@ class Register:
 BYTES = 4096
 REGISTERS = {
     "id": Register(0x0, "ro", 0x4B564E44, 1, 4, False, {}),
-    "core_version": Register(0x4, "ro", 0x10000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
+    "core_version": Register(0x4, "ro", 0x20000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
     "capability": Register(
         0x8,
         "ro",

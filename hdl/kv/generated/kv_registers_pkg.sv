@@ -14,7 +14,7 @@ package kv_registers_pkg;
   localparam logic [31:0] IdReset = 32'h4b564e44;
   /// ro: of this register map and the frame format
   localparam logic [11:0] CoreVersionOffset = 12'h004;
-  localparam logic [31:0] CoreVersionReset = 32'h00010000;
+  localparam logic [31:0] CoreVersionReset = 32'h00020000;
   localparam int unsigned CoreVersionMajorLow = 16;  // differs where software must differ
   localparam int unsigned CoreVersionMajorBits = 16;
   localparam int unsigned CoreVersionMinorLow = 0;  // grows with additions
@@ -60,7 +60,7 @@ package kv_registers_pkg;
   localparam int unsigned StateLeftoversBits = 12;
   localparam int unsigned StateInFlightLow = 17;  // writes in the window
   localparam int unsigned StateInFlightBits = 7;
-  localparam int unsigned StateUnansweredLow = 24;  // members to which a write or `enter` was sent last: when nobody has answered for long, those that do not; 0 in software nodes
+  localparam int unsigned StateUnansweredLow = 24;  // members to which a write, a leftover among them, was sent last, or `enter` while no write is in the window: when nobody has answered for long, those that do not; 0 in software nodes
   localparam int unsigned StateUnansweredBits = 8;
   /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering), and ignores writes meanwhile; 0: in none, refuses everything
   localparam logic [11:0] EpochOffset = 12'h014;

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kIdOffset = 0x0;
 inline constexpr std::uint32_t kIdReset = 0x4b564e44;
 /// ro: of this register map and the frame format
 inline constexpr std::uint32_t kCoreVersionOffset = 0x4;
-inline constexpr std::uint32_t kCoreVersionReset = 0x10000;
+inline constexpr std::uint32_t kCoreVersionReset = 0x20000;
 inline constexpr Bits kCoreVersionMajor{16, 16};  ///< differs where software must differ
 inline constexpr Bits kCoreVersionMinor{0, 16};   ///< grows with additions
 /// ro: what this core was built for; its reset value is a parameter's
@@ -57,10 +57,11 @@ inline constexpr Bits kStateFault{3,
 inline constexpr Bits kStateEntering{
     4, 1};  ///< an epoch is being entered, which takes as long as the network takes none of the core's frames: until it
             ///< is 0, `epoch` and staged registers ignore writes
-inline constexpr Bits kStateLeftovers{5, 12};   ///< locations still to be reconciled
-inline constexpr Bits kStateInFlight{17, 7};    ///< writes in the window
-inline constexpr Bits kStateUnanswered{24, 8};  ///< members to which a write or `enter` was sent last: when nobody has
-                                                ///< answered for long, those that do not; 0 in software nodes
+inline constexpr Bits kStateLeftovers{5, 12};  ///< locations still to be reconciled
+inline constexpr Bits kStateInFlight{17, 7};   ///< writes in the window
+inline constexpr Bits kStateUnanswered{
+    24, 8};  ///< members to which a write, a leftover among them, was sent last, or `enter` while no write is in the
+             ///< window: when nobody has answered for long, those that do not; 0 in software nodes
 /// rw: writing it enters that epoch with all staged registers; reads as before until it is entered (state.entering),
 /// and ignores writes meanwhile; 0: in none, refuses everything
 inline constexpr std::uint32_t kEpochOffset = 0x14;

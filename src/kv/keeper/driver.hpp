@@ -21,7 +21,7 @@ struct DriverOptions {
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
   /// Members that have not answered this node, as leader, for so long. None: a core in hardware, which does not tell;
-  /// then the driver sees from counters that nobody answers, and, of a cluster of two, who it is.
+  /// then the driver sees from counters that nobody answers, and from `state.unanswered` who does not.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time

@@ -39,7 +39,15 @@ void Driver::clear() {
 void Driver::check_core() {
   unfit_.clear();
   const std::uint32_t capability = core_.read(kCapabilityOffset);
+  const std::uint32_t version = core_.read(kCoreVersionOffset);
   if (core_.read(kIdOffset) != kIdReset) return;  // off its bus: look() says so
+  if (constexpr auto kMajor = kCoreVersionMajor.get(kCoreVersionReset); kCoreVersionMajor.get(version) != kMajor) {
+    unfit_ = fmt::format(
+        "the core has registers of version {}.{}, and this program knows those of version {}: load a "
+        "core and use a program of the same release",
+        kCoreVersionMajor.get(version), kCoreVersionMinor.get(version), kMajor);
+    return;
+  }
   const std::uint32_t lanes = std::uint32_t{1} << kCapabilityLaneBits.get(capability);
   if (lanes < options_.lanes)
     unfit_ = fmt::format("the core keeps records for {} lanes, the cluster file has lanes = {}", lanes, options_.lanes);

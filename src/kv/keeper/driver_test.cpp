@@ -2,6 +2,7 @@
 // What a node's driver tells the keeper and the core.
 #include "kv/keeper/driver.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -90,6 +91,28 @@ TEST_F(KvDriver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
   ASSERT_EQ(heard_.hellos.size(), 1U);
   EXPECT_EQ(heard_.hellos[0].bucket_bits, 22U);
   EXPECT_TRUE(heard_.hellos[0].accept);
+}
+
+TEST_F(KvDriver, CoreOfAnotherMajorVersion_ExpectNoHelloAndBothVersionsInTheReason) {
+  using namespace registers;
+  const std::uint32_t major = kCoreVersionMajor.get(kCoreVersionReset);
+  const DriverOptions options{.cluster = "c", .bucket_bits = 10, .lanes = 64};
+  core_.lane_bits = 6;
+  for (const std::uint32_t other : {major - 1, major + 1}) {
+    core_.core_version = kCoreVersionMinor.set(kCoreVersionMajor.set(0, other), 3);
+    Driver driver(options, core_, heard_, truth_);
+    driver.connected(truth_);
+    EXPECT_TRUE(heard_.hellos.empty());
+    EXPECT_NE(
+        driver.unfit().find(fmt::format("version {}.3, and this program knows those of version {}:", other, major)),
+        std::string::npos)
+        << driver.unfit();
+  }
+  core_.core_version = kCoreVersionMinor.set(kCoreVersionReset, 7);
+  Driver newer(options, core_, heard_, truth_);
+  newer.connected(truth_);
+  EXPECT_EQ(newer.unfit(), "") << "additions";
+  EXPECT_EQ(heard_.hellos.size(), 1U);
 }
 
 /// A core whose writes wait, in a cluster of some members.

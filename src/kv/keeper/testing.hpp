@@ -45,6 +45,7 @@ class FakeCore final : public RegisterIo {
 
   std::function<void(const Entry&)> on_enter;
   std::function<void()> on_lanes;  ///< its lanes are asked for
+  std::uint32_t core_version = registers::kCoreVersionReset;
   std::uint32_t lane_bits = 12;
   std::uint32_t most_bucket_bits = kMaxBucketBits;
   bool fault = false;
@@ -65,6 +66,7 @@ class FakeCore final : public RegisterIo {
     if (!stuck && entering_) enter(*std::exchange(entering_, std::nullopt));
     if (offset == kEpochOffset && entering_) return now.epoch;
     if (offset == kIdOffset) return kIdReset;
+    if (offset == kCoreVersionOffset) return core_version;
     if (offset == kCapabilityOffset) return kCapabilityLaneBits.set(0, lane_bits);
     if (offset == kBucketBitsOffset) return std::min(values_[offset / 4], most_bucket_bits);
     if (offset == cycles_offset(0)) {
