@@ -48,7 +48,7 @@ module kv_vet
 
   always_comb begin
     class_o = '0;
-    if (op_i == OpAgain || (op_i == OpRequest && !dead_i)) begin
+    if ((op_i == OpAgain || op_i == OpRequest) && !dead_i) begin
       class_o.read = kind == KindRead;
       class_o.write = is_write(kind);
       class_o.replicate = is_replicate(kind);

@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
+import kv_core_rig
 import kv_frames as frames
+import kv_model
 from kv_core_rig import (
     BUCKET_BITS,
     LANE,
     ME,
+    NO_SUCH_KEY,
     OK,
     PING,
     READ,
@@ -90,6 +93,45 @@ async def a_write_whose_only_burst_fails_is_not_acknowledged(dut: Any) -> None:
         rig.from_node(0, Kv(REPLICATE, epoch=1, client=1, request=1, version=1, key=1, value=value))
         assert not [kv for _, kv in await rig.quiet(300) if kv.kind == REPLICATED]
         assert (await rig.state())["fault"] == 1
+
+
+@cocotb.test()
+async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
+    """A write that adds a key waits for the line of the bucket that was chosen for it; memory fails meanwhile."""
+    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
+    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
+    try:
+        rig = await begun(dut)
+        await rig.enter(1, [ME], lambda slot: ME)
+        key = next(k for k in range(1, 999) if bucket_of(k) % 256 != 1)
+        buckets = kv_model.candidates(frames.crc32c(key.to_bytes(8, "big")))
+        assert len({bucket % 16 for bucket in buckets}) == 1, "each line takes the cache's place of the one before"
+        others = [k for k in range(key + 1, key + 20_000) if bucket_of(k) == buckets[0]][:2]
+        for request, other in enumerate(others):
+            assert (await rig.reply(Kv(WRITE, epoch=1, request=request, key=other))).status == OK
+        elsewhere = next(k for k in range(1, 999) if bucket_of(k) % 16 != buckets[0] % 16)
+        assert (await rig.reply(Kv(READ, key=elsewhere))).status == NO_SUCH_KEY  # its line is here
+        await rig.bench.cycle(300)
+        for memory in rig.memories:
+            memory.errors, memory.read_bursts = 1.0, []
+            memory.delay = (100_000, 100_000)  # of the next write's end
+        assert (await rig.reply(Kv(WRITE, epoch=1, client=1, key=elsewhere))).status == OK
+        await rig.bench.until(lambda: any(memory.writes for memory in rig.memories))
+        for memory in rig.memories:
+            memory.delay = (60, 60)
+        assert (await rig.state())["fault"] == 0
+        rig.give(Kv(WRITE, epoch=1, client=2, key=key))
+
+        def looked_into(bucket: int) -> int:
+            return len([1 for m in rig.memories for address, _ in m.read_bursts if address // 64 == bucket])
+
+        await rig.bench.until(lambda: looked_into(buckets[4]) >= 2 * looked_into(buckets[5]) > 0)
+        for memory in rig.memories:
+            memory.writes = type(memory.writes)((0, beats) for _, beats in memory.writes)
+        assert not await rig.quiet(400)
+        assert (await rig.state())["fault"] == 1
+    finally:
+        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
 
 @cocotb.test()
