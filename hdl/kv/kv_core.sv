@@ -149,9 +149,9 @@ module kv_core
   seen_t seen;
   subject_t head;
   lane_number_t settle_lane;
-  logic [31:0] walked_version;
-  logic [31:0] settle_request;
-  logic [11:0] pending_bucket, clear_at, leftovers;
+  logic [31:0] walked_version, settle_request;
+  logic [11:0] clear_at, leftovers;
+  filter_cell_t pending_cell;
   logic [Places-1:0] window;
 
   logic line_read, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
@@ -323,7 +323,7 @@ module kv_core
       .settle_lane_o(settle_lane),
       .settle_request_o(settle_request),
       .pending_o(pending),
-      .pending_bucket_o(pending_bucket),
+      .pending_cell_o(pending_cell),
       .leftover_done_o(leftover_done),
       .refresh_o(refresh),
       .refreshing_i(refreshing),
@@ -404,7 +404,7 @@ module kv_core
       .settle_lane_i(settle_lane),
       .settle_request_i(settle_request),
       .pending_i(pending),
-      .pending_bucket_i(pending_bucket),
+      .pending_cell_i(pending_cell),
       .leftover_done_i(leftover_done),
       .refresh_i(refresh),
       .refreshing_o(refreshing),
@@ -519,11 +519,12 @@ module kv_core
                  + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
   end
 
-  // Whom this leader asked for an answer last.
+  // Whom this leader asked for an answer last. Who owes `entered` may be waiting for a write that this leader has in its window.
   logic asks_q;
   logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin
-    asks_q  <= now_valid && (is_replicate(send.kv.kind) || send.kv.kind == KindEnter);
+    asks_q <= now_valid && send.kv.kind == KindEnter && in_flight_q == '0;
+    if (is_replicate(send.kv.kind)) asks_q <= now_valid || later_valid;
     nodes_q <= send.nodes;
     if (asks_q) unanswered_q <= nodes_q;
     if (rst_i) unanswered_q <= '0;

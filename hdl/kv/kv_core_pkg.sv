@@ -163,7 +163,16 @@ package kv_core_pkg;
     logic leftover;  // of a former epoch: stored already, and there is no client to be told
   } window_t;
 
-  /// What is under way in buckets with these low 12 bits: a write that this node leads, and how many notes, pending or leftover.
+  /// Buckets whose writes are counted together. The low 8 bits of a bucket are its slot, which a leader may have few of: with bits from 12 up in
+  /// them, a slot's buckets are in all cells, those of a table of at most 2^12 in one each, and a key's in as many as it has.
+  typedef logic [11:0] filter_cell_t;
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic filter_cell_t filter_cell(bucket_t bucket);
+    return bucket[11:0] ^ {4'd0, bucket[19:12]};
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  /// What is under way in a cell's buckets: a write that this node leads, and how many notes, pending or leftover.
   /// The count cannot overflow: there are places for 512 pending notes, and for 1024 leftovers.
   typedef struct packed {
     logic leads;

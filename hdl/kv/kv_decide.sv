@@ -56,7 +56,7 @@ module kv_decide
   assign value_there = header.length != '0 && header.present;
   // The note was of an older write, which was committed.
   assign tells = commits && !(p.commit && looked_i.leftover);
-  assign crosses = looked_i.note.valid && looked_i.note.bucket[11:0] != looked_i.bucket[11:0];
+  assign crosses = looked_i.note.valid && filter_cell(looked_i.note.bucket) != filter_cell(looked_i.bucket);
   assign stale = p.leave && !looked_i.ways.equal;
   assign remains = p.leave && looked_i.ways.equal;
   assign empties = p.drop || (p.resolve && looked_i.flag);

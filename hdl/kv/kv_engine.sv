@@ -64,9 +64,9 @@ module kv_engine
     output logic                 settle_valid_o,
     output lane_number_t         settle_lane_o,
     output logic          [31:0] settle_request_o,
-    /// A read was refused for the sake of a note in a bucket with these low bits.
+    /// A read was refused for the sake of a note in one of this cell's buckets.
     output logic                 pending_o,
-    output logic          [11:0] pending_bucket_o,
+    output filter_cell_t         pending_cell_o,
     /// What OpTake took is committed, or had nobody to wait for.
     output logic                 leftover_done_o,
     /// A way's version is refreshed: what is noted of this node, at place 0, has to become a leftover. Until then, and while there are
@@ -555,7 +555,7 @@ module kv_engine
     settle_lane_o       <= looked3_q.note.lane;
     settle_request_o    <= looked3_q.note.request;
     pending_o           <= valid3_q && plan3_q.pending;
-    pending_bucket_o    <= looked3_q.bucket[11:0];
+    pending_cell_o      <= filter_cell(looked3_q.bucket);
     leftover_done_o     <= decision3.leftover_done;
     refresh_o           <= decision3.refreshes;
 

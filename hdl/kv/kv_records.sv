@@ -75,7 +75,7 @@ module kv_records
 
   filter_t filter_write_q;
   logic filter_put_q;
-  logic [11:0] filter_at_q;
+  filter_cell_t filter_at_q;
   simple_dual_port_ram #(
       .Width($bits(filter_t)),
       .Depth(4096)
@@ -85,7 +85,7 @@ module kv_records
       .write_address_i(filter_at_q),
       .write_data_i(filter_write_q),
       .read_i(read_i || again_i),
-      .read_address_i(again_i ? note_o.bucket[11:0] : bucket_i[11:0]),
+      .read_address_i(filter_cell(again_i ? note_o.bucket : bucket_i)),
       .read_data_o(filter_o)
   );
 
@@ -121,7 +121,7 @@ module kv_records
 
   logic filter_second_q;
   filter_t filter_second_write_q;
-  logic [11:0] filter_second_at_q;
+  filter_cell_t filter_second_at_q;
 
   always_ff @(posedge clk_i) begin
     lane_put_q     <= decision_i.lane_put || clear_i;
@@ -141,10 +141,10 @@ module kv_records
     // Two cells in two cycles: nobody else writes in the second.
     filter_put_q          <= decision_i.filter_put || filter_second_q || clear_i;
     filter_write_q        <= filter_second_q ? filter_second_write_q : decision_i.filter;
-    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : looked_i.bucket[11:0];
+    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : filter_cell(looked_i.bucket);
     filter_second_q       <= decision_i.filter_old_put;
     filter_second_write_q <= decision_i.filter_old;
-    filter_second_at_q    <= looked_i.note.bucket[11:0];
+    filter_second_at_q    <= filter_cell(looked_i.note.bucket);
     if (clear_i) begin
       lane_write_q   <= '0;
       note_write_q   <= '0;

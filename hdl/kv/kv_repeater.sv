@@ -7,7 +7,7 @@
 ///
 /// Behaviour: after tick_i, if the window is not empty, and after entered_i there is a walk through the window, with writes_o until it has come to the end; a write is sent
 /// again if the walk before has seen it, too, after entered_i in any case. After pending_i, once for each tick, there is a walk through
-/// the notes, with notes_o: for those in the bucket the commit is asked for. start_i goes to the next place or, if there is none, note, with
+/// the notes, with notes_o: for those in that cell of the filter the commit is asked for. start_i goes to the next place or, if there is none, note, with
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
@@ -25,12 +25,12 @@ module kv_repeater
     output logic writes_o,
     output logic notes_o,
 
-    input wire        tick_i,
-    input wire        entered_i,
-    input wire        forget_i,         // what belonged to the epoch before
-    input wire        here_i,
-    input wire        pending_i,
-    input wire [11:0] pending_bucket_i,
+    input wire               tick_i,
+    input wire               entered_i,
+    input wire               forget_i,       // what belonged to the epoch before
+    input wire               here_i,
+    input wire               pending_i,
+    input wire filter_cell_t pending_cell_i,
 
     // ---- the window
     input  wire    any_i,    // something is in it
@@ -59,7 +59,7 @@ module kv_repeater
   logic walk_all_q;
   place_t place_q;
   logic ask_may_q;
-  logic [11:0] bucket_q;
+  filter_cell_t asked_q;
   logic [8:0] note_q;
   assign active_o = state_q != Off;
   assign place_o  = place_q;
@@ -101,7 +101,7 @@ module kv_repeater
         order_o.at    = note_q;
       end
       NoteGo: begin
-        order_valid_o = noted_i && here_i && cell_i.bucket[11:0] == bucket_q;
+        order_valid_o = noted_i && here_i && filter_cell(cell_i.bucket) == asked_q;
         order_o.op    = OpAsk;
         order_o.at    = note_q;
         order_o.nodes = 8'd1 << note_q[8:6];
@@ -118,7 +118,7 @@ module kv_repeater
     if (pending_i && ask_may_q && !notes_o) begin
       notes_o   <= 1'b1;
       ask_may_q <= 1'b0;
-      bucket_q  <= pending_bucket_i;
+      asked_q   <= pending_cell_i;
       note_q    <= '0;
     end
 

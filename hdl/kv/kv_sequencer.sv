@@ -74,7 +74,7 @@ module kv_sequencer
     input  wire lane_number_t              settle_lane_i,
     input  wire               [      31:0] settle_request_i,
     input  wire                            pending_i,
-    input  wire               [      11:0] pending_bucket_i,
+    input  wire filter_cell_t              pending_cell_i,
     input  wire                            leftover_done_i,
     input  wire                            refresh_i,
     output logic                           refreshing_o,
@@ -195,13 +195,15 @@ module kv_sequencer
   assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
   logic [2:0] leader_q;
   logic mine_q;
-  place_t place, settler_place, repeater_place;
-  logic used_q, any_q;
+  place_t place, settler_place, settler_own_place, repeater_place;
+  logic settler_own;
+  logic used_q, any_q, written_q;  // written_q: used, by a client's write
   assign place = state_q == Settle ? settler_place : state_q == Epoch ? epoch_place : repeater_place;
   always_ff @(posedge clk_i) begin
     leader_q <= leader_i;
     mine_q   <= leader_i == node_i;
     used_q   <= window_i[place];
+    written_q <= window_i[place] && !(settler_own && settler_own_place == place);
     any_q    <= window_i != '0;
   end
 
@@ -242,7 +244,7 @@ module kv_sequencer
   assign leftovers_o = 12'(list_count);
 
   logic [31:0] settler_request;
-  logic settler_order_valid;
+  logic settler_order_valid, settler_again;
   order_t settler_order;
   kv_settler #(
       .LeftoverBits(LeftoverBits)
@@ -276,11 +278,14 @@ module kv_sequencer
       .list_at_i    (list_shown),
       .place_o      (settler_place),
       .used_i       (used_q),
+      .own_o        (settler_own),
+      .own_place_o  (settler_own_place),
       .cell_from_o  (settler_cell),
       .request_o    (settler_request),
       .order_valid_o(settler_order_valid),
       .order_o      (settler_order),
-      .settled_i    (settled_q)
+      .settled_i    (settled_q),
+      .again_o      (settler_again)
   );
 
   // ---- what is to be fetched
@@ -419,10 +424,10 @@ module kv_sequencer
       .forget_i     (epoch_forget),
       .here_i       (here),
       .pending_i,
-      .pending_bucket_i,
+      .pending_cell_i,
       .any_i        (any_q),
       .place_o      (repeater_place),
-      .used_i       (used_q),
+      .used_i       (written_q),
       .cell_i       (cell_q),
       .noted_i      (noted_q),
       .order_valid_o(repeater_order_valid),
@@ -571,7 +576,7 @@ module kv_sequencer
       endcase
     end
     if (handed_ends) slow_there_q <= 1'b0;
-    if (repeater_again || roll_again) retry_o <= 1'b1;
+    if (repeater_again || settler_again || roll_again) retry_o <= 1'b1;
 
     if (rst_i) begin
       state_q         <= Idle;

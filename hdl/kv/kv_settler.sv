@@ -9,7 +9,7 @@
 /// with active_o until it is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*). Is its leader
 /// another, that is asked for the location (request_o). Is it this node, the leftover takes a place of the window, one at a time, and is
 /// sent to those who have not answered, again with each tick. If a client's write takes the place first, the leftover's turn comes again. leftover_done_i: all have; then own_done_o until it has been started, and
-/// it leaves the list. The walk that follows asks nobody.
+/// it leaves the list. The walk that follows asks nobody. again_o: a leftover is asked for or sent once more.
 /// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
 /// Reset: no walk, and no leftover in the window; so with forget_i and clear_i.
 /// Requirements: start_i only when not active_o, and with due_o or own_done_o. place_o's used_i comes in the next cycle; leader_i, mine_i
@@ -55,13 +55,16 @@ module kv_settler
     // ---- the window
     output place_t place_o,
     input  wire    used_i,
+    output logic   own_o,       // one of this node's leftovers has this place
+    output place_t own_place_o,
 
     // ---- operations
     output cell_from_e        cell_from_o,
     output logic       [31:0] request_o,      // CellAsk
     output logic              order_valid_o,
     output order_t            order_o,
-    input  wire               settled_i
+    input  wire               settled_i,
+    output logic              again_o
 );
 
   typedef enum logic [3:0] {
@@ -78,11 +81,14 @@ module kv_settler
 
   state_e state_q;
   logic walk_q, ask_q;  // there is a walk; the leaders' word is asked for
+  logic asked_q;  // it was, in this epoch's first walk
   logic [LeftoverBits:0] at_q;  // one bit more than a leftover's number: a full list has an end, too
   logic own_q;  // one of this node's leftovers is in the window
   logic [LeftoverBits-1:0] own_at_q;
   place_t own_place_q;
   place_t step_q;  // places, nodes
+  assign own_o = own_q;
+  assign own_place_o = own_place_q;
   assign active_o = state_q != Off;
   assign due_o = walk_q;
   // From the last one on: clients' writes have the first ones, and one that comes with a place that is taken here has to wait.
@@ -96,6 +102,8 @@ module kv_settler
   logic takes, replays;  // this node leads
   assign takes = mine_i && !own_q;
   assign replays = mine_i && own_q && {1'b0, own_at_q} == at_q && ask_q && !alone_i;
+  // What takes its place of the window is sent for the first time without another look at the list.
+  assign again_o = go_i && state_q == Go && here_i && (replays || (!mine_i && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
   always_comb begin
@@ -131,9 +139,10 @@ module kv_settler
 
   always_ff @(posedge clk_i) begin
     if (tick_i && !walk_q) begin
-      walk_q <= !none_i;
-      ask_q  <= 1'b1;
-      at_q   <= '0;
+      walk_q  <= !none_i;
+      ask_q   <= 1'b1;
+      asked_q <= 1'b1;
+      at_q    <= '0;
     end
     if (leftover_done_i) own_done_o <= own_q;
     if (list_keep_i) at_q <= {1'b0, list_at_i};
@@ -202,9 +211,10 @@ module kv_settler
     end
 
     if (entered_i) begin
-      walk_q <= 1'b1;
-      ask_q  <= 1'b1;
-      at_q   <= '0;
+      walk_q  <= 1'b1;
+      ask_q   <= 1'b1;
+      asked_q <= 1'b0;
+      at_q    <= '0;
     end
     if (rst_i || forget_i || clear_i) begin
       walk_q     <= 1'b0;
@@ -215,6 +225,7 @@ module kv_settler
     if (rst_i) begin
       state_q <= Off;
       ask_q   <= 1'b0;
+      asked_q <= 1'b0;
     end
   end
 

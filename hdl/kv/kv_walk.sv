@@ -10,7 +10,7 @@
 /// the request. If there is none, a read goes on in the last one, which does not have the key either, and a write in the one that a new key
 /// is put into, with version_o. With cell_o the operation's bucket becomes the first one with its bits [19:8] XORed by offset_o, which is 0 while
 /// there is no walk.
-/// Latency: 2 cycles and 2 for each candidate, besides operations; 3 and 1 for each candidate more for a write that finds no key.
+/// Latency: 2 cycles and 2 for each candidate, besides operations; 2 and 1 for each candidate more for a write that finds no key.
 /// Reset: no walk.
 /// Requirements: start_i only when not active_o and with more than one candidate; read_i, hash_i and bucket_mask_i, with ones where a bucket's number has no bits, have
 /// been there for two cycles, and stay. seen_valid_i with seen_i: the operation is done; go_i is low while it is not.

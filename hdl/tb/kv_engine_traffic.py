@@ -42,14 +42,18 @@ class Traffic:
         self.lanes = [0, 1, 4095, *range(100, 100 + lanes - 3)]
         self.next_request = dict.fromkeys(self.lanes, 2**32 - 5)
         self.past: list[dict[str, int]] = []
-        # Several keys in a bucket; this node leads at least two of five.
+        # Several keys in a bucket; this node leads at least two of five. Of 2^13 buckets,
+        # the first four differ in bits 0 and 12 only: two slots, two cells.
         buckets: dict[int, list[int]] = {}
         key = 0
         while sum(len(found) for found in buckets.values()) < keys or len(buckets) < 5:
             key += 1
             bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**kv_model.BUCKET_BITS
             leads = rig.model.leader(bucket) == SELF
-            if bucket in buckets or len(buckets) < 3 or (len(buckets) < 5 and leads):
+            wanted = len(buckets) < 3 or (len(buckets) < 5 and leads)
+            if kv_model.BUCKET_BITS == 13 and len(buckets) < 4:
+                wanted = (bucket ^ next(iter(buckets))) & ~0x1001 == 0 if buckets else leads
+            if bucket in buckets or wanted:
                 buckets.setdefault(bucket, []).append(key)
         self.keys = [key for found in buckets.values() for key in found[:7]]
         self.buckets = {bucket: found[0] for bucket, found in buckets.items()}

@@ -157,6 +157,11 @@ def line_number(ways: list[Way]) -> int:
     return int.from_bytes(b"".join(way.bytes() for way in ways), "little")
 
 
+def cell_of(bucket: int) -> int:
+    """Of 4096, which buckets share: who asks about one hears of them all."""
+    return bucket % 4096 ^ (bucket >> 12) % 256
+
+
 class Node:
     """What the protocol says, for a node whose members all are in one epoch and that has nothing left over."""
 
@@ -167,7 +172,7 @@ class Node:
         self.lanes: dict[int, Lane] = {}
         self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
         self.window: dict[int, Write] = {}
-        self.leads: set[int] = set()  # buckets, modulo 4096
+        self.leads: set[int] = set()  # cells of buckets
         self.refreshed = 0  # locations; the first one is never settled here
         self.sends: list[dict[str, int]] = []
         self.later: list[dict[str, int]] = []
@@ -185,7 +190,7 @@ class Node:
         return self.lines.setdefault(bucket, [Way() for _ in range(4)])
 
     def _pending(self, bucket: int) -> bool:
-        return any(note[0] % 4096 == bucket % 4096 for note in self.notes.values())
+        return any(cell_of(note[0]) == cell_of(bucket) for note in self.notes.values())
 
     def _send(
         self, to: int, kv: dict[str, int], *, nodes: set[int] | None = None, value: dict[str, int] | None = None
@@ -311,7 +316,7 @@ class Node:
         found = None
         if status == OK:
             for visited in self._to_look_into(request["hash"]):
-                if self._pending(visited) or visited % 4096 in self.leads:
+                if self._pending(visited) or cell_of(visited) in self.leads:
                     status = BUSY
                     break
                 if (found := self._in(visited, kv["key"])) is not None:
@@ -355,7 +360,7 @@ class Node:
             self._commit(write)
             return True
         self.window[request["place"]] = write
-        self.leads.add(bucket % 4096)
+        self.leads.add(cell_of(bucket))
         self._replicate(write, self.others)
         return True
 
@@ -480,7 +485,7 @@ class Node:
             write.answered.add(sender)
             if write.answered >= self.others:
                 del self.window[place]
-                self.leads.discard(write.bucket % 4096)
+                self.leads.discard(cell_of(write.bucket))
                 self._commit(write)
                 self.sends.append(self._send(request["from"], echo | {"kind": COMMIT}, nodes=self.others))
             return False

@@ -585,4 +585,9 @@ def test_kv_core() -> None:
         HDL / "kv_core_pkg.sv",
     ]
     modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, text=TOP, sources=(*packages, *modules), more=("kv_core_times", "kv_core_neighbours"))
+    simulate(
+        __file__,
+        text=TOP,
+        sources=(*packages, *modules),
+        more=("kv_core_times", "kv_core_neighbours", "kv_core_reported"),
+    )

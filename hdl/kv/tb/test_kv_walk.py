@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the joined core walks through a key's buckets, in cycles: what docs/kv-core.md says."""
+"""How long the joined core walks through a key's buckets, in cycles: what docs/kv-core.md says. And which other writes
+stop it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ import kv_model
 from kv_core_rig import (
     CLIENT,
     COMMIT,
+    ENTER,
+    ENTERED,
     ME,
     NO_SUCH_KEY,
     OK,
@@ -21,8 +24,10 @@ from kv_core_rig import (
     REPLICATE,
     REPLICATE_REMOVE,
     RETRY_CYCLES,
+    WRITE,
     Kv,
     begun,
+    bucket_of,
     in_turn,
     keys_with,
 )
@@ -85,6 +90,34 @@ async def what_a_walk_takes(dut: Any) -> None:
             took.append(await read(OK))
             await put(key, buckets[index], 2, REPLICATE_REMOVE)
         assert took == [63, 27, 63], took
+    finally:
+        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
+
+
+@cocotb.test()
+async def writes_to_buckets_of_one_slot(dut: Any) -> None:
+    """They are in flight at the same time, also those whose bits 11 to 0 are the same."""
+    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
+    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 13
+    try:
+        rig = await begun(dut)
+        members = [0, ME]
+        await rig.enter(1, members, in_turn(members))
+        await rig.to_node(0, ENTER)
+        rig.from_node(0, Kv(ENTERED, epoch=1))
+        while not (await rig.state())["opened"]:
+            pass
+        first = keys_with(ME, members, 1)[0]
+        keys: dict[int, int] = {}  # by bucket
+        for key in range(first, first + 200_000):
+            if bucket_of(key) % 256 == bucket_of(first) % 256:
+                keys.setdefault(bucket_of(key), key)
+        assert len(keys) == 32
+        assert len({bucket % 4096 for bucket in keys}) == 16
+        for lane, key in enumerate(keys.values()):
+            rig.give(Kv(WRITE, epoch=1, client=lane, request=1, key=key))
+            assert (await rig.to_node(0, REPLICATE)).key == key
+        assert (await rig.state())["in_flight"] == 32
     finally:
         kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
