@@ -128,6 +128,7 @@ struct Service {
 /// collective calls. Handlers may send, but neither poll nor make collective calls, and must not throw. Destruction
 /// leaves the job, without waiting for the others, and calls no handler: call quiesce() first where messages may still
 /// be on their way. Ranks that wait in a collective call for one that has left get kUnavailable.
+/// exit(0) in the thread that uses the Runtime leaves the job, too: then each call fails with kFailedPrecondition.
 /// In a child of fork() each call fails with kFailedPrecondition, and destruction says nothing to the job.
 /// docs/route-states.md has the states of a Runtime and the calls that each allows.
 class WHERRY_API Runtime {

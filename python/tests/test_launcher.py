@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -221,6 +222,48 @@ def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Job
     shape_of_two = ["--nodes", "1", "--ranks-per-node", "2", "--placement", placement]
     done = jobs.run(*shape_of_two, "--", rank, "1:linger=1000", "1:spin=200", "1:exit=3", "spin-or-exit=5")
     assert (done.returncode, done.stderr) == (3, "wherry run: rank 1 exited with status 3\n"), done.stdout
+
+
+PATIENT = """
+import sys
+from wherry import cli, launcher
+launcher.CAUSE_S = 3600.0
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("actions", "status", "said", "broken"),
+    [
+        # Rank 1 runs until the launcher tells it of rank 0's end, and then ends in a way that explains that one.
+        (["0:blame=1", "0:exit=5", "1:watch-or-exit=3", "watch"], 3, "rank 1 exited with status 3", 2),
+        (["0:blame=1", "0:sleep=200", "0:exit=5", "1:exit=0", "watch"], 5, "rank 0 exited with status 5", 1),
+        (["0:blame=-1", "0:exit=5", "watch"], 5, "rank 0 exited with status 5", 2),
+    ],
+    ids=["it runs", "it has ended with 0", "it is not known"],
+)
+def test_ranks_that_blame_another_are_waited_for_only_while_it_runs(
+    jobs: Jobs, rank: str, actions: list[str], status: int, said: str, broken: int
+) -> None:
+    """A launcher that would wait for an hour before it names a rank that has failed because of another one."""
+    done = subprocess.run(
+        [sys.executable, "-c", PATIENT, "run", *shape(1, 3), "--timeout", "60", "--", rank, "exchange", *actions],
+        env=jobs.environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stderr) == (status, f"wherry run: {said}\n"), done.stdout
+    assert done.stdout.count("broken: rank 0 exited with status 5") == broken, done.stdout
+
+
+@pytest.mark.parametrize("placement", ["inline", "host"])
+def test_child_that_takes_its_parents_place_is_refused(jobs: Jobs, rank: str, placement: str) -> None:
+    done = jobs.run(*shape(1, 2), "--placement", placement, "--", rank, "again-in-a-child")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall("child: unavailable: .*has joined already", done.stdout)) == 2, done.stdout
+    assert done.stdout.count(": done") == 2, done.stdout
 
 
 def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: str) -> None:

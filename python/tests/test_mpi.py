@@ -93,6 +93,13 @@ def test_child_of_fork_neither_sends_nor_finalizes_mpi() -> None:
     assert len(re.findall(r"rank \d of 4 on node [01] of 2, placement inline", done.stdout)) == 4
 
 
+def test_child_that_takes_its_parents_place_is_refused() -> None:
+    done = mpiexec(2, "again-in-a-child", timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall("child: unavailable: MPI: this process is a fork of process", done.stdout)) == 2, done.stdout
+    assert done.stdout.count(": done") == 2, done.stdout
+
+
 def test_second_runtime_of_a_process_is_refused() -> None:
     done = mpiexec(2, "twice")
     assert done.returncode == 0, done.stderr

@@ -132,6 +132,8 @@ class _Launcher:
         self._ending = False
         self._judging: asyncio.Task[None] | None = None
         self._dead: list[Process] = []
+        self._told: set[int] = set()
+        """Ranks that ran when the launcher told them of others' failures, which are not theirs."""
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -264,7 +266,10 @@ class _Launcher:
             self._judging = asyncio.get_running_loop().create_task(self._judge_when_clear())
 
     async def _judge_when_clear(self) -> None:
-        """Waits until the ranks that have failed have said why, and for the end of those that they name."""
+        """Waits until the ranks that have failed have said why, and for the end of those that they name.
+
+        The other ranks are told meanwhile.
+        """
         clock = asyncio.get_running_loop().time
         began = clock()
         while not self._ending and clock() - began < CAUSE_S:
@@ -273,14 +278,31 @@ class _Launcher:
                 causes = [rank for rank in dead if not self._consequence(rank)]
                 if any((self._ranks[rank].status or 0) < 0 for rank in causes):
                     break  # a rank that was killed is the cause, whatever others exit with
-                if causes and clock() - began >= JUDGE_S:
-                    break
+                if clock() - began >= JUDGE_S:
+                    if causes or not any(self._blames_one_that_runs(rank) for rank in dead):
+                        break
+                    self._tell(dead)
             await asyncio.sleep(0.01)
         self._judge()
 
     def _consequence(self, rank: int) -> bool:
         """Whether this rank says that it has failed because of another rank, or of none that it knows."""
-        return self._server.blamed_by(rank) not in (None, rank)
+        return rank in self._told or self._server.blamed_by(rank) not in (None, rank)
+
+    def _blames_one_that_runs(self, rank: int) -> bool:
+        """Whether the rank that `rank` has failed because of may still end in a way that explains it."""
+        cause = self._server.blamed_by(rank)
+        return cause is not None and cause < len(self._ranks) and self._ranks[cause].poll() is None
+
+    def _tell(self, dead: list[int]) -> None:
+        """Tells all ranks that the job is over. If those that nobody has blamed fail from now on, that is why."""
+        if self._told:
+            return
+        blamed = {self._server.blamed_by(rank) for rank in dead}
+        self._told = {n for n, rank in enumerate(self._ranks) if rank.poll() is None and n not in blamed}
+        first = self._ranks[dead[0]]
+        assert first.status is not None
+        self._server.abort(f"{first.name} {how_it_ended(first.status)}")
 
     def _judge(self) -> None:
         """Names the first cause: an agent's end, a rank's death, a rank's exit; then what came of them."""

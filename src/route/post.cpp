@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
@@ -61,7 +62,8 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   return post;
 }
 
-Post::~Post() {
+void Post::say_goodbye() noexcept {
+  if (std::exchange(said_goodbye_, true)) return;
   // Who leaves says so: a connection that ends without is a process that died.
   const Deadline patience(std::chrono::seconds(1));
   // Links are shared by bridges, and nothing follows a farewell: all that is to be said comes before the first one.
@@ -76,6 +78,10 @@ Post::~Post() {
     for (BridgeIn* in : bridges_in_) gone &= in->say_bye();
     if (!gone) (void)net_worker_->progress();
   }
+}
+
+Post::~Post() {
+  say_goodbye();
   out_.clear();
   in_.clear();
   regions_.clear();

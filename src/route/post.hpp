@@ -56,6 +56,9 @@ class Post {
   /// Whether all that was written for the network has arrived, or never will, or `patience` has passed since the first
   /// call.
   [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;
+  /// Tells those on the other side of a network that this process reads and sends nothing any more. Waits a second at
+  /// most. Otherwise the destructor does it.
+  void say_goodbye() noexcept;
   /// Ok, or the first failure of a bridge.
   [[nodiscard]] Status health() const;
   /// "posix/memory", "tcp/eth0"
@@ -82,6 +85,7 @@ class Post {
   std::unique_ptr<Router> router_;
   Card card_;
   bool received_ = false;
+  bool said_goodbye_ = false;
   std::uint64_t settling_since_ = 0;
   std::string transport_;
   Status status_;

@@ -34,15 +34,11 @@ class AgentWiring final : public ProcessWiring {
   AgentWiring(Place place, std::unique_ptr<Bootstrap> bootstrap, std::unique_ptr<RouteSession> session,
               std::unique_ptr<Post> post)
       : ProcessWiring(std::move(place), std::move(bootstrap), std::move(post)), session_(std::move(session)) {}
-  ~AgentWiring() override {
-    Writer out;
-    out.put(bootstrap_->job());
-    out.put(rounds_);
-    // An agent that is gone needs no farewell, and one that does not answer is not waited for: it sees this session
-    // end.
-    session_->request_patience = kFarewell;
-    if (const auto left = session_->request("route", "leave", out.bytes()); !left)
-      spdlog::debug("route: {}", left.status().message());
+  ~AgentWiring() override { say_farewell(); }
+  void leave() noexcept override {
+    Wiring::leave();
+    say_farewell();
+    ProcessWiring::leave();
   }
   void conclude(std::uint32_t rounds) noexcept override {
     rounds_ = rounds;
@@ -68,9 +64,22 @@ class AgentWiring final : public ProcessWiring {
   }
 
  private:
+  void say_farewell() noexcept {
+    if (std::exchange(said_farewell_, true)) return;
+    Writer out;
+    out.put(bootstrap_->job());
+    out.put(rounds_);
+    // An agent that is gone needs no farewell, and one that does not answer is not waited for: it sees this session
+    // end.
+    session_->request_patience = kFarewell;
+    if (const auto left = session_->request("route", "leave", out.bytes()); !left)
+      spdlog::debug("route: {}", left.status().message());
+  }
+
   static constexpr std::chrono::seconds kFarewell{2};
   std::unique_ptr<RouteSession> session_;
   std::uint32_t rounds_ = 0;
+  bool said_farewell_ = false;
 };
 
 Result<std::unique_ptr<RouteSession>> open_session(const Introduction& mine, Rank rank, const Deadline& deadline) {

@@ -8,8 +8,13 @@
 //   spin-or-exit=N   messages until the job is broken: exits with status N, at once
 //   linger=MS  exit() takes so long after the runtime has gone
 //   twice      starts a second Runtime beside the first one: "second: code", and then one after the first: "then: code"
-//   messages-beside-a-child   the same, but half-way a child is forked that tries everything, and exits
+//   again-in-a-child   a child is forked that destroys the runtime that it has inherited, and starts one: "child:
+//   code";
+//              then all ranks make a quiesce
+//   messages-beside-a-child   as messages, but half-way a child is forked that tries everything, and exits
 //   watch      until the job is broken: "broken: why", and exits with status 0
+//   watch-or-exit=N   the same, but exits with status N
+//   blame=N    tells the launcher that rank N has broken the job; -1: none that is known
 //   join=MS    joins the job of the launcher, for at most so long
 //   leave      ends its part in the job; `exchange` joins again
 //   kill, exit=N, exit-beside-a-child=N (one that keeps open whatever the launcher gave the rank), sleep=MS, lines=N,
@@ -74,12 +79,12 @@ void gather(std::unique_ptr<Bootstrap>& bootstrap, std::uint32_t rounds) {
               static_cast<unsigned long long>(bootstrap->job()));
 }
 
-void watch(Bootstrap& bootstrap) {
+void watch(Bootstrap& bootstrap, int status = 0) {
   for (;;) {
     if (const Status s = bootstrap.health(); !s) {
       std::printf("broken: %s\n", s.message().c_str());
       std::fflush(stdout);
-      std::_Exit(0);
+      std::_Exit(status);
     }
     std::this_thread::sleep_for(1ms);
   }
@@ -178,6 +183,29 @@ void messages_beside_a_child() {
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
 }
 
+void again_in_a_child() {
+  auto runtime = Runtime::start();
+  if (!runtime) fail(runtime.status().to_string());
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    {
+      const Runtime destroyed = *std::move(runtime);
+    }
+    Options options;
+    options.start_timeout = 5s;  // the others do not come: this says that it was not refused
+    const auto again = Runtime::start(options);
+    std::printf("child: %s\n", again ? "ok" : again.status().to_string().c_str());
+    std::fflush(stdout);
+    ::_exit(0);
+  }
+  int how = 0;
+  if (waitpid(child, &how, 0) != child || !WIFEXITED(how) || WEXITSTATUS(how) != 0) fail("the child did not end well");
+  if (const Status s = runtime->quiesce(60s); !s) fail(s.to_string());
+  std::printf("rank %u: done\n", runtime->rank());
+}
+
 void say_term(int /*signal*/) {
   constexpr std::string_view kText = "SIGTERM came\n";
   if (::write(STDOUT_FILENO, kText.data(), kText.size()) < 0) _exit(4);
@@ -204,10 +232,17 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     static int lingers;
     lingers = number;
     std::atexit([] { std::this_thread::sleep_for(std::chrono::milliseconds(lingers)); });
+  } else if (action == "again-in-a-child") {
+    again_in_a_child();
   } else if (action == "messages-beside-a-child") {
     messages_beside_a_child();
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
+  } else if (action == "watch-or-exit" && bootstrap != nullptr) {
+    watch(*bootstrap, number);
+  } else if (action == "blame" && bootstrap != nullptr) {
+    bootstrap->report(
+        {{StatusCode::kUnavailable, "it is to blame"}, number < 0 ? Breakdown::kNobody : static_cast<Rank>(number)});
   } else if (action == "join") {
     auto found = find_bootstrap(Deadline(std::chrono::milliseconds(number)));
     if (!found) fail(found.status().to_string());

@@ -2,10 +2,14 @@
 // A job whose rank 1 ends with status 0 while the others still want something of it, for python/tests:
 //   route_leaving HOW WHAT
 // HOW:  return (its Runtime is destroyed), exit (std::exit, it is not), _exit (nothing runs)
-// WHAT: send (to all ranks, for ever), quiesce or reduce (for ever), convey (an open session)
-// The others print "told: why" and end with status 7; with status 11 if they were not told within 30 seconds.
+// WHAT: send (to all ranks, for ever), quiesce or reduce (for ever), convey (an open session),
+//       end0 or end1 (nothing: rank 0 or 1 leaves after all ranks have completed a quiesce, the others a little later)
+// That rank prints "leaves". The others print "told: why" and end with status 7; or "not told" and 11, after four
+// minutes. With end0 and end1 they print "done", and end with status 0, if all is well although they know that the rank
+// has left.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +17,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "route/client/runtime_core.hpp"
 #include "wherry/convey.h"
 #include "wherry/route.hpp"
 
@@ -22,15 +27,43 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr auto kPatience = 240s;  // for what never happens
+
 int told(const std::string& why) {
   std::printf("told: %s\n", why.c_str());
   std::fflush(stdout);
   return 7;
 }
 
+int not_told() {
+  std::puts("not told");
+  std::fflush(stdout);
+  return 11;
+}
+
 int go(const std::string& how) {
+  std::puts("leaves");
+  std::fflush(stdout);
   if (how == "exit") std::exit(0);
   if (how == "_exit") ::_exit(0);
+  return 0;
+}
+
+/// All ranks have done their part, and one of them has left.
+int end(Runtime& runtime, Rank who, const std::string& how) {
+  if (runtime.rank() == who) return go(how);
+  const auto has_left = [&] {
+    return std::ranges::any_of(runtime.core()->departed(), [&](const Departure& one) { return one.rank == who; });
+  };
+  const Deadline deadline(kPatience);
+  while (runtime.status() && !has_left()) {
+    if (deadline.passed()) return not_told();
+    runtime.poll();
+  }
+  // The end of the process and of its connections comes after its word.
+  for (const Deadline later(2s); runtime.status() && !later.passed();) runtime.poll();
+  if (!runtime.status()) return told(runtime.status().message());
+  std::puts("done");
   return 0;
 }
 
@@ -39,7 +72,7 @@ int convey(const std::string& how) {
   convey_t* const c = convey_new(SIZE_MAX, 0, nullptr, convey_opt_QUIET);
   convey_begin(c, 8, 0);
   std::int64_t item = 0, pushed = 0;
-  const Deadline deadline(30s);
+  const Deadline deadline(kPatience);
   for (;;) {
     const int code = convey_advance(c, false);
     if (code < 0) return told(convey_error_string(c, code));
@@ -47,7 +80,7 @@ int convey(const std::string& how) {
     while (convey_pull(c, &item, nullptr) == convey_OK) {
     }
     if (me == 1 && pushed > 100'000) return go(how);
-    if (deadline.passed()) return 11;
+    if (deadline.passed()) return not_told();
   }
 }
 
@@ -61,19 +94,20 @@ int main(int argc, char** argv) {
   if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
   const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
   // Rank 1 may be gone before this one has come back from the first.
-  if (const Status s = runtime->quiesce(30s); !s)
+  if (const Status s = runtime->quiesce(kPatience); !s)
     return s.code() == StatusCode::kDeadlineExceeded ? 4 : told(s.message());
-  const Deadline deadline(30s);
+  if (what == "end0" || what == "end1") return end(*runtime, what == "end0" ? 0 : 1, how);
+  const Deadline deadline(kPatience);
   for (std::uint64_t i = 0; !deadline.passed(); ++i) {
     if (runtime->rank() == 1 && i == (what == "send" ? 50'000 : 50)) return go(how);
     if (runtime->send(static_cast<Rank>(i % runtime->ranks()), take, i) != StatusCode::kOk)
       return told(runtime->status().message());
     if (what == "quiesce") {
-      if (const Status s = runtime->quiesce(30s); !s)
-        return s.code() == StatusCode::kDeadlineExceeded ? 11 : told(s.message());
+      if (const Status s = runtime->quiesce(kPatience); !s)
+        return s.code() == StatusCode::kDeadlineExceeded ? not_told() : told(s.message());
     } else if (what == "reduce") {
       if (const auto sum = runtime->reduce(i); !sum) return told(sum.status().message());
     }
   }
-  return 11;
+  return not_told();
 }

@@ -38,6 +38,10 @@ class ProcessWiring : public Wiring {
   bool has_left(std::uint32_t lane) noexcept override { return post_->has_left(lane); }
   /// The application waits: a reader that is alive but does not read is not waited for.
   bool depart() noexcept override { return post_->settled(std::chrono::seconds(1)); }
+  void leave() noexcept override {
+    Wiring::leave();
+    post_->say_goodbye();
+  }
   void fail(const Breakdown& breakdown) noexcept override {
     Wiring::fail(breakdown);
     bootstrap_->report(breakdown);

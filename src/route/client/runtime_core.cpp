@@ -25,7 +25,7 @@ constexpr int kTries = 256;                    // polls that it gives it
 RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file)
     : options_(options),
       wiring_(std::move(wiring)),
-      alive_(wiring_->presence()),
+      alive_(wiring_->presence(), *this),
       file_(std::move(file)),
       router_(wiring_->router()),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
@@ -39,10 +39,15 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
   if (file_ != nullptr) file_->begin();
 }
 
-/// No lane has room: messages that are sent inline take the way through send(), which says why.
 void RuntimeCore::in_child() noexcept {
   inherited_ = true;
   std::swap(failure_, in_child_);
+  close_lanes();
+}
+
+/// No lane has room: messages that are sent inline take the way through send(), which says why.
+void RuntimeCore::close_lanes() noexcept {
+  silent_ = true;
   for (Lane& lane : router_.lanes()) {
     lane.end = lane.pack_end = lane.at;
     lane.pack = 0;
@@ -52,6 +57,14 @@ void RuntimeCore::in_child() noexcept {
 RuntimeCore::~RuntimeCore() {
   stop_watching();
   if (inherited_) return;
+  leave_job();
+  if (file_ == nullptr) return;
+  if (const Status s = file_->write(place(), statistics()); !s)
+    fmt::print(stderr, "rank {}: no statistics: {}\n", place().rank, s.message());
+}
+
+void RuntimeCore::leave_job() noexcept {
+  if (silent_) return;
   // What it wrote must have left; what comes for this rank is nobody's any more.
   leaving_ = true;
   const Departure departure{place().rank, agreement_.round()};
@@ -60,13 +73,12 @@ RuntimeCore::~RuntimeCore() {
   const Deadline patience(std::chrono::seconds(1));  // for what others may have no room for
   while ((!news_.empty() && !patience.passed()) || !wiring_->depart()) {
     poll();
-    router_.flush(Flush::kExplicit);
+    send_out();
   }
   if (failure_) conclude();
   wiring_->leave();
-  if (file_ == nullptr) return;
-  if (const Status s = file_->write(place(), statistics()); !s)
-    fmt::print(stderr, "rank {}: no statistics: {}\n", place().rank, s.message());
+  close_lanes();
+  if (failure_) std::swap(failure_, over_);
 }
 
 Statistics RuntimeCore::statistics() const noexcept {
@@ -382,7 +394,7 @@ void RuntimeCore::drain(Input& input) noexcept {
 }
 
 std::uint64_t RuntimeCore::poll() noexcept {
-  if (in_handler_ || inherited_) return 0;
+  if (in_handler_ || silent_) return 0;
   const std::uint64_t before = handled_;
   const std::uint64_t began = idle_polls_ >= kSpins ? now_ns() : 0;  // nobody is in a hurry any more
   busy_ = false;
@@ -434,13 +446,13 @@ void RuntimeCore::settle(bool worked) noexcept {
 }
 
 void RuntimeCore::flush(Flush why) noexcept {
-  if (inherited_) return;
+  if (silent_) return;
   router_.flush(why);
   flush_at_ = 0;
 }
 
 void RuntimeCore::flush_now() noexcept {
-  if (!inherited_) send_out();
+  if (!silent_) send_out();
 }
 
 void RuntimeCore::send_out() noexcept {

@@ -2,6 +2,9 @@
 // One rank: its router, its handlers, what it holds back, and how it finds out that all is done.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -24,16 +27,25 @@
 
 namespace wherry::route::detail {
 
-/// While it lives, an exit() of the process is seen by other ranks as the end of this rank's part in the job.
+class RuntimeCore;
+/// While it lives, an exit() of the process is seen by other ranks as the end of this rank's part in the job. With
+/// status 0, and in the thread that uses the runtime, it is a farewell like the destructor's; otherwise only those that
+/// share memory with this rank learn that it has left.
 class Alive {
  public:
-  explicit Alive(Presence presence);
+  Alive(Presence presence, RuntimeCore& core);
   ~Alive();
   Alive(const Alive&) = delete;
   Alive& operator=(const Alive&) = delete;
+  /// The calling thread uses the runtime.
+  void used_here() noexcept { user_.store(pthread_self(), std::memory_order_relaxed); }
 
  private:
-  Presence presence_;
+  friend struct Living;
+  void at_exit(int status) noexcept;
+  const Presence presence_;
+  RuntimeCore& core_;
+  std::atomic<pthread_t> user_{pthread_self()};
 };
 
 /// In a child of fork() every call fails and the destructor says nothing to other ranks.
@@ -52,6 +64,8 @@ class RuntimeCore : public Front, private ForkWatch {
   void fail(Status why) noexcept { fail({std::move(why), place().rank}); }
   /// The same, where another rank has caused it, or none is known to have.
   void fail(Breakdown breakdown) noexcept;
+  /// This rank's part in the job is over: what it sent leaves, and the others are told. All calls fail from now on.
+  void leave_job() noexcept;
   /// Ranks that are known to take no part any more.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 
@@ -91,6 +105,7 @@ class RuntimeCore : public Front, private ForkWatch {
   /// What it does after the inputs: backlog, flushing, agreement, the job's health.
   void settle(bool worked) noexcept;
   void in_child() noexcept override;
+  void close_lanes() noexcept;
   void look_around() noexcept;
   void on_left(Departure who) noexcept;
   /// Fails when this rank waits, in a collective call, for one that has left.
@@ -119,7 +134,7 @@ class RuntimeCore : public Front, private ForkWatch {
 
   const Options options_;
   std::unique_ptr<Wiring> wiring_;
-  const Alive alive_;
+  Alive alive_;
   std::unique_ptr<StatisticsFile> file_;
   Router& router_;
   Handlers handlers_;
@@ -145,6 +160,8 @@ class RuntimeCore : public Front, private ForkWatch {
   std::uint64_t registered_ = 0;  ///< signature of the handlers when the collective call began
   Status failure_;
   Status in_child_ = inherited_by_fork("runtime", "and a child of a rank is not a rank: use it in the parent");
+  Status over_{StatusCode::kFailedPrecondition, "this rank has left the job: its process is in exit()"};
+  bool silent_ = false;     ///< takes and sends nothing: it has left, or this process is a fork of the rank
   bool inherited_ = false;  ///< this process is a fork of the rank
   bool in_handler_ = false;
   bool busy_ = false;  ///< the last poll handled or forwarded something, or an input is waiting

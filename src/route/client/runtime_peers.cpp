@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank learns that others have left the job or found it broken, and how it tells them.
 #include <fmt/core.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,37 +11,44 @@
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route::detail {
-namespace {
-
 /// Ranks of this process. One that exit() ends in the middle takes no part any more, though its Runtime is never
 /// destroyed, and the process may live on for long (in MPI_Finalize).
 struct Living {
   pid_t process = getpid();  // a child of fork() has no part in the job: its end says nothing
   std::mutex mutex;
-  std::vector<Presence> ranks;
+  std::vector<Alive*> ranks;
+
+  static Living& get() {
+    static Living* const one = [] {
+      (void)spdlog::default_logger_raw();  // what logs at the end must have been made before, to go later
+      on_exit([](int status, void*) { get().at_exit(status); }, nullptr);
+      return new Living;  // for threads that still run while the process ends
+    }();
+    return *one;
+  }
+
+ private:
+  void at_exit(int status) {
+    if (process != getpid()) return;
+    const std::lock_guard lock(mutex);
+    for (Alive* rank : ranks) rank->at_exit(status);
+  }
 };
-Living& living() {
-  static Living* const one = [] {
-    std::atexit([] {
-      if (living().process != getpid()) return;
-      const std::lock_guard lock(living().mutex);
-      for (const Presence& rank : living().ranks) rank.leave();
-    });
-    return new Living;  // for threads that still run while the process ends
-  }();
-  return *one;
-}
 
-}  // namespace
-
-Alive::Alive(Presence presence) : presence_(presence) {
-  const std::lock_guard lock(living().mutex);
-  living().ranks.push_back(presence_);
+Alive::Alive(Presence presence, RuntimeCore& core) : presence_(presence), core_(core) {
+  const std::lock_guard lock(Living::get().mutex);
+  Living::get().ranks.push_back(this);
 }
 
 Alive::~Alive() {
-  const std::lock_guard lock(living().mutex);
-  std::erase_if(living().ranks, [this](const Presence& one) { return one == presence_; });
+  const std::lock_guard lock(Living::get().mutex);
+  std::erase(Living::get().ranks, this);
+}
+
+/// A runtime that another thread uses, perhaps at this moment, is not touched: its presence is one word.
+void Alive::at_exit(int status) noexcept {
+  if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) core_.leave_job();
+  presence_.leave();
 }
 
 void RuntimeCore::fail(Breakdown breakdown) noexcept {
@@ -95,6 +103,7 @@ void RuntimeCore::look_around() noexcept {
   constexpr std::uint64_t kKernelEvery = 8;
   constexpr std::uint64_t kArrivalNs = 1'000'000'000;  // for what has come already, and waits to be handled
   if (!failure_) return;
+  alive_.used_here();
   const bool ask_kernel = ++looks_ % kKernelEvery == 0;
   for (Neighbour& neighbour : wiring_->neighbours()) {
     Presence::Seen seen = neighbour.look(ask_kernel);

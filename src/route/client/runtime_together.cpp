@@ -43,6 +43,7 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
                   "quiesce() or try_quiesce() until it says ok, then reduce()");
   }
   registered_ = handlers_.signature();
+  alive_.used_here();
   reducing_ = true;
   contribute(how, {bits, 0});
   check_departed();
@@ -92,6 +93,7 @@ StatusCode RuntimeCore::try_quiesce() noexcept {
   if (phase_ == Phase::kNone && failure_) {
     phase_ = Phase::kCounting;
     registered_ = handlers_.signature();
+    alive_.used_here();
     check_departed();
   }
   poll();

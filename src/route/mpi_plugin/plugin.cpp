@@ -30,6 +30,7 @@ struct State {
   MPI_Comm everybody = MPI_COMM_NULL;  ///< the program's own messages never meet ours
   MPI_Comm copy = MPI_COMM_NULL;       ///< what `everybody` becomes
   int rank = 0, ranks = 0;
+  pid_t process = 0;  ///< that MPI knows as this rank; 0: not asked yet
   bool broken = false;
   std::string error;
   std::vector<char> mine, all;
@@ -129,6 +130,11 @@ __attribute__((visibility("default"))) const char* wherry_mpi_family() {
 __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, std::uint32_t* ranks,
                                                            std::uint64_t timeout_ms) {
   State& s = state();
+  if (s.process == 0) s.process = getpid();
+  if (s.process != getpid()) {
+    return fail("this process is a fork of process " + std::to_string(s.process) +
+                ", which is the rank of this MPI job: only that one can start a runtime");
+  }
   if (s.broken) return fail("an earlier call came to no end");
   const std::uint64_t begin = now_ms();
   int there = 0;
