@@ -166,7 +166,7 @@ WHERRY_API int convey_epull(convey_t* c, convey_item_t* result);
 /// The last pull did not happen.
 WHERRY_API int convey_unpull(convey_t* c);
 /// To be called by every rank until it returns convey_DONE. `done`: this rank pushes no more.
-WHERRY_API int convey_advance(convey_t* c, bool done);
+WHERRY_NODISCARD WHERRY_API int convey_advance(convey_t* c, bool done);
 WHERRY_API int convey_reset(convey_t* c);
 WHERRY_API int convey_free(convey_t* c);
 

@@ -17,7 +17,7 @@
 //   ...
 //   // when it is ok, x and xyz may be changed again
 //   if (wherry_ticket_wait(ticket, 1000000000, &why) != WHERRY_OK) { puts(why.message); ... }
-//   wherry_stream_close(stream, &why);
+//   if (wherry_stream_close(stream, &why) != WHERRY_OK) { puts(why.message); ... }
 //   wherry_session_close(session, &why);
 //
 // Status. Functions return a wherry_status: WHERRY_OK, WHERRY_WOULD_BLOCK (nothing happened, call again later) or what
@@ -243,8 +243,9 @@ WHERRY_API int wherry_stream_open_fields(wherry_session* session, const wherry_s
                                          wherry_error* error);
 
 /// Ends the stream once its offloads are done: readers that follow it see the end, kept frames stay readable. Blocks
-/// for one round trip. The handle is gone, whatever is returned; tickets stay good.
-WHERRY_API int wherry_stream_close(wherry_stream* stream, wherry_error* error);
+/// for one round trip. The handle is gone, whatever is returned; tickets stay good. An error may mean that readers do
+/// not see the end.
+WHERRY_NODISCARD WHERRY_API int wherry_stream_close(wherry_stream* stream, wherry_error* error);
 
 // ---------------------------------------------------------------- posting
 

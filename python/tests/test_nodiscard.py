@@ -65,6 +65,7 @@ C_CALLS = [
     "wherry_route_reduce_u64(0, 0, 0, 0, 0)",
     "wherry_stream_post(0, 0, 0, 0, 0, 0)",
     "wherry_stream_post_raw(0, 0, 0, 0, 0, 0)",
+    "wherry_stream_close(0, 0)",
     "wherry_ticket_wait(ticket, 0, 0)",
     "wherry_session_drain(0, 0, 0)",
     "wherry_kv_put(0, 0, 0, 0, 0, 0, 0)",
@@ -72,7 +73,10 @@ C_CALLS = [
     "wherry_kv_post_put(0, 0, 0, 0, 0, 0, 0)",
     "convey_push(0, 0, 0)",
     "convey_epush(0, 0, 0, 0)",
+    "convey_advance(0, 1)",
 ]
+C_STATEMENTS = ["convey_begin(0, 8, 0)", "convey_reset(0)", "convey_free(0)"]
+"""As programs written for bale make these calls."""
 
 
 def warnings(language: str, source: str) -> list[str]:
@@ -100,3 +104,7 @@ def test_ignored_results_expect_a_warning_for_each_call(language: str, frame: st
     if language == "c":
         used = ";\n  ".join(f"int r{i} = {call}; (void)r{i}" for i, call in enumerate(calls))
     assert warnings(language, frame.replace("CALL", used)) == []
+
+
+def test_calls_that_programs_for_bale_make_as_statements_expect_no_warning() -> None:
+    assert warnings("c", C.replace("CALL", ";\n  ".join(C_STATEMENTS))) == []
