@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "route/client/network_testing.hpp"
@@ -110,6 +112,32 @@ void expect_all_to_learn_of_a_mismatch(RingShape shape) {
 TEST(Network, RankThatFailsAndEnds_ExpectTheOthersToLearnWhy) { expect_all_to_learn_of_a_mismatch(kShape); }
 
 TEST(Network, ReasonLongerThanABuffer_ExpectItCutShort) { expect_all_to_learn_of_a_mismatch({2, 256}); }
+
+/// Two ranks, of which the second has ended its connections as one does that leaves, and has sent no word.
+class SilentDeparture final : public Wiring {
+ public:
+  explicit SilentDeparture(std::unique_ptr<Wiring> inner) : Wiring(inner->place()), inner_(std::move(inner)) {
+    router_ = &inner_->router();
+    presence_ = inner_->presence();
+    distant_ = {1};
+  }
+  [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override {
+    return lane == router_->index_of(router_->lane_of(1));
+  }
+  [[nodiscard]] std::string transport() const override { return inner_->transport(); }
+
+ private:
+  std::unique_ptr<Wiring> inner_;
+};
+
+TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) {
+  auto wirings = wire_threads({0, 1}, kShape);
+  Runtime runtime(
+      std::make_unique<detail::RuntimeCore>(Options{}, std::make_unique<SilentDeparture>(std::move(wirings[0]))));
+  EXPECT_EQ(runtime.quiesce(60s).code(), StatusCode::kUnavailable);
+  EXPECT_NE(runtime.status().message().find("rank 1 has left the job"), std::string::npos)
+      << runtime.status().message();
+}
 
 TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGone) {
   // Rank 0 reads nothing until rank 1 has gone, so that no word of rank 1's has room but the bridge's.
