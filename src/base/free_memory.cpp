@@ -3,18 +3,87 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
+#include <optional>
+#include <sstream>
+#include <string_view>
 
 namespace wherry {
+namespace {
 
-FreeMemory free_memory(const std::string& directory) {
+/// The names of a control group's files, which differ between the versions (the kernel's admin-guide, cgroup-v2.rst and
+/// cgroup-v1/memory.rst).
+struct Version {
+  std::string_view limit, used, inactive, active;
+};
+constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
+constexpr Version kV2{"memory.max", "memory.current", "inactive_file", "active_file"};
+
+/// The number that is all of the file; none for "max", and where there is no such file.
+std::optional<std::uint64_t> number_in(const std::string& file) {
+  std::ifstream from(file);
+  std::uint64_t number = 0;
+  if (from >> number) return number;
+  return std::nullopt;
+}
+
+/// Of the pages of files that the group has in memory: the kernel takes them back before it kills a process. Active
+/// ones count by half, as in MemAvailable.
+std::uint64_t reclaimable(const std::string& group, const Version& version) {
+  std::ifstream stat(group + "/memory.stat");
+  std::uint64_t sum = 0, value = 0;
+  for (std::string name; stat >> name >> value;) {
+    if (name == version.inactive) sum += value;
+    if (name == version.active) sum += value / 2;
+  }
+  return sum;
+}
+
+/// Of the group at `root` + `path` and of those above it, up to `root`: that is all there is in a container, whose own
+/// group may be mounted there while `path` is the host's.
+void look_at_groups(const std::string& root, std::string path, const Version& version, FreeMemory& least) {
+  if (path.find("/..") != std::string::npos) path.clear();  // outside of this cgroup namespace
+  for (;;) {
+    while (path.ends_with('/')) path.pop_back();
+    const std::string group = root + path;
+    const auto limit = number_in(group + "/" + std::string(version.limit));
+    const auto used = number_in(group + "/" + std::string(version.used));
+    if (limit && used) {
+      const std::uint64_t kept = *used - std::min(*used, reclaimable(group, version));
+      const std::uint64_t left = *limit - std::min(*limit, kept);
+      if (left < least.bytes) least = {left, "the control group (" + group + "/" + std::string(version.limit) + ")"};
+    }
+    if (path.empty()) return;
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
+}
+
+/// Lines of /proc/self/cgroup are "0::/path" (version 2) and "4:memory:/path" (version 1).
+void look_at_groups(const ControlGroups& groups, FreeMemory& least) {
+  std::ifstream membership(groups.membership);
+  for (std::string line; std::getline(membership, line);) {
+    std::istringstream parts(line);
+    std::string number, controllers, path;
+    if (!std::getline(parts, number, ':') || !std::getline(parts, controllers, ':') || !std::getline(parts, path))
+      continue;
+    if (number == "0" && controllers.empty()) look_at_groups(groups.root, path, kV2, least);
+    if (("," + controllers + ",").find(",memory,") != std::string::npos)
+      look_at_groups(groups.root + "/memory", path, kV1, least);
+  }
+}
+
+}  // namespace
+
+FreeMemory free_memory(const std::string& directory, const ControlGroups& groups) {
   FreeMemory least{.bytes = std::numeric_limits<std::uint64_t>::max(), .where = "memory"};
   std::ifstream kernel("/proc/meminfo");
   std::string name, unit;
   for (std::uint64_t kib = 0; kernel >> name >> kib && std::getline(kernel, unit);) {
     if (name == "MemAvailable:") least.bytes = kib << 10;
   }
+  look_at_groups(groups, least);
   struct statvfs there{};
   if (::statvfs(directory.c_str(), &there) == 0) {
     const std::uint64_t left = std::uint64_t{there.f_bavail} * there.f_frsize;

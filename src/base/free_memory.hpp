@@ -9,11 +9,18 @@ namespace wherry {
 /// How much memory can still be allocated, and what limits it.
 struct FreeMemory {
   std::uint64_t bytes = 0;
-  std::string where;  ///< the directory, or "memory"
+  std::string where;  ///< the directory, "memory", or "the control group (its limit's file)"
 };
 
-/// The smaller of MemAvailable (/proc/meminfo) and the free space of the file system at `directory`. A directory that
-/// does not exist, such as "", and a file system without a size limit do not count.
-FreeMemory free_memory(const std::string& directory);
+/// Where the kernel says which control groups this process is in, and where they are mounted.
+struct ControlGroups {
+  std::string membership = "/proc/self/cgroup";
+  std::string root = "/sys/fs/cgroup";
+};
+
+/// The smallest of MemAvailable (/proc/meminfo), the free space of the file system at `directory`, and what the memory
+/// limits of the process's control group and of those above it (version 1 or 2) leave. A directory that does not exist,
+/// such as "", and what has no limit do not count.
+FreeMemory free_memory(const std::string& directory, const ControlGroups& groups = {});
 
 }  // namespace wherry
