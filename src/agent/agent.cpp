@@ -11,9 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "agent/impl.hpp"
 #include "base/cpu.hpp"
+#include "base/log.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/session_file.hpp"
 #include "move/service/move_service.hpp"
@@ -45,8 +47,10 @@ auto in_background(Start start) {
 
 Agent::Agent(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Agent::~Agent() {
-  if (!impl_) return;
+Agent::~Agent() { (void)close(); }
+
+Status Agent::close() {
+  if (!impl_ || std::exchange(impl_->closed, true)) return ok_status();
   Impl& a = *impl_;
   a.catalogue.shut_down();
   while (!a.peers.empty()) a.end(*a.peers.front(), Status(StatusCode::kUnavailable, "the agent ended"));
@@ -55,7 +59,11 @@ Agent::~Agent() {
   if (a.http) a.http->stop();
   if (a.local) a.local->stop();
   if (a.flight) a.flight->stop();
-  if (a.sink) a.sink->stop();
+  if (!a.sink) return ok_status();
+  // After drain() all of agent.drain_ms is over, or nothing is left to be written.
+  Status files = a.sink->stop(std::chrono::milliseconds(a.draining ? 0 : a.config.drain_ms));
+  if (!files) spdlog::error("the agent goes without waiting: {}", files.message());
+  return files;
 }
 
 Agent::Impl::~Impl() {
@@ -94,7 +102,7 @@ Status Agent::Impl::start_guard() {
   }
   if (http) ports.push_back({.port = http->port(), .limit = 16});
   if (ports.empty()) return ok_status();
-  auto started = in_background([&] { return PortGuard::start(std::move(ports)); });
+  auto started = in_background([&] { return PortGuard::start(std::move(ports), {tcp_listener.get()}); });
   if (!started) return started.status();
   guard = *std::move(started);
   return ok_status();

@@ -28,6 +28,9 @@ class Agent {
   /// agent.drain_ms), files are written, clients are told, the session file goes. `embedded`: also stops when standard
   /// input closes (its owner ended).
   Status run(const std::atomic<bool>& stop, bool embedded);
+  /// Ends sessions and everything else; the destructor does, too. kDeadlineExceeded: a file is still being written,
+  /// and its thread was left alone (FileSink::stop): the process had better end by _exit(). Idempotent: ok then.
+  Status close();
 
   /// host:port that clients of other machines connect to; empty: none can.
   [[nodiscard]] std::string address() const;

@@ -67,7 +67,7 @@ struct Agent::Impl {
   std::unique_ptr<fabric::Doorway> gate;     ///< of both listeners
   const std::string host = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentPeer*> by_session;
-  bool draining = false;
+  bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0, links = 0;
   LogLimit turned_away, failed_polls;

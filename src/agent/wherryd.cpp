@@ -130,7 +130,9 @@ int main(int argc, char** argv) {
   if (!agent) return fail(agent.status());
   if (auto s = (*agent)->run(stop, embedded); !s) return fail(s);
   const std::string session_file = (*agent)->session_file();
+  const wherry::Status closed = (*agent)->close();
   agent->reset();
   if (embedded) wherry::remove_embedded_directory(session_file);
+  if (!closed) _exit(0);  // a thread still uses what the end of main() would take down
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "move/service/file_sink.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "move/service/frame_file.hpp"
 
@@ -18,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxDisks = 16;
 }  // namespace
 
-struct FileSink::Impl {
+struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
   struct Job {
     FramePtr frame;
     std::shared_ptr<const SinkDirectory> directory;  ///< its own: the stream may be closed before it is written
@@ -28,6 +30,9 @@ struct FileSink::Impl {
   struct Disk {
     std::deque<Job> queue;
     std::thread thread;
+    FramePtr in_hand;        ///< being written
+    bool ended = false;      ///< the thread does nothing more
+    bool abandoned = false;  ///< the sink does not wait for the thread, and has reported what is in hand
   };
 
   Writer write;
@@ -39,11 +44,18 @@ struct FileSink::Impl {
   bool stopping = false;
   std::thread thread;  ///< gives each job to its disk, and starts that: the data thread starts no threads
 
-  void push(Catalogue& catalogue, const FramePtr& frame);
-  void distribute(Catalogue& catalogue);
-  Disk* disk_for(dev_t device, Catalogue& catalogue);
-  void run(Catalogue& catalogue, Disk& disk);
-  void give_up(Catalogue& catalogue, std::deque<Job>& queue);
+  std::mutex reporting;            ///< before `mutex`, if both
+  Catalogue* catalogue = nullptr;  ///< guarded by `reporting`: threads that were abandoned must not use it
+
+  void push(const FramePtr& frame);
+  void distribute();
+  Disk* disk_for(dev_t device);
+  void run(Disk& disk);
+  void give_up(std::deque<Job>& queue);
+  void report(const Frame& frame, const Status& outcome) {
+    const std::lock_guard lock(reporting);
+    if (catalogue != nullptr) catalogue->sunk(frame, outcome);
+  }
   void fail(std::string what) {  // under the lock
     ++status.errors;
     status.last_error = std::move(what);
@@ -54,7 +66,7 @@ Status not_written(const Frame& frame) {
   return {StatusCode::kUnavailable, frame_file_path(frame) + ": not written, the file sink has stopped"};
 }
 
-void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
+void FileSink::Impl::push(const FramePtr& frame) {
   Status taken;
   {
     const std::lock_guard lock(mutex);
@@ -67,16 +79,16 @@ void FileSink::Impl::push(Catalogue& catalogue, const FramePtr& frame) {
     }
   }
   changed.notify_all();
-  if (!taken) catalogue.sunk(*frame, taken);
+  if (!taken) report(*frame, taken);
 }
 
 /// Under the lock. Where there are kMaxDisks, or threads cannot be had, file systems share one.
-FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device, Catalogue& catalogue) {
+FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device) {
   if (const auto known = disks.find(device); known != disks.end()) return &known->second;
   if (disks.size() >= kMaxDisks) return &disks.begin()->second;
   const auto made = disks.try_emplace(device).first;
   try {
-    made->second.thread = std::thread([this, &catalogue, disk = &made->second] { run(catalogue, *disk); });
+    made->second.thread = std::thread([self = shared_from_this(), disk = &made->second] { self->run(*disk); });
   } catch (const std::system_error&) {
     disks.erase(made);
     return disks.empty() ? nullptr : &disks.begin()->second;
@@ -84,25 +96,23 @@ FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device, Catalogue& catalogu
   return &made->second;
 }
 
-void FileSink::Impl::distribute(Catalogue& catalogue) {
+void FileSink::Impl::distribute() {
   name_thread("wherry-sink");
   for (std::deque<Job> nowhere;;) {
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [this] { return stopping || !arrived.empty(); });
-      if (stopping) break;
-      Disk* const disk = disk_for(arrived.front().directory->device(), catalogue);
+      if (stopping) return;
+      Disk* const disk = disk_for(arrived.front().directory->device());
       (disk == nullptr ? nowhere : disk->queue).push_back(std::move(arrived.front()));
       arrived.pop_front();
     }
     changed.notify_all();
-    give_up(catalogue, nowhere);
+    give_up(nowhere);
   }
-  for (auto& [device, disk] : disks) disk.thread.join();
-  give_up(catalogue, arrived);
 }
 
-void FileSink::Impl::run(Catalogue& catalogue, Disk& disk) {
+void FileSink::Impl::run(Disk& disk) {
   name_thread("wherry-sink");
   for (;;) {
     Job job;
@@ -112,6 +122,7 @@ void FileSink::Impl::run(Catalogue& catalogue, Disk& disk) {
       if (stopping) break;
       job = std::move(disk.queue.front());
       disk.queue.pop_front();
+      disk.in_hand = job.frame;
     }
     Result<std::uint64_t> written = Status(StatusCode::kInternal, {});
     try {
@@ -119,8 +130,18 @@ void FileSink::Impl::run(Catalogue& catalogue, Disk& disk) {
     } catch (const std::exception& error) {  // no memory, say
       written = Status(StatusCode::kInternal, frame_file_path(*job.frame) + ": " + error.what());
     }
-    catalogue.sunk(*job.frame, written.status());
+    FramePtr done;  // goes without the lock
+    {
+      const std::lock_guard one_report(reporting);
+      {
+        const std::lock_guard lock(mutex);
+        if (disk.abandoned) return;
+        done = std::move(disk.in_hand);
+      }
+      catalogue->sunk(*done, written.status());
+    }
     job = {};
+    done.reset();
     {
       const std::lock_guard lock(mutex);
       --status.queued;
@@ -133,11 +154,15 @@ void FileSink::Impl::run(Catalogue& catalogue, Disk& disk) {
     }
     changed.notify_all();
   }
-  give_up(catalogue, disk.queue);
+  {
+    const std::lock_guard lock(mutex);
+    disk.ended = true;
+  }
+  changed.notify_all();
 }
 
 /// Nobody will write these.
-void FileSink::Impl::give_up(Catalogue& catalogue, std::deque<Job>& queue) {
+void FileSink::Impl::give_up(std::deque<Job>& queue) {
   std::deque<Job> left;
   {
     const std::lock_guard lock(mutex);
@@ -147,21 +172,22 @@ void FileSink::Impl::give_up(Catalogue& catalogue, std::deque<Job>& queue) {
   }
   if (left.empty()) return;
   changed.notify_all();
-  for (const Job& job : left) catalogue.sunk(*job.frame, not_written(*job.frame));
+  for (const Job& job : left) report(*job.frame, not_written(*job.frame));
 }
 
 FileSink::FileSink(Catalogue& catalogue, Writer write) : impl_(std::make_shared<Impl>()), catalogue_(catalogue) {
+  impl_->catalogue = &catalogue;
   impl_->write = std::move(write);
   if (!impl_->write) {
     impl_->write = [](FramePtr frame, const SinkDirectory& directory) {
       return write_frame_file(std::move(frame), directory);
     };
   }
-  impl_->thread = std::thread([impl = impl_.get(), &catalogue] { impl->distribute(catalogue); });
-  catalogue.set_sink_hook([impl = impl_, &catalogue](const FramePtr& frame) { impl->push(catalogue, frame); });
+  impl_->thread = std::thread([impl = impl_.get()] { impl->distribute(); });
+  catalogue.set_sink_hook([impl = impl_](const FramePtr& frame) { impl->push(frame); });
 }
 
-FileSink::~FileSink() { stop(); }
+FileSink::~FileSink() { (void)stop(); }
 
 Status FileSink::drain(std::chrono::milliseconds timeout) {
   std::unique_lock lock(impl_->mutex);
@@ -170,15 +196,56 @@ Status FileSink::drain(std::chrono::milliseconds timeout) {
           std::to_string(impl_->status.queued) + " frames are still to be written to files"};
 }
 
-void FileSink::stop() {
-  if (!impl_->thread.joinable()) return;
+Status FileSink::stop(std::chrono::milliseconds patience) {
+  Impl& i = *impl_;
+  if (!i.thread.joinable()) return ok_status();
   catalogue_.set_sink_hook({});
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
+    const std::lock_guard lock(i.mutex);
+    i.stopping = true;
   }
-  impl_->changed.notify_all();
-  impl_->thread.join();
+  i.changed.notify_all();
+  i.thread.join();
+  i.give_up(i.arrived);
+  for (auto& [device, disk] : i.disks) i.give_up(disk.queue);
+
+  const Deadline deadline(patience);
+  std::deque<FramePtr> left;
+  {
+    std::unique_lock lock(i.mutex);
+    const auto ended = [](const auto& one) { return one.second.ended; };
+    const auto ended_or_writing = [](const auto& one) { return one.second.ended || one.second.in_hand != nullptr; };
+    i.changed.wait(lock, [&] { return std::ranges::all_of(i.disks, ended_or_writing); });
+    while (!std::ranges::all_of(i.disks, ended) && !deadline.passed())
+      i.changed.wait_for(lock, std::chrono::milliseconds(deadline.left_ms(1000)));
+  }
+  {
+    // In this order: whoever reports is waited for, and is then no longer writing.
+    const std::lock_guard one_report(i.reporting);
+    const std::lock_guard lock(i.mutex);
+    for (auto& [device, disk] : i.disks) {
+      if (disk.in_hand == nullptr) continue;
+      disk.abandoned = true;
+      --i.status.queued;
+      i.fail(not_written(*disk.in_hand).message());
+      left.push_back(std::move(disk.in_hand));
+    }
+  }
+  for (const FramePtr& frame : left) i.report(*frame, not_written(*frame));
+  for (auto& [device, disk] : i.disks) {
+    if (disk.abandoned)
+      disk.thread.detach();
+    else
+      disk.thread.join();
+  }
+  {
+    const std::lock_guard one_report(i.reporting);
+    i.catalogue = nullptr;
+  }
+  if (left.empty()) return ok_status();
+  return {StatusCode::kDeadlineExceeded, std::to_string(left.size()) +
+                                             " files are still being written, the first one is " +
+                                             frame_file_path(*left.front()) + ": does its file system hang?"};
 }
 
 FileSinkStatus FileSink::status() const {

@@ -46,14 +46,16 @@ class FileSink {
 
   /// Waits until nothing is queued. kDeadlineExceeded says how many frames are left.
   Status drain(std::chrono::milliseconds timeout);
-  /// Gives the hook back and ends after the file in hand; frames still queued become errors (drain first). Idempotent;
-  /// not from two threads at once. The status stays readable.
-  void stop();
+  /// Gives the hook back and ends after the files in hand; frames still queued become errors (drain first). Files in
+  /// hand get `patience` (negative: for ever). Then their frames become errors, too, their threads are left alone with
+  /// what they use, and kDeadlineExceeded names one. Idempotent; not from two threads at once. The status stays
+  /// readable.
+  Status stop(std::chrono::milliseconds patience = std::chrono::milliseconds(-1));
   [[nodiscard]] FileSinkStatus status() const;
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;  ///< shared with the hook, which a publish may still be in
+  std::shared_ptr<Impl> impl_;  ///< shared with the hook, which a publish may still be in, and with its threads
   Catalogue& catalogue_;
 };
 

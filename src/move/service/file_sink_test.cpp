@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "move/service/frame_file.hpp"
 #include "move/service/testing.hpp"
 
@@ -301,7 +303,7 @@ TEST_F(FileSinkTest, StopSaysWhatWasNotWritten) {
     for (std::uint64_t i = 0; i < kFrames; ++i) publish(info, i, 10);
   });
   std::this_thread::sleep_for(5ms);
-  sink.stop();
+  EXPECT_TRUE(sink.stop());
   publisher.join();
   const FileSinkStatus status = sink.status();
   EXPECT_EQ(status.queued, 0u);
@@ -310,6 +312,42 @@ TEST_F(FileSinkTest, StopSaysWhatWasNotWritten) {
   EXPECT_LE(status.files + status.errors, kFrames);  // what came after the hook was given back was not for the sink
   for (const auto& name : files()) EXPECT_EQ(read_arrow(directory / name)->num_rows(), 10);
   EXPECT_TRUE(sink.drain(0ms));
+}
+
+TEST_F(FileSinkTest, DiskHangsAtTheEnd_ExpectItLeftAloneAndWhatWasNotWrittenReported) {
+  std::promise<void> disk;  // hangs until it is told
+  std::atomic<int> began{0}, over{0};
+  std::weak_ptr<const Frame> last;
+  FileSinkStatus status;
+  {
+    Catalogue short_lived;
+    const auto info = testing::stream("s", {.frames = 10}, {Sink::Format::kArrow, directory.string()});
+    info->files = *SinkDirectory::open("", directory, "s", Sink::Format::kArrow);
+    ASSERT_TRUE(short_lived.open(info));
+    FileSink sink(short_lived, [&, go = disk.get_future().share()](FramePtr frame, const SinkDirectory& to) {
+      ++began;
+      last = frame;
+      go.wait();
+      auto written = write_frame_file(std::move(frame), to);
+      ++over;
+      return written;
+    });
+    for (std::uint64_t i = 0; i < 3; ++i)
+      short_lived.publish(testing::frame(arena, info, i, *particles(10, static_cast<std::int64_t>(i))));
+    for (const Deadline patience(20s); began == 0 && !patience.passed();) std::this_thread::yield();
+    const Status stopped = sink.stop(0ms);
+    EXPECT_EQ(stopped.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_NE(stopped.message().find("s-00000000.arrow"), std::string::npos) << stopped.message();
+    status = sink.status();
+    EXPECT_EQ(short_lived.find("s")->sink_errors, 3u);
+    EXPECT_EQ(over, 0);
+  }
+  EXPECT_EQ(status.queued, 0u);
+  EXPECT_EQ(status.errors, 3u);
+  disk.set_value();  // it goes on after all that it knew has gone
+  for (const Deadline patience(20s); (over == 0 || !last.expired()) && !patience.passed();) std::this_thread::yield();
+  EXPECT_EQ(over, 1);
+  EXPECT_TRUE(last.expired()) << "its memory comes back";
 }
 
 TEST_F(FileSinkTest, DrainHasADeadline) {
