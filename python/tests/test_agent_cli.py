@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,6 +252,28 @@ def test_status_when_the_metrics_do_not_answer(capfd: pytest.CaptureFixture[str]
         document = json.loads(out)
         assert [one["name"] for one in document["streams"]] == ["particles"]
         assert document["metrics_missing"].startswith("no metrics from http://127.0.0.1")
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", b"220 smtp\r\n", b""])
+def test_status_when_the_metrics_break_off(capfd: pytest.CaptureFixture[str], agent: Agent, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while not connection.recv(65536).endswith(b"\r\n\r\n"):
+                    pass
+                connection.sendall(answer)
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        fields = json.loads(agent.session_file.read_text())
+        fields["metrics"] = f"http://127.0.0.1:{server.getsockname()[1]}/metrics"
+        agent.session_file.write_text(json.dumps(fields))  # the same file: the agent holds its lock
+        status, out, err = run(capfd, "agent", "status", "--agent", str(agent.session_file))
+        serving.join()
+    assert (status, err) == (0, "")
+    assert f"clients: unknown: no metrics from {fields['metrics']}: " in " ".join(out.split())
 
 
 @pytest.mark.parametrize("flag", ["--max-sessions", "--nap-us", "--max-tickets", "--drain-ms"])

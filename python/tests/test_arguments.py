@@ -120,6 +120,8 @@ def test_of_opening_a_session(options: dict[str, Any], message: str, tmp_path: P
         ({"from_sequence": 1 << 64}, f"from_sequence is 18446744073709551616: want {U64}"),
         ({"from_sequence": "1"}, "from_sequence is '1': want a whole number"),
         ({"timeout": "soon"}, "timeout is 'soon': want seconds, 0 or more"),
+        ({"timeout": "5"}, "timeout is '5': want seconds, 0 or more"),
+        ({"timeout": b"5"}, "timeout is b'5': want seconds, 0 or more"),
         ({"timeout": math.nan}, "timeout is nan: want seconds, 0 or more"),
     ],
 )

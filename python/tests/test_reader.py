@@ -5,6 +5,7 @@ real agent."""
 from __future__ import annotations
 
 import gc
+import math
 import os
 import socket
 import threading
@@ -178,6 +179,19 @@ def test_follow_waits_for_frames_to_come_and_sees_the_end(scripted: LocalAgent, 
         assert [frame.sequence for frame in frames] == [0, 1, 2]
         assert list(frames) == [], "an ended reader stays at its end"
     writer.join()
+
+
+@pytest.mark.parametrize("timeout", [math.inf, 1e300])
+def test_timeout_without_an_end(scripted: LocalAgent, write_session: Write, timeout: float) -> None:
+    scripted.add(batch())
+    with reader.open("s", write_session(), timeout=timeout) as frames:
+        assert next(frames).sequence == 0
+        frame = threading.Timer(0.2, lambda: scripted.add(batch()))
+        frame.start()
+        read = frames.read(timeout)
+        assert read is not None
+        assert read.sequence == 1
+        frame.join()
 
 
 def test_timeout_is_an_error_that_reading_survives(scripted: LocalAgent, write_session: Write) -> None:

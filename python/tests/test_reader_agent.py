@@ -21,7 +21,7 @@ from samples import batch
 
 import wherry
 from wherry import _agent, reader
-from wherry.errors import Error, NotFound, PermissionDenied
+from wherry.errors import Error, NotFound, PermissionDenied, ResourceExhausted
 
 Write = Callable[..., Path]
 
@@ -213,13 +213,16 @@ def test_readers_that_keep_all_they_may_do_not_stop_writers(make_agent: Callable
                 stream.offload({"x": x}).wait(WAIT)
                 try:
                     kept.append((one, one.read(WAIT)))
-                except Error as error:
+                except ResourceExhausted as error:
                     assert "agent.reader_budget" in str(error)  # noqa: PT017
                     break
             refused_at_once = len(kept) == held
         assert len(kept) >= 25, "half of the budget"
         assert _agent.read_metrics(agent.session)["wherry_agent_lent_bytes"] == len(kept) * 1280 << 10
         stream.offload({"x": x}).wait(WAIT)
+        client, options = reader.flight_client(agent.session_file)
+        with client, pytest.raises(ResourceExhausted, match=r"agent\.reader_budget.*release frames"):
+            list(reader.flight_frames(client, options, "s", follow=False))
 
 
 def test_a_loop_over_frames_of_which_three_fit_goes_on(make_agent: Callable[..., Agent]) -> None:

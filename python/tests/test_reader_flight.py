@@ -15,7 +15,7 @@ from agents import TOKEN
 from samples import batch
 
 from wherry import reader
-from wherry.errors import Error, NotFound, PermissionDenied, Unavailable
+from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 
 Write = Callable[..., Path]
 
@@ -46,6 +46,10 @@ class FlightAgent(flight.FlightServerBase):  # type: ignore[misc]
             raise KeyError(f'no stream "{wanted["stream"]}" on this agent')
         if self.broken == "unavailable":
             raise flight.FlightUnavailableError("the agent is shutting down")
+        if self.broken == "held":
+            raise flight.FlightTimedOutError("readers hold frames: release them", b"resource_exhausted")
+        if self.broken == "late":
+            raise flight.FlightTimedOutError("too late")
 
         def frames() -> Iterator[Any]:
             for i in range(wanted["from"], min(3, wanted["from"] + wanted.get("count", 3))):
@@ -99,6 +103,8 @@ def test_flight_errors_are_wherrys(flights: FlightAgent, write_session: Write) -
             ("metadata", Error, "without its metadata"),
             ("middle", Error, "reading 's' failed: .*the frame is gone"),
             ("unavailable", Unavailable, "the agent is shutting down"),
+            ("held", ResourceExhausted, "^reading 's' stopped: readers hold .*: release them"),
+            ("late", DeadlineExceeded, "too late"),
         ]:
             flights.broken = broken
             with pytest.raises(kind, match=message) as caught:

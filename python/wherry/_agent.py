@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import http.client
 import os
 import re
 import select
@@ -132,7 +133,7 @@ def read_metrics(session: SessionFile) -> dict[str, float]:
     try:
         with direct.open(request, timeout=5) as answer:
             text = answer.read().decode(errors="replace")
-    except (urllib.error.URLError, OSError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:  # HTTPException: cut short, no HTTP
         reason = getattr(error, "reason", error)
         raise Unavailable(f"no metrics from {session.metrics}: {reason}") from None
     return parse_metrics(text)

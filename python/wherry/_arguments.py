@@ -41,7 +41,7 @@ def numbers(name: str, values: Any, low: int, high: int) -> list[int]:
 def seconds(name: str, value: Any, low: float = -math.inf) -> float:
     """A number of seconds, `low` or more."""
     try:
-        time = float(value)
+        time = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
     except (TypeError, ValueError, OverflowError):
         time = math.nan
     if time >= low:

@@ -40,6 +40,7 @@ from wherry.errors import (
     FailedPrecondition,
     NotFound,
     PermissionDenied,
+    ResourceExhausted,
     Unavailable,
     VersionMismatch,
 )
@@ -245,7 +246,8 @@ class _Connection:
             reply = self._exchange(message, wait_s)
         self._give_back()
         if not reply.get("ok"):
-            raise Error(f"the agent refused {message.get('op')!r}: {_reason(reply)}")
+            kind = ResourceExhausted if reply.get("code") == "resource_exhausted" else Error
+            raise kind(f"the agent refused {message.get('op')!r}: {_reason(reply)}")
         return reply
 
     def give_back(self, lease: int) -> None:
@@ -405,7 +407,8 @@ class StreamReader:
         """The next frame; None at the stream's end (follow=False: or when all held frames were read).
 
         Blocks up to `timeout` seconds (None: for ever) when the reader follows. Raises DeadlineExceeded; NotFound
-        when the stream was dropped meanwhile; Error when the agent has gone.
+        when the stream was dropped meanwhile; ResourceExhausted when readers hold all that they may
+        (agent.reader_budget): release frames, or copy them; Error when the agent has gone.
         """
         deadline = None if timeout is None else time.monotonic() + _arguments.seconds("timeout", timeout)
         while True:
@@ -413,7 +416,7 @@ class StreamReader:
             if self.follow:
                 wait_ms = _SLICE_MS
                 if deadline is not None:
-                    wait_ms = max(0, min(wait_ms, round((deadline - time.monotonic()) * 1000)))
+                    wait_ms = max(0, round(min(wait_ms, (deadline - time.monotonic()) * 1000)))
             question = {"op": "next", "stream": self.name, "sequence": self.next_sequence, "timeout_ms": wait_ms}
             if self._generation is not None:
                 question["generation"] = self._generation
@@ -540,7 +543,9 @@ def flight_frames(
 
     metadata: {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes"}. The batch is the client's own copy.
     A frame of more than 1 GiB comes as several batches, whose metadata have a further key "first_row".
-    Raises PermissionDenied, NotFound; Unavailable when it cannot be reached; Error when it breaks off.
+    Raises PermissionDenied, NotFound; Unavailable when it cannot be reached; ResourceExhausted when other readers hold
+    all that readers may (agent.reader_budget) for 10 s; DeadlineExceeded after the options' timeout; Error when it
+    breaks off.
     """
     import pyarrow.flight as flight
 
@@ -570,6 +575,9 @@ def flight_frames(
                 stream.cancel()
     except (flight.FlightUnauthenticatedError, flight.FlightUnauthorizedError) as error:
         raise PermissionDenied(f"the agent refused the token: {_first_line(error)}") from None
+    except flight.FlightTimedOutError as error:
+        kind = ResourceExhausted if error.extra_info == b"resource_exhausted" else DeadlineExceeded
+        raise kind(f"reading {name!r} stopped: {_first_line(error)}") from None
     except flight.FlightUnavailableError as error:
         raise Unavailable(f"no agent answers, or it has gone: {_first_line(error)}") from None
     except flight.FlightCancelledError as error:

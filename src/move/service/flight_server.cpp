@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -38,17 +39,23 @@ class Proven {
       if (const auto at = name.find(bracket); at != std::string::npos) name.erase(at, bracket.size());
     }
     const std::lock_guard lock(mutex_);
-    peers_.insert(std::move(name));
+    peers_[std::move(name)] = false;
   }
+  /// One that came after `connected` was found is not forgotten before it could be there.
   std::set<std::string> keep(const std::set<std::string>& connected) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(peers_, [&](const std::string& one) { return !connected.contains(one); });
-    return peers_;
+    std::erase_if(peers_, [&](const auto& one) { return one.second && !connected.contains(one.first); });
+    std::set<std::string> all;
+    for (auto& [name, known] : peers_) {
+      known = true;
+      all.insert(name);
+    }
+    return all;
   }
 
  private:
   std::mutex mutex_;
-  std::set<std::string> peers_;
+  std::map<std::string, bool> peers_;  ///< whether keep() knew of it already
 };
 
 class TokenCheck final : public flight::ServerMiddlewareFactory {
@@ -209,7 +216,8 @@ Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue
                                                             std::uint64_t max_message_bytes) {
   const std::string where = "Arrow Flight on " + host + ":" + std::to_string(port);
   if (token.empty()) return Status(StatusCode::kInvalidArgument, where + ": the token must not be empty");
-  auto location = flight::Location::ForGrpcTcp(host, port);
+  const std::string in_uri = host.find(':') == std::string::npos ? host : "[" + host + "]";  // an IPv6 address
+  auto location = flight::Location::ForGrpcTcp(in_uri, port);
   if (!location.ok()) return from_arrow(location.status(), where);
   flight::FlightServerOptions options(*location);
   auto impl = std::make_unique<Impl>(catalogue, max_message_bytes);

@@ -34,8 +34,8 @@ class FlightService {
   FlightService& operator=(const FlightService&) = delete;
 
   [[nodiscard]] int port() const noexcept;
-  /// Those of the peers ("address:port") of which a call has shown the token. All that are not among `connected` are
-  /// forgotten. Thread-safe.
+  /// Those of the peers ("address:port") of which a call has shown the token. Those that are not among `connected` are
+  /// forgotten, unless they came after the last call: `connected` may be older than they are. Thread-safe.
   std::set<std::string> proven(const std::set<std::string>& connected);
   /// Ends all calls, those of waiting followers too, within about a second. Idempotent.
   void stop();

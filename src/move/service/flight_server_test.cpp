@@ -186,6 +186,25 @@ TEST_F(FlightTest, NoCallWithoutTheToken) {
   EXPECT_EQ(FlightService::start(catalogue, "127.0.0.1", 0, "").status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(FlightTest, PeerProvesItselfAfterConnectionsWereLookedAt_ExpectItKept) {
+  opened("s");
+  must_get("s");
+  const std::set<std::string> came = service->proven({});
+  ASSERT_EQ(came.size(), 1u) << "it was not there when the others were looked for";
+  EXPECT_EQ(service->proven(came), came);
+  EXPECT_TRUE(service->proven({}).empty()) << "it has gone";
+}
+
+TEST_F(FlightTest, AddressOfIpv6_ExpectItServed) {
+  for (const std::string host : {"::1", "::"}) {
+    auto started = FlightService::start(catalogue, host, 0, "secret");
+    ASSERT_TRUE(started) << started.status().to_string();
+    const auto there =
+        flight::FlightClient::Connect(*flight::Location::ForGrpcTcp("[::1]", (*started)->port())).ValueOrDie();
+    EXPECT_TRUE(there->ListFlights(options, {}).ok());
+  }
+}
+
 TEST_F(FlightTest, APortInUseIsAnErrorThatSaysSo) {
   const auto second = FlightService::start(catalogue, "127.0.0.1", service->port(), "secret");
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);

@@ -24,7 +24,8 @@ namespace flight = arrow::flight;
 /// little.
 constexpr std::chrono::milliseconds kFirstSlice{1};
 constexpr std::chrono::milliseconds kLastSlice{64};
-constexpr std::chrono::seconds kPatience{10};  ///< while other readers hold as much as readers may
+constexpr const char* kResourceExhausted = "resource_exhausted";  ///< in an error, for which Flight has no code
+constexpr std::chrono::seconds kPatience{10};                     ///< while other readers hold as much as readers may
 
 }  // namespace
 
@@ -79,7 +80,7 @@ arrow::Status FrameStream::fetch() {
       const auto now = std::chrono::steady_clock::now();
       if (!refused_since) refused_since = now;
       if (now - *refused_since > kPatience)
-        return flight::MakeFlightError(flight::FlightStatusCode::Unavailable, next.why.message());
+        return flight::MakeFlightError(flight::FlightStatusCode::TimedOut, next.why.message(), kResourceExhausted);
       std::this_thread::sleep_for(slice);
       slice = std::min(2 * slice, kLastSlice);
       continue;

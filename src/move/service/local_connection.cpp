@@ -177,7 +177,7 @@ bool LocalConnection::answer_next(const LocalRequest& request) {
     case What::kNoStream:
       return send(R"({"ok":true,"what":"no_stream"})");
     case What::kHeldTooMuch:
-      return send_error(next.why.message());
+      return send(Json({{"ok", false}, {"code", "resource_exhausted"}, {"error", next.why.message()}}).dump());
     case What::kFrame:
       break;
   }

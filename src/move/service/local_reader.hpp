@@ -15,8 +15,8 @@
 //           from an earlier frame in the request, "end" if the name belongs to another stream by now.
 //   {"op":"release","lease":id}                     -> {"ok":true}; the frame counts as read
 // The connection keeps a frame in place from its reply until the release, or until it ends (which marks nothing as
-// read). Errors: {"ok":false,"error":"..."}. A wrong token or version, an over-long line or an idle stranger ends the
-// connection; others do not.
+// read). Errors: {"ok":false,"error":"..."}, and "code":"resource_exhausted" where readers hold too much. A wrong token
+// or version, an over-long line or an idle stranger ends the connection; others do not.
 #pragma once
 
 #include <memory>
