@@ -280,6 +280,7 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   AgentConfig config;
   config.spin_us = 0;
   config.nap_us = 1'000'000;
+  config.transfer_unit = config.window = 1 << 20;  // a get at a time
   ThreadAgent agent(config);
   SessionOptions options = agent.options();
   options.transport = Transport::kTcp;
@@ -287,13 +288,11 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   ASSERT_TRUE(session) << session.status().message();
   auto stream = session->open_stream({.name = "naps"}, {field<double>("x")});
   ASSERT_TRUE(stream);
-  // Emulated gets: the agent waits for each of 32 pieces. One nap before the first is its right; one before each would
-  // take half a minute, and without naps it is done in well under a second, on a busy machine in a few.
+  // Emulated gets: the agent waits for each of 128 pieces. One nap before the first is its right; one before each would
+  // take more than two minutes, and without naps it is done in well under a second.
   const std::vector<double> x((128 << 20) / 8, 1.0);
-  const std::uint64_t start = now_ns();
-  const Status s = stream->post({Column(x)})->wait(60s);
-  ASSERT_TRUE(s) << s.message();
-  EXPECT_LT(now_ns() - start, 20'000'000'000U);
+  const Status s = stream->post({Column(x)})->wait(100s);
+  EXPECT_TRUE(s) << s.message();
 }
 
 }  // namespace

@@ -133,6 +133,34 @@ TEST(Strangers, IdleConnectionsToFlight_ExpectSessionsToOpenAllTheSame) {
   expect_alive(agent.options());
 }
 
+TEST(Sessions, PortOfMetricsAtAnotherAddress_ExpectThemLeftAlone) {
+  std::unique_ptr<AgentProcess> agent;
+  std::uint16_t port = 0;
+  {
+    const Fd free = *listen_tcp({"127.0.0.1", 0});
+    port = *local_port(free);
+  }
+  const std::string metrics = HostPort{"127.0.0.1", port}.to_string();
+  agent = std::make_unique<AgentProcess>(
+      std::vector<std::string>{"--listen", HostPort{"127.0.0.2", port}.to_string(), "--metrics", metrics});
+  const auto file = read_session_file(agent->file());
+  ASSERT_TRUE(file) << file.status().message();
+  SessionOptions remote;
+  remote.agent = HostPort{file->host, file->port}.to_string();
+  remote.token = file->token;
+  std::vector<Session> sessions;  // two connections each: more than metrics may have
+  for (int i = 0; i < 16; ++i) {
+    auto session = Session::open(remote);
+    ASSERT_TRUE(session) << session.status().message();
+    sessions.push_back(*std::move(session));
+  }
+  const auto strangers = idle_connections({"127.0.0.1", port}, 30);
+  EXPECT_TRUE(eventually([&] { return still_open(strangers) <= 16 + 5; })) << "these are limited, but for the backlog";
+  std::this_thread::sleep_for(300ms);  // some more looks
+  EXPECT_EQ(agent->metric("wherry_agent_sessions"), 16);
+  for (Session& session : sessions) EXPECT_TRUE(session.open_stream({.name = "s"}, {field<double>("x")}));
+}
+
 TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
   const AgentProcess agent({}, few_descriptors<400>);
   const std::string at = read_session_file(agent.file())->metrics;

