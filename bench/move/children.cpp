@@ -51,7 +51,7 @@ int agent_main(const Options& options, const std::string& session_file) {
   config.flight = "off";
   config.metrics = "off";
   auto agent = require(Agent::create(config), "agent");
-  agent->add_service(std::make_unique<BenchService>(agent->arena()));
+  require(agent->add_service(std::make_unique<BenchService>(agent->arena())), "agent");
   require(agent->run(stop_requested, false), "agent");
   return 0;
 }

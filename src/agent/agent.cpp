@@ -94,6 +94,31 @@ Status Agent::Impl::listen() {
   return open_doors();
 }
 
+Status Agent::Impl::start_services(const std::vector<int>& cores) {
+  move::MoveOptions move_options;
+  move_options.transfer_unit = config.transfer_unit;
+  move_options.window = config.window;
+  move_options.streaming_copy_from = config.streaming_copy_from;
+  move_options.sink_root = config.sink_root;
+  move_options.sink_needs_root = !config.group.empty();
+  services.push_back(std::make_unique<move::MoveService>(move_options, arena, catalogue));
+  route::RouteOptions route_options;
+  route_options.budget = config.route_budget;
+  route_options.threads = static_cast<std::uint32_t>(config.route_threads);
+  route_options.cores = cores;
+  if (at) route_options.network.listen = at->host;
+  route_options.network.tls = config.tls;
+  route_options.network.peer_timeout = std::chrono::seconds(config.route_peer_timeout_s);
+  services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
+  // A transport that was asked for by name and cannot be had is an error now, not when the first client comes. Shared
+  // memory is made ready in any case: UCX starts a thread with its first transport, and when it is out of descriptors
+  // just then (strangers may have taken them), its second attempt ends the process.
+  const Transport first = config.transport == Transport::kAuto ? Transport::kShm : config.transport;
+  if (const Status s = plane_for(first).status(); !s && config.transport != Transport::kAuto)
+    return Status(s.code(), fmt::format("agent.transport: {}", s.message()));
+  return ok_status();
+}
+
 Status Agent::Impl::start_guard() {
   std::vector<PortGuard::Port> ports;
   if (flight) {
@@ -131,6 +156,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (!claim) return claim.status();
   a.claim = *std::move(claim);
   if (Status s = a.listen(); !s) return s;
+  if (Status s = a.start_services(cores); !s) return s;
   auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
   if (!sink) return sink.status();
   a.sink = *std::move(sink);
@@ -163,31 +189,16 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     a.http = *std::move(http);
   }
   if (Status s = a.start_guard(); !s) return s;
-
-  move::MoveOptions move_options;
-  move_options.transfer_unit = config.transfer_unit;
-  move_options.window = config.window;
-  move_options.streaming_copy_from = config.streaming_copy_from;
-  move_options.sink_root = config.sink_root;
-  move_options.sink_needs_root = !config.group.empty();
-  a.services.push_back(std::make_unique<move::MoveService>(move_options, a.arena, a.catalogue));
-  route::RouteOptions route_options;
-  route_options.budget = config.route_budget;
-  route_options.threads = static_cast<std::uint32_t>(config.route_threads);
-  route_options.cores = cores;
-  if (a.at) route_options.network.listen = a.at->host;
-  route_options.network.tls = config.tls;
-  route_options.network.peer_timeout = std::chrono::seconds(config.route_peer_timeout_s);
-  a.services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
-  // A transport that was asked for by name and cannot be had is an error now, not when the first client comes.
-  if (config.transport != Transport::kAuto) {
-    if (const Status s = a.plane_for(config.transport).status(); !s)
-      return Status(s.code(), fmt::format("agent.transport: {}", s.message()));
-  }
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 
-void Agent::add_service(std::unique_ptr<fabric::Service> service) { impl_->services.push_back(std::move(service)); }
+Status Agent::add_service(std::unique_ptr<fabric::Service> service) {
+  for (auto& [transport, plane] : impl_->planes) {
+    if (Status s = impl_->route(plane, service->message_id(), service.get()); !s) return s;
+  }
+  impl_->services.push_back(std::move(service));
+  return ok_status();
+}
 std::string Agent::address() const { return impl_->at ? impl_->at->to_string() : std::string(); }
 std::string Agent::control_socket() const { return control_socket_for(impl_->config.session_file); }
 const std::string& Agent::token() const noexcept { return impl_->token; }

@@ -21,8 +21,8 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  /// Another service to host (the benchmark's, say). Before run().
-  void add_service(std::unique_ptr<fabric::Service> service);
+  /// Another service to host (the benchmark's, say). Before run(). kInternal: UCX took no handler of its messages.
+  Status add_service(std::unique_ptr<fabric::Service> service);
 
   /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most
   /// agent.drain_ms), files are written, clients are told, the session file goes. `embedded`: also stops when standard

@@ -83,9 +83,12 @@ struct Agent::Impl {
   // agent.cpp: sockets for clients
   Status listen();
   Status start_guard();
+  // agent.cpp: what clients get there; nobody is let in yet
+  Status start_services(const std::vector<int>& cores);
 
   // messages.cpp: transports and what comes over them
   Result<Plane*> plane_for(Transport transport);
+  Status route(const Plane& plane, unsigned id, fabric::Service* service);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports, made when the first client asks for one, and the messages that come over them.
+// Transports, and the messages that come over them.
 #include <cstring>
 
 #include "agent/impl.hpp"
@@ -19,15 +19,16 @@ Result<Plane*> Agent::Impl::plane_for(Transport transport) {
   auto region = plane.context->register_memory(arena->memory().data(), arena->memory().size());
   if (!region) return region.status();
   plane.arena = *std::move(region);
-  const auto route = [&](unsigned id, fabric::Service* service) {
-    routes.push_back(std::make_unique<Route>(Route{this, service}));
-    return plane.worker->on_message(id, on_fabric_message, routes.back().get());
-  };
-  if (Status s = route(fabric::kPingMessage, nullptr); !s) return s;
+  if (Status s = route(plane, fabric::kPingMessage, nullptr); !s) return s;
   for (const auto& service : services) {
-    if (Status s = route(service->message_id(), service.get()); !s) return s;
+    if (Status s = route(plane, service->message_id(), service.get()); !s) return s;
   }
   return &planes.emplace(transport, std::move(plane)).first->second;
+}
+
+Status Agent::Impl::route(const Plane& plane, unsigned id, fabric::Service* service) {
+  routes.push_back(std::make_unique<Route>(Route{this, service}));
+  return plane.worker->on_message(id, on_fabric_message, routes.back().get());
 }
 
 /// Every fabric message starts with the secret session id that its sender got in the greeting.

@@ -170,6 +170,19 @@ TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
   EXPECT_TRUE(eventually([&] { return agent.page("").find(" 401 ") != std::string::npos; }));
 }
 
+/// UCX starts its thread with the first transport, and its second attempt ends the process if the first one found no
+/// descriptor: strangers must not be there yet.
+TEST(Strangers, AgentThatNobodyHasUsed_ExpectTheThreadOfUcxToRun) {
+  AgentProcess agent({"--flight", "127.0.0.1:0"});
+  std::multiset<std::string> names;
+  for (const auto& one : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", agent.child().pid()))) {
+    std::string name;
+    std::ifstream(one.path() / "comm") >> name;
+    names.insert(name);
+  }
+  EXPECT_EQ(names.count("async"), 1U) << ::testing::PrintToString(names);
+}
+
 /// Lets a running process open `more` descriptors, and no further one.
 void leave_descriptors(int pid, int more) {
   std::set<std::string> open;
@@ -432,7 +445,7 @@ TEST(Services, ThrowForOneClient_ExpectItsSessionToEndAndOthersToGoOn) {
   config.session_file = directory.file("agent.json");
   config.flight = "off";
   auto agent = *Agent::create(config);
-  agent->add_service(std::make_unique<Failing>());
+  ASSERT_TRUE(agent->add_service(std::make_unique<Failing>()));
   std::atomic<bool> stop{false};
   std::thread thread([&] { EXPECT_TRUE(agent->run(stop, false)); });
   EXPECT_TRUE(eventually([&] { return read_session_file(config.session_file).ok(); }));

@@ -2,8 +2,10 @@
 // A gRPC client of etcd's two calls, straight on HTTP/2, so that no library's threads are measured with the server.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "kv/peers/http2.hpp"
 #include "kv/peers/peer.hpp"
@@ -61,7 +63,9 @@ class Etcd final : public Peer {
  private:
   struct Call {
     std::uint32_t tag = 0;
+    std::uint32_t stream = 0;
     std::size_t wanted = 0, got = 0;  ///< bytes of the reply's message, prefix included
+    bool ended = false;
   };
 
   Call& call_of(std::uint32_t stream) noexcept { return calls_[stream / 2 % kTags]; }
@@ -100,7 +104,7 @@ class Etcd final : public Peer {
   void call(std::uint32_t tag, const std::string& headers, std::size_t wanted) {
     const std::uint32_t stream = next_stream_;
     next_stream_ += 2;
-    call_of(stream) = {.tag = tag, .wanted = kGrpcPrefix + wanted};
+    call_of(stream) = {.tag = tag, .stream = stream, .wanted = kGrpcPrefix + wanted};
     frame(Type::headers, http2::kEndHeaders, stream, std::as_bytes(std::span(headers)));
     stream_.append(http2::header(kGrpcPrefix + message_.size(), Type::data, http2::kEndStream, stream));
     const std::array<std::uint8_t, kGrpcPrefix> prefix{0, 0, 0, static_cast<std::uint8_t>(message_.size() >> 8),
@@ -118,8 +122,14 @@ class Etcd final : public Peer {
         if ((frame.flags & http2::kAck) == 0) this->frame(Type::ping, http2::kAck, 0, frame.payload);
         return {};
       case Type::reset:
+        // A server may answer before it has noticed that the request is complete; then it says that it wants no more
+        // of it (RFC 9113 section 8.1), which takes nothing from the answer.
+        if (const Call& call = call_of(frame.stream);
+            http2::error_code(frame) == http2::kNoError && (call.ended || call.stream != frame.stream))
+          return {};
+        return failure("a call", frame);
       case Type::go_away:
-        return {StatusCode::kUnavailable, "etcd has ended a call or the connection"};
+        return failure("the connection", frame);
       case Type::data:
         call_of(frame.stream).got += frame.payload.size();
         received_ += frame.payload.size();
@@ -134,12 +144,22 @@ class Etcd final : public Peer {
         return {};
     }
     if ((frame.flags & http2::kEndStream) == 0) return {};
-    const Call& call = call_of(frame.stream);
+    Call& call = call_of(frame.stream);
     if (call.got <= call.wanted)  // a refusal has headers only
       return {StatusCode::kInternal,
               fmt::format("etcd: a reply of {} bytes to a call, want more than {}", call.got, call.wanted)};
+    call.ended = true;
     ended.push_back(call.tag);
     return {};
+  }
+
+  static wherry::Status failure(const char* what, const http2::Frame& frame) {
+    const auto code = http2::error_code(frame);
+    const ByteView text = frame.payload.subspan(std::min<std::size_t>(frame.payload.size(), 8));  // go_away's
+    return {StatusCode::kUnavailable,
+            fmt::format("etcd has ended {}: HTTP/2 error {}{}{}", what, code ? std::to_string(*code) : "unknown",
+                        text.empty() ? "" : ", ",
+                        std::string_view(reinterpret_cast<const char*>(text.data()), text.size()))};
   }
 
   static constexpr std::size_t kWiden = std::size_t{1} << 28;

@@ -13,6 +13,7 @@
 namespace wherry::kv::bench::http2 {
 
 enum class Type : std::uint8_t { data = 0, headers = 1, reset = 3, settings = 4, ping = 6, go_away = 7 };
+inline constexpr std::uint32_t kNoError = 0;
 inline constexpr std::uint8_t kEndStream = 1, kAck = 1, kEndHeaders = 4;
 inline constexpr std::size_t kHeaderBytes = 9;
 inline constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -47,6 +48,15 @@ inline std::array<std::byte, kHeaderBytes> header(std::size_t length, Type type,
           byte(stream >> 16),
           byte(stream >> 8),
           byte(stream)};
+}
+
+/// The error code of a frame of type reset or go_away (sections 6.4 and 6.8); nullopt: it is too short to have one.
+inline std::optional<std::uint32_t> error_code(const Frame& frame) noexcept {
+  const std::size_t begin = frame.type == static_cast<std::uint8_t>(Type::go_away) ? 4 : 0;
+  if (frame.payload.size() < begin + 4) return std::nullopt;
+  std::uint32_t code = 0;
+  for (const std::byte byte : frame.payload.subspan(begin, 4)) code = code << 8 | std::to_integer<std::uint32_t>(byte);
+  return code;
 }
 
 /// The header block of a gRPC call (HPACK, RFC 7541): nothing in it depends on what was sent before. Texts are shorter

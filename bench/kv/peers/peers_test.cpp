@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How replies are cut out of what arrives, and how a measurement ends.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <string_view>
+#include <utility>
 
+#include "base/clock.hpp"
+#include "base/socket.hpp"
 #include "kv/peers/http2.hpp"
 #include "kv/peers/peer.hpp"
 #include "kv/peers/resp.hpp"
@@ -70,6 +76,88 @@ TEST(Http2, HeadersOfACall_ExpectHpack) {
             "\x83\x86\x04\x02/p\x01\x01"
             "a\x0f\x10\x10"
             "application/grpc\x00\x02te\x08trailers"sv);
+}
+
+/// etcd as far as a connection with one client goes: what it sends is written by hand, from RFC 9113.
+class EtcdByHand {
+ public:
+  EtcdByHand() {
+    auto listener = listen_tcp({"127.0.0.1", 0});
+    EXPECT_TRUE(listener) << listener.status().message();
+    auto peer = connect_etcd(HostPort{"127.0.0.1", *local_port(*listener)}.to_string(), 8);
+    EXPECT_TRUE(peer) << peer.status().message();
+    peer_ = *std::move(peer);
+    socket_ = Fd(::accept(listener->get(), nullptr, nullptr));
+  }
+  [[nodiscard]] Peer& peer() noexcept { return *peer_; }
+
+  void send(http2::Type type, std::uint8_t flags, std::uint32_t stream, std::string_view payload) {
+    const auto header = http2::header(payload.size(), type, flags, stream);
+    ASSERT_EQ(::write(socket_.get(), header.data(), header.size()), static_cast<ssize_t>(header.size()));
+    ASSERT_EQ(::write(socket_.get(), payload.data(), payload.size()), static_cast<ssize_t>(payload.size()));
+  }
+  /// A reply that is longer than a value of eight bytes.
+  void answer(std::uint32_t stream) {
+    send(http2::Type::headers, http2::kEndHeaders, stream, "\x88"sv);
+    send(http2::Type::data, 0, stream,
+         "\0\0\0\0\x10"
+         "0123456789abcdef"sv);
+    send(http2::Type::headers, http2::kEndHeaders | http2::kEndStream, stream, "\x88"sv);
+  }
+  /// Until `count` have ended, or an error.
+  wherry::Status ended(std::size_t count, std::vector<std::uint32_t>& tags) {
+    const Deadline deadline(std::chrono::seconds(20));
+    while (tags.size() < count) {
+      if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "no answer"};
+      if (auto s = peer_->poll(tags); !s) return s;
+      peer_->wait(Idle::sleep);
+    }
+    return {};
+  }
+
+ private:
+  std::unique_ptr<Peer> peer_;
+  Fd socket_;
+};
+
+TEST(Etcd, ServerWantsNoMoreOfARequestThatItHasAnswered_ExpectTheAnswerAndTheNextOne) {
+  EtcdByHand etcd;
+  std::vector<std::uint32_t> tags;
+  etcd.peer().read(7, 1);
+  ASSERT_TRUE(etcd.peer().flush());
+  etcd.answer(1);
+  etcd.send(http2::Type::reset, 0, 1, "\0\0\0\0"sv);
+  etcd.peer().read(8, 1);
+  ASSERT_TRUE(etcd.peer().flush());
+  etcd.answer(3);
+  const auto s = etcd.ended(2, tags);
+  EXPECT_TRUE(s) << s.message();
+  EXPECT_EQ(tags, (std::vector<std::uint32_t>{7, 8}));
+}
+
+TEST(Etcd, ServerEndsACall_ExpectTheErrorOfHttp2) {
+  for (const auto code : {"\0\0\0\0"sv, "\0\0\0\x08"sv}) {
+    EtcdByHand etcd;
+    std::vector<std::uint32_t> tags;
+    etcd.peer().read(7, 1);
+    ASSERT_TRUE(etcd.peer().flush());
+    etcd.send(http2::Type::reset, 0, 1, code);
+    const auto s = etcd.ended(1, tags);
+    EXPECT_EQ(s.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(s.message(), fmt::format("etcd has ended a call: HTTP/2 error {}", static_cast<int>(code.back())));
+  }
+}
+
+TEST(Etcd, ServerEndsTheConnection_ExpectItsReason) {
+  for (const auto& [payload, reason] :
+       {std::pair{"\0\0\0\0\0\0\0\x0btoo_many_pings"sv, "11, too_many_pings"}, std::pair{"\0\0"sv, "unknown"}}) {
+    EtcdByHand etcd;
+    std::vector<std::uint32_t> tags;
+    etcd.peer().read(7, 1);
+    ASSERT_TRUE(etcd.peer().flush());
+    etcd.send(http2::Type::go_away, 0, 0, payload);
+    EXPECT_EQ(etcd.ended(1, tags).message(), fmt::format("etcd has ended the connection: HTTP/2 error {}", reason));
+  }
 }
 
 /// Answers at once; an error when it is asked for an answer to nothing.
