@@ -225,3 +225,22 @@ def test_make_run_builds_two_targets() -> None:
     assert build.endswith("--target wherryd _core")
     assert "lint" not in plan
     assert "linearizable" not in plan
+
+
+def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
+    environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
+
+    def command(*words: str, at: Path = ROOT) -> str:
+        return subprocess.run(words, cwd=at, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def hits() -> int:
+        stats = dict(line.split("\t") for line in command("ccache", "--print-stats").splitlines())
+        return int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"])
+
+    for name, expected in (("first", 0), ("second", 1)):
+        checkout = tmp_path / name
+        command("git", "checkout-index", "--all", f"--prefix={checkout}/")
+        (checkout / ".venv").symlink_to(ROOT / ".venv")
+        command("cmake", "--preset", "release", at=checkout)
+        command("ninja", "-C", "build/release", "src/CMakeFiles/wherry_base.dir/base/socket.cpp.o", at=checkout)
+        assert hits() == expected, name

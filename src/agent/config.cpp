@@ -2,7 +2,6 @@
 #include "agent/config.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <toml++/toml.h>
 #include <algorithm>
@@ -85,8 +84,8 @@ constexpr std::array<std::string_view, 15> kForeignVariables{"WHERRY_AGENT",    
 
 }  // namespace
 
-std::uint64_t default_max_sessions() noexcept {
-  return std::max<std::uint64_t>(64, 4 * static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))));
+std::uint64_t default_max_sessions(long cores) noexcept {
+  return std::max<std::uint64_t>(64, 4 * static_cast<std::uint64_t>(std::max(1L, cores)));
 }
 
 Result<std::uint64_t> parse_bytes(const std::string& text) {

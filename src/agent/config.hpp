@@ -3,6 +3,8 @@
 // dumping and checking follow from it.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,8 +15,8 @@
 
 namespace wherry {
 
-/// Four a core of this machine, for a rank on each and readers beside them; 64 at least.
-std::uint64_t default_max_sessions() noexcept;
+/// Four a core, for a rank on each and readers beside them; 64 at least.
+std::uint64_t default_max_sessions(long cores = sysconf(_SC_NPROCESSORS_ONLN)) noexcept;
 
 struct AgentConfig {
   // [agent]

@@ -57,6 +57,14 @@ TEST(Config, WrongValuesSayWhatIsAllowed) {
   EXPECT_FALSE(check(config));
 }
 
+TEST(Config, SessionsThatNobodyChose_ExpectFourACoreAndNeverFewerThanOnASmallMachine) {
+  EXPECT_EQ(default_max_sessions(-1), 64U);  // sysconf does not know
+  EXPECT_EQ(default_max_sessions(2), 64U);
+  EXPECT_EQ(default_max_sessions(17), 68U);
+  EXPECT_EQ(default_max_sessions(192), 768U);
+  EXPECT_EQ(AgentConfig().max_sessions, default_max_sessions(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 TEST(Config, NumbersOutOfRange_ExpectTheRangeAndNoCrash) {
   for (const Setting& setting : settings()) {
     if (setting.quoted) continue;
