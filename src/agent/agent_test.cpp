@@ -222,7 +222,7 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   const auto x = ramp(1000, 0);
   int posted = 0;
   Result<Ticket> ticket = Status(StatusCode::kInternal, "");
-  const Deadline deadline(5s);
+  const Deadline deadline(60s);
   while (!deadline.passed()) {
     ticket = stream->post({Column(x)});
     if (ticket)
@@ -234,7 +234,7 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   EXPECT_TRUE(ticket.status().is_would_block());
   EXPECT_EQ(session->in_flight(), 4U);
   std::size_t read = 0;
-  const Deadline reading(10s);
+  const Deadline reading(60s);
   while (session->in_flight() != 0 && !reading.passed()) read += read_all(agent.agent(), "full").size();
   EXPECT_EQ(session->in_flight(), 0U);
   EXPECT_GE(read, 4U);

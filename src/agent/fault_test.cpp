@@ -153,8 +153,8 @@ TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
   FrameChannel channel = testing_support::control_channel(agent.agent());
   fabric::Hello hello;
   hello.version = 77;
-  ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(5s)));
-  auto frame = channel.receive(Deadline(5s));
+  ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(60s)));
+  auto frame = channel.receive(Deadline(60s));
   ASSERT_TRUE(frame);
   auto failure = fabric::decode_failure(frame->payload);
   ASSERT_TRUE(failure);
@@ -210,7 +210,7 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
   ThreadAgent agent;
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    auto socket = connect_unix(agent.agent().control_socket(), Deadline(5s));
+    auto socket = connect_unix(agent.agent().control_socket(), Deadline(60s));
     ASSERT_TRUE(socket);
     std::string bytes(1 + random() % 3000, 0);
     for (char& b : bytes) b = static_cast<char>(random());

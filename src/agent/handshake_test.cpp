@@ -160,7 +160,7 @@ class HalfClient {
     hello.host = host_identity();
     hello.pid = static_cast<std::uint32_t>(pid);
     send(ControlType::kHello, encode(hello));
-    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(5s))->payload);
+    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(60s))->payload);
     context_ = *fabric::Context::create(greeting.transport);
     worker_ = *fabric::Worker::create(context_);
     endpoint_ = *fabric::Endpoint::connect(*worker_, greeting.worker_address);
@@ -188,7 +188,7 @@ class HalfClient {
 
  private:
   void send(ControlType type, const Bytes& payload) {
-    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(5s)));
+    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(60s)));
   }
   FrameChannel channel_;
   std::shared_ptr<fabric::Context> context_;

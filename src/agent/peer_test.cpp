@@ -54,7 +54,7 @@ class Outcomes : public testing::Test {
   /// Whether every outcome up to `last` has arrived, in the time that is allowed for it.
   bool all_arrive(std::uint64_t last) {
     const std::span records(reinterpret_cast<const CompletionRecord*>(memory_.data()), kTickets);
-    const Deadline deadline(10s);
+    const Deadline deadline(60s);
     for (std::uint64_t ticket = 1; ticket <= last;) {
       const CompletionRecord& record = records[ticket % kTickets];
       if (record.word == (ticket << 8) && record.transfer_ns == 7 * ticket && record.sequence == ticket - 1) {
@@ -84,7 +84,7 @@ TEST_F(Outcomes, Posted_ExpectThemToArriveAndToBeForgotten) {
   complete(1, 100);
   EXPECT_TRUE(peer_->puts_pending());
   EXPECT_TRUE(all_arrive(100));
-  const Deadline deadline(10s);
+  const Deadline deadline(60s);
   while (peer_->puts_pending() && !deadline.passed()) {
     progress();
     ASSERT_TRUE(peer_->tend());

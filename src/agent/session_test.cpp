@@ -234,7 +234,7 @@ TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
   ASSERT_TRUE(stream->post({Column(memory->as<double>())})->wait(10s));
   ASSERT_TRUE(stream->post({Column(memory->as<double>())}));  // waits for a reader
   agent.reset();
-  const Deadline deadline(5s);
+  const Deadline deadline(60s);
   *memory = Memory();
   EXPECT_FALSE(deadline.passed());
 }
@@ -351,7 +351,7 @@ Status open_against(const std::function<void(FrameChannel&)>& answer) {
       return done && *done;
     }));
     FrameChannel channel(std::move(stream));
-    EXPECT_TRUE(channel.receive(Deadline(5s)));
+    EXPECT_TRUE(channel.receive(Deadline(60s)));
     answer(channel);
   });
   const Status s = Session::open(options).status();
@@ -372,7 +372,7 @@ TEST_F(Opening, NotAnAgent_ExpectTheQuestion) {
 TEST_F(Opening, AgentOfAnotherVersion_ExpectItsOwnWords) {
   const auto answer = [](FrameChannel& c) {
     const fabric::Failure failure{StatusCode::kVersionMismatch, "install the same version on both sides"};
-    EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(5s)));
+    EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(60s)));
   };
   expect(open_against(answer), StatusCode::kVersionMismatch,
          {"no session with the agent at 127.0.0.1:", "install the same version on both sides"});

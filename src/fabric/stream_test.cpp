@@ -492,7 +492,7 @@ TEST_F(Workers, StrangersAtTheListener_ExpectTheJobToGoOn) {
   std::vector<Fd> stalled;
   std::mt19937 random(5);
   for (int i = 0; i < 300; ++i) {
-    stalled.push_back(*connect_tcp(at, Deadline(5s)));
+    stalled.push_back(*connect_tcp(at, Deadline(60s)));
     std::string bytes(random() % 80, 0);
     for (char& c : bytes) c = static_cast<char>(random());
     (void)::send(stalled.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

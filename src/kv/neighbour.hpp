@@ -28,9 +28,10 @@ Result<std::uint32_t> find_address(const std::string& name);
 
 /// The MAC to send to, so that a frame reaches `ip` through `interface`: the host's, or its gateway's. Asks the kernel,
 /// which asks the network; blocks until it knows, or `patience` is over (kDeadlineExceeded). Not for a hot path.
-/// Without patience it does not wait, and a later call finds what this one had asked for.
+/// Without patience it does not wait, and a later call finds what this one had asked for. By default it outlasts the
+/// kernel's three questions, a second apart (arp(7): mcast_solicit, retrans_time).
 Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip,
-                                  std::chrono::milliseconds patience = std::chrono::seconds(1));
+                                  std::chrono::milliseconds patience = std::chrono::seconds(4));
 
 /// Whether the kernel leaves UDP checksums to the interface. A veth has nothing that would compute them, so what takes
 /// frames off its other end past the kernel sees wrong ones: docs/kv-xdp.md.

@@ -47,7 +47,7 @@ Bytes value_of(std::uint32_t number, std::size_t size) {
 /// Whether `done` came true within some seconds.
 template <typename Done>
 bool soon(Done&& done) {
-  const Deadline deadline(5s);
+  const Deadline deadline(60s);
   while (!done())
     if (deadline.passed()) return false;
   return true;
@@ -248,7 +248,7 @@ TEST_P(XdpPortTest, AsksOrdinarySocket_ExpectMacFoundAndEachAnswered) {
   to.mac = 0;
   node.send(to, {.header = header_of(0), .value = {}});
   EXPECT_EQ(node.counters().no_neighbour, 1U);
-  ASSERT_TRUE(node.add_neighbour(to.ip));
+  ASSERT_TRUE(soon([&] { return node.add_neighbour(to.ip).ok(); }));
   EXPECT_EQ(*resolve_mac(VethPair::kInterface, to.ip), peer_.mac);
   EXPECT_EQ(resolve_mac(VethPair::kInterface, to.ip + 9, 20ms).status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(resolve_mac(VethPair::kInterface, 0x08080808).status().code(), StatusCode::kUnavailable) << "no route";

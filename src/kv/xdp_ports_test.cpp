@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 template <typename Done>
 bool soon(Done&& done) {
-  const Deadline deadline(5s);
+  const Deadline deadline(60s);
   while (!done())
     if (deadline.passed()) return false;
   return true;
