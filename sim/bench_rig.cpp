@@ -51,6 +51,7 @@ Rig::Rig(const RigOptions& options)
                .bucket_bits = kBucketBits,
                .retry_cycles = 10'000'000,
                .accept = options.accept,
+               .sources = options.sources,
                .busy_interval = 1000},
               core_, *this, 0) {
   driver_.enter_static(configuration_of(options), 0);

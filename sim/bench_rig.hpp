@@ -16,8 +16,9 @@ struct RigOptions {
   std::uint32_t leader = 0;  ///< of all slots
   bool accept = false;
   HbmTiming memory = kHbmHardware;
-  bool line_rate = false;  ///< its frames leave at 100 Gbit/s
-  bool gaps = false;       ///< streams stop now and then
+  bool line_rate = false;           ///< its frames leave at 100 Gbit/s
+  bool gaps = false;                ///< streams stop now and then
+  std::vector<Subnet> sources{{}};  ///< whom the core answers: everybody
 };
 
 /// A frame of the core's, read.

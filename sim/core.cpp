@@ -129,11 +129,12 @@ void Core::step(Cycles cycles) {
   for (; cycles > 0; --cycles) cycle();
 }
 
-/// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for.
+/// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for, a list of sources.
 bool Core::works() const {
   const Vkv_core___024root& root = *pins_->core->rootp;
   return root.kv_core__DOT__i_sequencer__DOT__state_q != 0 || root.kv_core__DOT__i_sequencer__DOT__op_valid_q != 0 ||
-         root.kv_core__DOT__i_sequencer__DOT__stop_o != 0;
+         root.kv_core__DOT__i_sequencer__DOT__stop_o != 0 ||
+         root.kv_core__DOT__i_registers__DOT__i_sources__DOT__right_q == 0;
 }
 
 void Core::set_clock(Cycles cycles) {

@@ -22,12 +22,22 @@ DriverOptions driver_options(const PairOptions& options) {
           .bucket_bits = options.bucket_bits,
           .retry_cycles = kRetryCycles,
           .accept = options.accept,
+          .sources = options.sources,
           .busy_interval = 1000};
+}
+
+Subnets subnets_of(const std::vector<Subnet>& all) {
+  Subnets set;
+  for (const Subnet& subnet : all) set.add(subnet);
+  return set;
 }
 
 std::uint16_t word_at(const Frame& frame, std::size_t at) {
   return static_cast<std::uint16_t>(std::to_integer<unsigned>(frame[at]) << 8 |
                                     std::to_integer<unsigned>(frame[at + 1]));
+}
+std::uint32_t source_of(const Frame& frame) {
+  return std::uint32_t{word_at(frame, kIpv4Offset + 12)} << 16 | word_at(frame, kIpv4Offset + 14);
 }
 void set_word(Frame& frame, std::size_t at, std::uint16_t word) {
   frame[at] = static_cast<std::byte>(word >> 8);
@@ -112,6 +122,7 @@ Endpoint Pair::node(std::uint32_t number) {
 
 Pair::Pair(const PairOptions& options)
     : options_(options),
+      allowed_(subnets_of(options.sources)),
       core_(options.core),
       software_({.channels = Core::kChannels, .most_doublings = 0}, static_cast<Output&>(*this)),
       core_registers_(core_, kEpoch, [this] { core_.preset_versions(options_.versions); }),
@@ -170,7 +181,11 @@ void Pair::put_host(const Frame& frame) {
 
 void Pair::for_software(const Frame& frame) {
   Received received;
-  switch (parse(frame, node(0), &received)) {
+  const Parsed parsed = parse(frame, node(0), &received);
+  // The core looks at nothing else of a stranger's frame.
+  if (parsed != Parsed::kForeign && !allowed_.has(source_of(frame)))
+    return software_.count_dropped(Node::Drop::kSource);
+  switch (parsed) {
     case Parsed::kOurs: {
       const std::uint32_t before = software_.counters().dropped_length;
       software_.receive(received.from, received.message, core_.now());
@@ -360,6 +375,7 @@ void Pair::compare_counters() {
   compare("frames_passed_rx", kFramesPassedRxOffset);
   compare("frames_passed_tx", kFramesPassedTxOffset);
   compare("dropped_checksum", kDroppedChecksumOffset, either_);
+  compare("dropped_source", kDroppedSourceOffset);
   compare("dropped_length", kDroppedLengthOffset, either_ + form_);
   compare("dropped_epoch", kDroppedEpochOffset, form_);
   const auto dropped = [](RegisterIo& io) {

@@ -36,7 +36,8 @@ struct PairOptions {
   std::uint32_t nodes = 3;  ///< of the cluster; these two are node 0, the slots are led in turn
   bool accept = false;
   std::uint8_t bucket_bits = 8;
-  sim::Versions versions{};  ///< of each bucket's ways, to begin with
+  sim::Versions versions{};         ///< of each bucket's ways, to begin with
+  std::vector<Subnet> sources{{}};  ///< whom both answer: everybody
   CoreOptions core;
 };
 
@@ -81,10 +82,13 @@ class Pair final : DriverOutput, Output {
   using Write = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint64_t>;
   [[nodiscard]] static Write write_of(const Kv& h) { return {h.client, h.request, h.version, h.key}; }
 
-  /// The same for whoever asked.
+  /// The same for whoever asked, and with whatever kind of write: one that is repeated as another kind is answered from
+  /// the lane's record, too.
   using Answer = std::tuple<Write, std::uint8_t, std::uint8_t>;
   [[nodiscard]] static Answer answer_of(const Spoken& s) {
-    return {write_of(s.header), s.header.kind, s.header.detail};
+    const auto kind = static_cast<Kind>(s.header.kind);
+    const bool of_client = kind >= Kind::write_done && kind <= Kind::remove_if_done;
+    return {write_of(s.header), static_cast<std::uint8_t>(of_client ? Kind::write_done : kind), s.header.detail};
   }
 
   void send(const ToKeeper&) override {}
@@ -104,6 +108,7 @@ class Pair final : DriverOutput, Output {
   [[noreturn]] void differ(const std::string& why);
 
   PairOptions options_;
+  Subnets allowed_;
   Core core_;
   Node software_;
   sim::PresetRegisters core_registers_;

@@ -35,11 +35,13 @@ std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
 }
 
 /// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance. Two of three begin
-/// with versions that are about to wrap, and lag.
+/// with versions that are about to wrap, and lag. One of two does not answer everybody.
 PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8, const std::string& fault = "none") {
   wherry::kv::sim::Random random(seed);
   PairOptions options{
       .seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0, .bucket_bits = bucket_bits};
+  // Nodes 0 to 3 and the client.
+  if (seed % 2 != 0) options.sources = {{.ip = 0x0a000000, .mask = ~3U}, {.ip = 0x0a000064, .mask = ~0U}};
   if (seed % 3 != 0) options.versions = wherry::kv::sim::old_versions(seed);
   options.core.faults.ignore_other_flights = fault == "ignore_other_flights";
   options.core.seed = random.next();

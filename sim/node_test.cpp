@@ -22,6 +22,17 @@ TEST(KvCoreNode, SetUpByTheDriver_ExpectValuesBehindTheLines) {
   EXPECT_EQ(rig.core().read(registers::value_base_offset(0)), 64U << Rig::kBucketBits);
 }
 
+TEST(KvCoreNode, SourceNotInTheDriversList_ExpectNoAnswerAndItCounted) {
+  Rig rig({.sources = {{.ip = Rig::node(0).ip, .mask = ~7U}, {.ip = Rig::client().ip, .mask = ~0U}}});
+  Endpoint stranger = Rig::client();
+  ++stranger.ip;
+  rig.put(stranger, request_of(Kind::ping, 0, 0, 1));
+  rig.put(Rig::client(), request_of(Kind::ping, 0, 0, 2));
+  EXPECT_EQ(rig.await(Kind::pong).header.request, 2U);
+  rig.settle();
+  EXPECT_EQ(rig.core().read(registers::kDroppedSourceOffset), 1U);
+}
+
 /// As when the process starts again, or hears that the node was left out: the card goes on meanwhile.
 TEST(KvCoreNode, DriverBeginsOnACoreInAnEpoch_ExpectItEmptiedBeforeItIsReady) {
   struct Silent final : DriverOutput {
@@ -32,8 +43,8 @@ TEST(KvCoreNode, DriverBeginsOnACoreInAnEpoch_ExpectItEmptiedBeforeItIsReady) {
   const std::uint64_t key = Rig::keys(1).front();
   rig.put(Rig::client(), request_of(Kind::write, key, 1, 41), filled(100, 1));
   rig.await(Kind::write_done);
-  Driver driver({.cluster = "bench", .bucket_bits = Rig::kBucketBits, .busy_interval = 1000}, rig.core(), output,
-                rig.core().now());
+  Driver driver({.cluster = "bench", .bucket_bits = Rig::kBucketBits, .sources = {{}}, .busy_interval = 1000},
+                rig.core(), output, rig.core().now());
   Configuration alone{.epoch = 2, .members = 1, .serving = 1, .bucket_bits = Rig::kBucketBits};
   alone.peers[0] = Rig::node(0);
   driver.enter_static(alone, rig.core().now());

@@ -16,9 +16,9 @@ std::uint16_t word(const Frame& frame, std::size_t at) {
 
 std::string_view name_of(Spoil spoil) {
   constexpr std::array<std::string_view, kSpoils> kNames{
-      "flip",       "cut",       "pad",        "ip_checksum",  "udp_checksum",  "fragment",  "vlan",
-      "ip_options", "ip_length", "udp_length", "other_port",   "other_address", "other_mac", "other_protocol",
-      "too_long",   "field",     "random",     "random_for_us"};
+      "flip",           "cut",       "pad",        "ip_checksum", "udp_checksum",  "fragment",     "vlan",
+      "ip_options",     "ip_length", "udp_length", "other_port",  "other_address", "other_source", "other_mac",
+      "other_protocol", "too_long",  "field",      "random",      "random_for_us"};
   return kNames[static_cast<std::size_t>(spoil)];
 }
 
@@ -79,6 +79,9 @@ void Traffic::spoil(Frame& frame, Spoil how, bool of_client) {
       return;
     case Spoil::kOtherAddress:
       patch(frame, kIpv4Offset + 18, other(word(frame, kIpv4Offset + 18)), true, true);
+      return;
+    case Spoil::kOtherSource:
+      patch(frame, kIpv4Offset + 14, other(word(frame, kIpv4Offset + 14)), true, true);
       return;
     case Spoil::kOtherMac:
       patch(frame, 2 * random_.below(3), random_.below(2) == 0 ? 0xffff : 0x0100, false, false);

@@ -26,6 +26,7 @@ enum class Spoil : std::uint8_t {
   kUdpLength,
   kOtherPort,
   kOtherAddress,  ///< IPv4
+  kOtherSource,   ///< likewise
   kOtherMac,
   kOtherProtocol,
   kTooLong,      ///< a value over 1024 bytes

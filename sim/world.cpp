@@ -60,6 +60,10 @@ void World::clear(std::uint32_t node) {
   await_epoch(registers, 0);
   registers.write(kBucketBitsOffset, bucket_bits_);
   registers.write(kRetryCyclesOffset, kRetry);
+  for (std::uint32_t half = 0; half < 2; ++half) {  // everybody may ask
+    registers.write(source_ip_offset(half), half << 31);
+    registers.write(source_mask_offset(half), 1U << 31);
+  }
   registers.write(value_base_offset(0), 64U << bucket_bits_);
   registers.write(lease_offset(0), ~0U);
   registers.write(lease_offset(1), ~0U);

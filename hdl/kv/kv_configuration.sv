@@ -33,6 +33,8 @@ module kv_configuration
 
     // The file of registers.
     output logic [IndexBits-1:0] walk_o,
+    /// The file is wanted there, or is being initialised.
+    output logic                 walks_o,
     /// The file is read for somebody else, not at walk_o.
     input  wire                  taken_i,
     /// What was read in the cycle before.
@@ -106,6 +108,7 @@ module kv_configuration
   logic copy_q;  // word_i is this word of the walk
 
   assign walk_o         = walk_q;
+  assign walks_o        = state_q == Initialise || state_q == Copy;
   assign initialising_o = state_q == Initialise;
   assign reporting_o    = state_q == Report;
   assign idle_o         = state_q == Idle;

@@ -114,7 +114,7 @@ module kv_core
 
   endpoint_t self;
   logic enable, accept, leased, serving_q, opened, overflow, memory_error, memory_fails, misplaced, dead;
-  logic [31:0] epoch, retry_cycles;
+  logic [31:0] epoch, retry_cycles, source;
   logic [2:0] node;
   logic [7:0] members, serving_members;
   logic [5:0] bucket_bits;
@@ -175,8 +175,7 @@ module kv_core
   logic [63:0] line_base, value_base;
 
   logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate;
-  logic dropped_busy, dropped_host, retry;
-  logic replied, received, sent;
+  logic dropped_busy, dropped_host, dropped_source, allowed, retry, replied, received, sent;
   logic [4:0] reply_status, received_kind, sent_kind;
 
   // verilator lint_off UNUSEDSIGNAL
@@ -201,8 +200,7 @@ module kv_core
       .WholeFrames(WholeFrames),
       .UserWidth  (UserWidth)
   ) i_parser (
-      .clk_i,
-      .rst_i,
+      .*,
       .enable_i(enable),
       .self_i(self),
       .s_axis_tvalid(s_net_tvalid),
@@ -219,6 +217,8 @@ module kv_core
       .m_axis_tkeep(foreign.keep),
       .m_axis_tlast(foreign_last),
       .m_axis_tuser(foreign.user),
+      .source_o(source),
+      .allowed_i(allowed),
       .place_valid_i(place_valid),
       .place_plenty_i(place_plenty),
       .place_i(place),
@@ -239,6 +239,7 @@ module kv_core
       .received_o(frame_kv),
       .dropped_checksum_o(dropped_checksum),
       .dropped_length_o(dropped_length),
+      .dropped_source_o(dropped_source),
       .dropped_busy_o(dropped_busy)
   );
 
@@ -249,8 +250,7 @@ module kv_core
       .Ultra(1'b1),
       .DropWhenFull(1'b1)
   ) i_for_host (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_valid(foreign_valid),
       .s_ready(foreign_ready),
       .s_payload(foreign),
@@ -268,8 +268,7 @@ module kv_core
   assign m_host_tuser = for_host.user;
 
   kv_pool i_pool (
-      .clk_i,
-      .rst_i,
+      .*,
       .place_valid_o(place_valid),
       .place_plenty_o(place_plenty),
       .place_o(place),
@@ -294,8 +293,7 @@ module kv_core
   kv_engine #(
       .LaneBits(LaneBits)
   ) i_engine (
-      .clk_i,
-      .rst_i,
+      .*,
       .node_i(node),
       .members_i(members),
       .serving_i(serving_q),
@@ -365,8 +363,7 @@ module kv_core
   kv_sequencer #(
       .LaneBits(LaneBits)
   ) i_sequencer (
-      .clk_i,
-      .rst_i,
+      .*,
       .enter_valid_i(enter_valid),
       .enter_copy_o(enter_copy),
       .copied_i(copied),
@@ -552,6 +549,8 @@ module kv_core
       .peer_o(peer),
       .slot_i(slot),
       .leader_o(leader),
+      .source_i(source),
+      .allowed_o(allowed),
       .enable_o(enable),
       .accept_o(accept),
       .retry_cycles_o(retry_cycles),
@@ -584,6 +583,7 @@ module kv_core
       .retry_i(retry),
       .dropped_busy_i(dropped_busy),
       .dropped_host_i(dropped_host),
+      .dropped_source_i(dropped_source),
       .reply_i(replied),
       .reply_status_i(reply_status[3:0]),
       .received_i(received),

@@ -73,6 +73,9 @@ package kv_core_pkg;
     logic [15:0] sum;
   } send_t;
 
+  /// Subnets that the core answers: kv_sources. Each costs four LUTs; they come in 14 (a LUT RAM).
+  localparam int unsigned Sources = 14;
+
   // ---- memory: 34 bits of address, so at most 2^22 buckets with four values of 1 KiB each
 
   localparam int unsigned AddressBits = 34;
@@ -96,7 +99,7 @@ package kv_core_pkg;
     logic [9:0] cut;
     bucket_for = bucket_t'(hash) & mask;
     cut = hash[31:22] & mask[19:10];
-    if (cut == '0) cut[0] = mask[10];
+    cut[0] = mask[10] && (hash[22] || cut[9:1] == '0);  // if nothing else is there, this is
     if (kv.kind[3]) begin
       bucket_for[9:8] = kv.candidate[1:0] & mask[9:8];
       if (kv.candidate[2]) bucket_for[19:10] = bucket_for[19:10] ^ cut;

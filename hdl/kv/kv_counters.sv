@@ -22,7 +22,7 @@ module kv_counters
     /// Words from FramesKvOffset to the last counter's end: a power of two.
     localparam int unsigned Words = 128,
     /// Counters without an index, from FramesKvOffset on.
-    localparam int unsigned Events = 10,
+    localparam int unsigned Events = 11,
     localparam int unsigned IndexWidth = $clog2(Words)
 ) (
     input wire clk_i,
@@ -55,7 +55,7 @@ module kv_counters
   localparam int unsigned SentGroup = 32'(SentOffset - FramesKvOffset) / (4 * SentCount);
 
   if (RepliesCount != 16 || ReceivedCount != 32 || SentCount != 32
-      || 32'(DroppedHostOffset) != 32'(FramesKvOffset) + 4 * (Events - 1)
+      || 32'(DroppedSourceOffset) != 32'(FramesKvOffset) + 4 * (Events - 1)
       || 32'(RepliesOffset) != 32'(FramesKvOffset) + RepliesGroup * 64
       || 32'(ReceivedOffset) != 32'(FramesKvOffset) + ReceivedGroup * 128
       || 32'(SentOffset) != 32'(FramesKvOffset) + SentGroup * 128

@@ -6,7 +6,8 @@
 ///
 /// Behaviour: a frame is the core's if its addresses, port and form are (the first paragraph of that section) and enable_i was high at
 /// its first beat. Other frames leave at m_axis_*, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
-/// request follows when the frame is known to be whole and right; or one of the dropped_*_o pulses. Nothing that happens
+/// request follows when the frame is known to be whole and right; or one of the dropped_*_o pulses. Of a kv frame whose source is not
+/// allowed nothing else is looked at, and it takes no place. Nothing that happens
 /// to a kv frame stalls the stream; only m_axis_tready does.
 /// Latency: first beat in to first beat out at m_axis_*: 2 cycles. Last beat in to request: 3 cycles; with WholeFrames and a UDP checksum of 0
 /// first beat in to request: 3. Value beat in to pool: 2.
@@ -49,6 +50,10 @@ module kv_parser
     output logic                 m_axis_tlast,
     output logic [UserWidth-1:0] m_axis_tuser,
 
+    /// Where the frame is from whose first beat is in the first stage, and in the same cycle whether that is allowed.
+    output logic [31:0] source_o,
+    input  wire         allowed_i,
+
     /// The pool's next free place.
     input  wire         place_valid_i,
     /// There are more than those kept back for takes_last_place().
@@ -76,6 +81,7 @@ module kv_parser
     output logic received_o,
     output logic dropped_checksum_o,
     output logic dropped_length_o,
+    output logic dropped_source_o,
     /// No place, or no room.
     output logic dropped_busy_o
 );
@@ -200,6 +206,8 @@ module kv_parser
       && headers1.ipv4.destination == self_i.ip
       && headers1.udp.destination_port == self_i.port;
 
+  assign source_o = headers1.ipv4.source;
+
   frame_t frame1;
   always_comb begin
     frame1 = '0;
@@ -229,7 +237,7 @@ module kv_parser
   assign ip2      = 20'(halves2[1]) + 20'(ip_more2);
 
   logic valid2_q, first2_q, last2_q, error2_q, whole2_q;
-  logic ours_q;  // of the frame whose beat is in stage 2
+  logic ours_q, allowed_q;  // of the frame whose beat is in stage 2
   logic [511:0] beat2_q;
   logic [63:0] keep2_q;
   logic [UserWidth-1:0] user2_q;
@@ -250,8 +258,9 @@ module kv_parser
       flags2_q <= headers1.ipv4.flags_offset[15:14];
       if (valid1_q) begin
         if (first1_q) begin
-          ours_q   <= ours;
-          frame2_q <= frame1;
+          ours_q    <= ours;
+          allowed_q <= allowed_i;
+          frame2_q  <= frame1;
         end
       end
     end
@@ -268,14 +277,16 @@ module kv_parser
   assign m_axis_tuser  = user2_q;
   assign passed_o      = m_axis_tvalid && m_axis_tready && m_axis_tlast;
 
-  logic starts, wants_place, may_have_place, taken;
-  assign starts         = valid2_q && first2_q && ours_q;
-  assign wants_place    = takes_place(frame2_q.kv.kind);
-  assign may_have_place = place_valid_i && (place_plenty_i || takes_last_place(frame2_q.kv.kind));
-  assign taken          = room_i && (!wants_place || may_have_place);
-  assign place_take_o   = starts && wants_place && taken;
-  assign received_o     = starts;
-  assign dropped_busy_o = starts && !taken;
+  logic starts, wants_place, may_have_place, has_room, taken;
+  assign starts           = valid2_q && first2_q && ours_q;
+  assign wants_place      = takes_place(frame2_q.kv.kind);
+  assign may_have_place   = place_valid_i && (place_plenty_i || takes_last_place(frame2_q.kv.kind));
+  assign has_room         = room_i && (!wants_place || may_have_place);
+  assign taken            = allowed_q && has_room;
+  assign place_take_o     = starts && wants_place && taken;
+  assign received_o       = starts;
+  assign dropped_source_o = starts && !allowed_q;
+  assign dropped_busy_o   = starts && !taken && !dropped_source_o;
 
   // ---- stage 3: the verdict
 
@@ -398,6 +409,8 @@ module kv_parser
   end
 
   `ASSERT(place_was_free, !place_take_o || place_valid_i, "took a place that nobody offered")
+  `ASSERT(stranger_takes_nothing, !dropped_source_o || !place_take_o,
+          "a frame from an address that is not allowed took a place")
   `ASSERT(freed_once, !(place_free_o && request_valid_o), "gave a place back and away")
   `ASSERT_NEXT(host_valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid,
                "a beat for the host was withdrawn before it was taken")

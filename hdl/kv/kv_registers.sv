@@ -23,6 +23,9 @@
 /// A table of which a part is beyond memory, or that begins within a page of 4096 bytes, does not fit: misplaced_o, from
 /// when the registers say so until a table that fits is cleared; clear_table_o does not come.
 ///
+/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until its table is built again: 1027
+/// cycles from the response, one more for each access, and 92 for an epoch that is entered meanwhile.
+///
 /// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
 /// 0.
 /// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5
@@ -88,6 +91,10 @@ module kv_registers
     input  wire  [LeaderPorts-1:0][7:0] slot_i,
     output logic [LeaderPorts-1:0][2:0] leader_o,
 
+    /// Whether frames from there are taken, in the same cycle.
+    input  wire  [31:0] source_i,
+    output logic        allowed_o,
+
     output logic        enable_o,
     output logic        accept_o,
     output logic [31:0] retry_cycles_o,
@@ -130,6 +137,7 @@ module kv_registers
     input wire       retry_i,
     input wire       dropped_busy_i,
     input wire       dropped_host_i,
+    input wire       dropped_source_i,
     input wire       reply_i,
     input wire [3:0] reply_status_i,
     input wire       received_i,
@@ -172,18 +180,23 @@ module kv_registers
   localparam index_t SyncLanesWord = SyncLanesOffset[8:2];
   localparam index_t LeaderWord = LeaderOffset[8:2];
   localparam index_t PeerWord = PeerMacLowOffset[8:2];
+  localparam index_t SourceWord = SourceIpOffset[8:2];
 
   if (LeaderWord[4:0] != '0 || LeaderCount != 32 || PeerWord[4:0] != '0 || PeerMacLowCount != 8
-      || PeerMacLowStride != 16 || FramesKvOffset != 12'h200) begin : gen_check_layout
+      || PeerMacLowStride != 16 || FramesKvOffset != 12'h200 || SourceWord[4:0] != '0 || SourceIpCount != Sources
+      || SourceIpStride != 8 || SourceMaskOffset != SourceIpOffset + 4) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
-  /// The 32 words of the slots' leaders, and of the peers.
+  /// The 32 words of the slots' leaders, of the peers, and of the sources.
   function automatic logic is_leader(logic [1:0] block);
     return block == LeaderWord[6:5];
   endfunction
   function automatic logic is_peer(logic [1:0] block);
     return block == PeerWord[6:5];
+  endfunction
+  function automatic logic is_source(logic [5:0] pair);
+    return pair[5:4] == SourceWord[6:5] && 32'(pair[3:0]) < Sources;
   endfunction
   /// Is copied when an epoch is entered.
   function automatic logic is_staged(index_t word);
@@ -195,7 +208,7 @@ module kv_registers
       ControlWord, RetryCyclesWord, BucketBitsWord, LeaseWord, LeaseWord + 7'd1: return 1'b1;
       LineBaseWord, LineBaseWord + 7'd1, ValueBaseWord, ValueBaseWord + 7'd1: return 1'b1;
       SyncFromWord, SyncCountWord, SyncLanesWord: return 1'b1;
-      default: return is_staged(word);
+      default: return is_staged(word) || is_source(word[6:1]);
     endcase
   endfunction
   /// Bits that a word has.
@@ -212,7 +225,7 @@ module kv_registers
       CapabilityWord:
       return MaxFollowers << CapabilityMaxFollowersLow | LaneBits << CapabilityLaneBitsLow
                            | PlaceBits << CapabilityPlaceBitsLow | Channels << CapabilityChannelsLow
-                           | MostBucketBits << CapabilityBucketBitsLow;
+                           | MostBucketBits << CapabilityBucketBitsLow | Sources << CapabilitySourcesLow;
       UdpPortWord: return UdpPortReset;
       RetryCyclesWord: return RetryCyclesReset;
       BucketBitsWord: return BucketBitsReset;
@@ -265,9 +278,11 @@ module kv_registers
   // In its first the address is registered, in the second the word is read. A read's third is its
   // last. In a write's third its bytes are merged with the word, in the fourth something happens.
   index_t walk, word_index_q;
+  logic walks;  // the file is read at `walk`, but for accesses
+  logic [4:0] source_word;
   logic starts, reads_q, second_q, third_q, fourth_q, in_file_q, in_counters_q, clearing_counters;
   logic [31:0] bits_q;
-  logic is_kept_q, is_staged_q;
+  logic is_kept_q, is_staged_q, is_source_q;
   logic idle_q;  // no epoch was being entered when the word was read
   assign starts = (write || read) && !second_q && !third_q && !fourth_q && !initialising
       && !(address[11:9] == FramesKvOffset[11:9] && clearing_counters);
@@ -284,6 +299,7 @@ module kv_registers
     bits_q        <= bits_of(word_index_q);
     is_kept_q     <= is_kept(word_index_q);
     is_staged_q   <= is_staged(word_index_q);
+    is_source_q   <= is_source(word_index_q[6:1]);
     if (second_q) idle_q <= idle;
     second_q <= starts;
     third_q  <= second_q;
@@ -299,13 +315,13 @@ module kv_registers
   logic in_none, takes_bits, takes_epoch;
   assign commit = fourth_q && in_file_q && strobe != '0;
 
-  // The file: one read port, for accesses and, when there is none, for the copying.
+  // The file: one read port, for accesses, else for the copying, else for the sources.
   index_t file_index;
   logic [31:0] filed, special, special_q, word, merged, merged_q, file_data;
   logic is_special, is_special_q, file_write;
   assign word       = is_special_q ? special_q : filed;
 
-  assign file_index = second_q ? word_index_q : walk;
+  assign file_index = second_q ? word_index_q : walks ? walk : {SourceWord[6:5], source_word};
   assign kept       = commit && is_kept_q && (idle_q || !is_staged_q) && (word_index_q != BucketBitsWord || takes_bits);
   assign file_write = commit ? kept : initialising || reporting;
 
@@ -496,6 +512,7 @@ module kv_registers
       .clk_i,
       .rst_i,
       .walk_o(walk),
+      .walks_o(walks),
       .taken_i(second_q),
       .word_i(word),
       .initialising_o(initialising),
@@ -520,13 +537,26 @@ module kv_registers
       .leader_o
   );
 
+  // ---- sources
+
+  kv_sources i_sources (
+      .clk_i,
+      .rst_i,
+      .written_i(kept && is_source_q),
+      .word_o(source_word),
+      .taken_i(second_q || walks),
+      .word_i(filed),
+      .ip_i(source_i),
+      .allowed_o
+  );
+
   // ---- counters
 
   function automatic int unsigned event_of(logic [11:0] offset);
     return 32'(offset - FramesKvOffset) / 4;
   endfunction
 
-  logic [9:0] events;
+  logic [10:0] events;
   assign events[event_of(FramesKvOffset)] = frame_kv_i;
   assign events[event_of(FramesPassedRxOffset)] = passed_rx_i;
   assign events[event_of(FramesPassedTxOffset)] = passed_tx_i;
@@ -537,6 +567,7 @@ module kv_registers
   assign events[event_of(RetriesOffset)] = retry_i;
   assign events[event_of(DroppedBusyOffset)] = dropped_busy_i;
   assign events[event_of(DroppedHostOffset)] = dropped_host_i;
+  assign events[event_of(DroppedSourceOffset)] = dropped_source_i;
 
   kv_counters i_counters (
       .clk_i,

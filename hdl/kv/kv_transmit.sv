@@ -362,7 +362,8 @@ module kv_transmit
   always_ff @(posedge clk_i) begin
     if (out_free) m_axis_tvalid <= out_load;
     if (out_load) begin
-      m_axis_tdata <= beats[pick];
+      // As two choices, the second by the late bit. As one index Yosys makes two LUTs for each bit in some joined cores.
+      m_axis_tdata <= pick[1] ? (pick[0] ? beats[Memory] : beats[Pool]) : (pick[0] ? beats[Host] : beats[Between]);
       m_axis_tkeep <= pick == Host ? s_axis_tkeep : core_keep;
       m_axis_tlast <= last;
       m_axis_tuser <= from == Host ? s_axis_tuser : UserWidth'(from == Between ? size_b_q : size_q);

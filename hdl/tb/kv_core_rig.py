@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from ipaddress import ip_network
 from typing import Any
 
 import kv_frames as frames
 from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
-from kv_registers_rig import AT, FIELDS
+from kv_registers_rig import AT, BUILDING, FIELDS, SOURCES
 
 ME = 2
 """The node that the core is."""
@@ -250,9 +251,19 @@ class Rig:
         state = FIELDS["state"]
         return {name: (word & mask) >> state.low[name] for name, mask in state.fields.items()}
 
+    async def allow(self, *subnets: str) -> None:
+        """Of these sources frames are taken, and of no others; returns when that is so. As the driver writes them."""
+        for i in range(SOURCES):
+            await self.write(AT["source_mask"] + 8 * i, 0)
+        for i, subnet in enumerate(map(ip_network, subnets)):
+            await self.write(AT["source_ip"] + 8 * i, int(subnet.network_address))
+            await self.write(AT["source_mask"] + 8 * i, int(subnet.netmask))
+        await self.bench.cycle(BUILDING)
+
     async def begin(self, *, accept: bool = True) -> None:
-        """An empty table, in no epoch."""
+        """An empty table, in no epoch, and everybody may ask."""
         await self.bench.reset()
+        await self.allow("0.0.0.0/1", "128.0.0.0/1")
         await self.write("bucket_bits", BUCKET_BITS)
         await self.write("retry_cycles", RETRY_CYCLES)
         await self.write("line_base", 0)

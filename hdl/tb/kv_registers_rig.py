@@ -14,6 +14,8 @@ PARAMETERS = {
     "wide": {"MaxFollowers": 7, "LaneBits": 12, "Channels": 2, "LeaderPorts": 1, "PeerPorts": 2},
     "lean": {"MaxFollowers": 2, "LaneBits": 9, "Channels": 4, "LeaderPorts": 2, "PeerPorts": 3},
 }
+SOURCES = 14
+BUILDING = 1500  # cycles from a write of source_ip or source_mask after which it counts, for certain
 CLEARING = 135  # cycles from the write of clear_counters after which everything counts again, for certain
 
 
@@ -57,6 +59,7 @@ SINGLES = {
     "retry_i": "retries",
     "dropped_busy_i": "dropped_busy",
     "dropped_host_i": "dropped_host",
+    "dropped_source_i": "dropped_source",
 }
 INDEXED = [
     ("reply_i", "reply_status_i", "replies"),
@@ -115,6 +118,7 @@ class Rig:
             | 6 << low["place_bits"]
             | self.parameters["Channels"] << low["channels"]
             | MOST_BUCKET_BITS << low["bucket_bits"]
+            | SOURCES << low["sources"]
         )
         self.active = {"epoch": 0, "node": 0, "members": 0, "self": (0, 0, MAP[AT["udp_port"]].reset)}
         self.peers: list[tuple[int, int, int]] | None = None

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
+import socket
+import struct
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -186,6 +191,62 @@ def test_on_tap_devices_a_core_dies_and_returns(home: KvHome, with_rights: None)
         assert home.ok("get", key, "--node", "0") == value + "\n"
     assert output(program(home, PING)) == "True", "its host has kept its address"
     home.ok("down")
+
+
+def ask(port: socket.socket, node: tuple[str, int]) -> None:
+    """A ping to a node; its tag is 7."""
+    port.sendto(struct.pack(">BBHHIIQ", 7 << 3, 0, 0, 0, 7, 0, 0), node)
+
+
+def test_a_core_answers_only_the_clients_of_the_cluster_file(home: KvHome, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+
+        def bound(address: str) -> socket.socket:
+            port = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            port.bind((address, 0))
+            port.setblocking(False)
+            return port
+
+        strangers = [bound(address) for address in ("127.0.0.7", "127.0.0.10", "127.1.0.8")]
+        named = [bound(address) for address in ("127.0.0.8", "127.0.0.9", "127.0.0.1")]
+        with bound("127.0.0.1") as free:
+            node = free.getsockname()
+        file = tmp_path / "cluster.toml"
+        file.write_text(
+            '[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\nclients = ["127.0.0.8/31"]\n'
+            f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{node[1]}"\n'
+        )
+        command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
+        process = stack.enter_context(subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL))
+        stack.callback(process.kill)
+        for one in named:  # the last one is a member's address
+
+            def answered(one: socket.socket = one) -> bool:
+                for stranger in strangers:  # before the one that is answered
+                    ask(stranger, node)
+                ask(one, node)
+                return bool(select.select([one], [], [], 1.0)[0])
+
+            assert eventually(answered, PATIENCE_S)
+            assert one.recv(2000)[0] >> 3 == 7 | 16
+        assert select.select(strangers, [], [], 0)[0] == []
+
+
+def test_more_clients_than_a_core_holds_are_refused(home: KvHome, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    clients = json.dumps([f"10.0.{2 * i}.0/24" for i in range(14)])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file.write_text(
+        f'[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\nclients = {clients}\n'
+        f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{port}"\n'
+    )
+    command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode != 0
+    assert "the core holds 14 subnets that it answers" in done.stderr
+    assert "are 15 after all that can be were merged" in done.stderr
 
 
 def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:

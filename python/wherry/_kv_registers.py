@@ -45,7 +45,7 @@ class Register:
 BYTES = 4096
 REGISTERS = {
     "id": Register(0x0, "ro", 0x4B564E44, 1, 4, False, {}),
-    "core_version": Register(0x4, "ro", 0x20000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
+    "core_version": Register(0x4, "ro", 0x30000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
     "capability": Register(
         0x8,
         "ro",
@@ -59,6 +59,7 @@ REGISTERS = {
             "place_bits": Bits(9, 3),
             "channels": Bits(12, 3),
             "bucket_bits": Bits(15, 6),
+            "sources": Bits(21, 4),
         },
     ),
     "control": Register(
@@ -106,6 +107,8 @@ REGISTERS = {
     "peer_mac_high": Register(0x104, "rw", 0x0, 8, 16, True, {}),
     "peer_ip": Register(0x108, "rw", 0x0, 8, 16, True, {}),
     "peer_port": Register(0x10C, "rw", 0x0, 8, 16, True, {}),
+    "source_ip": Register(0x180, "rw", 0x0, 14, 8, False, {}),
+    "source_mask": Register(0x184, "rw", 0x0, 14, 8, False, {}),
     "frames_kv": Register(0x200, "ro", 0x0, 1, 4, False, {}),
     "frames_passed_rx": Register(0x204, "ro", 0x0, 1, 4, False, {}),
     "frames_passed_tx": Register(0x208, "ro", 0x0, 1, 4, False, {}),
@@ -116,6 +119,7 @@ REGISTERS = {
     "retries": Register(0x21C, "ro", 0x0, 1, 4, False, {}),
     "dropped_busy": Register(0x220, "ro", 0x0, 1, 4, False, {}),
     "dropped_host": Register(0x224, "ro", 0x0, 1, 4, False, {}),
+    "dropped_source": Register(0x228, "ro", 0x0, 1, 4, False, {}),
     "replies": Register(0x240, "ro", 0x0, 16, 4, False, {}),
     "received": Register(0x280, "ro", 0x0, 32, 4, False, {}),
     "sent": Register(0x300, "ro", 0x0, 32, 4, False, {}),

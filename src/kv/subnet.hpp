@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -33,6 +34,25 @@ struct Subnet {
   }
   friend constexpr bool operator==(const Subnet&, const Subnet&) = default;
 };
+
+/// The fewest subnets with the same addresses. Precondition: each mask is a prefix.
+inline std::vector<Subnet> merged(std::vector<Subnet> all) {
+  std::ranges::sort(all, [](const Subnet& a, const Subnet& b) { return a.ip != b.ip ? a.ip < b.ip : a.mask < b.mask; });
+  std::vector<Subnet> kept;
+  for (const Subnet& subnet : all) {
+    if (!kept.empty() && kept.back().mask <= subnet.mask && kept.back().has(subnet.ip)) continue;
+    kept.push_back(subnet);
+    // Two halves of a larger one; that may be a half itself.
+    while (kept.size() > 1) {
+      const Subnet low = kept[kept.size() - 2], high = kept.back();
+      const std::uint32_t mask = high.mask << 1;
+      if (low.mask != high.mask || (low.ip ^ high.ip) != (high.mask ^ mask)) break;
+      kept.pop_back();
+      kept.back() = {.ip = low.ip & mask, .mask = mask};
+    }
+  }
+  return kept;
+}
 
 /// A set of them. One thread at a time.
 class Subnets {

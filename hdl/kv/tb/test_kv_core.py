@@ -589,5 +589,5 @@ def test_kv_core() -> None:
         __file__,
         text=TOP,
         sources=(*packages, *modules),
-        more=("kv_core_times", "kv_core_neighbours", "kv_core_reported"),
+        more=("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources"),
     )

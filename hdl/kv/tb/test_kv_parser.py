@@ -22,9 +22,22 @@ PINS = (
     "enable_i", "self_i", "place_valid_i", "place_plenty_i", "place_i", "place_take_o", "place_free_o", "place_freed_o",
     "pool_write_o", "pool_place_o", "pool_beat_o", "pool_data_o", "filling_o", "filling_place_o", "filled_o", "room_i",
     "request_valid_o", "request_o", "passed_o", "received_o", "dropped_checksum_o", "dropped_length_o",
-    "dropped_busy_o",
+    "dropped_busy_o", "dropped_source_o",
 )  # fmt: skip
-FATES = ("checksum", "length", "busy")
+FATES = ("checksum", "length", "busy", "source")
+
+
+def allowed(frame: bytes) -> bool:
+    """What the top says of sources."""
+    return frame[26:30] != b"\0\0\0\0" and int.from_bytes(frame[26:30], "big").bit_count() % 4 != 3
+
+
+def welcome(draw: Any, **what: Any) -> Any:
+    """A good frame from an address that is allowed."""
+    while True:
+        frame = frames.good(draw, **what)
+        if allowed(bytes(frame)):
+            return frame
 
 
 def unpack(word: int) -> dict[str, int]:
@@ -75,7 +88,8 @@ class Lane:
             if opinion.fate == "host":
                 self.to_host.append((data, keep, last, user))
         if opinion.fate != "host":
-            self.waiting.append((frame, opinion))
+            # Of a stranger's frame nothing else matters.
+            self.waiting.append((frame, opinion if allowed(frame) else frames.Opinion("source")))
 
     def drive(self) -> None:
         draw = self.bench.random
@@ -100,9 +114,13 @@ class Lane:
                 self.counts[fate] += 1
                 frame, opinion = self.waiting.pop(0)
                 assert opinion.fate in (fate, "either"), (self.name, fate, opinion.fate, frame.hex())
-        if seen["dropped_busy_o"].get():
-            self.waiting.pop(self.counts["received"] - sum(self.counts[fate] for fate in ("request", *FATES)))
-            self.counts["busy"] += 1
+        for fate in FATES[2:]:
+            if seen[f"dropped_{fate}_o"].get():
+                at = self.counts["received"] - sum(self.counts[fate] for fate in ("request", *FATES))
+                _, opinion = self.waiting.pop(at)
+                assert (opinion.fate == "source") == (fate == "source"), (self.name, fate, opinion.fate)
+                assert not seen["place_take_o"].get()
+                self.counts[fate] += 1
         self.counts["received"] += seen["received_o"].get()
         self.counts["passed"] += seen["passed_o"].get()
         if seen["place_free_o"].get():
@@ -174,7 +192,8 @@ async def frames_of_all_sorts(dut: Any) -> None:
         await bench.cycle(30)
         for lane in lanes:
             lane.finish()
-            assert min(lane.counts[fate] for fate in ("request", "checksum", "length", "passed")) > 2, lane.counts
+            fates = ("request", "checksum", "length", "source", "passed")
+            assert min(lane.counts[fate] for fate in fates) > 2, lane.counts
             assert bool(lane.counts["busy"]) == scarce, lane.counts
 
 
@@ -187,7 +206,7 @@ async def latencies_are_as_stated(dut: Any) -> None:
             await bench.reset()
             for lane in lanes:
                 lane.source.cycles_of.clear()
-                lane.send(bytes(frames.good(bench.random, kind=kind, size=size, checksum=checksum)))
+                lane.send(bytes(welcome(bench.random, kind=kind, size=size, checksum=checksum)))
             await bench.until(lambda: all(lane.idle for lane in lanes))
             for lane in lanes:
                 began = lane.source.cycles_of[0 if lane.whole_frames and not checksum else -1]
@@ -203,7 +222,7 @@ async def checksums_of_the_longest_frames(dut: Any) -> None:
         for size in (1023, 1024, 1025, 2047, 2048, 2049, 4000, 9000, 40_000, 65_484, 65_485):  # as IPv4 can say
             for lane in lanes:
                 content = fill * size or bench.random.randbytes(size)
-                frame = frames.good(bench.random, kind=2, size=0, checksum=True)
+                frame = welcome(bench.random, kind=2, size=0, checksum=True)
                 frame[Raw].load += content
                 lane.send(bytes(frame))
                 wrong = bytearray(bytes(frame))
@@ -236,7 +255,7 @@ async def a_host_that_takes_nothing_stops_only_what_is_behind_it(dut: Any) -> No
     for lane in lanes:
         lane.sink.stall = 1.0
         for kind in (1, 8, 2):
-            lane.send(bytes(frames.good(bench.random, kind=kind, size=100)))
+            lane.send(bytes(welcome(bench.random, kind=kind, size=100)))
         lane.send(bench.random.randbytes(500))
     await bench.cycle(60)
     for lane in lanes:
@@ -252,14 +271,14 @@ async def reset_in_mid_frame(dut: Any) -> None:
     await bench.reset()
     for cut in range(1, 40):
         for lane in lanes:
-            lane.send(bytes(frames.good(bench.random, kind=8, size=1024)))
+            lane.send(bytes(welcome(bench.random, kind=8, size=1024)))
             lane.send(bench.random.randbytes(300))
         await bench.cycle(cut)
         await bench.reset()
         for lane in lanes:
             for _ in range(3):
                 lane.send(frames.strange(bench.random))
-            lane.send(bytes(frames.good(bench.random, kind=1, size=0)))
+            lane.send(bytes(welcome(bench.random, kind=1, size=0)))
         await bench.until(lambda: all(lane.idle for lane in lanes))
         await bench.cycle(25)
         for lane in lanes:
@@ -268,7 +287,10 @@ async def reset_in_mid_frame(dut: Any) -> None:
 
 def test_kv_parser() -> None:
     cells = [
-        f"kv_parser #(.WholeFrames({whole}), .UserWidth(8)) {name} (.clk_i, .rst_i);" for name, whole in NAMES.items()
+        f"logic [31:0] {name}_source;\n"
+        f"kv_parser #(.WholeFrames({whole}), .UserWidth(8)) {name} (.clk_i, .rst_i, .source_o({name}_source),\n"
+        f"    .allowed_i({name}_source != '0 && $countones({name}_source) % 4 != 3));"
+        for name, whole in NAMES.items()
     ]
     text = "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(cells) + "\nendmodule\n"
     packages = [KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv"]

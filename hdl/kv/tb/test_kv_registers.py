@@ -482,5 +482,6 @@ def top() -> str:
 
 def test_kv_registers() -> None:
     packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
-    cells = (KV / "kv_core_pkg.sv", KV / "kv_counters.sv", KV / "kv_configuration.sv", KV / "kv_registers.sv")
-    simulate(__file__, text=top(), sources=(*packages, *cells))
+    modules = ("kv_core_pkg", "kv_counters", "kv_configuration", "kv_sources", "kv_registers")
+    cells = tuple(KV / f"{name}.sv" for name in modules)
+    simulate(__file__, text=top(), sources=(*packages, *cells), more=("kv_registers_sources",))

@@ -249,6 +249,8 @@ class Client:
         async def state() -> int:
             return (await self.shell.registers.read(4096 * self.port + AT["state"]))[0]
 
+        await write("source_ip", ip_number("10.0.0.0"))
+        await write("source_mask", 0xFFFFFFF0)
         await write("bucket_bits", 8)
         await write("line_base", 0)
         await write("value_base", 1 << 20)

@@ -9,6 +9,10 @@ namespace wherry::kv {
 
 Driver::Driver(DriverOptions options, RegisterIo& core, DriverOutput& output, Cycles now)
     : options_(std::move(options)), core_(core), output_(output) {
+  options_.sources = merged(std::move(options_.sources));
+  // The core has no mask of 0.
+  if (const std::vector<Subnet> all{Subnet{}}; options_.sources == all)
+    options_.sources = {{.ip = 0, .mask = 1U << 31}, {.ip = 1U << 31, .mask = 1U << 31}};
   begin(0, now);
 }
 
@@ -53,7 +57,8 @@ void Driver::report(std::uint64_t ping) {
     counters_.frames = core_.read(registers::kFramesKvOffset);
     counters_.dropped = read_counter(registers::kDroppedChecksumOffset) +
                         read_counter(registers::kDroppedLengthOffset) + read_counter(registers::kDroppedEpochOffset) +
-                        read_counter(registers::kDroppedDuplicateOffset) + read_counter(registers::kDroppedBusyOffset);
+                        read_counter(registers::kDroppedDuplicateOffset) + read_counter(registers::kDroppedBusyOffset) +
+                        read_counter(registers::kDroppedSourceOffset);
     counters_.retries = core_.read(registers::kRetriesOffset);
   }
   Report r;

@@ -6,9 +6,11 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "kv/generated/registers.hpp"
 #include "kv/keeper/control.hpp"
+#include "kv/subnet.hpp"
 
 namespace wherry::kv {
 
@@ -20,6 +22,8 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
+  /// Whom the node answers, the members among them: for a core in hardware; a software node's process knows it itself.
+  std::vector<Subnet> sources;
   /// Members that have not answered this node, as leader, for so long. None: a core in hardware, which does not tell;
   /// then the driver sees from counters that nobody answers, and from `state.unanswered` who does not.
   std::function<NodeMask(Cycles)> silent_members;
@@ -82,6 +86,7 @@ class Driver {
   void tell_entered();
   void clear();
   void check_core();
+  void tell_sources();
   bool look(Cycles now);
   void obey(const Configuration& configuration, Cycles now);
   void enter(const Configuration& configuration, Cycles now);

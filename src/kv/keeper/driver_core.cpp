@@ -56,6 +56,24 @@ void Driver::check_core() {
     unfit_ = fmt::format("the core has 2^{} buckets and does not take the cluster file's bucket_bits = {}", bits,
                          options_.bucket_bits);
   }
+  const std::uint32_t room = kCapabilitySources.get(capability);
+  if (room != 0 && options_.sources.size() > room) {
+    unfit_ = fmt::format(
+        "the core holds {} subnets that it answers, and those of the cluster file ('clients' and the nodes) are {} "
+        "after all that can be were merged: name fewer or larger ones in 'clients'",
+        room, options_.sources.size());
+  }
+}
+
+/// A subnet is not in use while it changes, so that the core never answers what is neither in the old nor in the new
+/// list.
+void Driver::tell_sources() {
+  const std::uint32_t room = kCapabilitySources.get(core_.read(kCapabilityOffset));
+  for (std::uint32_t i = 0; i < room; ++i) core_.write(source_mask_offset(i), 0);
+  for (std::uint32_t i = 0; i < room && i < options_.sources.size(); ++i) {
+    core_.write(source_ip_offset(i), options_.sources[i].ip);
+    core_.write(source_mask_offset(i), options_.sources[i].mask);
+  }
 }
 
 /// A new boot, which has nothing and is in nothing.
@@ -87,6 +105,7 @@ bool Driver::leave() {
   }
   core_.write(kBucketBitsOffset, options_.bucket_bits);
   check_core();
+  if (unfit_.empty()) tell_sources();
   // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
   const std::uint64_t values = kLineBytes << options_.bucket_bits;
   for (std::uint32_t i = 0; i < 2; ++i) {

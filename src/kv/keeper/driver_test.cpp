@@ -60,15 +60,15 @@ TEST_F(KvDriver, Report_ExpectWhateverTheCoreDropped) {
   using namespace registers;
   core_.write(kFramesKvOffset, 100);
   core_.write(kRetriesOffset, 9);
-  const std::uint32_t reasons[] = {kDroppedChecksumOffset, kDroppedLengthOffset, kDroppedEpochOffset,
-                                   kDroppedDuplicateOffset, kDroppedBusyOffset};
+  const std::uint32_t reasons[] = {kDroppedChecksumOffset,  kDroppedLengthOffset, kDroppedEpochOffset,
+                                   kDroppedDuplicateOffset, kDroppedBusyOffset,   kDroppedSourceOffset};
   for (std::uint32_t i = 0; i < std::size(reasons); ++i) core_.write(reasons[i], 1U << i);
   driver_.connected(truth_);
   driver_.on_message(Ping{.ping = 5}, truth_);
   ASSERT_FALSE(heard_.reports.empty());
   const Counters& counters = heard_.reports.back().counters;
   EXPECT_EQ(counters.frames, 100U);
-  EXPECT_EQ(counters.dropped, 0b11111U);
+  EXPECT_EQ(counters.dropped, 0b111111U);
   EXPECT_EQ(counters.retries, 9U);
 }
 
@@ -91,6 +91,83 @@ TEST_F(KvDriver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
   ASSERT_EQ(heard_.hellos.size(), 1U);
   EXPECT_EQ(heard_.hellos[0].bucket_bits, 22U);
   EXPECT_TRUE(heard_.hellos[0].accept);
+}
+
+/// Registers of a core that holds a list of sources, looked at after each write.
+class ListedCore final : public RegisterIo {
+ public:
+  explicit ListedCore(FakeCore& core) : core_(core) { core.sources = 14; }
+  std::uint32_t read(std::uint32_t offset) override { return core_.read(offset); }
+  void write(std::uint32_t offset, std::uint32_t value) override {
+    core_.write(offset, value);
+    if (offset < registers::source_ip_offset(0) || offset >= registers::kFramesKvOffset) return;
+    for (std::uint32_t ip = 0x0a0000f0; on_change && ip < 0x0a000110; ++ip) on_change(ip, allows(ip));
+  }
+  [[nodiscard]] bool allows(std::uint32_t ip) {
+    for (std::uint32_t i = 0; i < 14; ++i) {
+      const std::uint32_t mask = core_.read(registers::source_mask_offset(i));
+      if (mask != 0 && ((ip ^ core_.read(registers::source_ip_offset(i))) & mask) == 0) return true;
+    }
+    return false;
+  }
+  std::function<void(std::uint32_t, bool)> on_change;
+
+ private:
+  FakeCore& core_;
+};
+
+TEST_F(KvDriver, CoreWithAList_ExpectTheMergedSourcesAndNoOthersInIt) {
+  core_.lane_bits = 6;
+  ListedCore listed(core_);
+  const Subnet first{0x0a000000, 0xffffff00};
+  const Subnet both{0x0a000000, 0xfffffe00};
+  const Subnet one{0x0a0000fe, 0xffffffff};
+  DriverOptions options{
+      .cluster = "c", .bucket_bits = 10, .lanes = 64, .sources = {one, {0x0a000100, 0xffffff00}, first}};
+  {
+    Driver driver(options, listed, heard_, truth_);
+    EXPECT_EQ(driver.unfit(), "");
+    EXPECT_EQ(core_.read(registers::source_ip_offset(0)), both.ip);
+    EXPECT_EQ(core_.read(registers::source_mask_offset(0)), both.mask);
+    EXPECT_EQ(core_.read(registers::source_mask_offset(1)), 0U);
+  }
+  // Another driver on the same core, with another list.
+  std::uint32_t looks = 0;
+  listed.on_change = [&](std::uint32_t ip, bool allowed) {
+    ++looks;
+    EXPECT_TRUE(!allowed || both.has(ip) || ip == 0x0a000105) << std::hex << ip;
+  };
+  options.sources = {{0x0a000105, 0xffffffff}, {0xc0a80000, 0xffff0000}};
+  Driver driver(options, listed, heard_, truth_);
+  EXPECT_GT(looks, 14U);
+  for (std::uint32_t ip = 0x0a000000; ip < 0x0a000200; ++ip) ASSERT_EQ(listed.allows(ip), ip == 0x0a000105);
+  EXPECT_TRUE(listed.allows(0xc0a80005));
+  options.sources = {{}};
+  listed.on_change = nullptr;
+  Driver everybody(options, listed, heard_, truth_);
+  for (const std::uint32_t ip : {0U, 0x7fffffffU, 0x80000000U, ~0U}) EXPECT_TRUE(listed.allows(ip)) << std::hex << ip;
+  options.sources.clear();
+  Driver nobody(options, listed, heard_, truth_);
+  for (const std::uint32_t ip : {0U, 0x0a000105U, 0x80000000U, ~0U}) EXPECT_FALSE(listed.allows(ip)) << std::hex << ip;
+}
+
+TEST_F(KvDriver, MoreSourcesThanTheCoreHolds_ExpectNoHelloAndBothNumbersInTheReason) {
+  core_.lane_bits = 6;
+  core_.sources = 3;
+  DriverOptions options{.cluster = "c", .bucket_bits = 10, .lanes = 64};
+  for (std::uint32_t i = 0; i < 4; ++i) options.sources.push_back({0x0a000000 + 2 * i, 0xffffffff});
+  Driver many(options, core_, heard_, truth_);
+  many.connected(truth_);
+  EXPECT_TRUE(heard_.hellos.empty());
+  EXPECT_NE(many.unfit().find("holds 3 subnets"), std::string::npos) << many.unfit();
+  EXPECT_NE(many.unfit().find("('clients' and the nodes) are 4"), std::string::npos) << many.unfit();
+  EXPECT_EQ(core_.read(registers::source_mask_offset(0)), 0U) << "nobody rather than some";
+  options.sources.push_back({0x0a000001, 0xffffffff});
+  options.sources.push_back({0x0a000003, 0xffffffff});  // now 0 to 3, 4, and 6
+  Driver fits(options, core_, heard_, truth_);
+  fits.connected(truth_);
+  EXPECT_EQ(fits.unfit(), "");
+  EXPECT_EQ(heard_.hellos.size(), 1U);
 }
 
 TEST_F(KvDriver, CoreOfAnotherMajorVersion_ExpectNoHelloAndBothVersionsInTheReason) {

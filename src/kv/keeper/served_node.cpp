@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "kv/allowed.hpp"
+
 namespace wherry::kv {
 
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at) {
@@ -34,6 +36,7 @@ DriverOptions driver_options(const ServedNode& node) {
                         .accept = node.accept || node.cluster.policy == AckPolicy::accept};
   for (std::size_t i = 0; i < kMaxNodes; ++i)
     if (node.cluster.nodes[i].configured) options.nodes[i] = node.cluster.nodes[i].endpoint;
+  options.sources = allowed_sources(node.cluster, local_subnets()).all();
   options.silence = std::uint64_t{node.cluster.ping_ms} * node.cluster.misses * (1'000'000 / kCycleNs);
   return options;
 }

@@ -25,6 +25,7 @@ struct ServedNode {
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at);
 /// kInvalidArgument: the cluster has no such node.
 wherry::Status check_number(const ServedNode& node);
+/// `sources` are allowed_sources(), from this process.
 DriverOptions driver_options(const ServedNode& node);
 
 }  // namespace wherry::kv

@@ -48,6 +48,7 @@ class FakeCore final : public RegisterIo {
   std::uint32_t core_version = registers::kCoreVersionReset;
   std::uint32_t lane_bits = 12;
   std::uint32_t most_bucket_bits = kMaxBucketBits;
+  std::uint32_t sources = 0;  ///< subnets that it holds; 0: software
   bool fault = false;
   bool gone = false;  ///< off its bus
   /// Takes none of its frames, as a network that stands still: an epoch is not entered, and what it is made of and the
@@ -67,7 +68,7 @@ class FakeCore final : public RegisterIo {
     if (offset == kEpochOffset && entering_) return now.epoch;
     if (offset == kIdOffset) return kIdReset;
     if (offset == kCoreVersionOffset) return core_version;
-    if (offset == kCapabilityOffset) return kCapabilityLaneBits.set(0, lane_bits);
+    if (offset == kCapabilityOffset) return kCapabilitySources.set(kCapabilityLaneBits.set(0, lane_bits), sources);
     if (offset == kBucketBitsOffset) return std::min(values_[offset / 4], most_bucket_bits);
     if (offset == cycles_offset(0)) {
       latched_ = clock_.local(truth_);

@@ -33,6 +33,7 @@ struct NodeCounters {
   std::uint32_t dropped_length = 0;
   std::uint32_t dropped_epoch = 0;
   std::uint32_t dropped_duplicate = 0;
+  std::uint32_t dropped_source = 0;
   std::uint32_t retries = 0;
   std::uint32_t rolled_back = 0;  ///< writes that the end of an epoch undid; no register tells
   std::uint32_t completed = 0;    ///< leftovers that this leader completed; no register tells

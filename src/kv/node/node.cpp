@@ -232,8 +232,14 @@ void Node::prefetch(const Kv& request) const noexcept {
 
 void Node::count_dropped(Drop why) noexcept {
   ++counters_.frames_kv;
-  if (why == Drop::kSource) return (void)++counters_.dropped;  // as what no node receives
-  drop_as(why == Drop::kChecksum ? counters_.dropped_checksum : counters_.dropped_length);
+  switch (why) {
+    case Drop::kChecksum:
+      return drop_as(counters_.dropped_checksum);
+    case Drop::kLength:
+      return drop_as(counters_.dropped_length);
+    case Drop::kSource:
+      return drop_as(counters_.dropped_source);
+  }
 }
 
 void Node::drop_as(std::uint32_t& reason) noexcept {

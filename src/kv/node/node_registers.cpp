@@ -92,6 +92,8 @@ std::uint32_t Node::read_counter(std::uint32_t offset) const noexcept {
       return c.dropped_epoch;
     case kDroppedDuplicateOffset:
       return c.dropped_duplicate;
+    case kDroppedSourceOffset:
+      return c.dropped_source;
     case kRetriesOffset:
       return c.retries;
     default:

@@ -12,10 +12,10 @@
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/patiently.hpp"
+#include "kv/allowed.hpp"
 #include "kv/keeper/driver_client.hpp"
 #include "kv/neighbour.hpp"
 #include "kv/node/node.hpp"
-#include "kv/process/allowed.hpp"
 #include "kv/process/receive.hpp"
 #include "kv/udp_port.hpp"
 #include "kv/xdp_interface.hpp"
@@ -117,9 +117,11 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                               : "");
   serve(port, node, driver, options, stop);
   const PortCounters counters = port.counters();
-  spdlog::info("kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum; {} not sent",
-               options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum,
-               counters.bad_length, counters.bad_checksum, counters.send_failed);
+  const std::uint32_t strangers = node.counters().dropped_source;
+  spdlog::info(
+      "kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum, {} for their source; {} not sent",
+      options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum + strangers,
+      counters.bad_length, counters.bad_checksum, strangers, counters.send_failed);
   return {};
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/process/receive.hpp"
-#include "kv/process/allowed.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include "base/clock.hpp"
 #include "base/patiently.hpp"
+#include "kv/allowed.hpp"
 #include "kv/generated/registers.hpp"
+#include "kv/sim/random.hpp"
 #include "kv/udp_port.hpp"
 
 namespace wherry::kv {
@@ -114,6 +115,7 @@ TEST(KvReceive, SourceNotAllowed_ExpectNoAnswerAndItIsCounted) {
   };
   asked(others, 1);
   EXPECT_EQ(node.counters().dropped, 1U);
+  EXPECT_EQ(node.read(registers::kDroppedSourceOffset), 1U);
   EXPECT_EQ(node.counters().frames_kv, 1U);
   asked(everybody(), 2);
   EXPECT_EQ(node.counters().dropped, 1U);
@@ -146,12 +148,57 @@ TEST(KvAllowed, Subnets_ExpectAddressesAndMasks) {
     EXPECT_FALSE(Subnet::parse(wrong)) << wrong;
 }
 
-TEST(KvAllowed, ByDefault_ExpectLoopbackMembersAndTheirSubnetsHere) {
+/// Python's ipaddress.collapse_addresses() says the same of these.
+TEST(KvAllowed, Merged_ExpectTheFewestSubnetsWithTheSameAddresses) {
+  const auto merge = [](std::initializer_list<const char*> texts) {
+    std::vector<Subnet> all;
+    for (const char* text : texts) all.push_back(*Subnet::parse(text));
+    return merged(all);
+  };
+  const auto subnets = [](std::initializer_list<const char*> texts) {
+    std::vector<Subnet> all;
+    for (const char* text : texts) all.push_back(*Subnet::parse(text));
+    return all;
+  };
+  EXPECT_EQ(merge({}), subnets({}));
+  EXPECT_EQ(merge({"10.0.0.3", "10.0.0.1", "10.0.0.2"}), subnets({"10.0.0.1", "10.0.0.2/31"}));
+  EXPECT_EQ(merge({"10.0.0.1", "10.0.0.2"}), subnets({"10.0.0.1", "10.0.0.2"})) << "neighbours, but no halves of one";
+  EXPECT_EQ(merge({"10.0.0.7", "10.0.0.0/24", "10.0.0.0/25", "10.0.0.7"}), subnets({"10.0.0.0/24"}));
+  EXPECT_EQ(merge({"10.0.3.0/24", "10.0.2.0/24", "10.0.0.0/23"}), subnets({"10.0.0.0/22"}));
+  EXPECT_EQ(merge({"128.0.0.0/1", "0.0.0.0/1"}), subnets({"0.0.0.0/0"}));
+  EXPECT_EQ(merge({"255.255.255.255", "0.0.0.0", "255.255.255.254"}), subnets({"0.0.0.0", "255.255.255.254/31"}));
+  EXPECT_EQ(merge({"0.0.0.0/0", "10.0.0.0/8"}), subnets({"0.0.0.0/0"}));
+}
+
+TEST(KvAllowed, RandomSubnets_ExpectMergedOnesWithTheSameAddressesAndNoTwoThatMeet) {
+  sim::Random random(1);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<Subnet> all;
+    Subnets before, after;
+    for (std::uint32_t count = random.below(12); count > 0; --count) {
+      const std::uint32_t mask = ~std::uint32_t{0} << random.below(9);
+      all.push_back({.ip = (0x0a000000 + random.below(256)) & mask, .mask = mask});
+      before.add(all.back());
+    }
+    const std::vector<Subnet> fewer = merged(all);
+    for (const Subnet& subnet : fewer) after.add(subnet);
+    for (std::uint32_t ip = 0x09ffff80; ip < 0x0a000180; ++ip) ASSERT_EQ(before.has(ip), after.has(ip)) << round;
+    for (std::size_t i = 0; i < fewer.size(); ++i)
+      for (std::size_t j = 0; j < fewer.size(); ++j) {
+        if (i == j) continue;
+        ASSERT_FALSE(fewer[i].has(fewer[j].ip)) << round;
+        const bool halves = fewer[i].mask == fewer[j].mask && (fewer[i].ip ^ fewer[j].ip) == (~fewer[i].mask + 1);
+        ASSERT_FALSE(halves) << round;
+      }
+  }
+}
+
+TEST(KvAllowed, ByDefault_ExpectMembersAndTheirSubnetsHere) {
   ClusterFile cluster;
   cluster.nodes[0] = {.configured = true, .name = {}, .endpoint = {0, 0x0a000001, 1}, .control = {}, .xdp = {}};
   cluster.nodes[3] = {.configured = true, .name = {}, .endpoint = {0, 0x0a000102, 1}, .control = {}, .xdp = {}};
   Subnets here = allowed_sources(cluster, {*Subnet::parse("10.0.0.9/24"), *Subnet::parse("192.168.0.1/16")});
-  EXPECT_TRUE(here.has(0x7f000001));
+  EXPECT_FALSE(here.has(0x7f000001)) << "no member is there, and the network can forge it";
   EXPECT_TRUE(here.has(0x0a000055)) << "beside node 0";
   EXPECT_TRUE(here.has(0x0a000102)) << "node 3";
   EXPECT_FALSE(here.has(0x0a000155)) << "beside node 3, where this machine is not";
@@ -165,6 +212,9 @@ TEST(KvAllowed, ByDefault_ExpectLoopbackMembersAndTheirSubnetsHere) {
   EXPECT_TRUE(named.has(0x0a000001)) << "members always";
   EXPECT_FALSE(named.has(0x0a000055));
   EXPECT_FALSE(named.has(0x7f000001));
+  cluster.clients.clear();
+  cluster.nodes[5] = {.configured = true, .name = {}, .endpoint = {0, 0x7f000001, 1}, .control = {}, .xdp = {}};
+  EXPECT_TRUE(allowed_sources(cluster, {}).has(0x7f000002)) << "a member is on the loopback";
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
   options.driver.bucket_bits = options_.workload.bucket_bits;
   options.driver.lanes = 1U << kLaneBits;
   options.driver.silence = options_.silence;
-  if (!attached_[node]) options.versions = options_.versions;  // who returns is empty
+  options.driver.sources = {{.ip = endpoint_of(0).ip, .mask = ~255U}};  // all members and clients
+  if (!attached_[node]) options.versions = options_.versions;           // who returns is empty
   options.seed = network_.random().next();
   options.drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
                   static_cast<std::int32_t>(options_.drift);

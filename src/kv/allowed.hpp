@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a node answers.
+// Whom a node answers, be it in software or in hardware.
 #pragma once
 
 #include <ifaddrs.h>
@@ -27,21 +27,23 @@ inline std::vector<Subnet> local_subnets() {
   return all;
 }
 
-/// Whom the node answers: those that the cluster file names; or else who is near: the loopback, the members, and
-/// whoever shares a subnet of this machine with a member. If this machine has no address near any, all 256 beside each.
+/// Whom the node answers: those that the cluster file names, and the members. Without names: the members, and whoever
+/// shares a subnet of this machine with a member, or all 256 addresses beside each member if this machine has no
+/// address near any. The loopback only if a member is there: a frame from the network can have such a source, and
+/// neither AF_XDP nor hardware has a kernel that drops it.
 inline Subnets allowed_sources(const ClusterFile& cluster, const std::vector<Subnet>& local) {
   Subnets allowed;
   constexpr Subnet kLoopback{.ip = 0x7f000000, .mask = 0xff000000};
   for (const Subnet& subnet : cluster.clients) allowed.add(subnet);
   const bool named = !allowed.empty();
   bool near = false;
-  if (!named) allowed.add(kLoopback);
   for (const ClusterNode& member : cluster.nodes) {
     if (!member.configured) continue;
     allowed.add({.ip = member.endpoint.ip, .mask = ~std::uint32_t{0}});
     near = near || kLoopback.has(member.endpoint.ip);
   }
   if (named) return allowed;
+  if (near) allowed.add(kLoopback);
   for (const Subnet& subnet : local) {
     for (const ClusterNode& member : cluster.nodes) {
       if (!member.configured || !subnet.has(member.endpoint.ip) || kLoopback.has(member.endpoint.ip)) continue;
