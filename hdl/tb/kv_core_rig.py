@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from typing import Any
 
 import kv_frames as frames
+import kv_model
 from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
 from kv_registers_rig import AT, BUILDING, FIELDS, SOURCES
@@ -26,6 +28,18 @@ DONE = 16
 LANE_RECORD, REPLICATED, REPLICATED_REMOVE, ENTRY, ENTERED = 22, 24, 25, 27, 28
 OK, NO_SUCH_KEY, MISMATCH, FULL, TOO_LONG, BAD_FRAME, BAD_LANE = range(7)
 NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
+
+
+@contextmanager
+def table_of(bits: int) -> Iterator[None]:
+    """A table of so many buckets, as a power of two, in the rig and in the model of a node."""
+    global BUCKET_BITS
+    usual = BUCKET_BITS, kv_model.BUCKET_BITS
+    BUCKET_BITS = kv_model.BUCKET_BITS = bits
+    try:
+        yield
+    finally:
+        BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
 
 def bucket_of(key: int) -> int:
@@ -250,6 +264,11 @@ class Rig:
         word = await self.read("state")
         state = FIELDS["state"]
         return {name: (word & mask) >> state.low[name] for name, mask in state.fields.items()}
+
+    async def opened(self) -> None:
+        """Until it leads."""
+        while not (await self.state())["opened"]:
+            pass
 
     async def allow(self, *subnets: str) -> None:
         """Of these sources frames are taken, and of no others; returns when that is so. As the driver writes them."""

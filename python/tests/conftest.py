@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,15 @@ def jobs() -> Iterator[Jobs]:
         one.expect_nothing_left()
     finally:
         one.clean_up()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where WHERRY_NO_SKIPS is 1, as in CI, a test that would be skipped fails: there everything must have run."""
+    report = yield
+    if report.skipped and os.environ.get("WHERRY_NO_SKIPS") == "1":
+        report.outcome, report.longrepr = "failed", f"{report.nodeid} was skipped, and must not be: {report.longrepr}"
+    return report
 
 
 @pytest.fixture

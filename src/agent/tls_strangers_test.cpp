@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What strangers cost an agent that speaks TLS: those that trickle their handshake, and those that make it work.
-#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -13,6 +12,7 @@ namespace wherry {
 namespace {
 
 using testing_support::AgentProcess;
+using testing_support::client_hello;
 using testing_support::expect_alive;
 using namespace std::chrono_literals;
 
@@ -25,21 +25,6 @@ class TlsStrangers : public testing::Test {
     remote_.token = file->token;
     remote_.tls.ca = tls_.ca;
   }
-  /// What a client of TLS says first.
-  static std::vector<char> client_hello() {
-    SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-    SSL* const ssl = SSL_new(context);
-    BIO* const out = BIO_new(BIO_s_mem());
-    SSL_set_bio(ssl, BIO_new(BIO_s_mem()), out);
-    SSL_set_connect_state(ssl);
-    EXPECT_EQ(SSL_do_handshake(ssl), -1) << "it waits for the answer";
-    std::vector<char> hello(static_cast<std::size_t>(BIO_pending(out)));
-    EXPECT_EQ(BIO_read(out, hello.data(), static_cast<int>(hello.size())), static_cast<int>(hello.size()));
-    SSL_free(ssl);
-    SSL_CTX_free(context);
-    return hello;
-  }
-
   testing_support::Certificates made_;
   const fabric::TlsFiles tls_ = made_.files("authority", "agent", "IP:127.0.0.1");
   AgentProcess agent_;

@@ -3,7 +3,6 @@
 #include "fabric/doorway.hpp"
 
 #include <gtest/gtest.h>
-#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -49,21 +48,6 @@ class NoDescriptors {
   rlimit before_{};
   std::vector<Fd> taken_;
 };
-
-/// What a client of TLS says first.
-std::vector<char> client_hello() {
-  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
-  SSL* const ssl = SSL_new(context);
-  BIO* const out = BIO_new(BIO_s_mem());
-  SSL_set_bio(ssl, BIO_new(BIO_s_mem()), out);
-  SSL_set_connect_state(ssl);
-  EXPECT_EQ(SSL_do_handshake(ssl), -1) << "it waits for the answer";
-  std::vector<char> hello(static_cast<std::size_t>(BIO_pending(out)));
-  EXPECT_EQ(BIO_read(out, hello.data(), static_cast<int>(hello.size())), static_cast<int>(hello.size()));
-  SSL_free(ssl);
-  SSL_CTX_free(context);
-  return hello;
-}
 
 // ---------------------------------------------------------------- the listener of a job
 
@@ -126,7 +110,7 @@ TEST_F(JobListener, ManyAtOnce_ExpectABoundedNumberInATurn) {
 TEST_F(JobListener, FloodOfTlsHandshakes_ExpectATenthOfTheTime) {
   testing_support::Certificates made;
   listen(made.files("authority", "job", "IP:127.0.0.1"));
-  const std::vector<char> hello = client_hello();
+  const std::vector<char> hello = testing_support::client_hello();
   std::list<Fd> waiting;
   int answered = 0;
   std::uint64_t spent = 0;

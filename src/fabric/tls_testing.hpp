@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: authorities and certificates of them, made by the openssl program.
+// For tests: authorities and certificates of them, made by the openssl program; and how a client begins.
 #pragma once
 
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/temporary_directory.hpp"
 #include "fabric/tls.hpp"
@@ -35,5 +37,20 @@ class Certificates {
   [[nodiscard]] std::string at(const std::string& name) const { return directory_.file(name); }
   TemporaryDirectory directory_ = *TemporaryDirectory::create("tls");
 };
+
+/// What a client of TLS says first.
+inline std::vector<char> client_hello() {
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL* const ssl = SSL_new(context);
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl, BIO_new(BIO_s_mem()), out);
+  SSL_set_connect_state(ssl);
+  EXPECT_EQ(SSL_do_handshake(ssl), -1) << "it waits for the answer";
+  std::vector<char> hello(static_cast<std::size_t>(BIO_pending(out)));
+  EXPECT_EQ(BIO_read(out, hello.data(), static_cast<int>(hello.size())), static_cast<int>(hello.size()));
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+  return hello;
+}
 
 }  // namespace wherry::testing_support

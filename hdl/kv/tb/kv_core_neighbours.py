@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-import kv_core_rig
 import kv_frames as frames
 import kv_model
 from kv_core_rig import (
@@ -28,6 +27,7 @@ from kv_core_rig import (
     bucket_of,
     in_turn,
     keys_with,
+    table_of,
 )
 from kv_registers_rig import AT
 
@@ -98,9 +98,7 @@ async def a_write_whose_only_burst_fails_is_not_acknowledged(dut: Any) -> None:
 @cocotb.test()
 async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
     """A write that adds a key waits for the line of the bucket that was chosen for it; memory fails meanwhile."""
-    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
-    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
-    try:
+    with table_of(11):
         rig = await begun(dut)
         await rig.enter(1, [ME], lambda slot: ME)
         key = next(k for k in range(1, 999) if bucket_of(k) % 256 != 1)
@@ -130,8 +128,6 @@ async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
             memory.writes = type(memory.writes)((0, beats) for _, beats in memory.writes)
         assert not await rig.quiet(400)
         assert (await rig.state())["fault"] == 1
-    finally:
-        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
 
 @cocotb.test()

@@ -99,8 +99,7 @@ async def who_does_not_answer_a_refresh_is_known(dut: Any) -> None:
         await rig.enter(2, MEMBERS, lambda slot: ME)
         for node in (0, 5):
             rig.from_node(node, Kv(ENTERED, epoch=2))
-        while not (await rig.state())["opened"]:
-            pass
+        await rig.opened()
         rig.sent.clear()
         asked = Kv(WRITE, epoch=2, client=3, request=70, key=hot, value=b"new")
         assert (await rig.reply(asked)).status == BUSY

@@ -107,8 +107,7 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     for node in (0, 5):
         assert (await rig.to_node(node, ENTER)).epoch == 0x77
         rig.from_node(node, Kv(ENTERED, epoch=0x77))
-    while not (await rig.state())["opened"]:
-        pass
+    await rig.opened()
     rig.sent.clear()
     rig.give(asked)
     first = {node: await rig.to_node(node, REPLICATE) for node in (0, 5)}
@@ -146,8 +145,7 @@ async def a_leader_without_a_free_place(dut: Any) -> None:
     await rig.enter(1, members, in_turn(members))
     await rig.to_node(0, ENTER)
     rig.from_node(0, Kv(ENTERED, epoch=1))
-    while not (await rig.state())["opened"]:
-        pass
+    await rig.opened()
     asked = [
         Kv(WRITE, epoch=1, client=lane, request=1, key=key, value=b"value")
         for lane, key in enumerate(keys_with(ME, members, 55))
@@ -370,8 +368,7 @@ async def a_version_that_lags_is_refreshed(dut: Any) -> None:
             await rig.enter(epoch, [0, ME, 5], lambda slot: ME)
             for node in (0, 5):
                 rig.from_node(node, Kv(ENTERED, epoch=epoch))
-            while not (await rig.state())["opened"]:
-                pass
+            await rig.opened()
             rig.sent.clear()
 
         await open_in(2)
@@ -417,8 +414,7 @@ async def a_version_that_lags_is_refreshed(dut: Any) -> None:
             rig.from_node(node, replace(replay, kind=REPLICATED, value=b""))
             rig.from_node(node, Kv(ENTERED, epoch=3))
         assert (await rig.to_node(5, COMMIT)).version == newest + 1
-        while not (await rig.state())["opened"]:
-            pass
+        await rig.opened()
         rig.sent.clear()
         assert (await rig.state())["leftovers"] == 0
         assert (await rig.reply(Kv(READ, key=cold, request=1))).value == value

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import cocotb
-import kv_core_rig
 import kv_frames as frames
 import kv_model
 from kv_core_rig import (
@@ -30,6 +29,7 @@ from kv_core_rig import (
     bucket_of,
     in_turn,
     keys_with,
+    table_of,
 )
 from simulate import simulate
 
@@ -40,9 +40,7 @@ ROOT = HDL.parent.parent
 @cocotb.test()
 async def what_a_walk_takes(dut: Any) -> None:
     """A read at a follower whose key is in its second bucket, its last one, or nowhere; all lines are here."""
-    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
-    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 11
-    try:
+    with table_of(11):
         rig = await begun(dut)
         members = [0, ME]
         await rig.enter(1, members, in_turn(members))
@@ -90,23 +88,18 @@ async def what_a_walk_takes(dut: Any) -> None:
             took.append(await read(OK))
             await put(key, buckets[index], 2, REPLICATE_REMOVE)
         assert took == [63, 27, 63], took
-    finally:
-        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
 
 @cocotb.test()
 async def writes_to_buckets_of_one_slot(dut: Any) -> None:
     """They are in flight at the same time, also those whose bits 11 to 0 are the same."""
-    usual = kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS
-    kv_core_rig.BUCKET_BITS = kv_model.BUCKET_BITS = 13
-    try:
+    with table_of(13):
         rig = await begun(dut)
         members = [0, ME]
         await rig.enter(1, members, in_turn(members))
         await rig.to_node(0, ENTER)
         rig.from_node(0, Kv(ENTERED, epoch=1))
-        while not (await rig.state())["opened"]:
-            pass
+        await rig.opened()
         first = keys_with(ME, members, 1)[0]
         keys: dict[int, int] = {}  # by bucket
         for key in range(first, first + 200_000):
@@ -118,8 +111,6 @@ async def writes_to_buckets_of_one_slot(dut: Any) -> None:
             rig.give(Kv(WRITE, epoch=1, client=lane, request=1, key=key))
             assert (await rig.to_node(0, REPLICATE)).key == key
         assert (await rig.state())["in_flight"] == 32
-    finally:
-        kv_core_rig.BUCKET_BITS, kv_model.BUCKET_BITS = usual
 
 
 TOP = """
