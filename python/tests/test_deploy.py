@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd unit: what it says fits the agent's settings, and systemd understands it."""
+"""The systemd unit: what it says fits the agent's settings, and systemd understands it. And the environment of CI."""
 
 import configparser
+import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -65,3 +67,10 @@ def test_systemd_understands_it(wherryd: Path, tmp_path: Path) -> None:
         done = subprocess.run([analyze, "verify", "--man=no", str(copy)], capture_output=True, text=True, timeout=60)
         complaints = [line for line in done.stderr.splitlines() if UNIT.name in line]
         assert (done.returncode, complaints) == (0, []), done.stderr
+
+
+def test_agents_start_in_the_environment_that_ci_sets(wherryd: Path) -> None:
+    """An agent refuses variables of its own name that it does not know, so CI's must have others."""
+    sets = dict(re.findall(r"^([A-Z_]+)=(\S+) make", (DEPLOY.parent / ".ci/run").read_text(), re.MULTILINE))
+    assert sets
+    subprocess.run([wherryd, "--dump-config"], check=True, capture_output=True, env=os.environ | sets)
