@@ -124,7 +124,7 @@ def jobs() -> Iterator[Jobs]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where the environment says NO_SKIPS=1, as in CI, a test that would be skipped fails: there everything must have run."""
+    """Where the environment says NO_SKIPS=1, as in CI, a skipped test fails: there everything must have run."""
     report = yield
     if report.skipped and os.environ.get("NO_SKIPS") == "1":
         report.outcome, report.longrepr = "failed", f"{report.nodeid} was skipped, and must not be: {report.longrepr}"
