@@ -48,15 +48,18 @@ test: quick-lint test-cpp test-go test-python test-hdl test-asan test-tsan fuzz-
 
 test-cpp: build
 	ctest --preset release
+	@$(PY) tools/skipped.py build/release
 
 test-go: setup
 	cd tools/linearizable && go test ./...
 
 test-asan: build-asan
 	ctest --preset asan
+	@$(PY) tools/skipped.py build/asan
 
 test-tsan: build-tsan
 	ctest --preset tsan
+	@$(PY) tools/skipped.py build/tsan
 
 test-python: build
 	$(PY) -m pytest -q python/tests

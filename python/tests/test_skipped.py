@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No C++ test is skipped without a word, and in CI none that can run there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wherry import _paths
+
+RAN = """[ RUN      ] Ports.Bound_ExpectPackets
+[       OK ] Ports.Bound_ExpectPackets (3 ms)
+"""
+SKIPPED = """[ RUN      ] {test}
+../../src/kv/xdp_port_test.cpp:77: Skipped
+no network namespace:
+not permitted
+[  SKIPPED ] {test} (0 ms)
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] {test}
+"""
+HIDDEN = "EventCounter.CacheMisses_ExpectThoseOfARandomWalkThroughMemory"
+
+
+def said(build: Path, log: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (build / "Testing/Temporary").mkdir(parents=True)
+    (build / "Testing/Temporary/LastTest.log").write_text(log)
+    command = [sys.executable, _paths.PACKAGE.parent.parent / "tools/skipped.py", build]
+    clean = {name: value for name, value in os.environ.items() if name != "NO_SKIPS"}
+    return subprocess.run(command, capture_output=True, text=True, env=clean | environment)
+
+
+def test_skipped_tests_and_their_reasons_are_said(tmp_path: Path) -> None:
+    done = said(tmp_path, RAN + SKIPPED.format(test="Ports.Taken"))
+    assert done.stdout == "skipped: Ports.Taken: no network namespace: not permitted\n"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("log", "status"),
+    [(RAN, 0), (SKIPPED.format(test="Ports.Taken"), 1), (SKIPPED.format(test=HIDDEN), 0)],
+    ids=["ran", "skipped", "cannot run in a virtual machine"],
+)
+def test_ci_fails_where_a_test_was_skipped(tmp_path: Path, log: str, status: int) -> None:
+    assert said(tmp_path, log, NO_SKIPS="1").returncode == status
