@@ -44,7 +44,10 @@ run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent re
 	@echo
 	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
 
-test: quick-lint test-cpp test-go test-python test-hdl test-asan test-tsan fuzz-short  ## everything that CI runs
+# The Python suite waits more than it computes: the other core simulates and compiles meanwhile.
+test: quick-lint test-cpp test-go  ## everything that CI runs
+	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PY) -m pytest -q python/tests
+	@$(MAKE) --no-print-directory test-asan test-tsan fuzz-short
 
 test-cpp: build
 	ctest --preset release
