@@ -37,21 +37,25 @@ AgentMemory memory_of(int pid) {
   return memory;
 }
 
-/// The agent's metrics page, in Prometheus' text format.
+/// The agent's metrics page, in Prometheus' text format. Throws if the agent does not give it.
 std::string metrics_page(const std::string& session_file) {
   const SessionFile session = require(read_session_file(session_file), "an agent's session file");
   constexpr std::string_view kScheme = "http://", kPath = "/metrics";
   const std::string at = session.metrics.substr(kScheme.size(), session.metrics.find(kPath) - kScheme.size());
   const Deadline deadline(std::chrono::seconds(10));
   const Fd socket = require(connect_tcp(require(parse_host_port(at), "an agent's metrics"), deadline), at);
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  const std::string request = fmt::format("GET /metrics HTTP/1.0\r\nAuthorization: Bearer {}\r\n\r\n", session.token);
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0)
     throw std::runtime_error(fmt::format("{}: {}", at, std::strerror(errno)));
   std::string text;
   char chunk[4096];
   while (!deadline.passed()) {
     const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, MSG_DONTWAIT);
-    if (n == 0) return text;
+    if (n == 0) {
+      const std::string_view status = std::string_view(text).substr(0, text.find('\r'));
+      if (status.find(" 200 ") == std::string_view::npos) throw std::runtime_error(fmt::format("{}: {}", at, status));
+      return text;
+    }
     if (n > 0) {
       text.append(chunk, static_cast<std::size_t>(n));
     } else {

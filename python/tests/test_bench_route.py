@@ -205,6 +205,14 @@ def test_what_the_program_refuses(tmp_path: Path, words: list[str], message: str
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.agent
+def test_agents_count_what_they_hand_on(tmp_path: Path) -> None:
+    done = bench_route("--json", str(tmp_path / "r.json"), "--quick", "--only", "weak_scaling")
+    assert done.returncode == 0, done.stderr
+    for row in json.loads((tmp_path / "r.json").read_text())["results"]["weak_scaling"]:
+        assert 0 < row["agent_transfer_bytes"] <= 1 << 20, row
+
+
 def agents_of(mark: str) -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
