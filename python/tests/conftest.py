@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from agents import TOKEN, Agent, LocalAgent
 from inputs import Bench
 from jobs import Jobs, built
 from kvclusters import KvHome
+from skips import pytest_runtest_makereport  # noqa: F401 (pytest finds it here)
 
 from wherry import _paths, netns, sessionfile
 from wherry.errors import Error, NotFound
@@ -120,15 +121,6 @@ def jobs() -> Iterator[Jobs]:
         one.expect_nothing_left()
     finally:
         one.clean_up()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where the environment says NO_SKIPS=1, as in CI, a skipped test fails: there everything must have run."""
-    report = yield
-    if report.skipped and os.environ.get("NO_SKIPS") == "1":
-        report.outcome, report.longrepr = "failed", f"{report.nodeid} was skipped, and must not be: {report.longrepr}"
-    return report
 
 
 @pytest.fixture

@@ -123,6 +123,7 @@ def test_kernel_touches_what_it_is_told_to() -> None:
         assert point["seconds"] > 0
 
 
+@pytest.mark.may_lack  # virtual machines hide the counter
 def test_counter_counts_lines_that_come_from_memory() -> None:
     beyond = kernel("--touches", "8", "--table", "512", "--messages", "2e6")
     if beyond["points"][0]["cache_misses"] is None:

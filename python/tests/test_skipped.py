@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No C++ test is skipped without a word, and in CI none that can run there."""
+"""No test is skipped without a word, and in CI none that can run there."""
 
 from __future__ import annotations
 
@@ -47,3 +47,24 @@ def test_skipped_tests_and_their_reasons_are_said(tmp_path: Path) -> None:
 )
 def test_ci_fails_where_a_test_was_skipped(tmp_path: Path, log: str, status: int) -> None:
     assert said(tmp_path, log, NO_SKIPS="1").returncode == status
+
+
+def test_in_ci_a_skipped_python_test_fails_unless_the_machine_may_lack_what_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = may_lack\n")
+    (tmp_path / "test_skips.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.skipif(True, reason='x')\ndef test_marked(): pass\n"
+        "def test_skips(): pytest.skip('y')\n"
+        "@pytest.mark.may_lack\ndef test_may_lack(): pytest.skip('z')\n"
+        "def test_runs(): pass\n"
+    )
+    tests = str(_paths.PACKAGE.parent / "tests")
+    for no_skips, counts in (("1", "1 failed, 1 passed, 1 skipped, 1 error"), ("0", "1 passed, 3 skipped")):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "skips", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"NO_SKIPS": no_skips, "PYTHONPATH": tests},
+        )
+        assert counts in done.stdout, done.stdout + done.stderr
