@@ -6,13 +6,13 @@
 #include <span>
 #include <string>
 
-#include "base/clock.hpp"
+#include "kv/clock.hpp"
 #include "sim/core.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv::rtl {
 
-[[nodiscard]] inline Cycles now_cycles() { return boot_ns() / kCycleNs; }
+[[nodiscard]] inline Cycles now_cycles() { return lease_clock(); }
 
 /// One thread at a time; never blocks.
 class LiveLink {

@@ -62,6 +62,11 @@ struct ClusterFile {
 Result<ClusterFile> parse_cluster_file(const std::string& text, const std::string& origin);
 Result<ClusterFile> load_cluster_file(const std::string& path);
 
+/// After so long without a word from its keeper a node asks another one: a second, or more if leases and pings are
+/// slow, so that a keeper that only waits for its turn on a busy machine is not given up. By then the node's lease is
+/// over.
+[[nodiscard]] Cycles keeper_silence(const ClusterFile& file) noexcept;
+
 /// Mode static: epoch 1, all nodes serve, slot s is led by the (s mod n)-th. Leases never end.
 [[nodiscard]] Configuration static_configuration(const ClusterFile& file);
 

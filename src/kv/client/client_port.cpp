@@ -50,7 +50,7 @@ Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::
     if (node.port != 0)
       if (auto status = port->keep_neighbour(node.ip); !status) return status;
   // A node that is down has none: it may come later.
-  for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(now_ns()) && !patience.passed();)
+  for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(boot_ns()) && !patience.passed();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<ClientPort>(new XdpClientPort<P>(*std::move(port), std::move(reserved)));
 }

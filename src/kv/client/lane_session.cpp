@@ -10,11 +10,14 @@ constexpr Cycles kMs = 1'000'000 / kCycleNs;
 constexpr Cycles kLook = 20 * kMs;      ///< between looks at a connection that says nothing
 constexpr Cycles kAgain = 50 * kMs;     ///< after a connection was refused or lost
 constexpr Cycles kConnect = 500 * kMs;  ///< for a peer to accept one
+/// For an answer; twice as long after each keeper that gave none, up to kMostPatience, until one does.
+constexpr Cycles kPatience = 1000 * kMs;
+constexpr Cycles kMostPatience = 8000 * kMs;
 
 }  // namespace
 
 LaneSession::LaneSession(std::vector<HostPort> keepers, std::string cluster, std::uint32_t lanes, std::uint64_t session)
-    : keepers_(std::move(keepers)) {
+    : keepers_(std::move(keepers)), patience_(kPatience) {
   wish_.cluster = std::move(cluster);
   wish_.lanes = lanes;
   wish_.session = session;
@@ -24,6 +27,7 @@ void LaneSession::turn(Cycles now) {
   if (!lines_) connect(now);
   if (lines_ && ask_at_ != 0 && now >= ask_at_) open(now);
   if (lines_) read(now);
+  if (lines_) look_at_keeper(now);
   if (lines_ && lines_.wants_to_write() && !lines_.flush()) lose(now);
   if (lines_) next_ = ask_at_ != 0 ? std::min(ask_at_, now + kLook) : now + kLook;
 }
@@ -46,12 +50,26 @@ void LaneSession::connect(Cycles now) {
   if (!*arrived) return;
   notice_death(connecting_.get());
   lines_ = LineConnection(std::move(connecting_));
+  questions_ = 0;
   open(now);
+}
+
+void LaneSession::look_at_keeper(Cycles now) {
+  if (questions_ != 0) {
+    if (now - heard_ <= patience_) return;
+    refusal_ = "the keeper at " + keepers_[turn_of_].to_string() + " does not answer";
+    patience_ = std::min(2 * patience_, kMostPatience);
+    lose(now);
+  } else if (granted_here_ && ask_at_ == 0 && now - verified_ >= granted_.ttl / 4) {
+    verified_ = now;
+    open(now);
+  }
 }
 
 void LaneSession::open(Cycles now) {
   ask_at_ = 0;
-  confirmed_ = false;
+  if (questions_++ == 0) heard_ = now;
+  sent_ = now;
   // What it had longer ago may be another client's, of which a keeper that has just started knows nothing yet.
   wish_.resume = granted_.session != 0 && (granted_here_ || now < verified_ + granted_.ttl / 2);
   wish_.first = granted_.first;
@@ -68,20 +86,20 @@ void LaneSession::read(Cycles now) {
   while (lines_) {
     const auto line = lines_.next();
     if (!line) return lose(now);
-    if (!line->has_value()) {
-      if (confirmed_) verified_ = now;
-      return;
-    }
+    if (!line->has_value()) return;
     const auto message = decode_from_keeper(**line);
     if (!message) {
       refusal_ = "what answers at " + keepers_[turn_of_].to_string() + " is not a keeper of this version";
       return lose(now);
     }
+    heard_ = now;
+    patience_ = kPatience;
     take(*message, now);
   }
 }
 
 void LaneSession::take(const FromKeeper& message, Cycles now) {
+  if (questions_ > 0) --questions_;
   if (const auto* answer = std::get_if<Answer>(&message)) {
     refusal_ = answer->text;
     exhausted_ = answer->exhausted;
@@ -92,14 +110,19 @@ void LaneSession::take(const FromKeeper& message, Cycles now) {
   if (lanes == nullptr) return;
   if (lanes->session == 0) {
     ask_at_ = now + lanes->ttl;
+    verified_ = answered_;
+    confirmed_ = false;
     exhausted_ = refused_ = false;
     refusal_ = "it does not grant lanes yet: no node serves, or clients of the keeper before may still have them";
     return;
   }
   if (lanes->session != wish_.session || lanes->lanes != wish_.lanes) return;
   granted_ = *lanes;
-  confirmed_ = granted_here_ = true;
-  verified_ = now;
+  granted_here_ = true;
+  if (questions_ == 0) {  // else this answers an earlier one than ask() sent
+    confirmed_ = true;
+    answered_ = verified_ = sent_;
+  }
   exhausted_ = refused_ = false;
   refusal_.clear();
 }
@@ -108,6 +131,7 @@ void LaneSession::lose(Cycles now) {
   lines_.close();
   connecting_.reset();
   ask_at_ = 0;
+  questions_ = 0;
   confirmed_ = granted_here_ = false;
   turn_of_ = (turn_of_ + 1) % keepers_.size();
   next_ = now + kAgain;

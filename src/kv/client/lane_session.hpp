@@ -4,6 +4,11 @@
 //
 // When the connection ends, the session goes on for half of what the keeper allows, and asks meanwhile, this keeper or
 // another one, for the same lanes. After that they may be another client's, and it asks for any.
+//
+// A connection alone does not show that its keeper lives: the kernel acknowledges what a stopped process never reads,
+// and another keeper may be elected meanwhile. So the session asks again each quarter of what the keeper allows, and
+// ends a connection on which a question stays unanswered. A session that got no turn for so long asks in its next one,
+// and holds its lanes meanwhile.
 #pragma once
 
 #include <string>
@@ -33,7 +38,7 @@ class LaneSession {
 
   /// The lanes are this client's: first_lane(), and those behind it.
   [[nodiscard]] bool held(Cycles now) const noexcept {
-    return granted_.session != 0 && (confirmed_ || now < verified_ + granted_.ttl / 2);
+    return granted_.session != 0 && now < verified_ + granted_.ttl / 2;
   }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return static_cast<std::uint16_t>(granted_.first); }
   [[nodiscard]] const std::array<Endpoint, kMaxNodes>& nodes() const noexcept { return granted_.nodes; }
@@ -52,6 +57,7 @@ class LaneSession {
  private:
   void connect(Cycles now);
   void open(Cycles now);
+  void look_at_keeper(Cycles now);
   void read(Cycles now);
   void take(const FromKeeper& message, Cycles now);
   void lose(Cycles now);
@@ -67,8 +73,13 @@ class LaneSession {
   Cycles give_up_at_ = 0;  ///< trying to connect
   Cycles ask_at_ = 0;      ///< "not yet" was the answer; 0: none is waited for
   Cycles next_ = 0;
-  bool granted_here_ = false;  ///< over the present connection
-  Cycles verified_ = 0;        ///< when the connection was seen alive last
+  bool granted_here_ = false;    ///< over the present connection
+  Cycles verified_ = 0;          ///< when the question was sent that was answered last, or that is not answered yet
+  Cycles answered_ = 0;          ///< when the question was sent that was answered last
+  Cycles sent_ = 0;              ///< when the last question was sent
+  std::uint32_t questions_ = 0;  ///< not answered yet
+  Cycles heard_ = 0;             ///< the keeper's last word, or when the first of those was sent
+  Cycles patience_;              ///< for an answer
   bool confirmed_ = false;
   std::string refusal_;
   bool exhausted_ = false, refused_ = false;

@@ -4,8 +4,13 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -15,11 +20,23 @@
 #include <vector>
 
 #include "base/temporary_directory.hpp"
+#include "kv/client/udp_store_testing.hpp"
 #include "kv/keeper/driver_client.hpp"
 #include "kv/keeper/keeper_server.hpp"
 #include "kv/keeper/testing.hpp"
 #include "kv/veth_testing.hpp"
 #include "wherry/kv.hpp"
+
+namespace {
+std::atomic<std::int64_t> slept_s{0};
+}
+
+/// The C library's, of a machine that slept meanwhile for so long: CLOCK_MONOTONIC stands still then.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
+  if (result == 0 && clock == CLOCK_BOOTTIME) time->tv_sec += slept_s;
+  return result;
+}
 
 namespace wherry::kv {
 namespace {
@@ -127,7 +144,7 @@ TEST(KvLaneGrants, NewKeeperTwoClientsOfTheSameLanes_ExpectTheOneThatWasGrantedT
 }
 
 /// One node with a fake core, a keeper, and sessions, in one thread.
-class KvLaneSession : public testing::Test {
+class KvLaneSession : public ::testing::Test {
  protected:
   void SetUp() override {
     auto directory = TemporaryDirectory::create("kv-lanes");
@@ -136,29 +153,33 @@ class KvLaneSession : public testing::Test {
     start_keeper(0);
     start_node();
   }
-  void start_node() {
+  void start_node() { start_node({port_}); }
+  void start_node(const std::vector<std::uint16_t>& ports) {
     DriverOptions o;
     o.cluster = "lanes";
     o.bucket_bits = 10;
     o.lanes = 64;
     o.busy_interval = kMs;
     o.idle_interval = 10 * kMs;
-    o.nodes[0] = {0, 0x7f000001, 19286};
-    node_ = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port_}}, o, core_);
+    o.nodes[0] = {0, 0x7f000001, node_port_};
+    std::vector<HostPort> keepers;
+    for (const std::uint16_t port : ports) keepers.push_back({"127.0.0.1", port});
+    node_ = std::make_unique<DriverClient>(keepers, o, core_);
   }
-  void start_keeper(std::uint16_t port) {
+  void start_keeper(std::uint16_t port) { start_keeper(*listen_tcp({"127.0.0.1", port}), "keeper.json"); }
+  void start_keeper(Fd listener, const std::string& file) {
     KeeperOptions o;
     o.cluster = "lanes";
     o.bucket_bits = 10;
     o.lanes = 64;
     o.static_lanes = 16;
-    o.lane_ttl = 400 * kMs;
+    o.lane_ttl = lane_ttl_;
     o.ping_interval = 20 * kMs;
     o.lease = 100 * kMs;
-    o.nodes[0] = {true, "n", {0, 0x7f000001, 19286}};
-    auto store = open_file_store(directory_.file("keeper.json"));
+    o.nodes[0] = {true, "n", {0, 0x7f000001, node_port_}};
+    auto store = open_file_store(directory_.file(file));
     ASSERT_TRUE(store) << store.status().message();
-    auto server = KeeperServer::start({"127.0.0.1", port}, o, *std::move(store));
+    auto server = KeeperServer::start(std::move(listener), o, *std::move(store));
     ASSERT_TRUE(server) << server.status().message();
     keeper_ = *std::move(server);
     port_ = keeper_->port();
@@ -187,6 +208,8 @@ class KvLaneSession : public testing::Test {
   FakeCore core_{now_, DriftingClock{}, 1000};
   std::unique_ptr<KeeperServer> keeper_;
   std::uint16_t port_ = 0;
+  std::uint16_t node_port_ = 19286;
+  Cycles lane_ttl_ = 400 * kMs;
   std::unique_ptr<DriverClient> node_;
   std::list<LaneSession> sessions_;
   std::list<LaneSession> asleep_;  ///< those get no turn
@@ -295,6 +318,53 @@ TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
   ASSERT_TRUE(held(a));
 }
 
+/// As one that is stopped by SIGSTOP: the kernel accepts and acknowledges everything, and nobody answers.
+TEST_F(KvLaneSession, ElectedKeeperHangs_ExpectLanesOfTheNextOneAndNeverThoseOfTwoClientsAtOnce) {
+  keeper_.reset();
+  std::filesystem::remove(directory_.file("keeper.json"));
+  start_keeper(0);
+  const std::uint16_t hung_port = port_;
+  Fd next = *listen_tcp({"127.0.0.1", 0});
+  const std::uint16_t next_port = *local_port(next);
+  start_node({hung_port, next_port});
+  const auto client = [&]() -> LaneSession& {
+    sessions_.emplace_back(std::vector<HostPort>{{"127.0.0.1", hung_port}, {"127.0.0.1", next_port}}, "lanes", 48,
+                           ++numbers_);
+    return sessions_.back();
+  };
+  LaneSession& a = client();
+  ASSERT_TRUE(held(a));
+  const std::unique_ptr<KeeperServer> hung = std::move(keeper_);  // gets no turn
+  std::filesystem::copy_file(directory_.file("keeper.json"), directory_.file("next.json"));
+  start_keeper(std::move(next), "next.json");
+  LaneSession& b = client();
+  bool both = false;
+  const auto either = [&](const LaneSession& one) {
+    both = both || (a.held(now_) && b.held(now_));
+    return one.held(now_) && one.confirmed();
+  };
+  ASSERT_TRUE(until([&] { return either(a) || either(b); })) << "all lanes are those of one client";
+  EXPECT_FALSE(both);
+  (a.held(now_) ? a : b).close();
+  sessions_.erase(std::ranges::find_if(sessions_, [&](const LaneSession& one) { return one.held(now_); }));
+  ASSERT_TRUE(held(sessions_.back())) << sessions_.back().refusal();
+}
+
+TEST_F(KvLaneSession, NoTurnForLong_ExpectTheSameLanesAndTheKeeperAskedAgain) {
+  LaneSession& a = session(8);
+  ASSERT_TRUE(held(a));
+  const std::uint16_t first = a.first_lane();
+  asleep_.splice(asleep_.end(), sessions_, sessions_.begin());
+  const Cycles begin = KeeperServer::now();
+  ASSERT_TRUE(until([&] { return now_ > begin + 500 * kMs; }));
+  a.turn(now_);
+  EXPECT_TRUE(a.held(now_)) << "its connection lives";
+  EXPECT_FALSE(a.held(now_ + 200 * kMs)) << "unless the keeper does not answer";
+  sessions_.splice(sessions_.end(), asleep_);
+  ASSERT_TRUE(until([&] { return a.held(now_ + 150 * kMs); }));
+  EXPECT_EQ(a.first_lane(), first);
+}
+
 /// A client that slept, and one that was granted its lanes meanwhile, when the keeper starts again.
 TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanesBackAtTheirHolders) {
   LaneSession& stale = session(48);
@@ -340,6 +410,27 @@ TEST_F(KvLaneSession, WrongCluster_ExpectBothNamesInTheRefusal) {
   LaneSession& b = session(49);
   ASSERT_TRUE(until([&] { return !b.refusal().empty(); }));
   EXPECT_NE(b.refusal().find("grants 48 in all"), std::string::npos) << b.refusal();
+}
+
+TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWriteNothingThroughThem) {
+  testing::UdpStore store(1, {}, 1);
+  keeper_.reset();
+  std::filesystem::remove(directory_.file("keeper.json"));
+  node_port_ = parse_host_port(store.names.front())->port;
+  lane_ttl_ = 3600'000 * kMs;
+  start_keeper(0);
+  start_node();
+  const ClientOptions options{.keepers = {fmt::format("127.0.0.1:{}", port_)}, .lanes = 1};
+  auto connecting = std::async(std::launch::async, [&] { return Client::connect(options); });
+  ASSERT_TRUE(until([&] { return connecting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  auto client = connecting.get();
+  ASSERT_TRUE(client) << client.status().message();
+  keeper_.reset();
+  const std::byte value{1};
+  EXPECT_EQ(client->put(1, {&value, 1}, std::chrono::seconds(20)).outcome, Outcome::kOk) << "for half an hour";
+  slept_s += 3600;
+  EXPECT_EQ(client->put(1, {&value, 1}, std::chrono::seconds(1)).outcome, Outcome::kNoAnswer);
+  slept_s = 0;
 }
 
 /// For what can never be granted nobody waits: here it would be for an hour.

@@ -7,19 +7,19 @@
 #include <cstring>
 #include <random>
 
-#include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/fork.hpp"
 #include "kv/client/client_port.hpp"
 #include "kv/client/lane_session.hpp"
 #include "kv/client/options.hpp"
+#include "kv/clock.hpp"
 
 namespace wherry::kv {
 namespace {
 
 using std::chrono::nanoseconds;
 
-Cycles now_cycles() noexcept { return now_ns() / kCycleNs; }
+Cycles now_cycles() noexcept { return lease_clock(); }
 
 }  // namespace
 

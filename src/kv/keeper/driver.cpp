@@ -21,8 +21,10 @@ void Driver::enter_static(const Configuration& configuration, Cycles now) {
   on_time(now);
 }
 
-void Driver::connected(Cycles) {
+void Driver::connected(Cycles now) {
   connected_ = true;
+  heard_ = now;
+  unanswered_ = 0;
   stopped_ = false;  // by the keeper before; this one says so again
   asked_ = 0;
   next_ask_ = 0;
@@ -83,6 +85,7 @@ void Driver::report(std::uint64_t ping) {
 
 void Driver::on_message(const FromKeeper& message, Cycles now) {
   if (!connected_) return;
+  heard_ = now;
   std::visit([&](const auto& m) { on(m, now); }, message);
 }
 
@@ -146,10 +149,12 @@ void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;
   asked_ = ++asks_;
+  if (unanswered_ == 0) unanswered_ = now;
   output_.send(AskLease{asked_, boot_, epoch()});
 }
 
 void Driver::on(const Grant& grant, Cycles now) {
+  unanswered_ = 0;
   if (asked_ == 0 || grant.id != asked_) return;
   asked_ = 0;
   if (grant.lease == 0 || stopped_ || !serves()) {

@@ -4,6 +4,7 @@
 // few times a second, and a few hundred times while it catches up.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -28,6 +29,7 @@ struct DriverOptions {
   /// then the driver sees from counters that nobody answers, and from `state.unanswered` who does not.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
+  Cycles keeper_silence = 250'000'000;           ///< after so long without a word a keeper is given up (1 s)
   std::uint32_t chunk = std::uint32_t{1} << 16;  ///< buckets to fetch at a time
   Cycles busy_interval = 500'000;                ///< between looks while the core clears or fetches (2 ms)
   Cycles idle_interval = 25'000'000;             ///< between looks for a fault otherwise (100 ms)
@@ -60,6 +62,12 @@ class Driver {
   void on_message(const FromKeeper& message, Cycles now);
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
+  /// The keeper of this connection said nothing, or left a question unanswered, for longer than
+  /// DriverOptions::keeper_silence: it hangs, or its machine is gone. The caller ends the connection and asks another
+  /// keeper. Call it after everything that arrived was handed to on_message().
+  [[nodiscard]] bool keeper_silent(Cycles now) const noexcept {
+    return connected_ && now > silent_since() + options_.keeper_silence;
+  }
 
   [[nodiscard]] std::uint64_t boot() const noexcept { return boot_; }
   [[nodiscard]] std::uint64_t epoch() const noexcept { return entered_ ? entered_->epoch : 0; }
@@ -96,6 +104,9 @@ class Driver {
   [[nodiscard]] std::uint32_t watch_fetching(Cycles now);
   void set_pace(std::uint32_t patience);
   void ask_lease(Cycles now);
+  [[nodiscard]] Cycles silent_since() const noexcept {
+    return unanswered_ != 0 ? std::min(heard_, unanswered_) : heard_;
+  }
   void hello();
   void report(std::uint64_t ping);
   [[nodiscard]] bool serves() const noexcept { return entered_ && has(entered_->serving, options_.node); }
@@ -114,6 +125,8 @@ class Driver {
   bool entering_ = false;  ///< the core had not entered that when it was looked at; the keeper was not told
   std::optional<Configuration> static_;
   bool connected_ = false;
+  Cycles heard_ = 0;       ///< the keeper's last word, or when it was connected to
+  Cycles unanswered_ = 0;  ///< when the first of the lease questions was sent that nothing answered; 0: none
   bool left_ = false;      ///< the core is in no epoch, and empties its table or did
   bool ready_ = false;     ///< the core is empty, or was when it entered its first epoch
   bool fault_ = false;     ///< the core cannot be cleared, or does not answer

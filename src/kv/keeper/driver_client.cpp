@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "kv/clock.hpp"
 #include "kv/keeper/line_connection.hpp"
 
 namespace wherry::kv {
@@ -17,7 +18,7 @@ namespace {
 constexpr Cycles kAgain = 50'000'000 / kCycleNs;  // after a connection was refused or lost
 constexpr Cycles kConnect = 200'000'000 / kCycleNs;
 
-Cycles now() { return boot_ns() / kCycleNs; }
+Cycles now() { return lease_clock(); }
 
 }  // namespace
 
@@ -70,6 +71,7 @@ struct DriverClient::Impl final : DriverOutput {
     const auto arrived = try_finish_connect_tcp(connecting, keepers[turn_of]);
     if (!arrived || (!*arrived && now() >= connect_at)) return next_keeper();
     if (!*arrived) return;
+    notice_death(connecting.get());
     lines = LineConnection(std::move(connecting));
     driver->connected(now());
   }
@@ -107,6 +109,7 @@ void DriverClient::turn() {
   h.connect();
   h.read();
   if (h.driver->next_time() <= now()) h.driver->on_time(now());
+  if (h.lines && h.driver->keeper_silent(now())) h.broken = true;  // what had arrived was read
   if (h.lines && !h.broken && h.lines.wants_to_write() && !h.lines.flush()) h.broken = true;
   if (h.broken) h.disconnect();
 }

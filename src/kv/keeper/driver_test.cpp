@@ -27,6 +27,7 @@ struct Heard final : DriverOutput {
 };
 
 constexpr std::uint64_t kMs = 250'000;  ///< cycles
+const Cycles kLimit = DriverOptions{}.keeper_silence;
 
 /// A core, its driver, and what that says to the keeper.
 class KvDriver : public testing::Test {
@@ -70,6 +71,31 @@ TEST_F(KvDriver, Report_ExpectWhateverTheCoreDropped) {
   EXPECT_EQ(counters.frames, 100U);
   EXPECT_EQ(counters.dropped, 0b111111U);
   EXPECT_EQ(counters.retries, 9U);
+}
+
+TEST_F(KvDriver, KeeperSaysNothingForLongerThanItsLimit_ExpectItToBeGivenUpAndNotBefore) {
+  driver_.connected(truth_);
+  EXPECT_FALSE(driver_.keeper_silent(truth_ + kLimit));
+  EXPECT_TRUE(driver_.keeper_silent(truth_ + kLimit + 1));
+  driver_.on_message(Ping{.ping = 5}, truth_ += kLimit);
+  EXPECT_FALSE(driver_.keeper_silent(truth_ + kLimit)) << "any word counts";
+  driver_.disconnected();
+  EXPECT_FALSE(driver_.keeper_silent(truth_ + 2 * kLimit)) << "of whom?";
+  driver_.connected(truth_ += 2 * kLimit);
+  EXPECT_FALSE(driver_.keeper_silent(truth_ + kLimit)) << "one that is new";
+}
+
+TEST_F(KvDriver, LeaseQuestionUnansweredThoughPingsCome_ExpectTheKeeperGivenUp) {
+  connect();
+  configure(alone(1));
+  while (heard_.asks.empty()) pass();
+  const Cycles asked = truth_;
+  while (truth_ < asked + 2 * kLimit && !driver_.keeper_silent(truth_)) {
+    driver_.on_message(Ping{.ping = 5}, truth_);
+    pass();
+  }
+  EXPECT_TRUE(driver_.keeper_silent(truth_));
+  EXPECT_GT(truth_, asked + kLimit) << "too early";
 }
 
 TEST_F(KvDriver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {

@@ -164,7 +164,7 @@ void Keeper::on_time(Cycles now) {
       Node& n = nodes_[node];
       if (n.heard)
         n.misses = 0;
-      else if (n.misses < options_.misses)
+      else if (n.misses < options_.misses && (n.boot != 0 || now >= first_ + options_.find_time))
         ++n.misses;
       n.heard = false;
       if (n.connected) output_.send(node, Ping{pings_});

@@ -43,6 +43,9 @@ struct KeeperOptions {
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
+  /// Nodes may hang on a keeper before this one for so long: until then, counted from its start, a node that has not
+  /// spoken to this keeper yet is not silent.
+  Cycles find_time = 0;
   std::uint32_t static_lanes = 1024;  ///< those below are not granted to clients, but named by them
   Cycles lane_ttl = 750'000'000;      ///< how long lanes stay a client's without a connection
   /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is

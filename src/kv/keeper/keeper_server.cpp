@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "kv/clock.hpp"
 #include "kv/keeper/line_connection.hpp"
 #include "kv/keeper/store_thread.hpp"
 
@@ -211,7 +212,7 @@ struct KeeperServer::Impl final : KeeperOutput {
   }
 };
 
-Cycles KeeperServer::now() noexcept { return boot_ns() / kCycleNs; }
+Cycles KeeperServer::now() noexcept { return lease_clock(); }
 
 KeeperServer::KeeperServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 KeeperServer::~KeeperServer() = default;

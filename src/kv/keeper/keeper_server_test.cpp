@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -25,8 +26,13 @@ constexpr Cycles kMillisecond = 250'000;
 
 struct LoopbackNode {
   LoopbackNode(std::uint32_t number, std::uint16_t port, Cycles& now) : LoopbackNode(options(number), port, now) {}
-  LoopbackNode(const DriverOptions& o, std::uint16_t port, Cycles& now) : core(now, DriftingClock{}, 1000) {
-    client = std::make_unique<DriverClient>(std::vector<HostPort>{{"127.0.0.1", port}}, o, core);
+  LoopbackNode(const DriverOptions& o, std::uint16_t port, Cycles& now)
+      : LoopbackNode(o, std::vector<std::uint16_t>{port}, now) {}
+  LoopbackNode(const DriverOptions& o, const std::vector<std::uint16_t>& ports, Cycles& now)
+      : core(now, DriftingClock{}, 1000) {
+    std::vector<HostPort> keepers;
+    for (const std::uint16_t port : ports) keepers.push_back({"127.0.0.1", port});
+    client = std::make_unique<DriverClient>(keepers, o, core);
   }
   static DriverOptions options(std::uint32_t number) {
     DriverOptions o;
@@ -92,6 +98,11 @@ class Loopback : public testing::Test {
     }
     return keeper_ && keeper_->keeper().configuration().serving == mask;
   }
+  static std::ptrdiff_t nodes_there(KeeperServer& keeper) {
+    const auto status = nlohmann::json::parse(keeper.keeper().status(KeeperServer::now()));
+    return std::ranges::count_if(status["nodes"],
+                                 [](const auto& node) { return node["connected"].template get<bool>(); });
+  }
   Answer command(const Command& command) {
     Result<Answer> answer = wherry::Status(StatusCode::kInternal, "");
     std::atomic<bool> done = false;
@@ -111,6 +122,36 @@ class Loopback : public testing::Test {
   std::uint16_t port_ = 0;
   std::array<std::unique_ptr<LoopbackNode>, 3> nodes_;
 };
+
+/// As one that is stopped by SIGSTOP: the kernel accepts and acknowledges everything, and nobody answers.
+TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToKeepTheirPlaces) {
+  Fd next = *listen_tcp({"127.0.0.1", 0});
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    DriverOptions o = LoopbackNode::options(node);
+    o.keeper_silence = (200 + 300 * node) * kMillisecond;  // they arrive one after the other
+    nodes_[node] = std::make_unique<LoopbackNode>(o, std::vector<std::uint16_t>{port_, *local_port(next)}, now_);
+  }
+  ASSERT_TRUE(until([&] { return serve(0b111); }));
+  const std::uint64_t epoch = keeper_->keeper().configuration().epoch;
+  const std::unique_ptr<KeeperServer> hung = std::move(keeper_);  // gets no turn
+  hung->keeper().set_mandate(KeeperServer::now());
+  std::filesystem::copy_file(directory_.file("keeper.json"), directory_.file("next.json"));
+  KeeperOptions o = keeper_options();
+  o.find_time = 5000 * kMillisecond;
+  auto server = KeeperServer::start(std::move(next), o, *open_file_store(directory_.file("next.json")));
+  ASSERT_TRUE(server) << server.status().message();
+  keeper_ = *std::move(server);
+  const auto all_there = [&] { return nodes_there(*keeper_) == 3 && serve(0b111); };
+  ASSERT_TRUE(until(all_there));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, epoch) << "a node that had not arrived yet was removed";
+  // It goes on. Whom it still knew is told nothing that counts.
+  for (int i = 0; i < 50; ++i) {
+    hung->turn(0);
+    ASSERT_TRUE(until([] { return true; }));
+  }
+  ASSERT_TRUE(until(all_there));
+  EXPECT_EQ(keeper_->keeper().configuration().epoch, epoch);
+}
 
 TEST_F(Loopback, NodeStopsAndReturns_ExpectRemovedThenServing) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/process/keeper_process.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -17,6 +18,12 @@ using namespace std::chrono_literals;
 
 constexpr Cycles cycles_of_ms(std::uint32_t ms) { return std::uint64_t{ms} * 1'000'000 / kCycleNs; }
 
+/// A node tries the keepers in turn, and each one that hangs takes it as long as keeper_silence() says.
+Cycles find_time(const ClusterFile& cluster) {
+  const std::size_t others = cluster.keepers.size() - std::min<std::size_t>(1, cluster.keepers.size());
+  return others == 0 ? 0 : others * (keeper_silence(cluster) + cycles_of_ms(250));
+}
+
 KeeperOptions keeper_options(const ClusterFile& cluster) {
   KeeperOptions options{.cluster = cluster.name,
                         .nodes = {},
@@ -26,6 +33,7 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
                         .ping_interval = cycles_of_ms(cluster.ping_ms),
                         .misses = cluster.misses,
                         .lease = cycles_of_ms(cluster.lease_ms),
+                        .find_time = find_time(cluster),
                         .static_lanes = cluster.static_lanes,
                         .lane_ttl = cycles_of_ms(cluster.lane_ttl_ms)};
   for (std::size_t i = 0; i < kMaxNodes; ++i) {
