@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/log.hpp"
 #include "kv/keeper/driver_client.hpp"
+#include "kv/keeper/static_roll.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -78,7 +80,12 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   core.set_clock(now_cycles());
   DriverClient driver(options.keepers, driver_options(options), core);
   if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
-  if (cluster.mode == ClusterMode::fixed) driver.driver().enter_static(static_configuration(cluster), now_cycles());
+  std::optional<StaticRoll> roll;
+  if (cluster.mode == ClusterMode::fixed) {
+    auto opened = StaticRoll::open(options);
+    if (!opened) return opened.status();
+    roll = *std::move(opened);
+  }
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
                (*link)->describe());
 
@@ -89,6 +96,8 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
     wire.pass();
     if (boot_ns() >= driver_due) {
       driver.turn();
+      if (roll)
+        if (wherry::Status status = roll->turn(driver.driver(), now_cycles()); !status) return status;
       wire.send();
       driver_due = boot_ns() + kDriverTurnNs;
     }

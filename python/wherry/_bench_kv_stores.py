@@ -24,7 +24,6 @@ from wherry.bench_schema import BenchError
 
 KEYS = 1000
 READY_S = 20.0
-STARTED_S = 0.5
 TRY_S = 60
 VERBS = {"read": "read", "leader_write": "write"}
 """Operations as the clients call them."""
@@ -198,10 +197,11 @@ class Wherry(Store):
         file.write_text(self.cluster_text())
         self._load_program = str(_paths.built("bench", "kv_load"))
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
-            words = ["node", "--cluster", str(file), "--number", str(number), waits, "--log-level", "warn"]
-            words += self.node_options()
+            words = ["node", "--cluster", str(file), "--number", str(number), waits, *self.node_options()]
             self.start_process(role, [str(_paths.wherry_kv()), *words])
-        time.sleep(STARTED_S)  # a process that stands still before it has its interface has none
+        # They agree with each other first: one that stands still before that agrees to nothing.
+        logs = [self._directory / f"{self.name}-{role}.log" for role in ("leader", "follower")]
+        self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
         self.pause()
 
     def node_options(self) -> list[str]:

@@ -26,7 +26,7 @@ add_library(wherry_kv_keeper STATIC kv/keeper/keeper.cpp kv/keeper/keeper_decide
             kv/keeper/keeper_recover.cpp kv/keeper/keeper_status.cpp kv/keeper/keeper_lanes.cpp kv/keeper/keeper_admit.cpp kv/keeper/lane_grants.cpp
             kv/keeper/store_thread.cpp
             kv/keeper/driver.cpp kv/keeper/driver_core.cpp kv/keeper/keeper_server.cpp kv/keeper/file_store.cpp
-            kv/keeper/driver_client.cpp kv/keeper/etcd.cpp kv/keeper/served_node.cpp)
+            kv/keeper/driver_client.cpp kv/keeper/etcd.cpp kv/keeper/served_node.cpp kv/keeper/static_roll.cpp)
 target_link_libraries(wherry_kv_keeper PUBLIC wherry_kv_control PRIVATE nlohmann_json::nlohmann_json PkgConfig::HTTPLIB)
 
 # One program for a node and for the keeper.
@@ -67,7 +67,7 @@ wherry_test(kv_sim_test SOURCES kv/sim/network_test.cpp kv/sim/wire_test.cpp kv/
             kv/sim/reference_testing.cpp LIBS wherry_kv_sim nlohmann_json::nlohmann_json)
 wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_cluster)
 wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/driver_test.cpp
-            kv/keeper/keeper_server_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
+            kv/keeper/keeper_server_test.cpp kv/keeper/static_roll_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)
 wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp LIBS wherry_kv_keeper)
 wherry_fuzz(frame_io_fuzz SOURCES kv/frame_io_fuzz.cpp kv/frame_io.cpp LIBS wherry_base)

@@ -56,6 +56,8 @@ class Driver {
 
   /// Without a keeper: once the core is empty it enters this, with a lease that never ends.
   void enter_static(const Configuration& configuration, Cycles now);
+  /// The core left that epoch since, and is empty: it never enters it again.
+  [[nodiscard]] bool left_static() const noexcept { return left_static_; }
 
   void connected(Cycles now);
   void disconnected();
@@ -124,6 +126,7 @@ class Driver {
   std::optional<Configuration> next_;     ///< what the keeper said meanwhile
   bool entering_ = false;  ///< the core had not entered that when it was looked at; the keeper was not told
   std::optional<Configuration> static_;
+  bool left_static_ = false;
   bool connected_ = false;
   Cycles heard_ = 0;       ///< the keeper's last word, or when it was connected to
   Cycles unanswered_ = 0;  ///< when the first of the lease questions was sent that nothing answered; 0: none

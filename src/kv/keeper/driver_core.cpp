@@ -84,6 +84,10 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   (void)leave();
   ended_ = ended;
   boot_ = output_.draw_boot();
+  if (static_ && entered_) {  // the others have acknowledged writes that this boot does not have
+    static_.reset();
+    left_static_ = true;
+  }
   entered_.reset();
   next_.reset();
   entering_ = false;

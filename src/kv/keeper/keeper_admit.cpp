@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "kv/keeper/keeper.hpp"
+#include "kv/keeper/terms.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -16,27 +17,38 @@ const char* policy_of(bool accept) { return accept ? "accept" : "store"; }
 
 }  // namespace
 
-std::string Keeper::mismatch(const Hello& hello) const {
-  if (hello.cluster != options_.cluster)
-    return fmt::format("this is the keeper of cluster '{}', not '{}'", options_.cluster, hello.cluster);
-  if (!options_.nodes[hello.node].configured)
-    return fmt::format("cluster '{}' has no node {}", options_.cluster, hello.node);
+std::string mismatch(const ClusterTerms& ours, const Hello& theirs, const std::string& judge) {
+  if (theirs.cluster != ours.cluster)
+    return fmt::format("this is {} of cluster '{}', not '{}'", judge, ours.cluster, theirs.cluster);
+  if (theirs.node >= kMaxNodes || ours.nodes[theirs.node].port == 0)
+    return fmt::format("cluster '{}' has no node {}", ours.cluster, theirs.node);
   std::string what;
-  if (hello.lanes != options_.lanes) what = fmt::format("lanes = {}, the cluster's {}", hello.lanes, options_.lanes);
-  if (hello.bucket_bits != options_.bucket_bits)
-    what = fmt::format("bucket_bits = {}, the cluster's {}", hello.bucket_bits, options_.bucket_bits);
-  if (options_.policy != AckPolicy::mixed && hello.accept != (options_.policy == AckPolicy::accept))
-    what = fmt::format("policy = \"{}\", the cluster's \"{}\"", policy_of(hello.accept), policy_of(!hello.accept));
+  if (theirs.lanes != ours.lanes) what = fmt::format("lanes = {}, the cluster's {}", theirs.lanes, ours.lanes);
+  if (theirs.bucket_bits != ours.bucket_bits)
+    what = fmt::format("bucket_bits = {}, the cluster's {}", theirs.bucket_bits, ours.bucket_bits);
+  if (ours.policy != AckPolicy::mixed && theirs.accept != (ours.policy == AckPolicy::accept))
+    what = fmt::format("policy = \"{}\", the cluster's \"{}\"", policy_of(theirs.accept), policy_of(!theirs.accept));
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
-    const Endpoint ours = options_.nodes[node].configured ? options_.nodes[node].endpoint : Endpoint{};
-    const Endpoint& theirs = hello.nodes[node];
-    if (ours.ip != theirs.ip || ours.port != theirs.port)
-      what = fmt::format("node {} {}, the cluster's {}", node, text_of(theirs), text_of(ours));
-    else if (ours.mac != theirs.mac)
-      what = fmt::format("node {} with MAC {:012x}, the cluster's {:012x}", node, theirs.mac, ours.mac);
+    const Endpoint& our = ours.nodes[node];
+    const Endpoint& their = theirs.nodes[node];
+    if (our.ip != their.ip || our.port != their.port)
+      what = fmt::format("node {} {}, the cluster's {}", node, text_of(their), text_of(our));
+    else if (our.mac != their.mac)
+      what = fmt::format("node {} with MAC {:012x}, the cluster's {:012x}", node, their.mac, our.mac);
   }
   if (what.empty()) return {};
-  return fmt::format("node {}'s cluster file has {}: give it the keeper's file, and start it again", hello.node, what);
+  return fmt::format("node {}'s cluster file has {}: give it {}'s file, and start it again", theirs.node, what, judge);
+}
+
+std::string Keeper::mismatch(const Hello& hello) const {
+  ClusterTerms terms{.cluster = options_.cluster,
+                     .nodes = {},
+                     .bucket_bits = options_.bucket_bits,
+                     .lanes = options_.lanes,
+                     .policy = options_.policy};
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node)
+    if (options_.nodes[node].configured) terms.nodes[node] = options_.nodes[node].endpoint;
+  return kv::mismatch(terms, hello, "the keeper");
 }
 
 }  // namespace wherry::kv

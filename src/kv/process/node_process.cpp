@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -13,7 +14,9 @@
 #include "base/log.hpp"
 #include "base/patiently.hpp"
 #include "kv/allowed.hpp"
+#include "kv/clock.hpp"
 #include "kv/keeper/driver_client.hpp"
+#include "kv/keeper/static_roll.hpp"
 #include "kv/neighbour.hpp"
 #include "kv/node/node.hpp"
 #include "kv/process/receive.hpp"
@@ -56,15 +59,15 @@ void look_after(P& port, std::uint64_t now) {
 void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
 
 template <Port P>
-void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& options,
-           const std::atomic<bool>& stop) {
+wherry::Status serve(P& port, Node& node, DriverClient& driver, std::optional<StaticRoll>& roll,
+                     const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   Subnets allowed = allowed_sources(options.cluster, local_subnets());
   std::uint64_t driver_due = 0;
   PortCounters counted;
   Spinner spinner(options.yield);
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
-    const std::size_t count = receive_all(port, node, allowed, [] { return boot_ns() / kCycleNs; });
+    const std::size_t count = receive_all(port, node, allowed, lease_clock);
     // What was asked leaves before anything else is done.
     if (port.flush() != 0)
       spinner.done();
@@ -78,6 +81,8 @@ void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& 
     if (now >= driver_due) {
       count_drops(node, port.counters(), counted);
       driver.turn();
+      if (roll)
+        if (wherry::Status status = roll->turn(driver.driver(), now / kCycleNs); !status) return status;
       look_after(port, now);
       due = node.tick(now / kCycleNs);  // registers may have been written
       port.flush();
@@ -97,6 +102,7 @@ void serve(P& port, Node& node, DriverClient& driver, const NodeProcessOptions& 
     }
     driver_due = 0;  // after a sleep, a look at the keeper costs nothing that matters
   }
+  return {};
 }
 
 template <Port P>
@@ -104,25 +110,29 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                       const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
   Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
-  node.set_now(boot_ns() / kCycleNs);
+  node.set_now(lease_clock());
   DriverOptions of_driver = driver_options(options);
   of_driver.silent_members = [&node](Cycles time) { return node.silent_members(time); };
   DriverClient driver(options.keepers, of_driver, node);
   if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
-  if (cluster.mode == ClusterMode::fixed)
-    driver.driver().enter_static(static_configuration(cluster), boot_ns() / kCycleNs);
+  std::optional<StaticRoll> roll;
+  if (cluster.mode == ClusterMode::fixed) {
+    auto opened = StaticRoll::open(options);
+    if (!opened) return opened.status();
+    roll = *std::move(opened);
+  }
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
                options.yield  ? ", spinning and yielding"
                : options.spin ? ", spinning"
                               : "");
-  serve(port, node, driver, options, stop);
+  const wherry::Status end = serve(port, node, driver, roll, options, stop);
   const PortCounters counters = port.counters();
   const std::uint32_t strangers = node.counters().dropped_source;
   spdlog::info(
       "kv node {}: {} frames, {} dropped: {} for their length, {} for their checksum, {} for their source; {} not sent",
       options.number, node.counters().frames_kv, counters.bad_length + counters.bad_checksum + strangers,
       counters.bad_length, counters.bad_checksum, strangers, counters.send_failed);
-  return {};
+  return end;
 }
 
 template <typename P>
