@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from wherry import _cli_output
+from wherry import _cli_output, _secure
 from wherry._cli_kv_common import ClusterOption
 from wherry._cli_output import note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
@@ -162,7 +162,10 @@ def _go_to_background(write: int, cluster: Cluster, status: dict[str, Any], runn
     with redirect_stdout(text):
         _show_up(cluster, status, running, "wherry kv down")
     nothing = os.open(os.devnull, os.O_RDONLY)
-    log = os.open(cluster.path.parent / "up.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    place = cluster.path.absolute().parent
+    with _secure.secure_directory(place, "name another --dir") as opened:
+        log = _secure.open_own("up.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, opened, place)
+    os.set_blocking(log, True)
     os.dup2(nothing, 0)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -116,14 +116,11 @@ class Up:
         """Whether it runs still."""
         return start_time(self.pid) == self.started
 
-    def write(self, *files: Path) -> None:
-        """Replaces each file as a whole."""
-        document = asdict(self) | {"cluster": str(self.cluster)}
-        for file in files:
-            new = file.with_name(f"{file.name}.{os.getpid()}")
-            new.touch(mode=0o600)
-            new.write_text(json.dumps(document) + "\n")
-            new.replace(file)
+    def write(self, file: Path) -> None:
+        """Replaces the file as a whole. Raises PermissionDenied if others can put files into its directory."""
+        text = json.dumps(asdict(self) | {"cluster": str(self.cluster)}) + "\n"
+        with _secure.secure_directory(file.parent) as directory:
+            _secure.replace_own(file.name, text, directory)
 
 
 def start_time(pid: int) -> int:
@@ -141,18 +138,26 @@ def up_file(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def read_up(path: Path) -> Up:
-    """Raises NotFound when it is missing, Unavailable when what it tells of has gone, Error when it is no such file."""
+    """Raises NotFound when it is missing, Unavailable when what it tells of has gone, Error when it is no such file.
+
+    PermissionDenied: somebody else could have put it there.
+    """
+    path = path.absolute()
+    remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
+    directory = -1
     try:
-        with path.open("rb") as file:
-            owners = {os.fstat(file.fileno()).st_uid, path.absolute().parent.stat().st_uid}
+        directory = _secure.open_directory(path.parent)
+        _secure.check_private(directory, path.parent, remedy)
+        with open(_secure.open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
             text = file.read(1 << 16)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotFound):
         raise NotFound(
             "no kv cluster: none was named, and no `wherry kv up` of this user runs; start one, or name a file with "
             "--cluster or $WHERRY_KV_CLUSTER"
         ) from None
-    if not owners <= {os.getuid(), 0}:
-        raise Error(f"{path} belongs to somebody else: name the cluster with --cluster or $WHERRY_KV_CLUSTER")
+    finally:
+        if directory >= 0:
+            os.close(directory)
     try:
         said = json.loads(text)
         nodes = {int(number): int(pid) for number, pid in said["nodes"].items()}

@@ -114,20 +114,17 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
     with ExitStack() as stack:
         workspace = Workspace()
         stack.callback(workspace.close)
-        directory = options.directory or workspace.directory
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            why = "it is not a directory" if isinstance(error, FileExistsError) else error.strerror
-            raise InvalidArgument(f"--dir {directory}: {why}") from None
-        lock = stack.enter_context((directory / "up.lock").open("w"))
+        directory = (options.directory or workspace.directory).absolute()
+        opened = stack.enter_context(_secure.secure_directory(directory, "name another --dir"))
+        lock = _secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
+        stack.callback(os.close, lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
         _check(options)
-        file = directory.absolute() / "cluster.toml"
-        if not file.exists():
+        file = directory / "cluster.toml"
+        if not os.path.lexists(file):
             # What never served must not stand in the way of a corrected command line. The logs stay.
             unused = stack.enter_context(ExitStack())
             for name in (
@@ -135,10 +132,10 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
                 file.with_name(f"{file.name}.state.json"),
                 file.with_name(f"{file.name}.state.json.lock"),
             ):
-                if not name.exists():
+                if not os.path.lexists(name):
                     unused.callback(name.unlink, missing_ok=True)
             ready = _then(ready, unused.pop_all)
-        cluster = _cluster_of(file, options)
+        cluster = _cluster_of(file, options, opened)
         network = None
         if options.tap:
             network = KvNetwork(cluster, option="--tap", taps=cluster.numbers[: options.rtl])
@@ -146,7 +143,7 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
             network = KvNetwork(cluster)
         if network is not None:
             stack.callback(network.close)
-        return asyncio.run(_Supervisor(cluster, options, workspace, network).run(ready))
+        return asyncio.run(_Supervisor(cluster, options, workspace, network, opened).run(ready))
 
 
 def _then(ready: Callable[[Cluster, dict[str, Any], Up], None], more: Callable[[], object]) -> Any:
@@ -169,12 +166,14 @@ def _check(options: Options) -> None:
             raise InvalidArgument(f"{option}: the network that it makes has no way out to an etcd")
 
 
-def _cluster_of(file: Path, options: Options) -> Cluster:
-    if not file.exists():
+def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
+    """`directory`: that of the file, secure and open."""
+    if not os.path.lexists(file):
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
-        file.write_text(cluster_text(options))
+        _secure.replace_own(file.name, cluster_text(options), directory)
         return _kv_cluster.load(file)
+    os.close(_secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
     for name in given:
         if getattr(options, name) is not None:
@@ -217,7 +216,11 @@ class _Child:
 
 
 class _Supervisor:
-    def __init__(self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None) -> None:
+    def __init__(
+        self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None, opened: int
+    ) -> None:
+        """`opened`: the directory of the cluster file, for all files there."""
+        self._opened = opened
         self._cluster, self._options, self._workspace, self._network = cluster, options, workspace, network
         self._directory = cluster.path.parent
         self._up = Up(os.getpid(), _kv_cluster.start_time(os.getpid()), cluster.path)
@@ -293,7 +296,9 @@ class _Supervisor:
     # ---- start
 
     def _start(self, child: _Child) -> None:
-        with child.log.open("ab") as log:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with open(_secure.open_own(child.log.name, flags, self._opened, self._directory), "ab") as log:
+            os.set_blocking(log.fileno(), True)
             child.process = Process(
                 child.name,
                 child.command,

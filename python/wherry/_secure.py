@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import stat
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wherry.errors import InvalidArgument, NotFound, PermissionDenied
@@ -98,3 +100,49 @@ def secure_directory(path: Path, remedy: str = "name another directory") -> Iter
         yield directory
     finally:
         os.close(directory)
+
+
+def open_own(name: str, flags: int, directory: int, path: Path, mode: int = 0o600) -> int:
+    """Opens a file of this user beneath a directory that is secure; the caller closes the descriptor.
+
+    `path` is for messages. Raises PermissionDenied unless it is a regular file of this user (or root) with this one
+    name: a link could lead to any file of the caller. FileNotFoundError without O_CREAT; InvalidArgument.
+    """
+    where = path / name
+    try:  # without O_NONBLOCK a fifo would hold this process until somebody reads it
+        handle = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=directory)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PermissionDenied(f"{where} is a symbolic link: remove it") from None
+        raise InvalidArgument(f"cannot open {where}: {error.strerror}") from None
+    status = os.fstat(handle)
+    why = ""
+    if not stat.S_ISREG(status.st_mode):
+        why = "is not a file"
+    elif status.st_uid not in (os.getuid(), 0):
+        why = f"belongs to user {status.st_uid}"
+    elif status.st_nlink > 1:
+        why = f"has {status.st_nlink} names (hard links)"
+    if why:
+        os.close(handle)
+        raise PermissionDenied(f"{where} {why}: remove it")
+    return handle
+
+
+def replace_own(name: str, text: str, directory: int) -> None:
+    """The file of that name, beneath a directory that is secure, becomes `text` as a whole (mode 0600).
+
+    Whatever had the name is replaced, not written to. Raises OSError.
+    """
+    new = f"{name}.{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o600, dir_fd=directory), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=directory)
+        raise

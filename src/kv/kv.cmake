@@ -67,7 +67,7 @@ wherry_test(kv_sim_test SOURCES kv/sim/network_test.cpp kv/sim/wire_test.cpp kv/
             kv/sim/reference_testing.cpp LIBS wherry_kv_sim nlohmann_json::nlohmann_json)
 wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_cluster)
 wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/driver_test.cpp
-            kv/keeper/keeper_server_test.cpp kv/keeper/static_roll_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
+            kv/keeper/keeper_server_test.cpp kv/keeper/static_roll_test.cpp kv/keeper/file_store_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)
 wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp LIBS wherry_kv_keeper)
 wherry_fuzz(frame_io_fuzz SOURCES kv/frame_io_fuzz.cpp kv/frame_io.cpp LIBS wherry_base)

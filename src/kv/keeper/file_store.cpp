@@ -2,13 +2,16 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
+#include "base/secure_directory.hpp"
 #include "kv/keeper/keeper_server.hpp"
 
 namespace wherry::kv {
@@ -28,18 +31,35 @@ wherry::Status write_all(int fd, std::string_view text, const std::string& path)
   return ::fsync(fd) == 0 ? wherry::ok_status() : failed("sync", path);
 }
 
+/// Opens a file of this user's beneath a directory that is secure. A link could lead to any file of the user.
+Result<Fd> open_own(const Fd& directory, const std::string& name, int flags, const std::string& path) {
+  Fd fd(::openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (!fd && errno == ELOOP)
+    return wherry::Status(StatusCode::kPermissionDenied, fmt::format("'{}' is a symbolic link: remove it", path));
+  struct stat info{};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return failed("open", path);
+  if (!S_ISREG(info.st_mode) || info.st_nlink != 1 || (info.st_uid != ::getuid() && info.st_uid != 0)) {
+    return wherry::Status(
+        StatusCode::kPermissionDenied,
+        fmt::format("'{}' is not a file of this user with one name: remove it, or name another --state", path));
+  }
+  return fd;
+}
+
 class FileStore final : public ConfigurationStore {
  public:
-  FileStore(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  FileStore(std::string path, std::string name, Fd directory, Fd lock)
+      : path_(std::move(path)), name_(std::move(name)), directory_(std::move(directory)), lock_(std::move(lock)) {}
 
   Result<std::optional<Configuration>> load() override {
-    const Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd && errno == ENOENT) return std::optional<Configuration>();
-    if (!fd) return failed("read", path_);
+    if (::faccessat(directory_.get(), name_.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+      return std::optional<Configuration>();
+    const auto fd = open_own(directory_, name_, O_RDONLY, path_);
+    if (!fd) return fd.status();
     std::string text;
     std::array<char, 4096> chunk;
     for (;;) {
-      const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
+      const ssize_t n = ::read(fd->get(), chunk.data(), chunk.size());
       if (n < 0) return failed("read", path_);
       if (n == 0) break;
       text.append(chunk.data(), static_cast<std::size_t>(n));
@@ -56,36 +76,43 @@ class FileStore final : public ConfigurationStore {
   }
 
   wherry::Status store(const Configuration& configuration) override {
-    const std::string next = path_ + ".new";
+    const std::string next = name_ + ".new";
+    ::unlinkat(directory_.get(), next.c_str(), 0);  // of a keeper that died; the lock is held
     {
-      const Fd fd(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-      if (!fd) return failed("write", next);
-      if (auto s = write_all(fd.get(), encode(configuration), next); !s) return s;
+      const auto fd = open_own(directory_, next, O_WRONLY | O_CREAT | O_EXCL, path_ + ".new");
+      if (!fd) return fd.status();
+      if (auto s = write_all(fd->get(), encode(configuration), path_ + ".new"); !s) return s;
     }
-    if (::rename(next.c_str(), path_.c_str()) != 0) return failed("replace", path_);
+    if (::renameat(directory_.get(), next.c_str(), directory_.get(), name_.c_str()) != 0)
+      return failed("replace", path_);
     // The new name is kept when its directory is.
-    const std::size_t slash = path_.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    return fd && ::fsync(fd.get()) == 0 ? wherry::ok_status() : failed("sync", directory);
+    const Fd fd(::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return fd && ::fsync(fd.get()) == 0 ? wherry::ok_status() : failed("sync the directory of", path_);
   }
 
  private:
-  std::string path_;
+  std::string path_;  ///< for messages
+  std::string name_;
+  Fd directory_;
   Fd lock_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<ConfigurationStore>> open_file_store(const std::string& path) {
-  const std::string name = path + ".lock";
-  Fd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock) return failed("open", name);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  auto directory = open_directory(whole.parent_path());
+  if (!directory) return directory.status();
+  if (auto s = check_private(*directory, whole.parent_path(), "name another --state"); !s) return s;
+  const std::string name = whole.filename();
+  auto lock = open_own(*directory, name + ".lock", O_RDWR | O_CREAT, path + ".lock");
+  if (!lock) return lock.status();
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
     return wherry::Status(StatusCode::kFailedPrecondition,
                           fmt::format("another keeper runs on '{}'; stop it first", path));
   }
-  return std::unique_ptr<ConfigurationStore>(std::make_unique<FileStore>(path, std::move(lock)));
+  return std::unique_ptr<ConfigurationStore>(
+      std::make_unique<FileStore>(path, name, *std::move(directory), *std::move(lock)));
 }
 
 }  // namespace wherry::kv

@@ -50,7 +50,8 @@ std::string to_json(const Statistics& s) {
 /// The contents of `path` become `text`, under the name only when they are complete.
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string unfinished = fmt::format("{}.{}", path, getpid());
-  std::FILE* const file = std::fopen(unfinished.c_str(), "we");
+  unlink(unfinished.c_str());  // of a process that had this number; never written through: it may be a link
+  std::FILE* const file = std::fopen(unfinished.c_str(), "wxe");
   const auto failed = [&](const char* verb) {
     return Status(StatusCode::kUnavailable, fmt::format("cannot {} {}: {}", verb, unfinished, std::strerror(errno)));
   };

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv up --dir` writes no file of its caller through what somebody else put into that directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from kvclusters import KvHome
+
+from wherry import _kv_cluster, _secure
+from wherry.errors import PermissionDenied
+
+QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
+WRITTEN = ("up.lock", "cluster.toml", "keeper.log", "node0.log", "up.log", "cluster.toml.state.json.lock")
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    file = tmp_path / "precious"
+    file.write_text("precious")
+    return file
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("hard", [False, True], ids=["symbolic", "hard"])
+def test_a_link_in_place_of_a_file_is_refused_and_what_it_leads_to_is_untouched(
+    home: KvHome, tmp_path: Path, precious: Path, name: str, hard: bool
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir(0o700)
+    if hard:
+        (place / name).hardlink_to(precious)
+    else:
+        (place / name).symlink_to(precious)
+    done = home.run("up", "--detach", "--dir", str(place), *QUICK, "--nodes", "1")
+    assert precious.read_text() == "precious"
+    assert done.returncode == 1, done.stdout
+    assert name in done.stderr
+    assert "remove it" in done.stderr
+
+
+def test_links_under_the_names_of_temporary_files_are_left_alone(home: KvHome, tmp_path: Path, precious: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir(0o700)
+    (place / "up.json").symlink_to(precious)
+    (place / "cluster.toml.state.json.new").symlink_to(precious)
+    home.ok("up", "--detach", "--dir", str(place), *QUICK, "--nodes", "1")
+    assert precious.read_text() == "precious"
+    assert json.loads((place / "up.json").read_text())["pid"] == home.up.pid
+    assert not (place / "up.json").is_symlink()
+    home.ok("down")
+
+
+def test_a_directory_of_another_user_or_that_others_may_write_to_is_refused(home: KvHome, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(0o777)
+    done = home.run("up", "--dir", str(place), *QUICK)
+    assert done.returncode == 1
+    assert f"other users may write to {place} (mode 0777)" in done.stderr
+    assert "name another --dir" in done.stderr
+    assert list(place.iterdir()) == []
+    if os.geteuid() == 0:
+        place.chmod(0o755)
+        os.chown(place, 65534, 0)
+        done = home.run("up", "--dir", str(place), *QUICK)
+        assert done.returncode == 1
+        assert f"{place} belongs to user 65534" in done.stderr
+        assert list(place.iterdir()) == []
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    done = home.run("up", "--dir", str(link), *QUICK)
+    assert done.returncode == 1
+    assert "is a symbolic link: name the directory itself" in done.stderr
+
+
+def test_what_others_may_have_written_is_not_believed(home: KvHome, tmp_path: Path) -> None:
+    said = {"pid": os.getpid(), "started": _kv_cluster.start_time(os.getpid()), "cluster": "x", "keeper": 0}
+    said["nodes"] = {}
+    place = tmp_path / "place"
+    place.mkdir(0o700)
+    file = place / "up.json"
+    file.write_text(json.dumps(said))
+    assert _kv_cluster.read_up(file).pid == os.getpid()
+    place.chmod(0o777)
+    with pytest.raises(PermissionDenied, match="other users may write"):
+        _kv_cluster.read_up(file)
+    place.chmod(0o700)
+    other = tmp_path / "other.json"
+    file.rename(other)
+    file.symlink_to(other)
+    with pytest.raises(PermissionDenied, match="symbolic link"):
+        _kv_cluster.read_up(file)
+    if os.geteuid() == 0:
+        file.unlink()
+        other.rename(file)
+        os.chown(file, 65534, 0)
+        with pytest.raises(PermissionDenied, match="belongs to user 65534"):
+            _kv_cluster.read_up(file)
+
+
+def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with (
+        _secure.secure_directory(tmp_path) as directory,
+        pytest.raises(PermissionDenied, match="is not a file"),
+    ):
+        _secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
