@@ -19,7 +19,7 @@ mpi=${SLURM_MPI_TYPE:-pmix}
 ranks=${SLURM_NTASKS_PER_NODE%%(*}
 
 if [[ $WHERRY_PLACEMENT != inline ]]; then
-  directory=/tmp/wherry-$SLURM_JOB_ID # of each node's own
+  directory=$(mktemp -u /tmp/route-job.XXXXXXXXXX) # each node makes its own, of this name, and removes what it made
   export WHERRY_AGENT=$directory/agent.json
   one_per_node=(--nodes="$SLURM_NNODES" --ntasks="$SLURM_NNODES" --ntasks-per-node=1)
   together=--overlap # agents and ranks take turns on the same cores
@@ -30,18 +30,22 @@ if [[ $WHERRY_PLACEMENT != inline ]]; then
 
   # The agents of the other nodes connect to this address: name another one on nodes with several networks.
   srun "$together" "${one_per_node[@]}" bash -c '
-    umask 077 && mkdir -p "$1"
+    umask 077
+    mkdir "$1" || exit 1 # somebody else has this name: nothing in it is used or removed
+    trap "rm -rf \"\$1\"" EXIT
     trap "kill \$agent" TERM
     wherryd --session-file "$1/agent.json" --flight off --listen "$(hostname -i | cut -d" " -f1):0" & agent=$!
-    wait $agent || wait $agent || true
-    rm -rf "$1"' agents "$directory" &
+    wait $agent || wait $agent || true' agents "$directory" &
   agents=$!
-  trap 'kill $agents 2>/dev/null; wait $agents || true' EXIT
+  trap 'kill $agents ${waiting:-} 2>/dev/null; wait $agents || true' EXIT
 
   srun --overlap "${one_per_node[@]}" bash -c '
     for _ in {1..200}; do [[ -s $WHERRY_AGENT ]] && exit 0; sleep 0.1; done
     echo "no agent on $(hostname) within 20 s" >&2
-    exit 1' wait_for_agents
+    exit 1' wait_for_agents &
+  waiting=$!
+  wait -n $agents $waiting # whichever ends first: agents that end now have failed
+  kill -0 $agents
 fi
 
 # A rank that dies ends the others; ranks whose agent dies fail by themselves.

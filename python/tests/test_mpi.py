@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -159,14 +160,9 @@ def test_rank_that_dies_ends_the_others(how: str) -> None:
     assert done.returncode == (5 if "5" in how else 9), done.stderr
 
 
-@pytest.mark.parametrize("placement", ["host", "inline"])
-def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
+def run_job_script(tmp_path: Path, job: str, placement: str, output: Path) -> subprocess.CompletedProcess[str]:
     (tmp_path / "srun").write_text(SRUN)
     (tmp_path / "srun").chmod(0o755)
-    output = tmp_path / "output"
-    output.mkdir()
-    job = f"test-{os.getpid()}"
-    directory = Path(f"/tmp/wherry-{job}")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
     environment |= {"PATH": f"{tmp_path}:{Path(built('wherryd')).parent}:{os.environ['PATH']}", "MPIEXEC": str(MPIEXEC)}
     environment |= {
@@ -176,21 +172,54 @@ def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
         "WHERRY_PLACEMENT": placement,
         "OUTPUT": str(output),
     }
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", str(JOB_SCRIPT), built("bootstrap_rank"), "exchange", "environment"],
         env=environment,
         capture_output=True,
         stdin=subprocess.DEVNULL,
         text=True,
-        timeout=50,
+        timeout=120,
     )
+
+
+@pytest.mark.parametrize("placement", ["host", "inline"])
+def test_job_script_for_slurm(tmp_path: Path, placement: str) -> None:
+    output = tmp_path / "output"
+    output.mkdir()
+    job = f"test-{os.getpid()}"
+    somebody_elses = Path(f"/tmp/wherry-{job}")  # as that of a user with the number of the job would be
+    somebody_elses.mkdir()
+    try:
+        (somebody_elses / "precious").touch()
+        done = run_job_script(tmp_path, job, placement, output)
+        assert (somebody_elses / "precious").exists()
+    finally:
+        shutil.rmtree(somebody_elses)
     assert done.returncode == 0, done.stderr
     ranks = 2 if placement == "host" else 3
     lines = printed(output)
     assert len(re.findall(rf"^rank \d of {ranks} node 0", lines, re.MULTILINE)) == ranks
     assert lines.count(f"WHERRY_PLACEMENT={placement}") == ranks
-    assert lines.count(f"WHERRY_AGENT={directory}/agent.json") == (ranks if placement == "host" else 0)
-    assert not directory.exists()
+    agents = re.findall(r"^WHERRY_AGENT=(.*)/agent.json$", lines, re.MULTILINE)
+    assert len(agents) == (ranks if placement == "host" else 0)
+    assert len(set(agents)) == (1 if placement == "host" else 0)
+    assert not any(Path(directory).exists() for directory in agents), "the job removes what it made"
+
+
+def test_job_script_expect_no_use_of_a_directory_that_is_there(tmp_path: Path) -> None:
+    """Nor is it removed. `mktemp` proposes it here, as an attacker who guesses the name would have it."""
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "precious").touch()
+    (tmp_path / "mktemp").write_text(f"#!/bin/sh\necho {taken}\n")
+    (tmp_path / "mktemp").chmod(0o755)
+    output = tmp_path / "output"
+    output.mkdir()
+    done = run_job_script(tmp_path, f"test-{os.getpid()}", "host", output)
+    assert done.returncode != 0
+    assert re.search(rf"cannot create directory .*{re.escape(str(taken))}", done.stderr), done.stderr
+    assert list(taken.iterdir()) == [taken / "precious"]
+    assert printed(output) == "", "no rank starts"
 
 
 def test_job_script_without_a_program_says_how(tmp_path: Path) -> None:
