@@ -59,7 +59,7 @@ set_property(SOURCE agent/c_api_test.cpp APPEND PROPERTY COMPILE_OPTIONS -Wno-ma
 # Ranks in C for python/tests/test_convey.py, and for AddressSanitizer: programs of users, which know no more than the headers and
 # the library.
 if(NOT WHERRY_FUZZ AND NOT WHERRY_SANITIZE STREQUAL "thread" AND NOT SKBUILD)
-  foreach(_test convey/histogram convey/gather convey/elastic convey/steady client/c_api)
+  foreach(_test convey/histogram convey/gather convey/elastic convey/steady convey/fork client/c_api client/order)
     string(REPLACE "/" "_" _name "route_${_test}")
     add_executable(${_name} route/${_test}_test.c)
     set_target_properties(${_name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)

@@ -129,8 +129,9 @@ struct Service {
 /// leaves the job, without waiting for the others, and calls no handler: call quiesce() first where messages may still
 /// be on their way. Ranks that wait in a collective call for one that has left get kUnavailable.
 /// exit(0) in the thread that uses the Runtime leaves the job, too: then each call fails with kFailedPrecondition.
-/// In a child of fork() each call fails with kFailedPrecondition, and destruction says nothing to the job.
-/// docs/route-states.md has the states of a Runtime and the calls that each allows.
+/// In a child of fork() each call fails with kFailedPrecondition, and destruction says nothing to the job. The child
+/// must not write into what try_buffer() returned before. docs/route-states.md has the states of a Runtime and the
+/// calls that each allows.
 class WHERRY_API Runtime {
  public:
   /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or
@@ -156,8 +157,9 @@ class WHERRY_API Runtime {
 
   // ---- handlers: the same ones, in the same order, on every rank, before the first poll() that could meet their
   // messages. Handlers with a name may be registered in any order; the name is unique on a rank. Each collective call
-  // compares what the ranks have registered (names or types, and sizes): kFailedPrecondition on every rank if they
-  // differ.
+  // compares what the ranks have registered (kinds and sizes; names, or the types of messages and functions in their
+  // order): kFailedPrecondition on every rank if they differ. A function that is registered twice for one type needs
+  // names: without, the job fails with kAlreadyExists. So do ranks that are different programs: docs/route.md, Rules.
 
   /// `function(const T&)` is called for each message. With `prefetch(const T&)`, which is called some messages earlier
   /// and should ask for the memory that the handler will touch, and nothing else, it waits less for that.
@@ -169,8 +171,8 @@ class WHERRY_API Runtime {
   template <Plain T, typename F, typename P = detail::NoPrefetch>
   Handler<T> on(std::string_view name, F function, P prefetch = {}) {
     using Entry = detail::PlainEntry<T, F, P>;
-    return Handler<T>(add(std::make_unique<Entry>(std::move(function), std::move(prefetch)),
-                          detail::info_of<T>(detail::HandlerInfo::Kind::kPlain, name, Entry::kSize)));
+    const auto info = detail::info_of<T>(detail::HandlerInfo::Kind::kPlain, name, Entry::kSize, function);
+    return Handler<T>(add(std::make_unique<Entry>(std::move(function), std::move(prefetch)), info));
   }
   /// `function(ByteView)`: messages of any size. The bytes, aligned to 8, live during the call.
   template <std::same_as<ByteView> T, typename F>
@@ -179,8 +181,9 @@ class WHERRY_API Runtime {
   }
   template <std::same_as<ByteView> T, typename F>
   Handler<T> on(std::string_view name, F function) {
-    return Handler<T>(add(std::make_unique<detail::BytesEntry<F>>(std::move(function)),
-                          detail::info_of<T>(detail::HandlerInfo::Kind::kBytes, name, 0)));
+    using Entry = detail::BytesEntry<F>;
+    const auto info = detail::info_of<T>(detail::HandlerInfo::Kind::kBytes, name, 0, function);
+    return Handler<T>(add(std::make_unique<Entry>(std::move(function)), info));
   }
   /// `function(T&&)`, of a type with a Codec.
   template <Coded T, typename F>
@@ -189,8 +192,9 @@ class WHERRY_API Runtime {
   }
   template <Coded T, typename F>
   Handler<T> on(std::string_view name, F function) {
-    return Handler<T>(add(std::make_unique<detail::CodedEntry<T, F>>(std::move(function)),
-                          detail::info_of<T>(detail::HandlerInfo::Kind::kCoded, name, 0)));
+    using Entry = detail::CodedEntry<T, F>;
+    const auto info = detail::info_of<T>(detail::HandlerInfo::Kind::kCoded, name, 0, function);
+    return Handler<T>(add(std::make_unique<Entry>(std::move(function)), info));
   }
 
   // ---- sending: the message is copied, the caller keeps its own. It leaves when its buffer is full, or by poll(),
@@ -228,21 +232,22 @@ class WHERRY_API Runtime {
 
   // ---- requests: a message that is answered by one
 
-  /// `function(const Request&) -> Reply` answers requests.
+  /// `function(const Request&) -> Reply` answers requests. Replies that find no room are kept back, as what handlers
+  /// send: beyond Options::backlog_bytes the job fails with kResourceExhausted. Bound the requests under way.
   template <Plain Request, Plain Reply, typename F>
   Service<Request, Reply> serve(F function) {
     return serve<Request, Reply>({}, std::move(function));
   }
   template <Plain Request, Plain Reply, typename F>
   Service<Request, Reply> serve(std::string_view name, F function) {
+    const auto info = detail::info_of<Service<Request, Reply>>(detail::HandlerInfo::Kind::kService, name,
+                                                               sizeof(Request) << 32 | sizeof(Reply), function);
     auto answer = [core = core_.get(), function = std::move(function)](const Asked<Request>& asked) {
       const Reply reply = function(asked.request);
       send_reply(*core, asked.from, asked.number, ByteView(reinterpret_cast<const std::byte*>(&reply), sizeof reply));
     };
     using Entry = detail::PlainEntry<Asked<Request>, decltype(answer), detail::NoPrefetch>;
-    return {add(std::make_unique<Entry>(std::move(answer), detail::NoPrefetch{}),
-                detail::info_of<Service<Request, Reply>>(detail::HandlerInfo::Kind::kService, name,
-                                                         sizeof(Request) << 32 | sizeof(Reply)))};
+    return {add(std::make_unique<Entry>(std::move(answer), detail::NoPrefetch{}), info)};
   }
   /// `then(const Reply&)` is called, inside a later poll(), with the answer. It counts as a message: quiesce() waits
   /// for it. Waits and fails as send() does; an empty `then` is refused with kInvalidArgument.

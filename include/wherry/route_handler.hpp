@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,20 +57,45 @@ namespace detail {
 /// From so many bytes on, Runtime::copy_long() copies into buffers faster than memcpy.
 inline constexpr std::size_t kLongCopy = 256;
 
-/// What ranks must agree on about a handler. `type` counts only for a handler without a name.
+/// What ranks must agree on about a handler.
 struct HandlerInfo {
   enum class Kind : std::uint32_t { kPlain, kBytes, kCoded, kService } kind = Kind::kBytes;
-  std::string name;  ///< empty: the order of registration says which one it is
+  std::string name;  ///< empty: the order of registration says which one it is, and the following counts, too
   std::string type;
-  std::uint64_t size = 0;  ///< of a message; 0: any
+  std::uint64_t size = 0;      ///< of a message; 0: any
+  std::string function;        ///< what tells the function from others of the same type of messages
+  const void* code = nullptr;  ///< where it is, if that does; with neither, the place of the handler's own code does
 };
-template <typename T>
-HandlerInfo info_of(HandlerInfo::Kind kind, std::string_view name, std::uint64_t size) {
+
+/// Each lambda has a type of its own. Functions that are given by pointers do not, nor does what std::function holds.
+template <typename F>
+void tell_apart(const F& function, HandlerInfo& info) {
+  if constexpr (std::is_pointer_v<F>) {
+    info.code = reinterpret_cast<const void*>(function);
+  } else {
 #if defined(__cpp_rtti)
-  return {kind, std::string(name), typeid(T).name(), size};
-#else
-  return {kind, std::string(name), {}, size};
+    info.function = typeid(F).name();
 #endif
+  }
+}
+template <typename R, typename... Arguments>
+void tell_apart([[maybe_unused]] const std::function<R(Arguments...)>& function, [[maybe_unused]] HandlerInfo& info) {
+#if defined(__cpp_rtti)
+  info.function = function.target_type().name();
+  if (const auto* pointer = function.template target<R (*)(Arguments...)>()) tell_apart(*pointer, info);
+#endif
+}
+template <typename T, typename F>
+HandlerInfo info_of(HandlerInfo::Kind kind, std::string_view name, std::uint64_t size, const F& function) {
+  HandlerInfo info;
+  info.kind = kind;
+  info.name = name;
+  info.size = size;
+#if defined(__cpp_rtti)
+  info.type = typeid(T).name();
+#endif
+  tell_apart(function, info);
+  return info;
 }
 
 /// The first message that was not handled, or null: the first one is none of this handler's; and how many were.

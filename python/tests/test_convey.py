@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,16 @@ from jobs import Jobs, built
 from wherry import _paths
 
 PROGRAMS = [
-    f"route_{name}" for name in ("convey_histogram", "convey_gather", "convey_elastic", "convey_steady", "client_c_api")
+    f"route_{name}"
+    for name in (
+        "convey_histogram",
+        "convey_gather",
+        "convey_elastic",
+        "convey_steady",
+        "convey_fork",
+        "client_c_api",
+        "client_order",
+    )
 ]
 SHAPES = [(1, 2), (2, 2)]
 
@@ -58,6 +68,12 @@ def test_small_buffers_expect_every_item_once(jobs: Jobs, program: str) -> None:
 def test_agents_between_expect_every_item_once(jobs: Jobs, program: str) -> None:
     expect_all_done(jobs.run(*words(2, 1, "--placement", "shared"), built(program), timeout=60), 2)
     jobs.expect_nothing_left()
+
+
+def test_one_function_twice_without_a_name_expect_refusal() -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
+    command = [built("route_client_order"), "twice"]
+    expect_all_done(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60), 1)
 
 
 def test_a_rank_that_exits_in_a_session_expect_the_end_of_the_job(jobs: Jobs) -> None:

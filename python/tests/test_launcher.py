@@ -113,6 +113,13 @@ def test_child_of_fork_neither_sends_nor_disturbs_its_parent(jobs: Jobs, rank: s
     assert len(re.findall(rf"rank \d of 4 on node [01] of 2, placement {placement}", done.stdout)) == 4
 
 
+@pytest.mark.parametrize("placement", ["inline", "shared", "host"])
+def test_child_that_returns_from_a_handler_does_not_disturb_its_parent(jobs: Jobs, rank: str, placement: str) -> None:
+    done = jobs.run(*shape(2, 2), "--placement", placement, "--", rank, "children-of-handlers")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(re.findall(rf"rank \d of 4 on node [01] of 2, placement {placement}", done.stdout)) == 4
+
+
 # ---- failures
 
 

@@ -99,6 +99,15 @@ void Router::close(Lane& lane) noexcept {
   lane.at = lane.end = lane.start = lane.flushed = nullptr;
 }
 
+void Router::abandon() noexcept {
+  abandoned_ = true;
+  for (Lane& lane : lanes_) {
+    lane.closed = true;
+    lane.pack = 0;
+    lane.at = lane.end = lane.pack_end = lane.pack_start = lane.start = lane.flushed = nullptr;
+  }
+}
+
 std::byte* Router::room(Lane& lane, std::size_t stride, Rank to) noexcept {
   if (lane.closed) [[unlikely]] {
     lose(to);

@@ -84,6 +84,9 @@ class Router {
   bool begin_pack(Lane& lane, Header header) noexcept;
   /// The reader of the lane has left the job: room() finds none any more, and forward() drops what is for it.
   void close(Lane& lane) noexcept;
+  /// Nothing is written or read any more: the lanes and inputs are another process', or this one has left. Callable in
+  /// the midst of any other call.
+  void abandon() noexcept;
   /// A message of the application for `rank` will not arrive, since somebody on its way has left.
   void lose(Rank rank) noexcept {
     undeliverable_ = true;
@@ -122,6 +125,8 @@ class Router {
         if (input.broken || !input.ring) continue;
         input.waiting = false;
         drain(input);
+        if (abandoned_) [[unlikely]]
+          return;
         if (input.waiting) waiting_[word] |= bits & -bits;
       }
     }
@@ -140,6 +145,7 @@ class Router {
   std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
   std::vector<Lane*> armed_;
   Bells bells_;
+  bool abandoned_ = false;
   bool undeliverable_ = false;
   Rank undeliverable_to_ = kNobody;
   const std::size_t largest_;

@@ -12,6 +12,7 @@
 //   code";
 //              then all ranks make a quiesce
 //   messages-beside-a-child   as messages, but half-way a child is forked that tries everything, and exits
+//   children-of-handlers      as messages, but handlers fork, and the children return from them
 //   watch      until the job is broken: "broken: why", and exits with status 0
 //   watch-or-exit=N   the same, but exits with status N
 //   blame=N    tells the launcher that rank N has broken the job; -1: none that is known
@@ -24,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -135,7 +137,8 @@ void twice() {
 }
 
 /// What a child of fork() sees of its parent's runtime: 0, or the number of the call that was not refused.
-int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take) {
+int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take,
+                 Service<std::uint32_t, std::uint64_t> twice) {
   constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
   const std::vector<std::byte> long_one(100'000);
   for (Rank to = 0; to < runtime->ranks(); ++to) {
@@ -145,6 +148,9 @@ int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<B
     }
     if (runtime->send(to, take, ByteView(long_one)) != kRefused) return 12;
     if (!runtime->try_buffer(to, 64).empty()) return 13;
+    runtime->post_buffer(to, 64, 4);  // of what the parent got before: the runtime neither shows nor counts it
+    if (runtime->request(to, twice, std::uint32_t{1}, [](const std::uint64_t&) {}) != kRefused) return 18;
+    if (runtime->send(to, add, std::uint64_t{1} << 40) != kRefused) return 19;
   }
   runtime->flush();
   if (runtime->poll() != 0) return 14;
@@ -161,25 +167,94 @@ void messages_beside_a_child() {
   std::uint64_t sum = 0;
   const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
   const auto take = runtime->on<ByteView>([&](ByteView) { sum += std::uint64_t{1} << 50; });
+  const auto twice =
+      runtime->serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{2} * x; });
   constexpr std::uint64_t kRounds = 10'000;
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     for (Rank to = 0; to < runtime->ranks(); ++to) {
       if (runtime->send(to, add, std::uint64_t{1} + runtime->rank()) != StatusCode::kOk) fail("not sent");
     }
     if (round != kRounds / 2) continue;
+    const Rank next = (runtime->rank() + 1) % runtime->ranks();
+    std::span<std::byte> buffer = runtime->try_buffer(next, 64);  // the child comes before it is posted
+    for (; buffer.empty() && runtime->status().ok(); buffer = runtime->try_buffer(next, 64)) runtime->poll();
     std::fflush(stdout);
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(60);
-      std::exit(use_in_child(runtime, add, take));  // with all that the libraries do at the end of a process
+      std::exit(use_in_child(runtime, add, take, twice));  // with all that the libraries do at the end of a process
     }
     int how = 0;
     if (waitpid(child, &how, 0) != child || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
       fail("the child ended with " + std::to_string(WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how)));
+    constexpr std::uint64_t kOne = 1;
+    for (std::size_t at = 0; at != 64; at += 16) {
+      Header::make(8, add.id(), next).store(buffer.data() + at);
+      std::memcpy(buffer.data() + at + 8, &kOne, 8);
+    }
+    runtime->post_buffer(next, 64, 4);
   }
   if (const Status s = runtime->quiesce(60s); !s) fail(s.to_string());
   const std::uint64_t ranks = runtime->ranks();
-  if (sum != kRounds * ranks * (ranks + 1) / 2) fail("messages were lost, came twice, or were the child's");
+  if (sum != kRounds * ranks * (ranks + 1) / 2 + 4) fail("messages were lost, came twice, or were the child's");
+  std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
+}
+
+/// A handler forks, and the child returns from it, into the midst of what the library does with its parent's buffers.
+void children_of_handlers() {
+  auto runtime = Runtime::start();
+  if (!runtime) fail(runtime.status().to_string());
+  constexpr std::uint64_t kMessages = 40'000, kEvery = 8'000;
+  std::uint64_t sum = 0, children = 0, asked = 0;
+  bool is_child = false;
+  const auto beget = [&] {
+    if (is_child) return;
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    is_child = child == 0;
+    if (is_child) {
+      ::alarm(60);
+      return;
+    }
+    ++children;
+    int how = 0;
+    if (waitpid(child, &how, 0) != child || !WIFEXITED(how) || WEXITSTATUS(how) != 0)
+      fail("the child ended with " + std::to_string(WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how)));
+  };
+  const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& i) {
+    sum += i;
+    if (i % kEvery == 1) beget();
+  });
+  const auto other = runtime->on<ByteView>([&](ByteView bytes) { sum += bytes.size(); });
+  const auto service = runtime->serve<std::uint64_t, std::uint64_t>([&](const std::uint64_t& i) {
+    if (i % kEvery == 2) beget();
+    return i;
+  });
+  // In a child, whatever call the handler came from fails, and so do all that follow.
+  const auto taken = [&](StatusCode code) {
+    if (is_child) {
+      const bool refused = runtime->send(0, add, std::uint64_t{1} << 40) == StatusCode::kFailedPrecondition &&
+                           runtime->poll() == 0 && !runtime->quiesce(1s) && !runtime->status();
+      std::exit(refused ? 0 : 10);
+    }
+    if (code != StatusCode::kOk) fail(runtime->status().to_string());
+  };
+  const std::array<std::byte, 24> bytes{};
+  for (std::uint64_t i = 1; i <= kMessages; ++i) {
+    const Rank to = static_cast<Rank>(i % runtime->ranks());
+    taken(runtime->send(to, add, i));
+    taken(runtime->send(to, other, bytes));
+    if (i % 100 == 2)
+      taken(runtime->request(to, service, i, [&, i](const std::uint64_t& answer) { asked += answer == i; }));
+  }
+  taken(runtime->quiesce(60s).code());
+  std::uint64_t due = 0;
+  for (std::uint64_t i = 1; i <= kMessages; ++i)
+    due += i % runtime->ranks() == runtime->rank() ? (i + bytes.size()) * runtime->ranks() : 0;
+  if (sum != due) fail("messages were lost, came twice, or were a child's");
+  if (asked != (kMessages + 98) / 100) fail("answers were lost");
+  const auto all = runtime->reduce(children);
+  if (!all || *all != 2 * kMessages / kEvery * runtime->ranks()) fail("not all children came");
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
 }
 
@@ -236,6 +311,8 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     again_in_a_child();
   } else if (action == "messages-beside-a-child") {
     messages_beside_a_child();
+  } else if (action == "children-of-handlers") {
+    children_of_handlers();
   } else if (action == "watch" && bootstrap != nullptr) {
     watch(*bootstrap);
   } else if (action == "watch-or-exit" && bootstrap != nullptr) {

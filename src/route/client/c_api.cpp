@@ -118,13 +118,17 @@ int register_bytes(wherry_route* route, std::string_view name, wherry_route_func
   return outside(route, error, [&](wherry_route& r) -> Status {
     if (function == nullptr) return is_null("function");
     if (handler == nullptr) return is_null("handler");
-    const auto added = r.runtime.on<ByteView>(name, [&r, function, user](ByteView message) {
+    const auto call = [&r, function, user](ByteView message) {
       ++r.in_handler;
       function(user, message.data(), message.size());
       --r.in_handler;
-    });
+    };
+    using Info = wherry::route::detail::HandlerInfo;
+    const auto info = wherry::route::detail::info_of<ByteView>(Info::Kind::kBytes, name, 0, function);
+    using Entry = wherry::route::detail::BytesEntry<decltype(call)>;
+    const std::uint32_t id = r.runtime.core()->add(std::make_unique<Entry>(call), info);
     if (!r.runtime.status()) return r.runtime.status();
-    *handler = added.id();
+    *handler = id;
     return {};
   });
 }

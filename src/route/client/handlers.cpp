@@ -2,9 +2,12 @@
 #include "route/client/handlers.hpp"
 
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <fmt/core.h>
+#include <link.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 namespace wherry::route::detail {
@@ -23,7 +26,17 @@ constexpr std::uint64_t hash(std::uint64_t seed, std::uint64_t word) noexcept {
 
 std::uint64_t hash(const HandlerInfo& info) noexcept {
   const std::uint64_t what = hash(hash(kBasis, static_cast<std::uint64_t>(info.kind)), info.size);
-  return info.name.empty() ? hash(what, info.type) : hash(hash(what, 1), info.name);
+  return info.name.empty() ? hash(hash(what, info.type + '/'), info.function) : hash(hash(what, 1), info.name);
+}
+
+/// Where code lies in its program or library, the same in all processes of one program; empty: in neither.
+std::string place_of(const void* code) {
+  Dl_info found{};
+  link_map* object = nullptr;
+  if (dladdr1(code, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 || object == nullptr) return {};
+  const std::string_view path = object->l_name;  // empty: the program itself, whatever it is called
+  const auto offset = reinterpret_cast<std::uintptr_t>(code) - static_cast<std::uintptr_t>(object->l_addr);
+  return fmt::format("{}+{:#x}", path.substr(path.rfind('/') + 1), offset);
 }
 
 std::string readable(const std::string& type) {
@@ -36,9 +49,25 @@ std::string readable(const std::string& type) {
 
 }  // namespace
 
-Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info) {
+Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info) {
   std::uint32_t id = next_;
   if (info.name.empty()) {
+    const void* code = info.code;
+    if (code == nullptr && info.function.empty()) code = reinterpret_cast<const void*>(entry->run);
+    if (code != nullptr) info.function = place_of(code);
+    const auto like_it = [&](const Known& known) {
+      const HandlerInfo& other = known.info;
+      return other.name.empty() && other.kind == info.kind && other.size == info.size && other.type == info.type &&
+             other.function == info.function;
+    };
+    if (std::ranges::any_of(known_, like_it)) {
+      return Status(
+          StatusCode::kAlreadyExists,
+          fmt::format("the same function is registered for {} already, or one that nothing tells from it, "
+                      "neither with a name: if ranks registered the two in another order, nobody would "
+                      "notice. Register them by name: give each a name",
+                      info.type.empty() ? fmt::format("messages of {} bytes", info.size) : readable(info.type)));
+    }
     if (id == kFirstNamed) {
       return Status(StatusCode::kResourceExhausted,
                     fmt::format("a rank can have {} handlers without a name", kFirstNamed - kFirstUserHandler));
@@ -60,7 +89,7 @@ Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, const H
   }
   if (entries_.size() <= id) entries_.resize(id + 1);
   entries_[id] = std::move(entry);
-  known_.push_back({id, info});
+  known_.push_back({id, std::move(info)});
   signature_ = hash(hash(hash(kBasis, ordered_), named_), known_.size());
   return id;
 }

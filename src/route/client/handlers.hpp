@@ -17,8 +17,9 @@ class Handlers {
   /// Handlers without a name are numbered in the order of registration, up to here; a name says its number itself.
   static constexpr std::uint32_t kFirstNamed = 4096;
 
-  /// The number of the new handler. kResourceExhausted, kAlreadyExists: the name, or another one of the same number.
-  Result<std::uint32_t> add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info);
+  /// The number of the new handler. kResourceExhausted. kAlreadyExists: the name, or another one of the same number; or
+  /// one without a name that nothing tells from this one.
+  Result<std::uint32_t> add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   /// Null: there is none of this number.
   [[nodiscard]] HandlerEntry* find(std::uint32_t id) const noexcept {
     return id < entries_.size() ? entries_[id].get() : nullptr;

@@ -38,7 +38,7 @@ TEST_P(Packs, BurstsOfMixedTypes_ExpectEachMessageOnce) {
   run_ranks({0, 0, 1}, {}, GetParam(), [&](Runtime& runtime) {
     Arrived arrived, sent;
     const auto counted = [&]<std::size_t kBytes>(const Sized<kBytes>& message) { note(arrived, kBytes, &message); };
-    const auto four = runtime.on<Sized<4>>(counted), also_four = runtime.on<Sized<4>>(counted);
+    const auto four = runtime.on<Sized<4>>(counted), also_four = runtime.on<Sized<4>>("also four", counted);
     const auto twelve = runtime.on<Sized<12>>(counted, [](const Sized<12>&) {});
     const auto most = runtime.on<Sized<64>>(counted);
     const auto too_long = runtime.on<Sized<72>>(counted);

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "route/client/quiesce_testing.hpp"
 #include "route/client/testing.hpp"
+#include "wherry/route_codec.hpp"
 
 namespace wherry::route {
 namespace {
@@ -138,6 +139,99 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
         << status.to_string();
   for (const Status& status : statuses)
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << "the same code for all";
+}
+
+/// One type, two functions: `register_both(runtime, swapped)` registers them, in the other order on rank 1.
+void expect_order_compared(const std::function<void(Runtime&, bool)>& register_both) {
+  const auto statuses = run_until_failure(2, [&](Runtime& runtime) {
+    register_both(runtime, runtime.rank() == 1);
+    EXPECT_FALSE(runtime.quiesce(60s));
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.to_string();
+    EXPECT_NE(status.message().find("have registered different handlers"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("by name"), std::string::npos) << status.to_string();
+  }
+  run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
+    register_both(runtime, false);
+    EXPECT_TRUE(runtime.quiesce(60s)) << "the same order on both";
+  });
+}
+
+void add_a(const A& /*message*/) {}
+void add_b(const A& /*message*/) {}
+
+/// Registers `a` and `b` for type T.
+template <typename T, typename Fa, typename Fb>
+auto both(Fa a, Fb b) {
+  return [a, b](Runtime& runtime, bool swapped) {
+    if (swapped) runtime.on<T>(b);
+    runtime.on<T>(a);
+    if (!swapped) runtime.on<T>(b);
+  };
+}
+
+TEST(Handlers, LambdasOfOneTypeInAnotherOrder_ExpectFailedPrecondition) {
+  expect_order_compared(both<A>([](const A&) {}, [](const A&) {}));
+  expect_order_compared(both<ByteView>([](ByteView) {}, [](ByteView) {}));
+  expect_order_compared(both<std::string>([](const std::string&) {}, [](const std::string&) {}));
+}
+
+TEST(Handlers, FunctionsOfOneTypeInAnotherOrder_ExpectFailedPrecondition) {
+  expect_order_compared(both<A>(&add_a, &add_b));
+  using Function = std::function<void(const A&)>;
+  expect_order_compared(both<A>(Function(&add_a), Function(&add_b)));
+  expect_order_compared(both<A>(Function([](const A&) {}), Function([](const A&) {})));
+  expect_order_compared(both<A>(Function(&add_a), Function([](const A&) {})));
+}
+
+TEST(Handlers, ServicesOfOneTypeInAnotherOrder_ExpectFailedPrecondition) {
+  expect_order_compared([](Runtime& runtime, bool swapped) {
+    const auto twice = [](const std::uint32_t& x) { return 2 * x; };
+    const auto thrice = [](const std::uint32_t& x) { return 3 * x; };
+    if (swapped) runtime.serve<std::uint32_t, std::uint32_t>(thrice);
+    runtime.serve<std::uint32_t, std::uint32_t>(twice);
+    if (!swapped) runtime.serve<std::uint32_t, std::uint32_t>(thrice);
+  });
+}
+
+/// What registering `first` and then `second` for type A without names says.
+template <typename First, typename Second>
+Status add_both(First first, Second second) {
+  const auto statuses = run_until_failure(1, [&](Runtime& runtime) {
+    runtime.on<A>(first);
+    if (runtime.status()) runtime.on<A>(second);
+  });
+  return statuses[0];
+}
+
+TEST(Handlers, FunctionsThatNothingTellsApart_ExpectAlreadyExists) {
+  std::uint64_t sums[2] = {};
+  const auto adder = [&](int i) { return [&sums, i](const A& message) { sums[i] += message.a; }; };
+  using Function = std::function<void(const A&)>;
+  for (const Status& status :
+       {add_both(adder(0), adder(1)), add_both(&add_a, &add_a), add_both(Function(adder(0)), Function(adder(1)))}) {
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists) << status.to_string();
+    EXPECT_NE(status.message().find("give each a name"), std::string::npos) << status.to_string();
+  }
+  EXPECT_TRUE(add_both(&add_a, &add_b));
+  EXPECT_TRUE(add_both(adder(0), [](const A&) {}));
+}
+
+TEST(Handlers, FunctionsThatNothingTellsApartWithNames_ExpectEachMessageAtItsHandler) {
+  run_ranks({0, 0}, {}, {}, [](Runtime& runtime) {
+    std::vector<std::uint64_t> sums(3);
+    std::vector<Handler<A>> handlers(sums.size());
+    for (std::size_t k = 0; k < sums.size(); ++k) {
+      const std::size_t i = (k + runtime.rank()) % sums.size();
+      handlers[i] = runtime.on<A>(std::to_string(i), [&sums, i](const A& message) { sums[i] += message.a; });
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      for (Rank to = 0; to < runtime.ranks(); ++to) ASSERT_EQ(runtime.send(to, handlers[i], A{i + 1}), StatusCode::kOk);
+    }
+    ASSERT_TRUE(runtime.quiesce(60s));
+    EXPECT_EQ(sums, (std::vector<std::uint64_t>{2, 4, 6}));
+  });
 }
 
 TEST(Handlers, AnotherSizeUnderOneName_ExpectFailedPrecondition) {

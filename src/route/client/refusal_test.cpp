@@ -2,6 +2,7 @@
 // What a rank says when it refuses a call or a message: the code, and a sentence that is true of this cause only.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -237,6 +238,37 @@ TEST(Backlog, LargestMessageFromAHandlerWithTheLeastBacklog_ExpectItTaken) {
     EXPECT_EQ(got, 2 * kMaxMessageBytes);
   });
 }
+
+/// Many requests at once, whose answers take more than the backlog of who answers: what that rank says, and keeps.
+template <std::size_t kBytes>
+void ask_too_much(std::uint64_t requests) {
+  struct Reply {
+    std::array<std::byte, kBytes> bytes;
+  };
+  Options options;
+  options.backlog_bytes = kMaxMessageBytes;
+  auto wirings = wire_threads({0, 0}, {2, 4096});
+  Runtime asking(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[0])));
+  Runtime answering(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[1])));
+  const auto answer = [](const std::uint32_t&) { return Reply{}; };
+  const auto service = asking.serve<std::uint32_t, Reply>(answer);
+  (void)answering.serve<std::uint32_t, Reply>(answer);
+  std::uint64_t answers = 0;
+  for (std::uint64_t i = 0; i < requests; ++i)
+    ASSERT_EQ(asking.request(1, service, std::uint32_t{1}, [&](const Reply&) { ++answers; }), StatusCode::kOk);
+  for (std::uint64_t i = 0; i < requests && answering.status().ok() && answers < requests; ++i) {
+    asking.poll();
+    answering.poll();
+    EXPECT_LE(answering.statistics().backlog_high, options.backlog_bytes);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(answering.status().code(), StatusCode::kResourceExhausted) << answers << " answers came";
+  expect_words(answering.status(), {"backlog_bytes", "rank 1", "16777216", "requests"});
+}
+
+TEST(Backlog, RepliesBeyondIt_ExpectTheJobToFail) { ask_too_much<1000>(100'000); }
+
+TEST(Backlog, LongRepliesBeyondIt_ExpectTheJobToFail) { ask_too_much<100'000>(1000); }
 
 TEST(Reductions, AfterAFailedQuiesce_ExpectWhatStatusSays) {
   Runtime runtime = alone();

@@ -41,17 +41,15 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
 
 void RuntimeCore::in_child() noexcept {
   inherited_ = true;
+  leaving_ = true;  // a handler may have forked: what comes after its message is the parent's
   std::swap(failure_, in_child_);
-  close_lanes();
+  fall_silent();
 }
 
 /// No lane has room: messages that are sent inline take the way through send(), which says why.
-void RuntimeCore::close_lanes() noexcept {
+void RuntimeCore::fall_silent() noexcept {
   silent_ = true;
-  for (Lane& lane : router_.lanes()) {
-    lane.end = lane.pack_end = lane.at;
-    lane.pack = 0;
-  }
+  router_.abandon();
 }
 
 RuntimeCore::~RuntimeCore() {
@@ -77,7 +75,7 @@ void RuntimeCore::leave_job() noexcept {
   }
   if (failure_) conclude();
   wiring_->leave();
-  close_lanes();
+  fall_silent();
   if (failure_) std::swap(failure_, over_);
 }
 
@@ -109,8 +107,8 @@ std::string RuntimeCore::describe() const {
       shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
 }
 
-std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info) {
-  const auto id = handlers_.add(std::move(entry), info);
+std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info) {
+  const auto id = handlers_.add(std::move(entry), std::move(info));
   if (id) return *id;
   fail(id.status());
   return 0;
@@ -179,11 +177,7 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   }
   ++would_block_;
   if (when_full != WhenFull::kWait) return StatusCode::kWouldBlock;
-  // A handler cannot wait: what would make room is handled by the poll() that has called it.
-  fail(Status{StatusCode::kResourceExhausted,
-              fmt::format("a handler of rank {} sends more than can leave: {} bytes are waiting for full buffers, and "
-                          "Options::backlog_bytes allows {}. Send less from handlers, or raise backlog_bytes",
-                          place().rank, backlog_.bytes(), backlog_.budget())});
+  fail_full("sends more than can leave", "Send less from handlers, or raise backlog_bytes");
   return failure_.code();
 }
 
@@ -200,14 +194,27 @@ std::uint64_t RuntimeCore::expect(std::function<bool(ByteView)> then) {
 }
 
 void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept {
+  if (!failure_) return;
   if (to >= ranks)
     return fail(Status{StatusCode::kProtocol, fmt::format("a request came from rank {} of {}", to, ranks)});
   Bytes message(sizeof number + reply.size());
   std::memcpy(message.data(), &number, sizeof number);
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
+  const bool large = Header::stride_of(message.size()) > backlog_.whole();
+  if ((large || put(to, kReplyHandler, message) != StatusCode::kOk) &&
+      !backlog_.add(to, kReplyHandler, message, false)) {
+    return fail_full("answers more than can leave",
+                     "Let ranks wait for answers before they send further requests, or raise backlog_bytes");
+  }
   ++sent;  // an answer counts: who quiesces waits for it
-  if (Header::stride_of(message.size()) > backlog_.whole() || put(to, kReplyHandler, message) != StatusCode::kOk)
-    (void)backlog_.add(to, kReplyHandler, message, true);
+}
+
+/// A handler cannot wait: what would make room is handled by the poll() that has called it.
+void RuntimeCore::fail_full(std::string_view what, std::string_view remedy) noexcept {
+  fail(Status{StatusCode::kResourceExhausted,
+              fmt::format("a handler of rank {} {}: {} bytes are waiting for full buffers, and "
+                          "Options::backlog_bytes allows {}. {}",
+                          place().rank, what, backlog_.bytes(), backlog_.budget(), remedy)});
 }
 
 // ---------------------------------------------------------------- receiving
@@ -370,6 +377,8 @@ void RuntimeCore::drain(Input& input) noexcept {
         break;
       }
       at = next;
+      if (silent_) [[unlikely]]
+        return;
       if (at == part.to) break;
       const Router::Stop stop = router_.forward(at, part.to);
       at = stop.at;
@@ -402,6 +411,8 @@ std::uint64_t RuntimeCore::poll() noexcept {
   in_handler_ = true;
   router_.each_input([this](Input& input) { drain(input); });
   in_handler_ = false;
+  if (silent_) [[unlikely]]
+    return handled_ - before;
   step_quiesce();
   settle(busy_);
   if (!departed_.empty()) check_departed();
@@ -451,11 +462,10 @@ void RuntimeCore::flush(Flush why) noexcept {
   flush_at_ = 0;
 }
 
-void RuntimeCore::flush_now() noexcept {
-  if (!silent_) send_out();
-}
+void RuntimeCore::flush_now() noexcept { send_out(); }
 
 void RuntimeCore::send_out() noexcept {
+  if (silent_) return;
   flush(Flush::kExplicit);
   wiring_->progress();
 }
@@ -470,6 +480,7 @@ std::span<std::byte> RuntimeCore::try_buffer(Rank towards, std::size_t bytes) no
 }
 
 void RuntimeCore::post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept {
+  if (silent_) return;
   router_.lane_of(towards).at += bytes;
   sent += messages;
 }

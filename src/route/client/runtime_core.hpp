@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -69,8 +70,8 @@ class RuntimeCore : public Front, private ForkWatch {
   /// Ranks that are known to take no part any more.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 
-  /// 0: there is no room, or the name is taken; status() says so.
-  std::uint32_t add(std::unique_ptr<HandlerEntry> entry, const HandlerInfo& info);
+  /// 0: refused, as Handlers::add() says; status() says why.
+  std::uint32_t add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   [[nodiscard]] bool has_handler(std::uint32_t id) const noexcept { return handlers_.find(id) != nullptr; }
   [[nodiscard]] StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
   std::uint64_t poll() noexcept;
@@ -101,11 +102,12 @@ class RuntimeCore : public Front, private ForkWatch {
   bool on_fragment(ByteView message) noexcept;
   bool on_reply(ByteView message) noexcept;
   [[nodiscard]] StatusCode put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  void fail_full(std::string_view what, std::string_view remedy) noexcept;
   void send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept;
   /// What it does after the inputs: backlog, flushing, agreement, the job's health.
   void settle(bool worked) noexcept;
   void in_child() noexcept override;
-  void close_lanes() noexcept;
+  void fall_silent() noexcept;
   void look_around() noexcept;
   void on_left(Departure who) noexcept;
   /// Fails when this rank waits, in a collective call, for one that has left.

@@ -20,8 +20,9 @@ void RuntimeCore::check_mismatch() noexcept {
   if (mismatch->what == Agreement::Mismatch::What::kHandlers) {
     fail(Status{
         StatusCode::kFailedPrecondition,
-        fmt::format("ranks {} and {} have registered different handlers: register the same ones, in the same order, on "
-                    "every rank before a collective call, or register them by name. Rank {} has {}",
+        fmt::format("ranks {} and {} have registered different handlers: register the same ones, of the same functions "
+                    "in the same order, on every rank before a collective call, or register them by name. Rank {} "
+                    "has {}",
                     mismatch->one, mismatch->other, place().rank, handlers_.describe())});
     return;
   }

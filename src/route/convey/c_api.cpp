@@ -22,7 +22,7 @@ constexpr std::array<const char*, 14> kErrors{
     "the conveyor is NULL",
     "there is no such rank",
     "a collective call from the wrong ranks",
-    "the job is broken: no messages can be sent any more",
+    "the job is broken, or this process has no part in it",
     "out of memory",
     "only an elastic conveyor can do this",
     "the next item has another size than that of begin: use convey_epull",
@@ -188,10 +188,7 @@ int convey_free(convey_t* c) {
 // ---------------------------------------------------------------- about a conveyor
 
 int convey_set_codec(convey_t* c, const convey_codec_t* codec, void* /*arg*/) {
-  return guarded(c, "convey_set_codec", [&](Conveyor& conveyor) -> int {
-    if (!conveyor.dormant()) return kState;
-    return codec == nullptr ? convey_OK : convey_FAIL;
-  });
+  return guarded(c, "convey_set_codec", [&](Conveyor& conveyor) { return conveyor.set_codec(codec); });
 }
 size_t convey_item_size(convey_t* c) { return c == nullptr ? 0 : c->conveyor.item_bytes(); }
 uint64_t convey_features(convey_t* c) {

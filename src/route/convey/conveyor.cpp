@@ -21,7 +21,7 @@ Conveyor::Conveyor(detail::RuntimeCore& core, detail::Agreement& agreement, std:
       spent_(ranks_) {}
 
 int Conveyor::begin(std::size_t item_bytes, std::size_t align) {
-  if (state_ != State::kDormant) return kState;
+  if (state_ != State::kDormant) return refusal();
   if (item_bytes == 0) return kZero;
   if (item_bytes > traits_.largest) return kOverflow;
   item_bytes_ = item_bytes;
@@ -195,7 +195,8 @@ int Conveyor::epull(convey_item_t& result) {
   result.data = nullptr;
   int error = 0;
   if (!traits_.elastic) return kRigid;
-  if (!may_pull(error) || !ready()) return convey_FAIL;
+  if (!may_pull(error)) return error == kComms ? kComms : static_cast<int>(convey_FAIL);
+  if (!ready()) return convey_FAIL;
   result = {arrivals_.bytes(), aligned_item(), arrivals_.source()};
   ++counts_[convey_PULLS];
   arrivals_.take();
@@ -213,7 +214,7 @@ int Conveyor::unpull() noexcept {
 // ---------------------------------------------------------------- together
 
 int Conveyor::advance(bool done) {
-  if (state_ == State::kDormant) return kState;
+  if (state_ == State::kDormant || state_ == State::kInherited) return refusal();
   ++counts_[convey_ADVANCES];
   if (state_ == State::kComplete) return convey_DONE;
   if (done && state_ == State::kWorking) state_ = State::kEndgame;
@@ -250,7 +251,7 @@ bool Conveyor::barrier() { return core_.reduce(0, detail::Agreement::Combine::kS
 
 int Conveyor::reset() {
   if (state_ == State::kDormant) return convey_OK;
-  if (state_ != State::kComplete) return kState;
+  if (state_ != State::kComplete) return refusal();
   for (Out& out : outs_) close_packet(out);
   for (std::size_t i = 0; i < counts_.size(); ++i) before_[i] += std::exchange(counts_[i], 0);
   std::ranges::fill(outs_, Out{});
@@ -261,6 +262,11 @@ int Conveyor::reset() {
   state_ = State::kDormant;
   // Packets of the next session must not meet a rank that is still in this one.
   return barrier() ? static_cast<int>(convey_OK) : static_cast<int>(kComms);
+}
+
+int Conveyor::set_codec(const convey_codec_t* codec) const noexcept {
+  if (state_ != State::kDormant) return refusal();
+  return codec == nullptr ? static_cast<int>(convey_OK) : static_cast<int>(convey_FAIL);
 }
 
 std::int64_t Conveyor::statistic(int which) const noexcept {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/runtime_core.hpp"
 #include "route/convey/arrivals.hpp"
@@ -25,19 +26,23 @@ struct Traits {
   bool quiet = false;
 };
 
-class Conveyor {
+/// In a child of fork() each call fails, except those that only tell something.
+class Conveyor : private ForkWatch {
  public:
   /// `data` and `credit`: the handlers of its packets and of acknowledgements.
   Conveyor(detail::RuntimeCore& core, detail::Agreement& agreement, std::uint32_t data, std::uint32_t credit,
            Traits traits, std::uint32_t& epoch);
+  ~Conveyor() override { stop_watching(); }
 
   [[nodiscard]] const Traits& traits() const noexcept { return traits_; }
   [[nodiscard]] std::size_t item_bytes() const noexcept { return state_ == State::kDormant ? 0 : item_bytes_; }
-  [[nodiscard]] bool dormant() const noexcept { return state_ == State::kDormant; }
+  int set_codec(const convey_codec_t* codec) const noexcept;
   /// Why nothing can be sent any more, if so.
   [[nodiscard]] const Status& job() const noexcept { return core_.status(); }
   /// Some rank may still wait for this one.
-  [[nodiscard]] bool under_way() const noexcept { return state_ != State::kDormant && state_ != State::kComplete; }
+  [[nodiscard]] bool under_way() const noexcept {
+    return state_ == State::kWorking || state_ == State::kEndgame || state_ == State::kCleanup;
+  }
   [[nodiscard]] std::int64_t statistic(int which) const noexcept;
   /// True the first time that `error` is told.
   bool first_time(int error) noexcept;
@@ -59,7 +64,8 @@ class Conveyor {
   void receive_credit(const Credit& credit) noexcept;
 
  private:
-  enum class State : std::uint8_t { kDormant, kWorking, kEndgame, kCleanup, kComplete };
+  /// kInherited: this process is a fork of the rank, whose packets `outs_` names.
+  enum class State : std::uint8_t { kDormant, kWorking, kEndgame, kCleanup, kComplete, kInherited };
   /// Towards one rank. The packet is open as long as it is the last message in its lane and has not been published:
   /// Router may move a lane on at any time, so that each push looks.
   struct Out {
@@ -73,6 +79,9 @@ class Conveyor {
   };
   static constexpr std::int64_t kWindow = 256 << 10;  ///< what may be unconfirmed
 
+  void in_child() noexcept override { state_ = State::kInherited; }
+  /// What a call returns that the state does not allow.
+  [[nodiscard]] int refusal() const noexcept { return state_ == State::kInherited ? kComms : kState; }
   [[nodiscard]] Lane& lane_of(Rank rank) const noexcept { return *static_cast<Lane*>(core_.lane_of[rank]); }
   int push(const void* item, std::size_t bytes, std::int64_t pe);
   int open_packet(const void* item, std::size_t bytes, Rank to) noexcept;
@@ -139,7 +148,7 @@ inline void copy_item(void* to, const void* from, std::size_t bytes) noexcept {
 
 inline int Conveyor::push(const void* item, std::size_t bytes, std::int64_t pe) {
   if (state_ != State::kWorking) [[unlikely]]
-    return kState;
+    return refusal();
   if (static_cast<std::uint64_t>(pe) >= ranks_) [[unlikely]]
     return kRange;
   Out& out = outs_[static_cast<std::size_t>(pe)];
@@ -160,8 +169,9 @@ inline int Conveyor::push(const void* item, std::size_t bytes, std::int64_t pe) 
 }
 
 inline bool Conveyor::may_pull(int& error) const noexcept {
-  error = state_ == State::kDormant ? kState : static_cast<int>(convey_FAIL);
-  return state_ != State::kDormant && state_ != State::kComplete;
+  const bool may = under_way();
+  error = may || state_ == State::kComplete ? static_cast<int>(convey_FAIL) : refusal();
+  return may;
 }
 
 inline int Conveyor::pull(void* item, std::int64_t* from) {

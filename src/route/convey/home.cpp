@@ -22,10 +22,13 @@ struct Entry final : detail::HandlerEntry {
   Take take;
 };
 
+/// `part`: of what.
 template <typename Take>
-std::uint32_t add(detail::RuntimeCore& core, Take take) {
-  return core.add(std::make_unique<Entry<Take>>(std::move(take)),
-                  {detail::HandlerInfo::Kind::kBytes, {}, "a conveyor", 0});
+std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
+  detail::HandlerInfo info;
+  info.type = "a conveyor";
+  info.function = std::move(part);
+  return core.add(std::make_unique<Entry<Take>>(std::move(take)), std::move(info));
 }
 
 /// Of a message that is handled by itself.
@@ -39,11 +42,12 @@ Home* the_home = nullptr;
 
 }  // namespace
 
-Slot::Slot(detail::RuntimeCore& core) {
-  data_ = add(core, [this](const std::byte* at, const std::byte* limit, Header header) -> Handled {
+Slot::Slot(detail::RuntimeCore& core, std::size_t number) {
+  const auto part = [&](std::string_view what) { return fmt::format("{} of conveyor {}", what, number); };
+  data_ = add(core, part("packets"), [this](const std::byte* at, const std::byte* limit, Header header) -> Handled {
     return conveyor_ == nullptr ? Handled{} : conveyor_->conveyor.receive(at, limit, header);
   });
-  credit_ = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+  credit_ = add(core, part("credit"), [this](const std::byte* at, const std::byte*, Header header) {
     return one(at, header, [this](ByteView message) {
       Credit credit;
       if (message.size() != sizeof credit) return false;
@@ -52,11 +56,11 @@ Slot::Slot(detail::RuntimeCore& core) {
       return true;
     });
   });
-  const std::uint32_t up = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+  const std::uint32_t up = add(core, part("reports"), [this](const std::byte* at, const std::byte*, Header header) {
     return one(at, header,
                [this](ByteView message) { return agreement_->on_report(message) && !agreement_->mismatch(); });
   });
-  const std::uint32_t down = add(core, [this](const std::byte* at, const std::byte*, Header header) {
+  const std::uint32_t down = add(core, part("outcomes"), [this](const std::byte* at, const std::byte*, Header header) {
     return one(at, header, [this](ByteView message) { return agreement_->on_verdict(message); });
   });
   agreement_.emplace(core.place().rank, core.place().topology.family(core.place().rank), up, down,
@@ -107,7 +111,7 @@ Result<convey_t*> Home::create(Traits traits) {
   detail::RuntimeCore& core = *runtime_.core();
   auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot->conveyor() == nullptr; });
   if (free == slots_.end()) {
-    slots_.push_back(std::make_unique<Slot>(core));
+    slots_.push_back(std::make_unique<Slot>(core, slots_.size()));
     free = slots_.end() - 1;
   }
   convey_t* const made = (*free)->create(core, traits);

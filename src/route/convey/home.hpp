@@ -26,7 +26,7 @@ namespace wherry::route::convey {
 /// theirs in the same order: the lowest free slot is the same everywhere.
 class Slot {
  public:
-  explicit Slot(detail::RuntimeCore& core);
+  Slot(detail::RuntimeCore& core, std::size_t number);
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
   [[nodiscard]] convey_t* conveyor() const noexcept { return conveyor_.get(); }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled without RTTI, as some programs are: there the place of a handler's code tells it from others.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "route/client/testing.hpp"
+
+#if defined(__cpp_rtti)
+#error "this file tests what -fno-rtti leaves"
+#endif
+
+namespace wherry::route {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Message {
+  std::uint64_t word;
+};
+void first(const Message& /*message*/) {}
+void second(const Message& /*message*/) {}
+
+/// What rank 1 of two says of a quiesce when it registers `a` and `b` in the other order than rank 0 does.
+template <typename A, typename B>
+Status compare(A a, B b, bool swapped) {
+  Status status;
+  auto wirings = wire_threads({0, 0}, {2, 1024});
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank, wiring = std::move(wirings[rank])]() mutable {
+      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wiring)));
+      const bool other_way = swapped && rank == 1;
+      if (other_way) runtime.on<Message>(b);
+      runtime.on<Message>(a);
+      if (!other_way) runtime.on<Message>(b);
+      const Status done = runtime.quiesce(60s);
+      if (rank == 1) status = done;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+TEST(WithoutRtti, AnotherOrder_ExpectFailedPrecondition) {
+  const auto a = [](const Message&) {};
+  const auto b = [](const Message& message) { EXPECT_EQ(message.word, 1U); };
+  EXPECT_TRUE(compare(a, b, false));
+  EXPECT_EQ(compare(a, b, true).code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(compare(&first, &second, false));
+  EXPECT_EQ(compare(&first, &second, true).code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(WithoutRtti, FunctionsThatNothingTellsApart_ExpectAlreadyExists) {
+  using Function = std::function<void(const Message&)>;
+  EXPECT_EQ(compare(Function(&first), Function(&second), false).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(compare(&first, &first, false).code(), StatusCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace wherry::route
