@@ -18,8 +18,10 @@ import pytest
 from jobs import built_rtl, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_network, _paths, netns
+from wherry import _kv_cluster, _kv_network, _paths, netns
+from wherry._bench_kv_stores import free_node_ports
 from wherry.errors import Error, FailedPrecondition, NotFound
+from wherry.kv import Client
 
 PATIENCE_S = 60.0
 """A core computes some hundred thousand cycles a second, where nobody else wants the machine."""
@@ -230,6 +232,48 @@ def test_a_core_answers_only_the_clients_of_the_cluster_file(home: KvHome, tmp_p
             assert eventually(answered, PATIENCE_S)
             assert one.recv(2000)[0] >> 3 == 7 | 16
         assert select.select(strangers, [], [], 0)[0] == []
+
+
+def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHome, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.toml"
+    text = '[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\n'
+    for number, port in enumerate(free_node_ports(2)):
+        text += f'[[node]]\nnumber = {number}\nudp = "127.0.0.1:{port}"\n'
+    file.write_text(text)
+    programs = [[built_rtl("wherry-kv-rtl")], [_paths.wherry_kv(), "node"]]
+    with ExitStack() as stack:
+
+        def start(number: int) -> tuple[subprocess.Popen[bytes], Path]:
+            log = tmp_path / f"node{number}.log"
+            words = [*programs[number], "--cluster", file, "--number", str(number)]
+            with log.open("wb") as output:
+                process = subprocess.Popen([str(word) for word in words], env=home.environment, stderr=output)
+            stack.callback(process.wait, 20)
+            stack.callback(process.kill)
+            return process, log
+
+        def serving() -> list[int]:
+            said = _kv_cluster.ping(_kv_cluster.load(file), 1.0)
+            return sorted(number for number, state in said.items() if state == "serving")
+
+        nodes = [start(number)[0] for number in range(2)]
+        assert eventually(lambda: serving() == [0, 1])
+        with Client(cluster=file, first_lane=1, connect_timeout=PATIENCE_S, deadline=PATIENCE_S) as client:
+            client.put(1, b"one")
+        for number in (1, 0):
+            nodes[number].kill()
+            nodes[number].wait(20)
+            again, log = start(number)
+            assert eventually(lambda log=log: "was in this cluster before" in log.read_text()), log.read_text()
+            assert number not in serving()
+            again.kill()
+            again.wait(20)
+            # All of them, for the next turn.
+            for process in nodes:
+                process.kill()
+                process.wait(20)
+            nodes = [start(one)[0] for one in range(2)]
+            assert eventually(lambda: serving() == [0, 1])
 
 
 def test_more_clients_than_a_core_holds_are_refused(home: KvHome, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from jobs import built, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_cluster
+from wherry._bench_kv_stores import free_node_ports
 from wherry.errors import Error, NotFound
 from wherry.kv import Client
 
@@ -26,11 +26,7 @@ class Static:
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        with ExitStack() as held:
-            ports = [held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(NODES)]
-            for one in ports:
-                one.bind(("127.0.0.1", 0))
-            self.nodes = [f"127.0.0.1:{one.getsockname()[1]}" for one in ports]
+        self.nodes = [f"127.0.0.1:{port}" for port in free_node_ports(NODES)]
         self.file = self.write("cluster.toml", 'name = "lab"\nbucket_bits = 10')
 
     def write(self, name: str, terms: str) -> Path:

@@ -109,3 +109,25 @@ def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:
         pytest.raises(PermissionDenied, match="is not a file"),
     ):
         _secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
+
+
+def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    file.write_text("old")
+    names = set()
+    for text in ("one", "two"):
+        with _secure.replacing(file) as new:
+            new.write_text(text)
+            names.add(new.name)
+        assert file.read_text() == text
+    assert len(names) == 2
+
+    def interrupted() -> None:
+        with _secure.replacing(file) as new:
+            new.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert file.read_text() == "two"
+    assert [one.name for one in tmp_path.iterdir()] == ["out.json"]

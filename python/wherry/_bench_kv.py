@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import platform
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, _bench_kv_veth, bench_schema
+from wherry import _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, _bench_kv_veth, _secure, bench_schema
 from wherry.bench_schema import BenchError
 from wherry.bench_schema_kv import EXPERIMENTS, KvBench, parse_kv
 from wherry.errors import NotFound, PermissionDenied, Unsupported
@@ -70,12 +69,8 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
     bench = parse_kv(document, str(json_file))
     json_file.parent.mkdir(parents=True, exist_ok=True)
     # An interrupted run leaves nothing, or the old file.
-    partial = json_file.with_name(f".{json_file.name}.{os.getpid()}")
-    try:
+    with _secure.replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")
-        partial.replace(json_file)
-    finally:
-        partial.unlink(missing_ok=True)
     if failed:
         raise BenchError(f"{'; '.join(failed)}. What else was measured is in {json_file}")
     return bench

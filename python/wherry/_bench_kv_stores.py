@@ -60,6 +60,25 @@ def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
         return int(one.getsockname()[1])
 
 
+def free_node_ports(count: int) -> list[int]:
+    """Ports of the loopback for nodes in mode static: UDP for frames, and TCP for what they ask each other first."""
+    with ExitStack() as stack:
+        found: list[int] = []
+        while len(found) < count:
+            both = [
+                stack.enter_context(socket.socket(socket.AF_INET, kind))
+                for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)
+            ]
+            both[0].bind(("127.0.0.1", 0))
+            port = int(both[0].getsockname()[1])
+            try:
+                both[1].bind(("127.0.0.1", port))
+            except OSError:
+                continue  # another program's
+            found.append(port)
+        return found
+
+
 @contextmanager
 def memory_directory() -> Iterator[Path]:
     """In memory, where there is such a place: stores that write files are not measured by the disk."""
@@ -187,7 +206,7 @@ class Wherry(Store):
     name = "wherry"
 
     def start(self) -> None:
-        self.start_nodes([f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}" for _ in range(2)])
+        self.start_nodes([f"127.0.0.1:{port}" for port in free_node_ports(2)])
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
         """At these host:port. They stand still until their first turn."""

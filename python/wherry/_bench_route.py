@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench, _calibration, _paths, _published, advise, bench_schema
+from wherry import _bench, _calibration, _paths, _published, _secure, advise, bench_schema
 from wherry.bench_schema import BenchError, RouteBench
 
 PROGRAM = (
@@ -66,18 +66,13 @@ def run(
         more += ["--peer", peer]
     json_file.parent.mkdir(parents=True, exist_ok=True)
     # An interrupted run leaves nothing, or the old file.
-    partial = json_file.with_name(f".{json_file.name}.{os.getpid()}")
-    try:
+    with _secure.replacing(json_file) as partial:
         _bench.run_program(_paths.built("bench", "bench_route"), partial, quick=quick, more=more)
         document: dict[str, Any] = bench_schema.read_json(partial)
         if "applications" in wanted:
             _applications(document, quick, progress)
             partial.write_text(json.dumps(document, indent=2) + "\n")
-        bench = bench_schema.parse_route(document, str(json_file))
-        partial.replace(json_file)
-    finally:
-        partial.unlink(missing_ok=True)
-    return bench
+        return bench_schema.parse_route(document, str(json_file))
 
 
 def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:

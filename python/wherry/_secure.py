@@ -146,3 +146,19 @@ def replace_own(name: str, text: str, directory: int) -> None:
         with suppress(FileNotFoundError):
             os.unlink(new, dir_fd=directory)
         raise
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new, empty file beside `path`, which gets that name when the block ends well, and goes when it does not.
+
+    Its name cannot be known before: in a directory that others may write to, such as /tmp, they could put a link there.
+    Raises OSError.
+    """
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+    try:
+        yield new
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

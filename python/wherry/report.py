@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wherry import _bases, _paths, _plots, _published, _report_kv, _report_route, bench_schema
+from wherry import _bases, _paths, _plots, _published, _report_kv, _report_route, _secure, bench_schema
 from wherry._bench import met_of, size_text
 from wherry._sections import Section
 from wherry.bench_schema import Bench, BenchError, Buffers, Initiate, MoveBench, RouteBench
@@ -196,12 +196,8 @@ def write(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
     page = build(paths)
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with _secure.replacing(target) as partial:
         partial.write_text(page, encoding="utf-8")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
     return target
 
 
