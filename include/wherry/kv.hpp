@@ -6,7 +6,7 @@
 //   auto written = store->put(7, bytes);                       // blocks until the leader has answered
 //   auto read = store->get(7);
 //   if (read.outcome == wherry::kv::Outcome::kOk) use(read.value);
-//   store->put_if(7, read.version, other);                     // kVersionMismatch if somebody was faster
+//   auto changed = store->put_if(7, read.version, other);      // kVersionMismatch if somebody was faster
 //
 // Many at once: post_get(), post_put(), ..., then wait() and poll().
 #pragma once

@@ -3,13 +3,13 @@
 // (paper 004).
 //
 //   auto session = wherry::Session::open();
-//   auto stream  = session->open_stream({.name = "particles"}, {wherry::field<double>("x"),
-//   wherry::field<double>("y")}); auto ticket  = stream->post({{x, y}});           // returns at once: about a
-//   microsecond, whatever the size
-//   ...                                              // compute on; do not change x and y yet
-//   ticket->wait(std::chrono::seconds(1));           // x and y may be changed again
+//   auto stream = session->open_stream({.name = "atoms"}, {wherry::field<double>("x"), wherry::field<double>("y")});
+//   auto ticket = stream->post({{x, y}});                 // returns at once: about a microsecond, whatever the size
+//   compute();                                            // must not change x and y yet
+//   wherry::Status done = ticket->wait(std::chrono::seconds(1));
+//   if (!done) return fail(done);                         // otherwise x and y may be changed again
 //
-// Any Arrow Flight client, or wherry.open("particles") on the same machine, reads what arrived.
+// Any Arrow Flight client, or wherry.open("atoms") on the same machine, reads what arrived.
 #pragma once
 
 #include <chrono>

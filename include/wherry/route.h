@@ -2,7 +2,9 @@
 // route.hpp for C99 and for every language that can call C: fire-and-forget messages between the ranks of a job.
 // Status, errors, ownership and structs are as wherry.h says.
 //
-//   void add(void* user, const void* message, size_t bytes) { ((uint64_t*)user)[*(const uint64_t*)message] += 1; }
+//   void add(void* user, const void* message, size_t bytes) {
+//     if (bytes == sizeof(uint64_t)) ((uint64_t*)user)[*(const uint64_t*)message] += 1;
+//   }
 //   ...
 //   wherry_error why;
 //   wherry_route* route;

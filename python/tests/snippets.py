@@ -6,6 +6,9 @@ A line directly above a block says what is not plain:
     <!-- snippet: not run: REASON -->       the test prints the reason
     <!-- snippet: in NAME -->               its surroundings: python/tests/surroundings/NAME.LANGUAGE.in
     <!-- snippet: replace `A` by `B` -->    what is run is smaller, or local; otherwise as it stands
+
+Also the examples in the comments at the head of the public headers. What surrounds NAME.hpp or NAME.h stands in
+python/tests/surroundings/header_NAME.cpp.in or header_NAME.c.in.
 """
 
 from __future__ import annotations
@@ -89,3 +92,24 @@ def snippets(file: Path) -> list[Snippet]:
         else:
             notes = []
     return found
+
+
+_EXAMPLE = re.compile(r"//   (.*)")
+_OMITTED = re.compile(r"^( *)\.\.\.( *//.*)?$|(?<=; )\.\.\.(?= })")
+"""What an example leaves to the reader: a line `...`, or the rest of a branch, `{ puts(why.message); ... }`."""
+
+
+def header_examples(file: Path) -> list[Snippet]:
+    """The example in the comment at the head of a public header, if there is one: its first lines that are indented."""
+    found: Snippet | None = None
+    for number, line in enumerate(file.read_text().splitlines(), start=1):
+        example = _EXAMPLE.fullmatch(line)
+        if example is None and (found is not None or not line.startswith("//")):
+            break
+        if example is None:
+            continue
+        if found is None:
+            language = "cpp" if file.suffix == ".hpp" else "c"
+            found = Snippet(file, number, language, "", around=f"header_{file.stem}")
+        found.text += _OMITTED.sub("", example[1]) + "\n"
+    return [found] if found else []

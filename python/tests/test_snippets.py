@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every block of README and docs, and every example of --help, is run as it stands: python/tests/snippets.py says what
-is not plain."""
+is not plain. The examples in the public headers compile without a warning."""
 
 from __future__ import annotations
 
@@ -247,6 +247,26 @@ def test_block(workspace: Workspace, snippet: Snippet, agent: str, capsys: pytes
         pytest.fail(f"the block at {snippet} does not work as it stands.\n{error}\n{HOW}", pytrace=False)
 
 
+def header_blocks() -> list[Snippet]:
+    headers = sorted((ROOT / "include" / "wherry").rglob("*.h*"))
+    return [example for header in headers for example in snippets.header_examples(header)]
+
+
+def test_headers_of_every_language_have_examples() -> None:
+    names = {example.file.name for example in header_blocks()}
+    assert names >= {"kv.hpp", "kv.h", "move.hpp", "wherry.h", "route.hpp", "route.h", "convey.h"}
+
+
+@pytest.mark.parametrize("example", header_blocks(), ids=str)
+def test_example_in_a_header_compiles_without_a_warning(example: Snippet, tmp_path: Path) -> None:
+    source = tmp_path / f"example.{example.language}"
+    source.write_text(with_surroundings(example))
+    compiler = ["g++", "-std=c++20"] if example.language == "cpp" else ["gcc", "-std=c99"]
+    words = [*compiler, "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-fsyntax-only", "-I", str(ROOT / "include"), str(source)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, f"the example at {example} does not compile as it stands\n{done.stderr}"
+
+
 def examples() -> dict[str, list[str]]:
     """By command, the lines of its help that begin with `wherry`, or set a variable for it."""
 
@@ -310,7 +330,7 @@ def test_examples_of_help(workspace: Workspace, command: str, capsys: pytest.Cap
 
 def test_nothing_is_excused_that_is_not_there() -> None:
     assert set(EXAMPLES_NOT_RUN) <= {line for lines in examples().values() for line in lines}
-    used = {snippet.around for snippet in blocks()}
+    used = {snippet.around for snippet in [*blocks(), *header_blocks()]}
     assert {path.name.split(".")[0] for path in SURROUNDINGS.iterdir()} <= used, "surroundings of no block"
 
 

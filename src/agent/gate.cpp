@@ -55,11 +55,13 @@ std::optional<fabric::Secret> Agent::Impl::secret_for(fabric::Purpose purpose, s
   return std::nullopt;
 }
 
-void Agent::Impl::turn_away(const Status& why) {
+void Agent::Impl::turn_away(const Status& why) noexcept {
   ++refused_total;
   if (std::uint64_t more = 0; turned_away.admit(now_ns(), more)) {
-    spdlog::warn("a connection was turned away: {}{}", why.message(),
-                 more == 0 ? "" : fmt::format(" (and {} others before)", more));
+    attempt([&] {
+      spdlog::warn("a connection was turned away: {}{}", why.message(),
+                   more == 0 ? "" : fmt::format(" (and {} others before)", more));
+    });
   }
 }
 
@@ -81,7 +83,7 @@ void Agent::Impl::settle(fabric::Doorway::Proven proven) {
     return turn_away({StatusCode::kResourceExhausted, fmt::format("it knows the token, but the agent cannot wait for "
                                                                   "what it says: epoll: {}",
                                                                   std::strerror(errno))});
-  peers.push_back(std::make_unique<AgentPeer>(std::move(proven.stream), "a client"));
+  peers.push_back(std::make_unique<AgentPeer>(std::move(proven.stream), "a client"));  // if it throws, all closes
   peers.back()->credentials = proven.credentials;
   peers.back()->state_since = now_ns();
   peers.back()->channel.limit_received(kMaxHelloBytes);

@@ -3,14 +3,23 @@
 
 #include <fmt/core.h>
 #include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 #include "fabric/control.hpp"
 
 namespace wherry {
@@ -18,11 +27,113 @@ namespace wherry {
 namespace {
 constexpr std::chrono::milliseconds kBetweenPages{100};  // the data thread has other things to do
 constexpr std::size_t kThreads = 4;                      // a silent connection keeps one busy
-constexpr time_t kPatienceS = 2;                         // with a client that sends or reads slowly
+constexpr int kPatienceMs = 2000;                        // with a client that sends or reads slowly
+
+/// One client's connection.
+class Connection final : public httplib::Stream {
+ public:
+  explicit Connection(int socket) noexcept : socket_(socket) {}
+  [[nodiscard]] bool is_readable() const override { return have_ != at_ || ready(POLLIN); }
+  [[nodiscard]] bool is_writable() const override { return ready(POLLOUT); }
+  ssize_t read(char* to, std::size_t size) override {  // httplib asks for single characters
+    if (at_ == have_) {
+      if (!ready(POLLIN)) return -1;
+      const ssize_t n = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+      if (n <= 0) return n;
+      at_ = 0;
+      have_ = static_cast<std::size_t>(n);
+    }
+    const std::size_t some = std::min(size, have_ - at_);
+    std::memcpy(to, buffer_.data() + at_, some);
+    at_ += some;
+    return static_cast<ssize_t>(some);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    return ready(POLLOUT) ? ::send(socket_, from, size, MSG_NOSIGNAL) : -1;
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  [[nodiscard]] socket_t socket() const override { return socket_; }
+
+ private:
+  [[nodiscard]] bool ready(short events) const {
+    pollfd one{socket_, events, 0};
+    return ::poll(&one, 1, kPatienceMs) == 1;
+  }
+  int socket_;
+  std::array<char, 4096> buffer_;
+  std::size_t at_ = 0, have_ = 0;
+};
+
+/// httplib's server lets exceptions through to its threads, where they end the process, and leaves the socket open.
+class Server final : public httplib::Server {
+  bool process_and_close_socket(socket_t socket) override {
+    const Fd closes(socket);
+    return attempt([&] {
+      Connection connection(socket);
+      bool closed = false;
+      (void)process_request(connection, true, closed, nullptr);
+    });
+  }
+};
+
+/// As httplib::ThreadPool, but for its queue, which takes no memory: when it is full, connections wait in the kernel's.
+class Workers final : public httplib::TaskQueue {
+ public:
+  Workers() {
+    try {
+      for (std::size_t i = 0; i < kThreads; ++i) threads_.emplace_back([this] { run(); });
+    } catch (const std::exception&) {
+      Workers::shutdown();
+      throw;
+    }
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers() override { Workers::shutdown(); }
+  void enqueue(std::function<void()> work) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return count_ < queue_.size(); });
+    queue_[(first_ + count_++) % queue_.size()] = std::move(work);
+    changed_.notify_all();
+  }
+  void shutdown() override {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+
+ private:
+  void run() {
+    name_thread("wherry-metrics");
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return count_ != 0 || over_; });
+      if (count_ == 0) return;
+      const std::function<void()> work = std::exchange(queue_[first_], nullptr);
+      first_ = (first_ + 1) % queue_.size();
+      --count_;
+      lock.unlock();
+      changed_.notify_all();
+      attempt(work);
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<std::function<void()>, 16> queue_;
+  std::size_t first_ = 0, count_ = 0;
+  bool over_ = false;
+  std::vector<std::thread> threads_;
+};
 }  // namespace
 
 struct HttpMetrics::Impl {
-  httplib::Server server;
+  Server server;
   std::thread thread;
   Options options;
   std::mutex mutex;
@@ -31,8 +142,12 @@ struct HttpMetrics::Impl {
   std::uint64_t page = 0;
   std::chrono::steady_clock::time_point published_at;
   bool stopped = false;
-  std::atomic<bool> wanted{false};
+  std::atomic<bool> wanted{false}, ended{false};
 
+  bool is_stopped() {
+    const std::lock_guard lock(mutex);
+    return stopped;
+  }
   bool may_read(const httplib::Request& request) const {
     return options.token.empty() ||
            fabric::equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
@@ -63,11 +178,8 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   Impl& h = *impl;
   h.options = std::move(options);
   HostPort& at = h.options.at;
-  h.server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  h.server.new_task_queue = [] { return new Workers; };
   h.server.set_payload_max_length(1024);
-  h.server.set_keep_alive_max_count(1);
-  h.server.set_read_timeout(kPatienceS);
-  h.server.set_write_timeout(kPatienceS);
   h.server.Get("/metrics", [&h](const httplib::Request& request, httplib::Response& response) {
     if (h.may_read(request)) return h.answer(response);
     response.status = 401;
@@ -86,10 +198,13 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   }
   h.thread = std::thread([&h] {
     name_thread("wherry-metrics");
-    h.server.listen_after_bind();
+    // Again if something throws: the socket goes on to listen meanwhile.
+    while (!h.is_stopped() && !attempt([&] { h.server.listen_after_bind(); }))
+      std::this_thread::sleep_for(kBetweenPages);
+    h.ended.store(true);
   });
   // httplib's stop() before its accept loop runs is forgotten: wait until it runs.
-  while (!h.server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!h.server.is_running() && !h.ended.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<HttpMetrics>(new HttpMetrics(std::move(impl)));
 }
 
@@ -100,7 +215,9 @@ void HttpMetrics::stop() {
     impl_->stopped = true;
   }
   impl_->published.notify_all();
-  impl_->server.stop();
+  for (bool told = false; !impl_->ended.load(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    if (!told && impl_->server.is_running()) impl_->server.stop(), told = true;
+  }
   impl_->thread.join();
 }
 

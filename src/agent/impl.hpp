@@ -3,13 +3,12 @@
 // file sink, metrics), which have threads of their own inside.
 #pragma once
 
-#include <exception>
 #include <list>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "agent/peer.hpp"
 #include "agent/port_guard.hpp"
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
@@ -31,18 +31,6 @@
 #include "move/service/local_reader.hpp"
 
 namespace wherry {
-
-/// What `work` returns, or, instead of an exception, a Status: one client's failure is not everybody's.
-template <typename Work>
-auto guarded(Work work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::kResourceExhausted, "the agent has no memory for what was asked");
-  } catch (const std::exception& e) {
-    return Status(StatusCode::kInternal, e.what());
-  }
-}
 
 struct Agent::Impl {
   AgentConfig config;
@@ -70,7 +58,7 @@ struct Agent::Impl {
   bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0, links = 0;
-  LogLimit turned_away, failed_polls;
+  LogLimit turned_away, failed_parts;
 
   struct Route {
     Impl* agent;
@@ -95,7 +83,7 @@ struct Agent::Impl {
   // gate.cpp: connections until they have proven who they are
   Status open_doors();
   void settle(fabric::Doorway::Proven proven);
-  void turn_away(const Status& why);
+  void turn_away(const Status& why) noexcept;
   [[nodiscard]] std::optional<fabric::Secret> secret_for(fabric::Purpose purpose, std::uint64_t key) const;
 
   // sessions.cpp: control connections, from greeting to end
@@ -108,10 +96,18 @@ struct Agent::Impl {
   Status respond(AgentPeer& peer, const ControlFrame& frame);
   bool handshakes();
   Status judge(AgentPeer& peer, bool late);
-  void end(AgentPeer& peer, const Status& why);
-  void tell(AgentPeer& peer, const Status& why);
+  void end(AgentPeer& peer, const Status& why) noexcept;
+  void tell(AgentPeer& peer, const Status& why) noexcept;
 
   // loop.cpp: what the data thread does in a round, and when it has nothing to do or must stop
+  /// Runs a part of a round: what it throws costs that part of this round only, and is logged.
+  template <typename Part>
+  bool part_of_round(const char* name, Part part) noexcept {
+    const Result<bool> worked = guarded([&] { return Result<bool>(part()); });
+    if (!worked) note_failed(name, worked.status());
+    return !worked || *worked;
+  }
+  void note_failed(std::string_view part, const Status& why) noexcept;
   bool step();
   bool turn(bool may_idle);
   [[nodiscard]] bool moving() const;

@@ -26,15 +26,19 @@ constexpr std::uint64_t kMovingSpinNs = 50'000'000;  // without progress, while 
 bool Agent::Impl::step() {
   bool worked = false;
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
-  worked |= mailboxes();
+  worked |= part_of_round("mailboxes", [&] { return mailboxes(); });
   for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
   for (const auto& service : services) {
     const Result<bool> polled = guarded([&] { return Result<bool>(service->poll()); });
     worked |= !polled || *polled;
-    if (std::uint64_t more = 0; !polled && failed_polls.admit(now_ns(), more))
-      spdlog::error("service '{}': {} ({} times more before)", service->name(), polled.status().message(), more);
+    if (!polled) note_failed(service->name(), polled.status());
   }
   return worked;
+}
+
+void Agent::Impl::note_failed(std::string_view part, const Status& why) noexcept {
+  if (std::uint64_t more = 0; failed_parts.admit(now_ns(), more))
+    attempt([&] { spdlog::error("{}: {} ({} times more before)", part, why.message(), more); });
 }
 
 /// One round of everything that the data thread does.
@@ -43,9 +47,9 @@ bool Agent::Impl::turn(bool may_idle) {
   const std::uint64_t now = now_ns();
   if (now - last_control > kControlEveryNs) {
     last_control = now;
-    worked |= control();
-    worked |= handshakes();
-    if (http && http->wanted()) publish_metrics();
+    worked |= part_of_round("control connections", [&] { return control(); });
+    worked |= part_of_round("handshakes", [&] { return handshakes(); });
+    if (http && http->wanted()) part_of_round("metrics", [&] { return publish_metrics(), false; });
   }
   if (worked) {
     last_work = now;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transports, and the messages that come over them.
 #include <cstring>
+#include <utility>
 
 #include "agent/impl.hpp"
 
@@ -41,7 +42,7 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   if (it == route.agent->by_session.end()) return;
   AgentPeer& peer = *it->second;
   // UCX called this: no exception may pass.
-  const Status s = guarded([&]() -> Status {
+  Status s = guarded([&]() -> Status {
     if (route.service == nullptr) {
       peer.on_ping();
     } else if (peer.state != AgentPeer::State::kReady) {
@@ -53,7 +54,7 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
     }
     return ok_status();
   });
-  if (!s) peer.fail(s);
+  if (!s) peer.fail(std::move(s));
 }
 
 /// What clients on this machine have posted.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 
 namespace wherry {
@@ -148,7 +149,8 @@ Result<bool> AgentPeer::probe_done(bool late) {
 
 // ---------------------------------------------------------------- outcomes
 
-void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) {
+/// Without memory for an outcome the client would wait for it for ever: then the session ends.
+void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) noexcept {
   const std::uint64_t index = ticket % max_tickets_;
   const std::uint64_t word = ticket << 8 | static_cast<std::uint64_t>(code);
   const std::uint64_t at = attach_.completions.base + index * sizeof(CompletionRecord);
@@ -162,10 +164,13 @@ void AgentPeer::complete(std::uint64_t ticket, StatusCode code, const Completion
   }
   if (!broken_) return;  // the session is about to end
   if (puts_.size() >= 2 * std::size_t{max_tickets_}) {
-    broken_ = Status(StatusCode::kResourceExhausted, "the client asks for more than it takes answers for");
+    if (!attempt([&] {
+          broken_ = Status(StatusCode::kResourceExhausted, "the client asks for more than it takes answers for");
+        }))
+      broken_ = no_memory();
     return;
   }
-  puts_.push_back(std::make_unique<PutOp>());
+  if (!attempt([&] { puts_.push_back(std::make_unique<PutOp>()); })) return fail(no_memory());
   PutOp& op = *puts_.back();
   op.record = fields;
   op.record.word = word;
@@ -180,11 +185,19 @@ Status AgentPeer::put(PutOp& op, std::size_t from, std::size_t bytes) {
   return s && !endpoint_.streams() ? endpoint_.flush(op.done) : s;
 }
 
-bool AgentPeer::push_puts() {
+bool AgentPeer::push_puts() noexcept {
   // UCX may run message handlers inside a call, and those complete tickets: the call that is under way takes them
   // along.
   if (pushing_ || put_failed_ || !endpoint_ || !completions_) return false;
   pushing_ = true;
+  bool pushed = false;
+  if (!attempt([&] { pushed = push_some(); })) fail(no_memory());
+  pushing_ = false;
+  while (!puts_.empty() && puts_.front()->step == PutOp::Step::kArrived) puts_.pop_front();
+  return pushed;
+}
+
+bool AgentPeer::push_some() {
   bool pushed = false;
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   for (std::size_t i = 0; i < std::min(puts_.size(), kPutsInFlight) && !put_failed_; ++i) {
@@ -216,8 +229,6 @@ bool AgentPeer::push_puts() {
     put_failed_ = !s;
     pushed = true;
   }
-  pushing_ = false;
-  while (!puts_.empty() && puts_.front()->step == PutOp::Step::kArrived) puts_.pop_front();
   return pushed;
 }
 

@@ -43,7 +43,7 @@ class AgentPeer final : public fabric::Peer {
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return max_tickets_; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
-  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) override;
+  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) noexcept override;
   bool reconnect() override;
 
   /// Connects to the client's worker and finds its completion records.
@@ -76,13 +76,13 @@ class AgentPeer final : public fabric::Peer {
     deferred_bytes_ += message.size();
     deferred_.emplace_back(message.begin(), message.end());
   }
-  /// The session must end, and why: tend() says so.
-  void fail(Status why) {
+  /// tend() says so.
+  void fail(Status why) noexcept override {
     if (broken_) broken_ = std::move(why);
   }
   [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
   /// Takes outcomes that are on their way a step further; true if one went.
-  bool push_puts();
+  bool push_puts() noexcept;
   /// Connects anew, and sends again what did not arrive, if an outcome was lost. An error: the client cannot be reached
   /// any more, and the session must end, for its tickets would wait for ever.
   Status tend();
@@ -130,6 +130,7 @@ class AgentPeer final : public fabric::Peer {
     fabric::Completion heap, allocated;
   };
   Status put(PutOp& op, std::size_t from, std::size_t bytes);
+  bool push_some();
 
   std::string from_;
   fabric::Endpoint endpoint_;

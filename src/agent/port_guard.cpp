@@ -19,7 +19,10 @@
 #include <system_error>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
+#include "base/log.hpp"
 #include "base/socket.hpp"
 
 namespace wherry {
@@ -99,6 +102,7 @@ struct PortGuard::Impl {
   Fd stop, spare;
   std::map<std::string, std::uint64_t> since;
   std::uint64_t round = 0;
+  LogLimit failed;
   std::thread thread;
 
   ~Impl() {
@@ -143,7 +147,10 @@ void PortGuard::Impl::run() {
   for (;;) {
     pollfd over{stop.get(), POLLIN, 0};
     if (::poll(&over, 1, kEveryMs) > 0) return;
-    look();
+    if (const Status s = guarded([this] { return look(), ok_status(); }); !s) {  // the next round may have the memory
+      if (std::uint64_t more = 0; failed.admit(now_ns(), more))
+        attempt([&] { spdlog::warn("the connections to Flight and metrics were not counted: {}", s.message()); });
+    }
   }
 }
 

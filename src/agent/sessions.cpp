@@ -215,6 +215,8 @@ Status Agent::Impl::advance(AgentPeer& peer, bool& worked) {
   using State = AgentPeer::State;
   const std::uint64_t waited = now_ns() - peer.state_since;
   if (peer.state == State::kReady) return peer.tend();
+  // Nothing more comes over it: the client must not wait for the end of the patience below.
+  if (peer.endpoint().streams() && peer.endpoint().failed()) return peer.endpoint().status();
   if (peer.state == State::kAttached && peer.pinged()) {
     if (Status s = peer.post_wireup(); !s) return s;
     if (peer.wired()) {
@@ -256,17 +258,26 @@ Status Agent::Impl::judge(AgentPeer& peer, bool late) {
   return peer.channel.post(static_cast<std::uint16_t>(ControlType::kVerdict), encode(peer.verdict));
 }
 
-void Agent::Impl::tell(AgentPeer& peer, const Status& why) {
-  const fabric::Failure failure{why.code(), why.message()};
-  (void)peer.channel.post(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure));
+/// Without memory for the message the client learns from the end of its connection.
+void Agent::Impl::tell(AgentPeer& peer, const Status& why) noexcept {
+  attempt([&] {
+    const fabric::Failure failure{why.code(), why.message()};
+    (void)peer.channel.post(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure));
+  });
 }
 
-void Agent::Impl::end(AgentPeer& peer, const Status& why) {
+/// Needs no memory.
+void Agent::Impl::end(AgentPeer& peer, const Status& why) noexcept {
   if (peer.state == AgentPeer::State::kReady) {
-    for (const auto& service : services) service->on_session_end(peer);
-    spdlog::info("session of {} (pid {}) ended: {}", peer.name(), peer.pid(), why.message());
-  } else {
-    turn_away({why.code(), fmt::format("{} (pid {}): {}", peer.name(), peer.pid(), why.message())});
+    for (const auto& service : services) {
+      if (const Status s = guarded([&] { return service->on_session_end(peer), ok_status(); }); !s)
+        note_failed(service->name(), s);
+    }
+    attempt([&] { spdlog::info("session of {} (pid {}) ended: {}", peer.name(), peer.pid(), why.message()); });
+  } else if (!attempt([&] {
+               turn_away({why.code(), fmt::format("{} (pid {}): {}", peer.name(), peer.pid(), why.message())});
+             })) {
+    turn_away(why);
   }
   by_session.erase(peer.session);
   epoll_ctl(epoll.get(), EPOLL_CTL_DEL, peer.channel.fd(), nullptr);

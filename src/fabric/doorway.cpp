@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -34,11 +35,14 @@ std::size_t most_unproven() {
   return std::min(descriptors.rlim_cur / kPartOfDescriptors, kMostUnproven);
 }
 
-Status watch(int epoll, int operation, int fd, std::uint32_t events) {
+bool watch(int epoll, int operation, int fd, std::uint32_t events) noexcept {
   epoll_event event{};
   event.events = events;
   event.data.fd = fd;
-  if (::epoll_ctl(epoll, operation, fd, &event) == 0) return ok_status();
+  return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+Status cannot_watch() {
   return {StatusCode::kResourceExhausted, fmt::format("cannot wait for a connection: epoll: {}", std::strerror(errno))};
 }
 
@@ -66,14 +70,14 @@ Status Doorway::add(const Fd& listener, std::shared_ptr<const Tls> tls) {
   sockaddr address{};
   socklen_t size = sizeof address;
   door.local = ::getsockname(listener.get(), &address, &size) == 0 && address.sa_family == AF_UNIX;
-  if (Status s = watch(door.events.get(), EPOLL_CTL_ADD, listener.get(), EPOLLIN); !s) return s;
-  if (Status s = watch(open_.get(), EPOLL_CTL_ADD, door.events.get(), EPOLLIN); !s) return s;
+  if (!watch(door.events.get(), EPOLL_CTL_ADD, listener.get(), EPOLLIN)) return cannot_watch();
+  if (!watch(open_.get(), EPOLL_CTL_ADD, door.events.get(), EPOLLIN)) return cannot_watch();
   doors_.push_back(std::move(door));
   return ok_status();
 }
 
 /// Connections at this door wait until then: neither accepted nor read.
-void Doorway::shut(Door& door, std::uint64_t until) {
+void Doorway::shut(Door& door, std::uint64_t until) noexcept {
   if (door.open) {
     if (!watch(open_.get(), EPOLL_CTL_MOD, door.events.get(), 0)) return;
     door.open = false;
@@ -82,7 +86,7 @@ void Doorway::shut(Door& door, std::uint64_t until) {
   door.opens_at = until;
 }
 
-void Doorway::tend(std::uint64_t now) {
+void Doorway::tend(std::uint64_t now) noexcept {
   if (shut_ != 0) {
     for (Door& door : doors_) {
       if (door.open || now < door.opens_at) continue;
@@ -93,11 +97,15 @@ void Doorway::tend(std::uint64_t now) {
   }
   while (!arrivals_.empty() && now >= arrivals_.front().since + kArrivalPatienceNs) {
     forget(arrivals_.begin());
-    host_.turned_away({StatusCode::kDeadlineExceeded, "the handshake was not finished in time"});
+    turn_away(StatusCode::kDeadlineExceeded, "the handshake was not finished in time");
   }
 }
 
-void Doorway::step() {
+void Doorway::turn_away(StatusCode code, const char* why) noexcept {
+  attempt([&] { host_.turned_away({code, why}); });
+}
+
+void Doorway::step() noexcept {
   std::array<epoll_event, 8> events{};
   const int n = ::epoll_wait(open_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
@@ -108,14 +116,14 @@ void Doorway::step() {
 }
 
 /// Returns false if the time for TLS handshakes is used up. Without TLS a handshake is a few microseconds of HMAC.
-bool Doorway::charge(Door& door, std::uint64_t since) {
+bool Doorway::charge(Door& door, std::uint64_t since) noexcept {
   if (!door.tls) return true;
   const std::uint64_t next = handshake_time_.charge(thread_cpu_ns() - since, now_ns());
   if (next != 0) shut(door, next);
   return next == 0;
 }
 
-void Doorway::answer(Door& door) {
+void Doorway::answer(Door& door) noexcept {
   std::array<epoll_event, 32> events{};
   const int n = ::epoll_wait(door.events.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n && door.open; ++i) {
@@ -132,7 +140,7 @@ void Doorway::answer(Door& door) {
   }
 }
 
-void Doorway::accept_some(Door& door) {
+void Doorway::accept_some(Door& door) noexcept {
   const int from = door.listener->get();
   for (int i = 0; i < kAcceptAtATime; ++i) {
     const std::uint64_t since = door.tls ? thread_cpu_ns() : 0;
@@ -144,27 +152,29 @@ void Doorway::accept_some(Door& door) {
       if (!somebody_waits(from)) return;  // accept4() asks for a descriptor first
       if ((error == EMFILE || error == ENFILE) && make_way("no file descriptors are left, and it has proven nothing"))
         continue;
-      host_.cannot_accept(error);
+      attempt([&] { host_.cannot_accept(error); });
       shut(door, now_ns() + kRestNs);  // the connection stays queued, and epoll would report it again at once
       return;
     }
-    enter(door, std::move(socket));
+    if (const Status s = guarded([&] { return enter(door, std::move(socket)); }); !s)
+      attempt([&] { host_.turned_away(s); });
     if (!charge(door, since)) return;
   }
 }
 
-void Doorway::enter(Door& door, Fd socket) {
+/// Whatever it throws, the connection is closed and forgotten.
+Status Doorway::enter(Door& door, Fd socket) {
   std::optional<PeerCredentials> credentials;
   if (door.local) {
     auto known = peer_credentials(socket.get());
-    if (!known) return;
+    if (!known) return ok_status();
     credentials = *known;
   }
   if (host_.accepted) host_.accepted(socket.get());
   std::unique_ptr<ByteStream> stream;
   if (door.tls) {
     auto under = door.tls->accept(std::move(socket));
-    if (!under) return host_.turned_away(under.status());
+    if (!under) return under.status();
     stream = *std::move(under);
   } else {
     stream = plain_stream(std::move(socket));
@@ -174,22 +184,25 @@ void Doorway::enter(Door& door, Fd socket) {
   if (arrivals_.size() >= kUnprovenInAnyCase && unproven_in_process.load() >= most_unproven())
     (void)make_way("too many that prove nothing");
   constexpr std::uint32_t kNews = EPOLLIN | EPOLLRDHUP;
-  if (Status s = watch(door.events.get(), EPOLL_CTL_ADD, fd, kNews); !s) return host_.turned_away(s);
-  arrivals_.push_back({&door, std::move(source), std::move(stream), credentials, StreamHandshake::server(host_.secret),
-                       now_ns(), kNews});
-  by_socket_[fd] = std::prev(arrivals_.end());
+  std::list<Arrival> one;
+  one.push_back({&door, std::move(source), std::move(stream), credentials, StreamHandshake::server(host_.secret),
+                 now_ns(), kNews});
+  if (!watch(door.events.get(), EPOLL_CTL_ADD, fd, kNews)) return cannot_watch();
+  by_socket_.insert_or_assign(fd, one.begin());
+  arrivals_.splice(arrivals_.end(), one);  // from here on nothing throws
   unproven_in_process.fetch_add(1);
+  return ok_status();
 }
 
-bool Doorway::make_way(const char* why) {
+bool Doorway::make_way(const char* why) noexcept {
   if (arrivals_.empty()) return false;
   forget(crowd_.makes_way(arrivals_.begin(), arrivals_.end(),
                           [](const Arrival& one) -> const Crowd::Source& { return one.source; }));
-  host_.turned_away({StatusCode::kResourceExhausted, why});
+  turn_away(StatusCode::kResourceExhausted, why);
   return true;
 }
 
-void Doorway::forget(Where arrival) {
+void Doorway::forget(Where arrival) noexcept {
   if (arrival->stream) {
     const int fd = arrival->stream->fd();
     ::epoll_ctl(arrival->door->events.get(), EPOLL_CTL_DEL, fd, nullptr);
@@ -200,11 +213,11 @@ void Doorway::forget(Where arrival) {
 }
 
 /// The next steps of a connection's handshake, and what becomes of it when it is over.
-void Doorway::advance(Where arrival) {
-  auto done = arrival->handshake.advance(*arrival->stream);
+void Doorway::advance(Where arrival) noexcept {
+  const auto done = guarded([&] { return arrival->handshake.advance(*arrival->stream); });
   if (!done) {
     forget(arrival);
-    host_.turned_away(done.status());
+    attempt([&] { host_.turned_away(done.status()); });
     return;
   }
   const int fd = arrival->stream->fd();
@@ -220,7 +233,8 @@ void Doorway::advance(Where arrival) {
   Proven proven{std::move(arrival->stream), arrival->credentials, arrival->handshake.purpose(),
                 arrival->handshake.key(), arrival->handshake.from()};
   forget(arrival);
-  host_.proven(std::move(proven));
+  if (const Status s = guarded([&] { return host_.proven(std::move(proven)), ok_status(); }); !s)
+    attempt([&] { host_.turned_away(s); });
 }
 
 }  // namespace wherry::fabric

@@ -9,6 +9,7 @@
 //   listener's door is shut until more is due. A door is shut for 100 ms when nobody makes way and nothing can be
 //   accepted.
 // - Waits for nobody. A turn takes a bounded number of connections; silent ones cost nothing.
+// - A connection for which there is no memory is closed. The others, and the Doorway, go on.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Doorway {
     Purpose purpose = Purpose::kControl;
     std::uint64_t key = 0, from = 0;  ///< StreamHandshake
   };
-  /// Called in step(), tend() and make_way(), in which they must not be called again.
+  /// Called in step(), tend() and make_way(), in which they must not be called again. What they throw ends the
+  /// connection concerned, and nothing else.
   struct Host {
     StreamHandshake::Find secret;
     std::function<void(Proven)> proven;
@@ -56,13 +58,13 @@ class Doorway {
   /// Readable when step() has something to do.
   [[nodiscard]] int fd() const noexcept { return open_.get(); }
   /// Accepts connections, and takes the handshakes of those that have said something further.
-  void step();
+  void step() noexcept;
   /// Ends handshakes that take too long, and opens doors whose time has come. `now`: now_ns().
-  void tend(std::uint64_t now);
+  void tend(std::uint64_t now) noexcept;
   /// Whether tend() has anything to wait for.
   [[nodiscard]] bool busy() const noexcept { return !arrivals_.empty() || shut_ != 0; }
   /// Ends one unproven connection, if there is any: the process needs its descriptor.
-  bool make_way(const char* why);
+  bool make_way(const char* why) noexcept;
   [[nodiscard]] std::size_t unproven() const noexcept { return arrivals_.size(); }
 
  private:
@@ -88,13 +90,14 @@ class Doorway {
   using Where = std::list<Arrival>::iterator;
 
   explicit Doorway(Host host) : host_(std::move(host)) {}
-  void shut(Door& door, std::uint64_t until);
-  bool charge(Door& door, std::uint64_t since);
-  void answer(Door& door);
-  void accept_some(Door& door);
-  void enter(Door& door, Fd socket);
-  void advance(Where arrival);
-  void forget(Where arrival);
+  void shut(Door& door, std::uint64_t until) noexcept;
+  bool charge(Door& door, std::uint64_t since) noexcept;
+  void answer(Door& door) noexcept;
+  void accept_some(Door& door) noexcept;
+  Status enter(Door& door, Fd socket);
+  void advance(Where arrival) noexcept;
+  void forget(Where arrival) noexcept;
+  void turn_away(StatusCode code, const char* why) noexcept;
 
   Host host_;
   Fd open_;  ///< epoll: the doors

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/free_memory.hpp"
+#include "base/guarded.hpp"
 #include "fabric/segment_directory.hpp"
 #include "fabric/shared_memory.hpp"
 #include "fabric/stream_worker.hpp"
@@ -104,7 +105,7 @@ bool notices_failures(Transport transport) { return transport == Transport::kRdm
 /// Kept for Endpoint::status(): operations report their own failures, but not all peers are waited for by one.
 void on_endpoint_error(void* text, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto& failure = *static_cast<std::string*>(text);
-  if (failure.empty()) failure = ucs_status_string(status);
+  if (failure.empty() && !attempt([&] { failure = ucs_status_string(status); })) failure = no_memory().message();
 }
 
 Status no_such(const char* what) { return {StatusCode::kUnsupported, fmt::format("{} over this transport", what)}; }
@@ -275,8 +276,11 @@ Result<Region> Context::allocate(std::size_t bytes) {
       return Status(StatusCode::kResourceExhausted,
                     fmt::format("cannot allocate {} bytes of memory: {}", bytes, std::strerror(errno)));
     }
-    auto region = register_memory(memory, bytes);
-    region->owned_ = true;
+    auto region = guarded([&] { return register_memory(memory, bytes); });
+    if (region)
+      region->owned_ = true;
+    else
+      munmap(memory, bytes);
     return region;
   }
   ucp_mem_map_params_t params{};

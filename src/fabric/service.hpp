@@ -30,11 +30,13 @@ class Peer {
   [[nodiscard]] virtual ProcessReader* reader() noexcept = 0;
   /// Writes a ticket's outcome into the client's completion record. Never blocks; kept and sent again until it has
   /// arrived, or the session ends.
-  virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) = 0;
+  virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) noexcept = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;
   /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void.
   /// False: the session will end.
   virtual bool reconnect() = 0;
+  /// The session must end, soon: what was done for it failed, and cannot be put right. Needs no memory.
+  virtual void fail(Status why) noexcept = 0;
   /// Raised by reconnect(): services compare it to know that their RemoteRegions are void.
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
 
@@ -72,13 +74,13 @@ class Service {
 
   virtual void on_session_start(Peer& peer) = 0;
   /// The client is gone: forget it, free what it held. Operations on its endpoint are not waited for: `flush` what must
-  /// be.
+  /// be. Must forget it also without memory: `peer` dies after the call, whatever that throws.
   virtual void on_session_end(Peer& peer) = 0;
   /// A request on the control connection; may take milliseconds.
   virtual Result<Bytes> on_request(Peer& peer, std::string_view method, ByteView payload) = 0;
   /// A message on the fabric from a client that knows its session id; `message` lives during the call.
   virtual void on_message(Peer& peer, ByteView message) = 0;
-  /// Makes progress; true if there was work.
+  /// Makes progress; true if there was work. What one session's work throws should cost that session: Peer::fail().
   virtual bool poll() = 0;
   /// Gets or puts are in flight, whose end only poll() and progress notice: no time for a nap.
   [[nodiscard]] virtual bool moving() const { return false; }

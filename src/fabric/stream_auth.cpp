@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/version.hpp"
 
@@ -19,9 +20,12 @@ namespace {
 Bytes hmac(const Secret& secret, ByteView message) {
   Bytes out(StreamHandshake::kProof);
   unsigned length = 0;
-  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
-       reinterpret_cast<const unsigned char*>(message.data()), message.size(),
-       reinterpret_cast<unsigned char*>(out.data()), &length);
+  // Without memory there is no proof, and the zeros in `out` must not pass for one.
+  if (HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+           reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+           reinterpret_cast<unsigned char*>(out.data()), &length) == nullptr ||
+      length != out.size())
+    throw std::bad_alloc();
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/guarded.hpp"
+
 namespace wherry::fabric {
 namespace {
 
@@ -27,13 +29,13 @@ iovec piece(const std::byte* data, std::size_t bytes) { return {const_cast<std::
 
 StreamLink::StreamLink(Host& host) : host_(host), ahead_(kAhead) {}
 
-StreamLink::~StreamLink() { close({StatusCode::kUnavailable, "the connection was closed"}); }
+StreamLink::~StreamLink() { close({StatusCode::kUnavailable, "closed"}); }  // needs no memory
 
 void StreamLink::attach(std::unique_ptr<ByteStream> stream) {
   if (status_) stream_ = std::move(stream);
 }
 
-void StreamLink::close(Status why) {
+void StreamLink::close(Status why) noexcept {
   if (!status_) return;
   status_ = std::move(why);
   for (; first_ < queue_.size(); ++first_) {
@@ -47,8 +49,8 @@ void StreamLink::close(Status why) {
   asked_ = 0;
 }
 
-void StreamLink::lose(Status why) {
-  if (lost_) lost_ = why;
+void StreamLink::lose(Status why) noexcept {
+  if (lost_ && !attempt([&] { lost_ = why; })) lost_ = no_memory();
   close(std::move(why));
 }
 
@@ -88,7 +90,7 @@ Status StreamLink::get(std::byte* to, std::uint64_t address, std::size_t bytes, 
   if (!status_) return status_;
   gets_.push_back({to, address, bytes, next_read_++, false, &done});
   done.op_started();
-  ask();
+  if (!attempt([&] { ask(); })) close(no_memory());  // which tells `done`
   if (!pumping_out_) (void)pump_out(~std::size_t{0});
   return ok_status();
 }
@@ -159,9 +161,17 @@ void StreamLink::wrote(std::size_t bytes) {
   }
 }
 
-bool StreamLink::pump_out(std::size_t budget) {
+/// What throws ends the connection: half a frame may have gone, and whoever waits for an answer must hear.
+bool StreamLink::pump_out(std::size_t budget) noexcept {
   if (stream_ == nullptr || !status_) return false;
+  bool worked = false;
   pumping_out_ = true;
+  if (!attempt([&] { worked = write_out(budget); })) close(no_memory());
+  pumping_out_ = false;
+  return worked;
+}
+
+bool StreamLink::write_out(std::size_t budget) {
   bool worked = false;
   for (;;) {
     if (first_ == queue_.size()) queue_replies();
@@ -228,7 +238,6 @@ bool StreamLink::pump_out(std::size_t budget) {
       break;
     }
   }
-  pumping_out_ = false;
   return worked;
 }
 
@@ -329,9 +338,16 @@ Status StreamLink::on_put(ByteView body) {
   return ok_status();
 }
 
-bool StreamLink::pump_in(std::size_t budget) {
+bool StreamLink::pump_in(std::size_t budget) noexcept {
   if (pumping_in_) return false;  // a handler asked for progress
+  bool worked = false;
   pumping_in_ = true;
+  if (!attempt([&] { worked = read_in(budget); })) close(no_memory());
+  pumping_in_ = false;
+  return worked;
+}
+
+bool StreamLink::read_in(std::size_t budget) {
   bool worked = false;
   while (stream_ != nullptr && status_) {
     if (budget == 0) {
@@ -353,11 +369,10 @@ bool StreamLink::pump_in(std::size_t budget) {
     if (s && moved.bytes > direct) s = reader_.feed(ByteView(ahead_).first(moved.bytes - direct));
     if (!s) close(std::move(s));
   }
-  pumping_in_ = false;
   return worked;
 }
 
-bool StreamLink::pump(std::size_t budget) {
+bool StreamLink::pump(std::size_t budget) noexcept {
   unfinished_ = false;
   const bool in = pump_in(budget);
   const bool out = pump_out(budget);

@@ -51,7 +51,7 @@ class StreamLink final : private FrameReader::Sink {
   bool say_bye();
 
   /// Reads and writes as far as that goes without waiting, about `budget` bytes each way; true if any went.
-  bool pump(std::size_t budget);
+  bool pump(std::size_t budget) noexcept;
   /// The last pump() stopped because of its budget, not because there was nothing more.
   [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
   /// Something waits for the stream to take more.
@@ -62,11 +62,11 @@ class StreamLink final : private FrameReader::Sink {
   /// Ok while the connection lives.
   [[nodiscard]] const Status& status() const noexcept { return status_; }
   /// Ends the connection; what is not done fails.
-  void close(Status why);
+  void close(Status why) noexcept;
   /// One of two connections with another process: its end alone says nothing of the other side, which may have left.
   void set_paired() noexcept { paired_ = true; }
   /// The other side cannot be reached, whatever the connection's own state.
-  void lose(Status why);
+  void lose(Status why) noexcept;
   /// Ok, or why the other side is lost: lose(), or the end of a connection that is not one of two.
   [[nodiscard]] const Status& lost() const noexcept { return paired_ ? lost_ : status_; }
   /// The other side said that it leaves.
@@ -107,8 +107,10 @@ class StreamLink final : private FrameReader::Sink {
   void ask();
   void queue_replies();
   Status finish_enqueue(Completion& done);
-  bool pump_in(std::size_t budget);
-  bool pump_out(std::size_t budget);
+  bool pump_in(std::size_t budget) noexcept;
+  bool pump_out(std::size_t budget) noexcept;
+  bool read_in(std::size_t budget);
+  bool write_out(std::size_t budget);
   void wrote(std::size_t bytes);
 
   Host& host_;

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "fabric/control.hpp"
 #include "fabric/doorway.hpp"
@@ -38,17 +39,23 @@ struct Watch : std::enable_shared_from_this<Watch> {
   void stop() {
     if (descriptor.is_open()) (void)descriptor.release();
   }
-  void want(bool write) {
+  void want(bool write) noexcept {
     std::atomic<bool>& armed = write ? writing : reading;
     if (armed.exchange(true)) return;
-    descriptor.async_wait(
-        write ? asio::posix::stream_descriptor::wait_write : asio::posix::stream_descriptor::wait_read,
-        [self = shared_from_this(), &armed](const asio::error_code& error) {
-          armed.store(false);
-          if (error) return;
-          self->ready.store(true);
-          self->news.fetch_add(1);
-        });
+    const auto arm = [&] {
+      descriptor.async_wait(
+          write ? asio::posix::stream_descriptor::wait_write : asio::posix::stream_descriptor::wait_read,
+          [self = shared_from_this(), &armed](const asio::error_code& error) {
+            armed.store(false);
+            if (error) return;
+            self->ready.store(true);
+            self->news.fetch_add(1);
+          });
+    };
+    if (attempt(arm)) return;
+    armed.store(false);  // no memory: the next round looks at the socket itself, and asks again
+    ready.store(true);
+    news.fetch_add(1);
   }
   asio::posix::stream_descriptor descriptor;
   std::atomic<unsigned>& news;
@@ -207,23 +214,31 @@ bool StreamWorker::Impl::dial() {
   std::erase_if(dials, [&](Dial& one) {
     if (one.link.use_count() == 1) return true;  // nobody wants it any more
     if (one.since == 0) one.since = now_ns();
-    auto done = dial(one);
+    const auto done = guarded([&] { return dial(one); });
     if (done && !*done) return false;
     worked = true;
     if (!done) {
-      one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
-                              done.status().message());
+      attempt([&] {
+        one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
+                                done.status().message());
+      });
       one.socket.reset();
       one.stream.reset();
       one.since = 0;
       if (++one.at < one.to.candidates.size()) return false;
-      one.link->lose({StatusCode::kUnavailable, fmt::format("{} cannot be reached: {}", one.who, one.said)});
+      if (!attempt([&] {
+            one.link->lose({StatusCode::kUnavailable, fmt::format("{} cannot be reached: {}", one.who, one.said)});
+          }))
+        one.link->lose(no_memory());
       return true;
     }
     const int fd = one.stream->fd();
     one.link->attach(std::move(one.stream));
-    entries.push_back({std::move(one.link), watch(fd), one.to.id, true, false,
-                       fmt::format("{} ({})", one.who, one.to.candidates[one.at].to_string())});
+    if (!attempt([&] {
+          entries.push_back({one.link, watch(fd), one.to.id, true, false,
+                             fmt::format("{} ({})", one.who, one.to.candidates[one.at].to_string())});
+        }))
+      one.link->lose(no_memory());
     return true;
   });
   return worked;
@@ -335,7 +350,7 @@ void StreamWorker::drop(const std::shared_ptr<StreamLink>& link) {
   std::erase_if(impl_->entries, [&](Impl::Entry& entry) {
     if (entry.link != link) return false;
     if (entry.peer == 0) {  // its one endpoint goes, perhaps in the middle of a message from it
-      link->close({StatusCode::kUnavailable, "the connection was closed"});
+      link->close({StatusCode::kUnavailable, "closed"});  // needs no memory
     } else if (entry.link.use_count() > 2) {
       return false;
     }
@@ -347,7 +362,7 @@ void StreamWorker::drop(const std::shared_ptr<StreamLink>& link) {
 unsigned StreamWorker::progress() {
   Impl& i = *impl_;
   if (i.entries.empty() && i.dials.empty() && !i.listening) return 0;
-  (void)i.io.poll();
+  if (!attempt([&] { (void)i.io.poll(); })) i.unfinished = true;
   bool worked = !i.dials.empty() && i.dial();
   if (i.doorway && i.doorway->busy()) i.doorway->tend(now_ns());
   // A session's own thread, while it waits, must not need another that sleeps until its sockets have news.
@@ -364,7 +379,7 @@ unsigned StreamWorker::progress() {
   // By index: handlers may make links.
   for (std::size_t at = 0; at < i.entries.size(); ++at) worked |= i.serve(i.entries[at]);
   for (Impl::Entry& entry : i.entries) {
-    if (!entry.link->status()) i.end(entry);
+    if (!entry.link->status() && !attempt([&] { i.end(entry); })) entry.link->lose(no_memory());
   }
   // What a peer made is ours alone; what we made belongs to an endpoint, too, until that goes.
   std::erase_if(i.entries, [](Impl::Entry& entry) {

@@ -19,6 +19,7 @@
 #include <cstring>
 
 #include "base/fork.hpp"
+#include "base/guarded.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -145,13 +146,13 @@ class TlsStream final : public ByteStream, private ForkWatch {
       const int read = SSL_read_ex(ssl_, &one, 1, &n);
       if (read != 1 && SSL_get_error(ssl_, read) == SSL_ERROR_SSL) what = SSL_ERROR_SSL;
     }
-    if (what != SSL_ERROR_ZERO_RETURN) why_ = reason(what, error);
+    if (what != SSL_ERROR_ZERO_RETURN && !attempt([&] { why_ = reason(what, error); })) why_ = no_memory().message();
     broken_ = true;
     ERR_clear_error();
     return {Outcome::kClosed};
   }
   /// Why the connection broke. A connection that never came to be ends with a word to the other side.
-  std::string reason(int what, int error) noexcept {
+  std::string reason(int what, int error) {
     const unsigned long code = ERR_peek_error();
     const bool begun = SSL_is_init_finished(ssl_) != 0;
     if (what == SSL_ERROR_SYSCALL && error != 0 && code == 0 && begun) return std::strerror(error);
@@ -246,12 +247,10 @@ Result<std::unique_ptr<ByteStream>> wrap(ssl_ctx_st* context, Fd socket, const s
   // What plain_stream does to a socket is wanted here, too.
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   tune_socket(socket.get());
-  SSL* const ssl = SSL_new(context);
+  std::unique_ptr<SSL, decltype([](SSL* one) { SSL_free(one); })> owned(SSL_new(context));
+  SSL* const ssl = owned.get();
   BIO* const bio = ssl == nullptr ? nullptr : BIO_new(socket_method());
-  if (bio == nullptr) {
-    SSL_free(ssl);
-    return Status(StatusCode::kInternal, "TLS: " + last_error());
-  }
+  if (bio == nullptr) return Status(StatusCode::kInternal, "TLS: " + last_error());
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket.get())));
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl, bio, bio);
@@ -270,7 +269,9 @@ Result<std::unique_ptr<ByteStream>> wrap(ssl_ctx_st* context, Fd socket, const s
     }
     SSL_set_connect_state(ssl);
   }
-  return std::unique_ptr<ByteStream>(std::make_unique<TlsStream>(std::move(socket), ssl));
+  auto stream = std::make_unique<TlsStream>(std::move(socket), ssl);
+  (void)owned.release();
+  return std::unique_ptr<ByteStream>(std::move(stream));
 }
 
 }  // namespace

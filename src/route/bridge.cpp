@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -17,11 +18,17 @@ void BridgeOut::FreeAligned::operator()(std::byte* memory) const noexcept {
 namespace {
 
 /// Why a peer cannot be reached; ok if it can, as far as is known.
-Status lost(const fabric::Endpoint& endpoint, const std::string& who) {
-  if (!endpoint.failed()) return {};
-  Status why = endpoint.status();
-  if (endpoint.streams()) return why;  // says who
-  return {why.code(), who + " cannot be reached any more: " + why.message()};
+Status lost(const fabric::Endpoint& endpoint, const std::string& who) noexcept {
+  return guarded([&]() -> Status {
+    if (!endpoint.failed()) return {};
+    Status why = endpoint.status();
+    if (endpoint.streams()) return why;  // says who
+    return {why.code(), who + " cannot be reached any more: " + why.message()};
+  });
+}
+
+Status unavailable(const char* before, const std::string& who, const char* after, const char* why) noexcept {
+  return guarded([&] { return Status(StatusCode::kUnavailable, before + who + after + why); });
 }
 
 }  // namespace
@@ -52,7 +59,7 @@ bool BridgeOut::progress() noexcept {
   }
   for (auto& transfer : transfers_) {
     if (transfer->done.pending() != 0 || transfer->done.error() == nullptr) continue;
-    status_ = {StatusCode::kUnavailable, "messages to " + who_ + " were lost on the way: " + transfer->done.error()};
+    status_ = unavailable("messages to ", who_, " were lost on the way: ", transfer->done.error());
     return false;
   }
   for (auto& transfer : transfers_) {
@@ -69,7 +76,7 @@ bool BridgeOut::progress() noexcept {
     taken_ += bytes;
     --credits_;
     worked = true;
-    status_ = endpoint_.send(kBridgeMessage, transfer->bytes, transfer->done);
+    status_ = guarded([&] { return endpoint_.send(kBridgeMessage, transfer->bytes, transfer->done); });
   }
   return worked;
 }
@@ -147,13 +154,14 @@ bool BridgeIn::progress() noexcept {
   if (status_ && endpoint_.failed()) status_ = lost(endpoint_, who_);
   if (owed_ != 0 && credit_sent_.pending() == 0 && status_) {
     if (credit_sent_.error() != nullptr && !endpoint_.streams()) {
-      status_ = {StatusCode::kUnavailable, who_ + " cannot be reached any more: " + credit_sent_.error()};
+      status_ = unavailable("", who_, " cannot be reached any more: ", credit_sent_.error());
       return worked;
     }
     credit_sent_.reset();
     credit_.credits = owed_;
     owed_ = 0;
-    status_ = endpoint_.send(kBridgeMessage, std::as_bytes(std::span(&credit_, 1)), credit_sent_);
+    status_ =
+        guarded([&] { return endpoint_.send(kBridgeMessage, std::as_bytes(std::span(&credit_, 1)), credit_sent_); });
     worked = true;
   }
   return worked;

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 
 namespace wherry::move {
@@ -49,10 +50,10 @@ Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle
 
 /// Moves a frame to `gone`, so that its memory is freed after the lock.
 void Catalogue::take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone) {
+  gone.push_back(it->frame);  // first: it may throw
   entry.rows -= it->frame->rows;
   entry.bytes -= it->frame->layout.total_bytes;
   entry.evicted_unread += it->read ? 0 : 1;
-  gone.push_back(std::move(it->frame));
   entry.frames.erase(it);
 }
 
@@ -127,7 +128,7 @@ Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
     old = std::exchange(entry, Entry{});
     entry.info = std::move(info);
     entry.generation = ++generations_;
-    forget_closed(gone);
+    attempt([&] { forget_closed(gone); });  // another time, if not now
   }
   changed_.notify_all();
   const bool freed = !old.frames.empty() || !gone.empty();
@@ -208,11 +209,12 @@ void Catalogue::publish(FramePtr frame) {
     Entry* const entry = entry_of(*frame->stream);
     if (entry == nullptr) return;
     assert(frame->sequence == entry->next && "a stream's frames are published in order");
+    entry->frames.push_back({frame, false, ages_ + 1});  // first: it may throw
+    ++ages_;
     entry->next = frame->sequence + 1;
     entry->rows += frame->rows;
     entry->bytes += frame->layout.total_bytes;
     entry->total_bytes += frame->layout.total_bytes;
-    entry->frames.push_back({frame, false, ++ages_});
     while (is_over(entry->info->retention, entry->frames.size(), entry->bytes) && evict(*entry, gone)) {
     }
     if (frame->stream->sink.format != Sink::Format::kNone) sink = sink_hook_;
@@ -314,7 +316,7 @@ void Catalogue::sunk(const Frame& frame, const Status& outcome) {
     if (entry != nullptr) {
       --entry->sinking;
       first = !outcome && entry->sink_errors++ == 0;
-      if (first) entry->sink_error = outcome.message();
+      if (first) attempt([&] { entry->sink_error = outcome.message(); });
     }
   }
   if (first) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <list>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -13,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 #include "move/service/frame_file.hpp"
 
 namespace wherry::move {
@@ -28,7 +30,7 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
 
   /// The files of one file system, in the order of publication.
   struct Disk {
-    std::deque<Job> queue;
+    std::list<Job> queue;
     std::thread thread;
     FramePtr in_hand;        ///< being written
     bool ended = false;      ///< the thread does nothing more
@@ -38,7 +40,7 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
   Writer write;
   mutable std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Job> arrived;      ///< for disks that have no thread yet, too
+  std::list<Job> arrived;       ///< for disks that have no thread yet, too
   std::map<dev_t, Disk> disks;  ///< made by `thread`, never taken away
   FileSinkStatus status;
   bool stopping = false;
@@ -51,19 +53,21 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
   void distribute();
   Disk* disk_for(dev_t device);
   void run(Disk& disk);
-  void give_up(std::deque<Job>& queue);
+  void give_up(std::list<Job>& queue);
   void report(const Frame& frame, const Status& outcome) {
     const std::lock_guard lock(reporting);
     if (catalogue != nullptr) catalogue->sunk(frame, outcome);
   }
-  void fail(std::string what) {  // under the lock
+  void fail(const std::string& what) noexcept {  // under the lock
     ++status.errors;
-    status.last_error = std::move(what);
+    attempt([&] { status.last_error = what; });
   }
 };
 
-Status not_written(const Frame& frame) {
-  return {StatusCode::kUnavailable, frame_file_path(frame) + ": not written, the file sink has stopped"};
+Status not_written(const Frame& frame) noexcept {
+  return guarded([&] {
+    return Status(StatusCode::kUnavailable, frame_file_path(frame) + ": not written, the file sink has stopped");
+  });
 }
 
 void FileSink::Impl::push(const FramePtr& frame) {
@@ -72,11 +76,12 @@ void FileSink::Impl::push(const FramePtr& frame) {
     const std::lock_guard lock(mutex);
     if (stopping) {
       taken = not_written(*frame);
-      fail(taken.message());
-    } else {
-      arrived.push_back({frame, frame->stream->files});
+    } else if (attempt([&] { arrived.push_back({frame, frame->stream->files}); })) {
       ++status.queued;
+    } else {
+      taken = no_memory();
     }
+    if (!taken) fail(taken.message());
   }
   changed.notify_all();
   if (!taken) report(*frame, taken);
@@ -86,11 +91,12 @@ void FileSink::Impl::push(const FramePtr& frame) {
 FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device) {
   if (const auto known = disks.find(device); known != disks.end()) return &known->second;
   if (disks.size() >= kMaxDisks) return &disks.begin()->second;
-  const auto made = disks.try_emplace(device).first;
+  auto made = disks.end();
   try {
+    made = disks.try_emplace(device).first;
     made->second.thread = std::thread([self = shared_from_this(), disk = &made->second] { self->run(*disk); });
-  } catch (const std::system_error&) {
-    disks.erase(made);
+  } catch (const std::exception&) {
+    if (made != disks.end()) disks.erase(made);
     return disks.empty() ? nullptr : &disks.begin()->second;
   }
   return &made->second;
@@ -98,14 +104,14 @@ FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device) {
 
 void FileSink::Impl::distribute() {
   name_thread("wherry-sink");
-  for (std::deque<Job> nowhere;;) {
+  for (std::list<Job> nowhere;;) {
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [this] { return stopping || !arrived.empty(); });
       if (stopping) return;
       Disk* const disk = disk_for(arrived.front().directory->device());
-      (disk == nullptr ? nowhere : disk->queue).push_back(std::move(arrived.front()));
-      arrived.pop_front();
+      std::list<Job>& queue = disk == nullptr ? nowhere : disk->queue;
+      queue.splice(queue.end(), arrived, arrived.begin());
     }
     changed.notify_all();
     give_up(nowhere);
@@ -128,7 +134,9 @@ void FileSink::Impl::run(Disk& disk) {
     try {
       written = write(job.frame, *job.directory);
     } catch (const std::exception& error) {  // no memory, say
-      written = Status(StatusCode::kInternal, frame_file_path(*job.frame) + ": " + error.what());
+      written = guarded([&] {
+        return Result<std::uint64_t>(Status(StatusCode::kInternal, frame_file_path(*job.frame) + ": " + error.what()));
+      });
     }
     FramePtr done;  // goes without the lock
     {
@@ -162,8 +170,8 @@ void FileSink::Impl::run(Disk& disk) {
 }
 
 /// Nobody will write these.
-void FileSink::Impl::give_up(std::deque<Job>& queue) {
-  std::deque<Job> left;
+void FileSink::Impl::give_up(std::list<Job>& queue) {
+  std::list<Job> left;
   {
     const std::lock_guard lock(mutex);
     left.swap(queue);

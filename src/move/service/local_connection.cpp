@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "move/service/local_reader.hpp"
 #include "move/service/stream_json.hpp"
 #include "move/service/token.hpp"
@@ -24,6 +25,7 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kForever{-1};
 constexpr auto kGreetingTime = 5s;
+constexpr std::size_t kJsonBytes = std::size_t{64} << 10;  ///< more than a request and its answer take
 constexpr auto kSendTime = 10s;  ///< a reader that does not take its replies for this long is given up
 constexpr auto kSlice = 100ms;   ///< how long a waiting reader's end, or the service's, may stay unnoticed
 
@@ -32,6 +34,7 @@ constexpr auto kSlice = 100ms;   ///< how long a waiting reader's end, or the se
 void LocalConnection::serve() {
   if (!greet()) return;
   while (const std::optional<std::string> line = read_line(kForever)) {
+    require_memory(kJsonBytes);
     const Result<LocalRequest> request = parse_request(*line);
     if (!(request ? answer(*request) : send_error(request.status().message()))) return;
   }
@@ -106,11 +109,15 @@ bool LocalConnection::send(const std::string& line, int with_fd) {
   return true;
 }
 
-bool LocalConnection::send_error(const std::string& what) { return send(Json{{"ok", false}, {"error", what}}.dump()); }
+/// The text alone is a Json: the destructor of an object of nlohmann's allocates, and ends the process if it cannot.
+bool LocalConnection::send_error(const std::string& what) {
+  return send(R"({"ok":false,"error":)" + Json(what).dump() + "}");
+}
 
 bool LocalConnection::greet() {
   const std::optional<std::string> line = read_line(kGreetingTime);
   if (!line) return false;
+  require_memory(kJsonBytes);
   const Result<LocalRequest> request = parse_request(*line);
   std::string wrong;
   if (!request) {

@@ -104,11 +104,12 @@ void LocalReaderService::Impl::accept_loop() {
 
 void LocalReaderService::Impl::accept_one(Fd socket) {
   const std::lock_guard lock(mutex);
-  make_way();
-  Served& one = served.emplace_back();
-  one.socket = socket.get();
-  one.source = crowd.enter(source_of(socket.get()));
+  const std::size_t before = served.size();
   try {
+    make_way();
+    Served& one = served.emplace_back();
+    one.socket = socket.get();
+    one.source = crowd.enter(source_of(socket.get()));
     auto connection = std::make_unique<LocalConnection>(catalogue, *arena, token, std::move(socket), stop_event.get(),
                                                         [this, &one] { return admit(one); });
     one.thread = std::thread([this, &one, connection = std::move(connection)]() mutable {
@@ -123,7 +124,7 @@ void LocalReaderService::Impl::accept_one(Fd socket) {
       one.state = Served::State::kOver;
     });
   } catch (const std::exception& error) {
-    served.pop_back();
+    if (served.size() != before) served.pop_back();
     spdlog::error("a local reader was turned away: {}", error.what());
   }
 }

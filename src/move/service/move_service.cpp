@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "move/service/announced.hpp"
 #include "move/service/sink_directory.hpp"
@@ -20,6 +21,7 @@ constexpr std::uint32_t kPageAlignment = 4096;
 constexpr std::uint32_t kIpcAlignment = 64;
 constexpr std::size_t kMaxStreamsPerSession = 1024;
 constexpr std::size_t kAnnouncedFrames = 2;                   // of one size: one is read while the other arrives
+constexpr std::size_t kArrowBytes = std::size_t{1} << 20;     // more than a schema takes
 constexpr std::size_t kWarmUpBytes = std::size_t{512} << 10;  // at a time: about 50 us
 
 /// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
@@ -67,16 +69,16 @@ void MoveService::on_session_end(fabric::Peer& peer) {
     for (const auto& o : stream->queue) {
       ++counters_.failed;
       if (o->state == Offload::State::kFailed) continue;  // noted then
-      note_failure(*stream, *o, {StatusCode::kUnavailable, "the client has gone"});
+      attempt([&] { note_failure(*stream, *o, {StatusCode::kUnavailable, "the client has gone"}); });
     }
-    // What even that did not end keeps its memory for as long as the service lives.
+    // What even that did not end keeps its memory for as long as the service lives, or the process.
     for (auto& o : stream->queue) {
-      if (o->done.pending() != 0) lost_.push_back(std::move(o));
+      if (o->done.pending() != 0 && !attempt([&] { lost_.push_back(std::move(o)); })) (void)o.release();
     }
     catalogue_.close(stream->info->name);
     stream->info->files.reset();
   }
-  tell_failures(session);
+  attempt([&] { tell_failures(session); });
   sessions_.erase(it);
 }
 
@@ -121,6 +123,7 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   auto plan = make_plan(info->schema);
   if (!plan) return plan.status();
   info->plan = *std::move(plan);
+  require_memory(kArrowBytes);
   auto ipc = IpcTemplate::make(info->schema, info->plan, alignment_of(info->strategy), info->schema_metadata);
   if (!ipc) return ipc.status();
   info->ipc = *std::move(ipc);
@@ -138,14 +141,18 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
     info->sink.directory = (*files)->path();
     info->files = *std::move(files);
   }
-  if (Status s = catalogue_.open(info); !s) return s;
-  for (const std::uint64_t bytes : request->options.announced_bytes) prepare_memory(*info, bytes);
-  ++next_stream_;
   auto stream = std::make_unique<StreamState>();
   stream->info = info;
   stream->session = &session;
   stream->opened_with.assign(opened_with.begin(), opened_with.end());
-  session.streams.emplace(info->id, std::move(stream));
+  const auto opened = session.streams.emplace(info->id, std::move(stream)).first;
+  // A name is taken only for a stream that the session knows, and will close.
+  if (Status s = guarded([&] { return catalogue_.open(info); }); !s) {
+    session.streams.erase(opened);
+    return s;
+  }
+  ++next_stream_;
+  for (const std::uint64_t bytes : request->options.announced_bytes) prepare_memory(*info, bytes);
   spdlog::info("stream '{}' opened by {} (pid {}): {}, {} columns", info->name, session.peer->name(),
                session.peer->pid(), to_string(info->strategy), info->schema.size());
   Writer out;

@@ -75,9 +75,10 @@ class Client final : public fabric::Peer {
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 4096; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
-  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) override {
+  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) noexcept override {
     EXPECT_TRUE(outcomes.emplace(ticket, Outcome{code, fields.detail, fields.sequence}).second) << "completed twice";
   }
+  void fail(Status) noexcept override {}
   bool reconnect() override {
     endpoint_ = fabric::Endpoint();
     ++epoch_;

@@ -112,11 +112,13 @@ class FakePeer final : public fabric::Peer {
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return local_ ? &reader_ : nullptr; }
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 64; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
+  void fail(Status) noexcept override {}
   bool reconnect() override {
     ++epoch_;
     return reconnects_;
   }
-  void complete(std::uint64_t /*ticket*/, StatusCode /*code*/, const fabric::CompletionRecord& /*fields*/) override {
+  void complete(std::uint64_t /*ticket*/, StatusCode /*code*/,
+                const fabric::CompletionRecord& /*fields*/) noexcept override {
     ++completed;
     // A put may make progress in UCX, which may hand over the next message.
     if (deliver_inside != nullptr) (*deliver_inside)();

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/copy.hpp"
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "move/service/products.hpp"
 #include "move/service/state.hpp"
@@ -337,8 +338,11 @@ void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::
 /// A client that dies, or whose memory is gone, fails with many offloads at once: they share a line in the log.
 void MoveService::note_failure(StreamState& stream, const Offload& o, const Status& why) {
   SessionState& session = *stream.session;
-  if (session.untold++ == 0)
-    session.first_untold = fmt::format("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+  if (session.untold++ == 0) {
+    attempt([&] {
+      session.first_untold = fmt::format("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
+    });
+  }
   if (tell_at_ == 0) tell_at_ = now_ns() + kTellAfterNs;
 }
 
@@ -470,7 +474,8 @@ void MoveService::settle(StreamState& stream) {
     session.peer->complete(o->ticket, StatusCode::kOk,
                            {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
     catalogue_.publish(frame);
-    if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes) spare_.push_back(std::move(o));
+    if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes)
+      attempt([&] { spare_.push_back(std::move(o)); });
   }
   for (std::size_t i = 0; i < stream.queue.size();) {
     if (stream.queue[i]->state != Offload::State::kFailed) {
@@ -552,7 +557,14 @@ bool MoveService::poll() {
   bool worked = false;
   for (std::size_t i = 0; i < active_.size();) {
     StreamState& stream = *active_[i];
-    worked |= poll_stream(stream);
+    if (Status s = guarded([&] { return worked |= poll_stream(stream), ok_status(); }); !s) {
+      // Nothing more is done for it: it stays marked as active, and ends with its session.
+      stream.session->peer->fail(std::move(s));
+      active_[i] = active_.back();
+      active_.pop_back();
+      worked = true;
+      continue;
+    }
     if (!stream.queue.empty()) {
       ++i;
       continue;
@@ -564,7 +576,7 @@ bool MoveService::poll() {
   }
   if (tell_at_ != 0 && now_ns() >= tell_at_) {
     tell_at_ = 0;
-    for (const auto& [id, session] : sessions_) tell_failures(*session);
+    for (const auto& [id, session] : sessions_) attempt([&] { tell_failures(*session); });
   }
   // In spare time; a little also when there is none.
   if (!worked || ++polls_ % kWarmUpEvery == 0) worked |= warm_up();

@@ -5,8 +5,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/clock.hpp"
+#include "base/guarded.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -41,10 +43,13 @@ void RouteService::on_session_end(fabric::Peer& peer) {
       ++it;
       continue;
     }
-    const std::string why = fmt::format("rank {} ({}, pid {}) has died", present->second, peer.name(), peer.pid());
-    spdlog::warn("route: {}; its job ends", why);
-    abort(*job, {{StatusCode::kUnavailable, why}, present->second});
-    leave(*job, peer.id(), 0);
+    const bool told = attempt([&] {
+      const std::string why = fmt::format("rank {} ({}, pid {}) has died", present->second, peer.name(), peer.pid());
+      spdlog::warn("route: {}; its job ends", why);
+      abort(*job, {{StatusCode::kUnavailable, why}, present->second});
+    });
+    if (!told) job->died = present->second;
+    remove(*job, present);
     it = job->present.empty() && !job->connected ? end(it) : std::next(it);
   }
 }
@@ -140,8 +145,9 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     (*post)->router().set_table(lane_of_rank, ends_at_rank);
     job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
   }
-  used_ += job->bytes;
-  return jobs_.emplace(request.job, std::move(job)).first->second.get();
+  Job* const made = jobs_.emplace(request.job, std::move(job)).first->second.get();
+  used_ += made->bytes;
+  return made;
 }
 
 Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
@@ -199,11 +205,11 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
       if (!s) return {s.code(), fmt::format("the agent of node {} cannot be reached: {}", node, s.message())};
     }
   }
-  job.connected = true;
   for (std::size_t thread = 1; thread < job.threads.size(); ++thread) {
     const std::vector<int>& cores = options_.cores;
     job.threads[thread]->start(cores.empty() ? -1 : cores[(thread - 1) % cores.size()]);
   }
+  job.connected = true;
   spdlog::info("route: job of {} ranks on {} nodes; node {} has {} ranks, {} routing threads, {} bytes of buffers",
                job.topology.ranks(), job.topology.nodes(), job.node, layout.local_ranks(), job.threads.size(),
                job.bytes);
@@ -213,9 +219,7 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
 void RouteService::leave(Job& job, std::uint64_t session, std::uint32_t rounds) {
   const auto present = job.present.find(session);
   const Departure departure{present->second, rounds};
-  job.present.erase(present);
-  if (!job.connected) return;
-  if (!job.failed) {
+  if (job.connected && !job.failed) {
     // Only next to it, in the tree by which ranks agree, can a rank wait for it.
     const Family family = job.topology.family(departure.rank);
     std::vector<Rank> concerned = family.children;
@@ -224,7 +228,13 @@ void RouteService::leave(Job& job, std::uint64_t session, std::uint32_t rounds) 
     for (const Rank rank : concerned)
       job.notices.push_back({rank, kLeftHandler, Bytes(message.begin(), message.end())});
   }
-  if (!job.present.empty()) return;
+  remove(job, present);
+}
+
+/// Needs no memory.
+void RouteService::remove(Job& job, Job::Present::iterator present) noexcept {
+  job.present.erase(present);
+  if (!job.connected || !job.present.empty()) return;
   job.ending = true;
   job.ending_since = now_ns();
   for (auto& thread : job.threads) thread->stop();  // from here on, poll() makes their rounds
@@ -242,10 +252,11 @@ RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
 
 void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
-  job.failed = true;
-  job.notices.clear();
   const Bytes message = encode(breakdown, std::min(kMostWords, job.shape.buffer_bytes - sizeof(Header)));
-  for (Rank rank = 0; rank < job.topology.ranks(); ++rank) job.notices.push_back({rank, kAbortHandler, message});
+  std::vector<Job::Notice> notices;
+  for (Rank rank = 0; rank < job.topology.ranks(); ++rank) notices.push_back({rank, kAbortHandler, message});
+  job.notices.swap(notices);
+  job.failed = true;
   push_notices(job);
 }
 
@@ -279,6 +290,11 @@ bool RouteService::poll() {
     Job& job = *it->second;
     // Nothing to route yet; but a rank that is waiting for its agent sends nothing either.
     if (!job.connected) {
+      ++it;
+      continue;
+    }
+    if (job.died && !job.failed &&
+        !attempt([&] { abort(job, {{StatusCode::kUnavailable, "a rank has died"}, *job.died}); })) {
       ++it;
       continue;
     }

@@ -48,11 +48,13 @@ class RouteService final : public fabric::Service {
     RingShape shape;
     bool memory_between_nodes = true;
     std::vector<std::unique_ptr<RoutingThread>> threads;
-    std::map<std::uint64_t, Rank> present;  ///< by session
+    using Present = std::map<std::uint64_t, Rank>;
+    Present present;  ///< by session
     std::set<Rank> joined;
     bool connected = false;
     bool failed = false;
-    bool ending = false;  ///< its ranks here have left; what they wrote may still lie here, or be on its way
+    std::optional<Rank> died;  ///< of which there was no memory to tell the others: poll() does
+    bool ending = false;       ///< its ranks here have left; what they wrote may still lie here, or be on its way
     std::uint64_t ending_since = 0;
     int quiet = 0;  ///< rounds in a row of an ending job that found nothing to do
     struct Notice {
@@ -72,6 +74,7 @@ class RouteService final : public fabric::Service {
   using Jobs = std::map<std::uint64_t, std::unique_ptr<Job>>;
   /// The rank of the session has left, `rounds` collective rounds after the start. The job ends with its last one.
   void leave(Job& job, std::uint64_t session, std::uint32_t rounds);
+  static void remove(Job& job, Job::Present::iterator present) noexcept;
   /// Frees what the job held.
   Jobs::iterator end(Jobs::iterator job);
   /// Tells every rank of the job, on its way through the lanes, however long that takes.

@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 
 namespace wherry::route {
 namespace {
@@ -82,9 +83,10 @@ bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) no
 void RoutingThread::note() {
   const std::lock_guard lock(mutex_);
   noted_ = post_->router().counts;
+  Status health = post_->health();  // before close_left(), which tells once: this may throw
   // A rank or an agent that has left closes its lanes; what ranks say that have failed counts as the job's failure.
   Breakdown told = post_->close_left();
-  if (failure_.ok()) failure_ = {post_->health()};
+  if (failure_.ok()) failure_ = {std::move(health)};
   if (failure_.ok()) failure_ = std::move(told);
   if (failure_.ok() && post_->router().undeliverable()) {
     const Rank to = post_->router().undeliverable_to();
@@ -121,7 +123,7 @@ void RoutingThread::start(int core) {
       } else {
         sched_yield();
       }
-      if (++rounds % kNoteEvery == 0) note();
+      if (++rounds % kNoteEvery == 0) attempt([this] { note(); });  // the next one has it all
     }
   });
 }

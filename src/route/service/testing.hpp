@@ -22,8 +22,9 @@ class SilentPeer final : public fabric::Peer {
   [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
   [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
-  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) override {}
+  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) noexcept override {}
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
+  void fail(Status) noexcept override {}
   bool reconnect() override { return false; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return 0; }
 
