@@ -62,11 +62,13 @@ def rows(page: str) -> list[tuple[str, str]]:
 
 
 def missing(cell: str) -> list[str]:
-    """What a cell of tests names and is not there."""
+    """What a cell of tests names and is not there, and files of which it names no test."""
     wrong = []
     file = ""
     words = re.findall(r"`([^`]+)`", cell)
-    for word in words:
+    for word, after in zip(words, [*words, ""][1:], strict=True):
+        if re.search(r"\.(cpp|py)$", word) and (not after or re.search(r"\.(cpp|py)$|_fuzz$", after)):
+            wrong.append(f"{word}: no test of it")
         if re.search(r"\.(cpp|py)$", word):
             file = word
             if word not in files():
@@ -98,6 +100,8 @@ def test_all_tables_are_read() -> None:
     [
         "nothing yet",
         "`no_such_test.cpp`: `Anything`",
+        "`others_test.cpp`",
+        "`others_test.cpp`; `test_sockets.py`: `test_an_application_over_tcp_listens_on_nothing`",
         "`others_test.cpp`: `NoSuchTest`",
         "`test_sockets.py`: `test_that_is_not_there`",
         "`no_such_fuzz`",
