@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -166,6 +167,41 @@ def test_handshakes_that_stall_are_ended_by_the_agent(listening: Agent) -> None:
     with socket.create_connection((session.host, session.port), timeout=30) as one:
         one.sendall(sockets.opening()[:20])
         assert one.recv(1) == b"", "it waits for ever"
+
+
+def test_strangers_do_not_end_an_agent_that_gets_no_more_memory(wherryd: Path, tmp_path: Path) -> None:
+    """Its address space may not grow while connections come, until it has said that it ran out."""
+    agent = Agent(tmp_path, wherryd, "--listen", "127.0.0.1:0")
+    session, pid = agent.session, agent.process.pid
+    with _Sockets() as several:
+        line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmSize" in line)
+        size = int(line.split()[1]) * 1024
+        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        resource.prlimit(pid, resource.RLIMIT_AS, (size, before[1]))
+
+        def out_of_memory() -> bool:
+            for _ in range(50):
+                if len(several) == 800:
+                    several.pop(0).close()
+                try:
+                    several.append(socket.create_connection((session.host, session.port), timeout=30))
+                except ConnectionError:
+                    return agent.process.poll() is not None
+            return "out of memory" in agent.log.read_text()
+
+        assert eventually(out_of_memory, WORK_S)
+    assert agent.process.poll() is None, agent.log.read_text()
+    resource.prlimit(pid, resource.RLIMIT_AS, before)
+
+    def let_in() -> bool:
+        try:
+            with socket.create_connection((session.host, session.port), timeout=30) as one:
+                return sockets.handshake(one, session.token.encode())[1]
+        except ConnectionError:
+            return False
+
+    assert eventually(let_in, WORK_S)
+    assert agent.stop() == 0, agent.log.read_text()
 
 
 APPLICATION = textwrap.dedent(
