@@ -17,16 +17,16 @@
 namespace wherry::kv {
 namespace {
 
-constexpr Cycles kMs = 1'000'000 / kCycleNs;
-constexpr Cycles kOften = 5 * kMs;        ///< between looks while others are missing
-constexpr Cycles kSeldom = 50 * kMs;      ///< and after that
-constexpr Cycles kAgain = 50 * kMs;       ///< after a connection was refused or lost
-constexpr Cycles kRefused = 500 * kMs;    ///< after a no: somebody has to do something first
-constexpr Cycles kPatience = 2000 * kMs;  ///< for a connection, and for an answer
-constexpr Cycles kMissing = 3000 * kMs;   ///< until a warning says who is missing
+constexpr Cycles kRollMs = 1'000'000 / kCycleNs;
+constexpr Cycles kLookOften = 5 * kRollMs;          ///< between looks while others are missing
+constexpr Cycles kLookSeldom = 50 * kRollMs;        ///< and after that
+constexpr Cycles kAskAgain = 50 * kRollMs;          ///< after a connection was refused or lost
+constexpr Cycles kAskRefused = 500 * kRollMs;       ///< after a no: somebody has to do something first
+constexpr Cycles kPatienceOfRoll = 2000 * kRollMs;  ///< for a connection, and for an answer
+constexpr Cycles kMissingTime = 3000 * kRollMs;     ///< until a warning says who is missing
 constexpr std::size_t kMostGuests = 32;
 
-std::string ip_text(std::uint32_t ip) {
+std::string text_of_ip(std::uint32_t ip) {
   return fmt::format("{}.{}.{}.{}", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 }
 
@@ -105,7 +105,7 @@ struct StaticRoll::Impl {
     while (guests.size() <= kMostGuests) {
       Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) break;
-      guests.push_back({.lines = LineConnection(std::move(socket)), .end = now + kPatience});
+      guests.push_back({.lines = LineConnection(std::move(socket)), .end = now + kPatienceOfRoll});
       if (guests.size() > kMostGuests) guests.pop_front();
     }
     for (Guest& guest : guests) {
@@ -130,22 +130,22 @@ struct StaticRoll::Impl {
     if (!peer.connecting && !peer.lines) {
       if (now < peer.due) return;
       auto socket = start_connect_tcp(peer.at);
-      if (!socket) return rest(peer, now + kAgain);
+      if (!socket) return rest(peer, now + kAskAgain);
       peer.connecting = *std::move(socket);
-      peer.due = now + kPatience;
+      peer.due = now + kPatienceOfRoll;
     }
     if (peer.connecting) {
       const auto arrived = try_finish_connect_tcp(peer.connecting, peer.at);
-      if (!arrived || (!*arrived && now >= peer.due)) return rest(peer, now + kAgain);
+      if (!arrived || (!*arrived && now >= peer.due)) return rest(peer, now + kAskAgain);
       if (!*arrived) return;
       peer.lines = LineConnection(std::move(peer.connecting));
-      peer.due = now + kPatience;
-      if (!peer.lines.send(encode(ToKeeper(hello)))) return rest(peer, now + kAgain);
+      peer.due = now + kPatienceOfRoll;
+      if (!peer.lines.send(encode(ToKeeper(hello)))) return rest(peer, now + kAskAgain);
     }
     const auto line = peer.lines.next();
-    if (!line) return rest(peer, now + kAgain);
+    if (!line) return rest(peer, now + kAskAgain);
     if (!line->has_value()) {
-      if (now >= peer.due) rest(peer, now + kAgain);
+      if (now >= peer.due) rest(peer, now + kAskAgain);
       return;
     }
     const auto message = decode_from_keeper(**line);
@@ -155,12 +155,12 @@ struct StaticRoll::Impl {
     if (!peer.agrees && said != peer.said)
       spdlog::error("kv node {}: refused by {}: {}", number, peer.at.to_string(), said);
     peer.said = said;
-    rest(peer, now + kRefused);
+    rest(peer, now + kAskRefused);
   }
 
   void warn(Cycles now) {
     if (first == 0) first = now;
-    if (warned || now < first + kMissing) return;
+    if (warned || now < first + kMissingTime) return;
     warned = true;
     std::string missing;
     for (std::uint32_t node = 0; node < kMaxNodes; ++node)
@@ -179,10 +179,10 @@ struct StaticRoll::Impl {
     if (now < next) return {};
     if (listener) serve(now);
     if (entered) {
-      next = now + kSeldom;
+      next = now + kLookSeldom;
       return {};
     }
-    next = now + kOften;
+    next = now + kLookOften;
     if (hello.boot != driver.boot()) {
       hello.boot = driver.boot();
       for (Peer& peer : peers) {
@@ -228,7 +228,7 @@ Result<StaticRoll> StaticRoll::open(const ServedNode& node) {
   for (std::uint32_t i = 0; i < kMaxNodes; ++i) {
     const ClusterNode& one = node.cluster.nodes[i];
     if (!one.configured) continue;
-    HostPort at{ip_text(one.endpoint.ip), one.endpoint.port};
+    HostPort at{text_of_ip(one.endpoint.ip), one.endpoint.port};
     if (!one.control.empty()) {
       auto named = parse_host_port(one.control);
       if (!named) return named.status();
