@@ -9,6 +9,7 @@ import os
 import re
 import select
 import signal
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from wherry import _paths, sessionfile
-from wherry._processes import inherited
+from wherry._system_errors import doing
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
 from wherry.sessionfile import SessionFile
 
@@ -58,17 +59,18 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     check_free(session_file)
     log = session_file.with_suffix(".log")
     line = command(session_file, ["--default-log-file", str(log), *arguments])
-    # Where it says why it did not start. Not subprocess.Popen: that wants to be waited for, and this agent outlives us.
-    said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
+    with doing("cannot start the agent"):
+        # Where it says why it did not start.
+        said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
     try:
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_DUP2, said, 2),
-            # What the caller handed on, such as the lock of `flock`, is not the agent's to keep.
-            *((os.POSIX_SPAWN_CLOSE, number) for number in inherited()),
-        ]
-        pid = os.posix_spawn(line[0], line, os.environ, file_actions=actions, setsid=True)
+        with doing("cannot start the agent"):
+            # What the caller handed on, such as the lock of `flock`, is not the agent's to keep. (posix_spawn closes
+            # no descriptor whose number is above the limit, `ulimit -n`, and there may be some.)
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+        pid = process.pid
+        process.returncode = 0  # it outlives this process: Popen is not to wait for it, nor to warn
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             ended, status = os.waitpid(pid, os.WNOHANG)

@@ -33,11 +33,14 @@ def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) 
             except FileNotFoundError:
                 if make_mode == 0:
                     raise
+                made = True
                 try:
                     os.mkdir(name, make_mode, dir_fd=at)
                 except FileExistsError:
-                    pass
+                    made = False
                 component = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+                if made:
+                    _undo_umask(component, make_mode)
             status = os.fstat(component)
             if not stat.S_ISLNK(status.st_mode):
                 at, component = component, at
@@ -71,6 +74,13 @@ def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) 
         os.close(at)
         raise
     return at
+
+
+def _undo_umask(directory: int, mode: int) -> None:
+    """The umask may have taken away what the owner needs. Not the name, which may stand for something else by now."""
+    status = os.fstat(directory)
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & mode != mode:
+        os.chmod(f"/proc/self/fd/{directory}", mode)
 
 
 def check_private(directory: int, path: Path, remedy: str, trusted: Collection[int] = ()) -> None:

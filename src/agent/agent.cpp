@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "agent/impl.hpp"
+#include "base/absolute_path.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/unix_socket.hpp"
@@ -140,7 +141,9 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   a.config = config;
   if (a.config.session_file.empty()) a.config.session_file = default_session_file();
   // Clients and readers find its sockets by what it says, wherever they run.
-  a.config.session_file = std::filesystem::absolute(a.config.session_file).string();
+  const auto session_file = absolute_path(a.config.session_file);
+  if (!session_file) return session_file.status();
+  a.config.session_file = session_file->string();
 
   auto arena = Arena::create(config.budget);
   if (!arena) return arena.status();

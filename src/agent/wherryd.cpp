@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "base/descriptors.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/socket.hpp"
@@ -56,6 +57,7 @@ wherry::Status check_threads() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  wherry::keep_owners_rights();
   CLI::App app{
       "wherryd, the Wherry agent: pulls data out of the memory of applications, places it as Apache Arrow and serves "
       "it.\n"
@@ -116,6 +118,9 @@ int main(int argc, char** argv) {
     (void)setrlimit(RLIMIT_NOFILE, &descriptors);
   }
 
+  // An agent without clients has up to 40; what its libraries cannot get while they start ends the process.
+  constexpr std::size_t kDescriptors = 64;
+  if (auto s = wherry::check_descriptors("the agent", kDescriptors); !s) return fail(s);
   if (auto s = check_threads(); !s) return fail(s);
 
   const std::atomic<bool>& stop = wherry::stop_on_signals();

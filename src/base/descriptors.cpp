@@ -21,10 +21,10 @@ Status check_descriptors(const char* who, std::size_t count) {
       const int error = errno;
       rlimit limit{};
       (void)::getrlimit(RLIMIT_NOFILE, &limit);
-      return {StatusCode::kResourceExhausted,
-              fmt::format("{} has no file descriptors left ({}; it may have {}): close sessions or readers, or raise "
-                          "the limit (ulimit -n, LimitNOFILE= of a systemd unit)",
-                          who, std::strerror(error), limit.rlim_cur)};
+      return {StatusCode::kResourceExhausted, fmt::format("{} has no file descriptors left ({}; it may have {}, and "
+                                                          "wants {} more): close sessions or readers, or raise "
+                                                          "the limit (ulimit -n, LimitNOFILE= of a systemd unit)",
+                                                          who, std::strerror(error), limit.rlim_cur, count)};
     }
     tried.push_back(std::move(one));
   }

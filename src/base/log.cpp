@@ -13,6 +13,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/error_line.hpp"
 #include "base/secure_directory.hpp"
 
 namespace wherry {
@@ -76,7 +77,7 @@ void warn_line(const std::string& text) {
   if (spdlog::default_logger()->name() == kLogger)
     spdlog::warn("{}", text);
   else
-    fmt::print(stderr, "wherry: {}\n", text);
+    error_line("wherry: " + text);
 }
 
 }  // namespace wherry

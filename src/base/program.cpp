@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 #include <signal.h>
+#include <sys/stat.h>
+
+#include "base/error_line.hpp"
 
 namespace wherry {
 namespace {
@@ -21,8 +24,10 @@ const std::atomic<bool>& stop_on_signals() {
   return stop_requested;
 }
 
+void keep_owners_rights() { umask(umask(0) & ~static_cast<mode_t>(S_IRWXU)); }
+
 int exit_status(std::string_view program, const Status& why) {
-  fmt::print(stderr, "{}: {}\n", program, why.message());
+  error_line(fmt::format("{}: {}", program, why.message()));
   return why.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/absolute_path.hpp"
+
 namespace wherry {
 namespace {
 
@@ -40,6 +42,15 @@ Status cannot_open(const std::string& path, int error) {
   return {code, fmt::format("cannot open the directory {}: {}", path, std::strerror(error))};
 }
 
+/// The umask of the process may have taken away what its owner needs. The link follows the open directory, whatever its
+/// name stands for by now; fchmod(2) takes no descriptor of this kind.
+void undo_umask(const Fd& directory, mode_t mode) {
+  struct stat info{};
+  if (::fstat(directory.get(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+      (info.st_mode & mode) != mode)
+    (void)::chmod(fmt::format("/proc/self/fd/{}", directory.get()).c_str(), mode);
+}
+
 Fd start_of(std::string_view path) {
   return Fd(::open(path.starts_with('/') ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
@@ -54,11 +65,13 @@ Result<Fd> walk(const std::string& path, mode_t make_mode, uid_t trusted, bool f
     rest.pop_back();
     Fd next(::openat(at.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!next && errno == ENOENT && make_mode != 0) {
-      if (::mkdirat(at.get(), name.c_str(), make_mode) != 0 && errno != EEXIST) {
+      const bool made = ::mkdirat(at.get(), name.c_str(), make_mode) == 0;
+      if (!made && errno != EEXIST) {
         return Status(StatusCode::kInvalidArgument,
                       fmt::format("cannot make the directory {}: {}", path, std::strerror(errno)));
       }
       next = Fd(::openat(at.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+      if (made && next) undo_umask(next, make_mode);
     }
     struct stat info{};
     if (!next || ::fstat(next.get(), &info) != 0) return cannot_open(path, errno);
@@ -116,17 +129,18 @@ Result<Fd> secure_directory(const std::string& path, mode_t make_mode, const std
 }
 
 Result<Fd> open_log_file(const std::string& path) {
-  const std::filesystem::path whole = std::filesystem::absolute(path);
   const auto refused = [&](StatusCode code, const std::string& why) {
     return Status(code, fmt::format("cannot log to '{}': {}", path, why));
   };
-  auto directory = secure_directory(whole.parent_path(), 0, "name another log file");
+  const auto whole = absolute_path(path);
+  if (!whole) return refused(whole.status().code(), whole.status().message());
+  auto directory = secure_directory(whole->parent_path(), 0, "name another log file");
   if (!directory) {
     const StatusCode code = directory.status().code();
     return refused(code == StatusCode::kNotFound ? StatusCode::kInvalidArgument : code, directory.status().message());
   }
   // Without O_NONBLOCK a fifo would hold this process until somebody reads it.
-  Fd file(::openat(directory->get(), whole.filename().c_str(),
+  Fd file(::openat(directory->get(), whole->filename().c_str(),
                    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!file && errno == ELOOP) return refused(StatusCode::kPermissionDenied, "it is a symbolic link");
   struct stat info{};
@@ -138,6 +152,7 @@ Result<Fd> open_log_file(const std::string& path) {
   }
   if (info.st_nlink != 1)
     return refused(StatusCode::kPermissionDenied, fmt::format("the file has {} names (hard links)", info.st_nlink));
+  if ((info.st_mode & 0600) != 0600 && info.st_uid == geteuid()) (void)::fchmod(file.get(), info.st_mode | 0600);
   return file;
 }
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/absolute_path.hpp"
 #include "base/temporary_directory.hpp"
 
 namespace wherry {
@@ -46,6 +47,36 @@ TEST_F(SecureDirectory, Missing_ExpectItMadeForThisUserAlone) {
   EXPECT_EQ(fs::status(at("a")).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(at("a/b")).permissions(), fs::perms::owner_all);
   EXPECT_TRUE(secured(at("a/./b/../b/")));
+}
+
+TEST_F(SecureDirectory, UmaskTakesEverything_ExpectWhatIsMadeOpenToItsOwner) {
+  const mode_t before = umask(0777);
+  const Status made = secured(at("a/b"), 0700);
+  const Status log = open_log_file(at("a/b/log")).status();
+  const auto temporary = TemporaryDirectory::create("umask");
+  umask(before);
+  ASSERT_TRUE(made) << made.message();
+  ASSERT_TRUE(log) << log.message();
+  ASSERT_TRUE(temporary) << temporary.status().message();
+  EXPECT_EQ(fs::status(at("a")).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(at("a/b")).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(at("a/b/log")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(temporary->path()).permissions(), fs::perms::owner_all);
+}
+
+TEST(AbsolutePath, EmptyOrRelativeInADirectoryThatIsGone_ExpectASentence) {
+  EXPECT_EQ(*absolute_path("/a/b"), "/a/b");
+  EXPECT_EQ(*absolute_path("a"), fs::current_path() / "a");
+  EXPECT_NE(absolute_path("").status().message().find("the path is empty"), std::string::npos);
+  const fs::path here = fs::current_path();
+  const std::string gone = std::string(TemporaryDirectory::create("gone")->path()) + "-more";
+  fs::create_directory(gone);
+  fs::current_path(gone);
+  fs::remove(gone);
+  const Status lost = absolute_path("a").status();
+  fs::current_path(here);
+  EXPECT_EQ(lost.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(lost.message().find("the current directory is unknown"), std::string::npos) << lost.message();
 }
 
 TEST_F(SecureDirectory, OthersMayWrite_ExpectRefusalUnlessItIsSticky) {

@@ -5,7 +5,9 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <list>
 #include <utility>
 
@@ -29,6 +31,21 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
   if (why.code() == StatusCode::kDeadlineExceeded)
     remedy = "; it is stopped or very busy, or it has no file descriptors left for connections: see its log";
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
+}
+
+/// Of an agent to which the connection is over. One on another machine may well live.
+std::string why_gone(int connection, const SessionInfo& agent) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  // TCP reports this once the other side has not answered for a while; where its process has ended, the kernel says so.
+  if (::getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error == 0 || error == ECONNRESET ||
+      error == EPIPE)
+    return fmt::format("the agent (pid {}) is gone", agent.agent_pid);
+  const std::string where = agent.session_file.empty() ? "" : fmt::format(", session file {}", agent.session_file);
+  return fmt::format(
+      "the agent (pid {} of another machine{}) cannot be reached any more: {}; it may live: look there, and at the "
+      "network between",
+      agent.agent_pid, where, std::strerror(error));
 }
 
 }  // namespace
@@ -152,6 +169,10 @@ Status ClientSession::find_agent(const SessionOptions& options, const Deadline& 
       return ok_status();
     }
   }
+  if (where.empty()) {
+    return {StatusCode::kInvalidArgument,
+            "agent = '': want auto, embedded, host:port, or the path of an agent's session file"};
+  }
   auto file = read_session_file(where);
   if (!file) {
     if (file.status().code() != StatusCode::kNotFound || where.find('/') != std::string::npos) return file.status();
@@ -228,7 +249,7 @@ bool ClientSession::agent_is_local() const noexcept {
 bool ClientSession::agent_gone() {
   if (!broken_.ok()) return true;
   if (!channel_.peer_gone()) return false;
-  broken_ = Status(StatusCode::kUnavailable, fmt::format("the agent (pid {}) is gone", info_.agent_pid));
+  broken_ = Status(StatusCode::kUnavailable, why_gone(channel_.fd(), info_));
   // It may have said why before it left.
   for (;;) {
     auto frame = channel_.try_receive();

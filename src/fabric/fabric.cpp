@@ -258,12 +258,12 @@ Status Context::has_room(std::size_t bytes) const {
   const bool shared = context_ != nullptr;
   const FreeMemory least = free_memory(!shared ? "" : segments_ ? segments_->path() : "/dev/shm");
   // Slack for page tables and UCX's rounding.
-  if (const std::uint64_t slack = bytes / 256 + (std::uint64_t{1} << 20);
-      bytes <= least.bytes && least.bytes - bytes >= slack)
-    return ok_status();
+  const std::uint64_t slack = bytes / 256 + (std::uint64_t{1} << 20);
+  if (bytes <= least.bytes && least.bytes - bytes >= slack) return ok_status();
   return {StatusCode::kResourceExhausted,
-          fmt::format("cannot allocate {} bytes{}: {} are free in {}; allocate less, or free some", bytes,
-                      shared ? " of shared memory" : "", least.bytes, least.where)};
+          fmt::format("cannot allocate {} bytes{}, which take {} with what must stay free: {} are free in {}; allocate "
+                      "less, or free some",
+                      bytes, shared ? " of shared memory" : "", bytes + slack, least.bytes, least.where)};
 }
 
 Result<Region> Context::allocate(std::size_t bytes) {

@@ -79,8 +79,13 @@ std::shared_ptr<const SegmentDirectory> SegmentDirectory::make(const std::string
       if (errno == EEXIST) continue;
       return nullptr;
     }
+    (void)::fchmodat(made->parent_.get(), made->name_.c_str(), 0700, 0);  // whatever the umask; the parent is ours
     made->held_ = Fd(::openat(made->parent_.get(), made->name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!made->held_ || ::flock(made->held_.get(), LOCK_EX) != 0) continue;
+    if (!made->held_ && errno == ENOENT) continue;
+    if (!made->held_ || ::flock(made->held_.get(), LOCK_EX) != 0) {
+      ::unlinkat(made->parent_.get(), made->name_.c_str(), AT_REMOVEDIR);
+      return nullptr;
+    }
     if (!is_named(made->parent_, made->name_, made->held_)) continue;
     made->path_ = fmt::format("{}/{}", place, made->name_);
     return made;

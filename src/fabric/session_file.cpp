@@ -22,6 +22,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/absolute_path.hpp"
 #include "base/clock.hpp"
 #include "base/secure_directory.hpp"
 #include "base/socket.hpp"
@@ -77,7 +78,12 @@ struct Opened {
 /// group, where it was named: anybody may make the default places of /tmp. `links`: how many symbolic links of this
 /// user or root may stand for the file.
 Result<Opened> open_private(const std::string& path, int links) {
-  const std::filesystem::path whole = std::filesystem::absolute(path);
+  const auto complete = absolute_path(path);
+  if (!complete) {
+    return Status(complete.status().code(),
+                  fmt::format("cannot read the session file: {}", complete.status().message()));
+  }
+  const std::filesystem::path& whole = *complete;
   const auto cannot_read = [&](int error) {
     return Status(error == EACCES || error == ELOOP ? StatusCode::kPermissionDenied : StatusCode::kInvalidArgument,
                   fmt::format("cannot read the session file {}: {}", path,
@@ -154,7 +160,10 @@ Status share_with_group(const std::string& path, const std::string& group, unsig
 }
 
 Result<Fd> session_directory(const std::string& path, const std::string& group) {
-  const std::filesystem::path directory = std::filesystem::absolute(path).parent_path();
+  const auto whole = absolute_path(path);
+  if (!whole)
+    return Status(whole.status().code(), fmt::format("cannot make the session file: {}", whole.status().message()));
+  const std::filesystem::path directory = whole->parent_path();
   std::error_code error;
   const bool made = !std::filesystem::exists(directory, error);
   auto opened = secure_directory(directory, 0700, kRemedy);
@@ -169,7 +178,7 @@ Result<SessionFileClaim> SessionFileClaim::make(const std::string& path, const s
   if (!directory) return directory.status();
   claim.directory_ = *std::move(directory);
   claim.path_ = path;
-  claim.name_ = std::filesystem::absolute(path).filename();
+  claim.name_ = std::filesystem::path(path).filename();
   auto old = open_private(path, 0);
   if (!old) {
     if (old.status().code() == StatusCode::kNotFound) return claim;
@@ -221,10 +230,21 @@ Status SessionFileClaim::publish(const SessionFile& file) {
   };
   ::unlinkat(directory_.get(), temporary.c_str(), 0);  // of an agent with this pid that was killed here
   file_ = Fd(::openat(directory_.get(), temporary.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600));
+  int error = file_ ? 0 : errno;
   const std::string text = session_text(file);
-  if (!file_ || ::write(file_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return failed({StatusCode::kInvalidArgument,
-                   fmt::format("cannot write the session file {}: {}", path_, std::strerror(errno))});
+  if (error == 0 && ::fchmod(file_.get(), 0600) != 0) error = errno;  // whatever the umask
+  if (error == 0) {
+    const ssize_t written = ::write(file_.get(), text.data(), text.size());
+    if (written < 0)
+      error = errno;
+    else if (static_cast<std::size_t>(written) != text.size())
+      error = ENOSPC;
+  }
+  if (error != 0) {
+    const bool full = error == ENOSPC || error == EDQUOT;
+    return failed({full ? StatusCode::kResourceExhausted : StatusCode::kInvalidArgument,
+                   fmt::format("cannot write the session file {}: {}{}", path_, std::strerror(error),
+                               full ? "; free some space there, or choose another --session-file" : "")});
   }
   if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     return failed({StatusCode::kUnsupported,

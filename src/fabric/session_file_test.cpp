@@ -66,6 +66,18 @@ class SessionFiles : public testing::Test {
   SessionFileClaim claim_;
 };
 
+TEST_F(SessionFiles, UmaskTakesEverything_ExpectTheFileOpenToItsOwner) {
+  const mode_t before = umask(0777);
+  write();
+  umask(before);
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(SessionFiles, NoName_ExpectASentence) {
+  EXPECT_EQ(read_session_file("").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(SessionFileClaim::make("").status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(SessionFiles, WrittenOne_ExpectTheSameBackAndNobodyElseReadsIt) {
   write();
   auto read = read_session_file(path_);

@@ -22,6 +22,7 @@ int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv",
 }  // namespace
 
 int main(int argc, char** argv) {
+  wherry::keep_owners_rights();
   CLI::App app{
       "wherry-kv: a node, or the keeper, of a replicated key-value store (docs/kv.md). `wherry kv up` starts a whole "
       "cluster.\n\n"

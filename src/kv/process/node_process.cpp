@@ -5,7 +5,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <concepts>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "kv/keeper/static_roll.hpp"
 #include "kv/neighbour.hpp"
 #include "kv/node/node.hpp"
+#include "kv/node/table.hpp"
 #include "kv/process/receive.hpp"
 #include "kv/udp_port.hpp"
 #include "kv/xdp_interface.hpp"
@@ -163,11 +166,25 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const Nod
   return run_on_opened(patiently([&] { return XdpPorts::open(at, each); }), options, stop);
 }
 
+/// Address space for the buckets. Without it the node would never come to serve.
+wherry::Status check_memory(const NodeProcessOptions& options) {
+  const unsigned bits = options.cluster.bucket_bits;
+  Table table;
+  if (table.allocate(bits)) return {};
+  const int error = errno;
+  const std::uint64_t bytes = table.buckets() * (sizeof(Line) + std::uint64_t{kWays} * kMaxValueBytes);
+  return {StatusCode::kResourceExhausted,
+          fmt::format("node {}: no memory for 2^{} buckets ({}), which want {} bytes of address space: raise the limit "
+                      "(ulimit -v), or choose smaller bucket_bits",
+                      options.number, bits, std::strerror(error), bytes)};
+}
+
 }  // namespace
 
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
   if (auto status = check_number(options); !status) return status;
+  if (auto status = check_memory(options); !status) return status;
   const ClusterNode& self = cluster.nodes[options.number];
   const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
   if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);

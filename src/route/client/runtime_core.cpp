@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/copy.hpp"
 #include "base/cpu.hpp"
+#include "base/error_line.hpp"
 
 namespace wherry::route::detail {
 namespace {
@@ -58,7 +59,7 @@ RuntimeCore::~RuntimeCore() {
   leave_job();
   if (file_ == nullptr) return;
   if (const Status s = file_->write(place(), statistics()); !s)
-    fmt::print(stderr, "rank {}: no statistics: {}\n", place().rank, s.message());
+    error_line(fmt::format("rank {}: no statistics: {}", place().rank, s.message()));
 }
 
 void RuntimeCore::leave_job() noexcept {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/absolute_path.hpp"
 #include "base/clock.hpp"
 #include "route/client/bootstrap_parts.hpp"
 
@@ -73,7 +74,9 @@ Result<std::unique_ptr<StatisticsFile>> StatisticsFile::open() {
                   fmt::format("WHERRY_STATISTICS is '{}': want a directory that this user may write to: {}", *directory,
                               std::strerror(errno)));
   }
-  return std::make_unique<StatisticsFile>(std::filesystem::absolute(*directory));  // wherever the program goes
+  const auto whole = absolute_path(*directory);  // wherever the program goes
+  if (!whole) return Status(whole.status().code(), fmt::format("WHERRY_STATISTICS: {}", whole.status().message()));
+  return std::make_unique<StatisticsFile>(*whole);
 }
 
 StatisticsFile::Moment StatisticsFile::take(const Statistics& now) {
