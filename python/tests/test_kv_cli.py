@@ -59,8 +59,20 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
     assert (piped.returncode, piped.stdout) == (0, b"\x00\xff")
     blob.write_bytes(bytes(1025))
     long = home.run("put", "1", f"@{blob}")
-    assert long.returncode == 1
+    assert long.returncode == 2
     assert "1025 bytes: at most 1024" in long.stderr
+    # 1 would be an answer about the key.
+    for words, why in (
+        (["get", "ninebytes"], "9 bytes"),
+        (["delete", "0x1_0"], "not hexadecimal"),
+        (["put", "18446744073709551616", "x"], "below 2^64"),
+        (["put", "1", "--hex", "0g"], "not hexadecimal"),
+        (["put", "1", "x", "--lane", "1024"], "static"),
+        (["get", "1", "--node", "7"], "no node 7"),
+    ):
+        wrong = home.run(*words)
+        assert (wrong.returncode, wrong.stdout) == (2, ""), wrong.stderr
+        assert why in wrong.stderr
     home.ok("down")
 
 
@@ -261,6 +273,17 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         assert "has gone" in home.run("get", "1").stderr
         (home.runtime / "wherry" / "kv-up.json").unlink()
         assert eventually(lambda: list(home.temporary.iterdir()) == [home.runtime])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_before_all_serve_leaves_nothing(home: KvHome, tmp_path: Path, number: signal.Signals) -> None:
+    place = tmp_path / "place"
+    with home.start("up", "--dir", str(place), *QUICK) as running:
+        assert eventually(lambda: (place / "cluster.toml").exists())
+        running.send_signal(number)
+        said, _ = running.communicate(timeout=30)
+        assert running.returncode == (130 if number == signal.SIGINT else 0)
+    assert (place / "cluster.toml").exists() == ("serving" in said)
 
 
 def test_a_client_that_is_closed_gives_its_lanes_back(home: KvHome) -> None:

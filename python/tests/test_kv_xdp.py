@@ -35,6 +35,16 @@ def home(namespaces: None) -> Iterator[KvHome]:
         one.clean_up()
 
 
+def test_a_signal_while_the_network_is_made_leaves_nothing(home: KvHome, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    with home.start("up", "--dir", str(place), *QUICK) as running:
+        assert eventually(lambda: (place / "cluster.toml").exists())
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=30)
+        assert running.returncode == 0
+    assert not (place / "cluster.toml").exists()
+
+
 def inside(home: KvHome, program: str) -> str:
     """Runs a Python program where clients are; what it prints."""
     done = subprocess.run(

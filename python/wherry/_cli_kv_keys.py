@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _outcomes() -> Iterator[None]:
-    """What became of an operation, as an exit status and a line."""
+    """What became of an operation, as an exit status and a line. Of a wrong command line, too: 1 is an answer."""
     try:
         yield
+    except InvalidArgument as error:
+        raise typer.BadParameter(str(error)) from None
     except NotFound:
         note("no such key")
         raise typer.Exit(NO) from None
@@ -98,7 +100,8 @@ def get(
     """
     from wherry import _kv_cluster
 
-    number = _kv_cluster.parse_key(key, text)
+    with _outcomes():
+        number = _kv_cluster.parse_key(key, text)
     where = _kv_cluster.locate(cluster)
     with _outcomes():
         value, version = _reader(where, timeout, node).get(number)
@@ -171,7 +174,8 @@ def put(
     """
     from wherry import _kv_cluster
 
-    number, data = _kv_cluster.parse_key(key, text), _value_of(value, as_hex)
+    with _outcomes():
+        number, data = _kv_cluster.parse_key(key, text), _value_of(value, as_hex)
     where = _kv_cluster.locate(cluster)
     with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
@@ -198,7 +202,8 @@ def delete(
     """
     from wherry import _kv_cluster
 
-    number = _kv_cluster.parse_key(key, text)
+    with _outcomes():
+        number = _kv_cluster.parse_key(key, text)
     where = _kv_cluster.locate(cluster)
     with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)

@@ -8,23 +8,25 @@ back empty and fetches everything from the others.
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import json
 import os
 import shlex
 import signal
 import socket
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from wherry import _kv_cluster, _kv_network, _paths, _secure
 from wherry._kv_cluster import Cluster, Up
 from wherry._kv_network import KvNetwork
 from wherry._processes import Process, Workspace, how_it_ended
+from wherry._system_errors import doing, system_error
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, Unavailable
 from wherry.netns import Namespace
 
@@ -34,6 +36,10 @@ GRACE_S = 2.0
 FIRST_PAUSE_S = 0.3
 LONGEST_PAUSE_S = 5.0
 """Before a process that died is started again; twice as long each time, unless it lived for a while."""
+UNWRITTEN_PAUSE_S = 1.0
+"""Before a record or a note is written again that the file system did not take."""
+MOST_UNWRITTEN = 1 << 16
+"""Bytes of notes that are kept for that."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -106,11 +112,44 @@ def _free_ports(nodes: int) -> list[int]:
         return [one.getsockname()[1] for one in held]
 
 
+class _Ended(BaseException):
+    """A signal came."""
+
+
+@contextmanager
+def _undone_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP undo what was begun, as Ctrl-C does, while there is no event loop that handles them."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        for each in before:  # what is undone takes moments
+            signal.signal(each, signal.SIG_IGN)
+        raise _Ended
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
     """Starts all, calls `ready` with the keeper's first status when all serve, and stays until a signal.
 
     The exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error when it cannot be started.
     """
+    os.umask(os.umask(0) & ~0o700)  # which takes nothing from the owner of what this process and its nodes make
+    try:
+        with _undone_by_signals():
+            return _run(options, ready)
+    except _Ended:
+        return 0
+
+
+def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
     with ExitStack() as stack:
         workspace = Workspace()
         stack.callback(workspace.close)
@@ -171,7 +210,8 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
     if not os.path.lexists(file):
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
-        _secure.replace_own(file.name, cluster_text(options), directory)
+        with doing(f"cannot write {file}"):
+            _secure.replace_own(file.name, cluster_text(options), directory)
         return _kv_cluster.load(file)
     os.close(_secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
@@ -187,9 +227,30 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
     return cluster
 
 
-def note(text: str) -> None:
-    """A line for people."""
-    print(f"wherry kv up: {text}", file=sys.stderr, flush=True)
+class _Notes:
+    """Lines for people on standard error. What a full disk does not take is kept, and written later. Never raises."""
+
+    def __init__(self) -> None:
+        self._unwritten = b""
+
+    def add(self, text: str) -> bool:
+        """A line; whether it was written. Of those that were not, the newest MOST_UNWRITTEN bytes are kept."""
+        self._unwritten += f"wherry kv up: {text}\n".encode(errors="backslashreplace")
+        if self.flush():
+            return True
+        if len(self._unwritten) > MOST_UNWRITTEN:
+            self._unwritten = self._unwritten[-MOST_UNWRITTEN:].partition(b"\n")[2]
+        return False
+
+    def flush(self) -> bool:
+        """Whether nothing is left to be written."""
+        try:
+            while self._unwritten:
+                self._unwritten = self._unwritten[os.write(2, self._unwritten) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN):
+                self._unwritten = b""  # closed, or a pipe whose reader has gone: nobody reads it
+        return not self._unwritten
 
 
 class _Child:
@@ -227,6 +288,8 @@ class _Supervisor:
         self._up.namespace = network.outside_file if network is not None else ""
         self._signal: int | None = None
         self._failure = ""
+        self._notes = _Notes()
+        self._again: asyncio.TimerHandle | None = None
         self._ready = self._ending = False
         self._changed = asyncio.Event()
         program = str(_paths.wherry_kv())
@@ -286,8 +349,11 @@ class _Supervisor:
                 self._changed.clear()
         finally:
             await self._end()
+            if self._again is not None:
+                self._again.cancel()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)  # what is left to undo takes moments
             self._forget(well_known)
         if self._failure:
             raise Unavailable(self._failure)
@@ -310,7 +376,12 @@ class _Supervisor:
             )
         child.since = asyncio.get_running_loop().time()
         self._workspace.sweep_also(child.pid)
-        asyncio.get_running_loop().add_reader(child.process.pidfd, self._ended, child)
+        try:
+            asyncio.get_running_loop().add_reader(child.process.pidfd, self._ended, child)
+        except OSError:  # nobody would see its end
+            child.process.close()
+            child.process = None
+            raise
         self._record()
 
     async def _until_all_serve(self) -> dict[str, Any] | None:
@@ -381,48 +452,95 @@ class _Supervisor:
             how += child.last_words()
         process.close()
         child.process = None
-        self._record()
         if not self._ready:
             self._failure = how
             return
-        note(how)
+        if self._options.restart:  # before all that may fail, such as a record on a full disk
+            self._start_later(child)
+        self._record()
+        self._note(how)
         again = "" if self._options.restart else f"; by hand: {self._by_hand(child)}"
         if child is self._switch:
-            note(f"the kernel's bridge forwards instead, which is slower{again}")
+            self._note(f"the kernel's bridge forwards instead, which is slower{again}")
         elif child.number is None:
-            note(f"leases run out, and the store stops until it is back{again}")
+            self._note(f"leases run out, and the store stops until it is back{again}")
         elif not any(one.process for one in self._nodes.values()):
-            note("that was the last one: the data is lost; `wherry kv down`, then `up`, starts an empty store")
+            self._note("that was the last one: the data is lost; `wherry kv down`, then `up`, starts an empty store")
         else:
-            note(f"reads and writes go on with the others{again}")
-        if self._options.restart:
-            loop = asyncio.get_running_loop()
-            if loop.time() - child.since > 10:
-                child.pause = FIRST_PAUSE_S
-            loop.call_later(child.pause, self._restart, child)
-            child.pause = min(2 * child.pause, LONGEST_PAUSE_S)
+            self._note(f"reads and writes go on with the others{again}")
 
     def _by_hand(self, child: _Child) -> str:
         where = [] if child.where is None else ["nsenter", f"--net=/proc/{os.getpid()}/fd/{child.where.net}"]
         return shlex.join([*where, *child.command])
 
+    def _start_later(self, child: _Child) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() - child.since > 10:
+            child.pause = FIRST_PAUSE_S
+        loop.call_later(child.pause, self._restart, child)
+        child.pause = min(2 * child.pause, LONGEST_PAUSE_S)
+
     def _restart(self, child: _Child) -> None:
-        if self._signal is None and child.process is None:
+        if self._signal is not None or self._ending or child.process is not None:
+            return
+        try:
             self._start(child)
-            note(f"{child.name} started again, pid {child.pid}")
+        except (Error, OSError) as error:
+            child.since = asyncio.get_running_loop().time()
+            why = system_error(error) if isinstance(error, OSError) else str(error)
+            self._note(f"{child.name} cannot be started again: {why}; the next attempt is in {child.pause:g} s")
+            self._start_later(child)
+            return
+        self._note(f"{child.name} started again, pid {child.pid}")
 
     # ---- what others read
 
     def _record(self) -> None:
+        """Never raises: what cannot be written now is written later."""
         self._up.keeper = self._keeper.pid
         self._up.nodes = {number: child.pid for number, child in self._nodes.items()}
-        if not self._ready:
+        if not self._ready or self._again is not None:
             return
-        self._up.write(self._files[0])
+        try:
+            self._write_record()
+        except (Error, OSError) as error:
+            why = system_error(error) if isinstance(error, OSError) else str(error)
+            self._note(
+                f"cannot write {self._files[0]}: {why}; until it is written, other commands see "
+                "processes that have ended"
+            )
+            self._write_later()
+
+    def _note(self, text: str) -> None:
+        if not self._notes.add(text):
+            self._write_later()
+
+    def _write_later(self) -> None:
+        if self._again is None:
+            self._again = asyncio.get_running_loop().call_later(UNWRITTEN_PAUSE_S, self._write_again)
+
+    def _write_again(self) -> None:
+        """What a full disk did not take: the record, then the notes."""
+        self._again = None
+        written = self._notes.flush()
+        try:
+            if self._ready:
+                self._write_record()
+        except (Error, OSError):
+            written = False
+        if not written:
+            self._write_later()
+
+    def _write_record(self) -> None:
+        with ExitStack() as stack:
+            stack.callback(self._write_well_known)  # even if the other one is on a disk that is full
+            self._up.write(self._files[0])
+
+    def _write_well_known(self) -> None:
         try:
             if _kv_cluster.read_up(self._files[1]).pid == os.getpid():
                 self._up.write(self._files[1])
-        except (Error, OSError):
+        except Error:
             pass  # another one's, or gone
 
     def _tell(self, well_known: Path) -> None:
@@ -430,11 +548,12 @@ class _Supervisor:
         try:
             newest = _kv_cluster.read_up(well_known)
             self._up.before = [*newest.before, str(newest.cluster.absolute())]
-            note(f"commands find this cluster now; that of {newest.cluster} goes on: name it with --cluster")
+            self._note(f"commands find this cluster now; that of {newest.cluster} goes on: name it with --cluster")
         except (Error, OSError):
             pass  # there is none
-        self._record()
-        self._up.write(well_known)
+        with doing(f"cannot write {self._files[0]} or {well_known}"):
+            self._write_record()
+            self._up.write(well_known)
 
     def _forget(self, well_known: Path) -> None:
         """What this one wrote of itself goes. If it was the newest one, the one before it is that again."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from wherry._system_errors import doing
 from wherry.errors import Unavailable
 
 _PR_SET_PDEATHSIG = 1
@@ -25,9 +26,10 @@ LONGEST_LINE = 1 << 20
 """What is longer comes in parts."""
 
 # It outlives the launcher, and then ends the process groups that it was told of: a process that a rank has started is
-# not told when the launcher dies. It makes the directory itself, so that at no moment there is one without a sweeper.
+# not told when the launcher dies. It makes the directory itself, so that at no moment there is one without a sweeper;
+# a launcher that was killed before it read "made" (PIPE) must not end it.
 _SWEEPER = """
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 mkdir -m 700 -- "$1" || exit 1
 echo made
 exec >/dev/null 2>&1
@@ -65,13 +67,14 @@ class Workspace:
         # A unix socket's path has 107 bytes at most.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
         self.directory = Path(base).absolute() / f"wherry-run-{secrets.token_hex(6)}"
-        self._sweeper = subprocess.Popen(
-            ["sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with doing("no directory for the job's sockets and logs"):
+            self._sweeper = subprocess.Popen(
+                ["sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         assert self._sweeper.stdout is not None
         assert self._sweeper.stderr is not None
         if self._sweeper.stdout.readline() != b"made\n":
@@ -115,7 +118,7 @@ class Process:
         stdout: int | IO[bytes] | None = None,
         stderr: int | IO[bytes] | None = None,
     ) -> None:
-        """`enter` runs in the new process before the program does."""
+        """`enter` runs in the new process before the program does. Raises Error when it cannot be started."""
         self.name = name
         self.status: int | None = None
         """As subprocess' returncode; None: it runs."""
@@ -129,16 +132,25 @@ class Process:
             if enter is not None:
                 enter()
 
-        self._popen = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-            preexec_fn=before,
-        )
-        self.pidfd = os.pidfd_open(self._popen.pid)
+        with doing(f"cannot start {name}"):
+            try:
+                self._popen = subprocess.Popen(
+                    list(command),
+                    env=dict(environment),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    preexec_fn=before,
+                )
+            except subprocess.SubprocessError as error:  # of before()
+                raise Unavailable(f"cannot start {name}: {error}") from None
+            try:
+                self.pidfd = os.pidfd_open(self._popen.pid)
+            except OSError:
+                self._popen.kill()
+                self._popen.communicate()
+                raise
         self.stdout, self.stderr = self._popen.stdout, self._popen.stderr
 
     @property

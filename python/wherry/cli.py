@@ -24,6 +24,7 @@ from wherry import _agent, _cli_cat, _cli_kv, _cli_output, _cli_route, _paths, b
 from wherry._cli_cat import AgentOption
 from wherry._cli_help import App
 from wherry._cli_output import OUTPUT_LOST, OutputLost, note, out
+from wherry._system_errors import RESOURCES, at
 from wherry.errors import Error, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -439,13 +440,16 @@ def _main(arguments: list[str] | None) -> int:
         errors.print(f"wherry: {_message(error)}", style="red", markup=False)
         return 1
     except Exception as error:  # noqa: BLE001 - what is not expected is raised again
+        if isinstance(error, OSError) and error.errno in RESOURCES:
+            errors.print(f"wherry: {_message(error)}", style="red", markup=False)
+            return 1
         return _usage(error, errors)
     return code if isinstance(code, int) else 0
 
 
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, TimeoutError):
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return at(error)
     return str(error)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from wherry import _agent, _cores, bootstrap, sessionfile
 from wherry._cli_output import OUTPUT_LOST
 from wherry._processes import Lines, Process, Workspace, exit_status, how_it_ended
-from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, Unavailable
+from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
 from wherry.netns import Network
 
 KNOWN_ROUTE_VARIABLES = (
@@ -228,20 +228,17 @@ class _Launcher:
         for rank in range(job.ranks):
             node = rank // job.ranks_per_node
             output = subprocess.PIPE if job.ranks > 1 else None
-            try:
-                process = Process(
-                    f"rank {rank}",
-                    job.program,
-                    environment=self._environment(node, rank),
-                    cores=self._pinning.ranks[rank],
-                    enter=self._network.namespaces[node].enter if self._network else None,
-                    # A terminal belongs to the launcher's process group: a rank that read from it would be stopped.
-                    stdin=None if rank == 0 and _has_input() else subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                raise Unavailable(f"cannot start rank {rank}: {error}") from None
+            process = Process(
+                f"rank {rank}",
+                job.program,
+                environment=self._environment(node, rank),
+                cores=self._pinning.ranks[rank],
+                enter=self._network.namespaces[node].enter if self._network else None,
+                # A terminal belongs to the launcher's process group: a rank that read from it would be stopped.
+                stdin=None if rank == 0 and _has_input() else subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
             self._spawn(process, self._ranks)
             prefix = f"[{rank}] ".encode()
             for pipe, to in ((process.stdout, 1), (process.stderr, 2)):
