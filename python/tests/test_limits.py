@@ -187,6 +187,21 @@ def test_an_agent_whose_session_file_and_log_are_on_a_full_disk_says_so(wherryd:
         assert words in said
 
 
+def test_a_node_without_memory_for_its_buckets_says_how_much_it_wants(home: KvHome) -> None:
+    space = 1 << 30
+    done = subprocess.run(
+        home.command("up", "--bucket-bits", "24"), env=home.environment, capture_output=True, text=True, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (space, space)),
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    said = one_sentence(done.stderr)
+    least = 2**24 * 4 * 1024  # docs/kv.md: 4 KiB of values each
+    wanted = int(said.partition("which want ")[2].split()[0])
+    assert least <= wanted < 1.1 * least
+    for words in ("node", "2^24 buckets", "ulimit -v", "bucket_bits"):
+        assert words in said
+
+
 def test_a_program_that_cannot_say_why_it_ends_ends_with_its_status(wherryd: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run([str(wherryd), "--budget", "plenty"], stderr=full, timeout=60)

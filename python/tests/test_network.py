@@ -183,6 +183,43 @@ def test_offload_over_tcp_between_two_hosts(hosts: Hosts, remote_agent: dict[str
         assert client.wait(timeout=20) == 0
 
 
+@pytest.mark.timeout(90)
+def test_an_agent_that_cannot_be_reached_any_more_is_not_said_to_be_gone(
+    hosts: Hosts, remote_agent: dict[str, object]
+) -> None:
+    address = f"{remote_agent['host']}:{remote_agent['port']}"
+    program = textwrap.dedent(
+        """
+        import sys, time, numpy, wherry
+        session = wherry.Session(agent=sys.argv[1], token=sys.argv[2])
+        stream = session.stream("net", {"x": numpy.zeros(1)})
+        print("ready", flush=True)
+        sys.stdin.readline()
+        while True:
+            try:
+                stream.offload({"x": numpy.zeros(1)}, timeout=0.2).wait(0.2)
+            except wherry.errors.DeadlineExceeded:
+                continue
+            except wherry.errors.Error as error:
+                print(error, flush=True)
+                break
+        """
+    )
+    command = hosts.on(hosts.client, sys.executable, "-c", program, address, str(remote_agent["token"]))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as client:
+        assert client.stdin
+        assert client.stdout
+        assert client.stdout.readline() == "ready\n"
+        hosts.ip(hosts.agent, "link", "set", "veth0", "down")
+        client.stdin.write("\n")
+        client.stdin.flush()
+        said = client.stdout.readline()
+        assert f"the agent at {address}" in said
+        assert "cannot be reached any more" in said
+        client.kill()
+
+
 @pytest.mark.timeout(60)
 def test_shared_memory_by_name_between_hosts_is_an_error(hosts: Hosts, remote_agent: dict[str, object]) -> None:
     with _client(hosts, remote_agent, "shm") as client:

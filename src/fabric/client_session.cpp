@@ -34,18 +34,17 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
 }
 
 /// Of an agent to which the connection is over. One on another machine may well live.
-std::string why_gone(int connection, const SessionInfo& agent) {
+std::string why_gone(int connection, int pid, const std::string& address) {
   int error = 0;
   socklen_t length = sizeof error;
   // TCP reports this once the other side has not answered for a while; where its process has ended, the kernel says so.
   if (::getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error == 0 || error == ECONNRESET ||
       error == EPIPE)
-    return fmt::format("the agent (pid {}) is gone", agent.agent_pid);
-  const std::string where = agent.session_file.empty() ? "" : fmt::format(", session file {}", agent.session_file);
+    return fmt::format("the agent (pid {}) is gone", pid);
   return fmt::format(
-      "the agent (pid {} of another machine{}) cannot be reached any more: {}; it may live: look there, and at the "
-      "network between",
-      agent.agent_pid, where, std::strerror(error));
+      "the agent at {} (pid {} there) cannot be reached any more: {}; it may live: look there, and at the network "
+      "between",
+      address, pid, std::strerror(error));
 }
 
 }  // namespace
@@ -114,6 +113,7 @@ Result<std::unique_ptr<ClientSession>> ClientSession::open(const SessionOptions&
     if (!stream && stream.status().message().starts_with("no agent at ")) return stream.status();
     if (!stream) return no_session(at, token, stream.status());
     session->channel_ = FrameChannel(*std::move(stream));
+    session->address_ = at.to_string();
     const Status s = session->handshake(options, transport, ends, deadline);
     if (s) {
       if (!refused) session->info_.transports += fmt::format(" (instead: {})", refused.message());
@@ -249,7 +249,7 @@ bool ClientSession::agent_is_local() const noexcept {
 bool ClientSession::agent_gone() {
   if (!broken_.ok()) return true;
   if (!channel_.peer_gone()) return false;
-  broken_ = Status(StatusCode::kUnavailable, why_gone(channel_.fd(), info_));
+  broken_ = Status(StatusCode::kUnavailable, why_gone(channel_.fd(), info_.agent_pid, address_));
   // It may have said why before it left.
   for (;;) {
     auto frame = channel_.try_receive();

@@ -151,6 +151,7 @@ class ClientSession : private ForkWatch {
   SessionInfo info_;
   std::uint64_t session_ = 0;
   Status broken_;           ///< why the session is over, once it is
+  std::string address_;     ///< of the agent, as it was named or found
   bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:
