@@ -16,6 +16,7 @@
 #include <cstring>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
@@ -28,7 +29,8 @@ namespace wherry::fabric {
 namespace {
 
 constexpr std::size_t kBudget = std::size_t{1} << 20;          // of one link in one round
-constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one address, of several
+constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one address at first, then twice as long
+constexpr unsigned kRounds = 4;                                // of all addresses, while some may yet answer
 constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share lines in the log
 
 /// Asks for word when a socket has news.
@@ -96,6 +98,8 @@ struct StreamWorker::Impl {
     std::unique_ptr<ByteStream> stream;
     std::optional<StreamHandshake> handshake;
     std::uint64_t since = 0;
+    unsigned round = 0;
+    bool may_answer = false;  ///< one of the candidates, which was busy in this round
   };
 
   explicit Impl(StreamWorker& w) : worker(w) {}
@@ -184,10 +188,11 @@ bool StreamWorker::Impl::accept() {
   return true;
 }
 
-/// True: connected; an error: this address is of no use.
+/// True: connected; an error: this address is of no use, or not now.
 Result<bool> StreamWorker::Impl::dial(Dial& one) {
   const HostPort& to = one.to.candidates[one.at];
-  if (now_ns() - one.since > kCandidatePatienceNs) return Status(StatusCode::kDeadlineExceeded, "no answer");
+  if (now_ns() - one.since > kCandidatePatienceNs << one.round)
+    return Status(StatusCode::kDeadlineExceeded, "no answer");
   if (!one.stream) {
     if (!one.socket) {
       auto socket = start_connect_tcp(to);
@@ -222,10 +227,18 @@ bool StreamWorker::Impl::dial() {
         one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
                                 done.status().message());
       });
+      // A process that is busy takes no connection, or ends one that it has not looked at for too long.
+      one.may_answer |= done.status().code() == StatusCode::kDeadlineExceeded ||
+                        (one.stream && done.status().code() == StatusCode::kUnavailable);
       one.socket.reset();
       one.stream.reset();
       one.since = 0;
       if (++one.at < one.to.candidates.size()) return false;
+      if (std::exchange(one.may_answer, false) && ++one.round < kRounds) {
+        one.at = 0;
+        one.said.clear();
+        return false;
+      }
       if (!attempt([&] {
             one.link->lose({StatusCode::kUnavailable, fmt::format("{} cannot be reached: {}", one.who, one.said)});
           }))
@@ -327,11 +340,16 @@ Result<std::shared_ptr<StreamLink>> StreamWorker::connect(ByteView address, std:
   return link;
 }
 
-Result<bool> StreamWorker::connected() const {
-  for (const Impl::Entry& entry : impl_->entries) {
-    if (entry.ours && !entry.link->lost()) return entry.link->lost();
+std::vector<std::string> StreamWorker::awaited() const {
+  const Impl& i = *impl_;
+  std::vector<std::string> who;
+  for (const Impl::Dial& dial : i.dials) who.push_back(dial.who);
+  for (const Impl::Entry& made : i.entries) {
+    if (!made.ours || made.peer == 0 || i.left.contains(made.peer)) continue;
+    const auto from_it = [&](const Impl::Entry& one) { return !one.ours && one.peer == made.peer; };
+    if (std::ranges::none_of(i.entries, from_it)) who.push_back(made.who);
   }
-  return impl_->dials.empty();
+  return who;
 }
 
 void StreamWorker::touch(StreamLink& link) {

@@ -42,8 +42,9 @@ class StreamWorker final : public StreamLink::Host {
   /// A link to another worker's listener. Returns at once; what is sent meanwhile waits. `who`: names the other side in
   /// errors. kProtocol: that is not an address.
   Result<std::shared_ptr<StreamLink>> connect(ByteView address, std::string who);
-  /// Whether all links that connect() made are up. An error: why one cannot be.
-  Result<bool> connected() const;
+  /// Names those that connect() has to reach yet, or that have to reach us as well: none once all links are up both
+  /// ways, or have failed.
+  [[nodiscard]] std::vector<std::string> awaited() const;
   /// The caller used a link outside of progress(): what waits for room is not forgotten.
   void touch(StreamLink& link);
   /// The caller needs the link no more; other than its last owner's, says goodbye.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/post.hpp"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -130,6 +132,21 @@ Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane,
   in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane, who);
   bridges_in_.push_back(in_[input].get());
   return {};
+}
+
+Status Post::open(const Deadline& deadline) {
+  if (!net_worker_ || net_worker_->stream() == nullptr) return {};
+  for (;;) {
+    (void)progress();
+    if (Status s = health(); !s) return s;
+    const std::vector<std::string> awaited = net_worker_->stream()->awaited();
+    if (awaited.empty()) return {};
+    if (deadline.passed()) {
+      return {StatusCode::kDeadlineExceeded,
+              fmt::format("not connected in time (Options::start_timeout): {}", fmt::join(awaited, ", "))};
+    }
+    net_worker_->stream()->wait(std::chrono::milliseconds(1));
+  }
 }
 
 void Post::on_bridge(void* self, ByteView data) { static_cast<Post*>(self)->receive(data); }

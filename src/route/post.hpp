@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/stream_worker.hpp"
 #include "route/bridge.hpp"
@@ -39,6 +40,9 @@ class Post {
   Status connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped, const std::string& who);
   /// What comes over the network for input `input` comes from lane `lane` of `source`.
   Status expect(std::uint32_t input, const Card& source, std::uint32_t lane, const std::string& who);
+  /// Waits until all that this process is connected with over TCP is, both ways, and needs nothing of it for that any
+  /// more. kDeadlineExceeded: not in time; kUnavailable: somebody cannot be reached.
+  Status open(const Deadline& deadline);
   /// What this process says of itself to those that write into its inbox.
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
   /// What the reader of a lane says of itself; none: it is reached over the network.

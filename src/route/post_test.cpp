@@ -118,6 +118,23 @@ TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
   EXPECT_TRUE(a->health() && b->health());
 }
 
+TEST_P(Posts, OtherMakesNoProgress_ExpectOpenToNameItAndToSucceedOnceItDoes) {
+  if (GetParam().mapped) {
+    EXPECT_TRUE(a->open(Deadline(0s)));  // memory is there at once
+    return;
+  }
+  const Status early = a->open(Deadline(200ms));
+  EXPECT_EQ(early.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_NE(early.message().find("the other"), std::string::npos) << early.message();
+  Status late = early;
+  const Deadline deadline(60s);
+  while (!late && !deadline.passed()) {
+    (void)b->progress();
+    late = a->open(Deadline(0s));
+  }
+  EXPECT_TRUE(late) << late.message();
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, Posts, testing::Values(Way{true, Transport::kAuto}, Way{false, Transport::kTcp}),
                          [](const auto& way) { return way.param.mapped ? "mapped" : "tcp"; });
 

@@ -181,6 +181,7 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
     if (auto connected = (*session)->request("route", "connect", encode(connect)); !connected)
       return connected.status();
   }
+  if (Status s = (*post)->open(deadline); !s) return Status(s.code(), fmt::format("rank {}: {}", me, s.message()));
   if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
   return std::unique_ptr<Wiring>(
       std::make_unique<AgentWiring>(std::move(place), std::move(bootstrap), *std::move(session), *std::move(post)));

@@ -73,6 +73,19 @@ TEST(Network, RootThatComputesAfterTryQuiesce_ExpectTheOthersToLearnTheOutcome) 
   for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
 }
 
+TEST(Network, RankThatComputesAfterItsStart_ExpectTheOthersToReachItOnceItCalls) {
+  const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
+    int arrived = 0;
+    const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
+    // Longer than others wait for one address of several.
+    if (runtime.rank() == 1) std::this_thread::sleep_for(4s);
+    ASSERT_EQ(runtime.send(1 - runtime.rank(), take, std::uint64_t{1}), StatusCode::kOk);
+    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    EXPECT_EQ(arrived, 1);
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
+}
+
 TEST(Network, FlushThenNoCall_ExpectTheMessageToArrive) {
   std::atomic<int> arrived{0};
   const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {

@@ -63,6 +63,7 @@ Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std:
       return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, source, s.message()));
   }
   (*post)->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
+  if (Status s = (*post)->open(deadline); !s) return Status(s.code(), fmt::format("rank {}: {}", me, s.message()));
   if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
   auto wiring = std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), *std::move(post));
   for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane)

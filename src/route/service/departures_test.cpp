@@ -289,6 +289,11 @@ TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnTh
 TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItReads) {
   Job all = job({0, 0, 0});
   std::uint64_t sent = 0, refused = 0;
+  ASSERT_TRUE(eventually([&] {  // the way is open
+    (void)all.ranks[1]->try_send(0);
+    all.turn({0, 1, 2});
+    return all.ranks[0]->handled != 0;
+  }));
   ASSERT_TRUE(eventually([&] {  // until nothing has gone on for a while
     const bool went = all.ranks[1]->try_send(0);
     sent += went ? 1 : 0;
