@@ -170,7 +170,6 @@ Status Doorway::enter(Door& door, Fd socket) {
     if (!known) return ok_status();
     credentials = *known;
   }
-  if (host_.accepted) host_.accepted(socket.get());
   std::unique_ptr<ByteStream> stream;
   if (door.tls) {
     auto under = door.tls->accept(std::move(socket));
@@ -180,6 +179,7 @@ Status Doorway::enter(Door& door, Fd socket) {
     stream = plain_stream(std::move(socket));
   }
   const int fd = stream->fd();
+  if (host_.accepted) host_.accepted(fd);
   Crowd::Source source = crowd_.enter(source_of(fd));
   if (arrivals_.size() >= kUnprovenInAnyCase && unproven_in_process.load() >= most_unproven())
     (void)make_way("too many that prove nothing");

@@ -46,7 +46,7 @@ class Doorway {
     std::function<void(Proven)> proven;
     std::function<void(const Status&)> turned_away;
     std::function<void(int error)> cannot_accept;  ///< strangers wait in the kernel's queue: an errno
-    std::function<void(int socket)> accepted;      ///< socket options; may be empty
+    std::function<void(int socket)> accepted;      ///< socket options other than a stream's; may be empty
   };
   static Result<std::unique_ptr<Doorway>> create(Host host);
   ~Doorway();

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <sys/mman.h>
@@ -421,6 +423,10 @@ class Workers : public testing::Test {
   static void connect(One& from, One& to, const std::string& who) {
     from.endpoint = *Endpoint::connect(*from.worker, to.worker->address(), who);
   }
+  static TlsFiles certificates(const std::string& authority, const std::string& name, const std::string& subject) {
+    static testing_support::Certificates made;
+    return made.files(authority, name, subject);
+  }
   static bool arrives(One& from, One& to) {
     const int before = to.messages;
     Completion done;
@@ -448,6 +454,35 @@ TEST_F(Workers, PeerThatIsBusyForSeconds_ExpectItReachedAfterThem) {
   for (const Deadline deadline(4s); !deadline.passed();) a->worker->progress();
   EXPECT_FALSE(a->endpoint.failed()) << a->endpoint.status().message();
   EXPECT_TRUE(arrives(*a, *b));
+}
+
+/// Of the connections of this process that came in at `port`: the option of the kernel's TCP, of each.
+std::vector<int> of_connections_at(std::uint16_t port, int option) {
+  std::vector<int> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_in at{}, from{};
+    socklen_t size = sizeof at, from_size = sizeof from, value_size = sizeof(int);
+    int value = 0;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0 || ntohs(at.sin_port) != port) continue;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&from), &from_size) != 0) continue;  // the listener
+    if (::getsockopt(fd, IPPROTO_TCP, option, &value, &value_size) == 0) found.push_back(value);
+  }
+  return found;
+}
+
+TEST_F(Workers, ConnectionsThatCameIn_ExpectTheKernelToMissTheirSendersWithinThePeerTimeout) {
+  for (const TlsFiles& tls : {TlsFiles(), certificates("authority", "alive", "IP:127.0.0.1")}) {
+    const auto a = make(tls), b = make(tls);
+    connect(*a, *b, "b");
+    ASSERT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
+    const std::uint16_t port = decode_stream_address(b->worker->address())->candidates.front().port;
+    // First question after so many seconds, then one each so many, until so many are unanswered.
+    const int most = static_cast<int>(StreamOptions().peer_timeout.count());
+    const std::vector<int> idle = of_connections_at(port, TCP_KEEPIDLE), every = of_connections_at(port, TCP_KEEPINTVL),
+                           count = of_connections_at(port, TCP_KEEPCNT);
+    ASSERT_EQ(idle.size(), 1U);
+    EXPECT_LE(idle[0] + every[0] * count[0], most);
+  }
 }
 
 TEST_F(Workers, StrangerWithAnotherSecret_ExpectItNamedAndNothingDelivered) {
@@ -517,8 +552,7 @@ TEST_F(Workers, StrangersAtTheListener_ExpectTheJobToGoOn) {
 class StreamTls : public Workers {
  protected:
   static TlsFiles files(const std::string& authority, const std::string& name, const std::string& subject) {
-    static testing_support::Certificates made;
-    return made.files(authority, name, subject);
+    return certificates(authority, name, subject);
   }
 };
 
