@@ -52,9 +52,9 @@ struct Look {
   Status status;
 };
 
-/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, but Python drops
-/// arrays and regions on any thread that holds the GIL: so whatever changes the session (`look`, given the time that it
-/// may take) runs with the GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
+/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, which in Python is
+/// the one that holds the GIL: so whatever changes the session (`look`, given the time that it may take) runs with the
+/// GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
 template <typename LookFor, typename Ready>
 Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
   // The client notices an agent's death only in a wait of more than a millisecond.
@@ -233,14 +233,8 @@ class PyStream {
     return admitted(timeout, [&] { return stream_.post_raw(spans, options(tag, deadline)); });
   }
 
-  void close() {
-    Status s;
-    {
-      const nb::gil_scoped_release release;
-      s = stream_.close();
-    }
-    ok_or_raise(s);
-  }
+  /// With the GIL: another thread may use the session as soon as this one gives it away.
+  void close() { ok_or_raise(stream_.close()); }
   [[nodiscard]] std::string name() const { return stream_.name(); }
 
  private:

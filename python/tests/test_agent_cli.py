@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import csv
+import fcntl
+import grp
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +26,7 @@ import pytest
 from agents import Agent, process_exists
 
 from wherry import _agent, _paths, cli, sessionfile
-from wherry.errors import NotFound
+from wherry.errors import Error, NotFound
 
 pytestmark = pytest.mark.agent
 
@@ -149,6 +152,42 @@ def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: 
     finally:
         innocent.kill()
         innocent.wait()
+
+
+def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_file_of_a_dead_one(
+    tmp_path: Path,
+) -> None:
+    shutil.copy("/bin/sleep", tmp_path / "wherryd")  # another agent of this user's, as far as names go
+    innocent = subprocess.Popen([tmp_path / "wherryd", "600"])
+    try:
+        where = tmp_path / "agent.json"
+        fields = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
+        fields["group"] = grp.getgrgid(os.getgid()).gr_name
+        where.write_text(json.dumps(fields | {"local_socket": "", "flight": "", "metrics": "", "wherry": "0.1.0"}))
+        where.chmod(0o640)
+        with where.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            session = sessionfile.load(where, require_alive=False)
+            with pytest.raises(Error, match="no agent with pid"):
+                _agent.stop(session, 1)
+            assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_stop_ends_an_agent_of_a_group(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, wherryd: Path, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "agent.json")
+    monkeypatch.setenv("WHERRY_GROUP", grp.getgrgid(os.getgid()).gr_name)
+    monkeypatch.setenv("WHERRY_SESSION", where)
+    started = run(capfd, "agent", "start", "--budget", "64MiB")
+    assert started[0] == 0, started
+    pid = sessionfile.load(where).pid
+    stopped = run(capfd, "agent", "stop")
+    assert stopped[0] == 0, stopped
+    assert not process_exists(pid)
 
 
 def test_wrong_setting_is_reported_in_the_agents_own_words(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -148,3 +149,85 @@ finally:
     environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=40, env=environment)
     assert done.stdout == "interrupted\n", done.stderr
+
+
+THREADS = 4
+
+
+def test_threads_share_a_session(bench: Bench) -> None:
+    """Each with streams of its own, which they open and close meanwhile."""
+
+    def work(thread: int) -> None:
+        x = np.full(1000, float(thread))
+        for turn in range(20):
+            with bench.session.stream(f"of-{thread}-{turn}", {"x": x}) as stream:
+                stream.offload({"x": x}).wait(WAIT)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
+    for thread in range(THREADS):
+        for turn in (0, 19):
+            (frame,) = bench.read(f"of-{thread}-{turn}")
+            assert frame.batch["x"].to_pylist() == [float(thread)] * 1000
+
+
+def test_threads_share_a_stream_and_wait_for_tickets(bench: Bench) -> None:
+    name = bench.name()
+    each = 50
+    with wherry.Session(str(bench.file), max_tickets=1) as session:
+        stream = session.stream(name, {"x": np.zeros(1)}, keep_frames=THREADS * each)
+
+        def work(thread: int) -> None:
+            for turn in range(each):
+                tag = thread * each + turn
+                stream.offload({"x": np.full(1 + tag, float(tag))}, tag=tag, timeout=WAIT)
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(work, range(THREADS)))
+        session.drain(WAIT)
+        stream.close()
+    frames = bench.read(name)
+    assert sorted(frame.tag for frame in frames) == list(range(THREADS * each))
+    for frame in frames:
+        assert frame.batch["x"].to_pylist() == [float(frame.tag)] * (1 + frame.tag)
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_a_process_that_ends_delivers_what_is_in_flight(make_agent: Callable[..., Agent], transport: str) -> None:
+    agent = make_agent()
+    script = f"""
+import sys, numpy as np, wherry
+session = wherry.Session({str(agent.session_file)!r}, transport={transport!r})
+stream = session.stream("s", {{"x": np.zeros(1)}}, keep_frames=50)
+for tag in range(50):
+    stream.offload({{"x": np.full(100_000, float(tag))}}, tag=tag)
+sys.exit(0)
+"""
+    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    with wherry.open("s", agent.session_file, follow=False, timeout=WAIT) as reader:
+        assert [frame.tag for frame in reader] == list(range(50))
+
+
+def test_a_process_that_ends_says_what_it_could_not_deliver(make_agent: Callable[..., Agent]) -> None:
+    agent = make_agent()
+    script = f"""
+import os, signal, numpy as np, wherry, wherry.session
+wherry.session._AT_EXIT_S = 0.2
+session = wherry.Session({str(agent.session_file)!r})
+stream = session.stream("s", {{"x": np.zeros(1)}})
+os.kill({agent.process.pid}, signal.SIGSTOP)
+while " T " not in open("/proc/{agent.process.pid}/stat").read(): pass
+stream.offload({{"x": np.zeros(10)}})
+"""
+    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment
+        )
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    assert done.returncode == 0
+    assert "wherry: at the end of the process: " in done.stderr
+    assert "still in flight" in done.stderr

@@ -9,6 +9,9 @@ import os
 import re
 import select
 import signal
+import socket
+import stat
+import struct
 import subprocess
 import time
 import urllib.error
@@ -104,6 +107,12 @@ def stop(session: SessionFile, timeout: float) -> None:
         # Whoever holds the session file wrote the pid that it names.
         if not session.alive():
             return
+        # But members of `agent.group` can open the file, and so hold it: they cannot listen in the agent's place.
+        if os.stat(session.path).st_mode & stat.S_IRGRP and _listener_of(session.control) != session.pid:
+            raise Error(
+                f"no agent with pid {session.pid} listens at {session.control}: it drains, or has gone; then end who "
+                f"holds {session.path} (`fuser {session.path}` names them) and remove it"
+            )
         name = _program_of(session.pid)
         if name is not None and not name.startswith("wherryd"):
             raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
@@ -119,6 +128,20 @@ def stop(session: SessionFile, timeout: float) -> None:
             raise Error(f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout")
     finally:
         os.close(process)
+
+
+def _listener_of(path: Path) -> int | None:
+    """The process that listens at a Unix socket, as the kernel says; None: nobody does."""
+    directory = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX) as there:
+            there.settimeout(5)
+            there.connect(f"/proc/self/fd/{directory}/{path.name}")  # a path may be longer than a socket address
+            return int(struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+    except OSError:
+        return None
+    finally:
+        os.close(directory)
 
 
 def read_metrics(session: SessionFile) -> dict[str, float]:

@@ -72,6 +72,8 @@ def path(name: str, value: Any) -> str:
         given = os.fspath(value)
     except TypeError:
         raise InvalidArgument(f"{name} is {value!r}: want a path") from None
+    if "\0" in os.fsdecode(given):
+        raise InvalidArgument(f"{name} is {value!r}: a path has no NUL")
     return text(name, os.fsdecode(given))
 
 

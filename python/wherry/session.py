@@ -10,14 +10,18 @@
         ...                                              # compute on
         ticket.wait()                                    # x is free again
 
-One thread at a time may use a session and what belongs to it. Waiting lets other threads run, and ends on Ctrl-C.
+Any thread may use a session and what belongs to it: calls take turns. Waiting lets other threads run, and ends on
+Ctrl-C. A process that ends with offloads in flight, its session not closed, waits for them first, 10 s at most.
 """
 
 from __future__ import annotations
 
+import atexit
 import collections
 import math
 import os
+import sys
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +37,7 @@ from wherry import _arguments, _paths
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound, Unsupported
 
 _FOREVER = math.inf
+_AT_EXIT_S = 10.0
 _MOST_BYTES = (1 << 63) - 1
 _BUFFERS = bytes | bytearray | memoryview
 
@@ -84,19 +89,34 @@ class _InFlight:
     """Keeps the sources of offloads that the agent may still read, whoever else drops them: tickets, streams or the
     session. Every stream of a session holds it; when the last of them goes, the session ends before the sources do."""
 
-    __slots__ = ("_core", "_tickets")
+    __slots__ = ("__weakref__", "_core", "_owner", "_tickets")
 
     def __init__(self, core: _core.Session) -> None:
         self._core: _core.Session | None = core
+        self._owner = os.getpid()
         self._tickets: collections.deque[Ticket] = collections.deque()
+        _sessions.add(self)
 
     def add(self, ticket: Ticket) -> None:
         self._tickets.append(ticket)
 
     def forget_finished(self) -> None:
         """Drops the references to sources that are free, oldest first."""
-        while self._tickets and self._tickets[0].ready():
-            self._tickets.popleft()
+        with suppress(IndexError):  # none is left
+            while (first := self._tickets.popleft()).ready():
+                pass
+            self._tickets.appendleft(first)
+
+    def finish(self) -> None:
+        """At the end of the interpreter, which frees sources in any order."""
+        core = self._core
+        if core is None or self._owner != os.getpid():  # a child of fork() has none
+            return
+        try:
+            if core.in_flight() != 0:
+                core.drain(_AT_EXIT_S)
+        except Error as error:
+            print(f"wherry: at the end of the process: {error}", file=sys.stderr)
 
     def __del__(self) -> None:
         with suppress(Exception):  # interpreter shutdown
@@ -104,6 +124,16 @@ class _InFlight:
             self._tickets.clear()  # tickets hold the session, too
             self._core = None  # waits for what is in flight, 2 s at most, then cuts the agent off
             del sources
+
+
+_sessions: weakref.WeakSet[_InFlight] = weakref.WeakSet()
+
+
+@atexit.register
+def _finish_all() -> None:
+    with suppress(KeyboardInterrupt):  # not waited for, then
+        for in_flight in list(_sessions):
+            in_flight.finish()
 
 
 def _numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
@@ -238,12 +268,13 @@ def _named(names: Sequence[str]) -> str:
 
 
 class Stream:
-    """A stream open for writing. One thread at a time."""
+    """A stream open for writing."""
 
     def __init__(self, core: _core.Stream, schema: pa.Schema | None, in_flight: _InFlight) -> None:
         self._core = core
         self._schema = schema
         self._in_flight = in_flight
+        self._turn = threading.Lock()  # an offload that waits for a ticket lets other threads run
 
     @property
     def name(self) -> str:
@@ -282,22 +313,26 @@ class Stream:
         sources: Any
         if self._schema is None:
             sources = self._raw_buffers(data)
-            core = self._core.post_raw(sources, *options)
+            with self._turn:
+                core = self._core.post_raw(sources, *options)
         elif isinstance(data, Mapping):
             self._check_names(list(data))
             sources = [self._column(field, data[field.name]) for field in self._schema]
             columns = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
-            core = self._core.post(columns, *options)
+            with self._turn:
+                core = self._core.post(columns, *options)
         else:
             sources = self._one_batch(data)
-            core = self._core.post_batch(sources.__arrow_c_array__()[1], *options)
+            with self._turn:
+                core = self._core.post_batch(sources.__arrow_c_array__()[1], *options)
         ticket = Ticket(core, sources)
         self._in_flight.add(ticket)
         return ticket
 
     def close(self) -> None:
         """Ends the stream once its offloads are done; readers that follow it see the end."""
-        self._core.close()
+        with self._turn:
+            self._core.close()
 
     def __enter__(self) -> Stream:
         return self

@@ -173,6 +173,12 @@ std::string sink_file_name(const std::string& stream, std::uint64_t sequence, Si
 
 Result<std::shared_ptr<const SinkDirectory>> SinkDirectory::open(const std::string& root, const std::string& directory,
                                                                  const std::string& stream, Sink::Format format) {
+  for (const std::string& name : {directory, stream}) {
+    if (name.find('\0') != std::string::npos) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("sink directory {}: a name with a NUL is none for files", directory.c_str()));
+    }
+  }
   auto fd = root.empty() ? open_anywhere(directory) : open_rooted(root, directory);
   if (!fd) return fd.status();
   fs::path whole = directory;

@@ -109,6 +109,14 @@ TEST_F(SinkDirectories, StreamNamesWhoseFilesHaveNoName_ExpectTheLimit) {
   EXPECT_TRUE(SinkDirectory::open("", at("root/runs"), std::string(most + 2, 'n'), Sink::Format::kArrow));
 }
 
+TEST_F(SinkDirectories, NamesWithANul_ExpectRefusalAndNothingMade) {
+  const std::string cut = at("cut") + std::string("\0more", 5);
+  for (const char* root : {"", "root"})
+    expect(StatusCode::kInvalidArgument, "NUL", opened(*root == 0 ? "" : at(root), cut).status());
+  expect(StatusCode::kInvalidArgument, "NUL", opened("", at("new"), std::string("s\0t", 3)).status());
+  EXPECT_FALSE(fs::exists(at("cut")));
+}
+
 TEST_F(SinkDirectories, FirstFileOfAnEarlierStream_ExpectAlreadyExists) {
   std::ofstream(at("root/runs/s-00000000.parquet")) << "earlier";
   expect(StatusCode::kAlreadyExists, "s-00000000.parquet", opened("", at("root/runs")).status());
