@@ -223,6 +223,12 @@ def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault
     expect_found_out(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=mixed, refreshed=old)
 
 
+def test_a_leftover_that_is_taken_for_settled_is_found_out_in_clusters_with_a_core(tmp_path: Path) -> None:
+    options = [*OPTIONS["forget_unsettled"], "--rtl", "1"]
+    mixed = built_rtl("kv_sim_mixed")
+    expect_found_out(tmp_path, "forget_unsettled", 60, *options, program=mixed, refreshed=False)
+
+
 def test_an_epoch_with_two_contents_stops_the_cluster_and_shows_nothing_wrong(tmp_path: Path) -> None:
     counts = simulate(tmp_path, "repeat_epoch", 10)
     code, output = judge(tmp_path)
