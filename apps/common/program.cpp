@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -17,6 +18,13 @@ namespace wherry::apps {
 using Json = nlohmann::ordered_json;
 using route::Runtime;
 using route::Statistics;
+
+namespace {
+
+/// Where nobody can read it the exit status has to do: fmt::print would throw.
+void complain(const std::string& line) noexcept { (void)std::fputs(line.c_str(), stderr); }
+
+}  // namespace
 
 Program::Program(std::string name, const std::string& about) : name_(std::move(name)), cli_(about, name_) {
   add_count(cli_, "--seed", seed_, "of all that is generated; the same for any number of ranks", ~std::uint64_t{0}, 0);
@@ -38,7 +46,7 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
   }
   auto runtime = Runtime::start();
   if (!runtime) {
-    fmt::print(stderr, "{}: {}\n", name_, runtime.status().message());
+    complain(fmt::format("{}: {}\n", name_, runtime.status().message()));
     return 1;
   }
   Report mine;
@@ -57,7 +65,7 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
     status = no_memory();
   }
   if (status) return 0;
-  fmt::print(stderr, "{}: rank {}: {}\n", name_, runtime->rank(), status.message());
+  complain(fmt::format("{}: rank {}: {}\n", name_, runtime->rank(), status.message()));
   return 1;
 }
 

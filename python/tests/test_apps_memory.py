@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 
@@ -35,3 +36,13 @@ def test_too_large_an_input_expect_an_error(words: str) -> None:
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith(f"{app}: rank 0: there is not enough memory"), done.stderr
     assert "terminate called" not in done.stderr
+
+
+@pytest.mark.parametrize("app", ["histogram", "transpose", "triangle", "sssp", "transport"])
+def test_nobody_can_be_told_why_expect_the_exit_status_all_the_same(app: str) -> None:
+    """Standard error on a full disk. A rank whose job nobody knows cannot start."""
+    with open("/dev/full", "wb") as full:
+        command = [str(program(app))]
+        environment = os.environ | {"WHERRY_BOOTSTRAP": "nonsense"}
+        done = subprocess.run(command, stdout=full, stderr=full, timeout=300, env=environment)
+    assert done.returncode == 1
