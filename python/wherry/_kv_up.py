@@ -27,7 +27,7 @@ from wherry._kv_cluster import Cluster, Up
 from wherry._kv_network import KvNetwork
 from wherry._processes import Process, Workspace, how_it_ended
 from wherry._system_errors import doing, system_error
-from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, Unavailable
+from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, PermissionDenied, Unavailable
 from wherry.netns import Namespace
 
 READY_S = 20.0
@@ -154,7 +154,10 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         workspace = Workspace()
         stack.callback(workspace.close)
         directory = (options.directory or workspace.directory).absolute()
-        opened = stack.enter_context(_secure.secure_directory(directory, "name another --dir"))
+        try:
+            opened = stack.enter_context(_secure.secure_directory(directory, "name another --dir"))
+        except (InvalidArgument, PermissionDenied) as error:
+            raise type(error)(f"--dir {directory}: {error}") from None
         lock = _secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
         stack.callback(os.close, lock)
         try:
