@@ -63,7 +63,7 @@ Frame Traffic::request() {
   if (random_.below(40) == 0) h.epoch = static_cast<std::uint16_t>(random_.below(6));
   if (writes) h.request = ++numbers_[lane];
   const Frame content = kind == Kind::write || kind == Kind::write_if ? value() : Frame{};
-  const Frame frame = frame_of(client(), h, content, random_.below(2) == 0);
+  Frame frame = frame_of(client(), h, content, random_.below(2) == 0);
   if (writes) last_[lane] = frame;
   return frame;
 }
@@ -99,7 +99,7 @@ Frame Traffic::new_write(std::uint32_t leader) {
   const std::uint32_t bucket = bucket_for(l, what);
   if (l.pending.contains(bucket)) {  // once more, or committed
     if (random_.below(2) == 0) {
-      const Frame commit = commit_of(leader, bucket);
+      Frame commit = commit_of(leader, bucket);
       if (random_.below(5) != 0) return commit;
       lost_.push_back(commit);
       pair_.lose_commit(bucket);
