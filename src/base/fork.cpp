@@ -16,7 +16,8 @@ struct ForkWatches {
   std::mutex mutex;
   ForkWatch* first = nullptr;
   static ForkWatches& all() noexcept {
-    static auto& watches = *new ForkWatches;  // never destroyed: static objects may hold sessions
+    // Never destroyed: static objects may hold sessions.
+    static auto& watches = *new ForkWatches;  // NOLINT(bugprone-unhandled-exception-at-new): once, of few bytes
     return watches;
   }
   void add(ForkWatch& watch) noexcept {

@@ -75,7 +75,8 @@ class SharedPools final : public std::pmr::memory_resource {
 }  // namespace
 
 std::pmr::memory_resource& hot_memory() noexcept {
-  static auto* const pools = new SharedPools;  // never destroyed: objects with static storage may live here
+  // Never destroyed: objects with static storage may live here.
+  static auto* const pools = new SharedPools;  // NOLINT(bugprone-unhandled-exception-at-new): once, of few bytes
   return *pools;
 }
 

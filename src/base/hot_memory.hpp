@@ -21,12 +21,14 @@ struct HotAllocator {
   HotAllocator() noexcept = default;
   template <typename U>
   HotAllocator(const HotAllocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(bugprone-sizeof-expression): pointers are elements, too
   [[nodiscard]] T* allocate(std::size_t count) {
     return static_cast<T*>(hot_memory().allocate(count * sizeof(T), alignof(T)));
   }
   void deallocate(T* memory, std::size_t count) noexcept {
     hot_memory().deallocate(memory, count * sizeof(T), alignof(T));
   }
+  // NOLINTEND(bugprone-sizeof-expression)
   friend bool operator==(HotAllocator, HotAllocator) noexcept { return true; }
 };
 

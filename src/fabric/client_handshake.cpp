@@ -182,7 +182,7 @@ Status ClientSession::handshake(const SessionOptions& options, Transport transpo
     start_progress_thread();
   }
   // A round trip through the agent: it has left the probe behind, whose memory goes now. No service need answer.
-  const Status answered = ask({}, {}, {}).status();
+  Status answered = ask({}, {}, {}).status();
   const FabricLock lock = lock_fabric();  // a progress thread runs already
   *heap_probe = Region();
   *alloc_probe = Region();

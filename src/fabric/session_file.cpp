@@ -195,8 +195,8 @@ Result<SessionFileClaim> SessionFileClaim::make(const std::string& path, const s
 /// Where there is no file; or over one that nobody holds, by the one who could lock it.
 Status SessionFileClaim::put_in_place(const std::string& temporary) {
   const int at = directory_.get();
-  const Status taken(StatusCode::kAlreadyExists,
-                     fmt::format("{} belongs to a running agent: stop it, or choose another --session-file", path_));
+  Status taken(StatusCode::kAlreadyExists,
+               fmt::format("{} belongs to a running agent: stop it, or choose another --session-file", path_));
   const auto cannot_write = [&](int error) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("cannot write the session file {}: {}", path_, std::strerror(error)));

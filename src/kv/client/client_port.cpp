@@ -57,7 +57,7 @@ Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::
 
 /// The one that all of them have.
 Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
-  const auto first = find_address(interfaces.front().name);
+  auto first = find_address(interfaces.front().name);
   for (const XdpInterface& one : interfaces.subspan(1)) {
     const auto address = find_address(one.name);
     if (!first) break;

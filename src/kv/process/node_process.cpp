@@ -128,7 +128,7 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                options.yield  ? ", spinning and yielding"
                : options.spin ? ", spinning"
                               : "");
-  const wherry::Status end = serve(port, node, driver, roll, options, stop);
+  wherry::Status end = serve(port, node, driver, roll, options, stop);
   const PortCounters counters = port.counters();
   const std::uint32_t strangers = node.counters().dropped_source;
   spdlog::info(

@@ -576,7 +576,7 @@ bool MoveService::poll() {
   }
   if (tell_at_ != 0 && now_ns() >= tell_at_) {
     tell_at_ = 0;
-    for (const auto& [id, session] : sessions_) attempt([&] { tell_failures(*session); });
+    for (const auto& entry : sessions_) attempt([&] { tell_failures(*entry.second); });
   }
   // In spare time; a little also when there is none.
   if (!worked || ++polls_ % kWarmUpEvery == 0) worked |= warm_up();

@@ -36,7 +36,7 @@ class AgentWiring final : public ProcessWiring {
       : ProcessWiring(std::move(place), std::move(bootstrap), std::move(post)), session_(std::move(session)) {}
   ~AgentWiring() override { say_farewell(); }
   void leave() noexcept override {
-    Wiring::leave();
+    Wiring::leave();  // NOLINT(bugprone-parent-virtual-call): the farewell comes before ProcessWiring says goodbye
     say_farewell();
     ProcessWiring::leave();
   }
