@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fcntl
 import grp
@@ -139,41 +140,40 @@ def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -
         os.waitpid(session.pid, 0)
 
 
-def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: Path) -> None:
-    innocent = subprocess.Popen(["sleep", "600"])
+@contextlib.contextmanager
+def session_file_that_names(where: Path, command: list[str], **fields: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Of an agent that is dead: its pid is that of `command` by now, which must live on."""
+    innocent = subprocess.Popen(command)
     try:
-        where = tmp_path / "agent.json"
-        fields = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
-        where.write_text(json.dumps(fields | {"local_socket": "", "flight": "", "metrics": "", "wherry": "0.1.0"}))
-        where.chmod(0o600)
-        session = sessionfile.load(where, require_alive=False)
-        _agent.stop(session, 1)
+        said = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
+        said |= {"local_socket": "", "flight": "", "metrics": "", "wherry": "0.1.0"}
+        where.write_text(json.dumps(said | fields))
+        where.chmod(0o640 if "group" in fields else 0o600)
+        yield innocent
         assert innocent.poll() is None
     finally:
         innocent.kill()
         innocent.wait()
 
 
+def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: Path) -> None:
+    where = tmp_path / "agent.json"
+    with session_file_that_names(where, ["sleep", "600"]):
+        _agent.stop(sessionfile.load(where, require_alive=False), 1)
+
+
 def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_file_of_a_dead_one(
     tmp_path: Path,
 ) -> None:
-    shutil.copy("/bin/sleep", tmp_path / "wherryd")  # another agent of this user's, as far as names go
-    innocent = subprocess.Popen([tmp_path / "wherryd", "600"])
-    try:
-        where = tmp_path / "agent.json"
-        fields = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
-        fields["group"] = grp.getgrgid(os.getgid()).gr_name
-        where.write_text(json.dumps(fields | {"local_socket": "", "flight": "", "metrics": "", "wherry": "0.1.0"}))
-        where.chmod(0o640)
-        with where.open() as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            session = sessionfile.load(where, require_alive=False)
-            with pytest.raises(Error, match="no agent with pid"):
-                _agent.stop(session, 1)
-            assert innocent.poll() is None
-    finally:
-        innocent.kill()
-        innocent.wait()
+    other, where = tmp_path / "wherryd", tmp_path / "agent.json"
+    shutil.copy("/bin/sleep", other)  # another agent of this user's, as far as names go
+    with (
+        session_file_that_names(where, [str(other), "600"], group=grp.getgrgid(os.getgid()).gr_name),
+        where.open() as f,
+    ):
+        fcntl.flock(f, fcntl.LOCK_EX)
+        with pytest.raises(Error, match="no agent with pid"):
+            _agent.stop(sessionfile.load(where, require_alive=False), 1)
 
 
 def test_stop_ends_an_agent_of_a_group(

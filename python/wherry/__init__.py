@@ -23,13 +23,14 @@ from wherry.errors import (
 )
 
 if TYPE_CHECKING:
+    from wherry._columns import schema_of
     from wherry.reader import flight_client, flight_frames, open, streams
-    from wherry.session import Session, Stream, Ticket, schema_of
+    from wherry.session import Session, Stream, Ticket
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "Session": "session", "Stream": "session", "Ticket": "session", "schema_of": "session",
+    "Session": "session", "Stream": "session", "Ticket": "session", "schema_of": "_columns",
     "open": "reader", "streams": "reader", "flight_client": "reader", "flight_frames": "reader",
 }  # fmt: skip
 

@@ -33,8 +33,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import wherry._core as _core
-from wherry import _arguments, _paths
-from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound, Unsupported
+from wherry import _arguments, _columns, _paths
+from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
 
 _FOREVER = math.inf
 _AT_EXIT_S = 10.0
@@ -134,133 +134,6 @@ def _finish_all() -> None:
     with suppress(KeyboardInterrupt):  # not waited for, then
         for in_flight in list(_sessions):
             in_flight.finish()
-
-
-def _numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
-    """The Arrow type with the same bytes, or the one that the host converts to: see _converted()."""
-    if dtype.kind == "S":
-        return pa.binary()
-    if dtype.kind in "UT":
-        return pa.string()
-    try:
-        if dtype.kind in "biufmM":
-            return pa.from_numpy_dtype(dtype)
-    except pa.ArrowNotImplementedError:
-        pass
-    raise Unsupported(f"column '{name}': no Arrow type for numpy's {dtype}")
-
-
-def _converted(value: np.ndarray[Any, Any]) -> bool:
-    """Whether Arrow stores these values in another way, so that the host has to make an Arrow array of them.
-
-    Booleans are packed into bits, strings into one buffer, days take 32 bits, masks are bitmaps.
-    """
-    return value.dtype.kind in "bOSUT" or value.dtype == np.dtype("M8[D]") or isinstance(value, np.ma.MaskedArray)
-
-
-def _check_shape(name: str, value: np.ndarray[Any, Any]) -> None:
-    if value.ndim not in (1, 2):
-        raise InvalidArgument(f"column '{name}': {value.ndim} dimensions; want (rows,) or (rows, values per row)")
-
-
-def _from_numpy(name: str, value: np.ndarray[Any, Any], wanted: pa.DataType | None) -> pa.Array:
-    """An Arrow array of values that Arrow stores in another way. `wanted`: the column's type, for kinds of strings."""
-    items = wanted.value_type if wanted is not None and pa.types.is_fixed_size_list(wanted) else wanted
-    texts = value.dtype.kind in "OSUT"
-    if not texts:
-        _numpy_type(name, value.dtype)
-    try:
-        # Fixed-width texts as objects: pyarrow takes such an array only up to each value's first zero byte.
-        flat = value.reshape(-1).astype(object) if value.dtype.kind in "SU" else value.reshape(-1)
-        flat = pa.array(flat, type=items if texts else None)
-        if value.ndim == 1:
-            return flat
-        if texts and wanted is not None and pa.types.is_fixed_size_list(wanted) and wanted.list_size == value.shape[1]:
-            return pa.FixedSizeListArray.from_arrays(flat, type=wanted)
-        return pa.FixedSizeListArray.from_arrays(flat, value.shape[1])
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InvalidArgument(
-            f"column '{name}': no Arrow array can be made of this {value.dtype} array: {error}"
-        ) from None
-
-
-def _as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.ndarray[Any, Any] | pa.Array:
-    """What the C++ side takes, without a copy where that is possible: a numpy array or an Arrow array."""
-    if isinstance(value, np.ndarray):
-        _check_shape(name, value)
-        if _converted(value):
-            return _from_numpy(name, value, wanted)
-        _numpy_type(name, value.dtype)
-        if not value.dtype.isnative:
-            value = value.astype(value.dtype.newbyteorder("="))
-        return np.ascontiguousarray(value)
-    if isinstance(value, pa.Array):
-        return value
-    try:
-        if isinstance(value, pa.ChunkedArray):
-            return _one_chunk(name, value)
-        if hasattr(value, "__arrow_c_array__"):
-            return pa.array(value)
-        if hasattr(value, "__arrow_c_stream__"):
-            return _one_chunk(name, pa.chunked_array(value))
-        if isinstance(value, list | tuple):
-            return pa.array(value, type=wanted)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidArgument):
-            raise
-        raise InvalidArgument(f"column '{name}': {error}") from None
-    raise InvalidArgument(f"column '{name}': a {type(value).__name__} is neither a numpy array nor an Arrow array")
-
-
-def _one_chunk(name: str, value: pa.ChunkedArray) -> pa.Array:
-    if value.num_chunks == 1:
-        return value.chunk(0)
-    whole = value.combine_chunks()
-    if not isinstance(whole, pa.Array):
-        raise InvalidArgument(f"column '{name}': its chunks do not fit into one array: offload them one by one")
-    return whole
-
-
-def _field(name: str, value: Any) -> pa.Field:
-    if isinstance(value, np.ndarray):
-        _check_shape(name, value)
-        if value.dtype.kind == "O":
-            return pa.field(name, _from_numpy(name, value, None).type)
-        kind = _numpy_type(name, value.dtype)
-        # Missing strings, days (NaT) and masked values become nulls.
-        nullable = isinstance(value, np.ma.MaskedArray) or (_converted(value) and value.dtype.kind not in "bSU")
-        if value.ndim == 2:
-            kind = pa.list_(kind, value.shape[1])
-        return pa.field(name, kind, nullable=nullable)
-    if isinstance(value, pa.Array | pa.ChunkedArray):
-        return pa.field(name, value.type)
-    column: Any = _as_column(name, value)
-    return pa.field(name, column.type)
-
-
-def schema_of(data: Any) -> pa.Schema:
-    """The Arrow schema of anything that `Stream.offload` takes, or that is a schema itself.
-
-    numpy (n,) becomes a plain column, (n, k) a fixed-size list of k. Raises InvalidArgument, Unsupported.
-    """
-    if isinstance(data, pa.Schema):
-        return data
-    if isinstance(data, Mapping):
-        return pa.schema([_field(name, value) for name, value in data.items()])
-    if isinstance(getattr(data, "schema", None), pa.Schema):
-        return data.schema
-    try:
-        if hasattr(data, "__arrow_c_schema__"):
-            return pa.schema(data)
-        if hasattr(data, "__arrow_c_array__"):
-            return _batch_of_structs(pa.array(data)).schema
-        if hasattr(data, "__arrow_c_stream__"):
-            with pa.RecordBatchReader.from_stream(data) as reader:
-                return reader.schema
-    except (pa.ArrowException, TypeError) as error:
-        raise InvalidArgument(f"a {type(data).__name__} has no schema of a batch: {error}") from None
-    wanted = "want a pyarrow.Schema, a dict of arrays, a batch or a table"
-    raise InvalidArgument(f"a {type(data).__name__} is no schema: {wanted}")
 
 
 def _named(names: Sequence[str]) -> str:
@@ -368,7 +241,7 @@ class Stream:
 
     def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
         """`value` as what belongs into `field`, or InvalidArgument."""
-        column = _as_column(field.name, value, field.type)
+        column = _columns.as_column(field.name, value, field.type)
         if not isinstance(column, np.ndarray):
             self._check_type(field, column.type)
             if not field.nullable and column.null_count != 0:
@@ -376,13 +249,13 @@ class Stream:
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
             return column
-        given = _numpy_type(field.name, column.dtype)
+        given = _columns.numpy_type(field.name, column.dtype)
         wanted = field.type
         if column.ndim == 2 and pa.types.is_fixed_size_list(wanted) and wanted.list_size == column.shape[1]:
             wanted = wanted.value_type
         elif column.ndim == 2:
             self._check_type(field, pa.list_(given, column.shape[1]))
-        if given != wanted and not _same_bytes(column.dtype, wanted):
+        if given != wanted and not _columns.same_bytes(column.dtype, wanted):
             self._check_type(field, given if column.ndim == 1 else pa.list_(given, column.shape[1]))
         return column.view(np.int64) if column.dtype.kind in "mM" else column
 
@@ -397,7 +270,7 @@ class Stream:
         try:
             if not isinstance(data, pa.RecordBatch | pa.Table):
                 if hasattr(data, "__arrow_c_array__"):
-                    data = _batch_of_structs(pa.array(data))
+                    data = _columns.batch_of_structs(pa.array(data))
                 elif hasattr(data, "__arrow_c_stream__"):
                     data = pa.table(data)
                 else:
@@ -409,7 +282,7 @@ class Stream:
                 batches = data.combine_chunks().to_batches()
                 if len(batches) > 1:
                     raise InvalidArgument("the table's chunks do not fit into one batch: offload them one by one")
-                data = batches[0] if batches else _no_rows(wanted)
+                data = batches[0] if batches else _columns.no_rows(wanted)
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgument(f"stream '{self.name}': {error}") from None
         return data
@@ -425,33 +298,6 @@ class Stream:
                 raise InvalidArgument(
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Of any types: from_pylist() lacks some."""
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
-def _batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
-    """The members of a struct array, which may be sliced, as columns."""
-    if not pa.types.is_struct(rows.type):
-        raise InvalidArgument(f"cannot offload an array of {rows.type} as a batch: want one of structs")
-    if rows.null_count != 0:
-        raise InvalidArgument(f"the struct array has {rows.null_count} null rows, which a batch cannot have")
-    return pa.RecordBatch.from_struct_array(rows)
-
-
-def _same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:
-    """Whether numpy values of that dtype, as they are, are values of the Arrow type.
-
-    datetime64 for timestamps of the same unit and any zone; plain integers for Arrow's times, which numpy has no
-    names for.
-    """
-    if dtype.kind == "M":
-        return bool(pa.types.is_timestamp(wanted) and wanted.unit == np.datetime_data(dtype)[0])
-    if dtype.kind == "i" and pa.types.is_temporal(wanted) and not pa.types.is_interval(wanted):
-        return bool(wanted.bit_width == dtype.itemsize * 8)
-    return False
 
 
 class Session:
@@ -523,7 +369,7 @@ class Session:
     ) -> Stream:
         """Opens a stream for writing.
 
-        schema: a pyarrow.Schema or the data of a first frame (see `schema_of`); None with strategy "raw".
+        schema: a pyarrow.Schema or the data of a first frame (see `wherry.schema_of`); None with strategy "raw".
         strategy: "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned" or "c_abi".
         keep_frames, keep_bytes: what the agent keeps (0: no limit of that kind). when_full: "evict" drops the oldest
             frame, "wait" only frames that somebody has read: nothing is lost, and offloads wait instead.
@@ -542,7 +388,7 @@ class Session:
         elif schema is None:
             raise InvalidArgument("a stream needs a schema, or the data of a first frame to take it from")
         else:
-            arrow = schema_of(schema)
+            arrow = _columns.schema_of(schema)
         opened = core.open_stream(
             _arguments.text("name", name),
             None if arrow is None else arrow.__arrow_c_schema__(),

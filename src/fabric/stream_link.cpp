@@ -250,7 +250,8 @@ Result<std::span<std::byte>> StreamLink::on_head(const FrameHead& head) {
       if (head.bytes > host_.largest_message()) return malformed("a message that is too long");
       return on_part(head, 0);
     case FrameType::kRead:
-      if (head.bytes != 16 || replies_.size() >= kMaxReads) return malformed("a wrong read");
+      if (head.bytes != 16) return malformed("a wrong read");
+      if (replies_.size() >= kMaxReads) return malformed("more reads than may wait");
       return std::span(small_).first(16);
     case FrameType::kData:
       if (gets_.empty() || gets_.front().number != head.number || gets_.front().bytes != head.bytes ||

@@ -6,10 +6,9 @@
 
 #include <array>
 #include <cstring>
-#include <functional>
 #include <string>
 
-#include "base/clock.hpp"
+#include "base/testing.hpp"
 #include "route/internal.hpp"
 #include "route/service/route_service.hpp"
 #include "route/service/testing.hpp"
@@ -17,7 +16,7 @@
 namespace wherry::route {
 namespace {
 
-using namespace std::chrono_literals;
+using testing_support::turn_until;
 
 constexpr RingShape kShape{4, 4096};
 constexpr std::uint32_t kHandler = 20;
@@ -158,14 +157,6 @@ class Job {
   Topology topology_;
 };
 
-bool eventually(const std::function<bool()>& condition) {
-  const Deadline deadline(60s);
-  while (!condition()) {
-    if (deadline.passed()) return false;
-  }
-  return true;
-}
-
 class Departures : public ::testing::TestWithParam<std::tuple<bool, std::uint32_t>> {
  protected:
   Job job(const std::vector<std::uint32_t>& node_of_rank) {
@@ -190,7 +181,7 @@ TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn)
     EXPECT_EQ(answer.status().code(), StatusCode::kNotFound) << method << ": " << answer.status().message();
   }
   all.agents[0]->on_session_end(stranger);
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1});
     return all.ranks[1]->handled != 0;
@@ -204,7 +195,7 @@ TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEvery
   abort.put(Job::kId);
   abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, "ranks 0 and 2 differ"}, 2}));
   (void)all.ask(1, "abort", abort.bytes());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({0, 1, 2});
     return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
   }));
@@ -223,7 +214,7 @@ TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
   abort.put(Job::kId);
   abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, why}, 1}));
   (void)all.ask(1, "abort", abort.bytes());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({0, 1});
     return !all.ranks[0]->aborted.empty() && !all.ranks[1]->aborted.empty();
   }));
@@ -259,7 +250,7 @@ TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
 TEST(JobsOfOthers, ARankDies_ExpectUnavailableAndItsNumber) {
   Job all({0, 0, 0}, true, 1);
   all.die(1);
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({0, 2});
     return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
   }));
@@ -271,13 +262,13 @@ class DeparturesOfNodes : public Departures {};
 
 TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnThat) {
   Job all = job({0, 0, 0});
-  ASSERT_TRUE(eventually([&] {  // both ways are open
+  ASSERT_TRUE(turn_until([&] {  // both ways are open
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1, 2});
     return all.ranks[1]->handled != 0;
   }));
   all.leave(1);
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 2});
     return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
@@ -289,12 +280,12 @@ TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnTh
 TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItReads) {
   Job all = job({0, 0, 0});
   std::uint64_t sent = 0, refused = 0;
-  ASSERT_TRUE(eventually([&] {  // the way is open
+  ASSERT_TRUE(turn_until([&] {  // the way is open
     (void)all.ranks[1]->try_send(0);
     all.turn({0, 1, 2});
     return all.ranks[0]->handled != 0;
   }));
-  ASSERT_TRUE(eventually([&] {  // until nothing has gone on for a while
+  ASSERT_TRUE(turn_until([&] {  // until nothing has gone on for a while
     const bool went = all.ranks[1]->try_send(0);
     sent += went ? 1 : 0;
     refused = went ? 0 : refused + 1;
@@ -304,7 +295,7 @@ TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItRead
   all.die(2);
   for (int round = 0; round < 2000; ++round) all.turn({});
   EXPECT_TRUE(all.ranks[0]->aborted.empty());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({0});
     return !all.ranks[0]->aborted.empty();
   }));
@@ -314,14 +305,14 @@ TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItRead
 
 TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnotherNodeThatIsSlow) {
   Job all = job({0, 1});
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1});
     return all.ranks[1]->handled != 0;
   }));
   const std::uint64_t before = all.ranks[1]->handled;
   std::uint64_t sent = 0, refused = 0;
-  ASSERT_TRUE(eventually([&] {  // the other agent does not run: until everything before it is full
+  ASSERT_TRUE(turn_until([&] {  // the other agent does not run: until everything before it is full
     const bool went = all.ranks[0]->try_send(1);
     sent += went ? 1 : 0;
     refused = went ? 0 : refused + 1;
@@ -332,11 +323,11 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
   all.leave(0);
   for (int round = 0; round < 1000; ++round) all.agents[0]->poll();
   EXPECT_FALSE(all.agents[0]->drained()) << "the agent has ended the job, with what rank 0 sent";
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({1});
     return all.agents[0]->drained();
   }));
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(turn_until([&] {
     all.turn({1});
     return all.ranks[1]->handled >= before + sent;
   })) << all.ranks[1]->handled - before
@@ -345,17 +336,17 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
 
 TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_ExpectThatToFailTheJob) {
   Job all = job({0, 1, 0});
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1, 2});
     return all.ranks[1]->handled != 0;
   }));
   all.leave(1);
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(turn_until([&] {
     all.turn({0, 2});
     return all.agents[1]->drained();
   }));
-  ASSERT_TRUE(eventually([&] {
+  ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 2});
     return !all.ranks[0]->aborted.empty() && !all.ranks[2]->aborted.empty();
