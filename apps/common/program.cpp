@@ -32,13 +32,14 @@ Program::Program(std::string name, const std::string& about) : name_(std::move(n
       ->type_name("PREFIX");
   cli_.add_option("--json", json_, "write the closing line of JSON into this file, not to the standard output")
       ->type_name("FILE");
-  cli_.footer(
-      "Started alone it is one rank. More of them, on one or more nodes:\n"
-      "  wherry run --nodes 2 --ranks-per-node 2 -- " +
-      name_ + " ...\ndocs/route-apps.md says how it works and what the JSON holds.");
 }
 
 int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Report&)>& body) {
+  cli_.footer(
+      fmt::format("Started alone it is one rank. More of them, on one or more nodes:\n"
+                  "  wherry run --nodes 2 --ranks-per-node 2 -- {}\n"
+                  "docs/route-apps.md says how it works and what the JSON holds.",
+                  argc > 0 ? argv[0] : name_.c_str()));
   try {
     cli_.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -103,15 +104,15 @@ class Workspace:
         assert done.returncode == 0, f"{command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def run_until_ready(self, command: str) -> None:
-        """A command that stays: it gets ready, and Ctrl-C ends it."""
+    def run_until_ready(self, command: str, ready: tuple[str, ...] = READY) -> None:
+        """A command that stays: it gets ready, which one of these words tells, and Ctrl-C ends it."""
         with subprocess.Popen(
             shlex.split(command), cwd=self.directory, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         ) as process:  # fmt: skip
             said = ""
             assert process.stdout
-            while not any(word in said for word in READY):
+            while not any(word in said for word in ready):
                 line = process.stdout.readline()
                 assert line, f"{command}\nended with {process.wait()}\n{said}"
                 said += line
@@ -327,6 +328,36 @@ def test_examples_of_help(workspace: Workspace, command: str, capsys: pytest.Cap
         except AssertionError as error:
             where = "mend it, or name it in EXAMPLES_NOT_RUN with a reason"
             pytest.fail(f"an example of `{command} --help` does not work as it stands: {where}\n{error}", pytrace=False)
+
+
+PROGRAMS = [*(f"apps/{name}" for name in ("histogram", "sssp", "transport", "transpose", "triangle"))]
+PROGRAMS += ["src/wherryd", "src/wherry-kv"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_examples_of_the_help_of_programs(workspace: Workspace, program: str) -> None:
+    name = program.partition("/")[2]
+    said = workspace.run([f"build/release/{program}", "--help"])
+    lines = [line.strip() for line in said.split("\n") if re.match(r"  (wherry run|wherryd|wherry-kv) ", line)]
+    lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]
+    assert lines, said
+    if name == "wherryd":
+        workspace.run("wherryd --dump-config >wherryd.toml")
+        for line in lines:  # cores and addresses are those of another machine: whether the settings are understood
+            workspace.run(line if "--dump-config" in line else f"{line} --dump-config")
+    elif name == "wherry-kv":
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            ports = [tcp, udp]
+            for one in ports:
+                one.bind(("127.0.0.1", 0))
+            keeper, node = (f"127.0.0.1:{one.getsockname()[1]}" for one in ports)
+        head = f'[cluster]\nname = "lab"\nmode = "keeper"\nkeeper = "{keeper}"\n'
+        (workspace.directory / "lab.toml").write_text(f'{head}[[node]]\nnumber = 0\nudp = "{node}"\n')
+        for line in lines:
+            workspace.run_until_ready(line.replace("/var/lib/wherry/", ""), ("of cluster lab at",))
+    else:
+        for line in lines:
+            workspace.run(line)
 
 
 def test_nothing_is_excused_that_is_not_there() -> None:
