@@ -59,7 +59,7 @@ class Agent:
         if self.process.poll() is None:
             self.process.send_signal(with_signal)
             try:
-                self.process.wait(timeout=15)
+                self.process.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -118,9 +118,9 @@ class LocalAgent:
             self.changed.notify_all()
 
     def wait_for_leases(self, count: int) -> bool:
-        """Whether readers hold `count` leases within a few seconds."""
+        """Whether readers hold `count` leases within a minute."""
         with self.changed:
-            return self.changed.wait_for(lambda: len(self.leases) == count, timeout=5)
+            return self.changed.wait_for(lambda: len(self.leases) == count, timeout=60)
 
     def break_connections(self) -> None:
         """As the agent's death looks to its readers."""
@@ -134,7 +134,7 @@ class LocalAgent:
         self._listener.close()
         self.break_connections()
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=60)
         for connection in self._connections:
             connection.close()
         os.close(self.memory)

@@ -30,7 +30,7 @@ def child() -> None:
     x[:] = 7.0
     refused(lambda: stream.offload({"x": x}, tag=9))
     refused(lambda: session.stream("q", {"x": x}))
-    refused(lambda: held.wait(10))
+    refused(lambda: held.wait(60))
     assert held.ready()
 
 

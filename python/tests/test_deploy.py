@@ -30,7 +30,7 @@ def settings(service: configparser.SectionProxy, wherryd: Path) -> dict[str, dic
     _, *arguments = shlex.split(service["ExecStart"])
     assert arguments[:2] == ["--config", "/etc/wherry/wherryd.toml"]
     line = [str(wherryd), "--config", str(DEPLOY / "wherryd.toml"), *arguments[2:], "--dump-config"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return tomllib.loads(done.stdout)
 

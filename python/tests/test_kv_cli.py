@@ -266,7 +266,7 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         assert [line.split()[2] for line in shown[1:]] == ["serving"] * 3
         assert len(home.processes("wherry-kv")) == 4
         running.send_signal(number)
-        running.communicate(timeout=10)
+        running.communicate(timeout=60)
         assert running.returncode == status
     if number == signal.SIGKILL:  # nobody was left to remove it; nobody is misled by it
         assert eventually(lambda: not home.processes())
@@ -338,7 +338,7 @@ def test_a_cluster_in_the_background_keeps_no_file_of_its_caller_open(home: KvHo
         timeout=60,
     )
     assert done.returncode == 0
-    assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=10).returncode == 0
+    assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=60).returncode == 0
     home.ok("down")
 
 

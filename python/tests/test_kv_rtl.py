@@ -262,16 +262,16 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
             client.put(1, b"one")
         for number in (1, 0):
             nodes[number].kill()
-            nodes[number].wait(20)
+            nodes[number].wait(60)
             again, log = start(number)
             assert eventually(lambda log=log: "was in this cluster before" in log.read_text()), log.read_text()
             assert number not in serving()
             again.kill()
-            again.wait(20)
+            again.wait(60)
             # All of them, for the next turn.
             for process in nodes:
                 process.kill()
-                process.wait(20)
+                process.wait(60)
             nodes = [start(one)[0] for one in range(2)]
             assert eventually(lambda: serving() == [0, 1])
 
@@ -304,13 +304,13 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text('[cluster]\nname = "a"\nmode = "static"\n[[node]]\nnumber = 0\nudp = "127.0.0.1:19286"\n')
     command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0", "--tap", "cable"]
-    alone = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "--tap requires --host-tap" in alone.stderr
-    no_mac = subprocess.run([*command, "--host-tap", "card"], capture_output=True, text=True, timeout=20)
+    no_mac = subprocess.run([*command, "--host-tap", "card"], capture_output=True, text=True, timeout=60)
     assert "node 0 has no 'mac'" in no_mac.stderr
     file.write_text(file.read_text() + 'mac = "02:00:00:00:00:01"\n')
     command += ["--host-tap", "card"]
-    no_rights = subprocess.run(["setpriv", "--bounding-set=-all", *command], capture_output=True, text=True, timeout=20)
+    no_rights = subprocess.run(["setpriv", "--bounding-set=-all", *command], capture_output=True, text=True, timeout=60)
     if os.geteuid() == 0:
         assert "be root" in no_rights.stderr
 
@@ -326,7 +326,7 @@ def test_another_mac_is_refused(home: KvHome, tmp_path: Path, with_rights: None)
             [*command, "--tap", "cable", "--host-tap", "card"],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             preexec_fn=space.enter,
         )
         assert done.returncode == 2

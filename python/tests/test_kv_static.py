@@ -46,7 +46,7 @@ class Static:
 
     def kill(self, number: int) -> None:
         self.processes[number].kill()
-        self.processes[number].wait(20)
+        self.processes[number].wait(60)
 
     def log(self, number: int) -> str:
         return (self._folder / f"node{number}.log").read_text()

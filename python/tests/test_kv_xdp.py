@@ -212,7 +212,7 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
         def refused(*words: str, without_rights: bool = False) -> str:
             before = ["setpriv", "--bounding-set=-all"] if without_rights else []
             done = subprocess.run(
-                [*before, *command, *words], capture_output=True, text=True, timeout=20, preexec_fn=space.enter
+                [*before, *command, *words], capture_output=True, text=True, timeout=60, preexec_fn=space.enter
             )
             assert done.returncode != 0
             return done.stderr

@@ -193,7 +193,7 @@ def test_signal_ends_everything(jobs: Jobs, rank: str, number: signal.Signals, s
         assert "rank" in launcher.stdout.readline()
         assert "rank" in launcher.stdout.readline()
         launcher.send_signal(number)
-        out, err = launcher.communicate(timeout=20)
+        out, err = launcher.communicate(timeout=60)
     assert launcher.returncode == status
     said = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
     assert err == f"wherry run: {said}\n"
@@ -208,7 +208,7 @@ def test_launcher_that_is_killed_takes_everything_along(jobs: Jobs, rank: str, p
         assert "rank" in launcher.stdout.readline()
         assert eventually(lambda: len(jobs.processes("bootstrap_rank exchange")) == 4 + 1)  # the launcher's own line
         launcher.kill()
-        launcher.communicate(timeout=20)
+        launcher.communicate(timeout=60)
     jobs.expect_nothing_left()
 
 
@@ -297,7 +297,7 @@ def test_agent_that_dies_ends_the_job(jobs: Jobs, rank: str, actions: list[str])
         assert "rank" in launcher.stdout.readline()
         (victim,) = (pid for pid, line in jobs.processes("wherryd").items() if "/node1/" in line)
         os.kill(victim, signal.SIGKILL)
-        out, err = launcher.communicate(timeout=20)
+        out, err = launcher.communicate(timeout=60)
     assert launcher.returncode == 137
     assert err == "wherry run: the agent of node 1 was killed by signal 9 (SIGKILL)\n"
     assert out.count("broken: ") == 2
@@ -447,7 +447,7 @@ def test_launcher_that_is_killed_takes_its_namespaces_along(jobs: Jobs, rank: st
         assert launcher.stdout
         assert "rank" in launcher.stdout.readline()
         launcher.kill()
-        launcher.communicate(timeout=20)
+        launcher.communicate(timeout=60)
     jobs.expect_nothing_left()
 
 

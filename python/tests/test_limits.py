@@ -171,7 +171,7 @@ def test_an_agent_is_started_although_a_descriptor_of_the_caller_is_above_the_li
     assert done.returncode == 0, done.stderr
     session = sessionfile.load(where)
     try:
-        assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=10).returncode == 0
+        assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=60).returncode == 0
     finally:
         _agent.stop(session, 30)
 

@@ -36,7 +36,7 @@ MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
 pytestmark = pytest.mark.usefixtures("mpich_segments")
 
 
-def mpiexec(ranks: int, *actions: str, timeout: float = 40, **variables: str) -> subprocess.CompletedProcess[str]:
+def mpiexec(ranks: int, *actions: str, timeout: float = 120, **variables: str) -> subprocess.CompletedProcess[str]:
     """Its stdout: what the ranks printed, one rank after the other (mpiexec itself mixes them within lines)."""
     assert MPIEXEC.exists(), f"no {MPIEXEC}: run tools/setup.sh"
     built("libwherry_mpi.so")
@@ -139,7 +139,7 @@ def test_a_program_of_another_mpi_expect_an_error_that_names_both(tmp_path: Path
         env=environment | {"LD_PRELOAD": library, "PMI_RANK": "0", "PMI_SIZE": "2"},
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode == 3, done.stderr
     assert "Open MPI v4.1.4" in done.stderr
@@ -148,7 +148,7 @@ def test_a_program_of_another_mpi_expect_an_error_that_names_both(tmp_path: Path
 
 def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
     """The other one never calls start(): MPI_Init itself would wait for it for ever."""
-    done = mpiexec(2, "1:sleep=60000", "join=1500", timeout=50)
+    done = mpiexec(2, "1:sleep=300000", "join=1500", timeout=120)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not all ranks came in time" in done.stdout + done.stderr
 
@@ -156,7 +156,7 @@ def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
 @pytest.mark.parametrize("how", ["exit=5", "exit-beside-a-child=5", "kill"])
 def test_rank_that_dies_ends_the_others(how: str) -> None:
     """MPICH's launcher does not kill them when it has learned of an exit before it sees the rank's connection close."""
-    done = mpiexec(3, "exchange", f"1:{how}", "sleep=30000", timeout=25)
+    done = mpiexec(3, "exchange", f"1:{how}", "sleep=300000", timeout=120)
     assert done.returncode == (5 if "5" in how else 9), done.stderr
 
 
@@ -223,6 +223,6 @@ def test_job_script_expect_no_use_of_a_directory_that_is_there(tmp_path: Path) -
 
 
 def test_job_script_without_a_program_says_how(tmp_path: Path) -> None:
-    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=10)
+    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "usage: sbatch" in done.stderr

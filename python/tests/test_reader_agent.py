@@ -40,9 +40,9 @@ def test_real_agent_delivers_what_was_offloaded(agent: Agent, session: Any, stra
     data = [batch(i, rows) for i, rows in enumerate((1, 100, 4097))]
     stream = session.stream("s", data[0].schema, strategy=strategy)
     for i, one in enumerate(data):
-        stream.offload(one, tag=100 + i).wait(timeout=10)
+        stream.offload(one, tag=100 + i).wait(timeout=60)
     stream.close()
-    with reader.open("s", agent.session_file, timeout=10) as frames:
+    with reader.open("s", agent.session_file, timeout=60) as frames:
         local = list(frames)
     client, options = reader.flight_client(agent.session_file)
     with client:
@@ -64,7 +64,7 @@ def test_real_agent_numpy_columns_round_trip(agent: Agent, session: Any) -> None
     rng = np.random.default_rng(8)
     data = {"id": np.arange(5000, dtype=np.int32), "x": rng.random((5000, 3)), "f": rng.random(5000).astype(np.float32)}
     stream = session.stream("p", data, strategy="ipc_page_aligned")
-    stream.offload(data, tag=1).wait(timeout=10)
+    stream.offload(data, tag=1).wait(timeout=60)
     with reader.open("p", agent.session_file, follow=False) as frames:
         got = next(frames).batch
     np.testing.assert_array_equal(got.column("id").to_numpy(), data["id"])
@@ -75,11 +75,11 @@ def test_real_agent_numpy_columns_round_trip(agent: Agent, session: Any) -> None
 @pytest.mark.agent
 def test_real_agent_keeps_frames_in_place_while_they_are_read(agent: Agent, session: Any) -> None:
     stream = session.stream("s", batch().schema, keep_frames=1)
-    stream.offload(batch(1)).wait(timeout=10)
+    stream.offload(batch(1)).wait(timeout=60)
     with reader.open("s", agent.session_file, follow=False) as frames:
         kept = next(frames)
         for i in range(2, 30):
-            stream.offload(batch(i)).wait(timeout=10)
+            stream.offload(batch(i)).wait(timeout=60)
         assert kept.batch.equals(batch(1)), "evicted from the stream, but not from under its reader"
         latest = next(frames)
         assert latest.sequence == 28
@@ -90,20 +90,20 @@ def test_real_agent_keeps_frames_in_place_while_they_are_read(agent: Agent, sess
 def test_real_agent_back_pressure_ends_when_a_frame_was_read(agent: Agent, session: Any) -> None:
     stream = session.stream("s", batch().schema, keep_frames=2, when_full="wait")
     tickets = [stream.offload(batch(i)) for i in range(4)]
-    tickets[1].wait(timeout=10)
+    tickets[1].wait(timeout=60)
     time.sleep(0.2)
     assert not tickets[2].ready(), "two frames are kept, and nobody has read them"
-    with reader.open("s", agent.session_file, timeout=10) as frames:
+    with reader.open("s", agent.session_file, timeout=60) as frames:
         for i in range(4):
             assert next(frames).batch.equals(batch(i))
     for ticket in tickets:
-        ticket.wait(timeout=10)
+        ticket.wait(timeout=60)
 
 
 @pytest.mark.agent
 def test_real_agent_lists_streams_everywhere_alike(agent: Agent, session: Any) -> None:
     stream = session.stream("a", batch().schema)
-    stream.offload(batch()).wait(timeout=10)
+    stream.offload(batch()).wait(timeout=60)
     session.stream("b", batch().schema, strategy="arrays").close()
     found = {stream.name: stream for stream in reader.streams(agent.session_file)}
     assert (found["a"].open, found["a"].held_frames, found["a"].held_rows) == (True, 1, 100)
@@ -143,12 +143,12 @@ def test_real_agent_unknown_stream(agent: Agent) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how: signal.Signals) -> None:
     stream = session.stream("s", batch().schema)
-    stream.offload(batch()).wait(timeout=10)
+    stream.offload(batch()).wait(timeout=60)
     results: list[Any] = []
 
     def follow() -> None:
         try:
-            with reader.open("s", agent.session_file, timeout=20) as frames:
+            with reader.open("s", agent.session_file, timeout=60) as frames:
                 results.extend(frame.batch.num_rows for frame in frames)
         except Error as error:
             results.append(error)
@@ -159,7 +159,7 @@ def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how
     while not results and time.monotonic() < deadline:
         time.sleep(0.01)
     agent.stop(how)
-    follower.join(timeout=10)
+    follower.join(timeout=60)
     assert not follower.is_alive()
     assert results[0] == 100
     assert all(isinstance(error, Error) for error in results[1:])
