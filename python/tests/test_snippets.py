@@ -4,6 +4,7 @@ is not plain. The examples in the public headers compile without a warning."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -328,6 +329,51 @@ def test_examples_of_help(workspace: Workspace, command: str, capsys: pytest.Cap
         except AssertionError as error:
             where = "mend it, or name it in EXAMPLES_NOT_RUN with a reason"
             pytest.fail(f"an example of `{command} --help` does not work as it stands: {where}\n{error}", pytrace=False)
+
+
+COMMAND_IN_TEXT = re.compile(r"`((?:make|wherry|mpiexec|build/release/\\S+) [^`]+)`")
+RUN_FROM_TEXT = (
+    "wherry run --nodes 2 --ranks-per-node 2 --placement host -- build/release/apps/histogram",
+    "mpiexec -n 8 build/release/apps/histogram",
+)
+
+
+def commands_in_text() -> list[tuple[str, str]]:
+    """(place, command) of what stands between backticks in running text."""
+    found = []
+    for file in FILES:
+        text = re.sub(r"^```.*?^```$", "", file.read_text(), flags=re.M | re.S)
+        found += [(file.name, re.sub(r"\s+", " ", match[1])) for match in COMMAND_IN_TEXT.finditer(text)]
+    return found
+
+
+def test_commands_in_running_text_exist_with_their_options() -> None:
+    """`wherry agent start|stop` stands for two of them, and NAME for any."""
+    wrong = []
+    for place, line in commands_in_text():
+        words = line.partition(" -- ")[0].split()
+        if words[0] == "make":
+            done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+            wrong += [(place, line, done.stderr)] if done.returncode != 0 else []
+        if words[0] != "wherry":
+            continue
+        commands = [typer.main.get_command(cli.app)]
+        for word in itertools.takewhile(lambda word: not re.fullmatch(r"[A-Z]+", word), words[1:]):
+            children = [getattr(one, "commands", {}).get(name) for one in commands for name in word.split("|")]
+            if word.startswith("--"):
+                known = {name for one in commands for option in one.params for name in [*option.opts, "--help"]}
+                wrong += [(place, line, word)] if word not in known else []
+            elif all(children):
+                commands = [one for one in children if one is not None]
+            elif any(getattr(one, "commands", {}) for one in commands):
+                wrong.append((place, line, word))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("line", RUN_FROM_TEXT)
+def test_commands_in_running_text_that_start_jobs(workspace: Workspace, line: str) -> None:
+    assert line in {one for _, one in commands_in_text()}
+    assert '"app":"histogram"' in workspace.run(line)
 
 
 PROGRAMS = [*(f"apps/{name}" for name in ("histogram", "sssp", "transport", "transpose", "triangle"))]
