@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+import snippets
 
 from wherry import _paths
 
@@ -244,3 +247,58 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         command("cmake", "--preset", "release", at=checkout)
         command("ninja", "-C", "build/release", "src/CMakeFiles/wherry_base.dir/base/socket.cpp.o", at=checkout)
         assert hits() == expected, name
+
+
+def programs_called() -> set[str]:
+    """What tests and the package start by name, and what the docs' shell blocks begin with."""
+    names = set()
+    for file in [*(ROOT / "python").rglob("*.py"), *(ROOT / "hdl").rglob("*.py"), *(ROOT / "tools").glob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            elements = node.elts if isinstance(node, ast.List) else []
+            for i, element in enumerate(elements):
+                begins = i == 0 or isinstance(elements[i - 1], ast.Starred)  # [*inside, "ping", ...]
+                if begins and isinstance(element, ast.Constant) and isinstance(element.value, str):
+                    names.add(element.value)
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for block in snippets.snippets(page):
+            if block.language == "sh" and not block.not_run:
+                names |= set(re.findall(r"^(?:wherry kv exec )?(\S+)", block.text, flags=re.M))
+    own = {path.name for path in Path(sys.prefix, "bin").iterdir()} | {"node"}  # a word of `wherry-kv`
+    return {name for name in names if re.fullmatch(r"[a-z][a-z0-9.+-]+", name)} - own
+
+
+def packages_of(programs: set[str]) -> dict[str, str]:
+    """The installed Debian package of each that is one of Debian's."""
+    of_path = {}
+    for name in programs:
+        if path := shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin"):
+            of_path |= dict.fromkeys((path, path.removeprefix("/usr"), os.path.realpath(path)), name)
+    done = subprocess.run(["dpkg-query", "-S", *of_path], capture_output=True, text=True, check=False)
+    lines = [line.split(": ") for line in done.stdout.splitlines() if not line.startswith("diversion")]
+    return {of_path[path]: package.partition(":")[0] for package, path in lines}
+
+
+def with_dependencies(names: set[str]) -> set[str]:
+    """Those and, of the installed packages, all that they depend on."""
+    wanted = "${Package}|${Essential}|${Priority}|${Provides}|${Pre-Depends}, ${Depends}\n"
+    shown = subprocess.run(["dpkg-query", "-W", "-f", wanted], capture_output=True, text=True, check=True).stdout
+    needs: dict[str, set[str]] = {}
+    found = set(names)
+    for line in shown.splitlines():
+        name, essential, priority, provides, depends = line.split("|", 4)
+        words = set(re.findall(r"[a-z0-9][a-z0-9.+-]+(?=[ ,(:|]|$)", depends))
+        for alias in [name, *re.findall(r"[a-z0-9][a-z0-9.+-]+", provides)]:
+            needs.setdefault(alias, set()).update(words | {name})
+        if essential == "yes" or priority == "required":
+            found.add(name)
+    while more := {need for name in found for need in needs.get(name, ())} - found:
+        found |= more
+    return found
+
+
+def test_programs_that_tests_and_docs_start_are_on_a_fresh_machine() -> None:
+    """Here they may be there because somebody installed them by hand."""
+    there = with_dependencies({*packages("run"), *packages("test"), "git", "make", "sudo"})
+    known = packages_of(programs_called())
+    assert {"bash", "ip", "ethtool", "ping", "cmake"} <= set(known)
+    assert {name: package for name, package in known.items() if package not in there} == {}
