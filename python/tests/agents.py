@@ -59,7 +59,7 @@ class Agent:
         if self.process.poll() is None:
             self.process.send_signal(with_signal)
             try:
-                self.process.wait(timeout=60)
+                self.process.wait(timeout=300)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -134,7 +134,7 @@ class LocalAgent:
         self._listener.close()
         self.break_connections()
         for thread in self._threads:
-            thread.join(timeout=60)
+            thread.join(timeout=300)
         for connection in self._connections:
             connection.close()
         os.close(self.memory)

@@ -35,7 +35,9 @@ def execute(name: str, *arguments: object, job: tuple[int, int] = ALONE) -> subp
         nodes, ranks = job
         run = [sys.executable, "-m", "wherry.cli", "run", "--nodes", str(nodes), "--ranks-per-node", str(ranks)]
         line = [*run, "--timeout", "45", "--", *line]
-    return subprocess.run(line, capture_output=True, text=True, timeout=50, env=os.environ | {"UCX_LOG_LEVEL": "error"})
+    return subprocess.run(
+        line, capture_output=True, text=True, timeout=300, env=os.environ | {"UCX_LOG_LEVEL": "error"}
+    )
 
 
 @dataclass

@@ -65,7 +65,7 @@ class Jobs:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "wherry", "run", *words]
 
-    def run(self, *words: str, timeout: float = 30, **more: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, timeout: float = 300, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*words),
             env=self.environment | more,

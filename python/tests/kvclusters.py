@@ -39,7 +39,7 @@ class KvHome(Jobs):
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "wherry", "kv", *words]
 
-    def run(self, *words: str, timeout: float = 30, **more: str) -> Done:
+    def run(self, *words: str, timeout: float = 300, **more: str) -> Done:
         """`up` as a process; the other commands in this one, which saves most of the tests' time."""
         if words[0] == "up":
             return super().run(*words, timeout=timeout, **more)

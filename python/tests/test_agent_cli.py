@@ -56,7 +56,7 @@ def stream(agent: Agent) -> Iterator[Any]:
     with wherry.Session(agent=str(agent.session_file)) as session:
         opened = session.stream("particles", particles())
         for i in range(3):
-            opened.offload(particles(seed=i), tag=10 * i).wait(timeout=60)
+            opened.offload(particles(seed=i), tag=10 * i).wait(timeout=300)
         yield opened
 
 
@@ -112,7 +112,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
         if "--foreground" in words:
             line = [sys.executable, "-m", "wherry.cli", *words]
             environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
-            done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
             status, err = done.returncode, done.stderr
         else:
             status, _, err = run(capfd, *words)
@@ -208,7 +208,7 @@ def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Pa
     assert started.returncode == 0, started.stderr
     session = sessionfile.load(where)
     try:
-        assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=60).returncode == 0
+        assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=300).returncode == 0
     finally:
         _agent.stop(session, 30)
 
@@ -227,7 +227,7 @@ def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
             time.sleep(0.02)
         assert sessionfile.load(where).pid == process.pid
         process.terminate()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
         assert not where.exists()
     finally:
         process.kill()
@@ -318,7 +318,7 @@ def test_status_when_the_metrics_break_off(capfd: pytest.CaptureFixture[str], ag
 @pytest.mark.parametrize("flag", ["--max-sessions", "--nap-us", "--max-tickets", "--drain-ms"])
 def test_number_out_of_range(wherryd: Path, flag: str) -> None:
     done = subprocess.run(
-        [str(wherryd), flag, "18446744073709551615", "--dump-config"], capture_output=True, text=True, timeout=60
+        [str(wherryd), flag, "18446744073709551615", "--dump-config"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2
     assert "want a whole number from" in done.stderr
@@ -387,9 +387,9 @@ def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(0.5)
-        stream.offload(particles(seed=3), tag=30).wait(timeout=60)
+        stream.offload(particles(seed=3), tag=30).wait(timeout=300)
         stream.close()
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()

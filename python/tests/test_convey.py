@@ -48,32 +48,32 @@ def expect_all_done(done: subprocess.CompletedProcess[str], ranks: int) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("nodes", "ranks"), SHAPES)
 def test_programs_in_c_expect_every_item_once(jobs: Jobs, program: str, nodes: int, ranks: int) -> None:
-    expect_all_done(jobs.run(*words(nodes, ranks), built(program), timeout=60), nodes * ranks)
+    expect_all_done(jobs.run(*words(nodes, ranks), built(program), timeout=300), nodes * ranks)
     jobs.expect_nothing_left()
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_in_c_without_a_launcher_expect_one_rank(jobs: Jobs, program: str) -> None:
-    done = subprocess.run([built(program)], env=jobs.environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([built(program)], env=jobs.environment, capture_output=True, text=True, timeout=300)
     expect_all_done(done, 1)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_small_buffers_expect_every_item_once(jobs: Jobs, program: str) -> None:
     small = {"WHERRY_ROUTE_BUFFER_BYTES": "1024", "WHERRY_ROUTE_BUFFERS": "2"}
-    expect_all_done(jobs.run(*words(2, 2), built(program), timeout=60, **small), 4)
+    expect_all_done(jobs.run(*words(2, 2), built(program), timeout=300, **small), 4)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_agents_between_expect_every_item_once(jobs: Jobs, program: str) -> None:
-    expect_all_done(jobs.run(*words(2, 1, "--placement", "shared"), built(program), timeout=60), 2)
+    expect_all_done(jobs.run(*words(2, 1, "--placement", "shared"), built(program), timeout=300), 2)
     jobs.expect_nothing_left()
 
 
 def test_one_function_twice_without_a_name_expect_refusal() -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")}
     command = [built("route_client_order"), "twice"]
-    expect_all_done(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60), 1)
+    expect_all_done(subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300), 1)
 
 
 def test_a_rank_that_exits_in_a_session_expect_the_end_of_the_job(jobs: Jobs) -> None:
@@ -84,6 +84,6 @@ def test_a_rank_that_exits_in_a_session_expect_the_end_of_the_job(jobs: Jobs) ->
     root = _paths.repository()
     assert root is not None
     library = str(root / "build" / "release" / "src" / "libwherry.so")
-    done = jobs.run(*words(1, 2), sys.executable, "-c", code, timeout=60, LIBRARY=library)
+    done = jobs.run(*words(1, 2), sys.executable, "-c", code, timeout=300, LIBRARY=library)
     assert done.returncode == 3, done.stdout + done.stderr
     jobs.expect_nothing_left()

@@ -108,7 +108,7 @@ SERVER = """
 CONNECTION = """
     import random, socket
     data = random.Random(1).randbytes(1 << 20)
-    with socket.create_connection(("10.89.0.1", 7000), timeout=60) as connection:
+    with socket.create_connection(("10.89.0.1", 7000), timeout=300) as connection:
         connection.sendall(data)
         back = bytearray()
         while part := connection.recv(1 << 16):
@@ -304,13 +304,15 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text('[cluster]\nname = "a"\nmode = "static"\n[[node]]\nnumber = 0\nudp = "127.0.0.1:19286"\n')
     command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0", "--tap", "cable"]
-    alone = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "--tap requires --host-tap" in alone.stderr
-    no_mac = subprocess.run([*command, "--host-tap", "card"], capture_output=True, text=True, timeout=60)
+    no_mac = subprocess.run([*command, "--host-tap", "card"], capture_output=True, text=True, timeout=300)
     assert "node 0 has no 'mac'" in no_mac.stderr
     file.write_text(file.read_text() + 'mac = "02:00:00:00:00:01"\n')
     command += ["--host-tap", "card"]
-    no_rights = subprocess.run(["setpriv", "--bounding-set=-all", *command], capture_output=True, text=True, timeout=60)
+    no_rights = subprocess.run(
+        ["setpriv", "--bounding-set=-all", *command], capture_output=True, text=True, timeout=300
+    )
     if os.geteuid() == 0:
         assert "be root" in no_rights.stderr
 
@@ -326,7 +328,7 @@ def test_another_mac_is_refused(home: KvHome, tmp_path: Path, with_rights: None)
             [*command, "--tap", "cable", "--host-tap", "card"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             preexec_fn=space.enter,
         )
         assert done.returncode == 2

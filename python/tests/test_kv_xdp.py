@@ -40,7 +40,7 @@ def test_a_signal_while_the_network_is_made_leaves_nothing(home: KvHome, tmp_pat
     with home.start("up", "--dir", str(place), *QUICK) as running:
         assert eventually(lambda: (place / "cluster.toml").exists())
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=30)
+        running.communicate(timeout=300)
         assert running.returncode == 0
     assert not (place / "cluster.toml").exists()
 
@@ -52,7 +52,7 @@ def inside(home: KvHome, program: str) -> str:
         env=home.environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -141,7 +141,7 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     )
     for more in (("--xdp", "eth0", "--spin"), ("--xdp", "eth0", "--depth", "16"), ("--depth", "4")):
         result = subprocess.run(
-            home.command(*load, *more), env=home.environment, capture_output=True, text=True, timeout=30
+            home.command(*load, *more), env=home.environment, capture_output=True, text=True, timeout=300
         )
         assert result.returncode == 0, result.stderr
         operations = json.loads(result.stdout)["operations"]
@@ -212,7 +212,7 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
         def refused(*words: str, without_rights: bool = False) -> str:
             before = ["setpriv", "--bounding-set=-all"] if without_rights else []
             done = subprocess.run(
-                [*before, *command, *words], capture_output=True, text=True, timeout=60, preexec_fn=space.enter
+                [*before, *command, *words], capture_output=True, text=True, timeout=300, preexec_fn=space.enter
             )
             assert done.returncode != 0
             return done.stderr
@@ -266,7 +266,7 @@ def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
             command = [program, "--node", nodes[0], "--node", nodes[1], "--seconds", "0.2", "--keys", "50"]
             command += ["--first-lane", "0", *words]
             return subprocess.run(
-                command, capture_output=True, text=True, timeout=30, preexec_fn=mesh.namespaces[2].enter
+                command, capture_output=True, text=True, timeout=300, preexec_fn=mesh.namespaces[2].enter
             )
 
         for more in (["--spin"], ["--yield"], ["--depth", "16", "--read-from", "round_robin"]):

@@ -87,14 +87,14 @@ def test_standard_input_is_rank_0s(jobs: Jobs, rank: str) -> None:
         env=jobs.environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "[0] some words\n")
 
 
 def test_reader_of_the_output_that_goes_ends_the_job(jobs: Jobs, rank: str) -> None:
     line = f"{' '.join(jobs.command(*shape(1, 2)))} -- {rank} lines=1000000 die-slowly | head -n 1"
-    done = subprocess.run(["sh", "-c", line], env=jobs.environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", line], env=jobs.environment, capture_output=True, text=True, timeout=300)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
 
@@ -193,7 +193,7 @@ def test_signal_ends_everything(jobs: Jobs, rank: str, number: signal.Signals, s
         assert "rank" in launcher.stdout.readline()
         assert "rank" in launcher.stdout.readline()
         launcher.send_signal(number)
-        out, err = launcher.communicate(timeout=60)
+        out, err = launcher.communicate(timeout=300)
     assert launcher.returncode == status
     said = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
     assert err == f"wherry run: {said}\n"
@@ -208,7 +208,7 @@ def test_launcher_that_is_killed_takes_everything_along(jobs: Jobs, rank: str, p
         assert "rank" in launcher.stdout.readline()
         assert eventually(lambda: len(jobs.processes("bootstrap_rank exchange")) == 4 + 1)  # the launcher's own line
         launcher.kill()
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=300)
     jobs.expect_nothing_left()
 
 
@@ -284,7 +284,7 @@ def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: s
         ranks = [pid for pid, line in jobs.processes("bootstrap_rank spin").items() if "wherry run" not in line]
         victim = next(pid for pid in ranks if b"WHERRY_RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes())
         os.kill(victim, signal.SIGKILL)
-        out, err = launcher.communicate(timeout=40)
+        out, err = launcher.communicate(timeout=300)
     assert (launcher.returncode, err) == (137, "wherry run: rank 1 was killed by signal 9 (SIGKILL)\n")
     assert "[0] broken: " in out
 
@@ -297,7 +297,7 @@ def test_agent_that_dies_ends_the_job(jobs: Jobs, rank: str, actions: list[str])
         assert "rank" in launcher.stdout.readline()
         (victim,) = (pid for pid, line in jobs.processes("wherryd").items() if "/node1/" in line)
         os.kill(victim, signal.SIGKILL)
-        out, err = launcher.communicate(timeout=60)
+        out, err = launcher.communicate(timeout=300)
     assert launcher.returncode == 137
     assert err == "wherry run: the agent of node 1 was killed by signal 9 (SIGKILL)\n"
     assert out.count("broken: ") == 2
@@ -447,7 +447,7 @@ def test_launcher_that_is_killed_takes_its_namespaces_along(jobs: Jobs, rank: st
         assert launcher.stdout
         assert "rank" in launcher.stdout.readline()
         launcher.kill()
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=300)
     jobs.expect_nothing_left()
 
 
@@ -455,6 +455,6 @@ def test_namespaces_without_root_are_refused(jobs: Jobs) -> None:
     words = jobs.command("--netns", "--", "true")
     if os.geteuid() == 0:
         words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", *words]
-    done = subprocess.run(words, env=jobs.environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, env=jobs.environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "--netns" in done.stderr

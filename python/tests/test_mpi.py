@@ -223,6 +223,6 @@ def test_job_script_expect_no_use_of_a_directory_that_is_there(tmp_path: Path) -
 
 
 def test_job_script_without_a_program_says_how(tmp_path: Path) -> None:
-    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", str(JOB_SCRIPT)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "usage: sbatch" in done.stderr

@@ -41,7 +41,7 @@ for _ in range(int(sys.argv[2])):
 TCP_CLIENT = """
 import socket, sys, threading
 sent = bytes(1_000_000)
-with socket.create_connection((sys.argv[1], 7000), timeout=60) as one:
+with socket.create_connection((sys.argv[1], 7000), timeout=300) as one:
     threading.Thread(target=lambda: (one.sendall(sent), one.shutdown(socket.SHUT_WR))).start()
     got = 0
     while data := one.recv(65536):
@@ -61,7 +61,7 @@ def network(request: pytest.FixtureRequest, namespaces: None) -> Iterator[Networ
 def python(network: Network | Mesh, node: int, program: str, *words: str) -> str:
     command = [sys.executable, "-c", program, *words]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=30, preexec_fn=network.namespaces[node].enter
+        command, capture_output=True, text=True, timeout=300, preexec_fn=network.namespaces[node].enter
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -84,7 +84,7 @@ def test_tcp_between_all(network: Network | Mesh) -> None:
                 for other, source in enumerate(network.addresses):
                     if other != node:
                         assert python(network, other, TCP_CLIENT, address) == f"{source} 1000000"
-                assert server.wait(timeout=60) == 0
+                assert server.wait(timeout=300) == 0
             finally:
                 server.kill()
 

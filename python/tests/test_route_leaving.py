@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("mpich_segments")
 @pytest.mark.parametrize("what", ["send", "quiesce", "reduce", "convey"])
 def test_under_wherry_run(jobs: Jobs, how: str, what: str, placement: str) -> None:
     shape = ["--nodes", "2", "--ranks-per-node", "2", "--timeout", "300", "--placement", placement]
-    done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=60)
+    done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=300)
     assert done.returncode == 7, done.stdout + done.stderr
     told = re.findall(r"^\[(\d)\] told: (.*)$", done.stdout, re.MULTILINE)
     assert told, done.stdout + done.stderr
@@ -45,7 +45,7 @@ def test_the_end_after_a_quiesce_of_all_fails_nobody(
 ) -> None:
     """Whether its Runtime is destroyed or exit() ends the process under it: the rank has done its part."""
     shape = ["--nodes", "2", "--ranks-per-node", "1", "--timeout", "300", "--placement", placement]
-    done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=60, WHERRY_ROUTE_BETWEEN=between)
+    done = jobs.run(*shape, "--", built("route_leaving"), how, what, timeout=300, WHERRY_ROUTE_BETWEEN=between)
     assert done.returncode == 0, done.stdout + done.stderr
     leaver = int(what[-1])
     assert sorted(done.stdout.splitlines()) == sorted([f"[{leaver}] leaves", f"[{1 - leaver}] done"]), done.stderr
@@ -93,7 +93,7 @@ def test_under_mpiexec(how: str, what: str) -> None:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         said = "".join(file.read_text() for file in sorted(Path(output).iterdir()))
     assert "leaves\n" in said, said + done.stderr

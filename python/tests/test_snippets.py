@@ -99,7 +99,7 @@ class Workspace:
         """Output of a command that must end with 0."""
         words = ["bash", "-ec", command] if isinstance(command, str) else command
         done = subprocess.run(
-            words, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=60, check=False,
+            words, cwd=self.directory, env=self.environment, capture_output=True, text=True, timeout=300, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\nexit status {done.returncode}\n{done.stdout}{done.stderr}"
@@ -118,7 +118,7 @@ class Workspace:
                 assert line, f"{command}\nended with {process.wait()}\n{said}"
                 said += line
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         assert process.returncode in (0, 130), f"{command}: {process.returncode}"
 
     def shell(self, line: str) -> None:
@@ -418,6 +418,6 @@ def test_the_slurm_script_names_programs_that_are_there() -> None:
     assert named
     for program, arguments in named:
         done = subprocess.run(
-            [ROOT / program, *shlex.split(arguments)], capture_output=True, text=True, timeout=60, check=False
+            [ROOT / program, *shlex.split(arguments)], capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr
