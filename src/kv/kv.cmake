@@ -69,7 +69,8 @@ wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_clust
 wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/driver_test.cpp
             kv/keeper/keeper_server_test.cpp kv/keeper/static_roll_test.cpp kv/keeper/file_store_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)
-wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp LIBS wherry_kv_keeper)
+wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp
+            LIBS wherry_kv_keeper nlohmann_json::nlohmann_json PkgConfig::HTTPLIB OpenSSL::SSL OpenSSL::Crypto)
 wherry_fuzz(frame_io_fuzz SOURCES kv/frame_io_fuzz.cpp kv/frame_io.cpp LIBS wherry_base)
 wherry_fuzz(client_fuzz SOURCES kv/client/client_fuzz.cpp LIBS wherry_kv_client)
 wherry_fuzz(kv_control_fuzz SOURCES kv/keeper/control_fuzz.cpp kv/keeper/control.cpp kv/keeper/configuration.cpp
