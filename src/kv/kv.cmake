@@ -53,7 +53,7 @@ wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv
             LIBS wherry_kv_xdp wherry_kv_udp)
 wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
-wherry_test(kv_process_test SOURCES kv/process/process_test.cpp LIBS wherry_kv_process THREADS)
+wherry_test(kv_process_test SOURCES kv/process/process_test.cpp LIBS wherry_kv_process)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_retry_test.cpp
             kv/client/core_network_test.cpp kv/client/core_lanes_test.cpp LIBS wherry_kv_client)
 wherry_test(kv_lane_session_test SOURCES kv/client/lane_session_test.cpp LIBS wherry_kv_client wherry_kv_keeper wherry_kv_control)
