@@ -30,9 +30,10 @@ add_library(wherry_kv_keeper STATIC kv/keeper/keeper.cpp kv/keeper/keeper_decide
 target_link_libraries(wherry_kv_keeper PUBLIC wherry_kv_control PRIVATE nlohmann_json::nlohmann_json PkgConfig::HTTPLIB)
 
 # One program for a node and for the keeper.
-add_executable(wherry-kv kv/process/main.cpp kv/process/node_process.cpp kv/process/keeper_process.cpp
-               kv/process/switch_process.cpp)
-target_link_libraries(wherry-kv PRIVATE wherry_kv wherry_kv_udp wherry_kv_xdp wherry_kv_keeper CLI11::CLI11)
+add_library(wherry_kv_process STATIC kv/process/node_process.cpp kv/process/keeper_process.cpp)
+target_link_libraries(wherry_kv_process PUBLIC wherry_kv wherry_kv_udp wherry_kv_xdp wherry_kv_keeper)
+add_executable(wherry-kv kv/process/main.cpp kv/process/switch_process.cpp)
+target_link_libraries(wherry-kv PRIVATE wherry_kv_process CLI11::CLI11)
 wherry_sanitizer_shim(wherry-kv)
 
 # Tests only: whole kv clusters in virtual time.
@@ -45,13 +46,14 @@ target_link_libraries(wherry_kv_cluster PUBLIC wherry_kv_sim wherry_kv wherry_kv
 # ---------------------------------------------------------------- tests, beside what they test
 wherry_test(kv_frame_test SOURCES kv/frame_test.cpp kv/frame_io_test.cpp LIBS wherry_kv)
 wherry_test(kv_node_test SOURCES kv/node/node_test.cpp kv/node/node_epoch_test.cpp kv/node/node_version_test.cpp
-            kv/node/node_candidates_test.cpp LIBS wherry_kv)
+            kv/node/node_candidates_test.cpp kv/node/node_backoff_test.cpp LIBS wherry_kv)
 wherry_test(kv_random_test SOURCES kv/node/node_random_test.cpp kv/node/random_testing.cpp LIBS wherry_kv)
 wherry_test(kv_udp_port_test SOURCES kv/udp_port_test.cpp LIBS wherry_kv_udp)
 wherry_test(kv_xdp_test SOURCES kv/neighbour_test.cpp kv/xdp_program_test.cpp kv/xdp_port_test.cpp kv/xdp_ports_test.cpp
             LIBS wherry_kv_xdp wherry_kv_udp)
 wherry_test(kv_xdp_switch_test SOURCES kv/xdp_switch_test.cpp LIBS wherry_kv_xdp)
 wherry_test(kv_receive_test SOURCES kv/process/receive_test.cpp LIBS wherry_kv wherry_kv_udp)
+wherry_test(kv_process_test SOURCES kv/process/process_test.cpp LIBS wherry_kv_process)
 wherry_test(kv_client_core_test SOURCES kv/client/core_test.cpp kv/client/core_retry_test.cpp
             kv/client/core_network_test.cpp kv/client/core_lanes_test.cpp LIBS wherry_kv_client)
 wherry_test(kv_lane_session_test SOURCES kv/client/lane_session_test.cpp LIBS wherry_kv_client wherry_kv_keeper wherry_kv_control)
@@ -69,7 +71,8 @@ wherry_test(kv_cluster_test SOURCES kv/sim/cluster_test.cpp LIBS wherry_kv_clust
 wherry_test(kv_keeper_test SOURCES kv/keeper/configuration_test.cpp kv/keeper/control_test.cpp kv/keeper/driver_test.cpp
             kv/keeper/keeper_server_test.cpp kv/keeper/static_roll_test.cpp kv/keeper/file_store_test.cpp kv/cluster_file_test.cpp LIBS wherry_kv_keeper nlohmann_json::nlohmann_json)
 wherry_test(kv_keeper_simulation_test SOURCES kv/keeper/keeper_simulation_test.cpp LIBS wherry_kv_keeper TIMEOUT 300)
-wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp LIBS wherry_kv_keeper)
+wherry_test(kv_etcd_test SOURCES kv/keeper/etcd_test.cpp
+            LIBS wherry_kv_keeper nlohmann_json::nlohmann_json PkgConfig::HTTPLIB OpenSSL::SSL OpenSSL::Crypto)
 wherry_fuzz(frame_io_fuzz SOURCES kv/frame_io_fuzz.cpp kv/frame_io.cpp LIBS wherry_base)
 wherry_fuzz(client_fuzz SOURCES kv/client/client_fuzz.cpp LIBS wherry_kv_client)
 wherry_fuzz(kv_control_fuzz SOURCES kv/keeper/control_fuzz.cpp kv/keeper/control.cpp kv/keeper/configuration.cpp

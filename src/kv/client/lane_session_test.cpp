@@ -4,10 +4,14 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -431,6 +435,82 @@ TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWrite
   slept_s += 3600;
   EXPECT_EQ(client->put(1, {&value, 1}, std::chrono::seconds(1)).outcome, Outcome::kNoAnswer);
   slept_s = 0;
+}
+
+/// A store behind sockets, a keeper that grants its 48 lanes, and clients that have all of them.
+class KvGrantedLanes : public KvLaneSession {
+ protected:
+  void SetUp() override {
+    node_port_ = parse_host_port(store_.names.front())->port;
+    KvLaneSession::SetUp();
+  }
+  [[nodiscard]] Result<Client> connect() const {
+    return Client::connect(
+        {.keepers = {fmt::format("127.0.0.1:{}", port_)}, .lanes = 48, .connect_timeout = std::chrono::minutes(1)});
+  }
+  static constexpr std::chrono::minutes kPatience{2};
+  testing::UdpStore store_{1, {}, 1};
+};
+
+TEST_F(KvGrantedLanes, ChildOfForkEnds_ExpectItsCallsRefusedAndTheParentToKeepItsLanes) {
+  auto connecting = std::async(std::launch::async, [&] { return connect(); });
+  ASSERT_TRUE(
+      until([&] { return connecting.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, kPatience));
+  auto client = connecting.get();
+  ASSERT_TRUE(client) << client.status().message();
+  const std::byte value{1};
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    bool good = client->put(1, {&value, 1}).outcome == Outcome::kForked;
+    good &= client->post_put(1, {&value, 1}, 8) == StatusCode::kFailedPrecondition;
+    {
+      const Client destroyed = *std::move(client);
+    }
+    _exit(good ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
+  int turns = 0;  // in which the keeper would hear that the lanes are free
+  ASSERT_TRUE(until([&] { return ++turns == 20; }));
+  LaneSession& other = session(1);
+  ASSERT_TRUE(until([&] { return !other.refusal().empty() || other.held(now_); }, kPatience));
+  EXPECT_NE(other.refusal().find("48 of 48 are granted to 1 clients"), std::string::npos) << other.refusal();
+  auto writing = std::async(std::launch::async, [&] { return client->put(1, {&value, 1}, std::chrono::minutes(1)); });
+  ASSERT_TRUE(until([&] { return writing.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }, kPatience));
+  EXPECT_EQ(writing.get().outcome, Outcome::kOk);
+}
+
+TEST_F(KvGrantedLanes, ParentIsKilledAndItsChildLives_ExpectTheLanesGrantedAgain) {
+  std::array<int, 2> connected{}, over{};
+  ASSERT_EQ(::pipe(connected.data()), 0);
+  ASSERT_EQ(::pipe(over.data()), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const auto client = connect();
+    char byte = client ? 1 : 0;
+    if (client && fork() == 0) {
+      ::close(over[1]);
+      _exit(static_cast<int>(::read(over[0], &byte, 1)));  // until the test is over
+    }
+    (void)!::write(connected[1], &byte, 1);
+    for (;;) ::pause();
+  }
+  const Fd told(connected[0]), held_open(over[1]), others_end(over[0]);
+  ::close(connected[1]);
+  char good = 0;
+  EXPECT_TRUE(until(
+      [&] {
+        pollfd ready{told.get(), POLLIN, 0};
+        return ::poll(&ready, 1, 0) == 1 && ::read(told.get(), &good, 1) == 1;
+      },
+      kPatience));
+  EXPECT_EQ(good, 1);
+  kill(parent, SIGKILL);
+  ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
+  LaneSession& next = session(48);
+  EXPECT_TRUE(until([&] { return next.held(now_); }, kPatience));
 }
 
 /// For what can never be granted nobody waits: here it would be for an hour.
