@@ -39,6 +39,16 @@ def listeners(pid: int) -> set[tuple[str, int]]:
     return found
 
 
+def serves_http(at: tuple[str, int]) -> bool:
+    """The metrics' page, whose connections carry nothing that could be attacked."""
+    with socket.create_connection(at, timeout=5) as one:
+        one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        try:
+            return one.recv(5) == b"HTTP/"
+        except OSError:
+            return False
+
+
 def ucx_put(address: int) -> bytes:
     """UCX's TCP protocol: its magic number, then a put of 64 bytes to an address of the attacker's choice. Recorded
     against an agent whose UCX listened."""
