@@ -20,23 +20,71 @@ MAGIC, VERSION = 0x48535257, 1
 CONTROL, DATA, PEER = 1, 2, 3
 
 
-def listeners(pid: int) -> set[tuple[str, int]]:
-    """Addresses and ports of the TCP sockets that a process listens on."""
+def _inodes(pid: int) -> set[str]:
     inodes = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry)):
                 inodes.add(match[1])
+    return inodes
+
+
+def _table(pid: int, name: str) -> list[list[str]]:
+    """The lines of one of the kernel's tables; none where it has no such protocol."""
+    try:
+        return [line.split() for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
+    except FileNotFoundError:
+        return []
+
+
+def datagram_sockets(pid: int) -> list[str]:
+    """The kernel's tables (udp, raw, packet, ...) that name a socket of the process: what packets of strangers reach
+    without a connection."""
+    inodes = _inodes(pid)
+    places = dict.fromkeys(("udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"), 9) | {"packet": 8}
+    return [name for name, at in places.items() for fields in _table(pid, name) if fields[at] in inodes]
+
+
+def unix_listeners(pid: int) -> set[str]:
+    """Paths of the Unix sockets that a process listens on; those of abstract ones begin with @."""
+    inodes, accepts = _inodes(pid), 1 << 16  # SO_ACCEPTCON
+    return {
+        " ".join(fields[7:]) for fields in _table(pid, "unix") if fields[6] in inodes and int(fields[3], 16) & accepts
+    }
+
+
+def connections_read(pid: int, port: int) -> int:
+    """TCP connections to `port` of which the process has read all that came."""
+    inodes, established = _inodes(pid), "01"
+    return sum(
+        fields[3] == established and int(fields[1].split(":")[1], 16) == port and fields[4].endswith(":00000000")
+        for fields in _table(pid, "tcp")
+        if fields[9] in inodes
+    )
+
+
+def listeners(pid: int) -> set[tuple[str, int]]:
+    """Addresses and ports of the TCP sockets that a process listens on."""
+    inodes = _inodes(pid)
     found = set()
     for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
+        for fields in _table(pid, table):
             if fields[3] != _LISTEN or fields[9] not in inodes:
                 continue
             address, port = fields[1].split(":")
             raw = b"".join(struct.pack("=I", int(address[i : i + 8], 16)) for i in range(0, len(address), 8))
             found.add((socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw), int(port, 16)))
     return found
+
+
+def serves_http(at: tuple[str, int]) -> bool:
+    """The metrics' page, whose connections carry nothing that could be attacked."""
+    with socket.create_connection(at, timeout=5) as one:
+        one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        try:
+            return one.recv(5) == b"HTTP/"
+        except OSError:
+            return False
 
 
 def ucx_put(address: int) -> bytes:

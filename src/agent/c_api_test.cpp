@@ -94,7 +94,8 @@ TEST(CApi, ArrowArraysArriveAndAreNotReleased) {
 TEST(CApi, WhatArrowExportsIsWhatArrives) {
   ThreadAgent agent;
   const auto list = arrow::list(arrow::field("item", arrow::dictionary(arrow::int8(), arrow::utf8())));
-  const auto schema = arrow::schema({arrow::field("l", list), arrow::field("b", arrow::boolean())});
+  const auto metadata = arrow::key_value_metadata({"units", "step"}, {"metres", ""});
+  const auto schema = arrow::schema({arrow::field("l", list), arrow::field("b", arrow::boolean())}, metadata);
   auto maker = arrow::RecordBatchBuilder::Make(schema, arrow::default_memory_pool()).ValueOrDie();
   auto* lists = static_cast<arrow::ListBuilder*>(maker->GetField(0));
   auto* words = static_cast<arrow::StringDictionaryBuilder*>(lists->value_builder());
@@ -132,6 +133,8 @@ TEST(CApi, WhatArrowExportsIsWhatArrives) {
   const Batches batches = read_all(agent.agent(), "exported");
   ASSERT_EQ(batches.size(), 1U);
   EXPECT_TRUE(batches[0]->Equals(*batch)) << batches[0]->ToString();
+  ASSERT_NE(batches[0]->schema()->metadata(), nullptr);
+  EXPECT_TRUE(batches[0]->schema()->metadata()->Equals(*metadata)) << batches[0]->schema()->ToString(true);
 }
 
 TEST(CApi, RawBuffersArrive) {

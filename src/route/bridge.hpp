@@ -49,6 +49,7 @@ class BridgeOut {
   [[nodiscard]] bool left() const noexcept { return left_; }
   /// The rank of an application's message that the reader's leaving has cut off, if there is one.
   [[nodiscard]] std::optional<Rank> undelivered() const noexcept { return undelivered_; }
+  [[nodiscard]] const std::string& who() const noexcept { return who_; }
   /// All that was written has been sent and received, or never will be. After a flush of the lane.
   [[nodiscard]] bool settled() noexcept {
     if (!status_ || left_) return true;

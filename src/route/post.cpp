@@ -190,6 +190,14 @@ bool Post::settled(std::chrono::nanoseconds patience) noexcept {
   return true;
 }
 
+std::string Post::unsettled() {
+  std::vector<std::string> names;
+  for (BridgeOut* out : bridges_out_) {
+    if (!out->settled()) names.push_back(out->who());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 Status Post::health() const {
   if (!status_) return status_;
   for (const BridgeIn* in : bridges_in_) {

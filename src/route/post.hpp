@@ -19,6 +19,8 @@ namespace wherry::route {
 
 class Post {
  public:
+  /// How long a process that leaves gives those that are slow to take what it sent.
+  static constexpr std::chrono::seconds kPatience{10};
   struct Options {
     Rank mine = Router::kNobody;  ///< as in Router
     std::size_t lanes = 0;
@@ -60,6 +62,8 @@ class Post {
   /// Whether all that was written for the network has arrived, or never will, or `patience` has passed since the first
   /// call.
   [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;
+  /// Names those that have not taken all that was written for them over the network; empty: none.
+  [[nodiscard]] std::string unsettled();
   /// Tells those on the other side of a network that this process reads and sends nothing any more. Waits a second at
   /// most. Otherwise the destructor does it.
   void say_goodbye() noexcept;

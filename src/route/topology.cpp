@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/topology.hpp"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <span>
 
 namespace wherry::route {
 
@@ -13,6 +17,22 @@ Topology::Topology(std::vector<std::uint32_t> node_of_rank)
     place_of_[rank] = static_cast<std::uint32_t>(on_node_[node].size());
     on_node_[node].push_back(rank);
   }
+}
+
+std::string Topology::agent_name(std::uint32_t node) const {
+  const std::vector<Rank>& ranks = on_node_[node];
+  constexpr std::size_t kMost = 8;  // numbers without a pattern in one error
+  std::string which;
+  if (ranks.size() == 1) {
+    which = fmt::format("rank {}", ranks.front());
+  } else if (ranks.back() - ranks.front() + 1 == ranks.size()) {
+    which = fmt::format("ranks {} to {}", ranks.front(), ranks.back());
+  } else if (ranks.size() <= kMost) {
+    which = fmt::format("ranks {}", fmt::join(ranks, ", "));
+  } else {
+    which = fmt::format("ranks {} and {} more", fmt::join(std::span(ranks).first(kMost), ", "), ranks.size() - kMost);
+  }
+  return fmt::format("the agent of node {} ({})", node, which);
 }
 
 Topology::Hops Topology::hops(Rank rank) const {

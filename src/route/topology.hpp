@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "wherry/route_message.hpp"
@@ -34,6 +35,8 @@ class Topology {
   /// A rank's number among those of its node.
   [[nodiscard]] std::uint32_t place_of(Rank rank) const noexcept { return place_of_[rank]; }
   [[nodiscard]] const std::vector<Rank>& on_node(std::uint32_t node) const noexcept { return on_node_[node]; }
+  /// For errors: "the agent of node 1 (ranks 4 to 7)".
+  [[nodiscard]] std::string agent_name(std::uint32_t node) const;
 
   /// Without agents: to whom `from` gives what is for another `node`.
   [[nodiscard]] Rank gateway(Rank from, std::uint32_t node) const noexcept {

@@ -59,7 +59,8 @@ class AgentWiring final : public ProcessWiring {
   }
   Status health() noexcept override {
     if (Status s = session_->health(); !s)
-      return {s.code(), fmt::format("the agent of node {}: {}", place_.topology.node_of(place_.rank), s.message())};
+      return {s.code(),
+              fmt::format("{}: {}", place_.topology.agent_name(place_.topology.node_of(place_.rank)), s.message())};
     return ProcessWiring::health();
   }
 
@@ -158,7 +159,7 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
 
   const std::uint32_t position = topology.place_of(me);
   const std::uint32_t thread = layout.thread_of(position);
-  const std::string agent_name = fmt::format("the agent of node {}", mine.node);
+  const std::string agent_name = topology.agent_name(mine.node);
   const bool mapped = (*post)->shares_memory((*agent)[thread]);
   if (Status s = (*post)->connect(0, (*agent)[thread], layout.input_of_rank(position), mapped, agent_name); !s)
     return Status(s.code(), fmt::format("rank {} cannot reach its agent: {}", me, s.message()));

@@ -178,5 +178,93 @@ TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGon
   EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
 }
 
+/// Gives what this rank sent `given` instead of what the rank asks for, and notes that.
+class PatienceOf final : public Wiring {
+ public:
+  PatienceOf(std::unique_ptr<Wiring> inner, std::chrono::nanoseconds given, std::chrono::nanoseconds& asked)
+      : Wiring(inner->place()), inner_(std::move(inner)), given_(given), asked_(asked) {
+    router_ = &inner_->router();
+    presence_ = inner_->presence();
+    distant_ = inner_->distant();
+  }
+  bool progress() noexcept override { return inner_->progress(); }
+  [[nodiscard]] Status health() noexcept override { return inner_->health(); }
+  [[nodiscard]] bool has_sent(std::uint32_t lane, std::uint64_t written) noexcept override {
+    return inner_->has_sent(lane, written);
+  }
+  [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override { return inner_->has_left(lane); }
+  [[nodiscard]] bool depart(std::chrono::nanoseconds patience) noexcept override {
+    asked_ = patience;
+    return inner_->depart(given_);
+  }
+  [[nodiscard]] std::string untaken() override { return inner_->untaken(); }
+  void leave() noexcept override { inner_->leave(); }
+  [[nodiscard]] std::string transport() const override { return inner_->transport(); }
+
+ private:
+  std::unique_ptr<Wiring> inner_;
+  std::chrono::nanoseconds given_;
+  std::chrono::nanoseconds& asked_;
+};
+
+struct Departed {
+  std::uint64_t sent = 0, arrived = 0;
+  std::chrono::nanoseconds asked{};
+  std::string said;
+};
+
+/// Rank 0 fills every buffer on the way to rank 1, which does not read, and leaves; `late`: rank 1 reads when rank 0
+/// has waited for more than a second; otherwise when it has gone.
+Departed leave_with_full_lanes(std::chrono::nanoseconds given, bool late) {
+  Departed result;
+  std::atomic<int> leaving{0}, gone{0};
+  ::testing::internal::CaptureStderr();
+  const auto wrap = [&](Rank rank, std::unique_ptr<Wiring> wiring) -> std::unique_ptr<Wiring> {
+    if (rank != 0) return wiring;
+    return std::make_unique<PatienceOf>(std::move(wiring), given, result.asked);
+  };
+  const auto body = [&](std::unique_ptr<Runtime> runtime) {
+    const auto take = runtime->on<std::uint64_t>([&](const std::uint64_t&) { ++result.arrived; });
+    if (runtime->rank() == 0) {
+      for (int refused = 0; refused < 2000;) {  // in a row: nothing goes on any more
+        const bool went = runtime->try_send(1, take, std::uint64_t{1}) == StatusCode::kOk;
+        result.sent += went ? 1 : 0;
+        refused = went ? 0 : refused + 1;
+        runtime->poll();
+      }
+      ++leaving;
+      runtime.reset();
+      ++gone;
+      return;
+    }
+    EXPECT_TRUE(seen(leaving, 1));
+    if (late) {
+      std::this_thread::sleep_for(1500ms);
+      const Deadline deadline(60s);
+      while (result.arrived < result.sent && !deadline.passed()) runtime->poll();
+    } else {
+      EXPECT_TRUE(seen(gone, 1));
+      for (int i = 0; i < 1000; ++i) runtime->poll();
+    }
+  };
+  run_over_network(2, kShape, wrap, body);
+  result.said = ::testing::internal::GetCapturedStderr();
+  return result;
+}
+
+TEST(Network, RankThatLeavesBeforeASlowOneHasTakenItsMessages_ExpectAllToArrive) {
+  const Departed departed = leave_with_full_lanes(60s, true);
+  EXPECT_GE(departed.asked, 10s) << "as long as an agent waits";
+  EXPECT_EQ(departed.arrived, departed.sent);
+  EXPECT_EQ(departed.said, "");
+}
+
+TEST(Network, RankThatLeavesAndIsNotReadInTime_ExpectAWordOfWhoHasNotTakenItsMessages) {
+  const Departed departed = leave_with_full_lanes(100ms, false);
+  EXPECT_LT(departed.arrived, departed.sent);
+  EXPECT_NE(departed.said.find("rank 0 leaves the job and drops messages: rank 1 did not take them"), std::string::npos)
+      << departed.said;
+}
+
 }  // namespace
 }  // namespace wherry::route

@@ -62,8 +62,10 @@ class ThreadBootstrap final : public Bootstrap {
   Rank rank_;
 };
 
-/// Runs `body(runtime)` as each rank, each on a node of its own. What status() says at the end, by rank.
-inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const std::function<void(Runtime&)>& body) {
+/// Runs `body` as each rank, each on a node of its own, with its wiring in what `wrap(rank, wiring)` returns.
+inline void run_over_network(Rank ranks, RingShape shape,
+                             const std::function<std::unique_ptr<Wiring>(Rank, std::unique_ptr<Wiring>)>& wrap,
+                             const std::function<void(std::unique_ptr<Runtime>)>& body) {
   ::setenv("WHERRY_ROUTE_LISTEN", "lo", 1);
   std::vector<Introduction> all;
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -75,19 +77,27 @@ inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const s
                    .network = Transport::kTcp});
   }
   const auto meeting = std::make_shared<Meeting>(ranks);
-  std::vector<Status> statuses(ranks);
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       auto wiring = wire_inline(all[rank], all, std::make_unique<ThreadBootstrap>(meeting, rank),
                                 Deadline(std::chrono::seconds(60)));
       ASSERT_TRUE(wiring) << wiring.status().message();
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, *std::move(wiring)));
-      body(runtime);
-      statuses[rank] = runtime.status();
+      body(std::make_unique<Runtime>(std::make_unique<detail::RuntimeCore>(Options{}, wrap(rank, *std::move(wiring)))));
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Runs `body(runtime)` as each rank, each on a node of its own. What status() says at the end, by rank.
+inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const std::function<void(Runtime&)>& body) {
+  std::vector<Status> statuses(ranks);
+  run_over_network(
+      ranks, shape, [](Rank, std::unique_ptr<Wiring> wiring) { return wiring; },
+      [&](std::unique_ptr<Runtime> runtime) {
+        body(*runtime);
+        statuses[runtime->rank()] = runtime->status();
+      });
   return statuses;
 }
 

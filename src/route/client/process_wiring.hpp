@@ -36,8 +36,8 @@ class ProcessWiring : public Wiring {
   bool progress() noexcept override { return post_->progress(); }
   bool has_sent(std::uint32_t lane, std::uint64_t written) noexcept override { return post_->has_sent(lane, written); }
   bool has_left(std::uint32_t lane) noexcept override { return post_->has_left(lane); }
-  /// The application waits: a reader that is alive but does not read is not waited for.
-  bool depart() noexcept override { return post_->settled(std::chrono::seconds(1)); }
+  bool depart(std::chrono::nanoseconds patience) noexcept override { return post_->settled(patience); }
+  [[nodiscard]] std::string untaken() override { return post_->unsettled(); }
   void leave() noexcept override {
     Wiring::leave();
     post_->say_goodbye();

@@ -11,6 +11,8 @@
 #include "base/copy.hpp"
 #include "base/cpu.hpp"
 #include "base/error_line.hpp"
+#include "base/guarded.hpp"
+#include "route/post.hpp"
 
 namespace wherry::route::detail {
 namespace {
@@ -62,6 +64,15 @@ RuntimeCore::~RuntimeCore() {
     error_line(fmt::format("rank {}: no statistics: {}", place().rank, s.message()));
 }
 
+void RuntimeCore::warn_of_losses() noexcept {
+  (void)attempt([&] {
+    const std::string who = wiring_->untaken();
+    if (who.empty()) return;
+    error_line(fmt::format("rank {} leaves the job and drops messages: {} did not take them within {} s", place().rank,
+                           who, Post::kPatience.count()));
+  });
+}
+
 void RuntimeCore::leave_job() noexcept {
   if (silent_) return;
   // What it wrote must have left; what comes for this rank is nobody's any more.
@@ -69,11 +80,14 @@ void RuntimeCore::leave_job() noexcept {
   const Departure departure{place().rank, agreement_.round()};
   if (failure_) tell(kLeftHandler, std::as_bytes(std::span(&departure, 1)));
   send_out();
-  const Deadline patience(std::chrono::seconds(1));  // for what others may have no room for
-  while ((!news_.empty() && !patience.passed()) || !wiring_->depart()) {
+  constexpr std::chrono::seconds kBriefly{1};
+  const Deadline patience(kBriefly);  // for what others may have no room for
+  // Of a job that has failed nobody needs the messages.
+  while ((!news_.empty() && !patience.passed()) || !wiring_->depart(failure_ ? Post::kPatience : kBriefly)) {
     poll();
     send_out();
   }
+  if (failure_) warn_of_losses();
   if (failure_) conclude();
   wiring_->leave();
   fall_silent();

@@ -67,6 +67,7 @@ class RuntimeCore : public Front, private ForkWatch {
   void fail(Breakdown breakdown) noexcept;
   /// This rank's part in the job is over: what it sent leaves, and the others are told. All calls fail from now on.
   void leave_job() noexcept;
+  void warn_of_losses() noexcept;
   /// Ranks that are known to take no part any more.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 

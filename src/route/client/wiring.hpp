@@ -2,6 +2,7 @@
 // How a rank is connected: its router with lanes and inputs in place, and whatever must live as long as they do.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,11 @@ class Wiring {
   [[nodiscard]] virtual bool has_sent(std::uint32_t /*lane*/, std::uint64_t /*written*/) noexcept { return true; }
   /// Whether the reader of a lane over a network has said, at the end of its connections, that it reads no more.
   [[nodiscard]] virtual bool has_left(std::uint32_t /*lane*/) noexcept { return false; }
-  /// This rank sends nothing more. False: what it sent has not left yet; ask again, and poll meanwhile.
-  [[nodiscard]] virtual bool depart() noexcept { return true; }
+  /// This rank sends nothing more. False: what it sent over a network has not been taken, and `patience` has not passed
+  /// since the first call; ask again, and poll meanwhile.
+  [[nodiscard]] virtual bool depart(std::chrono::nanoseconds /*patience*/) noexcept { return true; }
+  /// Names those that have not taken all that this rank sent over a network; empty: none.
+  [[nodiscard]] virtual std::string untaken() { return {}; }
   /// Next hops whose memory this rank maps, itself excluded.
   [[nodiscard]] std::vector<Neighbour>& neighbours() noexcept { return neighbours_; }
   /// Next hops that must be told by a message when this rank leaves or fails: there is a network in between.

@@ -3,8 +3,10 @@
 // job of those that remain. The test plays the ranks, through memory or over the network.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -70,12 +72,14 @@ struct Member {
 class Job {
  public:
   static constexpr std::uint64_t kId = 77;
-  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape)
+  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape,
+      std::chrono::milliseconds patience = Post::kPatience)
       : topology_(node_of_rank) {
     const bool network = !mapped || topology_.nodes() > 1;
     RouteOptions options;
     options.threads = threads;
     options.network.listen = "lo";
+    options.patience = patience;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
       agents.push_back(std::make_unique<RouteService>(options));
     std::vector<std::vector<Card>> cards(topology_.nodes());
@@ -332,6 +336,28 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
     return all.ranks[1]->handled >= before + sent;
   })) << all.ranks[1]->handled - before
       << " of " << sent;
+}
+
+TEST(JobsOfOthers, WhatALastRankSentIsNotTakenInTime_ExpectAWordOfWhoDidNotTakeIt) {
+  Job all({0, 1, 1}, true, 1, kShape, std::chrono::milliseconds(100));
+  for (int refused = 0; refused < 2000;) {  // in a row: everything before the other agent, which does not run, is full
+    refused = all.ranks[0]->try_send(1) ? 0 : refused + 1;
+    all.ranks[0]->post->progress();
+    all.agents[0]->poll();
+  }
+  ::testing::internal::CaptureStdout();
+  all.leave(0);
+  const bool ended = turn_until([&] {
+    all.agents[0]->poll();
+    return all.agents[0]->drained();
+  });
+  spdlog::default_logger()->flush();
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(ended);
+  EXPECT_NE(log.find("the agent of node 0 (rank 0) ends its part of a job and drops messages: the agent of node 1 "
+                     "(ranks 1 to 2) did not take them"),
+            std::string::npos)
+      << log;
 }
 
 TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_ExpectThatToFailTheJob) {

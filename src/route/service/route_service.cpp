@@ -190,11 +190,11 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
     const std::vector<Card>& agent = request.agents[node];
     if (agent.size() != job.threads.size()) {
       return {StatusCode::kFailedPrecondition,
-              fmt::format("the agent of node {} has {} routing threads, this one {}: they must agree (route.threads)",
-                          node, agent.size(), job.threads.size())};
+              fmt::format("{} has {} routing threads, this one {}: they must agree (route.threads)",
+                          job.topology.agent_name(node), agent.size(), job.threads.size())};
     }
     const AgentLayout theirs{job.topology, node, layout.threads};
-    const std::string who = fmt::format("the agent of node {}", node);
+    const std::string who = job.topology.agent_name(node);
     for (std::uint32_t thread = 0; thread < agent.size(); ++thread) {
       Post& post = job.threads[thread]->post();
       const bool mapped = job.memory_between_nodes && post.shares_memory(agent[thread]);
@@ -202,7 +202,7 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
           post.connect(layout.lane_to_node(node), agent[thread], theirs.input_of_node(thread, job.node), mapped, who);
       if (s && !mapped)
         s = post.expect(layout.input_of_node(thread, node), agent[thread], theirs.lane_to_node(job.node), who);
-      if (!s) return {s.code(), fmt::format("the agent of node {} cannot be reached: {}", node, s.message())};
+      if (!s) return {s.code(), fmt::format("{} cannot be reached: {}", who, s.message())};
     }
   }
   for (std::size_t thread = 1; thread < job.threads.size(); ++thread) {
@@ -269,6 +269,17 @@ bool RouteService::push_notices(Job& job) noexcept {
   return put != 0;
 }
 
+void RouteService::warn_of_losses(Job& job) const noexcept {
+  (void)attempt([&] {
+    for (auto& thread : job.threads) {
+      const std::string who = thread->post().unsettled();
+      if (who.empty()) continue;
+      spdlog::warn("route: {} ends its part of a job and drops messages: {} did not take them within {} ms",
+                   job.topology.agent_name(job.node), who, options_.patience.count());
+    }
+  });
+}
+
 bool RouteService::settled(Job& job, bool& worked) {
   bool moved = push_notices(job), over = true;
   for (auto& thread : job.threads) moved |= thread->turn();
@@ -278,8 +289,8 @@ bool RouteService::settled(Job& job, bool& worked) {
   // What ranks that do not read have no room for cannot be waited for longer than bridges are.
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   if (!job.notices.empty() && now_ns() - job.ending_since < kPatienceNs) return false;
-  // Nobody waits for the agent: others that are slow have more time.
-  for (auto& thread : job.threads) over &= thread->post().settled(std::chrono::seconds(10));
+  for (auto& thread : job.threads) over &= thread->post().settled(options_.patience);
+  if (over && !job.failed) warn_of_losses(job);
   return over;
 }
 

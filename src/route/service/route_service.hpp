@@ -3,6 +3,7 @@
 // when all agents of the job know each other until the last of its ranks here has left.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +23,8 @@ struct RouteOptions {
   std::uint32_t threads = 1;                    ///< routing threads a job; the first is the agent's data thread
   std::vector<int> cores;                       ///< of the further threads, in turn; empty: not pinned
   fabric::StreamOptions network;                ///< of agents among each other, over TCP
+  /// For others to take what a job's last rank on this node has sent.
+  std::chrono::milliseconds patience = Post::kPatience;
 };
 
 class RouteService final : public fabric::Service {
@@ -82,7 +85,8 @@ class RouteService final : public fabric::Service {
   /// Puts the notices for which there is room.
   static bool push_notices(Job& job) noexcept;
   /// Moves on what the ranks of a job that is ending have left. True: nothing is left, and bridges have sent all.
-  static bool settled(Job& job, bool& worked);
+  bool settled(Job& job, bool& worked);
+  void warn_of_losses(Job& job) const noexcept;
 
   RouteOptions options_;
   Jobs jobs_;

@@ -9,6 +9,15 @@
 namespace wherry::route {
 namespace {
 
+TEST(AgentNames, RanksOfANode_ExpectTheirNumbers) {
+  EXPECT_EQ(Topology({0, 1, 1, 1}).agent_name(0), "the agent of node 0 (rank 0)");
+  EXPECT_EQ(Topology({0, 1, 1, 1}).agent_name(1), "the agent of node 1 (ranks 1 to 3)");
+  EXPECT_EQ(Topology({0, 1, 0, 1}).agent_name(1), "the agent of node 1 (ranks 1, 3)");
+  std::vector<std::uint32_t> in_turn;
+  for (std::uint32_t rank = 0; rank < 20; ++rank) in_turn.push_back(rank % 2);
+  EXPECT_EQ(Topology(in_turn).agent_name(0), "the agent of node 0 (ranks 0, 2, 4, 6, 8, 10, 12, 14 and 2 more)");
+}
+
 enum class End { kLeaves, kDies };
 
 class BeforeConnect : public ::testing::TestWithParam<std::tuple<End, std::uint32_t>> {};
