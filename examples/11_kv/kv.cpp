@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   std::uint64_t next = 0, done = 0;
   while (done < 1000) {
     while (next < 1000 && store->post_put(100 + next, bytes("value"), next) == wherry::StatusCode::kOk) ++next;
-    store->wait(std::chrono::seconds(1));
+    if (!store->wait(std::chrono::seconds(1))) continue;  // none has ended yet
     const std::size_t count = store->poll(ended);
     for (std::size_t i = 0; i < count; ++i) {
       // kUnknown would be: written once, or not at all. Everything else is certain.

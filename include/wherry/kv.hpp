@@ -157,7 +157,7 @@ class WHERRY_API Client {
   /// they were polled, and their values until the next poll().
   std::size_t poll(std::span<Completion> out);
   /// Blocks until there is something to poll, or `timeout` has passed: false. False at once in a child of fork().
-  bool wait(std::chrono::nanoseconds timeout);
+  [[nodiscard]] bool wait(std::chrono::nanoseconds timeout);
   /// This process is a fork of the one that connected.
   [[nodiscard]] bool forked() const noexcept;
   /// What was posted leaves now.

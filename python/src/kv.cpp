@@ -49,7 +49,7 @@ class PyClient {
         const nb::gil_scoped_release release;
         if (!posted) code = post(tag, std::max(nanoseconds(end - Clock::now()), nanoseconds(1)));
         posted = code == StatusCode::kOk;
-        client_.wait(posted ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1));
+        (void)client_.wait(posted ? std::chrono::milliseconds(50) : std::chrono::milliseconds(1));
         count = client_.poll(ended_);
       }
       for (std::size_t i = 0; i < count; ++i)

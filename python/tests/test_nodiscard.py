@@ -48,6 +48,7 @@ CPP_CALLS = [
     "kv.post_get(1, 1)",
     "kv.post_put(1, {}, 1)",
     "kv.post_remove(1, 1)",
+    "kv.wait(std::chrono::seconds(1))",
 ]
 
 C = """
