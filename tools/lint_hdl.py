@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints all SystemVerilog: Verible (format, style), Verilator -Wall with each module as its own top, Yosys' reader.
+"""Lints all SystemVerilog: Verible (format, style), Verilator -Wall with each module as its own top, Yosys' reader;
+flip-flops between clocks are marked as such.
 
 `--fix` puts the files into the house format first.
 """
@@ -48,6 +49,18 @@ def yosys() -> str:
     return "" if result.returncode == 0 else result.stdout[-4000:] + result.stderr[-4000:]
 
 
+def unmarked_synchronisers(text: str) -> list[str]:
+    """Names of flip-flops that shift in what another clock may change, declared without ASYNC_REG.
+
+    They are those that are named so, and in a module with several clocks all that a value goes through: q <= {q[0], d}.
+    """
+    names = set(re.findall(r"\b\w+_sync_q\b", text))
+    if len(set(re.findall(r"@\(posedge (\w+)\)", text))) > 1:
+        names |= set(re.findall(r"\b(\w+) <= \{\1\[[^\]]*\], [^}]*\};", text))
+    marked = set(re.findall(r'\(\* ASYNC_REG = "TRUE" \*\)\s*logic (?:\[[^;=]*\] ?)?(\w+)', text))
+    return sorted(names - marked)
+
+
 def main(arguments: list[str]) -> int:
     """0, or 1 with all complaints."""
     complaints = verible("--fix" in arguments)
@@ -58,6 +71,8 @@ def main(arguments: list[str]) -> int:
             rf"^module {path.stem}\b", (hdl.ROOT / path).read_text(), re.MULTILINE
         ):
             complaints.append(f"{path}: holds no module of its name\n")
+        for name in unmarked_synchronisers((hdl.ROOT / path).read_text()):
+            complaints.append(f'{path}: {name} crosses clocks and needs (* ASYNC_REG = "TRUE" *)\n')
     complaints.append(yosys())
     complaints = [text for text in complaints if text]
     print("".join(complaints), end="", file=sys.stderr)
