@@ -16,18 +16,24 @@ function(wherry_verilate name top)
   set(_hdl "${CMAKE_SOURCE_DIR}/hdl")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_hdl}/*.sv" "${_hdl}/*.svh" "${CMAKE_CURRENT_SOURCE_DIR}/*.vlt")
   list(FILTER _sources EXCLUDE REGEX "/(tb|formal|opennic)/")
-  set(_packages "${_hdl}/kv/generated/kv_frame_pkg.sv" "${_hdl}/kv/generated/kv_registers_pkg.sv" "${_hdl}/kv/kv_core_pkg.sv")
+  # Assertions name the files: Verilator gets paths relative to the checkout, so that another one finds what this one compiled.
+  set(_packages hdl/kv/generated/kv_frame_pkg.sv hdl/kv/generated/kv_registers_pkg.sv hdl/kv/kv_core_pkg.sv)
   set(_waivers ${_sources})
   list(FILTER _waivers INCLUDE REGEX "\\.vlt$")
+  list(TRANSFORM _waivers REPLACE "^${CMAKE_SOURCE_DIR}/" "")
   set(_folders "")
   foreach(_folder common kv kv/generated)
-    list(APPEND _folders "-I${_hdl}/${_folder}" -y "${_hdl}/${_folder}")
+    list(APPEND _folders "-Ihdl/${_folder}" -y "hdl/${_folder}")
   endforeach()
   set(_parameters ${V_PARAMETERS})
   list(TRANSFORM _parameters PREPEND "-G")
   set(_trace "")
   if(WHERRY_RTL_TRACE)
     set(_trace --trace-fst)
+  endif()
+  set(_cache "OBJCACHE=")
+  if(CCACHE)
+    set(_cache "OBJCACHE=${CCACHE}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1)
   endif()
   set(_out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   set(_model "${_out}/libV${top}.a")
@@ -36,11 +42,12 @@ function(wherry_verilate name top)
   # signals above all, is compiled as it stands: optimising that takes minutes.
   add_custom_command(
     OUTPUT "${_model}" "${_runtime}" "${_out}/V${top}.h"
-    COMMAND "${CMAKE_COMMAND}" -E env "PATH=${_bin}:$ENV{PATH}" "OBJCACHE=${CCACHE}"
+    COMMAND "${CMAKE_COMMAND}" -E env "PATH=${_bin}:$ENV{PATH}" ${_cache}
             "MAKEFLAGS=CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
             "${WHERRY_VERILATOR}" --cc --build -j 2 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" --assert ${_trace} ${_parameters}
-            -Wno-fatal -Wno-lint -Wno-style --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "${_hdl}/kv/${top}.sv"
+            -Wno-fatal -Wno-lint -Wno-style --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "hdl/kv/${top}.sv"
     DEPENDS ${_sources}
+    WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
     COMMENT "Verilating ${top}"
     VERBATIM)
   add_custom_target(${name}_files DEPENDS "${_model}" "${_runtime}" "${_out}/V${top}.h")

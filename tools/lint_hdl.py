@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lints all SystemVerilog: Verible (format, style), Verilator -Wall with each module as its own top, Yosys' reader.
+"""Lints all SystemVerilog: Verible (format, style), Verilator -Wall with each module as its own top, Yosys' reader;
+flip-flops between clocks are marked as such, and state has a reset.
 
 `--fix` puts the files into the house format first.
 """
@@ -11,6 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import hdl_tools as hdl
+
+# State without a reset: it is written where its walk, frame or epoch begins, and counts for nothing before.
+BEGUN_BEFORE_USE = {
+    "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
+    "kv_box_registers": {"answer_q", "answer_resp_q"},  # data; the toggle that tells of them has a value to begin with
+    "kv_epoch": {"step_q"},
+    "kv_fetcher": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
+    "kv_handed": {"found_q"},
+    "kv_leftovers": {"next_q", "there_q"},
+    "kv_parser": {"filled_q", "has_place3_q"},
+    "kv_records": {"filter_write_q", "lane_write_q", "note_write_q"},  # data; the writes themselves are reset
+    "kv_settler": {"step_q"},
+    "kv_transmit": {"reader_beat_q"},
+    "kv_walk": {"adds_q", "few_q", "free_q", "keys_q"},
+}
 
 
 def run(command: list[str]) -> str:
@@ -48,6 +64,49 @@ def yosys() -> str:
     return "" if result.returncode == 0 else result.stdout[-4000:] + result.stderr[-4000:]
 
 
+def unmarked_synchronisers(text: str) -> list[str]:
+    """Names of flip-flops that shift in what another clock may change, declared without ASYNC_REG.
+
+    They are those that are named so, and in a module with several clocks all that a value goes through: q <= {q[0], d}.
+    """
+    names = set(re.findall(r"\b\w+_sync_q\b", text))
+    if len(set(re.findall(r"@\(posedge (\w+)\)", text))) > 1:
+        names |= set(re.findall(r"\b(\w+) <= \{\1\[[^\]]*\], [^}]*\};", text))
+    marked = set(re.findall(r'\(\* ASYNC_REG = "TRUE" \*\)\s*logic (?:\[[^;=]*\] ?)?(\w+)', text))
+    return sorted(names - marked)
+
+
+def blocks(text: str, head: str) -> list[str]:
+    """The statement after each match of `head`: as far as the semicolon, or from begin to end."""
+    found = []
+    for match in re.finditer(head, text):
+        rest = text[match.end() :]
+        depth, end = 0, rest.find(";") + 1
+        for word in re.finditer(r"\b(?:begin|end)\b", rest) if rest.startswith("begin") else ():
+            depth += 1 if word[0] == "begin" else -1
+            if depth == 0:
+                end = word.end()
+                break
+        found.append(rest[:end])
+    return found
+
+
+def state_without_reset(text: str) -> set[str]:
+    """Names of flip-flops that are set to constants or count, with neither a reset nor a value to begin with.
+
+    Verilator's flip-flops begin with 0: a simulation does not show that a reset is missing.
+    """
+    text = re.sub(r"//.*", "", text)
+    constant = r"(?:'[01]|\d*'[bdh]\w+|[A-Z]\w*)"
+    state, reset = set(), set(re.findall(r"\b(\w+_q) = ", text))
+    for body in blocks(text, r"always_ff @\(posedge \w+\)\s*"):
+        state |= set(re.findall(rf"\b(\w+_q) <= {constant};", re.sub(" +", " ", body)))
+        state |= set(re.findall(r"\b(\w+_q)\s*<= \1 [-+] 1'b1;", body))
+        for block in blocks(body, r"\bif \((?:[^;()]* )?rst_i\b[^;()]*\)\s*"):
+            reset |= set(re.findall(r"\b(\w+_q)(?:\[[^\]]*\])?\s*<=", block))
+    return state - reset
+
+
 def main(arguments: list[str]) -> int:
     """0, or 1 with all complaints."""
     complaints = verible("--fix" in arguments)
@@ -58,6 +117,12 @@ def main(arguments: list[str]) -> int:
             rf"^module {path.stem}\b", (hdl.ROOT / path).read_text(), re.MULTILINE
         ):
             complaints.append(f"{path}: holds no module of its name\n")
+        for name in unmarked_synchronisers((hdl.ROOT / path).read_text()):
+            complaints.append(f'{path}: {name} crosses clocks and needs (* ASYNC_REG = "TRUE" *)\n')
+        missing = state_without_reset((hdl.ROOT / path).read_text())
+        for name in sorted(missing ^ BEGUN_BEFORE_USE.get(path.stem, set())):
+            said = "has no reset" if name in missing else "needs no entry in BEGUN_BEFORE_USE"
+            complaints.append(f"{path}: {name} {said}\n")
     complaints.append(yosys())
     complaints = [text for text in complaints if text]
     print("".join(complaints), end="", file=sys.stderr)

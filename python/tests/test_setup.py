@@ -247,6 +247,14 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         command("cmake", "--preset", "release", at=checkout)
         command("ninja", "-C", "build/release", "src/CMakeFiles/wherry_base.dir/base/socket.cpp.o", at=checkout)
         assert hits() == expected, name
+        # The Verilated core takes minutes. What is compiled names the files of its assertions as this command does.
+        verilate = command(
+            "ninja", "-C", "build/release", "-t", "commands", "sim/wherry_kv_verilated/libVkv_core.a", at=checkout
+        )
+        files = [word.removeprefix("-I") for word in verilate.split() if "hdl/" in word or word.endswith(".vlt")]
+        assert "hdl/kv/kv_core.sv" in files
+        assert not [file for file in files if Path(file).is_absolute()]
+        assert f"CCACHE_BASEDIR={checkout} CCACHE_NOHASHDIR=1" in verilate
 
 
 def programs_called() -> set[str]:

@@ -14,9 +14,14 @@ from bench import Bench
 from kv_engine_traffic import Traffic
 from kv_model import (
     COMMIT,
+    ENTER,
+    ENTERED,
+    ENTRY,
     EPOCH,
     JOB,
     KV_FIELDS,
+    LANE,
+    LANE_RECORD,
     PEERS,
     PING,
     READ,
@@ -32,7 +37,9 @@ from kv_model import (
 )
 from simulate import simulate
 
-OP_FREE = 13 << (1 + 8 + 176 + 22)  # kv_core_pkg::op_t
+OP = {"op": 4, "flag": 1, "nodes": 8, "kv": 176, "bucket": 22}  # kv_core_pkg::op_t
+OP_FREE = 13 << sum(list(OP.values())[1:])
+LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR = 2, 5, 10, 12, 14  # kv_core_pkg::op_e
 KV = Path(__file__).resolve().parent.parent
 PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
 PINS = (
@@ -110,6 +117,8 @@ class Rig:
         self.freed: list[int] = []
         self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
         self.ending = False  # what the sequencer was told of
+        self.operation = OP_FREE  # that ends it
+        self.lines_asked = 0  # cycles
         self.quiet_for = 0  # cycles: nothing waits in the queue either
         self.sent_at: list[int] = []
         self.given_at: list[int] = []
@@ -141,7 +150,7 @@ class Rig:
         bench_hold = self.bench.pin(self.bench.dut, "hold")
         bench_hold.set(self.ending)
         self.end.set(self.ending)
-        self.end_op.set(OP_FREE)
+        self.end_op.set(self.operation)
         read = self.reads.popleft()
         pins["line_hit_i"].set(read is not None and read[0] in self.present)
         pins["line_i"].set(read[1] if read is not None and read[0] in self.present else draw.getrandbits(512))
@@ -166,6 +175,7 @@ class Rig:
                 self.walks += 1
         if pins["op_done_o"].get():
             self.ending = False
+        self.lines_asked += pins["line_read_o"].get() | pins["want_o"].get()
         bucket = pins["line_bucket_o"].get()
         if draw.random() < self.misses / 10:
             self.present.discard(bucket)
@@ -189,7 +199,7 @@ class Rig:
                 self.seen[kind].append(unpack(layout, pins[f"{port}_o"].get()))
                 if name == "now":
                     self.sent_at.append(self.bench.cycles)
-                if name == "job" and self.seen["jobs"][-1]["write"]:
+                if name == "job" and self.seen["jobs"][-1]["write"] and not self.seen["jobs"][-1]["clears"]:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
                     assert pins["line_write_o"].get()
                     assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
@@ -396,6 +406,44 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
         await read()
     assert not model.notes
     assert model.line(bucket)[0].version == 320
+
+
+@cocotb.test()
+async def what_needs_no_line_asks_for_none(dut: Any) -> None:
+    """Else it takes another one's place in the cache."""
+    rig = await begun(dut, Node({0, 2, 5}), misses=1.0)
+    traffic = Traffic(rig)
+    empty = dict.fromkeys(KV_FIELDS, 0) | {"epoch": EPOCH, "key": traffic.keys[0]}
+
+    async def lines_asked_by_frame(kind: int) -> int:
+        before = rig.lines_asked
+        client = kind in (READ, PING, LANE)
+        header = empty | {"kind": kind, "epoch": 0 if client else EPOCH}
+        request = traffic.request(1 << 90 if client else PEERS[0], header, 0)
+        assert request
+        rig.submit(request)
+        await rig.bench.until(lambda: rig.quiet and not rig.ending)
+        await rig.bench.cycle(20)
+        return rig.lines_asked - before
+
+    async def lines_asked_by_operation(op: int, *, flag: bool = False) -> int:
+        before = rig.lines_asked
+        bucket = frames.crc32c(traffic.keys[0].to_bytes(8, "big")) % 2**kv_model.BUCKET_BITS
+        fields = {"op": op, "flag": flag, "nodes": 0, "kv": pack(KV_FIELDS, empty), "bucket": bucket}
+        rig.operation, rig.ending = pack(OP, fields), True
+        await rig.bench.until(lambda: not rig.ending)
+        await rig.bench.cycle(20)
+        rig.operation = OP_FREE
+        return rig.lines_asked - before
+
+    assert await lines_asked_by_frame(READ)
+    for kind in (PING, LANE, COMMIT, ENTER, ENTERED, ENTRY, LANE_RECORD):  # those of nodes end with OpFree
+        assert not await lines_asked_by_frame(kind), kind
+    assert len(rig.seen["slow"]) == 4
+    rig.check()
+    assert await lines_asked_by_operation(LOOK, flag=True)
+    for op in (LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR):
+        assert not await lines_asked_by_operation(op), op
 
 
 @cocotb.test()

