@@ -325,6 +325,20 @@ def test_number_out_of_range(wherryd: Path, flag: str) -> None:
     assert done.stdout == ""
 
 
+def test_rdma_by_name_where_there_is_none_is_an_error(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path
+) -> None:
+    if any(Path("/sys/class").glob("infiniband/*")):
+        pytest.skip("this machine has RDMA")
+    where = ["--transport", "rdma", "--session-file", str(tmp_path / "agent.json")]
+    done = subprocess.run([str(wherryd), *where], capture_output=True, text=True, timeout=300)
+    started = run(capfd, "agent", "start", *where)
+    for status, said in ((done.returncode, done.stderr), (started[0], started[2])):
+        assert status == 1
+        assert "transport 'rdma' cannot be had here" in said
+    assert not Path(where[-1]).exists()
+
+
 def test_metrics_are_read(make_agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
     agent = make_agent("--metrics", "127.0.0.1:0")
     metrics = _agent.read_metrics(agent.session)

@@ -230,6 +230,17 @@ def test_make_run_builds_two_targets() -> None:
     assert "linearizable" not in plan
 
 
+def test_what_make_run_says_at_its_end_puts_wherry_on_the_path() -> None:
+    plan = subprocess.run(["make", "-n", "run"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    said = re.search(r"on the PATH of your shell with:  (.*)'$", plan, flags=re.M)
+    assert said
+    script = f"set -e; {said[1]}; command -v wherry; wherry --version; python -c 'import wherry, numpy'"
+    bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": os.environ["HOME"]}
+    done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "/.venv/bin/wherry\n" in done.stdout
+
+
 def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
     environment = {**os.environ, "CCACHE_DIR": str(tmp_path / "cache")}
 
