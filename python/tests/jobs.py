@@ -61,9 +61,15 @@ class Jobs:
         self.environment |= dict([self.mark.split("=", 1)], TMPDIR=str(self.temporary), UCX_LOG_LEVEL="fatal")
         self.environment["PYTHONPATH"] = str(_paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
+        self.waits: dict[str, float] = {}
+        """How long the launcher waits, in seconds, by its constants: for tests of what happens meanwhile."""
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "wherry", "run", *words]
+        if not self.waits:
+            return [sys.executable, "-m", "wherry", "run", *words]
+        longer = "".join(f"launcher.{name} = {seconds}; " for name, seconds in self.waits.items())
+        script = f"import sys; from wherry import cli, launcher; {longer}sys.exit(cli.main(sys.argv[1:]))"
+        return [sys.executable, "-c", script, "run", *words]
 
     def run(self, *words: str, timeout: float = 300, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -50,8 +50,9 @@ class KvHome(Jobs):
         return Done(["wherry", "kv", *words], status, out.getvalue(), err.getvalue())
 
     def ok(self, *words: str) -> str:
-        """Standard output of a command that must succeed."""
-        done = self.run(*words)
+        """Standard output of a command that must succeed, however busy the machine is."""
+        takes_a_while = words[0] in ("put", "get", "delete", "down") and "--timeout" not in words
+        done = self.run(*words, *(["--timeout", "100"] if takes_a_while else []))
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

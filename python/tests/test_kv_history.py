@@ -18,17 +18,17 @@ SEEDS = 50
 def programs() -> None:
     if not REFERENCE.exists():
         pytest.fail(f"{REFERENCE} was not built: `make build`")
-    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
+    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=200)
 
 
 def histories(flaw: str, folder: Path, *options: str, last: int = SEEDS) -> list[Path]:
     command = [REFERENCE, flaw, "1", str(last), folder, *options]
-    subprocess.run(command, check=True, timeout=50, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, timeout=200, stdout=subprocess.DEVNULL)
     return [folder / f"{flaw}-{seed}.jsonl" for seed in range(1, last + 1)]
 
 
 def judge(*files: Path, timeout: str = "30s") -> tuple[int, str]:
-    done = subprocess.run([JUDGE, "--timeout", timeout, *files], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([JUDGE, "--timeout", timeout, *files], capture_output=True, text=True, timeout=200)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -88,7 +88,7 @@ def keepers(home: KvHome, tmp_path: Path) -> Iterator[Keepers]:
 def test_writes_go_on_while_the_elected_keeper_is_stopped_and_after_it_goes_on(
     home: KvHome, keepers: Keepers, tmp_path: Path
 ) -> None:
-    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=50)
+    subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=200)
     first = keepers.keepers[0]
     recorder = Recorder(lambda _: Client(cluster=keepers.file, lanes=1, connect_timeout=60.0))
     with Client(cluster=keepers.file, connect_timeout=60.0, deadline=1.0) as client:

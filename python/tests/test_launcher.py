@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -123,6 +122,12 @@ def test_child_that_returns_from_a_handler_does_not_disturb_its_parent(jobs: Job
 # ---- failures
 
 
+@pytest.fixture
+def told(jobs: Jobs) -> None:
+    """What ranks say when they hear that their job is over does not depend on how soon they get to run."""
+    jobs.waits["TOLD_S"] = 100.0
+
+
 def expect_told_in_time(began: float) -> None:
     assert time.monotonic() - began < 120, "start of Python and the exchange included"
 
@@ -132,6 +137,7 @@ def test_status_of_the_only_rank_is_the_jobs(jobs: Jobs, rank: str) -> None:
     assert (done.returncode, done.stderr) == (3, "wherry run: rank 0 exited with status 3\n")
 
 
+@pytest.mark.usefixtures("told")
 def test_rank_that_is_killed_ends_the_job(jobs: Jobs, rank: str) -> None:
     done = jobs.run(*shape(2, 2), "--", rank, "exchange", "3:sleep=300", "3:kill", "watch")
     assert done.returncode == 137
@@ -140,6 +146,7 @@ def test_rank_that_is_killed_ends_the_job(jobs: Jobs, rank: str) -> None:
     assert sorted(told) == [f"[{n}] broken: rank 3 was killed by signal 9 (SIGKILL)" for n in range(3)]
 
 
+@pytest.mark.usefixtures("told")
 def test_rank_that_fails_ends_the_job_while_others_wait(jobs: Jobs, rank: str) -> None:
     done = jobs.run(*shape(1, 3), "--", rank, "1:sleep=100", "1:exit=7", "exchange")
     assert done.returncode == 7
@@ -174,6 +181,7 @@ def test_what_a_rank_has_started_ends_with_it(jobs: Jobs, rank: str) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.usefixtures("told")
 def test_timeout(jobs: Jobs, rank: str) -> None:
     """It counts from the launcher's start. On a busy machine it may pass before the ranks are there: then with more."""
     for seconds in ("0.5", "2", "8", "32"):
@@ -186,6 +194,7 @@ def test_timeout(jobs: Jobs, rank: str) -> None:
     assert done.stdout.count(f"broken: {why}") == 2
 
 
+@pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_ends_everything(jobs: Jobs, rank: str, number: signal.Signals, status: int) -> None:
     with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "exchange", "watch") as launcher:
@@ -212,6 +221,7 @@ def test_launcher_that_is_killed_takes_everything_along(jobs: Jobs, rank: str, p
     jobs.expect_nothing_left()
 
 
+@pytest.mark.usefixtures("told")
 @pytest.mark.parametrize("placement", ["inline", "host"])
 @pytest.mark.parametrize("end", ["kill", "exit=4"])
 def test_rank_that_dies_among_messages_ends_the_job(jobs: Jobs, rank: str, placement: str, end: str) -> None:
@@ -226,19 +236,13 @@ def test_rank_that_dies_among_messages_ends_the_job(jobs: Jobs, rank: str, place
 @pytest.mark.parametrize("placement", ["inline", "host"])
 def test_rank_that_others_fail_because_of_is_named_though_it_ends_last(jobs: Jobs, rank: str, placement: str) -> None:
     """Rank 1 exits with status 3, and its destructors take a second; rank 0 notices, and ends at once with status 5."""
+    jobs.waits["CAUSE_S"] = 100.0
     shape_of_two = ["--nodes", "1", "--ranks-per-node", "2", "--placement", placement]
     done = jobs.run(*shape_of_two, "--", rank, "1:linger=1000", "1:spin=200", "1:exit=3", "spin-or-exit=5")
     assert (done.returncode, done.stderr) == (3, "wherry run: rank 1 exited with status 3\n"), done.stdout
 
 
-PATIENT = """
-import sys
-from wherry import cli, launcher
-launcher.CAUSE_S = 3600.0
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
+@pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(
     ("actions", "status", "said", "broken"),
     [
@@ -253,14 +257,8 @@ def test_ranks_that_blame_another_are_waited_for_only_while_it_runs(
     jobs: Jobs, rank: str, actions: list[str], status: int, said: str, broken: int
 ) -> None:
     """A launcher that would wait for an hour before it names a rank that has failed because of another one."""
-    done = subprocess.run(
-        [sys.executable, "-c", PATIENT, "run", *shape(1, 3), "--timeout", "60", "--", rank, "exchange", *actions],
-        env=jobs.environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=100,
-    )
+    jobs.waits["CAUSE_S"] = 3600.0
+    done = jobs.run(*shape(1, 3), "--timeout", "200", "--", rank, "exchange", *actions)
     assert (done.returncode, done.stderr) == (status, f"wherry run: {said}\n"), done.stdout
     assert done.stdout.count("broken: rank 0 exited with status 5") == broken, done.stdout
 
@@ -273,6 +271,7 @@ def test_child_that_takes_its_parents_place_is_refused(jobs: Jobs, rank: str, pl
     assert done.stdout.count(": done") == 2, done.stdout
 
 
+@pytest.mark.usefixtures("told")
 def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: str) -> None:
     """The agent is alive and answers nothing: what rank 0 says of the failure does not wait for it."""
     with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "spin") as launcher:
@@ -289,6 +288,7 @@ def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: s
     assert "[0] broken: " in out
 
 
+@pytest.mark.usefixtures("told")
 @pytest.mark.parametrize("actions", [["exchange", "watch"], ["spin"]])
 def test_agent_that_dies_ends_the_job(jobs: Jobs, rank: str, actions: list[str]) -> None:
     with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, *actions) as launcher:

@@ -29,8 +29,11 @@ def on_small_file_system(directory: Path, *command: str, first: str = "") -> lis
     """A command line that sees a file system of FULL bytes in the directory. `first`: a shell's, before it."""
     directory.mkdir()
     root = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    mount = f"mount -t tmpfs -o size={FULL} tmpfs {shlex.quote(str(directory))}"
-    return ["unshare", *root, "--mount", "sh", "-c", f"{mount} && {first or ':'} && exec {shlex.join(command)}"]
+    # In a chroot `/` is no mount, and unshare would fail on it.
+    mount = "mount --make-rprivate / 2>/dev/null; "
+    mount += f"mount -t tmpfs -o size={FULL} tmpfs {shlex.quote(str(directory))}"
+    script = f"{mount} && {first or ':'} && exec {shlex.join(command)}"
+    return ["unshare", *root, "--mount", "--propagation", "unchanged", "sh", "-c", script]
 
 
 def fill(directory: Path) -> Path:

@@ -464,6 +464,7 @@ bool Endpoint::say_bye() {
 }
 
 Endpoint::~Endpoint() {
+  if (link_ != nullptr && link_->under_way()) link_->lose({StatusCode::kUnavailable, "closed"});  // needs no memory
   if (worker_ == nullptr || (ep_ == nullptr && link_ == nullptr) || worker_->context()->inherited()) return;
   if (link_ != nullptr) worker_->stream()->drop(link_);
   if (ep_ == nullptr) return;

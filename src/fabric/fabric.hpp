@@ -210,7 +210,9 @@ class RemoteRegion {
   ProcessMark mark_;
 };
 
-/// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer.
+/// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer: what is under way
+/// then fails, which its Completions hear before the destructor returns. Over TCP the endpoints of a worker to one peer
+/// share their connection: where one goes with operations under way, of whichever, the others fail, too.
 class Endpoint {
  public:
   /// `who`: names the peer in errors.

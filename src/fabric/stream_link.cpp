@@ -35,6 +35,13 @@ void StreamLink::attach(std::unique_ptr<ByteStream> stream) {
   if (status_) stream_ = std::move(stream);
 }
 
+bool StreamLink::under_way() const noexcept {
+  for (std::size_t i = first_; i < queue_.size(); ++i) {
+    if (queue_[i].done != nullptr) return true;
+  }
+  return !gets_.empty();
+}
+
 void StreamLink::close(Status why) noexcept {
   if (!status_) return;
   status_ = std::move(why);

@@ -61,6 +61,8 @@ class StreamLink final : private FrameReader::Sink {
   }
   /// Ok while the connection lives.
   [[nodiscard]] const Status& status() const noexcept { return status_; }
+  /// An operation has not told its Completion yet.
+  [[nodiscard]] bool under_way() const noexcept;
   /// Ends the connection; what is not done fails.
   void close(Status why) noexcept;
   /// One of two connections with another process: its end alone says nothing of the other side, which may have left.

@@ -217,7 +217,7 @@ Result<bool> StreamWorker::Impl::dial(Dial& one) {
 bool StreamWorker::Impl::dial() {
   bool worked = false;
   std::erase_if(dials, [&](Dial& one) {
-    if (one.link.use_count() == 1) return true;  // nobody wants it any more
+    if (one.link.use_count() == 1 || !one.link->status()) return true;  // nobody wants it any more
     if (one.since == 0) one.since = now_ns();
     const auto done = guarded([&] { return dial(one); });
     if (done && !*done) return false;

@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <memory>
+#include <optional>
 #include <random>
 
 #include "base/testing.hpp"
@@ -72,6 +75,31 @@ TEST_F(Workers, PeerThatIsBusyForSeconds_ExpectItReachedAfterThem) {
   for (const Deadline deadline(4s); !deadline.passed();) a->worker->progress();
   EXPECT_FALSE(a->endpoint.failed()) << a->endpoint.status().message();
   EXPECT_TRUE(arrives(*a, *b));
+}
+
+TEST_F(Workers, EndpointGoesWithMessagesUnderWay_ExpectThemToldBeforeItHasGone) {
+  for (const bool met : {false, true}) {
+    const auto a = make(), b = make();
+    connect(*a, *b, "b");
+    std::optional<Endpoint> second = *Endpoint::connect(*a->worker, b->worker->address(), "b");
+    if (met) {
+      ASSERT_TRUE(arrives(*a, *b));
+    }
+    // Freed with the endpoint that used them, as a bridge's are; the other endpoint to the same peer stays.
+    auto done = std::make_unique<std::array<Completion, 3>>();
+    auto large = std::make_unique<Bytes>(16 << 20);
+    for (Completion& one : *done) ASSERT_TRUE(second->send(1, *large, one));
+    for (int round = 0; round < 1000; ++round) a->worker->progress();
+    ASSERT_EQ(done->back().pending(), 1U) << "b, which makes no progress, has taken it";
+    second.reset();
+    EXPECT_EQ(done->back().pending(), 0U);
+    EXPECT_NE(done->back().error(), nullptr);
+    done.reset();
+    large.reset();
+    for (int round = 0; round < 1000; ++round) a->worker->progress();
+    EXPECT_TRUE(a->endpoint.failed());
+    EXPECT_FALSE(arrives(*a, *b));
+  }
 }
 
 /// Of the connections of this process that came in at `port`: the option of the kernel's TCP, of each.

@@ -35,10 +35,10 @@ Status unavailable(const char* before, const std::string& who, const char* after
 
 BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input,
                      std::string who)
-    : endpoint_(std::move(endpoint)),
-      head_{.secret = secret, .kind = BridgeHead::Kind::kBytes, .index = input},
+    : head_{.secret = secret, .kind = BridgeHead::Kind::kBytes, .index = input},
       credits_(shape.buffers),
-      who_(std::move(who)) {
+      who_(std::move(who)),
+      endpoint_(std::move(endpoint)) {
   const InboxShape inbox{1, shape};
   memory_.reset(static_cast<std::byte*>(::operator new(inbox.bytes(), std::align_val_t(4096))));
   std::memset(memory_.get(), 0, inbox.bytes());
@@ -107,10 +107,10 @@ BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabr
     : ring_(inbox + shape.ring_at(input), shape.ring),
       bells_(reinterpret_cast<std::uint64_t*>(inbox)),
       input_(input),
-      endpoint_(std::move(endpoint)),
       credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane},
       left_{.secret = secret, .kind = BridgeHead::Kind::kLeft, .index = lane},
-      who_(std::move(who)) {}
+      who_(std::move(who)),
+      endpoint_(std::move(endpoint)) {}
 
 bool BridgeIn::write(ByteView bytes) noexcept {
   const auto size = static_cast<std::uint32_t>(bytes.size());

@@ -72,7 +72,6 @@ class BridgeOut {
   bool drop() noexcept;
   std::unique_ptr<std::byte, FreeAligned> memory_;
   RingReader ring_;
-  fabric::Endpoint endpoint_;
   BridgeHead head_;
   std::uint32_t credits_;
   std::uint64_t taken_ = 0;  ///< bytes of the ring
@@ -81,6 +80,7 @@ class BridgeOut {
   std::optional<Rank> undelivered_;
   std::string who_;
   Status status_;
+  fabric::Endpoint endpoint_;  ///< goes first: it may have to tell the transfers
 };
 
 class BridgeIn {
@@ -107,12 +107,12 @@ class BridgeIn {
   std::uint32_t used_ = 0;
   std::deque<Bytes> waiting_;
   std::uint32_t owed_ = 0;
-  fabric::Endpoint endpoint_;
   BridgeHead credit_, left_;
   fabric::Completion credit_sent_, left_sent_;
   bool said_left_ = false;
   std::string who_;
   Status status_;
+  fabric::Endpoint endpoint_;  ///< goes first: it may have to tell the completions
 };
 
 }  // namespace wherry::route
