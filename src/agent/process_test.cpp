@@ -269,6 +269,38 @@ TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
   }
 }
 
+TEST_P(Burst, SessionClosedWhileAnotherThreadAsksForATicket_ExpectItCancelled) {
+  AgentProcess agent;
+  SessionOptions options = agent.options();
+  options.max_tickets = 4096;
+  options.transport = GetParam();
+  auto session = Session::open(options);
+  ASSERT_TRUE(session) << session.status().message();
+  auto stream = session->open_stream({.name = "burst", .strategy = Strategy::kRaw}, {});
+  ASSERT_TRUE(stream) << stream.status().message();
+  const std::string bytes(20'000, 'x');
+  std::vector<std::span<const std::byte>> buffers;
+  for (const char& byte : bytes) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
+  auto region = session->register_memory(bytes.data(), bytes.size());
+  ASSERT_TRUE(region);
+  agent.child().stop();
+  Result<Ticket> last = stream->post_raw(buffers);
+  for (int i = 0; i < 500; ++i) {
+    auto next = stream->post_raw(buffers);
+    if (!next) break;
+    last = std::move(next);
+  }
+  ASSERT_TRUE(last) << last.status().message();
+  std::atomic<bool> asking{false};
+  std::thread asks([&] {
+    while (!last->ready()) asking = true;
+  });
+  EXPECT_TRUE(eventually([&] { return asking.load(); }));
+  (void)session->close(0ms);
+  asks.join();
+  agent.child().kill(SIGKILL);
+}
+
 INSTANTIATE_TEST_SUITE_P(Agent, Burst, testing::Values(Transport::kAuto, Transport::kTcp),
                          [](const auto& tested) { return std::string(to_string(tested.param)); });
 

@@ -17,6 +17,7 @@ class PlainStream final : public ByteStream, private ForkWatch {
   explicit PlainStream(Fd socket) noexcept : socket_(std::move(socket)) {
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
     tune_socket(socket_.get());
+    start_watching();
   }
   ~PlainStream() override { stop_watching(); }
   PlainStream(const PlainStream&) = delete;

@@ -46,9 +46,10 @@ void detail::notice_forks() noexcept {
                      });
 }
 
-ForkWatch::ForkWatch() noexcept {
+void ForkWatch::start_watching() noexcept {
   detail::notice_forks();
   ForkWatches::all().add(*this);
+  watching_ = true;
 }
 
 ForkWatch::~ForkWatch() { stop_watching(); }

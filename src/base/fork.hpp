@@ -40,8 +40,10 @@ class ForkWatch {
   ForkWatch& operator=(const ForkWatch&) = delete;
 
  protected:
-  ForkWatch() noexcept;
+  ForkWatch() noexcept = default;
   virtual ~ForkWatch();
+  /// Last in the constructor of a derived class: another thread may fork while members come.
+  void start_watching() noexcept;
   /// First in the destructor of a derived class: another thread may fork while members go.
   void stop_watching() noexcept;
 
@@ -52,7 +54,7 @@ class ForkWatch {
   virtual void in_child() noexcept = 0;
   ForkWatch* next_ = nullptr;
   ForkWatch* before_ = nullptr;
-  bool watching_ = true;
+  bool watching_ = false;
 };
 
 /// Cuts this process off from what `fd` refers to; the number stays taken until somebody closes it. For in_child().

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 #include "base/version.hpp"
 #include "fabric/client_session.hpp"
 #include "fabric/stream_worker.hpp"
@@ -182,8 +183,8 @@ Status ClientSession::handshake(const SessionOptions& options, Transport transpo
     start_progress_thread();
   }
   // A round trip through the agent: it has left the probe behind, whose memory goes now. No service need answer.
-  Status answered = ask({}, {}, {}).status();
-  const FabricLock lock = lock_fabric();  // a progress thread runs already
+  Status answered = guarded([&] { return ask({}, {}, {}).status(); });  // a progress thread serves the probes
+  const FabricLock lock = lock_fabric();                                // a progress thread runs already
   *heap_probe = Region();
   *alloc_probe = Region();
   return answered;

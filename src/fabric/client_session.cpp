@@ -309,7 +309,9 @@ void ClientSession::close() noexcept {
   stop_.store(true);
   if (worker_ && worker_->stream() != nullptr) worker_->stream()->wake();
   if (progress_thread_.joinable()) progress_thread_.join();
-  // Sends that a dead agent never took report when the worker goes.
+  // Sends that a dead agent never took report when the worker goes. Other threads may help them along until then.
+  const std::lock_guard lock(fabric_mutex_);
+  unsent_.store(0, std::memory_order_release);
   endpoint_ = Endpoint();
   worker_.reset();
 }

@@ -82,7 +82,7 @@ class ClientSession : private ForkWatch {
   using Maker = std::unique_ptr<ClientSession> (*)();
   /// Opens a session of the derived class that `make` makes.
   static Result<std::unique_ptr<ClientSession>> open(const SessionOptions& options, Maker make);
-  ClientSession() = default;
+  ClientSession() { start_watching(); }
   /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
   void close() noexcept;
   /// Leaves the agent before the destructor does: every later call fails with `why`. Memory, context() included, stays.

@@ -464,9 +464,11 @@ bool Endpoint::say_bye() {
 }
 
 Endpoint::~Endpoint() {
-  if (link_ != nullptr && link_->under_way()) link_->lose({StatusCode::kUnavailable, "closed"});  // needs no memory
   if (worker_ == nullptr || (ep_ == nullptr && link_ == nullptr) || worker_->context()->inherited()) return;
-  if (link_ != nullptr) worker_->stream()->drop(link_);
+  if (link_ != nullptr) {
+    if (link_->under_way()) link_->lose({StatusCode::kUnavailable, "closed"});  // needs no memory
+    worker_->stream()->drop(link_);
+  }
   if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;

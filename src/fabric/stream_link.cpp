@@ -323,10 +323,10 @@ Status StreamLink::on_done(std::uint32_t) {
   if (outcome == ReadOutcome::kOk && !get.filled) return malformed("an answer without the memory");
   gets_.pop_front();
   --asked_;
-  ask();  // the pump that brought this answer sends it
   get.done->op_done(outcome == ReadOutcome::kOk           ? nullptr
                     : outcome == ReadOutcome::kNotOffered ? "the memory is not registered there"
                                                           : "the memory cannot be read there");
+  ask();  // the pump that brought this answer sends it
   return ok_status();
 }
 

@@ -6,9 +6,12 @@
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
 
@@ -100,6 +103,32 @@ TEST_F(Workers, EndpointGoesWithMessagesUnderWay_ExpectThemToldBeforeItHasGone) 
     EXPECT_TRUE(a->endpoint.failed());
     EXPECT_FALSE(arrives(*a, *b));
   }
+}
+
+TEST_F(Workers, ChildOfForkEndsItsCopyOfAnEndpoint_ExpectNobodyToldThere) {
+  const auto a = make(), b = make();
+  connect(*a, *b, "b");
+  ASSERT_TRUE(arrives(*a, *b));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto& done = *new (memory) Completion;
+  const Bytes large(16 << 20);
+  ASSERT_TRUE(a->endpoint.send(1, large, done));
+  ASSERT_EQ(done.pending(), 1U);
+  const pid_t child = fork();
+  if (child == 0) {  // where the completion may have gone before
+    if (mprotect(memory, page, PROT_NONE) != 0) _exit(2);
+    a->endpoint = {};
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(done.pending(), 1U);
+  a->endpoint = {};
+  EXPECT_EQ(done.pending(), 0U);
+  munmap(memory, page);
 }
 
 /// Of the connections of this process that came in at `port`: the option of the kernel's TCP, of each.

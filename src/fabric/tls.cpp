@@ -73,7 +73,7 @@ bool copy_readable(std::byte* to, const void* from, std::size_t bytes) {
 
 class TlsStream final : public ByteStream, private ForkWatch {
  public:
-  TlsStream(Fd socket, SSL* ssl) noexcept : socket_(std::move(socket)), ssl_(ssl) {}
+  TlsStream(Fd socket, SSL* ssl) noexcept : socket_(std::move(socket)), ssl_(ssl) { start_watching(); }
   ~TlsStream() override {
     stop_watching();
     if (!broken_ && !mark_.inherited()) (void)SSL_shutdown(ssl_);

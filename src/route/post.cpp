@@ -94,6 +94,7 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
   if (input >= next.inbox.inputs) return {StatusCode::kProtocol, "a next hop has no such input"};
   if (next.inbox.ring != card_.inbox.ring)
     return {StatusCode::kProtocol, "a next hop has buffers of another size: those of a job are alike"};
+  if (out_[lane]) return {StatusCode::kFailedPrecondition, "this lane has its next hop already"};
   if (mapped) {
     auto endpoint = fabric::Endpoint::connect(*shm_worker_, next.shm_address);
     if (!endpoint) return endpoint.status();
@@ -127,6 +128,7 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
 Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane, const std::string& who) {
   if (!net_worker_ || source.net_address.empty())
     return {StatusCode::kUnsupported, "messages are to come from another machine, but there is no network transport"};
+  if (in_[input]) return {StatusCode::kFailedPrecondition, "this input has its source already"};
   auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address, who);
   if (!endpoint) return endpoint.status();
   in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane, who);

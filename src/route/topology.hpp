@@ -32,6 +32,7 @@ class Topology {
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(node_of_.size()); }
   [[nodiscard]] std::uint32_t nodes() const noexcept { return static_cast<std::uint32_t>(on_node_.size()); }
   [[nodiscard]] std::uint32_t node_of(Rank rank) const noexcept { return node_of_[rank]; }
+  [[nodiscard]] const std::vector<std::uint32_t>& node_of_rank() const noexcept { return node_of_; }
   /// A rank's number among those of its node.
   [[nodiscard]] std::uint32_t place_of(Rank rank) const noexcept { return place_of_[rank]; }
   [[nodiscard]] const std::vector<Rank>& on_node(std::uint32_t node) const noexcept { return on_node_[node]; }

@@ -42,6 +42,7 @@ struct Client::Impl final : Completions, private ForkWatch {
         done(options.operations) {
     for (std::uint32_t i = blocking; i > 0; --i) free.push_back(i - 1);
     polled.reserve(options.operations);
+    start_watching();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

@@ -38,7 +38,9 @@ Result<Fd> connect_unix(const std::string& path) {
 class LauncherBootstrap final : public Bootstrap, private ForkWatch {
  public:
   LauncherBootstrap(Rank rank, Rank ranks, std::uint32_t node, FrameChannel channel)
-      : rank_(rank), ranks_(ranks), node_(node), channel_(std::move(channel)) {}
+      : rank_(rank), ranks_(ranks), node_(node), channel_(std::move(channel)) {
+    start_watching();
+  }
 
   [[nodiscard]] Rank rank() const noexcept override { return rank_; }
   [[nodiscard]] Rank ranks() const noexcept override { return ranks_; }

@@ -40,6 +40,7 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
   for (const Rank child : wiring_->place().topology.family(wiring_->place().rank).children)
     lanes_of_children_.push_back(router_.index_of(router_.lane_of(child)));
   if (file_ != nullptr) file_->begin();
+  start_watching();
 }
 
 void RuntimeCore::in_child() noexcept {

@@ -18,7 +18,9 @@ Conveyor::Conveyor(detail::RuntimeCore& core, detail::Agreement& agreement, std:
       packet_bytes_(core.max_buffer() / 4 & ~std::size_t{7}),
       ranks_(core.ranks),
       outs_(ranks_),
-      spent_(ranks_) {}
+      spent_(ranks_) {
+  start_watching();
+}
 
 int Conveyor::begin(std::size_t item_bytes, std::size_t align) {
   if (state_ != State::kDormant) return refusal();

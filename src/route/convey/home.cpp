@@ -111,6 +111,7 @@ Result<convey_t*> Home::create(Traits traits) {
   detail::RuntimeCore& core = *runtime_.core();
   auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot->conveyor() == nullptr; });
   if (free == slots_.end()) {
+    slots_.reserve(slots_.size() + 1);  // a slot has handlers, and stays
     slots_.push_back(std::make_unique<Slot>(core, slots_.size()));
     free = slots_.end() - 1;
   }

@@ -73,7 +73,7 @@ class Job {
  public:
   static constexpr std::uint64_t kId = 77;
   Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape,
-      std::chrono::milliseconds patience = Post::kPatience)
+      std::chrono::milliseconds patience = Post::kPatience, bool connected = true)
       : topology_(node_of_rank) {
     const bool network = !mapped || topology_.nodes() > 1;
     RouteOptions options;
@@ -82,7 +82,7 @@ class Job {
     options.patience = patience;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
       agents.push_back(std::make_unique<RouteService>(options));
-    std::vector<std::vector<Card>> cards(topology_.nodes());
+    cards.resize(topology_.nodes());
     for (Rank rank = 0; rank < topology_.ranks(); ++rank) {
       const std::uint32_t node = topology_.node_of(rank), place = topology_.place_of(rank);
       const AgentLayout layout{topology_, node, threads};
@@ -116,7 +116,7 @@ class Job {
         must(member.post->expect(i, cards[node][i], layout.lane_to_rank(place), "agent"));
       member.post->router().set_table(std::vector<std::uint32_t>(topology_.ranks(), 0));
     }
-    for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
+    for (std::uint32_t node = 0; connected && node < topology_.nodes(); ++node)
       (void)ask(topology_.on_node(node).front(), "connect", encode(ConnectRequest{kId, cards}));
   }
 
@@ -148,6 +148,7 @@ class Job {
 
   std::vector<std::unique_ptr<RouteService>> agents;
   std::vector<std::unique_ptr<Member>> ranks;
+  std::vector<std::vector<Card>> cards;  ///< the agents', by node
 
  private:
   template <typename Value>
@@ -358,6 +359,26 @@ TEST(JobsOfOthers, WhatALastRankSentIsNotTakenInTime_ExpectAWordOfWhoDidNotTakeI
                      "(ranks 1 to 2) did not take them"),
             std::string::npos)
       << log;
+}
+
+TEST(JobsOfOthers, ConnectAgainAfterOneThatFailedHalfWay_ExpectARefusalAndTheAgentToGoOn) {
+  Job all({0, 1, 2}, true, 1, kShape, Post::kPatience, false);
+  RouteService& agent = *all.agents[0];
+  const auto connect = [&](const std::vector<std::vector<Card>>& cards) {
+    return agent.on_request(all.ranks[0]->session, "connect", encode(ConnectRequest{Job::kId, cards})).status();
+  };
+  auto bad = all.cards;
+  bad[2].push_back(bad[2].front());  // when node 1 is connected
+  EXPECT_NE(connect(bad).message().find("the agent of node 2 (rank 2) has 2 routing threads"), std::string::npos);
+  EXPECT_NE(connect(all.cards).message().find("connect comes once"), std::string::npos);
+  fabric::MetricsWriter metrics;
+  agent.metrics(metrics);
+  for (int round = 0; round < 100; ++round) agent.poll();
+  all.leave(0);
+  EXPECT_TRUE(turn_until([&] {
+    agent.poll();
+    return agent.drained();
+  }));
 }
 
 TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_ExpectThatToFailTheJob) {

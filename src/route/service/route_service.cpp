@@ -101,7 +101,7 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
 Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
   if (const auto it = jobs_.find(request.job); it != jobs_.end()) {
     Job& job = *it->second;
-    if (job.topology.ranks() != request.node_of_rank.size() || job.shape != request.shape ||
+    if (job.topology.node_of_rank() != request.node_of_rank || job.shape != request.shape ||
         job.node != request.node_of_rank[request.rank]) {
       return Status(StatusCode::kFailedPrecondition,
                     fmt::format("rank {} describes its job otherwise than the ranks before it: an agent serves the "
@@ -154,7 +154,7 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
   auto found = job_for(request);
   if (!found) return found.status();
   Job& job = **found;
-  if (job.joined.contains(request.rank) || job.connected) {
+  if (job.joined.contains(request.rank) || job.asked_to_connect) {
     return Status(StatusCode::kAlreadyExists, fmt::format("rank {} of this job has joined already", request.rank));
   }
   const AgentLayout layout = job.layout();
@@ -183,8 +183,10 @@ Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) 
     return {StatusCode::kNotFound, "this session is in no such job"};
   Job& job = *it->second;
   const AgentLayout layout = job.layout();
-  if (job.connected || job.joined.size() != layout.local_ranks() || request.agents.size() != job.topology.nodes())
+  if (job.asked_to_connect || job.joined.size() != layout.local_ranks() ||
+      request.agents.size() != job.topology.nodes())
     return {StatusCode::kFailedPrecondition, "connect comes once, when every rank of the node has joined"};
+  job.asked_to_connect = true;
   for (std::uint32_t node = 0; node < job.topology.nodes(); ++node) {
     if (node == job.node) continue;
     const std::vector<Card>& agent = request.agents[node];

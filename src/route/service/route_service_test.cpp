@@ -79,6 +79,36 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
   EXPECT_NE(metrics.text().find("wherry_route_buffer_bytes 0"), std::string::npos) << metrics.text();
 }
 
+TEST(Joins, RanksThatSeeTheJobsNodesDifferently_ExpectTheSecondRefused) {
+  constexpr RingShape kShape{4, 4096};
+  using Map = std::vector<std::uint32_t>;
+  // The second rank's place on its node is none here, or another's.
+  for (const auto& [first, rank, second] :
+       {std::tuple{Map{0, 1, 1, 1}, 3U, Map{1, 1, 1, 0}}, std::tuple{Map{0, 0, 1}, 2U, Map{1, 1, 0}},
+        std::tuple{Map{0, 0, 1}, 1U, Map{0, 0, 0}}}) {
+    RouteService service({.threads = 1});
+    for (const Rank joining : {0U, rank}) {
+      const Map& map = joining == 0 ? first : second;
+      Post::Options options;
+      options.mine = joining;
+      options.lanes = 1;
+      options.inbox = {AgentLayout{Topology(first), 0, 1}.rank_inputs(), kShape};
+      const auto post = Post::create(options);
+      ASSERT_TRUE(post) << post.status().message();
+      JoinRequest join;
+      join.job = 1;
+      join.rank = joining;
+      join.node_of_rank = map;
+      join.shape = kShape;
+      join.card = (*post)->card();
+      testing::SilentPeer peer(joining);
+      service.on_session_start(peer);
+      const Status joined = service.on_request(peer, "join", encode(join)).status();
+      EXPECT_EQ(joined.code(), joining == 0 ? StatusCode::kOk : StatusCode::kFailedPrecondition) << joined.message();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ends, BeforeConnect,
                          ::testing::Combine(::testing::Values(End::kLeaves, End::kDies), ::testing::Values(1U, 3U)),
                          [](const auto& tested) {
