@@ -317,7 +317,7 @@ def with_dependencies(names: set[str]) -> set[str]:
 
 def test_programs_that_tests_and_docs_start_are_on_a_fresh_machine() -> None:
     """Here they may be there because somebody installed them by hand."""
-    there = with_dependencies({*packages("run"), *packages("test"), "git", "make", "sudo"})
+    there = with_dependencies({*packages("run"), *packages("test"), "apt", "git", "make", "sudo"})
     known = packages_of(programs_called())
     assert {"bash", "ip", "ethtool", "ping", "cmake"} <= set(known)
     assert {name: package for name, package in known.items() if package not in there} == {}

@@ -537,6 +537,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
     offered.size_ = size;
     return offered;
   }
+  if (ep_ == nullptr) return Status(StatusCode::kUnavailable, "remote key: there is no connection any more");
   if (key.empty()) return Status(StatusCode::kProtocol, "remote key: it is empty");
   // UCX is not told where the key ends, and reads on as long as the key says: into zeros, then.
   constexpr std::size_t kSlack = 1024;

@@ -253,6 +253,10 @@ TEST(OneSided, GetOfUnmappedMemoryFailsAndANewEndpointWorks) {
   EXPECT_EQ(peer.memory[5], std::byte{0x7b});
 }
 
+TEST(Endpoints, KeyUnpackedWhereThereIsNone_ExpectAnError) {
+  EXPECT_EQ(Endpoint().unpack(Bytes(8), 0, 8, getpid()).status().code(), StatusCode::kUnavailable);
+}
+
 /// Of memory that nobody has: an address space of 8 EiB.
 TEST(Allocation, MoreThanIsFree_ExpectARefusalThatSaysHowMuchThereIs) {
   for (const Transport transport : {Transport::kShm, Transport::kTcp}) {

@@ -65,7 +65,7 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
 }
 
 void Post::say_goodbye() noexcept {
-  if (std::exchange(said_goodbye_, true)) return;
+  if (std::exchange(said_goodbye_, true) || (net_ && net_->inherited())) return;
   // Who leaves says so: a connection that ends without is a process that died.
   const Deadline patience(std::chrono::seconds(1));
   // Links are shared by bridges, and nothing follows a farewell: all that is to be said comes before the first one.

@@ -338,7 +338,8 @@ TEST_F(KvLaneSession, ElectedKeeperHangs_ExpectLanesOfTheNextOneAndNeverThoseOfT
   };
   LaneSession& a = client();
   ASSERT_TRUE(held(a));
-  const std::unique_ptr<KeeperServer> hung = std::move(keeper_);  // gets no turn
+  ASSERT_TRUE(until([&] { return std::filesystem::exists(directory_.file("keeper.json")); }));  // lanes need no node
+  const std::unique_ptr<KeeperServer> hung = std::move(keeper_);                                // gets no turn
   std::filesystem::copy_file(directory_.file("keeper.json"), directory_.file("next.json"));
   start_keeper(std::move(next), "next.json");
   LaneSession& b = client();
