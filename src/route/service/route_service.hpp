@@ -54,7 +54,7 @@ class RouteService final : public fabric::Service {
     using Present = std::map<std::uint64_t, Rank>;
     Present present;  ///< by session
     std::set<Rank> joined;
-    bool asked_to_connect = false;
+    bool asked_to_connect = false;  ///< whether that worked or not
     bool connected = false;
     bool failed = false;
     std::optional<Rank> died;  ///< of which there was no memory to tell the others: poll() does
