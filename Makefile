@@ -50,19 +50,16 @@ test: quick-lint test-cpp test-go  ## everything that CI runs
 	@$(MAKE) --no-print-directory test-asan test-tsan fuzz-short
 
 test-cpp: build
-	ctest --preset release
-	@$(PY) tools/skipped.py build/release
+	ctest --preset release; status=$$?; $(PY) tools/ctest_report.py build/release && exit $$status
 
 test-go: setup
 	cd tools/linearizable && go test ./...
 
 test-asan: build-asan
-	ctest --preset asan
-	@$(PY) tools/skipped.py build/asan
+	ctest --preset asan; status=$$?; $(PY) tools/ctest_report.py build/asan && exit $$status
 
 test-tsan: build-tsan
-	ctest --preset tsan
-	@$(PY) tools/skipped.py build/tsan
+	ctest --preset tsan; status=$$?; $(PY) tools/ctest_report.py build/tsan && exit $$status
 
 test-python: build
 	$(PY) -m pytest -q python/tests

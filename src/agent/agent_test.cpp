@@ -18,11 +18,13 @@
 #include "agent/flight_reading.hpp"
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 
 namespace wherry {
 namespace {
 
 using testing_support::eventually;
+using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
@@ -65,14 +67,14 @@ TEST_P(Strategies, HeapRegisteredAndAllocatedMemoryArriveAlike) {
     std::copy(y.begin(), y.end(), memory->as<double>().begin());
     auto ticket = stream->post({Column(heap), Column(memory->as<double>().first(rows))}, {.tag = rows});
     ASSERT_TRUE(ticket) << ticket.status().message();
-    Status s = ticket->wait(20s);
+    Status s = ticket->wait(kPatience);
     ASSERT_TRUE(s) << s.message();
     EXPECT_GT(ticket->transfer_ns(), 0U);
     auto region = session.register_memory(heap.data(), heap.size() * sizeof(double));
     ASSERT_TRUE(region);
     ticket = stream->post({Column(heap), Column(memory->as<double>().first(rows))});
     ASSERT_TRUE(ticket);
-    ASSERT_TRUE(ticket->wait(20s));
+    ASSERT_TRUE(ticket->wait(kPatience));
     const auto batches = read_all(agent.agent(), "s");
     ASSERT_GE(batches.size(), 2U);
     for (std::size_t i = batches.size() - 2; i < batches.size(); ++i) {
@@ -100,7 +102,7 @@ TEST(Raw, BuffersOfAnySizeBecomeRows) {
                                                         std::as_bytes(std::span(c))};
   auto ticket = stream->post_raw(buffers);
   ASSERT_TRUE(ticket) << ticket.status().message();
-  ASSERT_TRUE(ticket->wait(10s));
+  ASSERT_TRUE(ticket->wait(kPatience));
   const auto batches = read_all(agent.agent(), "raw");
   ASSERT_EQ(batches.size(), 1U);
   const auto& column = static_cast<const arrow::LargeBinaryArray&>(*batches[0]->column(0));
@@ -128,7 +130,7 @@ TEST(Raw, MoreUnregisteredBuffersThanSixteenBitsCount_ExpectARowEach) {
   for (int again = 0; again < 2; ++again) {
     auto ticket = stream->post_raw(buffers);
     ASSERT_TRUE(ticket) << ticket.status().message();
-    const Status s = ticket->wait(60s);
+    const Status s = ticket->wait(kPatience);
     ASSERT_TRUE(s) << s.message();
   }
   const auto batches = read_all(agent.agent(), "raw");
@@ -149,11 +151,11 @@ TEST(Tickets, ManyInFlightKeepTheirOrder) {
   for (int i = 0; i < 200; ++i) data.push_back(ramp(static_cast<std::size_t>(1 + (i * 7919) % 50'000), i));
   std::vector<Ticket> tickets;
   for (std::size_t i = 0; i < data.size(); ++i) {
-    auto ticket = stream->post({Column(data[i])}, {.tag = i, .wait_for_ticket = 10s});
+    auto ticket = stream->post({Column(data[i])}, {.tag = i, .wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
     tickets.push_back(*ticket);
   }
-  ASSERT_TRUE(session.drain(20s));
+  ASSERT_TRUE(session.drain(kPatience));
   EXPECT_EQ(session.in_flight(), 0U);
   const auto batches = read_all(agent.agent(), "many");
   ASSERT_EQ(batches.size(), data.size());
@@ -185,22 +187,22 @@ TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
     const auto x = ramp(rows, round);
     switch (random() % 4) {
       case 0:
-        ASSERT_TRUE(raw->post_raw(junk_buffers)->wait(10s));
+        ASSERT_TRUE(raw->post_raw(junk_buffers)->wait(kPatience));
         break;
       case 1: {
         const std::vector<float> a(rows, 1.5F);
-        ASSERT_TRUE(pair->post({Column(a), Column(a)})->wait(10s));
+        ASSERT_TRUE(pair->post({Column(a), Column(a)})->wait(kPatience));
         break;
       }
       case 2: {
-        ASSERT_TRUE(ipc->post({Column(x).with_validity(validity.data())})->wait(10s));
+        ASSERT_TRUE(ipc->post({Column(x).with_validity(validity.data())})->wait(kPatience));
         const auto batches = read_all(agent.agent(), "ipc");
         ASSERT_EQ(batches.size(), 1U);
         ASSERT_EQ(batches[0]->column(0)->null_count(), static_cast<std::int64_t>(rows / 2)) << round;
         break;
       }
       default: {
-        ASSERT_TRUE(ipc->post({Column(x)})->wait(10s));
+        ASSERT_TRUE(ipc->post({Column(x)})->wait(kPatience));
         const auto batches = read_all(agent.agent(), "ipc");
         ASSERT_EQ(batches.size(), 1U);
         ASSERT_TRUE(batches[0]->column(0)->Equals(as_arrow(x))) << round;
@@ -222,7 +224,7 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   const auto x = ramp(1000, 0);
   int posted = 0;
   Result<Ticket> ticket = Status(StatusCode::kInternal, "");
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (!deadline.passed()) {
     ticket = stream->post({Column(x)});
     if (ticket)
@@ -251,7 +253,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   const auto huge = ramp((16 << 20) / 8, 0);
   auto ticket = stream->post({Column(huge)});
   ASSERT_TRUE(ticket);
-  Status refused = ticket->wait(10s);
+  Status refused = ticket->wait(kPatience);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("budget of 8388608 bytes"), std::string::npos) << refused.message();
   auto raw = session.open_stream({.name = "r", .strategy = Strategy::kRaw}, {});
@@ -259,21 +261,21 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(huge))};
   ticket = raw->post_raw(buffers);
   ASSERT_TRUE(ticket);
-  refused = ticket->wait(10s);
+  refused = ticket->wait(kPatience);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("budget of 8388608 bytes"), std::string::npos) << refused.message();
   const auto half = ramp((4 << 20) / 8, 0);
-  ASSERT_TRUE(stream->post({Column(half)})->wait(10s));
+  ASSERT_TRUE(stream->post({Column(half)})->wait(kPatience));
   ticket = stream->post({Column(half)}, {.deadline = 100ms});
   ASSERT_TRUE(ticket);
-  EXPECT_EQ(ticket->wait(10s).code(), StatusCode::kCancelled);
+  EXPECT_EQ(ticket->wait(kPatience).code(), StatusCode::kCancelled);
   // With the rule that lets old frames go, the same sequence never waits.
   auto evicting = session.open_stream({.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(evicting);
   read_all(agent.agent(), "b");
   const auto quarter = ramp((1 << 20) / 8, 0);
   for (int i = 0; i < 20; ++i) {
-    const Status s = evicting->post({Column(quarter)})->wait(10s);
+    const Status s = evicting->post({Column(quarter)})->wait(kPatience);
     ASSERT_TRUE(s) << i << s.message();
   }
   EXPECT_EQ(session.open_stream({.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(),
@@ -305,7 +307,7 @@ TEST(Streams, CloseWaitsForWhatWasPosted) {
     for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({Column(x)}));
     ASSERT_TRUE(stream->close());
     for (const Ticket& t : tickets) {
-      const Status s = t.wait(5s);
+      const Status s = t.wait(kPatience);
       ASSERT_TRUE(s) << s.message();
     }
     ASSERT_EQ(read_all(agent.agent(), stream->name()).size(), 3U);
@@ -322,7 +324,7 @@ TEST(Columns, WrongOnesAreRefusedAtTheCall) {
   EXPECT_EQ(stream->post({Column(x)}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(stream->post({Column(x), Column(y)}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(stream->post({Column(x), Column(x), Column(x)}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_TRUE(stream->post({Column(x), Column(x)})->wait(5s));
+  EXPECT_TRUE(stream->post({Column(x), Column(x)})->wait(kPatience));
 }
 
 TEST(Regions, UnregisterTooEarlyIsRefused) {
@@ -334,18 +336,18 @@ TEST(Regions, UnregisterTooEarlyIsRefused) {
   const auto x = ramp(1000, 0);
   auto region = session.register_memory(x.data(), x.size() * 8);
   ASSERT_TRUE(region);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   auto waiting = stream->post({Column(x)});  // the stream is full
   ASSERT_TRUE(waiting);
   EXPECT_EQ(waiting->wait(20ms).code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(region->unregister().code(), StatusCode::kFailedPrecondition);
   read_all(agent.agent(), "r");
-  ASSERT_TRUE(waiting->wait(5s));
+  ASSERT_TRUE(waiting->wait(kPatience));
   EXPECT_TRUE(region->unregister());
   EXPECT_EQ(region->unregister().code(), StatusCode::kFailedPrecondition);
   // The memory is ordinary again: offloading it registers it for the time of the offload.
   read_all(agent.agent(), "r");
-  EXPECT_TRUE(stream->post({Column(x)})->wait(5s));
+  EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
 }
 
 /// Holds a thread of this process, which waits for work, in a signal handler.
@@ -409,7 +411,7 @@ TEST(Sinks, FilesAppearComplete) {
       session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(100, 0);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("f-00000002.arrow")); }));
 }
 
@@ -428,7 +430,7 @@ TEST(Sinks, OutsideTheAgentsRoot_ExpectRefusalAtOpen) {
   auto stream = open("below", directory.file("runs/1"));
   ASSERT_TRUE(stream) << stream.status().message();
   const auto x = ramp(10, 0);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("runs/1/below-00000000.arrow")); }));
 }
 
@@ -443,7 +445,7 @@ TEST(Sinks, RelativeDirectory_ExpectItToStartWhereTheClientIs) {
   std::filesystem::current_path(before);
   ASSERT_TRUE(stream) << stream.status().message();
   const auto x = ramp(10, 0);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(here.file("frames/f-00000000.arrow")); }));
   EXPECT_FALSE(std::filesystem::exists("frames"));
 }
@@ -507,10 +509,10 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
   ASSERT_TRUE(first && behind);
   HungThread disk("wherry-sink");
   const auto x = ramp(10, 0);
-  ASSERT_TRUE(first->post({Column(x)})->wait(10s));
+  ASSERT_TRUE(first->post({Column(x)})->wait(kPatience));
   std::vector<Ticket> tickets;
   for (int i = 0; i < kFrames; ++i) {
-    auto ticket = behind->post({Column(x)}, {.wait_for_ticket = 10s});
+    auto ticket = behind->post({Column(x)}, {.wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
     tickets.push_back(*ticket);
   }
@@ -521,12 +523,12 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
   // Whoever has nothing to do with the disk goes on meanwhile.
   auto other = session.open_stream({.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(other);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->post({Column(x)})->wait(10s));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->post({Column(x)})->wait(kPatience));
   // Room is asked for before an offload moves: those that move together go over the limit, by fifteen at most.
   EXPECT_LT(ready(), kQueue + 16) << "while the disk hung at the first file";
   disk.release();
   for (const Ticket& t : tickets) {
-    const Status s = t.wait(20s);
+    const Status s = t.wait(kPatience);
     ASSERT_TRUE(s) << s.message();
   }
   EXPECT_TRUE(eventually([&] { return std::filesystem::exists(directory.file("behind-00000149.arrow")); }));
@@ -540,11 +542,11 @@ TEST(Shutdown, ClientsAreToldAndTheSessionFileGoes) {
   auto stream = session.open_stream({.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
                                     {field<double>("x")});
   const auto x = ramp(10, 0);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(5s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   auto waiting = stream->post({Column(x)});
   const std::string file = agent->session_file();
   std::thread stopper([&] { agent->stop(); });
-  const Status s = waiting->wait(20s);
+  const Status s = waiting->wait(kPatience);
   stopper.join();
   EXPECT_EQ(s.code(), StatusCode::kUnavailable) << s.message();
   EXPECT_FALSE(std::filesystem::exists(file));

@@ -2,18 +2,20 @@
 // SIGTERM: what was accepted is finished, what comes later is refused, and nobody waits for the agent in vain.
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 
 namespace wherry {
 namespace {
 
 using testing_support::AgentProcess;
 using testing_support::eventually;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 constexpr Retention kLossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
 
 TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
-  AgentProcess agent;
+  AgentProcess agent({"--drain-ms", "300000"});  // the disk may be slow
   const auto directory = *TemporaryDirectory::create("test");
   SessionOptions options = agent.options();
   options.transport = Transport::kTcp;  // slow enough that SIGTERM arrives in the middle
@@ -32,7 +34,7 @@ TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
   }));
   agent.child().kill(SIGTERM);
   for (const Ticket& ticket : tickets) {
-    const Status s = ticket.wait(20s);
+    const Status s = ticket.wait(kPatience);
     EXPECT_TRUE(s) << s.message();
   }
   EXPECT_EQ(agent.child().wait(), 0);
@@ -47,21 +49,21 @@ TEST(Drain, ClientThatGoesOnOffloading_ExpectItToBeToldAndTheAgentToEnd) {
   auto stream = session->open_stream({.name = "busy"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x((1 << 20) / 8, 1.0);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(10s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   agent.child().kill(SIGTERM);
   // Four in flight at any time, so that the agent never runs out of work by itself.
   std::vector<Ticket> tickets;
   Status refused;
-  const Deadline deadline(30s);
+  const Deadline deadline(kPatience);
   while (refused && !deadline.passed()) {
-    auto ticket = stream->post({Column(x)}, {.wait_for_ticket = 20s});
+    auto ticket = stream->post({Column(x)}, {.wait_for_ticket = kPatience});
     if (!ticket) {
       refused = ticket.status();
       break;
     }
     tickets.push_back(*ticket);
     if (tickets.size() < 4) continue;
-    refused = tickets.front().wait(20s);
+    refused = tickets.front().wait(kPatience);
     tickets.erase(tickets.begin());
   }
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable) << refused.message();
@@ -77,7 +79,7 @@ TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
   auto other = session->open_stream({.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(full && other);
   const std::vector<double> x(1000, 1.0);
-  ASSERT_TRUE(full->post({Column(x)})->wait(10s));
+  ASSERT_TRUE(full->post({Column(x)})->wait(kPatience));
   auto waiting = full->post({Column(x)});  // for a reader that never comes: the agent drains for as long as it may
   ASSERT_TRUE(waiting);
   ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
@@ -90,7 +92,7 @@ TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
   const Status closed = other->close();
   EXPECT_TRUE(closed) << closed.message();
   EXPECT_EQ(agent.metric("wherry_move_queued"), 1) << "metrics are served while the agent drains";
-  EXPECT_EQ(waiting->wait(20s).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(waiting->wait(kPatience).code(), StatusCode::kUnavailable);
   EXPECT_EQ(agent.child().wait(), 0);
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/flight_reading.hpp"
 #include "agent/process_testing.hpp"
+#include "base/testing.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/control.hpp"
 #include "move/client/session_core.hpp"
@@ -23,6 +24,7 @@ using testing_support::expect_alive;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 using fabric::ControlType;
+using testing_support::kPatience;
 
 class KilledClient : public testing::TestWithParam<const char*> {};
 
@@ -114,7 +116,7 @@ TEST(Faults, AgentKilledWithTicketsWaiting_ExpectUnavailableWithinSeconds) {
   Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "wait"});
   ASSERT_TRUE(eventually([&] { return agent.metric("wherry_move_queued") == 1; }));
   agent.child().kill(SIGKILL);
-  const Deadline deadline(20s);
+  const Deadline deadline(kPatience);
   while (!client.ended() && !deadline.passed()) std::this_thread::sleep_for(5ms);
   EXPECT_TRUE(client.ended()) << "the client hangs on a dead agent";
   EXPECT_EQ(client.wait(), 0);
@@ -153,8 +155,8 @@ TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
   FrameChannel channel = testing_support::control_channel(agent.agent());
   fabric::Hello hello;
   hello.version = 77;
-  ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(60s)));
-  auto frame = channel.receive(Deadline(60s));
+  ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(kPatience)));
+  auto frame = channel.receive(Deadline(kPatience));
   ASSERT_TRUE(frame);
   auto failure = fabric::decode_failure(frame->payload);
   ASSERT_TRUE(failure);
@@ -184,7 +186,7 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   ASSERT_TRUE(stream);
   const std::vector<double> x(1 << 20, 3.0);
   for (int i = 0; i < 3; ++i) {
-    const Status s = stream->post({Column(x)})->wait(20s);
+    const Status s = stream->post({Column(x)})->wait(kPatience);
     ASSERT_TRUE(s) << s.message();
   }
   AgentConfig only;
@@ -210,7 +212,7 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
   ThreadAgent agent;
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
-    auto socket = connect_unix(agent.agent().control_socket(), Deadline(60s));
+    auto socket = connect_unix(agent.agent().control_socket(), Deadline(kPatience));
     ASSERT_TRUE(socket);
     std::string bytes(1 + random() % 3000, 0);
     for (char& b : bytes) b = static_cast<char>(random());
@@ -237,7 +239,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   std::vector<std::int32_t> offsets(101);
   for (int i = 0; i <= 100; ++i) offsets[static_cast<std::size_t>(i)] = i;
   const std::string text(100, 't');
-  ASSERT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(5s));
+  ASSERT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(kPatience));
 
   // The client half refuses what is wrong; a hostile one would not. SessionCore sends any list of nodes and buffers.
   struct Lie {
@@ -266,15 +268,15 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
     HotVector<std::uint32_t> hints;
     auto ticket = session->core()->post(1, lie.rows, flat, hints, {});
     ASSERT_TRUE(ticket) << lie.what;
-    const Status s = session->core()->wait(*ticket, 5s);
+    const Status s = session->core()->wait(*ticket, kPatience);
     EXPECT_TRUE(s.code() == StatusCode::kInvalidArgument || s.code() == StatusCode::kSourceFault)
         << lie.what << ": " << s.to_string();
   }
   move::FlatOffload none;
   HotVector<std::uint32_t> hints;
   auto ticket = session->core()->post(999, 0, none, hints, {});
-  EXPECT_EQ(session->core()->wait(*ticket, 5s).code(), StatusCode::kNotFound);
-  EXPECT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(5s));
+  EXPECT_EQ(session->core()->wait(*ticket, kPatience).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(kPatience));
 }
 
 TEST(Faults, NoAgent_ExpectAClearError) {

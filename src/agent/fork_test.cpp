@@ -9,6 +9,7 @@
 
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 #include "fabric/client_session.hpp"
 #include "move/client/session_core.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using testing_support::AgentProcess;
 using testing_support::eventually;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 /// What `body` returns in a child of fork(); -1: it was killed.
@@ -71,7 +73,7 @@ TEST_P(Forks, ChildCalls_ExpectEachToFailAndTheParentToGoOn) {
   std::vector<double> x(1000, 1.0);
   auto region = session->register_memory(x.data(), x.size() * sizeof(double));
   ASSERT_TRUE(region);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(30s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   agent_.child().stop();
   const auto pending = stream->post({Column(x)});
   ASSERT_TRUE(pending);
@@ -91,10 +93,10 @@ TEST_P(Forks, ChildCalls_ExpectEachToFailAndTheParentToGoOn) {
   });
   agent_.child().kill(SIGCONT);
   EXPECT_EQ(failures, 0);
-  EXPECT_TRUE(pending->wait(30s));
+  EXPECT_TRUE(pending->wait(kPatience));
   auto ticket = stream->post({Column(x)}, {.tag = 2});
   ASSERT_TRUE(ticket) << ticket.status().message();
-  const Status s = ticket->wait(30s);
+  const Status s = ticket->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
   EXPECT_EQ(ticket->sequence(), 2U);
   EXPECT_TRUE(region->unregister());
@@ -107,7 +109,7 @@ TEST_P(Forks, ChildDestroysEverythingAndOpensASessionOfItsOwn_ExpectBothToServe)
   auto memory = std::make_unique<Memory>(*session->allocate(4096));
   std::vector<double> x(1000, 1.0);
   auto region = std::make_unique<Region>(*session->register_memory(x.data(), x.size() * sizeof(double)));
-  ASSERT_TRUE(stream->post({Column(x)})->wait(30s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   const int failures = in_child([&] {
     Failures f;
     region.reset();
@@ -120,14 +122,14 @@ TEST_P(Forks, ChildDestroysEverythingAndOpensASessionOfItsOwn_ExpectBothToServe)
     auto q = own->open_stream({.name = "q"}, {field<double>("x")});
     f.expect(q.ok(), "open_stream", q.status());
     if (!q) return f.count();
-    const Status s = q->post({Column(x)})->wait(30s);
+    const Status s = q->post({Column(x)})->wait(kPatience);
     f.expect(s.ok(), "wait", s);
     return f.count();
   });
   EXPECT_EQ(failures, 0);
   auto ticket = stream->post({Column(x)});
   ASSERT_TRUE(ticket) << ticket.status().message();
-  const Status s = ticket->wait(30s);
+  const Status s = ticket->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
   EXPECT_EQ(ticket->sequence(), 1U);
   EXPECT_TRUE(stream->close());
@@ -177,7 +179,7 @@ TEST(EmbeddedForks, ChildEndsItsCopy_ExpectAgentAndDirectoryToStay) {
   auto stream = session->open_stream({.name = "p"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
-  EXPECT_TRUE(stream->post({Column(x)})->wait(30s));
+  EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
 }
 
 /// The owner's end must not wait for a child that it forked, nor must its death go unnoticed.

@@ -10,6 +10,7 @@
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/cpu.hpp"
+#include "base/testing.hpp"
 #include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mailbox.hpp"
@@ -21,6 +22,7 @@ using fabric::ControlType;
 using testing_support::AgentProcess;
 using testing_support::Child;
 using testing_support::eventually;
+using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
@@ -44,7 +46,7 @@ void expect_offload(Session& session) {
   const std::vector<double> x(100'000, 1.0);
   auto ticket = stream->post({Column(x)});
   ASSERT_TRUE(ticket) << ticket.status().message();
-  const Status s = ticket->wait(20s);
+  const Status s = ticket->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
 }
 
@@ -160,7 +162,7 @@ class HalfClient {
     hello.host = host_identity();
     hello.pid = static_cast<std::uint32_t>(pid);
     send(ControlType::kHello, encode(hello));
-    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(60s))->payload);
+    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(kPatience))->payload);
     context_ = *fabric::Context::create(greeting.transport);
     worker_ = *fabric::Worker::create(context_);
     endpoint_ = *fabric::Endpoint::connect(*worker_, greeting.worker_address);
@@ -188,7 +190,7 @@ class HalfClient {
 
  private:
   void send(ControlType type, const Bytes& payload) {
-    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(60s)));
+    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(kPatience)));
   }
   FrameChannel channel_;
   std::shared_ptr<fabric::Context> context_;
@@ -291,7 +293,7 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   // Emulated gets: the agent waits for each of 128 pieces. One nap before the first is its right; one before each would
   // take more than two minutes, and without naps it is done in well under a second.
   const std::vector<double> x((128 << 20) / 8, 1.0);
-  const Status s = stream->post({Column(x)})->wait(100s);
+  const Status s = stream->post({Column(x)})->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
 }
 

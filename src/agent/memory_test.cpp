@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
 namespace {
@@ -89,6 +90,7 @@ namespace wherry {
 namespace {
 
 using testing_support::eventually;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 constexpr long kAll = 1'000'000'000;
@@ -156,7 +158,7 @@ class Memory : public testing::Test {
     for (int i = 0; i < 2; ++i) {
       auto ticket = stream->post({Column(x)});
       if (!ticket) return ticket.status();
-      if (Status s = ticket->wait(50s); !s) return s;
+      if (Status s = ticket->wait(kPatience); !s) return s;
     }
     return stream->close();
   }
@@ -198,8 +200,8 @@ class Memory : public testing::Test {
     const auto at = *parse_host_port(agent_->address());
     for (const std::string_view words :
          {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view(opening_)}) {
-      auto remote = connect_tcp(at, Deadline(20s));
-      auto local = connect_unix(agent_->control_socket(), Deadline(20s));
+      auto remote = connect_tcp(at, Deadline(kPatience));
+      auto local = connect_unix(agent_->control_socket(), Deadline(kPatience));
       for (const auto* socket : {&remote, &local}) {
         if (!*socket) continue;
         (void)::send((*socket)->get(), words.data(), words.size(), MSG_NOSIGNAL);
@@ -254,8 +256,8 @@ TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServ
   const auto ask = [&](bool local, const std::string& words, int patience_ms = 50'000) {
     const auto file = read_session_file(agent_->session_file());
     const std::string address = file->metrics.substr(7, file->metrics.find('/', 7) - 7);
-    auto socket = local ? connect_unix(agent_->local_socket(), Deadline(20s))
-                        : connect_tcp(*parse_host_port(address), Deadline(20s));
+    auto socket = local ? connect_unix(agent_->local_socket(), Deadline(kPatience))
+                        : connect_tcp(*parse_host_port(address), Deadline(kPatience));
     std::string answer;
     if (!socket) return answer;
     (void)::send(socket->get(), words.data(), words.size(), MSG_NOSIGNAL);

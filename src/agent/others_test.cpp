@@ -19,6 +19,7 @@
 #include "agent/process_testing.hpp"
 #include "agent/sequence_testing.hpp"
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/client_session.hpp"
 #include "move/client/session_core.hpp"
@@ -30,11 +31,12 @@ using fabric::ControlType;
 using testing_support::AgentProcess;
 using testing_support::eventually;
 using testing_support::expect_alive;
+using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
 FrameChannel stranger(const Agent& agent) {
-  auto socket = connect_tcp(*parse_host_port(agent.address()), Deadline(20s));
+  auto socket = connect_tcp(*parse_host_port(agent.address()), Deadline(kPatience));
   EXPECT_TRUE(socket) << socket.status().message();
   return FrameChannel(*std::move(socket));
 }
@@ -59,14 +61,14 @@ TEST(Strangers, ManyOpenConnections_ExpectSessionsToOpenAllTheSame) {
   auto stream = first.open_stream({.name = "x"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
-  EXPECT_TRUE(stream->post({Column(x)})->wait(30s));
+  EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
 }
 
 TEST(Strangers, LongMessageBeforeTheToken_ExpectNoRoomMadeForIt) {
   ThreadAgent agent(listening(2));
   FrameChannel channel = stranger(agent.agent());
   (void)channel.post(static_cast<std::uint16_t>(ControlType::kHello), Bytes(100'000));
-  auto answer = channel.receive(Deadline(20s));
+  auto answer = channel.receive(Deadline(kPatience));
   if (answer) {
     const auto failure = fabric::decode_failure(answer->payload);
     ASSERT_TRUE(failure);
@@ -83,11 +85,11 @@ TEST(Strangers, ManyThatAreTurnedAway_ExpectFewLinesInTheLog) {
   const AgentProcess agent({"--log-level", "warn", "--log-file", log});
   const std::string socket = control_socket_for(agent.file());
   for (int i = 0; i < 500; ++i) {
-    auto connected = connect_unix(socket, Deadline(20s));
+    auto connected = connect_unix(socket, Deadline(kPatience));
     ASSERT_TRUE(connected) << connected.status().message();
     FrameChannel channel(*std::move(connected));
-    ASSERT_TRUE(channel.send(99, {}, Deadline(20s)));
-    (void)channel.receive(Deadline(20s));
+    ASSERT_TRUE(channel.send(99, {}, Deadline(kPatience)));
+    (void)channel.receive(Deadline(kPatience));
   }
   EXPECT_TRUE(eventually([&] { return agent.metric("wherry_agent_refused_total") == 500; }));
   std::ifstream file(log);
@@ -402,7 +404,7 @@ TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
   const auto other = *fabric::ClientSession::open(options);
   const std::string nobody(4000, 'x');  // its name comes back in the answer
   int asked = 0;
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (!deadline.passed()) {
     const auto told = silent->tell(nobody, "status", {});
     if (told) {

@@ -2,6 +2,7 @@
 // Outcomes on their way to a client whose memory is not mapped. Both ends live in one thread, so that the test decides
 // when either makes progress.
 #include "agent/peer.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@ namespace wherry {
 namespace {
 
 using fabric::CompletionRecord;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 constexpr std::uint32_t kTickets = 128;
@@ -54,7 +56,7 @@ class Outcomes : public testing::Test {
   /// Whether every outcome up to `last` has arrived, in the time that is allowed for it.
   bool all_arrive(std::uint64_t last) {
     const std::span records(reinterpret_cast<const CompletionRecord*>(memory_.data()), kTickets);
-    const Deadline deadline(60s);
+    const Deadline deadline(kPatience);
     for (std::uint64_t ticket = 1; ticket <= last;) {
       const CompletionRecord& record = records[ticket % kTickets];
       if (record.word == (ticket << 8) && record.transfer_ns == 7 * ticket && record.sequence == ticket - 1) {
@@ -84,7 +86,7 @@ TEST_F(Outcomes, Posted_ExpectThemToArriveAndToBeForgotten) {
   complete(1, 100);
   EXPECT_TRUE(peer_->puts_pending());
   EXPECT_TRUE(all_arrive(100));
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (peer_->puts_pending() && !deadline.passed()) {
     progress();
     ASSERT_TRUE(peer_->tend());
@@ -108,7 +110,7 @@ TEST_F(Outcomes, ClientGone_ExpectTheSessionToEndInsteadOfWaitingForEver) {
   client_ = {};
   worker_.reset();
   complete(4, 10);
-  const Deadline deadline(20s);
+  const Deadline deadline(kPatience);
   Status s;
   while (s && !deadline.passed()) {
     progress();

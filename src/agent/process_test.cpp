@@ -13,6 +13,7 @@
 
 #include "agent/process_testing.hpp"
 #include "base/cpu.hpp"
+#include "base/testing.hpp"
 
 namespace wherry {
 namespace {
@@ -21,6 +22,7 @@ using testing_support::AgentProcess;
 using testing_support::Child;
 using testing_support::eventually;
 using testing_support::expect_alive;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 std::string text_of(const std::string& path) {
@@ -89,7 +91,7 @@ TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {
     EXPECT_EQ(::kill(pid, 0), 0);
     auto stream = session->open_stream({.name = "e"}, {field<double>("x")});
     const std::vector<double> x(1000, 1.0);
-    EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
+    EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
   }
   EXPECT_NE(::kill(pid, 0), 0);
 }
@@ -283,7 +285,7 @@ class Stalled {
 TEST_P(Burst, AgentKilledWithMessagesOnTheirWayInUcx_ExpectTheSessionToEnd) {
   Stalled stalled(GetParam());
   stalled.agent.child().kill(SIGKILL);
-  EXPECT_EQ(stalled.session->drain(10s).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(stalled.session->drain(kPatience).code(), StatusCode::kUnavailable);
 }
 
 TEST_P(Burst, SessionClosedWhileAnotherThreadAsksForATicket_ExpectItCancelled) {

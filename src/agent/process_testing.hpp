@@ -8,6 +8,7 @@
 
 #include "agent/testing.hpp"
 #include "base/socket.hpp"
+#include "base/testing.hpp"
 
 namespace wherry::testing_support {
 
@@ -38,13 +39,13 @@ class AgentProcess {
     auto file = read_session_file(file_);
     if (!file) return {};
     const std::string at = file->metrics.substr(7, file->metrics.find("/metrics") - 7);
-    auto socket = connect_tcp(*parse_host_port(at), Deadline(std::chrono::seconds(5)));
+    auto socket = connect_tcp(*parse_host_port(at), Deadline(kPatience));
     if (!socket) return {};
     const std::string request = "GET /metrics HTTP/1.0\r\n" + headers + "\r\n";
     if (::send(socket->get(), request.data(), request.size(), 0) < 0) return {};
     std::string text;
     char chunk[4096];
-    const Deadline deadline(std::chrono::seconds(20));
+    const Deadline deadline(kPatience);
     while (!deadline.passed()) {
       const ssize_t n = ::recv(socket->get(), chunk, sizeof chunk, MSG_DONTWAIT);
       if (n == 0) break;
@@ -77,7 +78,7 @@ inline void expect_alive(const SessionOptions& options, const char* stream_name 
   auto stream = session->open_stream({.name = stream_name}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
-  const Status s = stream->post({Column(x)})->wait(std::chrono::seconds(10));
+  const Status s = stream->post({Column(x)})->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
 }
 

@@ -12,6 +12,7 @@
 
 #include "agent/agent.hpp"
 #include "base/cpu.hpp"
+#include "base/testing.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
@@ -69,10 +70,10 @@ class SequencePlayer {
 
   void step(Choices& choices) {
     if (channel_.fd() < 0) {
-      auto socket = connect_unix(socket_, Deadline(std::chrono::seconds(10)));
+      auto socket = connect_unix(socket_, Deadline(kPatience));
       if (!socket) return;
       auto stream = plain_stream(*std::move(socket));
-      if (!fabric::prove(*stream, fabric::Purpose::kControl, 0, token_, Deadline(std::chrono::seconds(10)))) return;
+      if (!fabric::prove(*stream, fabric::Purpose::kControl, 0, token_, Deadline(kPatience))) return;
       channel_ = FrameChannel(std::move(stream));
     }
     switch (choices.byte() % 10) {

@@ -12,6 +12,7 @@
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/socket.hpp"
+#include "base/testing.hpp"
 #include "fabric/control.hpp"
 #include "move/client/session_core.hpp"
 
@@ -24,6 +25,7 @@ using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 using fabric::ControlType;
 
+using testing_support::kPatience;
 using Buffers = std::vector<std::span<const std::byte>>;
 
 const Retention kLossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
@@ -54,7 +56,7 @@ class UnansweredOpens : public testing::Test {
     const std::vector<double> x(100);
     auto ticket = stream.post({Column(x)});
     ASSERT_TRUE(ticket) << ticket.status().message();
-    const Status s = ticket->wait(30s);
+    const Status s = ticket->wait(kPatience);
     EXPECT_TRUE(s) << s.message();
     EXPECT_EQ(ticket->sequence(), sequence);
   }
@@ -130,8 +132,8 @@ TEST(Close, SessionWithWorkInFlight_ExpectMemoryAndOutcomesToOutliveIt) {
   auto stream = session.open_stream({.name = "c", .retention = kLossless}, {field<double>("x")});
   ASSERT_TRUE(stream);
   std::vector<Ticket> tickets;
-  for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({memory->as<double>()}, {.wait_for_ticket = 10s}));
-  ASSERT_TRUE(tickets[0].wait(10s));
+  for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({memory->as<double>()}, {.wait_for_ticket = kPatience}));
+  ASSERT_TRUE(tickets[0].wait(kPatience));
   EXPECT_EQ(session.close(50ms).code(), StatusCode::kDeadlineExceeded);  // nobody reads: the others wait
   EXPECT_TRUE(session.close());
   EXPECT_TRUE(tickets[0].wait(0s));
@@ -161,7 +163,7 @@ TEST(Posts, FailedOne_ExpectTheRegionsThatItWouldHaveAnnouncedUsable) {
   EXPECT_EQ(session.in_flight(), 0U);
   auto ticket = stream->post_raw(Buffers{std::as_bytes(std::span(good)), std::as_bytes(std::span(other))});
   ASSERT_TRUE(ticket) << ticket.status().message();
-  const Status s = ticket->wait(10s);
+  const Status s = ticket->wait(kPatience);
   EXPECT_TRUE(s) << s.message();
   EXPECT_TRUE(region->unregister());
 }
@@ -175,21 +177,21 @@ TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
   move::FlatOffload none;
   HotVector<std::uint32_t> hints;
   for (int i = 0; i < kFailures; ++i) {
-    auto ticket = core.post(999, 0, none, hints, {.wait_for_ticket = 10s});
+    auto ticket = core.post(999, 0, none, hints, {.wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
     tickets.push_back(*ticket);
   }
-  EXPECT_EQ(session.drain(10s).code(), StatusCode::kNotFound);
+  EXPECT_EQ(session.drain(kPatience).code(), StatusCode::kNotFound);
   expect(core.wait(tickets.front(), 0s), StatusCode::kFailedPrecondition, {"offload 1 is no longer known", "1024"});
   EXPECT_EQ(core.wait(tickets[kFailures - 1024], 0s).code(), StatusCode::kNotFound);
   EXPECT_EQ(core.wait(tickets.back(), 0s).code(), StatusCode::kNotFound);
   auto stream = session.open_stream({.name = "n"}, {field<double>("x")});
   const std::vector<double> x(10);
-  EXPECT_TRUE(stream->post({Column(x)})->wait(10s));
+  EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
   // Whoever waits first is told, however many failed meanwhile.
   auto late = core.post(999, 0, none, hints, {});
   ASSERT_TRUE(late);
-  EXPECT_EQ(core.wait(*late, 10s).code(), StatusCode::kNotFound);
+  EXPECT_EQ(core.wait(*late, kPatience).code(), StatusCode::kNotFound);
 }
 
 // ---------------------------------------------------------------- memory
@@ -201,7 +203,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
   auto stream = session.open_stream({.name = "g", .retention = kLossless}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(1000);
-  ASSERT_TRUE(stream->post({Column(x)})->wait(10s));
+  ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   constexpr std::size_t kBytes = 64 << 10;
   auto index = core.allocate(kBytes);
   ASSERT_TRUE(index);
@@ -219,9 +221,9 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
   auto stranger = stream->post({Column(rows)}, {.deadline = 300ms});
   ASSERT_TRUE(stranger);
   ASSERT_EQ(testing_support::read_frames(agent.agent().flight_uri(), agent.agent().token(), "g").size(), 1U);
-  EXPECT_TRUE(waiting->wait(10s));
+  EXPECT_TRUE(waiting->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return !mapped(data); })) << "nobody reads it any more";
-  EXPECT_EQ(stranger->wait(10s).code(), StatusCode::kCancelled);
+  EXPECT_EQ(stranger->wait(kPatience).code(), StatusCode::kCancelled);
 }
 
 TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
@@ -231,10 +233,10 @@ TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
   ASSERT_TRUE(stream);
   auto memory = session.allocate(8000);
   ASSERT_TRUE(memory);
-  ASSERT_TRUE(stream->post({Column(memory->as<double>())})->wait(10s));
+  ASSERT_TRUE(stream->post({Column(memory->as<double>())})->wait(kPatience));
   ASSERT_TRUE(stream->post({Column(memory->as<double>())}));  // waits for a reader
   agent.reset();
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   *memory = Memory();
   EXPECT_FALSE(deadline.passed());
 }
@@ -265,16 +267,16 @@ TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
     x.assign(rows, i);
     Result<Region> region = Status::would_block();
     if (i % 3 != 0) region = session->register_memory(x.data(), rows * sizeof(double));
-    auto ticket = stream->post({Column(x), Column(memory->as<double>())}, {.wait_for_ticket = 20s});
+    auto ticket = stream->post({Column(x), Column(memory->as<double>())}, {.wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
     // Now and then the destructors wait for the offload.
     if (i % 2 == 0) {
-      const Status s = ticket->wait(20s);
+      const Status s = ticket->wait(kPatience);
       ASSERT_TRUE(s) << s.message();
       EXPECT_GT(ticket->transfer_ns(), 0U);
     }
   }
-  const Status s = session->drain(20s);
+  const Status s = session->drain(kPatience);
   EXPECT_TRUE(s) << s.message();
 }
 
@@ -351,7 +353,7 @@ Status open_against(const std::function<void(FrameChannel&)>& answer) {
       return done && *done;
     }));
     FrameChannel channel(std::move(stream));
-    EXPECT_TRUE(channel.receive(Deadline(60s)));
+    EXPECT_TRUE(channel.receive(Deadline(kPatience)));
     answer(channel);
   });
   const Status s = Session::open(options).status();
@@ -372,7 +374,7 @@ TEST_F(Opening, NotAnAgent_ExpectTheQuestion) {
 TEST_F(Opening, AgentOfAnotherVersion_ExpectItsOwnWords) {
   const auto answer = [](FrameChannel& c) {
     const fabric::Failure failure{StatusCode::kVersionMismatch, "install the same version on both sides"};
-    EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(60s)));
+    EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(kPatience)));
   };
   expect(open_against(answer), StatusCode::kVersionMismatch,
          {"no session with the agent at 127.0.0.1:", "install the same version on both sides"});

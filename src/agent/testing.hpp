@@ -20,6 +20,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/temporary_directory.hpp"
+#include "base/testing.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
@@ -27,10 +28,10 @@
 
 namespace wherry::testing_support {
 
-/// Waits for something that another thread or process does; a minute is for what never happens.
+/// Waits for something that another thread or process does.
 template <typename Condition>
 bool eventually(Condition condition) {
-  const Deadline deadline(std::chrono::seconds(60));
+  const Deadline deadline(kPatience);
   while (!condition()) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -40,9 +41,8 @@ bool eventually(Condition condition) {
 
 /// A control connection to an agent that knows the token, before its Hello.
 inline FrameChannel control_channel(Agent& agent) {
-  auto stream = plain_stream(*connect_unix(agent.control_socket(), Deadline(std::chrono::seconds(5))));
-  const Status s =
-      fabric::prove(*stream, fabric::Purpose::kControl, 0, agent.token(), Deadline(std::chrono::seconds(20)));
+  auto stream = plain_stream(*connect_unix(agent.control_socket(), Deadline(kPatience)));
+  const Status s = fabric::prove(*stream, fabric::Purpose::kControl, 0, agent.token(), Deadline(kPatience));
   EXPECT_TRUE(s) << s.message();
   return FrameChannel(std::move(stream));
 }

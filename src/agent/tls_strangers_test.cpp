@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "agent/process_testing.hpp"
+#include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
 namespace wherry {
@@ -14,6 +15,7 @@ namespace {
 using testing_support::AgentProcess;
 using testing_support::client_hello;
 using testing_support::expect_alive;
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 class TlsStrangers : public testing::Test {
@@ -34,7 +36,7 @@ class TlsStrangers : public testing::Test {
 
 TEST_F(TlsStrangers, HandshakeTrickles_ExpectItEndedAndOthersServedMeanwhile) {
   const std::vector<char> hello = client_hello();
-  const auto slow = connect_tcp(at_, Deadline(20s));
+  const auto slow = connect_tcp(at_, Deadline(kPatience));
   ASSERT_TRUE(slow) << slow.status().message();
   // A byte each 300 ms: the hello alone takes a minute.
   ASSERT_GT(hello.size() * 300ms, 60s);
@@ -63,7 +65,7 @@ TEST_F(TlsStrangers, FloodOfHandshakes_ExpectSessionsToGoOn) {
       while (!over) {
         std::vector<Fd> at_once;
         for (int n = 0; n < 64; ++n) {
-          auto one = connect_tcp(at_, Deadline(20s));
+          auto one = connect_tcp(at_, Deadline(kPatience));
           if (!one) break;
           (void)!::send(one->get(), hello.data(), hello.size(), MSG_NOSIGNAL);
           at_once.push_back(*std::move(one));
@@ -79,7 +81,7 @@ TEST_F(TlsStrangers, FloodOfHandshakes_ExpectSessionsToGoOn) {
   const std::vector<double> x(1000, 1.0);
   const auto start = std::chrono::steady_clock::now();
   for (int offloads = 0; offloads < 20 || std::chrono::steady_clock::now() - start < 2s; ++offloads) {
-    const Status s = stream->post({Column(x)})->wait(60s);
+    const Status s = stream->post({Column(x)})->wait(kPatience);
     ASSERT_TRUE(s) << s.message();
     std::this_thread::sleep_for(50ms);
   }

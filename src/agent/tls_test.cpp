@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that reach their agent over TLS, and those of which only one side has it.
 #include "agent/testing.hpp"
+#include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
 namespace wherry {
 namespace {
 
 using fabric::TlsFiles;
+using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
@@ -34,7 +36,7 @@ class SessionTls : public testing::Test {
     auto stream = session.open_stream({.name = name}, {field<double>("x")});
     ASSERT_TRUE(stream) << stream.status().message();
     const std::vector<double> x(100'000, 1.0);
-    const Status s = stream->post({Column(x)})->wait(60s);
+    const Status s = stream->post({Column(x)})->wait(kPatience);
     EXPECT_TRUE(s) << s.message();
   }
   static void expect_words(const Status& status, std::initializer_list<const char*> words) {

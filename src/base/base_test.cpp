@@ -12,10 +12,12 @@
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
+#include "base/testing.hpp"
 
 namespace wherry {
 namespace {
 
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 TEST(Reader, StaysFailedAfterAShortRead) {
@@ -82,13 +84,13 @@ TEST(FrameChannel, CarriesFramesOfAnySizeUpToTheLimit) {
   Pair p = make_pair();
   Bytes large(kMaxFrameBytes - 2, std::byte{5});
   std::thread sender([&] {
-    EXPECT_TRUE(p.a.send(1, {}, Deadline(std::chrono::seconds(5))));
-    EXPECT_TRUE(p.a.send(2, large, Deadline(std::chrono::seconds(5))));
+    EXPECT_TRUE(p.a.send(1, {}, Deadline(kPatience)));
+    EXPECT_TRUE(p.a.send(2, large, Deadline(kPatience)));
   });
-  auto first = p.b.receive(Deadline(std::chrono::seconds(5)));
+  auto first = p.b.receive(Deadline(kPatience));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->type, 1);
-  auto second = p.b.receive(Deadline(std::chrono::seconds(5)));
+  auto second = p.b.receive(Deadline(kPatience));
   sender.join();
   ASSERT_TRUE(second);
   EXPECT_EQ(second->payload, large);
@@ -113,12 +115,12 @@ TEST(FrameChannel, SendTimesOutHalfWay_ExpectPeerToReadWholeFramesOnly) {
   EXPECT_EQ(a.send(2, second, Deadline(0ms)).code(), StatusCode::kDeadlineExceeded);  // did not get its turn
   std::thread reader([b = std::move(b), &first, &second]() mutable {
     for (const Bytes* wanted : {&first, &second}) {
-      auto frame = b.receive(Deadline(30s));
+      auto frame = b.receive(Deadline(kPatience));
       ASSERT_TRUE(frame) << frame.status().message();
       EXPECT_TRUE(frame->payload == *wanted);
     }
   });
-  EXPECT_TRUE(a.send(3, second, Deadline(30s)));
+  EXPECT_TRUE(a.send(3, second, Deadline(kPatience)));
   reader.join();
 }
 
@@ -132,7 +134,7 @@ TEST(FrameChannel, PostToAPeerThatDoesNotRead_ExpectItNotToBlockAndALimit) {
   EXPECT_LE(a.unsent(), kMaxUnsentBytes);
   for (int i = 0; i < posted - 1; ++i) {
     std::optional<ControlFrame> frame;
-    for (const Deadline deadline(30s); !frame && !deadline.passed();) {
+    for (const Deadline deadline(kPatience); !frame && !deadline.passed();) {
       ASSERT_TRUE(a.flush());
       auto received = b.try_receive();
       ASSERT_TRUE(received) << received.status().message();

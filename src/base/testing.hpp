@@ -8,11 +8,14 @@
 
 namespace wherry::testing_support {
 
-/// Asks `condition`, which makes the progress itself, until it is true; a minute is for what never happens. Whether it
+/// For what never happens: a machine that has much else to do must not make a test fail.
+constexpr std::chrono::minutes kPatience{5};
+
+/// Asks `condition`, which makes the progress itself, until it is true, for as long as there is patience. Whether it
 /// was.
 template <typename Condition>
 bool turn_until(Condition condition) {
-  for (const Deadline deadline(std::chrono::minutes(1)); !condition();) {
+  for (const Deadline deadline(kPatience); !condition();) {
     if (deadline.passed()) return false;
   }
   return true;

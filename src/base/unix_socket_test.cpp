@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/unix_socket.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 namespace wherry {
 namespace {
 
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -35,7 +37,7 @@ TEST_F(UnixSockets, Connect_ExpectCredentialsOfBothProcesses) {
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
   const pid_t child = fork();
   if (child == 0) {
-    auto socket = connect_unix(path_, Deadline(60s));
+    auto socket = connect_unix(path_, Deadline(kPatience));
     char byte = 0;
     if (socket) (void)!read(socket->get(), &byte, 1);
     pause();
@@ -53,13 +55,13 @@ TEST_F(UnixSockets, Connect_ExpectCredentialsOfBothProcesses) {
 }
 
 TEST_F(UnixSockets, NobodyListens_ExpectUnavailableAndThePath) {
-  const auto missing = connect_unix(path_, Deadline(60s));
+  const auto missing = connect_unix(path_, Deadline(kPatience));
   EXPECT_EQ(missing.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(missing.status().message().find(path_), std::string::npos);
   {
     auto gone = listen_unix(path_);
   }
-  EXPECT_EQ(connect_unix(path_, Deadline(60s)).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(connect_unix(path_, Deadline(kPatience)).status().code(), StatusCode::kUnavailable);
   EXPECT_TRUE(listen_unix(path_)) << "the file of a dead listener is replaced";
 }
 
@@ -81,7 +83,7 @@ TEST_F(UnixSockets, DirectoryLongerThanAnAddress_ExpectItToWork) {
   auto listener = listen_unix(path);
   ASSERT_TRUE(listener) << listener.status().message();
   EXPECT_TRUE(fs::is_socket(path));
-  auto socket = connect_unix(path, Deadline(60s));
+  auto socket = connect_unix(path, Deadline(kPatience));
   EXPECT_TRUE(socket) << socket.status().message();
   EXPECT_EQ(listen_unix(path).status().code(), StatusCode::kAlreadyExists);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers at the listeners of a thread: what they cost it, and who makes way when descriptors run out.
 #include "fabric/doorway.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 namespace wherry::fabric {
 namespace {
 
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 std::size_t open_descriptors() {
@@ -60,7 +62,7 @@ class JobListener : public testing::Test {
   }
   std::vector<Fd> strangers(int count) const {
     std::vector<Fd> all;
-    for (int i = 0; i < count; ++i) all.push_back(*connect_tcp(at, Deadline(20s)));
+    for (int i = 0; i < count; ++i) all.push_back(*connect_tcp(at, Deadline(kPatience)));
     return all;
   }
   std::shared_ptr<Context> context = *Context::create(Transport::kTcp);
@@ -80,7 +82,7 @@ TEST_F(JobListener, NoDescriptorsLeft_ExpectItToRest) {
       pollfd p{one.get(), POLLRDHUP, 0};
       return ::poll(&p, 1, 0) == 0;
     };
-    const Deadline patience(30s);
+    const Deadline patience(kPatience);
     while (std::ranges::all_of(waiting, stays) && !patience.passed()) worker->progress();
     EXPECT_EQ(std::ranges::count_if(waiting, stays), 2);
   }
@@ -100,7 +102,7 @@ TEST_F(JobListener, ManyAtOnce_ExpectABoundedNumberInATurn) {
   listen();
   const auto waiting = strangers(60);
   const std::size_t before = open_descriptors();
-  const Deadline patience(30s);
+  const Deadline patience(kPatience);
   while (open_descriptors() == before && !patience.passed()) (void)worker->progress();
   EXPECT_LE(open_descriptors() - before, 40U);
   while (open_descriptors() < before + 60 && !patience.passed()) (void)worker->progress();
@@ -117,7 +119,7 @@ TEST_F(JobListener, FloodOfTlsHandshakes_ExpectATenthOfTheTime) {
   const std::uint64_t since = now_ns();
   while (now_ns() - since < 1'000'000'000) {
     while (waiting.size() < 32) {
-      waiting.push_back(*connect_tcp(at, Deadline(20s)));
+      waiting.push_back(*connect_tcp(at, Deadline(kPatience)));
       ASSERT_EQ(::send(waiting.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL),
                 static_cast<ssize_t>(hello.size()));
     }
@@ -143,7 +145,7 @@ class Doorways : public testing::Test {
                              .cannot_accept = [this](int error) { errors.push_back(error); },
                              .accepted = std::move(accepted)});
   }
-  Fd connect() const { return *connect_tcp(at, Deadline(20s)); }
+  Fd connect() const { return *connect_tcp(at, Deadline(kPatience)); }
 
   Fd listener = *listen_tcp({"127.0.0.1", 0});
   HostPort at{"127.0.0.1", *local_port(listener)};
@@ -171,7 +173,7 @@ TEST_F(Doorways, OutOfDescriptors_ExpectOneToMakeWayForEachThatComesAndNoneForNo
   ASSERT_TRUE(doorway->add(listener));
   std::vector<Fd> strangers;
   for (int i = 0; i < 5; ++i) strangers.push_back(connect());
-  const Deadline patience(30s);
+  const Deadline patience(kPatience);
   while (doorway->unproven() < 5 && !patience.passed()) doorway->step();
   Fd next = connect();
   const NoDescriptors none;
@@ -192,7 +194,7 @@ TEST_F(Doorways, LimitOfDescriptors_ExpectAQuarterOfThemAtMost) {
   const auto doorway = make();
   ASSERT_TRUE(doorway->add(listener));
   std::vector<Fd> strangers;
-  const Deadline patience(30s);
+  const Deadline patience(kPatience);
   for (std::size_t i = 1; i <= 120; ++i) {
     strangers.push_back(connect());
     while (doorway->unproven() + turned_away.size() < i && !patience.passed()) doorway->step();

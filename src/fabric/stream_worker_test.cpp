@@ -25,6 +25,7 @@ namespace wherry::fabric {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_support::kPatience;
 using testing_support::turn_until;
 
 class Workers : public testing::Test {
@@ -210,7 +211,7 @@ TEST_F(Workers, StrangersAtTheListener_ExpectTheJobToGoOn) {
   std::vector<Fd> stalled;
   std::mt19937 random(5);
   for (int i = 0; i < 300; ++i) {
-    stalled.push_back(*connect_tcp(at, Deadline(60s)));
+    stalled.push_back(*connect_tcp(at, Deadline(kPatience)));
     std::string bytes(random() % 80, 0);
     for (char& c : bytes) c = static_cast<char>(random());
     (void)::send(stalled.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/neighbour.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 
 namespace wherry::kv {
 namespace {
+
+using testing_support::kPatience;
 
 constexpr std::uint32_t ip(unsigned a, unsigned b, unsigned c, unsigned d) { return a << 24 | b << 16 | c << 8 | d; }
 
@@ -56,7 +59,7 @@ TEST(NeighbourTable, ItsThreadHasLeftTheNetwork_ExpectNeighboursToBeFoundAllTheS
   NeighbourTable table({VethPair::kInterface});
   network->leave();
   ASSERT_TRUE(table.keep(VethPair::kIps[1]));
-  for (const Deadline patience(std::chrono::seconds(20)); !table.refresh(now_ns()) && !patience.passed();)
+  for (const Deadline patience(kPatience); !table.refresh(now_ns()) && !patience.passed();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(table.find(VethPair::kIps[1]).mac, network->at(1, 1).mac);
 }

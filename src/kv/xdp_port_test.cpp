@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two hosts, as network namespaces on a veth pair. One thread: a socket stays in the namespace where it was made.
 #include "kv/xdp_port.hpp"
+#include "base/testing.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@ namespace wherry::kv {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_support::kPatience;
 using Attach = XdpPort::Attach;
 
 constexpr std::uint16_t kNodePort = 19286, kPeerPort = 4243;
@@ -47,7 +49,7 @@ Bytes value_of(std::uint32_t number, std::size_t size) {
 /// Whether `done` came true within some seconds.
 template <typename Done>
 bool soon(Done&& done) {
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (!done())
     if (deadline.passed()) return false;
   return true;

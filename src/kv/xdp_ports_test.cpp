@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three hosts, as network namespaces that are cabled to each other without a switch.
 #include "kv/xdp_ports.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,11 +12,12 @@
 namespace wherry::kv {
 namespace {
 
+using testing_support::kPatience;
 using namespace std::chrono_literals;
 
 template <typename Done>
 bool soon(Done&& done) {
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (!done())
     if (deadline.passed()) return false;
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two posts in one process, through shared memory and over the network: what leaves one arrives at the other, once.
 #include "route/post.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 namespace wherry::route {
 namespace {
 
+using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 struct Way {
@@ -54,7 +56,7 @@ TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
   std::mt19937_64 random(1);
   constexpr std::uint64_t kMessages = 20'000;
   std::uint64_t sent = 0, received = 0, sum_sent = 0, sum_received = 0;
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (received < kMessages && !deadline.passed()) {
     for (int i = 0; i < 50 && sent < kMessages; ++i) {
       const std::size_t size = 8 + random() % 2000;
@@ -127,7 +129,7 @@ TEST_P(Posts, OtherMakesNoProgress_ExpectOpenToNameItAndToSucceedOnceItDoes) {
   EXPECT_EQ(early.code(), StatusCode::kDeadlineExceeded);
   EXPECT_NE(early.message().find("the other"), std::string::npos) << early.message();
   Status late = early;
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (!late && !deadline.passed()) {
     (void)b->progress();
     late = a->open(Deadline(0s));

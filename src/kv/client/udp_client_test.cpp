@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/testing.hpp"
 #include "kv/client/udp_store_testing.hpp"
 #include "wherry/kv.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::UdpStore;
+using testing_support::kPatience;
 
 std::vector<std::byte> bytes(std::string_view text) {
   const auto view = std::as_bytes(std::span(text));
@@ -73,7 +75,7 @@ TEST(KvUdpClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
     bool good = client.put(1, bytes("two")).outcome == Outcome::kForked;
     good &= client.get(1).status().code() == StatusCode::kFailedPrecondition;
     good &= client.post_put(1, bytes("two"), 8) == StatusCode::kFailedPrecondition;
-    good &= !client.wait(10s) && client.poll(out) == 0 && client.in_flight() == 0;
+    good &= !client.wait(kPatience) && client.poll(out) == 0 && client.in_flight() == 0;
     client.flush();
     {
       const Client destroyed = std::move(client);
@@ -83,7 +85,7 @@ TEST(KvUdpClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
   int how = 0;
   ASSERT_EQ(waitpid(child, &how, 0), child);
   EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << how;
-  ASSERT_TRUE(client.wait(10s));
+  ASSERT_TRUE(client.wait(kPatience));
   std::vector<Completion> out(10);
   ASSERT_EQ(client.poll(out), 1U);
   EXPECT_EQ(out[0].tag, 7U);
@@ -99,7 +101,7 @@ TEST(KvUdpClient, ManyPosted_AllComeBackWithTheirTags) {
   std::uint64_t next = 0, ended = 0;
   while (ended < 1000) {  // writes, as many at once as there are lanes
     while (next < 1000 && client.post_put(next, bytes(std::to_string(next)), next) == StatusCode::kOk) ++next;
-    ASSERT_TRUE(client.wait(10s));
+    ASSERT_TRUE(client.wait(kPatience));
     const std::size_t n = client.poll(out);
     for (std::size_t i = 0; i < n; ++i) {
       EXPECT_EQ(out[i].outcome, Outcome::kOk);
@@ -112,7 +114,7 @@ TEST(KvUdpClient, ManyPosted_AllComeBackWithTheirTags) {
   EXPECT_EQ(client.in_flight(), 1000);
   EXPECT_EQ(client.get(5).value, bytes("5"));  // a blocking call in between
   while (ended < 2000) {
-    ASSERT_TRUE(client.wait(10s));
+    ASSERT_TRUE(client.wait(kPatience));
     const std::size_t n = client.poll(out);
     for (std::size_t i = 0; i < n; ++i) {
       ++seen[out[i].tag];
@@ -134,7 +136,7 @@ TEST(KvUdpClient, NothingPolled_WouldBlockAndBlockingCallsGoOn) {
   std::vector<Completion> out(8);
   std::size_t count = 0;
   while (count < 8) {
-    ASSERT_TRUE(client.wait(10s));
+    ASSERT_TRUE(client.wait(kPatience));
     count += client.poll(out);
   }
 }
@@ -149,15 +151,15 @@ TEST(KvUdpClient, AllPolledAtOnce_AsManyCanBePostedAndValuesStay) {
     std::size_t count = 0;
     while (count < 8) {
       std::this_thread::sleep_for(1ms);
-      ASSERT_TRUE(client.wait(10s));
+      ASSERT_TRUE(client.wait(kPatience));
       count += client.poll(std::span(out).subspan(count));
     }
     for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(client.post_get(2, i), StatusCode::kOk);
     EXPECT_EQ(client.post_get(2, 8), StatusCode::kWouldBlock);
-    ASSERT_TRUE(client.wait(10s));
+    ASSERT_TRUE(client.wait(kPatience));
     EXPECT_EQ(std::vector(out[7].value.begin(), out[7].value.end()), bytes("value"));
     for (count = 0; count < 8;) {
-      ASSERT_TRUE(client.wait(10s));
+      ASSERT_TRUE(client.wait(kPatience));
       count += client.poll(out);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Against a real etcd, on a free port and with a directory of its own.
 #include "kv/keeper/etcd.hpp"
+#include "base/testing.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,8 @@
 
 namespace wherry::kv {
 namespace {
+
+using testing_support::kPatience;
 
 std::uint16_t free_port() {
   const auto socket = listen_tcp({"127.0.0.1", 0});
@@ -54,7 +57,7 @@ class Etcd : public testing::Test {
       execvp("etcd", arguments.data());
       _exit(127);
     }
-    const Deadline deadline(std::chrono::seconds(60));
+    const Deadline deadline(kPatience);
     while (!ca_.empty() && ::access(ca_.c_str(), R_OK) != 0 && !deadline.passed())
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     auto probe = open("probe");
@@ -143,7 +146,7 @@ class Relay {
         if (hangs_)
           unheard.push_back(std::move(from));
         else
-          pairs.emplace_back(std::move(from), *connect_tcp(to_, Deadline(std::chrono::seconds(60))));
+          pairs.emplace_back(std::move(from), *connect_tcp(to_, Deadline(kPatience)));
       }
       for (const auto& [a, b] : pairs) {
         pass(a, b);
@@ -181,7 +184,7 @@ TEST_F(Etcd, KeeperFallsSilent_ExpectAnotherGoesOnAndTheOldOneCannotPublish) {
   ASSERT_TRUE(first->keep_alive());
 
   const std::uint64_t mandate = first->mandate_ns();  // and no more word of it
-  const Deadline deadline(std::chrono::seconds(30));
+  const Deadline deadline(kPatience);
   while (!second->campaign() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ASSERT_GT(second->mandate_ns(), 0U);
   EXPECT_GE(boot_ns(), mandate) << "another one was elected while the first could still believe in itself";
@@ -230,7 +233,7 @@ TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
     return answer ? nlohmann::json::parse(answer->body)[key].get<std::string>() : std::string();
   };
   // A new etcd writes down once by itself, which version its cluster has.
-  const Deadline deadline(std::chrono::seconds(60));
+  const Deadline deadline(kPatience);
   while (field(etcd.Get("/version"), "etcdcluster") == "not_decided" && !deadline.passed())
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   // Of etcd's log: a campaign writes there, also one that is lost, since it asks for a lease.
@@ -263,7 +266,7 @@ TEST_F(Etcd, EtcdStandsStill_ExpectTheMandateReadableMeanwhileAndThenOver) {
   auto one = open("10.0.0.1:1");
   std::atomic<bool> stop = false;
   std::thread thread([&] { one->run(stop); });
-  Deadline deadline(std::chrono::seconds(30));
+  Deadline deadline(kPatience);
   while (one->elected() == 0 && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_NE(one->elected(), 0);
   kill(process_, SIGSTOP);

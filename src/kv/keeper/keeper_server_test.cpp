@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shells, over loopback TCP: nodes with fake cores in one thread, a keeper that is stopped and started again.
 #include "kv/keeper/keeper_server.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -21,6 +22,8 @@
 
 namespace wherry::kv {
 namespace {
+
+using testing_support::kPatience;
 
 constexpr Cycles kMillisecond = 250'000;
 
@@ -81,7 +84,7 @@ class Loopback : public testing::Test {
   }
   void start_node(std::uint32_t node) { nodes_[node] = std::make_unique<LoopbackNode>(node, port_, now_); }
   bool until(const std::function<bool()>& done) {
-    const Deadline deadline(std::chrono::seconds(20));
+    const Deadline deadline(kPatience);
     while (!deadline.passed()) {
       now_ = KeeperServer::now();
       if (done()) return true;
@@ -107,7 +110,7 @@ class Loopback : public testing::Test {
     Result<Answer> answer = wherry::Status(StatusCode::kInternal, "");
     std::atomic<bool> done = false;
     std::thread asker([&] {
-      answer = ask_keeper({"127.0.0.1", port_}, command, Deadline(std::chrono::seconds(10)));
+      answer = ask_keeper({"127.0.0.1", port_}, command, Deadline(kPatience));
       done = true;
     });
     EXPECT_TRUE(until([&] { return done.load(); }));
@@ -292,7 +295,7 @@ TEST_F(Loopback, Rubbish_ExpectAnsweredAndClosed) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
   for (const std::string& text : {std::string("hello\n"), std::string(200'000, 'x'),
                                   std::string("{\"type\":\"entered\",\"boot\":1,\"epoch\":1}\n")}) {
-    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(kPatience));
     ASSERT_TRUE(socket);
     (void)::send(socket->get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     std::array<char, 4096> reply;
@@ -319,7 +322,7 @@ TEST_F(Loopback, ManyAskForTheStatusAndStay_ExpectTheOldestEndedAndANodeServedAg
   ASSERT_TRUE(until([&] { return serve(0b111); }));
   std::vector<Fd> idle;
   for (int i = 0; i < 300; ++i) {
-    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+    auto socket = connect_tcp({"127.0.0.1", port_}, Deadline(kPatience));
     ASSERT_TRUE(socket);
     ASSERT_EQ(::send(socket->get(), kStatus.data(), kStatus.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(kStatus.size()));
@@ -339,8 +342,8 @@ TEST_F(Loopback, ManyAskForTheStatusAndStay_ExpectTheOldestEndedAndANodeServedAg
 
 TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
-  auto first = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
-  auto second = connect_tcp({"127.0.0.1", port_}, Deadline(std::chrono::seconds(5)));
+  auto first = connect_tcp({"127.0.0.1", port_}, Deadline(kPatience));
+  auto second = connect_tcp({"127.0.0.1", port_}, Deadline(kPatience));
   ASSERT_TRUE(first && second);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -384,7 +387,7 @@ TEST(DriverClient, KeeperWhoseHostDoesNotAnswer_ExpectTurnsThatDoNotWaitForIt) {
   LoopbackNode node(0, port, now);
   node.client->turn();
   const Fd gone = Fd(::accept(listener->get(), nullptr, nullptr));
-  const Deadline deadline(std::chrono::seconds(10));
+  const Deadline deadline(kPatience);
   while (!node.client->connected() && !deadline.passed()) node.client->turn(5);
   EXPECT_TRUE(node.client->connected());
 }

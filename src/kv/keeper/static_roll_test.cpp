@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes in mode static with fake cores in one thread, which call the roll over loopback TCP.
 #include "kv/keeper/static_roll.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +19,8 @@
 
 namespace wherry::kv {
 namespace {
+
+using testing_support::kPatience;
 
 struct StaticNode {
   StaticNode(const ClusterFile& cluster, std::uint32_t number, Cycles& now) : core(now, DriftingClock{}, 1000) {
@@ -76,8 +79,7 @@ class KvStaticRoll : public testing::Test {
   }
   /// What a node that is asked says, to somebody who introduces itself so.
   Answer ask(std::uint32_t node, const ToKeeper& message) {
-    LineConnection lines(
-        *connect_tcp({"127.0.0.1", cluster_.nodes[node].endpoint.port}, Deadline(std::chrono::seconds(10))));
+    LineConnection lines(*connect_tcp({"127.0.0.1", cluster_.nodes[node].endpoint.port}, Deadline(kPatience)));
     EXPECT_TRUE(lines.send(encode(message)));
     Answer answer{.ok = true, .text = "none"};
     EXPECT_TRUE(until([&] {
@@ -186,7 +188,7 @@ TEST_F(KvStaticRoll, Rubbish_ExpectAnsweredAndTheNodesToServe) {
   EXPECT_FALSE(ask(0, Hello{.cluster = "roll", .node = 7, .boot = 1}).ok);
   std::vector<Fd> silent;
   for (int i = 0; i < 100; ++i) {
-    silent.push_back(*connect_tcp({"127.0.0.1", cluster_.nodes[0].endpoint.port}, Deadline(std::chrono::seconds(10))));
+    silent.push_back(*connect_tcp({"127.0.0.1", cluster_.nodes[0].endpoint.port}, Deadline(kPatience)));
     (void)until([] { return false; }, std::chrono::milliseconds(6));
   }
   start(2);

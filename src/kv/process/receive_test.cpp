@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/process/receive.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -13,6 +14,8 @@
 
 namespace wherry::kv {
 namespace {
+
+using testing_support::kPatience;
 
 constexpr Endpoint kAny{.ip = INADDR_LOOPBACK};
 
@@ -72,7 +75,7 @@ TEST(KvReceive, WriteOfTooLongAValue_ExpectAnsweredAndNothingWritten) {
     client.send(port.local(), {.header = {.kind = static_cast<std::uint8_t>(kind), .key = 7}, .value = value});
   client.flush();
   std::size_t got = 0;
-  for (const Deadline deadline(std::chrono::seconds(5)); got < 2 && !deadline.passed();)
+  for (const Deadline deadline(kPatience); got < 2 && !deadline.passed();)
     got += receive_all(port, node, everybody(), [] { return Cycles{1}; });
   ASSERT_EQ(got, 2U);
   port.flush();
@@ -109,7 +112,7 @@ TEST(KvReceive, SourceNotAllowed_ExpectNoAnswerAndItIsCounted) {
   const auto asked = [&](Subnets& allowed, std::uint32_t tag) {
     client->send(port->local(), {{.kind = static_cast<std::uint8_t>(Kind::ping), .request = tag}, {}});
     client->flush();
-    for (const Deadline deadline(std::chrono::seconds(20)); !deadline.passed();)
+    for (const Deadline deadline(kPatience); !deadline.passed();)
       if (receive_all(*port, node, allowed, [] { return Cycles{1}; }) != 0) break;
     port->flush();
   };
@@ -120,7 +123,7 @@ TEST(KvReceive, SourceNotAllowed_ExpectNoAnswerAndItIsCounted) {
   asked(everybody(), 2);
   EXPECT_EQ(node.counters().dropped, 1U);
   std::vector<std::uint32_t> answers;
-  for (const Deadline deadline(std::chrono::seconds(20)); answers.empty() && !deadline.passed();)
+  for (const Deadline deadline(kPatience); answers.empty() && !deadline.passed();)
     client->poll([&](const Endpoint&, const Message& m) { answers.push_back(m.header.request); });
   EXPECT_EQ(answers, std::vector<std::uint32_t>{2}) << "of the first there was none";
 }

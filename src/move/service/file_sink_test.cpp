@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "move/service/file_sink.hpp"
+#include "base/testing.hpp"
 
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
@@ -30,6 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::particles;
+using testing_support::kPatience;
 namespace fs = std::filesystem;
 
 class FileSinkTest : public ::testing::Test {
@@ -77,7 +79,7 @@ TEST_F(FileSinkTest, ArrowFilesHoldTheFrames) {
   const auto info = opened(Sink::Format::kArrow);
   FileSink sink(catalogue);
   for (std::uint64_t i = 0; i < 3; ++i) publish(info, i);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files(), (std::set<std::string>{"s-00000000.arrow", "s-00000001.arrow", "s-00000002.arrow"}));
   std::uint64_t bytes = 0;
   for (std::int64_t i = 0; i < 3; ++i) {
@@ -95,7 +97,7 @@ TEST_F(FileSinkTest, ParquetFilesHoldTheFrames) {
   FileSink sink(catalogue);
   publish(info, 0, 1000);
   publish(info, 1, 0);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(sink.status().errors, 0u) << sink.status().last_error;
   const auto table = read_parquet(directory / "s-00000000.parquet");
   const auto wanted = arrow::Table::FromRecordBatches({particles(1000, 0)}).ValueOrDie();
@@ -113,7 +115,7 @@ TEST_F(FileSinkTest, ParquetFilesHoldTheFrames) {
 TEST_F(FileSinkTest, StreamsWithoutASinkLeaveNoFiles) {
   FileSink sink(catalogue);
   publish(opened(Sink::Format::kNone), 0);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_TRUE(files().empty());
   EXPECT_EQ(sink.status().files, 0u);
 }
@@ -122,7 +124,7 @@ TEST_F(FileSinkTest, AnEvictedFrameIsWrittenAllTheSame) {
   const auto info = opened(Sink::Format::kArrow, {.frames = 1});
   FileSink sink(catalogue);
   for (std::uint64_t i = 0; i < 200; ++i) publish(info, i, 10);
-  ASSERT_TRUE(sink.drain(60s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files().size(), 200u);
   EXPECT_EQ(sink.status().files, 200u);
   for (const std::int64_t i : {0, 77, 199}) {
@@ -135,7 +137,7 @@ TEST_F(FileSinkTest, AWrittenFrameCountsAsRead) {
   const auto info = opened(Sink::Format::kArrow, {.frames = 1, .when_full = Retention::WhenFull::kWait});
   FileSink sink(catalogue);
   publish(info, 0);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_TRUE(catalogue.make_room(*info));
   EXPECT_EQ(arena->in_use(), 0u);
 }
@@ -145,7 +147,7 @@ TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
   fs::remove_all(directory);
   FileSink sink(catalogue);
   publish(info, 0);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(sink.status().errors, 1u);
   EXPECT_NE(sink.status().last_error.find("s-00000000.arrow"), std::string::npos) << sink.status().last_error;
   EXPECT_NE(sink.status().last_error.find("was removed"), std::string::npos) << sink.status().last_error;
@@ -154,7 +156,7 @@ TEST_F(FileSinkTest, AFailureIsCountedNamedAndLeavesNothing) {
   EXPECT_EQ(catalogue.find("s")->sink_error, sink.status().last_error);
   const auto other = opened(Sink::Format::kArrow, {}, "t");
   publish(other, 0);
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files(), (std::set<std::string>{"t-00000000.arrow"}));
 }
 
@@ -203,7 +205,7 @@ TEST_F(FileSinkTest, OneDiskStandsStill_ExpectFilesOnOthers) {
   EXPECT_EQ(std::distance(fs::directory_iterator(memory), fs::directory_iterator()), 3);
   EXPECT_TRUE(files().empty());
   go_on.set_value();
-  EXPECT_TRUE(sink.drain(60s));
+  EXPECT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files().size(), 3U);
   fs::remove_all(memory);
 }
@@ -220,7 +222,7 @@ TEST_F(FileSinkTest, StreamClosedBeforeItsFramesAreWritten_ExpectTheFilesAllTheS
   catalogue.close("s");
   info->files.reset();  // as the service does
   may_write.set_value();
-  ASSERT_TRUE(sink.drain(20s));
+  ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files().size(), 3u);
   // The stream is remembered for long; its descriptor is not kept.
   for (int i = 0; i < 20000 && !handle.expired(); ++i) std::this_thread::sleep_for(1ms);
@@ -334,7 +336,7 @@ TEST_F(FileSinkTest, DiskHangsAtTheEnd_ExpectItLeftAloneAndWhatWasNotWrittenRepo
     });
     for (std::uint64_t i = 0; i < 3; ++i)
       short_lived.publish(testing::frame(arena, info, i, *particles(10, static_cast<std::int64_t>(i))));
-    for (const Deadline patience(20s); began == 0 && !patience.passed();) std::this_thread::yield();
+    for (const Deadline patience(kPatience); began == 0 && !patience.passed();) std::this_thread::yield();
     const Status stopped = sink.stop(0ms);
     EXPECT_EQ(stopped.code(), StatusCode::kDeadlineExceeded);
     EXPECT_NE(stopped.message().find("s-00000000.arrow"), std::string::npos) << stopped.message();
@@ -345,7 +347,8 @@ TEST_F(FileSinkTest, DiskHangsAtTheEnd_ExpectItLeftAloneAndWhatWasNotWrittenRepo
   EXPECT_EQ(status.queued, 0u);
   EXPECT_EQ(status.errors, 3u);
   disk.set_value();  // it goes on after all that it knew has gone
-  for (const Deadline patience(20s); (over == 0 || !last.expired()) && !patience.passed();) std::this_thread::yield();
+  for (const Deadline patience(kPatience); (over == 0 || !last.expired()) && !patience.passed();)
+    std::this_thread::yield();
   EXPECT_EQ(over, 1);
   EXPECT_TRUE(last.expired()) << "its memory comes back";
 }
@@ -369,7 +372,7 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   publish(info, sequence, 1);  // of an offload that was under way
   EXPECT_TRUE(catalogue.make_room(*other));
   disk.set_value();
-  EXPECT_TRUE(sink.drain(20s));
+  EXPECT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(sink.status().errors, 0u) << sink.status().last_error;
   EXPECT_EQ(files().size(), kSinkQueue + 1);
   EXPECT_TRUE(catalogue.make_room(*info));

@@ -3,6 +3,7 @@
 // over both ways that there are on one machine (UCX's gets, and vectored reads), and completions that the test looks
 // at.
 #include "move/service/move_service.hpp"
+#include "base/testing.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@ namespace wherry::move {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_support::kPatience;
 using WhenFull = Retention::WhenFull;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -162,7 +164,7 @@ class MoveServiceTest : public testing::Test {
     service_->poll();
   }
   bool done(Client& client, std::size_t tickets) {
-    const Deadline deadline(20s);
+    const Deadline deadline(kPatience);
     while (client.outcomes.size() < tickets && !deadline.passed()) step();
     return client.outcomes.size() == tickets;
   }

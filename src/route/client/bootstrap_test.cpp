@@ -14,12 +14,14 @@
 
 #include "base/socket.hpp"
 #include "base/temporary_directory.hpp"
+#include "base/testing.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
 
 namespace wherry::route {
 namespace {
 
+using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 const std::vector<const char*> kVariables{
@@ -33,14 +35,14 @@ class Peer {
  public:
   explicit Peer(Fd socket) : channel_(std::move(socket)) {}
   ControlFrame receive(LauncherFrame type) {
-    auto frame = channel_.receive(Deadline(60s));
+    auto frame = channel_.receive(Deadline(kPatience));
     EXPECT_TRUE(frame) << frame.status().message();
     if (!frame) return {};
     EXPECT_EQ(frame->type, static_cast<std::uint16_t>(type));
     return *std::move(frame);
   }
   void send(LauncherFrame type, const Writer& payload) {
-    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload.bytes(), Deadline(60s)));
+    EXPECT_TRUE(channel_.send(static_cast<std::uint16_t>(type), payload.bytes(), Deadline(kPatience)));
   }
   void welcome(std::uint64_t job) {
     Writer out;
@@ -102,7 +104,7 @@ class Bootstrapping : public testing::Test {
       EXPECT_TRUE(in.at_end());
       peers_.back().welcome(4711);
     });
-    auto found = find_bootstrap(Deadline(60s));
+    auto found = find_bootstrap(Deadline(kPatience));
     launcher.join();
     ASSERT_TRUE(found) << found.status().message();
     ASSERT_NE(*found, nullptr);
@@ -114,7 +116,7 @@ class Bootstrapping : public testing::Test {
       peers_[0].receive(LauncherFrame::kContribute);
       answer(peers_[0]);
     });
-    const Status s = ranks_[0]->exchange({}, Deadline(60s)).status();
+    const Status s = ranks_[0]->exchange({}, Deadline(kPatience)).status();
     launcher.join();
     return s;
   }
@@ -157,7 +159,7 @@ TEST_F(Bootstrapping, ReceiveContributionsOfAllExpectThemInTheOrderOfRanks) {
         peers_[0].gathered(round, 1, {expected[1], expected[2]});
       }
     });
-    const auto all = ranks_[0]->exchange(bytes("mine"), Deadline(60s));
+    const auto all = ranks_[0]->exchange(bytes("mine"), Deadline(kPatience));
     launcher.join();
     ASSERT_TRUE(all) << all.status().message();
     EXPECT_EQ(*all, expected);
@@ -180,7 +182,7 @@ TEST_F(Bootstrapping, ReceiveAbortWhileRunningExpectItFromHealth) {
   peers_[0].abort("the agent of node 1 exited with status 1");
   peers_.clear();  // and closes the connection at once
   Status s;
-  for (const Deadline deadline(60s); s && !deadline.passed();) s = ranks_[0]->health();
+  for (const Deadline deadline(kPatience); s && !deadline.passed();) s = ranks_[0]->health();
   EXPECT_EQ(s.code(), StatusCode::kUnavailable);
   EXPECT_EQ(s.message(), "the agent of node 1 exited with status 1");
   EXPECT_EQ(ranks_[0]->health().message(), s.message());
@@ -190,7 +192,7 @@ TEST_F(Bootstrapping, LauncherThatVanishesIsNoticed) {
   join(0, 2);
   peers_.clear();
   Status s;
-  for (const Deadline deadline(60s); s && !deadline.passed();) s = ranks_[0]->health();
+  for (const Deadline deadline(kPatience); s && !deadline.passed();) s = ranks_[0]->health();
   EXPECT_EQ(s.code(), StatusCode::kUnavailable);
   EXPECT_NE(s.message().find("the launcher is gone"), std::string::npos) << s.message();
 }

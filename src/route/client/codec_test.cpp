@@ -4,12 +4,14 @@
 #include <sstream>
 #include <thread>
 
+#include "base/testing.hpp"
 #include "route/client/codec_testing.hpp"
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route {
 namespace {
 
+using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 // What is trivially copyable never meets a Codec, whether there is one or not.
@@ -188,7 +190,7 @@ TEST(CodedMessages, OfManySizesFromHandlersToo_ExpectEachOnce) {
       }
     }
     EXPECT_EQ(runtime.send(1 - runtime.rank(), word, "a literal"), StatusCode::kOk);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(counts.at("a literal"), 1u);
     EXPECT_EQ(counts.size(), 22u);  // and sizes 0, 1, 4, ..., 400
     std::uint64_t words = 0;
@@ -207,7 +209,7 @@ TEST(CodedMessages, TooLargeOnceWritten_ExpectInvalidArgument) {
     const auto take = runtime.on<std::string>([](const std::string&) { FAIL(); });
     EXPECT_EQ(runtime.send(1 - runtime.rank(), take, std::string(kMaxMessageBytes - 3, 'x')),
               StatusCode::kInvalidArgument);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
   });
 }
 

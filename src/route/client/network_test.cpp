@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/testing.hpp"
 #include "route/client/network_testing.hpp"
 
 namespace wherry::route {
@@ -16,12 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing_support::run_over_network;
+using wherry::testing_support::kPatience;
 
 constexpr RingShape kShape{2, 4096};
 
 /// Waits without a call to the runtime. For what never happens: far more than it takes on a busy machine.
 bool seen(const std::atomic<int>& count, int wanted) {
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (count < wanted) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(1ms);
@@ -32,7 +34,7 @@ bool seen(const std::atomic<int>& count, int wanted) {
 TEST(Network, RootThatComputesAfterQuiesce_ExpectTheOthersToLearnTheOutcome) {
   std::atomic<int> told{0};
   const auto statuses = run_over_network(3, kShape, [&](Runtime& runtime) {
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     if (runtime.rank() == 0) {
       EXPECT_TRUE(seen(told, 2)) << "the outcome is still in the root's buffers";
     } else {
@@ -80,7 +82,7 @@ TEST(Network, RankThatComputesAfterItsStart_ExpectTheOthersToReachItOnceItCalls)
     // Longer than others wait for one address of several.
     if (runtime.rank() == 1) std::this_thread::sleep_for(4s);
     ASSERT_EQ(runtime.send(1 - runtime.rank(), take, std::uint64_t{1}), StatusCode::kOk);
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     EXPECT_EQ(arrived, 1);
   });
   for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
@@ -90,16 +92,16 @@ TEST(Network, FlushThenNoCall_ExpectTheMessageToArrive) {
   std::atomic<int> arrived{0};
   const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     if (runtime.rank() == 0) {
       ASSERT_EQ(runtime.send(1, take, std::uint64_t{1}), StatusCode::kOk);
       runtime.flush();
       EXPECT_TRUE(seen(arrived, 1)) << "the message is still in the sender's buffers";
     } else {
-      const Deadline deadline(60s);
+      const Deadline deadline(kPatience);
       while (arrived == 0 && !deadline.passed()) runtime.poll();
     }
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
   });
   for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
 }
@@ -114,7 +116,7 @@ void expect_all_to_learn_of_a_mismatch(RingShape shape) {
       runtime.on<std::uint64_t>("update", [](const std::uint64_t&) {});
       runtime.on<std::uint64_t>(std::string(300, 'y'), [](const std::uint64_t&) {});
     }
-    EXPECT_FALSE(runtime.quiesce(60s));
+    EXPECT_FALSE(runtime.quiesce(kPatience));
   });
   for (const Status& status : statuses) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.to_string();
@@ -147,7 +149,7 @@ TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) 
   auto wirings = wire_threads({0, 1}, kShape);
   Runtime runtime(
       std::make_unique<detail::RuntimeCore>(Options{}, std::make_unique<SilentDeparture>(std::move(wirings[0]))));
-  EXPECT_EQ(runtime.quiesce(60s).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(runtime.quiesce(kPatience).code(), StatusCode::kUnavailable);
   EXPECT_NE(runtime.status().message().find("rank 1 has left the job"), std::string::npos)
       << runtime.status().message();
 }
@@ -157,7 +159,7 @@ TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGon
   std::atomic<int> gone{0};
   const auto statuses = run_over_network(2, {2, 256}, [&](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     if (runtime.rank() == 1) {
       while (runtime.try_send(0, take, std::uint64_t{1}) == StatusCode::kOk) {
       }
@@ -172,7 +174,7 @@ TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGon
     }
     EXPECT_TRUE(seen(gone, 1));
     std::this_thread::sleep_for(1500ms);  // longer than rank 1 has patience: a shorter one only makes this easier
-    EXPECT_FALSE(runtime.quiesce(60s));
+    EXPECT_FALSE(runtime.quiesce(kPatience));
   });
   EXPECT_FALSE(statuses[0]);
   EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
@@ -240,7 +242,7 @@ Departed leave_with_full_lanes(std::chrono::nanoseconds given, bool late) {
     EXPECT_TRUE(seen(leaving, 1));
     if (late) {
       std::this_thread::sleep_for(1500ms);
-      const Deadline deadline(60s);
+      const Deadline deadline(kPatience);
       while (result.arrived < result.sent && !deadline.passed()) runtime->poll();
     } else {
       EXPECT_TRUE(seen(gone, 1));

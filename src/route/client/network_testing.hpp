@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/cpu.hpp"
+#include "base/testing.hpp"
 #include "route/client/introduction.hpp"
 #include "route/client/runtime_core.hpp"
 
@@ -81,7 +82,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
   for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       auto wiring = wire_inline(all[rank], all, std::make_unique<ThreadBootstrap>(meeting, rank),
-                                Deadline(std::chrono::seconds(60)));
+                                Deadline(wherry::testing_support::kPatience));
       ASSERT_TRUE(wiring) << wiring.status().message();
       body(std::make_unique<Runtime>(std::make_unique<detail::RuntimeCore>(Options{}, wrap(rank, *std::move(wiring)))));
     });

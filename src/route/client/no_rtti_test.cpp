@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "base/testing.hpp"
 #include "route/client/testing.hpp"
 
 #if defined(__cpp_rtti)
@@ -13,6 +14,7 @@
 namespace wherry::route {
 namespace {
 
+using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 struct Message {
@@ -34,7 +36,7 @@ Status compare(A a, B b, bool swapped) {
       if (other_way) runtime.on<Message>(b);
       runtime.on<Message>(a);
       if (!other_way) runtime.on<Message>(b);
-      const Status done = runtime.quiesce(60s);
+      const Status done = runtime.quiesce(kPatience);
       if (rank == 1) status = done;
     });
   }

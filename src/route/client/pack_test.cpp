@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "base/testing.hpp"
 #include "route/client/testing.hpp"
 
 namespace wherry::route {
@@ -21,6 +22,7 @@ struct Sized {
 };
 
 /// What arrived, by size: how many, and the sum of their first four bytes.
+using wherry::testing_support::kPatience;
 using Arrived = std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>>;
 
 void note(Arrived& arrived, std::size_t size, const void* data) {
@@ -80,7 +82,7 @@ TEST_P(Packs, BurstsOfMixedTypes_ExpectEachMessageOnce) {
           runtime.flush();
       }
     }
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     for (std::size_t size = 4; size < 1200; ++size) {
       const auto all = [&](std::uint64_t value) { return *runtime.reduce(value); };
       EXPECT_EQ(all(sent[size].first), all(arrived[size].first)) << size;
@@ -101,7 +103,7 @@ TEST(Packing, ManyOfAKind_ExpectAHeaderForABufferOnly) {
     for (std::uint64_t i = 0; i < kMessages; ++i) ASSERT_EQ(runtime.try_send(0, add, i), StatusCode::kOk);
     runtime.flush();
     EXPECT_EQ(runtime.statistics().bytes_out, kMessages * 8 + (kMessages * 8 / (kBuffer - 16) + 1) * 16);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(sum, kMessages * (kMessages - 1) / 2);
   });
 }
@@ -114,7 +116,7 @@ TEST(Packing, AlternatingHandlers_ExpectNoMoreBytesThanOrdinaryMessages) {
     const auto twice = runtime.on<std::uint64_t>([&](const std::uint64_t& value) { sum += 2 * value; });
     for (std::uint64_t i = 0; i < kMessages; ++i)
       ASSERT_EQ(runtime.send(1 - runtime.rank(), i % 2 == 0 ? add : twice, std::uint64_t{1}), StatusCode::kOk);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(sum, kMessages * 3 / 2);
     EXPECT_LT(runtime.statistics().bytes_out, kMessages * 17);
   });
@@ -139,7 +141,7 @@ TEST(Packing, ReceiverThatTakesBuffers_ExpectWholeMessages) {
       ASSERT_TRUE(runtime.status());
     }
     EXPECT_EQ(sum, kMessages * (kMessages - 1) / 2);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
   });
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/testing.hpp"
 #include "route/client/quiesce_testing.hpp"
 #include "route/client/testing.hpp"
 #include "wherry/route_codec.hpp"
@@ -20,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing_support::QuiescePlay;
 using testing_support::run_ranks;
+using wherry::testing_support::kPatience;
 
 TEST(Quiesce, RandomInterleavings_ExpectOkOnlyWhenEveryMessageWasHandled) {
   const std::vector<std::vector<std::uint32_t>> jobs{{0}, {0, 0}, {0, 1}, {0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 2, 1, 0}};
@@ -89,7 +91,7 @@ TEST(Quiesce, ReduceAfterATimeOut_ExpectFailedPreconditionAndTheQuiesceToGoOn) {
       tried = true;
     }
     while (!tried) std::this_thread::yield();
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     const auto sum = runtime.reduce(std::uint64_t{1000});
     ASSERT_TRUE(sum);
     EXPECT_EQ(*sum, 2000u);
@@ -130,7 +132,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
       runtime.on<A>(on_a);
       runtime.on<B>(on_b);
     }
-    EXPECT_FALSE(runtime.quiesce(60s));
+    EXPECT_FALSE(runtime.quiesce(kPatience));
   });
   // Rank 0 compares whose words come in: which of the others it names beside rank 2 depends on who was first.
   for (const Status& status : statuses)
@@ -145,7 +147,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
 void expect_order_compared(const std::function<void(Runtime&, bool)>& register_both) {
   const auto statuses = run_until_failure(2, [&](Runtime& runtime) {
     register_both(runtime, runtime.rank() == 1);
-    EXPECT_FALSE(runtime.quiesce(60s));
+    EXPECT_FALSE(runtime.quiesce(kPatience));
   });
   for (const Status& status : statuses) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status.to_string();
@@ -154,7 +156,7 @@ void expect_order_compared(const std::function<void(Runtime&, bool)>& register_b
   }
   run_ranks({0, 0}, {}, {}, [&](Runtime& runtime) {
     register_both(runtime, false);
-    EXPECT_TRUE(runtime.quiesce(60s)) << "the same order on both";
+    EXPECT_TRUE(runtime.quiesce(kPatience)) << "the same order on both";
   });
 }
 
@@ -229,7 +231,7 @@ TEST(Handlers, FunctionsThatNothingTellsApartWithNames_ExpectEachMessageAtItsHan
     for (std::size_t i = 0; i < sums.size(); ++i) {
       for (Rank to = 0; to < runtime.ranks(); ++to) ASSERT_EQ(runtime.send(to, handlers[i], A{i + 1}), StatusCode::kOk);
     }
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(sums, (std::vector<std::uint64_t>{2, 4, 6}));
   });
 }
@@ -270,7 +272,7 @@ TEST(Handlers, NamesInAnyOrder_ExpectEachMessageAtItsHandler) {
           (runtime.request<std::uint32_t, std::uint64_t>(to, twice, 4, [&](const std::uint64_t& y) { doubled += y; })),
           StatusCode::kOk);
     }
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(a, 3u);
     EXPECT_EQ(b, 30u);
     EXPECT_EQ(doubled, 24u);
@@ -288,7 +290,7 @@ TEST(Handlers, NameThatIsTaken_ExpectAlreadyExists) {
 TEST(Collectives, RanksInDifferentCalls_ExpectFailedPreconditionOnAllRanks) {
   const auto statuses = run_until_failure(3, [](Runtime& runtime) {
     if (runtime.rank() == 1) {
-      EXPECT_FALSE(runtime.quiesce(60s));
+      EXPECT_FALSE(runtime.quiesce(kPatience));
     } else {
       EXPECT_FALSE(runtime.reduce(std::uint64_t{1}));
     }
@@ -315,9 +317,9 @@ TEST(Collectives, OtherOperationsAndTypes_ExpectEachRanksCallNamed) {
 
 TEST(Collectives, RankThatLeavesInTheMiddle_ExpectUnavailableOnTheOthers) {
   const auto statuses = run_until_failure(4, [](Runtime& runtime) {
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     if (runtime.rank() == 1) return;
-    EXPECT_FALSE(runtime.quiesce(60s));
+    EXPECT_FALSE(runtime.quiesce(kPatience));
   });
   for (const Rank rank : {0U, 2U, 3U}) {
     EXPECT_EQ(statuses[rank].code(), StatusCode::kUnavailable);
@@ -330,7 +332,7 @@ TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNobodyToFail) {
     const auto statuses = run_until_failure(6, [](Runtime& runtime) {
       const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
       for (Rank to = 0; to < 6; ++to) ASSERT_EQ(runtime.send(to, take, std::uint64_t{1}), StatusCode::kOk);
-      EXPECT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+      EXPECT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
       // Those that stay look at the others, which have left, again and again.
       for (int i = 0; i < 40'000 && runtime.rank() % 2 == 0; ++i) runtime.poll();
     });
@@ -354,7 +356,7 @@ TEST(Collectives, OutcomeAndFarewellInOneBuffer_ExpectTheOutcomeToCount) {
   root.post_buffer(1, header.stride(), 0);
   root.flush();
   EXPECT_EQ(leaf.try_quiesce(), StatusCode::kOk) << leaf.status().message();
-  EXPECT_EQ(leaf.quiesce(60s).code(), StatusCode::kUnavailable) << "another one cannot end";
+  EXPECT_EQ(leaf.quiesce(kPatience).code(), StatusCode::kUnavailable) << "another one cannot end";
 }
 
 TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
@@ -364,7 +366,7 @@ TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
     const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) {
       while (!in_reduce) std::this_thread::yield();  // so that the root's buffers stay full
     });
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     if (runtime.rank() == 1) {
       const auto sum = runtime.reduce(std::uint64_t{2});
       ASSERT_TRUE(sum) << sum.status().message();
@@ -391,7 +393,7 @@ TEST(Sends, ThroughSeveralThatHaveLeft_ExpectTheRankOfTheMessageNamed) {
   for (const Rank rank : {2U, 1U}) {
     const Runtime gone(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[rank])));
   }
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   while (sender.core()->departed().size() != 2 && !deadline.passed()) sender.poll();
   ASSERT_EQ(sender.core()->departed().size(), 2U);
   const Rank last = sender.core()->departed().back().rank;

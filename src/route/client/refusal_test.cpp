@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/testing.hpp"
 #include "route/client/testing.hpp"
 
 namespace wherry::route {
@@ -30,6 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing_support::run_ranks;
+using wherry::testing_support::kPatience;
 
 struct Small {
   std::uint64_t word;
@@ -130,7 +132,7 @@ TEST(Sends, HandlersOutOfRange_ExpectInvalidArgumentAndTheJobToGoOn) {
       EXPECT_EQ(runtime.send(0, Handler<ByteView>{id}, ByteView()), StatusCode::kInvalidArgument) << id;
       EXPECT_EQ(runtime.send(0, Handler<Unreadable>{id}, Unreadable{}), StatusCode::kInvalidArgument) << id;
     }
-    ASSERT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
   });
 }
 
@@ -232,9 +234,9 @@ TEST(Backlog, LargestMessageFromAHandlerWithTheLeastBacklog_ExpectItTaken) {
     const auto kick = runtime.on<Small>(
         [&](const Small&) { EXPECT_EQ(runtime.send(1 - runtime.rank(), take, large), StatusCode::kOk); });
     EXPECT_EQ(runtime.send(1 - runtime.rank(), kick, Small{}), StatusCode::kOk);
-    ASSERT_TRUE(runtime.quiesce(120s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     ASSERT_EQ(runtime.send(1 - runtime.rank(), take, large), StatusCode::kOk);  // outside of handlers, too
-    ASSERT_TRUE(runtime.quiesce(120s)) << runtime.status().message();
+    ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
     EXPECT_EQ(got, 2 * kMaxMessageBytes);
   });
 }
@@ -297,7 +299,7 @@ TEST(Requests, LambdaForTheAnswer_ExpectItsTypeDeduced) {
   const auto twice = runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return 2ULL * x; });
   std::uint64_t got = 0;
   ASSERT_EQ(runtime.request(0, twice, std::uint32_t{4}, [&](const std::uint64_t& y) { got = y; }), StatusCode::kOk);
-  ASSERT_TRUE(runtime.quiesce(60s));
+  ASSERT_TRUE(runtime.quiesce(kPatience));
   EXPECT_EQ(got, 8U);
 }
 
@@ -306,7 +308,7 @@ TEST(Requests, NobodyForTheAnswer_ExpectInvalidArgument) {
   const auto same = runtime.serve<std::uint32_t, std::uint32_t>([](const std::uint32_t& x) { return x; });
   EXPECT_EQ(runtime.request(0, same, std::uint32_t{4}, std::function<void(const std::uint32_t&)>()),
             StatusCode::kInvalidArgument);
-  EXPECT_TRUE(runtime.quiesce(60s)) << runtime.status().message();
+  EXPECT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/clock.hpp"
+#include "base/testing.hpp"
 #include "route/client/testing.hpp"
 
 namespace wherry::route {
@@ -14,6 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing_support::run_ranks;
+using wherry::testing_support::kPatience;
 
 struct Update {
   std::uint32_t index;
@@ -27,7 +29,7 @@ TEST(Runtime, HistogramOverRanks_ExpectEveryUpdateOnce) {
     const auto add = runtime.on<Update>([&](const Update& u) { table[u.index] += u.by; });
     for (std::uint32_t i = 0; i < kEach; ++i)
       ASSERT_EQ(runtime.send((i + runtime.rank()) % runtime.ranks(), add, Update{i % 100, 1}), StatusCode::kOk);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     std::uint64_t mine = 0;
     for (const std::uint64_t count : table) mine += count;
     EXPECT_EQ(mine, kEach);
@@ -80,7 +82,7 @@ TEST(Runtime, MessagesOfAnySize_ExpectTheirBytes) {
         ASSERT_EQ(runtime.send(to, take, message), StatusCode::kOk);
       }
     }
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(got.size(), sizes.size() * runtime.ranks());
     for (const auto& [what, count] : got) EXPECT_EQ(count, 1) << what.second;
   });
@@ -92,7 +94,7 @@ TEST(Runtime, EmptyMessages_ExpectThemCounted) {
     int got = 0;
     const auto tick = runtime.on<Nothing>([&](const Nothing&) { ++got; });
     for (int i = 0; i < 1000; ++i) (void)runtime.send(1 - runtime.rank(), tick, Nothing{});
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(got, 1000);
   });
 }
@@ -110,7 +112,7 @@ TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
                   StatusCode::kOk);
     });
     if (runtime.rank() == 0) (void)runtime.send(1, spawn, std::uint64_t{15});
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     const auto all = runtime.reduce(handled);
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, (std::uint64_t{1} << 16) - 1);
@@ -128,7 +130,7 @@ TEST(Runtime, RequestsBothWays_ExpectAnswersAndNoDeadlock) {
                                                                [&](const std::uint64_t& y) { sum += y; })),
                 StatusCode::kOk);
     }
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(sum, wanted);
   });
 }
@@ -146,7 +148,7 @@ TEST(Runtime, FullPipe_ExpectWouldBlockAndNothingLost) {
       filled = true;
     }
     while (!filled) std::this_thread::yield();
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     const auto all = runtime.reduce(got);
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, 2 * (256 - 16) / 8);
@@ -173,7 +175,7 @@ TEST(Runtime, SendToARankThatComputes_ExpectItToWaitAndNothingLost) {
       EXPECT_LE(runtime.statistics().backlog_high, kMaxMessageBytes);
     }
     while (!full) std::this_thread::yield();
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(got, runtime.rank() == 1 ? kMessages : 0);
   });
 }
@@ -196,7 +198,7 @@ TEST(Runtime, LargeMessagesBeyondTheBacklog_ExpectTheirSenderToWaitAndTrySendToS
       }
     }
     while (!full) std::this_thread::yield();
-    ASSERT_TRUE(runtime.quiesce(60s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
     EXPECT_EQ(got, runtime.rank() == 1 ? 40 * message.size() : 0);
   });
 }
@@ -221,7 +223,7 @@ TEST(Runtime, HandlerThatSendsBeyondTheBacklog_ExpectTheJobToFailWithResourceExh
   EXPECT_EQ(codes.back(), StatusCode::kResourceExhausted);
   EXPECT_EQ(sender.status().code(), StatusCode::kResourceExhausted);
   EXPECT_NE(sender.status().message().find("backlog_bytes"), std::string::npos) << sender.status().message();
-  EXPECT_EQ(sender.quiesce(10s).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(sender.quiesce(kPatience).code(), StatusCode::kResourceExhausted);
 }
 
 TEST(Runtime, WrongCalls_ExpectInvalidArgument) {
@@ -230,7 +232,7 @@ TEST(Runtime, WrongCalls_ExpectInvalidArgument) {
     const auto bytes = runtime.on<ByteView>([](ByteView) {});
     EXPECT_EQ(runtime.try_send(1, take, std::uint64_t{0}), StatusCode::kInvalidArgument);
     EXPECT_EQ(runtime.try_send(0, bytes, Bytes(kMaxMessageBytes + 1)), StatusCode::kInvalidArgument);
-    EXPECT_TRUE(runtime.quiesce(10s));
+    EXPECT_TRUE(runtime.quiesce(kPatience));
   });
 }
 
@@ -269,7 +271,7 @@ TEST(Runtime, LowLevelBuffers_ExpectTheSameBytes) {
       });
     }
     EXPECT_EQ(sum, kMessages * (kMessages - 1) / 2);
-    ASSERT_TRUE(runtime.quiesce(30s));
+    ASSERT_TRUE(runtime.quiesce(kPatience));
   });
 }
 

@@ -11,12 +11,14 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/testing.hpp"
 #include "route/client/runtime_core.hpp"
 #include "route/convey/home.hpp"
 
 namespace wherry::route::convey {
 namespace {
 
+using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 void run_ranks(const std::vector<std::uint32_t>& node_of_rank, RingShape shape,
@@ -27,7 +29,7 @@ void run_ranks(const std::vector<std::uint32_t>& node_of_rank, RingShape shape,
     threads.emplace_back([&body, w = std::move(wiring)]() mutable {
       Home home(Runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(w))));
       body(home, home.runtime().rank());
-      EXPECT_TRUE(home.runtime().quiesce(60s));  // acknowledgements travel through any rank
+      EXPECT_TRUE(home.runtime().quiesce(kPatience));  // acknowledgements travel through any rank
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -41,7 +43,7 @@ Conveyor& create(Home& home, Traits traits) {
 
 /// Calls `advance`, then `body`, until the session is over.
 void until_done(Conveyor& c, const bool& pushed_all, const std::function<void()>& body) {
-  const Deadline deadline(60s);
+  const Deadline deadline(kPatience);
   for (int more = 0; (more = c.advance(pushed_all)) != convey_DONE;) {
     ASSERT_GT(more, 0);
     ASSERT_FALSE(deadline.passed());
@@ -91,7 +93,7 @@ TEST(Conveyors, RequestsAndAnswersInTwo_ExpectEachAnswered) {
     ASSERT_EQ(requests.begin(8, 8), convey_OK);
     ASSERT_EQ(replies.begin(8, 8), convey_OK);
     std::uint64_t asked = 0, answered = 0, sum = 0;
-    const Deadline deadline(60s);
+    const Deadline deadline(kPatience);
     for (bool more = true, answering = true; more || answering;) {
       more = requests.advance(asked == kRequests) != convey_DONE;
       answering = replies.advance(!more) != convey_DONE;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No test is skipped without a word, and in CI none that can run there."""
+"""No test is skipped without a word, and in CI none that can run there; what failed is said last and alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ HIDDEN = "EventCounter.CacheMisses_ExpectThoseOfARandomWalkThroughMemory"
 def said(build: Path, log: str, **environment: str) -> subprocess.CompletedProcess[str]:
     (build / "Testing/Temporary").mkdir(parents=True)
     (build / "Testing/Temporary/LastTest.log").write_text(log)
-    command = [sys.executable, _paths.PACKAGE.parent.parent / "tools/skipped.py", build]
+    return report(build, **environment)
+
+
+def report(build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, _paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
     clean = {name: value for name, value in os.environ.items() if name != "NO_SKIPS"}
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment)
 
@@ -47,6 +51,33 @@ def test_skipped_tests_and_their_reasons_are_said(tmp_path: Path) -> None:
 )
 def test_ci_fails_where_a_test_was_skipped(tmp_path: Path, log: str, status: int) -> None:
     assert said(tmp_path, log, NO_SKIPS="1").returncode == status
+
+
+PROGRAMS = {
+    "passes": "[ RUN      ] A.One\\nwords\\n[       OK ] A.One (1 ms)",
+    "fails": "[ RUN      ] B.One\\nfine\\n[       OK ] B.One (1 ms)\\n"
+    "[ RUN      ] B.Two\\nseen 1, wanted 2\\n[  FAILED  ] B.Two (3 ms)",
+    "dies": "[ RUN      ] C.One\\n[       OK ] C.One (1 ms)\\n[ RUN      ] C.Two\\nlast words",
+    "hangs": "[ RUN      ] D.One\\n[       OK ] D.One (1 ms)\\n[ RUN      ] D.Two\\nstill here",
+}
+ENDINGS = {"passes": "true", "fails": "exit 1", "dies": "kill -SEGV $$", "hangs": "exec sleep 60"}
+
+
+def test_what_failed_is_said_alone(tmp_path: Path) -> None:
+    tests = [
+        f'add_test({name} "sh" "-c" "printf \'[==========] 2 tests\\\\n{words}\\\\n\'; {ENDINGS[name]}")\n'
+        f"set_tests_properties({name} PROPERTIES TIMEOUT 2)\n"
+        for name, words in PROGRAMS.items()
+    ]
+    (tmp_path / "CTestTestfile.cmake").write_text("".join(tests))
+    assert subprocess.run(["ctest"], cwd=tmp_path, capture_output=True, check=False).returncode != 0
+    done = report(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.replace(str(tmp_path), "build") == (
+        "error: fails of build failed:\n[ RUN      ] B.Two\nseen 1, wanted 2\n[  FAILED  ] B.Two (3 ms)\n"
+        "error: dies of build failed:\n[ RUN      ] C.Two\nlast words\n"
+        "error: hangs of build failed:\n[ RUN      ] D.Two\nstill here\n"
+    )
 
 
 def test_in_ci_a_skipped_python_test_fails_unless_the_machine_may_lack_what_it_takes(tmp_path: Path) -> None:
