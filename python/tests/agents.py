@@ -42,7 +42,7 @@ class Agent:
         line = [str(program), "--session-file", str(self.session_file), "--budget", "256MiB", *arguments]
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(line, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while True:
             if self.process.poll() is not None:
                 raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")

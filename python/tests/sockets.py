@@ -79,7 +79,7 @@ def listeners(pid: int) -> set[tuple[str, int]]:
 
 def serves_http(at: tuple[str, int]) -> bool:
     """The metrics' page, whose connections carry nothing that could be attacked."""
-    with socket.create_connection(at, timeout=5) as one:
+    with socket.create_connection(at, timeout=60) as one:
         one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         try:
             return one.recv(5) == b"HTTP/"

@@ -221,7 +221,7 @@ def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
         [*line, "--budget", "64MiB"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not where.exists() and time.monotonic() < deadline:
             assert process.poll() is None
             time.sleep(0.02)

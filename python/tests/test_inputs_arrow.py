@@ -67,7 +67,7 @@ def test_the_schemas_own_metadata_in_files(bench: Bench, tmp_path: Path, format:
     with bench.session.stream(name, table, sink_dir=tmp_path, sink_format=format) as stream:
         stream.offload(table).wait(WAIT)
     file = tmp_path / f"{name}-00000000.{format}"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not file.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     schema = pq.read_schema(file) if format == "parquet" else pa.ipc.open_file(file).schema

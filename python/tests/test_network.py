@@ -95,7 +95,7 @@ class Hosts:
 
     def wait_until_up(self, host: int) -> None:
         """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while " UP " not in self.ip(host, "-br", "link", "show", "veth0"):
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -126,7 +126,7 @@ def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
     command += ["--listen", f"{AGENT}:0", "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]
     process = subprocess.Popen(command)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not file.exists():
             assert process.poll() is None
             assert time.monotonic() < deadline

@@ -155,7 +155,7 @@ def test_real_agent_that_dies_ends_its_followers(agent: Agent, session: Any, how
 
     follower = threading.Thread(target=follow)
     follower.start()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not results and time.monotonic() < deadline:
         time.sleep(0.01)
     agent.stop(how)

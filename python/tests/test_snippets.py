@@ -149,7 +149,7 @@ class Workspace:
 
     def end(self) -> None:
         """Ends what a block left running, in the background or otherwise."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         number = signal.SIGTERM
         while found := self._processes():
             for pid in found:

@@ -70,7 +70,7 @@ def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Cal
     # The next process of this user that uses shared memory clears up.
     subprocess.run([program, str(agent.session_file), "load", "last", "1"], check=True, timeout=60)
     assert _shared_memory() <= before
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while _agent.read_metrics(agent.session)["wherry_agent_sessions"] != 0:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -88,7 +88,7 @@ def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
             before = _agent.read_metrics(agent.session)["wherry_move_offloads_total"]
             line = [program, str(agent.session_file), "die", *([] if transport == "auto" else [transport])]
             with subprocess.Popen(line) as one:
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + 300
                 while _agent.read_metrics(agent.session)["wherry_move_offloads_total"] < before + 2:
                     assert one.poll() is None
                     assert time.monotonic() < deadline
@@ -101,7 +101,7 @@ def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
     kill(3)  # the transport's own descriptors come with its first client
     base = Usage.of(agent.session.pid)
     kill(12)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not (last := Usage.of(agent.session.pid)).descriptors <= base.descriptors:
         assert time.monotonic() < deadline, f"{base}, then {last}: sockets of dead clients"
         time.sleep(0.05)

@@ -62,7 +62,7 @@ def _unix(path: Path | str | None) -> Iterator[socket.socket]:
 
 def _tcp(host: str, port: int) -> Iterator[socket.socket]:
     while True:
-        one = socket.create_connection((host, port), timeout=30)
+        one = socket.create_connection((host, port), timeout=300)
         one.settimeout(WAIT_S)
         yield one
 
@@ -184,7 +184,7 @@ def test_requests_to_metrics_that_stall_do_not_hold_up_offloads(agent: Agent) ->
         def offload_beside_stalled_requests() -> bool:
             with _Sockets() as stalled:
                 for _ in range(10):  # more than there are threads
-                    stalled.append(socket.create_connection(("127.0.0.1", port), timeout=30))
+                    stalled.append(socket.create_connection(("127.0.0.1", port), timeout=300))
                     stalled[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n")
                 if not eventually(lambda: sockets.connections_read(agent.process.pid, port), 1):
                     return False
@@ -196,7 +196,7 @@ def test_requests_to_metrics_that_stall_do_not_hold_up_offloads(agent: Agent) ->
 
 def test_handshakes_that_stall_are_ended_by_the_agent(listening: Agent) -> None:
     session = listening.session
-    with socket.create_connection((session.host, session.port), timeout=30) as one:
+    with socket.create_connection((session.host, session.port), timeout=300) as one:
         one.sendall(sockets.opening()[:20])
         assert one.recv(1) == b"", "it waits for ever"
 
@@ -216,7 +216,7 @@ def test_strangers_do_not_end_an_agent_that_gets_no_more_memory(wherryd: Path, t
                 if len(several) == 800:
                     several.pop(0).close()
                 try:
-                    several.append(socket.create_connection((session.host, session.port), timeout=30))
+                    several.append(socket.create_connection((session.host, session.port), timeout=300))
                 except ConnectionError:
                     return agent.process.poll() is not None
             return "out of memory" in agent.log.read_text()
@@ -227,7 +227,7 @@ def test_strangers_do_not_end_an_agent_that_gets_no_more_memory(wherryd: Path, t
 
     def let_in() -> bool:
         try:
-            with socket.create_connection((session.host, session.port), timeout=30) as one:
+            with socket.create_connection((session.host, session.port), timeout=300) as one:
                 return sockets.handshake(one, session.token.encode())[1]
         except ConnectionError:
             return False
