@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -260,3 +261,22 @@ def test_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert default.p50_ms >= default.detection_ms
     assert bench.bars["failover_default_ms_p50"].target is None
     assert parse_kv(json.loads((tmp_path / "k.json").read_text())) == bench
+
+
+@pytest.mark.parametrize(("members", "alone"), [([1], True), ([1, 2], False)])
+def test_a_leader_that_was_killed_alone_is_said(
+    members: list[int], alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outage = tmp_path / "kv_outage"
+    outage.write_text("#!/bin/sh\necho kv_outage: a write ended as no answer >&2; exit 1\n")
+    outage.chmod(0o755)
+    monkeypatch.setattr(_paths, "built", lambda *_: outage)
+    cluster = SimpleNamespace(
+        until_all_serve=lambda: {"leaders": "0112"},
+        pid=lambda _: 0,
+        cluster=SimpleNamespace(nodes=[]),
+        status=lambda: {"members": members},
+    )
+    with pytest.raises(BenchError, match="a write ended as no answer") as raised:
+        _bench_kv_failover._kill_one(cluster, 1, 0)  # type: ignore[arg-type]
+    assert ("had removed all other nodes" in str(raised.value)) == alone
