@@ -16,6 +16,7 @@ from jobs import built
 from kvclusters import keys_of_one_hash
 
 from wherry import _kv_frame as kv
+from wherry._ports import free_ports
 
 BITS = oracle.BUCKET_BITS
 PATIENCE_S = 60
@@ -27,9 +28,7 @@ class Alone:
     def __init__(self, folder: Path) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.settimeout(0.2)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = probe.getsockname()
+        self.address = ("127.0.0.1", *free_ports(1))
         file = folder / "alone.toml"
         file.write_text(
             f'[cluster]\nname = "alone"\nmode = "static"\nbucket_bits = {BITS}\nlanes = {oracle.LANES}\n'

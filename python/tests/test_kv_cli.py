@@ -15,6 +15,7 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
+from wherry._ports import free_ports
 from wherry.errors import Cancelled, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
@@ -395,14 +396,7 @@ def test_bench_counts_what_it_did(home: KvHome) -> None:
 
 
 def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
-    import socket
-
-    ports = []
-    for _ in range(2):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            ports.append(one.getsockname()[1])
-    client, peer = (f"http://127.0.0.1:{port}" for port in ports)
+    client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
     words = ["etcd", "--data-dir", str(tmp_path / "etcd"), "--listen-client-urls", client, "--advertise-client-urls"]
     words += [client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
     words += ["--initial-cluster", f"default={peer}", "--logger", "zap", "--log-level", "error"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
+from wherry._ports import free_ports
 from wherry.errors import Error
 from wherry.kv import Client
 
@@ -30,13 +30,7 @@ class Keepers:
 
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
-        kinds = 4 * [socket.SOCK_STREAM] + NODES * [socket.SOCK_DGRAM]
-        held = [stack.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        ports = [one.getsockname()[1] for one in held]
-        for one in held:
-            one.close()
+        ports = free_ports(4 + NODES)
         etcd, peer = (f"http://127.0.0.1:{port}" for port in ports[:2])
         self.at = [f"127.0.0.1:{port}" for port in ports[2:4]]
         self.file = folder / "cluster.toml"

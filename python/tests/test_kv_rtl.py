@@ -19,7 +19,7 @@ from jobs import built_rtl, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_cluster, _kv_network, _paths, netns
-from wherry._bench_kv_stores import free_node_ports
+from wherry._ports import free_ports
 from wherry.errors import Error, FailedPrecondition, NotFound
 from wherry.kv import Client
 
@@ -237,7 +237,7 @@ def test_a_core_answers_only_the_clients_of_the_cluster_file(home: KvHome, tmp_p
 def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHome, tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     text = '[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\n'
-    for number, port in enumerate(free_node_ports(2)):
+    for number, port in enumerate(free_ports(2)):
         text += f'[[node]]\nnumber = {number}\nudp = "127.0.0.1:{port}"\n'
     file.write_text(text)
     programs = [[built_rtl("wherry-kv-rtl")], [_paths.wherry_kv(), "node"]]
@@ -279,9 +279,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
 def test_more_clients_than_a_core_holds_are_refused(home: KvHome, tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     clients = json.dumps([f"10.0.{2 * i}.0/24" for i in range(14)])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     file.write_text(
         f'[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\nclients = {clients}\n'
         f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{port}"\n'

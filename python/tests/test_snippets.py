@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import typer.main
 from snippets import HOW, Snippet
 
 from wherry import _kv_cluster, _paths, cli
+from wherry._ports import free_ports
 
 # ruff: noqa: E501 - examples stand in one line
 pytestmark = pytest.mark.agent
@@ -392,11 +392,7 @@ def test_examples_of_the_help_of_programs(workspace: Workspace, program: str) ->
         for line in lines:  # cores and addresses are those of another machine: whether the settings are understood
             workspace.run(line if "--dump-config" in line else f"{line} --dump-config")
     elif name == "wherry-kv":
-        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
-            ports = [tcp, udp]
-            for one in ports:
-                one.bind(("127.0.0.1", 0))
-            keeper, node = (f"127.0.0.1:{one.getsockname()[1]}" for one in ports)
+        keeper, node = (f"127.0.0.1:{port}" for port in free_ports(2))
         head = f'[cluster]\nname = "lab"\nmode = "keeper"\nkeeper = "{keeper}"\n'
         (workspace.directory / "lab.toml").write_text(f'{head}[[node]]\nnumber = 0\nudp = "{node}"\n')
         for line in lines:

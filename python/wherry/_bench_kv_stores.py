@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry import _paths, bench_schema
+from wherry._ports import free_ports
 from wherry._processes import Process, how_it_ended
 from wherry.bench_schema import BenchError
 
@@ -51,32 +51,6 @@ def placements(a: int, b: int) -> list[Placement]:
     one, two, both = frozenset({a}), frozenset({b}), frozenset({a, b})
     cores = [(one, two, two), (one, one, two), (both, both, both)]
     return [Placement(*who, idle) for who in cores for idle in ("spin", "yield", "sleep")]
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """One of the loopback's that nobody uses just now."""
-    with socket.socket(socket.AF_INET, kind) as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def free_node_ports(count: int) -> list[int]:
-    """Ports of the loopback for nodes in mode static: UDP for frames, and TCP for what they ask each other first."""
-    with ExitStack() as stack:
-        found: list[int] = []
-        while len(found) < count:
-            both = [
-                stack.enter_context(socket.socket(socket.AF_INET, kind))
-                for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM)
-            ]
-            both[0].bind(("127.0.0.1", 0))
-            port = int(both[0].getsockname()[1])
-            try:
-                both[1].bind(("127.0.0.1", port))
-            except OSError:
-                continue  # another program's
-            found.append(port)
-        return found
 
 
 @contextmanager
@@ -206,7 +180,7 @@ class Wherry(Store):
     name = "wherry"
 
     def start(self) -> None:
-        self.start_nodes([f"127.0.0.1:{port}" for port in free_node_ports(2)])
+        self.start_nodes([f"127.0.0.1:{port}" for port in free_ports(2)])
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
         """At these host:port. They stand still until their first turn."""
@@ -269,7 +243,7 @@ class Redis(Store):
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
         )
-        first, second = free_port(), free_port()
+        first, second = free_ports(2)
         self.address = f"{hosts[0]}:{first}"
         for role, host, port in (("leader", hosts[0], first), ("follower", hosts[1], second)):
             words = ["--bind", host, "--port", str(port), "--save", "", "--appendonly", "no", "--protected-mode", "no"]
@@ -311,8 +285,8 @@ class Etcd(Store):
     def start(self) -> None:
         program = str(_paths.peer("etcd"))
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
-        peers = [free_port() for _ in range(2)]
-        clients = [free_port() for _ in range(2)]
+        ports = free_ports(4)
+        peers, clients = ports[:2], ports[2:]
         members = ",".join(f"m{n}=http://127.0.0.1:{port}" for n, port in enumerate(peers))
         for n, role in enumerate(("leader", "follower")):
             peer, client = f"http://127.0.0.1:{peers[n]}", f"http://127.0.0.1:{clients[n]}"

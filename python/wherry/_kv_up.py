@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from wherry import _kv_cluster, _kv_network, _paths, _secure
 from wherry._kv_cluster import Cluster, Up
 from wherry._kv_network import KvNetwork
+from wherry._ports import free_ports
 from wherry._processes import Process, Workspace, how_it_ended
 from wherry._system_errors import doing, system_error
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, PermissionDenied, Unavailable
@@ -76,7 +77,7 @@ def cluster_text(options: Options) -> str:
             for number in range(count)
         ]
     else:
-        first, *ports = _free_ports(count)
+        first, *ports = free_ports(1 + count)
         keeper = f"127.0.0.1:{first}"
         nodes = [f'udp = "127.0.0.1:{port}"' for port in ports]
     ping = options.ping_ms or 100
@@ -100,16 +101,6 @@ def cluster_text(options: Options) -> str:
     for number, node in enumerate(nodes):
         lines += ["[[node]]", f"number = {number}", node]
     return "\n".join(lines) + "\n"
-
-
-def _free_ports(nodes: int) -> list[int]:
-    """Of the loopback: one of TCP for the keeper, and one of UDP for each node."""
-    with ExitStack() as stack:  # all are held until all are drawn, so that none comes twice
-        kinds = [socket.SOCK_STREAM] + nodes * [socket.SOCK_DGRAM]
-        held = [stack.enter_context(socket.socket(socket.AF_INET, kind)) for kind in kinds]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
 
 
 class _Ended(BaseException):

@@ -142,11 +142,7 @@ TEST(Strangers, IdleConnectionsToFlight_ExpectSessionsToOpenAllTheSame) {
 
 TEST(Sessions, PortOfMetricsAtAnotherAddress_ExpectThemLeftAlone) {
   std::unique_ptr<AgentProcess> agent;
-  std::uint16_t port = 0;
-  {
-    const Fd free = *listen_tcp({"127.0.0.1", 0});
-    port = *local_port(free);
-  }
+  const std::uint16_t port = testing_support::free_port();
   const std::string metrics = HostPort{"127.0.0.1", port}.to_string();
   agent = std::make_unique<AgentProcess>(
       std::vector<std::string>{"--listen", HostPort{"127.0.0.2", port}.to_string(), "--metrics", metrics});

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/temporary_directory.hpp"
+#include "base/testing.hpp"
 #include "kv/client/udp_store_testing.hpp"
 #include "kv/keeper/driver_client.hpp"
 #include "kv/keeper/keeper_server.hpp"
@@ -154,7 +155,7 @@ class KvLaneSession : public ::testing::Test {
     auto directory = TemporaryDirectory::create("kv-lanes");
     ASSERT_TRUE(directory);
     directory_ = *std::move(directory);
-    start_keeper(0);
+    start_keeper(testing_support::free_port());  // it comes back there
     start_node();
   }
   void start_node() { start_node({port_}); }
@@ -287,7 +288,7 @@ TEST_F(KvLaneSession, MadeInANetworkNamespaceThatTheThreadHasLeft_ExpectItToFind
   if (!inside.make(&why)) GTEST_SKIP() << why;
   keeper_.reset();
   inside.visit([&] {
-    start_keeper(0);
+    start_keeper(testing_support::free_port());  // it comes back there
     start_node();
     ASSERT_TRUE(held(session(8)));
   });
@@ -326,7 +327,7 @@ TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
 TEST_F(KvLaneSession, ElectedKeeperHangs_ExpectLanesOfTheNextOneAndNeverThoseOfTwoClientsAtOnce) {
   keeper_.reset();
   std::filesystem::remove(directory_.file("keeper.json"));
-  start_keeper(0);
+  start_keeper(testing_support::free_port());  // it comes back there
   const std::uint16_t hung_port = port_;
   Fd next = *listen_tcp({"127.0.0.1", 0});
   const std::uint16_t next_port = *local_port(next);
@@ -423,7 +424,7 @@ TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWrite
   std::filesystem::remove(directory_.file("keeper.json"));
   node_port_ = parse_host_port(store.names.front())->port;
   lane_ttl_ = 3600'000 * kMs;
-  start_keeper(0);
+  start_keeper(testing_support::free_port());  // it comes back there
   start_node();
   const ClientOptions options{.keepers = {fmt::format("127.0.0.1:{}", port_)}, .lanes = 1};
   auto connecting = std::async(std::launch::async, [&] { return Client::connect(options); });

@@ -22,12 +22,8 @@
 namespace wherry::kv {
 namespace {
 
+using testing_support::free_port;
 using testing_support::kPatience;
-
-std::uint16_t free_port() {
-  const auto socket = listen_tcp({"127.0.0.1", 0});
-  return socket ? *local_port(*socket) : std::uint16_t{0};
-}
 
 class Etcd : public testing::Test {
  protected:

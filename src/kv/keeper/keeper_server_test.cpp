@@ -59,7 +59,7 @@ class Loopback : public testing::Test {
     auto directory = TemporaryDirectory::create("kv-keeper");
     ASSERT_TRUE(directory);
     directory_ = *std::move(directory);
-    start_keeper(0);
+    start_keeper(testing_support::free_port());  // it comes back there
     for (std::uint32_t node = 0; node < 3; ++node) start_node(node);
   }
   static KeeperOptions keeper_options() {

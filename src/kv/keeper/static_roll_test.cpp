@@ -48,14 +48,12 @@ struct StaticNode {
 class KvStaticRoll : public testing::Test {
  protected:
   void SetUp() override {
-    std::vector<Fd> held;  // until all are drawn, so that no port comes twice
     cluster_.name = "roll";
     cluster_.bucket_bits = 10;
     cluster_.lanes = 64;
     for (std::uint32_t node = 0; node < 3; ++node) {
-      held.push_back(*listen_tcp({"127.0.0.1", 0}));
       cluster_.nodes[node].configured = true;
-      cluster_.nodes[node].endpoint = {0, 0x7f000001, *local_port(held.back())};
+      cluster_.nodes[node].endpoint = {0, 0x7f000001, testing_support::free_port()};
     }
   }
   void start(std::uint32_t node) { start(node, cluster_); }

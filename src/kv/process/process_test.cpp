@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/temporary_directory.hpp"
+#include "base/testing.hpp"
 #include "kv/keeper/keeper_server.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
@@ -133,7 +134,7 @@ TEST(KvKeeperProcess, PredecessorStillHasThePortOrTheLock_ExpectItWaitedFor) {
 }
 
 TEST(KvNodeProcess, SourceThatTheFileDoesNotAllow_ExpectNoAnswerAndAnAllowedOneAnswered) {
-  const Endpoint at = UdpPort::open(kAny)->local();
+  const Endpoint at{.ip = INADDR_LOOPBACK, .port = testing_support::free_port()};
   Running node = node_of(cluster_of("mode = \"static\"\nclients = [\"127.0.0.4/31\"]", at));
   const auto client = [](std::uint32_t last) { return *UdpPort::open({.ip = 0x7f000000 + last}); };
   UdpPort stranger = client(2), beside = client(6);
