@@ -13,7 +13,7 @@ from jobs import built, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_cluster
-from wherry._bench_kv_stores import free_node_ports
+from wherry._ports import free_ports
 from wherry.errors import Error, NotFound
 from wherry.kv import Client
 
@@ -26,7 +26,7 @@ class Static:
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        self.nodes = [f"127.0.0.1:{port}" for port in free_node_ports(NODES)]
+        self.nodes = [f"127.0.0.1:{port}" for port in free_ports(NODES)]
         self.file = self.write("cluster.toml", 'name = "lab"\nbucket_bits = 10')
 
     def write(self, name: str, terms: str) -> Path:
