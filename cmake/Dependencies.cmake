@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # UCX and Arrow: the system's when new enough, else the wheels that the lock file puts into .venv.
 
-set(WHERRY_VENV "${CMAKE_SOURCE_DIR}/.venv" CACHE PATH "virtual environment with the pinned wheels")
+set(WHERRY_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "virtual environment with the pinned wheels")
 file(GLOB _site LIST_DIRECTORIES true "${WHERRY_VENV}/lib/python3.*/site-packages")
 list(LENGTH _site _n)
 if(NOT _n EQUAL 1)

@@ -26,7 +26,7 @@ set(_build "${CMAKE_CURRENT_BINARY_DIR}/package")
 # CMAKE_INSTALL_RPATH (cmake/Dependencies.cmake) names the wheels that this build used, if it used them.
 install(TARGETS wherry LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS wherryd wherry-kv RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(DIRECTORY "${CMAKE_SOURCE_DIR}/include/wherry" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/wherry" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
 # Written by hand instead of install(EXPORT): that would make fmt, spdlog and UCX, which libwherry.so uses inside, known to every
