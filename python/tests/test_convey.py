@@ -36,7 +36,7 @@ def jobs() -> Iterator[Jobs]:
 
 
 def words(nodes: int, ranks: int, *more: str) -> list[str]:
-    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--timeout", "50", *more, "--"]
+    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--timeout", "280", *more, "--"]
 
 
 def expect_all_done(done: subprocess.CompletedProcess[str], ranks: int) -> None:
