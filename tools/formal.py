@@ -34,7 +34,7 @@ class Proof:
 
 PROOFS = [
     Proof("stream_register", {"Width": 8}),
-    Proof("stream_skid", {"Width": 8}),
+    Proof("stream_register", {"Width": 8, "CutReady": 1}),
     Proof("stream_fifo", {"Depth": 2}),
     Proof("stream_fifo", {"Depth": 4}),
     Proof("stream_fifo", {"Depth": 2, "Block": 1}),

@@ -9,10 +9,10 @@ import pytest
 
 # (proof, what the cell says, what a careless engineer might have written)
 BUGS = [
-    ("stream_register_width8", "if (s_ready) valid_q <= s_valid", "valid_q <= s_valid"),
+    ("stream_register_width8", "if (move) valid_q <= s_valid", "valid_q <= s_valid"),
     ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
-    ("stream_skid_width8", "assign s_ready   = !aside_valid_q", "assign s_ready   = 1'b1"),
-    ("stream_skid_width8", "aside_valid_q ? aside_q : s_payload", "s_payload"),
+    ("stream_register_width8_cutready1", "assign s_ready = !aside_valid_q", "assign s_ready = 1'b1"),
+    ("stream_register_width8_cutready1", "aside_valid_q ? aside_q : s_payload", "s_payload"),
     ("stream_fifo_depth4", "s_ready       = !count_q[AddressWidth]", "s_ready       = 1'b1"),
     ("stream_fifo_depth4", "if (put != take) begin", "if (put) begin"),
     ("stream_fifo_depth4", "put || count_q[CountWidth-1:1] != '0", "put || count_q != '0"),
