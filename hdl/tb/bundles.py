@@ -103,7 +103,7 @@ class Axi:
 
 @dataclass(frozen=True)
 class Axis:
-    """A stream whose payload is a bundle."""
+    """A stream whose payload is a bundle; `types` is the cell's parameter, or empty if another bundle gives it."""
 
     port: str = "s"
     data: int = 512
@@ -130,7 +130,7 @@ class Axis:
 
     def parameters(self) -> dict[str, str]:
         """The cell's type."""
-        return {f"{self.types}_t": f"{self.port}_t"}
+        return {f"{self.types}_t": f"{self.port}_t"} if self.types else {}
 
 
 @dataclass(frozen=True)
