@@ -24,8 +24,9 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 import wherry
-from wherry import _agent, _paths, sessionfile
+from wherry import _agent, sessionfile
 from wherry.sessionfile import SessionFile
+from wherry.system import paths
 
 SETTLE_S = 120.0
 """How long the agent may take to end what clients left behind: far more than it takes."""
@@ -128,7 +129,7 @@ class Soak:
     def _kill(self) -> None:
         """A client that is killed: while it starts, or with offloads in flight."""
         for transport in self._transports:
-            program = _paths.built("src", "fault_client")
+            program = paths.built("src", "fault_client")
             line = [str(program), str(self._session.path), "die", *([] if transport == "auto" else [transport])]
             before = _agent.read_metrics(self._session).get("wherry_move_offloads_total", 0.0)
             with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
@@ -194,7 +195,7 @@ def main() -> int:
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-soak-")))
-        program = [str(_paths.wherryd()), "--session-file", str(directory / "agent.json"), "--budget", "256MiB"]
+        program = [str(paths.wherryd()), "--session-file", str(directory / "agent.json"), "--budget", "256MiB"]
         agent = subprocess.Popen([*program, "--log-file", str(directory / "agent.log"), "--log-level", "error"])
         stack.callback(agent.wait)
         stack.callback(agent.terminate)

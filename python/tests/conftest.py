@@ -21,9 +21,10 @@ from jobs import Jobs, built
 from kvclusters import KvHome
 from skips import pytest_runtest_makereport  # noqa: F401 (pytest finds it here)
 
-from wherry import _paths, netns, sessionfile
+from wherry import sessionfile
 from wherry.errors import Error, NotFound
 from wherry.sessionfile import SessionFile
+from wherry.system import netns, paths
 
 # As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
@@ -61,7 +62,7 @@ def patience_with_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wherryd_or_fail() -> Path:
     try:
-        program = _paths.wherryd()
+        program = paths.wherryd()
     except NotFound as error:
         pytest.fail(str(error))
     if importlib.util.find_spec("wherry._core") is None:

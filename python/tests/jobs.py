@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 
 def built(name: str) -> str:
     """A program of the release build, or a failure: nothing is skipped silently."""
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     program = root / "build" / "release" / "src" / name
     if not program.is_file():
@@ -30,7 +30,7 @@ def built(name: str) -> str:
 
 def built_rtl(name: str) -> Path:
     """A program of the release build with the Verilated core in it. Skips where that was left out on purpose."""
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     release = root / "build" / "release"
     program = release / "sim" / name
@@ -59,7 +59,7 @@ class Jobs:
         self.temporary = Path(tempfile.mkdtemp(prefix="wrt-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
         self.environment |= dict([self.mark.split("=", 1)], TMPDIR=str(self.temporary), UCX_LOG_LEVEL="fatal")
-        self.environment["PYTHONPATH"] = str(_paths.PACKAGE.parent)  # this checkout, whatever is installed
+        self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}
         """How long the launcher waits, in seconds, by its constants: for tests of what happens meanwhile."""

@@ -14,11 +14,12 @@ import pytest
 from apps import program
 from jobs import Jobs, built
 
-from wherry import _calibration, _paths, advise, cli
+from wherry import _calibration, advise, cli
 from wherry._calibration import DEFAULT, Calibration, Cost, Point
 from wherry.advise import Category, RankFile
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
 from wherry.launcher import Job
+from wherry.system import paths
 
 LINE = _calibration.line_bytes()
 
@@ -107,7 +108,7 @@ def test_command_line_is_checked(jobs: Jobs, tmp_path: Path) -> None:
 
 
 def kernel(*words: str) -> dict[str, Any]:
-    line = [str(_paths.built("bench", "route_balance")), *words]
+    line = [str(paths.built("bench", "route_balance")), *words]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found

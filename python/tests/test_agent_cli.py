@@ -26,8 +26,9 @@ import pyarrow as pa
 import pytest
 from agents import Agent, process_exists
 
-from wherry import _agent, _paths, cli, sessionfile
+from wherry import _agent, cli, sessionfile
 from wherry.errors import Error, NotFound
+from wherry.system import paths
 
 pytestmark = pytest.mark.agent
 
@@ -111,7 +112,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
     for words in (["agent", "start"], ["agent", "start", "--foreground"]):
         if "--foreground" in words:
             line = [sys.executable, "-m", "wherry.cli", *words]
-            environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+            environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
             done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
             status, err = done.returncode, done.stderr
         else:
@@ -203,7 +204,7 @@ def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Pa
     """As `flock` and scripts with `exec 3>file` hand theirs on."""
     where, lock = tmp_path / "agent.json", tmp_path / "lock"
     line = [sys.executable, "-m", "wherry", "agent", "start", "--budget", "64MiB", "--session-file", str(where)]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     started = subprocess.run(["flock", "-n", str(lock), *line], env=environment, capture_output=True, timeout=120)
     assert started.returncode == 0, started.stderr
     session = sessionfile.load(where)
@@ -216,7 +217,7 @@ def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Pa
 def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
     where = tmp_path / "agent.json"
     line = [sys.executable, "-m", "wherry.cli", "agent", "start", "--foreground", "--session-file", str(where)]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     process = subprocess.Popen(
         [*line, "--budget", "64MiB"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -397,7 +398,7 @@ def test_cat_table(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
 
 def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
     line = [sys.executable, "-m", "wherry.cli", "cat", "particles", "--follow", "--format", "csv", *at]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(0.5)

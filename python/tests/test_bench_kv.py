@@ -12,20 +12,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import (
-    _bench_kv,
-    _bench_kv_failover,
-    _bench_kv_hardware,
-    _bench_kv_software,
-    _paths,
-    bench_schema,
-    cli,
-    report,
-)
+from wherry import _bench_kv, _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, bench_schema, cli, report
 from wherry._bench_kv_failover import TIMINGS, Outage, outage_of, row_of
 from wherry._bench_kv_software import Contest, Effort, Measurement, median_bar
 from wherry.bench_schema import BenchError
 from wherry.bench_schema_kv import KvBench, parse_kv
+from wherry.system import paths
 
 Document = dict[str, Any]
 QUIET = Console(stderr=True, quiet=True)
@@ -110,7 +102,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"open({str(tmp_path / 'arguments')!r}, 'w').write(' '.join(arguments))\n"
         f"open(arguments[arguments.index('--json') + 1], 'w').write({json.dumps(said)!r})\n",
     )
-    monkeypatch.setattr(_paths, "built", lambda folder, name: program)
+    monkeypatch.setattr(paths, "built", lambda folder, name: program)
     bench = _bench_kv.run(tmp_path / "k.json", quick=True, only=["rtl_latency"], progress=QUIET)
     assert (tmp_path / "arguments").read_text().endswith("--quick --only rtl_latency")
     assert len(bench.results.rtl_latency) == 10
@@ -128,7 +120,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_paths, "repository", lambda: None)
+    monkeypatch.setattr(paths, "repository", lambda: None)
     monkeypatch.setenv("PATH", "")
     bench = _bench_kv.run(tmp_path / "k.json", only=["line_rate", "resources"], progress=QUIET)
     assert set(bench.not_measured) == {"line_rate", "resources"}
@@ -206,7 +198,7 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
 @pytest.mark.agent
 def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("redis-server", "etcd"):
-        _paths.peer(name)  # raises, with the remedy
+        paths.peer(name)  # raises, with the remedy
     monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
     monkeypatch.setattr(_bench_kv_software, "DEPTHS", (16,))
     file = tmp_path / "k.json"
@@ -270,7 +262,7 @@ def test_a_leader_that_was_killed_alone_is_said(
     outage = tmp_path / "kv_outage"
     outage.write_text("#!/bin/sh\necho kv_outage: a write ended as no answer >&2; exit 1\n")
     outage.chmod(0o755)
-    monkeypatch.setattr(_paths, "built", lambda *_: outage)
+    monkeypatch.setattr(paths, "built", lambda *_: outage)
     cluster = SimpleNamespace(
         until_all_serve=lambda: {"leaders": "0112"},
         pid=lambda _: 0,

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _bases, _bench, _paths, bench_schema, report
+from wherry import _bases, _bench, bench_schema, report
 from wherry.errors import NotFound
+from wherry.system import paths
 
 pytestmark = pytest.mark.agent
 
 
 def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
     try:
-        _paths.bench_move()
+        paths.bench_move()
     except NotFound as error:
         pytest.fail(str(error))
     file = tmp_path / "move.json"

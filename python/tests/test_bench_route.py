@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import _bench_route, _calibration, _paths, advise, bench_schema, cli, report
+from wherry import _bench_route, _calibration, advise, bench_schema, cli, report
 from wherry.bench_schema import BenchError, RouteBench
+from wherry.system import paths
 
 Document = dict[str, Any]
 QUIET = Console(stderr=True, quiet=True)
@@ -46,7 +47,7 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
 print("half way", file=sys.stderr)
 """,
     )
-    monkeypatch.setattr(_paths, "built", lambda folder, name: program)
+    monkeypatch.setattr(paths, "built", lambda folder, name: program)
     return program
 
 
@@ -146,7 +147,7 @@ def test_unknown_experiment_is_a_wrong_command_line(capfd: pytest.CaptureFixture
 
 def bench_route(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(_paths.built("bench", "bench_route")), *words], capture_output=True, text=True, timeout=60, check=False
+        [str(paths.built("bench", "bench_route")), *words], capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -230,7 +231,7 @@ def test_agents_end_with_the_program_however_it_ends(tmp_path: Path, number: sig
     """Most of them stand still, and would not notice."""
     mark = f"MARK_OF_TEST={os.getpid()}-{time.monotonic_ns()}"
     environment = os.environ | dict([mark.split("=", 1)])
-    line = [str(_paths.built("bench", "bench_route")), "--json", str(tmp_path / "r.json"), "--quick"]
+    line = [str(paths.built("bench", "bench_route")), "--json", str(tmp_path / "r.json"), "--quick"]
     process = subprocess.Popen([*line, "--only", "weak_scaling"], env=environment, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 300

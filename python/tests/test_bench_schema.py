@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from wherry import _paths, bench_schema
+from wherry import bench_schema
 from wherry.bench_schema import BenchError
 from wherry.bench_schema_kv import KvBench, KvResults
+from wherry.system import paths
 
 Document = dict[str, Any]
 
@@ -212,7 +213,7 @@ def row_type(results: type, section: dataclasses.Field[Any]) -> type:
 
 
 def test_documentation_names_every_key() -> None:
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None, "tests run in a checkout"
     named = set(re.findall(r'`"?([a-z0-9_]+)"?`', (root / "docs" / "bench-json.md").read_text()))
     kinds = [bench_schema.MoveBench, bench_schema.Machine, bench_schema.Bar, bench_schema.Results]

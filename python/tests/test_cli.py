@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 import typer.testing
 
-from wherry import _agent, _bench, _paths, bench_schema, cli
+from wherry import _agent, _bench, bench_schema, cli
 from wherry.errors import AlreadyExists, Error, NotFound, Unavailable
+from wherry.system import paths
 
 Write = Callable[..., Path]
 
@@ -211,7 +212,7 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
     json.dump(arguments, file)
 """
     path = program(tmp_path / "bench_move", text)
-    monkeypatch.setattr(_paths, "bench_move", lambda: path)
+    monkeypatch.setattr(paths, "bench_move", lambda: path)
     return path
 
 
@@ -249,7 +250,7 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
     ],
 )
 def test_bench_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr(_paths, "bench_move", lambda: program(tmp_path / "bench_move", text))
+    monkeypatch.setattr(paths, "bench_move", lambda: program(tmp_path / "bench_move", text))
     with pytest.raises(bench_schema.BenchError, match=message):
         _bench.run_move(tmp_path / "b.json")
 
@@ -260,7 +261,7 @@ def test_bench_move_that_was_not_built(
     def missing() -> Path:
         raise NotFound("no bench_move: build it with `make build`")
 
-    monkeypatch.setattr(_paths, "bench_move", missing)
+    monkeypatch.setattr(paths, "bench_move", missing)
     status, _, err = run(capfd, "bench", "move", "--json", str(tmp_path / "b.json"))
     assert (status, err) == (1, "wherry: no bench_move: build it with `make build`\n")
 
@@ -300,6 +301,6 @@ def test_a_fault_of_wherry_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
 
 def test_closed_pipe_is_no_error(write_session: Write) -> None:
     line = f"{sys.executable} -m wherry.cli --help | true"
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     done = subprocess.run(line, shell=True, capture_output=True, text=True, env=environment, check=False)  # noqa: S602
     assert done.stderr == ""

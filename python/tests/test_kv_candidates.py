@@ -16,7 +16,7 @@ from jobs import built
 from kvclusters import keys_of_one_hash
 
 from wherry import _kv_frame as kv
-from wherry._ports import free_ports
+from wherry.system.ports import free_ports
 
 BITS = oracle.BUCKET_BITS
 PATIENCE_S = 60

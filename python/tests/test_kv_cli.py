@@ -15,8 +15,8 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Cancelled, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from wherry.system.ports import free_ports
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 ROOT = Path(__file__).resolve().parents[2]

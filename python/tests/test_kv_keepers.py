@@ -17,9 +17,9 @@ from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
 from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Error
 from wherry.kv import Client
+from wherry.system.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = 3

@@ -13,9 +13,9 @@ from jobs import built, eventually
 from kvclusters import KvHome
 
 from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Error, NotFound
 from wherry.kv import Client
+from wherry.system.ports import free_ports
 
 NODES = 3
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _secure
+from wherry import _kv_cluster
 from wherry.errors import PermissionDenied
+from wherry.system import secure
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 WRITTEN = ("up.lock", "cluster.toml", "keeper.log", "node0.log", "up.log", "cluster.toml.state.json.lock")
@@ -105,10 +106,10 @@ def test_what_others_may_have_written_is_not_believed(home: KvHome, tmp_path: Pa
 def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with (
-        _secure.secure_directory(tmp_path) as directory,
+        secure.secure_directory(tmp_path) as directory,
         pytest.raises(PermissionDenied, match="is not a file"),
     ):
-        _secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
+        secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
 
 
 def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(tmp_path: Path) -> None:
@@ -116,14 +117,14 @@ def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(t
     file.write_text("old")
     names = set()
     for text in ("one", "two"):
-        with _secure.replacing(file) as new:
+        with secure.replacing(file) as new:
             new.write_text(text)
             names.add(new.name)
         assert file.read_text() == text
     assert len(names) == 2
 
     def interrupted() -> None:
-        with _secure.replacing(file) as new:
+        with secure.replacing(file) as new:
             new.write_text("half")
             raise KeyboardInterrupt
 

@@ -17,8 +17,9 @@ import pytest
 from jobs import built, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _kv_network, _paths, netns
+from wherry import _kv_cluster, _kv_network
 from wherry.errors import Error
+from wherry.system import netns, paths
 
 QUICK = ("--xdp", "--nodes", "2", "--bucket-bits", "8", "--ping-ms", "40")
 
@@ -241,7 +242,7 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
 
 def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
     """Nodes and a client at two interfaces each, which sleep while nothing arrives."""
-    program = str(_paths.built("bench", "kv_load"))
+    program = str(paths.built("bench", "kv_load"))
     file = tmp_path / "cluster.toml"
     with netns.Mesh(3) as mesh, ExitStack() as stack:
         both = ",".join(mesh.interfaces(0))

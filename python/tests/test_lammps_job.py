@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wherry import _paths, report
+from wherry import report
 from wherry.jobs import lammps_lj, lammps_reader
 from wherry.jobs.host_serialisation import HostSerialisation, schema_of
 from wherry.jobs.lammps_lj import Expected
 from wherry.jobs.lammps_reader import Figures
 from wherry.jobs.melt import Columns
+from wherry.system import paths
 
 
 def columns(atoms: int = 1000, seed: int = 1) -> Columns:
@@ -191,7 +192,7 @@ def test_the_whole_job_on_a_small_box(tmp_path: Path, wherryd: Path) -> None:
     target = tmp_path / "new" / "lammps.json"
     line = [sys.executable, "-m", "wherry.jobs.lammps_lj", "--atoms", "4000", "--steps", "40", "--every", "10"]
     line += ["--budget", "64MiB", "--json", str(target)]
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS: 4 of 4 frames read once, in order and complete" in done.stdout
@@ -233,7 +234,7 @@ def shared_memory_of(pid: int) -> list[str]:
 
 
 def start(line: list[str], wherryd: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
     environment["PYTHONUNBUFFERED"] = "1"
     return subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -15,7 +15,8 @@ import pytest
 from jobs import eventually
 from kvclusters import KvHome
 
-from wherry import _agent, _paths, _processes, sessionfile
+from wherry import _agent, sessionfile
+from wherry.system import paths, processes
 
 pytestmark = pytest.mark.agent
 
@@ -54,7 +55,7 @@ def wherry(*words: str) -> list[str]:
 
 
 def surroundings() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent), "COLUMNS": "160"}
+    return {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent), "COLUMNS": "160"}
 
 
 def one_sentence(text: str) -> str:
@@ -242,7 +243,7 @@ def test_the_sweeper_removes_its_directory_although_nobody_read_that_it_was_made
     os.close(read)
     directory = tmp_path / "workspace"
     with subprocess.Popen(
-        ["sh", "-c", _processes._SWEEPER, "sweeper", str(directory)],
+        ["sh", "-c", processes._SWEEPER, "sweeper", str(directory)],
         stdin=subprocess.PIPE, stdout=write, stderr=subprocess.DEVNULL,
     ) as sweeper:  # fmt: skip
         os.close(write)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wherry import _bases, _bench, _paths, _plots, _published, bench_schema, report
+from wherry import _bases, _bench, _plots, _published, bench_schema, report
 from wherry.bench_schema import BenchError
+from wherry.system import paths
 
 Document = dict[str, Any]
 VOID = {"meta", "br", "path", "use", "rect", "line", "image"}
@@ -282,7 +283,7 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
 @pytest.mark.may_lack  # the tables are no part of the project
 @pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv")])
 def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
-    root = _paths.repository()
+    root = paths.repository()
     tables = [path / "shared" / "published" / table for path in ([root, root.parent] if root else [])]
     found = next((path for path in tables if path.is_file()), None)
     if found is None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths, sessionfile
+from wherry import sessionfile
 from wherry.errors import NotFound, Unavailable, VersionMismatch
 from wherry.sessionfile import BadSessionFile
+from wherry.system import paths
 
 Write = Callable[..., Path]
 
@@ -192,28 +193,28 @@ def test_parse_takes_bytes() -> None:
 
 
 def test_default_path_follows_the_environment() -> None:
-    assert _paths.session_file({"WHERRY_SESSION": "/a/b.json", "XDG_RUNTIME_DIR": "/run/1"}) == Path("/a/b.json")
-    assert _paths.session_file({"XDG_RUNTIME_DIR": "/run/1"}) == Path("/run/1/wherry/agent.json")
-    assert _paths.session_file({}) == Path(f"/tmp/wherry-{os.getuid()}/agent.json")
+    assert paths.session_file({"WHERRY_SESSION": "/a/b.json", "XDG_RUNTIME_DIR": "/run/1"}) == Path("/a/b.json")
+    assert paths.session_file({"XDG_RUNTIME_DIR": "/run/1"}) == Path("/run/1/wherry/agent.json")
+    assert paths.session_file({}) == Path(f"/tmp/wherry-{os.getuid()}/agent.json")
 
 
 def test_programs_are_found_where_the_environment_says(tmp_path: Path) -> None:
     program = tmp_path / "wherryd"
     program.write_text("#!/bin/sh\n")
     with pytest.raises(NotFound, match=r"\$WHERRY_WHERRYD names .*, which is not an executable file"):
-        _paths.wherryd({"WHERRY_WHERRYD": str(program)})
+        paths.wherryd({"WHERRY_WHERRYD": str(program)})
     program.chmod(0o755)
-    assert _paths.wherryd({"WHERRY_WHERRYD": str(program)}) == program
+    assert paths.wherryd({"WHERRY_WHERRYD": str(program)}) == program
 
 
 def test_program_on_the_path_is_found_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_paths, "PACKAGE", tmp_path / "python" / "wherry")
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "python" / "wherry")
     with pytest.raises(NotFound, match=r"no wherryd: looked at .*; build it with `make build`"):
-        _paths.wherryd({"PATH": ""})
+        paths.wherryd({"PATH": ""})
     program = tmp_path / "wherryd"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    assert _paths.wherryd({"PATH": str(tmp_path)}) == program
+    assert paths.wherryd({"PATH": str(tmp_path)}) == program
 
 
 def _own_group() -> str:
@@ -243,7 +244,7 @@ def test_file_of_another_user_for_our_group_counts_where_it_was_named(
     path = write_session(mode=0o640, group=_own_group())
     os.chown(path, 12345, -1)
     assert sessionfile.load(path).pid == os.getpid()
-    monkeypatch.setattr(sessionfile._paths, "session_file", lambda: path)
+    monkeypatch.setattr(sessionfile.paths, "session_file", lambda: path)
     with pytest.raises(BadSessionFile, match="belongs to user 12345"):
         sessionfile.load()
     monkeypatch.setenv("WHERRY_SESSION", str(path))

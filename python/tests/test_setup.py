@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import snippets
 
-from wherry import _paths
+from wherry.system import paths
 
-ROOT = _paths.PACKAGE.parent.parent
+ROOT = paths.PACKAGE.parent.parent
 NOT_FOR_THE_JOB = {"etcd-server", "redis-server", "golang-go", "clang-16", "libgtest-dev", "spin", "tcl"}
 
 APT = """#!/bin/sh

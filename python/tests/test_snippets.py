@@ -24,13 +24,14 @@ import snippets
 import typer.main
 from snippets import HOW, Snippet
 
-from wherry import _kv_cluster, _paths, cli
-from wherry._ports import free_ports
+from wherry import _kv_cluster, cli
+from wherry.system import paths
+from wherry.system.ports import free_ports
 
 # ruff: noqa: E501 - examples stand in one line
 pytestmark = pytest.mark.agent
 
-ROOT = _paths.PACKAGE.parent.parent
+ROOT = paths.PACKAGE.parent.parent
 RELEASE = ROOT / "build" / "release"
 SURROUNDINGS = Path(__file__).parent / "surroundings"
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

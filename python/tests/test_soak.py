@@ -14,7 +14,8 @@ import pytest
 from agents import Agent
 from soak import Soak, Usage
 
-from wherry import _agent, _paths
+from wherry import _agent
+from wherry.system import paths
 
 pytestmark = [pytest.mark.agent, pytest.mark.timeout(600)]
 
@@ -56,7 +57,7 @@ def _shared_memory() -> set[Path]:
 
 def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Callable[..., Agent]) -> None:
     agent = make_agent("--log-level", "error", "--flight", "off")
-    program = str(_paths.built("src", "fault_client"))
+    program = str(paths.built("src", "fault_client"))
     before = _shared_memory()
     begin = time.monotonic()
     subprocess.run([program, str(agent.session_file), "load", "whole", "1"], check=True, timeout=60)
@@ -81,7 +82,7 @@ def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
     make_agent: Callable[..., Agent], transport: str
 ) -> None:
     agent = make_agent("--log-level", "error", "--flight", "off")
-    program = str(_paths.built("src", "fault_client"))
+    program = str(paths.built("src", "fault_client"))
 
     def kill(times: int) -> None:
         for _ in range(times):

@@ -21,17 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from wherry import _paths, sessionfile
-from wherry._system_errors import doing
+from wherry import sessionfile
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
 from wherry.sessionfile import SessionFile
+from wherry.system import paths
+from wherry.system.os_errors import doing
 
 START_TIMEOUT_S = 20.0
 
 
 def command(session_file: Path, arguments: Sequence[str]) -> list[str]:
     """wherryd's command line. Raises NotFound when it was not built."""
-    return [str(_paths.wherryd()), "--session-file", str(session_file), *arguments]
+    return [str(paths.wherryd()), "--session-file", str(session_file), *arguments]
 
 
 def check_free(session_file: Path) -> None:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _bases, _paths, bench_schema
+from wherry import _bases, bench_schema
 from wherry.bench_schema import Bench, BenchError, MoveBench
+from wherry.system import paths
 
 TITLES = {
     "initiate": "Host time of one offload call (figure 2)",
@@ -57,7 +58,7 @@ def run_move(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) 
     Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
     """
     more = ["--only", ",".join(only)] if only else []
-    run_program(_paths.bench_move(), json_file, quick=quick, more=more)
+    run_program(paths.bench_move(), json_file, quick=quick, more=more)
     return bench_schema.parse_move(bench_schema.read_json(json_file), str(json_file))
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, _bench_kv_veth, _secure, bench_schema
+from wherry import _bench_kv_failover, _bench_kv_hardware, _bench_kv_software, _bench_kv_veth, bench_schema
 from wherry.bench_schema import BenchError
 from wherry.bench_schema_kv import EXPERIMENTS, KvBench, parse_kv
 from wherry.errors import NotFound, PermissionDenied, Unsupported
+from wherry.system import secure
 
 KILLS, QUICK_KILLS = 50, 3
 
@@ -69,7 +70,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
     bench = parse_kv(document, str(json_file))
     json_file.parent.mkdir(parents=True, exist_ok=True)
     # An interrupted run leaves nothing, or the old file.
-    with _secure.replacing(json_file) as partial:
+    with secure.replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")
     if failed:
         raise BenchError(f"{'; '.join(failed)}. What else was measured is in {json_file}")

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _kv_cluster, _kv_up, _paths
+from wherry import _kv_cluster, _kv_up
 from wherry._bench_kv_software import Say
 from wherry._bench_kv_stores import memory_directory
-from wherry._processes import Process
 from wherry.bench_schema import BenchError
 from wherry.errors import Error
+from wherry.system import paths
+from wherry.system.processes import Process
 
 NODES = 3
 READY_S = 20.0
@@ -61,7 +62,7 @@ class _Cluster:
             process.close()
 
     def _start(self, name: str, words: Sequence[str]) -> Process:
-        command = [str(_paths.wherry_kv()), words[0], "--cluster", str(self.cluster.path), *words[1:]]
+        command = [str(paths.wherry_kv()), words[0], "--cluster", str(self.cluster.path), *words[1:]]
         with (self._directory / f"{name}.log").open("ab") as log:
             cores = os.sched_getaffinity(0)
             return Process(name, command, environment=os.environ, cores=cores, stdout=log, stderr=log)
@@ -150,7 +151,7 @@ def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, An
 def _kill_one(cluster: _Cluster, victim: int, lane: int) -> Outage | None:
     leaders = cluster.until_all_serve()["leaders"]
     slots = [str(slot) for slot, leader in enumerate(leaders) if leader == str(victim)][:2]
-    words = [str(_paths.built("bench", "kv_outage")), "--pid", str(cluster.pid(victim)), "--slots", *slots]
+    words = [str(paths.built("bench", "kv_outage")), "--pid", str(cluster.pid(victim)), "--slots", *slots]
     words += ["--first-lane", str(lane)]
     for address in cluster.cluster.nodes:
         words += ["--node", address]

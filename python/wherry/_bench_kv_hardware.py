@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wherry import _paths, _published, bench_schema
+from wherry import _published, bench_schema
 from wherry._bench_kv_software import Say
 from wherry.bench_schema import BenchError
 from wherry.errors import NotFound
+from wherry.system import paths
 
 SECTIONS = ("rtl_latency", "line_rate")
 WHOLE = 1024
@@ -22,7 +23,7 @@ SMALL = 64
 
 def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> None:
     """`rtl_latency` and `line_rate`. Raises NotFound: the harness was not built; BenchError: it fails."""
-    program = _paths.built("sim", "kv_rtl_bench")
+    program = paths.built("sim", "kv_rtl_bench")
     with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
         file = Path(directory) / "rtl.json"
         words = [str(program), "--json", str(file), *(["--quick"] if quick else [])]
@@ -139,7 +140,7 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 
 def run_resources(document: dict[str, Any], say: Say) -> None:
     """`resources`, of the committed table. Raises BenchError; NotFound: this is no checkout."""
-    root = _paths.repository()
+    root = paths.repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():
         raise NotFound("the table of resources is in a checkout: hdl/resources.json")

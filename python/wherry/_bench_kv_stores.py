@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _paths, bench_schema
-from wherry._ports import free_ports
-from wherry._processes import Process, how_it_ended
+from wherry import bench_schema
 from wherry.bench_schema import BenchError
+from wherry.system import paths
+from wherry.system.ports import free_ports
+from wherry.system.processes import Process, how_it_ended
 
 KEYS = 1000
 READY_S = 20.0
@@ -188,10 +189,10 @@ class Wherry(Store):
         self.addresses = list(addresses)
         file = self._directory / "cluster.toml"
         file.write_text(self.cluster_text())
-        self._load_program = str(_paths.built("bench", "kv_load"))
+        self._load_program = str(paths.built("bench", "kv_load"))
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             words = ["node", "--cluster", str(file), "--number", str(number), waits, *self.node_options()]
-            self.start_process(role, [str(_paths.wherry_kv()), *words])
+            self.start_process(role, [str(paths.wherry_kv()), *words])
         # They agree with each other first: one that stands still before that agrees to nothing.
         logs = [self._directory / f"{self.name}-{role}.log" for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
@@ -223,7 +224,7 @@ class Wherry(Store):
         reads = operation == "read"
         if reads and depth > 1:  # the client library would be the slower one of the two
             return [
-                str(_paths.built("bench", "kv_peer_load")),
+                str(paths.built("bench", "kv_peer_load")),
                 *peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill),
             ]
         nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
@@ -239,7 +240,7 @@ class Redis(Store):
     name = "redis"
 
     def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
-        program = str(_paths.peer("redis-server"))
+        program = str(paths.peer("redis-server"))
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
         )
@@ -258,7 +259,7 @@ class Redis(Store):
             if role == "follower":
                 words += ["--replicaof", hosts[0], str(first)]
             self.start_process(role, [program, *words])
-        self._load_program = str(_paths.built("bench", "kv_peer_load"))
+        self._load_program = str(paths.built("bench", "kv_peer_load"))
         # WAIT comes back once the replica is there.
         probe = [*self.command("leader_write", 64, 1, 0.01, "sleep", fill=False)]
         self.until(lambda: self._answers(probe), "a write on leader and replica")
@@ -283,7 +284,7 @@ class Etcd(Store):
     most_in_flight = 32
 
     def start(self) -> None:
-        program = str(_paths.peer("etcd"))
+        program = str(paths.peer("etcd"))
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
         ports = free_ports(4)
         peers, clients = ports[:2], ports[2:]
@@ -294,7 +295,7 @@ class Etcd(Store):
             words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap"]
             words += ["--listen-client-urls", client, "--advertise-client-urls", client, "--log-level", "error"]
             self.start_process(role, [program, *words])
-        self._load_program = str(_paths.built("bench", "kv_peer_load"))
+        self._load_program = str(paths.built("bench", "kv_peer_load"))
         urls = [f"http://127.0.0.1:{port}/v3/maintenance/status" for port in clients]
         found: list[dict[str, Any]] = []
 

@@ -13,7 +13,7 @@ from wherry._bench_kv_software import Contest, Effort, Say, latency_bars
 from wherry._bench_kv_stores import Redis, Wherry, memory_directory
 from wherry._kv_network import PORT
 from wherry.errors import PermissionDenied
-from wherry.netns import Mesh
+from wherry.system.netns import Mesh
 
 
 class XdpWherry(Wherry):

@@ -16,8 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench, _calibration, _paths, _published, _secure, advise, bench_schema
+from wherry import _bench, _calibration, _published, advise, bench_schema
 from wherry.bench_schema import BenchError, RouteBench
+from wherry.system import paths, secure
 
 PROGRAM = (
     "histogram", "random_sizes", "agent_rate", "latency", "message_sizes", "sweeps", "weak_scaling", "agent_memory",
@@ -60,14 +61,14 @@ def run(
     if "applications" in wanted:
         wanted.add("link")
         for app in APPLICATIONS:
-            _paths.built("apps", app)
+            paths.built("apps", app)
     more = ["--only", ",".join(name for name in PROGRAM if name in wanted)]
     for peer in peers:
         more += ["--peer", peer]
     json_file.parent.mkdir(parents=True, exist_ok=True)
     # An interrupted run leaves nothing, or the old file.
-    with _secure.replacing(json_file) as partial:
-        _bench.run_program(_paths.built("bench", "bench_route"), partial, quick=quick, more=more)
+    with secure.replacing(json_file) as partial:
+        _bench.run_program(paths.built("bench", "bench_route"), partial, quick=quick, more=more)
         document: dict[str, Any] = bench_schema.read_json(partial)
         if "applications" in wanted:
             _applications(document, quick, progress)
@@ -85,7 +86,7 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
     words += ["--statistics", str(directory)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(_paths.built("apps", app)), *arguments],
+            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(paths.built("apps", app)), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,

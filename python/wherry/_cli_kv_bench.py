@@ -76,7 +76,8 @@ def bench(
 
       wherry kv bench --zipf 0.99 --conditional 5 --json | jq .operations.write.p99_us
     """
-    from wherry import _kv_cluster, _paths
+    from wherry import _kv_cluster
+    from wherry.system import paths
 
     where = _kv_cluster.locate(cluster)
     if first_lane is None and where.mode == "static":
@@ -91,7 +92,7 @@ def bench(
             f"{clients} clients with {depth} operations in flight use lanes {first_lane} to "
             f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
         )
-    program = _paths.built("bench", "kv_load")
+    program = paths.built("bench", "kv_load")
     words: dict[str, object] = {
         "--seconds": seconds,
         "--clients": clients,

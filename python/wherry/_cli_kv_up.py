@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from wherry import _cli_output, _secure
+from wherry import _cli_output
 from wherry._cli_kv_common import ClusterOption
 from wherry._cli_output import note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
+from wherry.system import secure
 
 if TYPE_CHECKING:
     from wherry._kv_cluster import Cluster, Up
@@ -98,7 +99,7 @@ def up(
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
     from wherry import _kv_up
-    from wherry._processes import inherited
+    from wherry.system.processes import inherited
 
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
@@ -163,8 +164,8 @@ def _go_to_background(write: int, cluster: Cluster, status: dict[str, Any], runn
         _show_up(cluster, status, running, "wherry kv down")
     nothing = os.open(os.devnull, os.O_RDONLY)
     place = cluster.path.absolute().parent
-    with _secure.secure_directory(place, "name another --dir") as opened:
-        log = _secure.open_own("up.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, opened, place)
+    with secure.secure_directory(place, "name another --dir") as opened:
+        log = secure.open_own("up.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, opened, place)
     os.set_blocking(log, True)
     os.dup2(nothing, 0)
     os.dup2(log, 1)

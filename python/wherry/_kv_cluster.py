@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import wherry._kv_core as _core
-from wherry import _arguments, _paths, _secure
 from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from wherry.system import arguments, paths, secure
 
 LONGEST_LINE = 1 << 16
 """Of the keeper's control connection."""
@@ -65,7 +65,7 @@ class Cluster:
 
 def load(path: Path) -> Cluster:
     """Reads a cluster file. InvalidArgument names file, line and what is wanted; NotFound."""
-    said = _core.cluster(_arguments.path("cluster", path))
+    said = _core.cluster(arguments.path("cluster", path))
     return Cluster(
         path=path,
         name=said["name"],
@@ -119,8 +119,8 @@ class Up:
     def write(self, file: Path) -> None:
         """Replaces the file as a whole. Raises PermissionDenied if others can put files into its directory."""
         text = json.dumps(asdict(self) | {"cluster": str(self.cluster)}) + "\n"
-        with _secure.secure_directory(file.parent) as directory:
-            _secure.replace_own(file.name, text, directory)
+        with secure.secure_directory(file.parent) as directory:
+            secure.replace_own(file.name, text, directory)
 
 
 def start_time(pid: int) -> int:
@@ -134,7 +134,7 @@ def start_time(pid: int) -> int:
 
 def up_file(environment: Mapping[str, str] | None = None) -> Path:
     """Where the newest `wherry kv up` of this user is known."""
-    return _paths.runtime_directory(environment) / "kv-up.json"
+    return paths.runtime_directory(environment) / "kv-up.json"
 
 
 def read_up(path: Path) -> Up:
@@ -146,9 +146,9 @@ def read_up(path: Path) -> Up:
     remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
     directory = -1
     try:
-        directory = _secure.open_directory(path.parent)
-        _secure.check_private(directory, path.parent, remedy)
-        with open(_secure.open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
+        directory = secure.open_directory(path.parent)
+        secure.check_private(directory, path.parent, remedy)
+        with open(secure.open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
             text = file.read(1 << 16)
     except (FileNotFoundError, NotFound):
         raise NotFound(
@@ -356,11 +356,11 @@ def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
     if lane is not None or cluster.mode != "static":
         yield lane
         return
-    directory = _paths.runtime_directory() / "kv-lanes"
+    directory = paths.runtime_directory() / "kv-lanes"
     mark = hashlib.sha256("\0".join(cluster.nodes).encode()).hexdigest()[:16]
     for number in range(cluster.lanes - 1, max(-1, cluster.lanes - 1 - LANES_OF_COMMANDS), -1):
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with _secure.secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
+        with secure.secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
             handle = os.open(f"{mark}.{number}", flags, 0o600, dir_fd=opened)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

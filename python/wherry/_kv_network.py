@@ -16,9 +16,9 @@ from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from wherry import netns
 from wherry.errors import InvalidArgument, PermissionDenied, Unsupported
-from wherry.netns import Namespace
+from wherry.system import netns
+from wherry.system.netns import Namespace
 
 if TYPE_CHECKING:
     from wherry._kv_cluster import Cluster

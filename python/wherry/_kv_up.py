@@ -22,14 +22,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from wherry import _kv_cluster, _kv_network, _paths, _secure
+from wherry import _kv_cluster, _kv_network
 from wherry._kv_cluster import Cluster, Up
 from wherry._kv_network import KvNetwork
-from wherry._ports import free_ports
-from wherry._processes import Process, Workspace, how_it_ended
-from wherry._system_errors import doing, system_error
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, PermissionDenied, Unavailable
-from wherry.netns import Namespace
+from wherry.system import paths, secure
+from wherry.system.netns import Namespace
+from wherry.system.os_errors import doing, system_error
+from wherry.system.ports import free_ports
+from wherry.system.processes import Process, Workspace, how_it_ended
 
 READY_S = 20.0
 GRACE_S = 2.0
@@ -146,10 +147,10 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         stack.callback(workspace.close)
         directory = (options.directory or workspace.directory).absolute()
         try:
-            opened = stack.enter_context(_secure.secure_directory(directory, "name another --dir"))
+            opened = stack.enter_context(secure.secure_directory(directory, "name another --dir"))
         except (InvalidArgument, PermissionDenied) as error:
             raise type(error)(f"--dir {directory}: {error}") from None
-        lock = _secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
+        lock = secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
         stack.callback(os.close, lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -205,9 +206,9 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
         with doing(f"cannot write {file}"):
-            _secure.replace_own(file.name, cluster_text(options), directory)
+            secure.replace_own(file.name, cluster_text(options), directory)
         return _kv_cluster.load(file)
-    os.close(_secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
+    os.close(secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
     for name in given:
         if getattr(options, name) is not None:
@@ -286,8 +287,8 @@ class _Supervisor:
         self._again: asyncio.TimerHandle | None = None
         self._ready = self._ending = False
         self._changed = asyncio.Event()
-        program = str(_paths.wherry_kv())
-        rtl_program = str(_paths.built("sim", "wherry-kv-rtl")) if options.rtl else ""
+        program = str(paths.wherry_kv())
+        rtl_program = str(paths.built("sim", "wherry-kv-rtl")) if options.rtl else ""
         self._up.rtl = cluster.numbers[: options.rtl]
         if len(self._up.rtl) < options.rtl:
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {len(cluster.numbers)} nodes")
@@ -327,7 +328,7 @@ class _Supervisor:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
         well_known = _kv_cluster.up_file()
-        with _secure.secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
+        with secure.secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
             pass  # made, and nobody else's
         self._files = [self._directory / "up.json", well_known]
         try:
@@ -357,7 +358,7 @@ class _Supervisor:
 
     def _start(self, child: _Child) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with open(_secure.open_own(child.log.name, flags, self._opened, self._directory), "ab") as log:
+        with open(secure.open_own(child.log.name, flags, self._opened, self._directory), "ab") as log:
             os.set_blocking(log.fileno(), True)
             child.process = Process(
                 child.name,

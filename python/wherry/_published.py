@@ -8,15 +8,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from wherry import _paths
 from wherry._bench import size_text
+from wherry.system import paths
 
 
 @functools.cache
 def values(of: str) -> dict[str, dict[str, Any]]:
     """Those of "move" (paper 004), "route" (paper 001) or "kv" (paper 003) by id: quantity, value or low and high,
     unit, conditions, source, kind. Not to be changed."""
-    text = (_paths.PACKAGE / "data" / f"published_{of}.json").read_text(encoding="utf-8")
+    text = (paths.PACKAGE / "data" / f"published_{of}.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 
 

@@ -552,7 +552,7 @@ def wherry_version() -> str:
     import importlib.metadata
 
     import wherry
-    from wherry import _paths
+    from wherry.system import paths
 
     version = getattr(wherry, "__version__", None)
     if isinstance(version, str):
@@ -560,7 +560,7 @@ def wherry_version() -> str:
     try:
         return importlib.metadata.version("wherry")
     except importlib.metadata.PackageNotFoundError:
-        root = _paths.repository()
+        root = paths.repository()
         text = (root / "CMakeLists.txt").read_text() if root is not None else ""
         match = re.search(r"project\(wherry VERSION ([0-9.]+)", text)
         return match[1] if match else "unknown"

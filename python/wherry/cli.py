@@ -20,12 +20,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_cat, _cli_kv, _cli_output, _cli_route, _paths, bench_schema
+from wherry import _agent, _cli_cat, _cli_kv, _cli_output, _cli_route, bench_schema
 from wherry._cli_cat import AgentOption
 from wherry._cli_help import App
 from wherry._cli_output import OUTPUT_LOST, OutputLost, note, out
-from wherry._system_errors import RESOURCES, at
 from wherry.errors import Error, NotFound, Unavailable
+from wherry.system import paths
+from wherry.system.os_errors import RESOURCES, at
 
 if TYPE_CHECKING:
     from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
@@ -88,7 +89,7 @@ def agent_start(
 
       wherry agent start --foreground --config /etc/wherry.toml
     """
-    where = session_file or _paths.session_file()
+    where = session_file or paths.session_file()
     flags: dict[str, object] = {
         "--budget": budget,
         "--core": core,
@@ -389,7 +390,7 @@ def version() -> None:
     console = out()
     console.print(f"wherry    {bench_schema.wherry_version()}")
     try:
-        console.print(f"wherryd   {_paths.wherryd()}")
+        console.print(f"wherryd   {paths.wherryd()}")
     except NotFound:
         console.print("wherryd   not built")
     import pyarrow as pa

@@ -20,21 +20,21 @@ from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
 import wherry._kv_core as _core
-from wherry import _arguments
 from wherry._kv_frame import MAX_LANES
 from wherry.errors import FailedPrecondition, InvalidArgument
+from wherry.system import arguments
 
 _MOST = 1024
 _BUFFERS = bytes | bytearray | memoryview
 
 
 def _key(key: SupportsIndex) -> int:
-    return _arguments.number("key", key, 0, _arguments.U64)
+    return arguments.number("key", key, 0, arguments.U64)
 
 
 def _version(version: SupportsIndex) -> int:
     """What get() or put() returned, or 0 for no such key."""
-    return _arguments.number("version", version, 0, (1 << 32) - 1)
+    return arguments.number("version", version, 0, (1 << 32) - 1)
 
 
 def _value(value: _BUFFERS) -> bytes:
@@ -47,7 +47,7 @@ def _value(value: _BUFFERS) -> bytes:
 
 
 def _deadline(deadline: float) -> float:
-    time = _arguments.seconds("deadline", deadline)
+    time = arguments.seconds("deadline", deadline)
     if not time > 0:
         raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
     return time
@@ -82,17 +82,17 @@ class Client:
         self._deadline = _deadline(deadline)
         self._lock = threading.Lock()
         self._core: _core.Client | None = _core.connect(
-            _arguments.texts("nodes", nodes),
-            "" if cluster is None else _arguments.path("cluster", cluster),
-            _arguments.texts("keepers", keepers),
-            None if first_lane is None else _arguments.number("first_lane", first_lane, 0, MAX_LANES - 1),
-            _arguments.number("lanes", lanes, 0, MAX_LANES),
-            _arguments.text("reads", reads),
+            arguments.texts("nodes", nodes),
+            "" if cluster is None else arguments.path("cluster", cluster),
+            arguments.texts("keepers", keepers),
+            None if first_lane is None else arguments.number("first_lane", first_lane, 0, MAX_LANES - 1),
+            arguments.number("lanes", lanes, 0, MAX_LANES),
+            arguments.text("reads", reads),
             bool(spin),
-            _arguments.seconds("first_timeout", first_timeout, 0),
-            _arguments.seconds("timeout_cap", timeout_cap, 0),
-            _arguments.seconds("connect_timeout", connect_timeout, 0),
-            _arguments.number("seed", seed, 0, _arguments.U64),
+            arguments.seconds("first_timeout", first_timeout, 0),
+            arguments.seconds("timeout_cap", timeout_cap, 0),
+            arguments.seconds("connect_timeout", connect_timeout, 0),
+            arguments.number("seed", seed, 0, arguments.U64),
         )
 
     @classmethod

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from wherry import _agent, _cores, bootstrap, sessionfile
 from wherry._cli_output import OUTPUT_LOST
-from wherry._processes import Lines, Process, Workspace, exit_status, how_it_ended
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
-from wherry.netns import Network
+from wherry.system.netns import Network
+from wherry.system.processes import Lines, Process, Workspace, exit_status, how_it_ended
 
 KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_BETWEEN",

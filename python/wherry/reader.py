@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from wherry import _arguments, sessionfile
+from wherry import sessionfile
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -45,6 +45,7 @@ from wherry.errors import (
     VersionMismatch,
 )
 from wherry.sessionfile import SessionFile
+from wherry.system import arguments
 
 if TYPE_CHECKING:
     import pyarrow.flight as flight
@@ -379,10 +380,10 @@ class StreamReader:
         from_sequence: int = 0,
         timeout: float | None = None,
     ) -> None:
-        self.name = _arguments.text("name", name)
+        self.name = arguments.text("name", name)
         self.follow = bool(follow)
-        self.timeout = None if timeout is None else _arguments.seconds("timeout", timeout, 0)
-        self.next_sequence = _arguments.number("from_sequence", from_sequence, 0, _arguments.U64)
+        self.timeout = None if timeout is None else arguments.seconds("timeout", timeout, 0)
+        self.next_sequence = arguments.number("from_sequence", from_sequence, 0, arguments.U64)
         self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
         session = locate(agent)
@@ -410,7 +411,7 @@ class StreamReader:
         when the stream was dropped meanwhile; ResourceExhausted when readers hold all that they may
         (agent.reader_budget): release frames, or copy them; Error when the agent has gone.
         """
-        deadline = None if timeout is None else time.monotonic() + _arguments.seconds("timeout", timeout)
+        deadline = None if timeout is None else time.monotonic() + arguments.seconds("timeout", timeout)
         while True:
             wait_ms = 0
             if self.follow:
@@ -550,8 +551,8 @@ def flight_frames(
     import pyarrow.flight as flight
 
     wanted: dict[str, Any] = {
-        "stream": _arguments.text("name", name),
-        "from": _arguments.number("from_sequence", from_sequence, 0, _arguments.U64),
+        "stream": arguments.text("name", name),
+        "from": arguments.number("from_sequence", from_sequence, 0, arguments.U64),
         "follow": bool(follow),
     }
     if count is not None:

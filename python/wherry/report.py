@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wherry import _bases, _paths, _plots, _published, _report_kv, _report_route, _secure, bench_schema
+from wherry import _bases, _plots, _published, _report_kv, _report_route, bench_schema
 from wherry._bench import met_of, size_text
 from wherry._sections import Section
 from wherry.bench_schema import Bench, BenchError, Buffers, Initiate, MoveBench, RouteBench
 from wherry.bench_schema_kv import KvBench, parse_kv
+from wherry.system import paths, secure
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -150,16 +151,16 @@ def sections_of(bench: MoveBench) -> list[Section]:
     return found
 
 
-def build(paths: Sequence[str | os.PathLike[str]]) -> str:
+def build(files: Sequence[str | os.PathLike[str]]) -> str:
     """The page for these files: benchmarks (`"name"`: `"move"`, `"route"`, `"kv"`) and runs of the main job.
 
     Raises BenchError, which names the file and what is wrong with it.
     """
-    if not paths:
+    if not files:
         raise BenchError("no file to report on")
     body: list[str] = []
     links: list[tuple[str, str]] = []
-    for index, path in enumerate(paths):
+    for index, path in enumerate(files):
         document = bench_schema.read_json(path)
         name = document.get("name") if isinstance(document, dict) else None
         if name == "move":
@@ -175,7 +176,7 @@ def build(paths: Sequence[str | os.PathLike[str]]) -> str:
             body.append(_lammps(document, path, index, links))
         else:
             raise BenchError(f"{os.fspath(path)}: name is {name!r}; 'move', 'route', 'kv' or 'lammps_lj' is expected")
-    style = (_paths.PACKAGE / "data" / "report.css").read_text(encoding="utf-8")
+    style = (paths.PACKAGE / "data" / "report.css").read_text(encoding="utf-8")
     menu = "".join(f'<a href="#{anchor}">{_e(title)}</a>' for anchor, title in links)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -191,12 +192,12 @@ def build(paths: Sequence[str | os.PathLike[str]]) -> str:
     )
 
 
-def write(paths: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
+def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
     """Writes the page of build() to `out`, complete or not at all. Raises BenchError, OSError."""
-    page = build(paths)
+    page = build(files)
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _secure.replacing(target) as partial:
+    with secure.replacing(target) as partial:
         partial.write_text(page, encoding="utf-8")
     return target
 

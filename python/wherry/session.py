@@ -33,8 +33,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import wherry._core as _core
-from wherry import _arguments, _columns, _paths
+from wherry import _columns
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
+from wherry.system import arguments, paths
 
 _FOREVER = math.inf
 _AT_EXIT_S = 10.0
@@ -82,7 +83,7 @@ class Ticket:
 
 
 def _time_limit(timeout: float | None) -> float:
-    return _FOREVER if timeout is None else _arguments.seconds("timeout", timeout)
+    return _FOREVER if timeout is None else arguments.seconds("timeout", timeout)
 
 
 class _InFlight:
@@ -176,12 +177,12 @@ class Stream:
         Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
-        if deadline is not None and not (limit := _arguments.seconds("deadline", deadline)) > 0:
+        if deadline is not None and not (limit := arguments.seconds("deadline", deadline)) > 0:
             raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
         options = (
-            _arguments.number("tag", tag, 0, _arguments.U64),
+            arguments.number("tag", tag, 0, arguments.U64),
             0.0 if deadline is None else limit,
-            _arguments.seconds("timeout", timeout),
+            arguments.seconds("timeout", timeout),
         )
         sources: Any
         if self._schema is None:
@@ -323,23 +324,23 @@ class Session:
         embedded_flight: bool = True,
         embedded_args: Sequence[str] = (),
     ) -> None:
-        where = _arguments.path("agent", agent)
+        where = arguments.path("agent", agent)
         program = ""
         if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
             with suppress(NotFound):  # if one is needed after all, the C++ side says what is missing
-                program = str(_paths.wherryd())
+                program = str(paths.wherryd())
         core = _core.open_session(
             where,
-            _arguments.text("token", token),
-            _arguments.text("name", name),
-            _arguments.text("transport", transport),
-            _arguments.seconds("connect_timeout", connect_timeout, 0),
-            _arguments.number("max_tickets", max_tickets, 1, 4096),
-            _arguments.number("embedded_budget", embedded_budget, 1, _arguments.U64),
-            _arguments.number("embedded_core", embedded_core, -1, (1 << 31) - 1),
+            arguments.text("token", token),
+            arguments.text("name", name),
+            arguments.text("transport", transport),
+            arguments.seconds("connect_timeout", connect_timeout, 0),
+            arguments.number("max_tickets", max_tickets, 1, 4096),
+            arguments.number("embedded_budget", embedded_budget, 1, arguments.U64),
+            arguments.number("embedded_core", embedded_core, -1, (1 << 31) - 1),
             bool(embedded_flight),
-            _arguments.text("the path of wherryd", program),
-            _arguments.texts("embedded_args", embedded_args),
+            arguments.text("the path of wherryd", program),
+            arguments.texts("embedded_args", embedded_args),
         )
         self._open: tuple[_core.Session, _InFlight] | None = (core, _InFlight(core))
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
@@ -390,15 +391,15 @@ class Session:
         else:
             arrow = _columns.schema_of(schema)
         opened = core.open_stream(
-            _arguments.text("name", name),
+            arguments.text("name", name),
             None if arrow is None else arrow.__arrow_c_schema__(),
-            _arguments.text("strategy", strategy),
-            _arguments.number("keep_frames", keep_frames, 0, _arguments.U64),
-            _arguments.number("keep_bytes", keep_bytes, 0, _arguments.U64),
-            _arguments.text("when_full", when_full),
-            "" if sink_dir is None else _arguments.path("sink_dir", sink_dir),
-            _arguments.text("sink_format", sink_format or ""),
-            _arguments.numbers("announce", announce, 0, _arguments.U64),
+            arguments.text("strategy", strategy),
+            arguments.number("keep_frames", keep_frames, 0, arguments.U64),
+            arguments.number("keep_bytes", keep_bytes, 0, arguments.U64),
+            arguments.text("when_full", when_full),
+            "" if sink_dir is None else arguments.path("sink_dir", sink_dir),
+            arguments.text("sink_format", sink_format or ""),
+            arguments.numbers("announce", announce, 0, arguments.U64),
         )
         assert self._open is not None
         stream = Stream(opened, arrow, self._open[1])
@@ -414,9 +415,7 @@ class Session:
             raise InvalidArgument(f"dtype is {dtype!r}: {error}") from None
         if kind.hasobject or kind.itemsize == 0:
             raise InvalidArgument(f"numpy's {kind} has no fixed size in memory")
-        dims = tuple(
-            _arguments.numbers("shape", shape if isinstance(shape, tuple | list) else (shape,), 0, _MOST_BYTES)
-        )
+        dims = tuple(arguments.numbers("shape", shape if isinstance(shape, tuple | list) else (shape,), 0, _MOST_BYTES))
         count = math.prod(dims)
         if count * kind.itemsize > _MOST_BYTES:
             raise InvalidArgument(f"shape is {dims}: {count * kind.itemsize} bytes of {kind}, want at most 2**63 - 1")
@@ -452,7 +451,7 @@ class Session:
         after `timeout` seconds, which are cancelled. The session is closed either way. Idempotent.
         Tickets keep their outcome, and arrays of empty() their memory; streams raise FailedPrecondition.
         """
-        timeout = _arguments.seconds("timeout", timeout)
+        timeout = arguments.seconds("timeout", timeout)
         if self._open is None:
             return
         (core, in_flight), self._open = self._open, None

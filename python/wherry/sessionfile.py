@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _paths, _secure
 from wherry.errors import Error, InvalidArgument, NotFound, PermissionDenied, Unavailable, VersionMismatch
+from wherry.system import paths, secure
 
 VERSION = 2
 """The version of the session file that this package reads."""
@@ -103,7 +103,7 @@ def _follow(where: Path) -> tuple[Path, str]:
 
 
 def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
-    """Reads and checks the session file at `path` (default: _paths.session_file()).
+    """Reads and checks the session file at `path` (default: paths.session_file()).
 
     Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
     when the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
@@ -113,13 +113,13 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
     belong to another user, but only where it was named (by `path` or $WHERRY_SESSION): anybody may make the default
     places of /tmp.
     """
-    where = Path(path).expanduser() if path is not None else _paths.session_file()
+    where = Path(path).expanduser() if path is not None else paths.session_file()
     missing = f"no agent: {where} does not exist; start one with `wherry agent start`"
     parent = where.absolute().parent
     handle = directory = -1
     try:
         parent, name = _follow(where.absolute())
-        directory = _secure.open_directory(parent)
+        directory = secure.open_directory(parent)
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
         status = os.fstat(handle)
         if stat.S_ISDIR(status.st_mode):
@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
             raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
         if status.st_mode & (stat.S_IRWXO | (stat.S_IWGRP | stat.S_IXGRP if shared else stat.S_IRWXG)):
             raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
-        _secure.check_private(directory, parent, _REMEDY, trusted)
+        secure.check_private(directory, parent, _REMEDY, trusted)
         held = _held(handle)
     except (FileNotFoundError, NotFound):
         raise NotFound(missing) from None

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from wherry._system_errors import doing
 from wherry.errors import Unavailable
+from wherry.system.os_errors import doing
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wherry.errors import NotFound
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def repository() -> Path | None:
