@@ -120,4 +120,4 @@ lock: setup  ## resolve requirements-run.in and requirements.in into their lock 
 	$(PY) tools/lock.py
 
 clean:
-	rm -rf build python/wherry/_core*.so python/wherry/_kv_core*.so
+	rm -rf build python/wherry/_native/*.so

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`: a prefix with headers, libwherry.so, wherryd, and what find_package and pkg-config need. For a Python wheel
-# (scikit-build-core sets SKBUILD) only what belongs into the package: wherry/_core*.so, wherry/_kv_core*.so and wherry/_bin.
+# (scikit-build-core sets SKBUILD) only what belongs into the package: wherry/_native/*.so and wherry/_bin.
 
 if(SKBUILD)
   # In a wheel everything lies side by side in site-packages; paths of this machine have no business there.
@@ -8,9 +8,9 @@ if(SKBUILD)
     message(FATAL_ERROR "a wheel needs the Python module: set WHERRY_PYTHON to ON")
   endif()
   set_target_properties(_core _kv_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
-                        INSTALL_RPATH "$ORIGIN/../libucx/lib;$ORIGIN/../pyarrow")
+                        INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
   set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
-  install(TARGETS _core _kv_core LIBRARY DESTINATION wherry)
+  install(TARGETS _core _kv_core LIBRARY DESTINATION wherry/_native)
   install(TARGETS wherryd wherry-kv RUNTIME DESTINATION wherry/_bin)
   return()
 endif()

@@ -10,7 +10,7 @@ mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include
 "$venv/python" tools/generate_spec.py --check
 "$venv/ruff" format --check python examples tools hdl
 "$venv/ruff" check python examples tools hdl
-"$venv/mypy" python/wherry
+"$venv/mypy" python/wherry python/tests tools/soak.py
 unformatted=$(gofmt -l tools/linearizable)
 [[ -z "$unformatted" ]] || { echo "gofmt -w $unformatted" >&2; exit 1; }
 (cd tools/linearizable && go vet ./...)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from wherry import sessionfile
 from wherry.errors import Error
+from wherry.session import sessionfile
 
 TOKEN = "6f6e6520746f6b656e"
 

@@ -41,7 +41,7 @@ def built_rtl(name: str) -> Path:
     return program
 
 
-def eventually(condition: Callable[[], object], seconds: float = 80) -> bool:
+def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
     """Whether it came to hold. `seconds` are for what never happens: far more than it takes on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -58,7 +58,8 @@ class Jobs:
         self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
         self.temporary = Path(tempfile.mkdtemp(prefix="wrt-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
-        self.environment |= dict([self.mark.split("=", 1)], TMPDIR=str(self.temporary), UCX_LOG_LEVEL="fatal")
+        name, _, value = self.mark.partition("=")
+        self.environment |= {name: value, "TMPDIR": str(self.temporary), "UCX_LOG_LEVEL": "fatal"}
         self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}
@@ -109,7 +110,10 @@ class Jobs:
         eventually(lambda: not self.processes() and not list(self.temporary.iterdir()))
         assert self.processes() == {}
         assert list(self.temporary.iterdir()) == []
-        mine = lambda: {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}  # noqa: E731
+
+        def mine() -> set[str]:
+            return {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}
+
         eventually(lambda: not mine())
         assert mine() == set()
 

@@ -175,7 +175,7 @@ class Recorder:
             known[key] = 0
         except FailedPrecondition as error:
             outcome = "version_mismatch"
-            known[key] = version = error.version  # type: ignore[attr-defined]
+            known[key] = version = error.version
         except DeadlineExceeded:
             outcome = "unknown"
         except Unavailable:

@@ -26,8 +26,10 @@ import pyarrow as pa
 import pytest
 from agents import Agent, process_exists
 
-from wherry import _agent, cli, sessionfile
+from wherry import cli
 from wherry.errors import Error, NotFound
+from wherry.session import agent_process, sessionfile
+from wherry.session.metrics import read_metrics
 from wherry.system import paths
 
 pytestmark = pytest.mark.agent
@@ -130,14 +132,14 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
 
 
 def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -> None:
-    session = _agent.start(tmp_path / "agent.json", ["--budget", "64MiB"])
+    session = agent_process.start(tmp_path / "agent.json", ["--budget", "64MiB"])
     try:
         log = tmp_path / "agent.log"
         assert os.path.samestat(os.stat(f"/proc/{session.pid}/fd/2"), log.stat())
         assert log.stat().st_mode & 0o777 == 0o600
         assert f"session file {session.path}" in log.read_text()
     finally:
-        _agent.stop(session, 20)
+        agent_process.stop(session, 20)
         os.waitpid(session.pid, 0)
 
 
@@ -160,7 +162,7 @@ def session_file_that_names(where: Path, command: list[str], **fields: str) -> I
 def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: Path) -> None:
     where = tmp_path / "agent.json"
     with session_file_that_names(where, ["sleep", "600"]):
-        _agent.stop(sessionfile.load(where, require_alive=False), 1)
+        agent_process.stop(sessionfile.load(where, require_alive=False), 1)
 
 
 def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_file_of_a_dead_one(
@@ -174,7 +176,7 @@ def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_fi
     ):
         fcntl.flock(f, fcntl.LOCK_EX)
         with pytest.raises(Error, match="no agent with pid"):
-            _agent.stop(sessionfile.load(where, require_alive=False), 1)
+            agent_process.stop(sessionfile.load(where, require_alive=False), 1)
 
 
 def test_stop_ends_an_agent_of_a_group(
@@ -211,7 +213,7 @@ def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Pa
     try:
         assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=300).returncode == 0
     finally:
-        _agent.stop(session, 30)
+        agent_process.stop(session, 30)
 
 
 def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
@@ -342,7 +344,7 @@ def test_rdma_by_name_where_there_is_none_is_an_error(
 
 def test_metrics_are_read(make_agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
     agent = make_agent("--metrics", "127.0.0.1:0")
-    metrics = _agent.read_metrics(agent.session)
+    metrics = read_metrics(agent.session)
     assert metrics
     assert all(name.startswith("wherry") for name in metrics)
     status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))

@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 
 def test_complete_document(move: Document) -> None:
-    bench = bench_schema.parse(move)
+    bench = bench_schema.parse_move(move)
     assert bench.machine.memory_bytes == 8 << 30
     assert bench.bars["page_aligned_over_host"].passed
     assert not bench.bars["call_us"].passed
@@ -33,14 +33,14 @@ def test_complete_document(move: Document) -> None:
 def test_experiments_that_were_not_run_are_empty(move: Document) -> None:
     move["results"] = {"bandwidth": move["results"]["bandwidth"]}
     move["bars"] = {}
-    results = bench_schema.parse(move).results
+    results = bench_schema.parse_move(move).results
     assert results.initiate == []
     assert len(results.bandwidth) == 5
 
 
 def test_whole_numbers_are_numbers(move: Document) -> None:
     move["results"]["flight"][0]["cpu_ratio"] = 250
-    row = bench_schema.parse(move).results.flight[0]
+    row = bench_schema.parse_move(move).results.flight[0]
     assert row.cpu_ratio == 250.0
     assert isinstance(row.cpu_ratio, float)
 
@@ -48,7 +48,7 @@ def test_whole_numbers_are_numbers(move: Document) -> None:
 def test_unknown_keys_are_ignored(move: Document) -> None:
     move["colour"] = "blue"
     move["results"]["initiate"][0]["mood"] = 3
-    bench_schema.parse(move)
+    bench_schema.parse_move(move)
 
 
 def change(path: str, value: Any) -> Callable[[Document], None]:

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 import typer.testing
 
-from wherry import _agent, _bench, bench_schema, cli
+from wherry import _bench, bench_schema, cli
 from wherry.errors import AlreadyExists, Error, NotFound, Unavailable
+from wherry.session import agent_process
+from wherry.session.metrics import parse_metrics, read_metrics
 from wherry.system import paths
 
 Write = Callable[..., Path]
@@ -152,16 +154,16 @@ def test_agent_that_never_becomes_ready_is_ended(monkeypatch: pytest.MonkeyPatch
     sleeper.write_text(f"#!/bin/sh\necho $$ > '{marker}'\nexec sleep 60\n")
     sleeper.chmod(0o700)
     monkeypatch.setenv("WHERRY_WHERRYD", str(sleeper))
-    monkeypatch.setattr(_agent, "START_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(agent_process, "START_TIMEOUT_S", 1.0)
     with pytest.raises(Error, match="was not ready within 1 s"):
-        _agent.start(tmp_path / "agent.json", [])
+        agent_process.start(tmp_path / "agent.json", [])
     with pytest.raises(ProcessLookupError):
         os.kill(int(marker.read_text()), 0)
 
 
 def test_second_agent_on_a_session_file_is_refused(write_session: Write) -> None:
     with pytest.raises(AlreadyExists, match=rf"an agent runs already: pid {os.getpid()}"):
-        _agent.start(write_session(), [])
+        agent_process.start(write_session(), [])
 
 
 def test_stop_does_not_end_a_process_that_is_no_agent(capfd: pytest.CaptureFixture[str], write_session: Write) -> None:
@@ -185,7 +187,7 @@ broken line here
 wherry_nan NaN
 wherry_bad one
 """
-    metrics = _agent.parse_metrics(text)
+    metrics = parse_metrics(text)
     assert list(metrics) == ["wherry_frames_total", 'wherry_bytes{stream="a b",kind="x}y"}', "wherry_nan"]
     assert metrics["wherry_frames_total"] == 12
     assert metrics['wherry_bytes{stream="a b",kind="x}y"}'] == 1.5e9
@@ -193,10 +195,10 @@ wherry_bad one
 
 def test_metrics_of_an_agent_that_does_not_answer(load_session: Callable[..., Any]) -> None:
     with pytest.raises(Unavailable, match=r"no metrics from http://127\.0\.0\.1:9/"):
-        _agent.read_metrics(load_session(metrics="http://127.0.0.1:9/metrics"))
+        read_metrics(load_session(metrics="http://127.0.0.1:9/metrics"))
     with pytest.raises(Error, match="which is not http://"):
-        _agent.read_metrics(load_session(metrics="file:///etc/passwd"))
-    assert _agent.read_metrics(load_session(metrics="off")) == {}
+        read_metrics(load_session(metrics="file:///etc/passwd"))
+    assert read_metrics(load_session(metrics="off")) == {}
 
 
 @pytest.fixture
@@ -286,7 +288,7 @@ def test_ctrl_c_is_quiet(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wherry.reader.streams", interrupt)
+    monkeypatch.setattr("wherry.move.reader.streams", interrupt)
     assert run(capfd, "streams") == (130, "", "")
 
 
@@ -294,7 +296,7 @@ def test_a_fault_of_wherry_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
     def fault(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("wherry.reader.streams", fault)
+    monkeypatch.setattr("wherry.move.reader.streams", fault)
     with pytest.raises(ZeroDivisionError):
         cli.main(["streams"])
 

@@ -33,7 +33,7 @@ def said(build: Path, log: str, **environment: str) -> subprocess.CompletedProce
 
 
 def report(build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
+    command: list[str | Path] = [sys.executable, paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
     clean = {name: value for name, value in os.environ.items() if name != "NO_SKIPS"}
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment)
 

@@ -15,7 +15,7 @@ import pytest
 from jobs import eventually
 from kvclusters import KvHome
 
-from wherry import _agent, sessionfile
+from wherry.session import agent_process, sessionfile
 from wherry.system import paths, processes
 
 pytestmark = pytest.mark.agent
@@ -177,7 +177,7 @@ def test_an_agent_is_started_although_a_descriptor_of_the_caller_is_above_the_li
     try:
         assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=300).returncode == 0
     finally:
-        _agent.stop(session, 30)
+        agent_process.stop(session, 30)
 
 
 def test_an_agent_whose_session_file_and_log_are_on_a_full_disk_says_so(wherryd: Path, tmp_path: Path) -> None:

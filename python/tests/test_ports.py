@@ -19,7 +19,7 @@ def test_ports_are_different_and_none_that_the_kernel_gives_away() -> None:
     assert all(1024 <= port < first for port in drawn)
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         with socket.socket(socket.AF_INET, kind) as one:
-            one.bind(("127.0.0.1", ports[0]))
+            one.bind(("127.0.0.1", drawn[0]))
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])

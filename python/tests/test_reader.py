@@ -19,7 +19,6 @@ import pytest
 from agents import LocalAgent
 from samples import batch
 
-from wherry import reader, sessionfile
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -29,6 +28,8 @@ from wherry.errors import (
     Unavailable,
     VersionMismatch,
 )
+from wherry.move import reader
+from wherry.session import sessionfile
 
 Write = Callable[..., Path]
 

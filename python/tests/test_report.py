@@ -245,7 +245,7 @@ def test_write_leaves_the_old_page_when_it_fails(tmp_path: Path, small_file: Pat
 
 
 def test_buffer_gains_against_numbers_done_by_hand(move: Document) -> None:
-    gains = report.buffer_gains(bench_schema.parse(move).results.buffers)
+    gains = report.buffer_gains(bench_schema.parse_move(move).results.buffers)
     assert gains == pytest.approx({"alignment": 25.0, "cache_aligned": 25.0, "cache_unaligned": 100.0})
     assert report.buffer_gains([]) == {}
 

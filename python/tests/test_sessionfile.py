@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wherry import sessionfile
 from wherry.errors import NotFound, Unavailable, VersionMismatch
-from wherry.sessionfile import BadSessionFile
+from wherry.session import sessionfile
+from wherry.session.sessionfile import BadSessionFile
 from wherry.system import paths
 
 Write = Callable[..., Path]
@@ -244,7 +244,7 @@ def test_file_of_another_user_for_our_group_counts_where_it_was_named(
     path = write_session(mode=0o640, group=_own_group())
     os.chown(path, 12345, -1)
     assert sessionfile.load(path).pid == os.getpid()
-    monkeypatch.setattr(sessionfile.paths, "session_file", lambda: path)
+    monkeypatch.setattr(paths, "session_file", lambda: path)
     with pytest.raises(BadSessionFile, match="belongs to user 12345"):
         sessionfile.load()
     monkeypatch.setenv("WHERRY_SESSION", str(path))

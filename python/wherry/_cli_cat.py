@@ -19,7 +19,7 @@ from wherry._cli_output import into, note
 from wherry.errors import Error
 
 if TYPE_CHECKING:
-    from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
+    from wherry.move import reader  # commands import it themselves: pyarrow and numpy take half of a start
 
 AgentOption = Annotated[
     Path | None,
@@ -63,7 +63,7 @@ def cat(
         limit = 20
     if format_ is Format.arrow and output is None and sys.stdout.isatty():
         raise typer.BadParameter("Arrow is no text: give --out FILE, or redirect the output", param_hint="--format")
-    from wherry import reader
+    from wherry.move import reader
 
     with reader.open(stream, agent, follow=follow) as source, into(output):
         batches = _limited(source, limit)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import wherry._kv_core as _core
+import wherry._native._kv_core as _core
 from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from wherry.system import arguments, paths, secure

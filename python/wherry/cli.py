@@ -20,16 +20,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wherry import _agent, _cli_cat, _cli_kv, _cli_output, _cli_route, bench_schema
+from wherry import _cli_cat, _cli_kv, _cli_output, _cli_route, bench_schema
 from wherry._cli_cat import AgentOption
 from wherry._cli_help import App
 from wherry._cli_output import OUTPUT_LOST, OutputLost, note, out
 from wherry.errors import Error, NotFound, Unavailable
+from wherry.session import agent_process
+from wherry.session.locate import locate
+from wherry.session.metrics import SessionStatus, read_metrics, sessions
 from wherry.system import paths
 from wherry.system.os_errors import RESOURCES, at
 
 if TYPE_CHECKING:
-    from wherry import reader  # commands import it themselves: pyarrow and numpy take half of a start
+    from wherry.move import reader  # commands import it themselves: pyarrow and numpy take half of a start
 
 app = App(
     name="wherry",
@@ -102,8 +105,8 @@ def agent_start(
     }
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
-        _agent.replace_process(where, arguments)
-    session = _agent.start(where, arguments)
+        agent_process.replace_process(where, arguments)
+    session = agent_process.start(where, arguments)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
@@ -118,10 +121,8 @@ def agent_stop(
 
       wherry agent stop
     """
-    from wherry import reader
-
-    session = reader.locate(agent)
-    _agent.stop(session, timeout)
+    session = locate(agent)
+    agent_process.stop(session, timeout)
     note(f"agent stopped: pid {session.pid}")
 
 
@@ -141,17 +142,17 @@ def agent_status(
 
       wherry agent status --json | jq .streams
     """
-    from wherry import reader
+    from wherry.move import reader
 
-    session = reader.locate(agent)
+    session = locate(agent)
     found = reader.streams(session)
     unknown = None if session.metrics else "the agent serves no metrics"
     metrics: dict[str, float] = {}
     try:
-        metrics = _agent.read_metrics(session)
+        metrics = read_metrics(session)
     except Unavailable as error:  # addresses and streams come from elsewhere
         unknown = str(error)
-    clients = _agent.sessions(metrics)
+    clients = sessions(metrics)
     if as_json:
         document = {
             "pid": session.pid,
@@ -199,7 +200,7 @@ def streams(
 
       wherry streams --json | jq '.[].name'
     """
-    from wherry import reader
+    from wherry.move import reader
 
     found = reader.streams(agent)
     if as_json:
@@ -208,7 +209,7 @@ def streams(
         out().print(_streams_table(found))
 
 
-def _sessions_table(clients: list[_agent.SessionStatus]) -> Table | str:
+def _sessions_table(clients: list[SessionStatus]) -> Table | str:
     if not clients:
         return "no clients"
     table = Table("client", "pid", "gets", "transports", box=None)

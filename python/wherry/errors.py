@@ -29,6 +29,9 @@ class Unsupported(Error):
 class FailedPrecondition(Error):
     """The right call at the wrong moment."""
 
+    version: int
+    """Of a conditional write to the store: the version found, 0 if there is no such key. Otherwise not set."""
+
 
 class DeadlineExceeded(Error, TimeoutError):
     """The call's time is over; what it waited for may still come about."""

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
-import wherry._kv_core as _core
+import wherry._native._kv_core as _core
 from wherry._kv_frame import MAX_LANES
 from wherry.errors import FailedPrecondition, InvalidArgument
 from wherry.system import arguments

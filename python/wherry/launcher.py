@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry import _agent, _cores, bootstrap, sessionfile
+from wherry import _cores, bootstrap
 from wherry._cli_output import OUTPUT_LOST
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
+from wherry.session import agent_process, sessionfile
 from wherry.system.netns import Network
 from wherry.system.processes import Lines, Process, Workspace, exit_status, how_it_ended
 
@@ -207,7 +208,7 @@ class _Launcher:
             with (directory / "agent.log").open("wb") as log:
                 agent = Process(
                     f"the agent of node {node}",
-                    _agent.command(self._session_files[node], arguments),
+                    agent_process.command(self._session_files[node], arguments),
                     environment=environment,
                     cores={core},
                     enter=self._network.namespaces[node].enter if self._network else None,
@@ -215,12 +216,14 @@ class _Launcher:
                     stderr=log,
                 )
             self._spawn(agent, self._agents)
-        deadline = asyncio.get_running_loop().time() + _agent.START_TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + agent_process.START_TIMEOUT_S
         for node, agent in enumerate(self._agents):
             while self._failure is None and not _ready(self._session_files[node], agent.pid):
                 if asyncio.get_running_loop().time() > deadline:
                     said = self._last_words(agent)
-                    raise DeadlineExceeded(f"{agent.name} was not ready within {_agent.START_TIMEOUT_S:g} s{said}")
+                    raise DeadlineExceeded(
+                        f"{agent.name} was not ready within {agent_process.START_TIMEOUT_S:g} s{said}"
+                    )
                 await asyncio.sleep(0.01)
 
     def _start_ranks(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from wherry import reader
+import wherry
 from wherry.errors import Error
 
 SQL = """
@@ -108,9 +108,9 @@ def main(arguments: list[str] | None = None) -> int:
     connection.execute("SET threads = 1")
     frames = 0
     try:
-        client, call = reader.flight_client(options.agent)
+        client, call = wherry.flight_client(options.agent)
         print(json.dumps({"ready": True}), flush=True)
-        for metadata, batch in reader.flight_frames(client, call, options.stream, follow=True):
+        for metadata, batch in wherry.flight_frames(client, call, options.stream, follow=True):
             print(json.dumps(asdict(analyse(connection, metadata, batch))), flush=True)
             frames += 1
     except (Error, duckdb.Error) as error:

@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-import wherry._core as _core
-from wherry import _columns
+import wherry._native._core as _core
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
+from wherry.move import columns
 from wherry.system import arguments, paths
 
 _FOREVER = math.inf
@@ -242,7 +242,7 @@ class Stream:
 
     def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
         """`value` as what belongs into `field`, or InvalidArgument."""
-        column = _columns.as_column(field.name, value, field.type)
+        column = columns.as_column(field.name, value, field.type)
         if not isinstance(column, np.ndarray):
             self._check_type(field, column.type)
             if not field.nullable and column.null_count != 0:
@@ -250,13 +250,13 @@ class Stream:
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
             return column
-        given = _columns.numpy_type(field.name, column.dtype)
+        given = columns.numpy_type(field.name, column.dtype)
         wanted = field.type
         if column.ndim == 2 and pa.types.is_fixed_size_list(wanted) and wanted.list_size == column.shape[1]:
             wanted = wanted.value_type
         elif column.ndim == 2:
             self._check_type(field, pa.list_(given, column.shape[1]))
-        if given != wanted and not _columns.same_bytes(column.dtype, wanted):
+        if given != wanted and not columns.same_bytes(column.dtype, wanted):
             self._check_type(field, given if column.ndim == 1 else pa.list_(given, column.shape[1]))
         return column.view(np.int64) if column.dtype.kind in "mM" else column
 
@@ -271,7 +271,7 @@ class Stream:
         try:
             if not isinstance(data, pa.RecordBatch | pa.Table):
                 if hasattr(data, "__arrow_c_array__"):
-                    data = _columns.batch_of_structs(pa.array(data))
+                    data = columns.batch_of_structs(pa.array(data))
                 elif hasattr(data, "__arrow_c_stream__"):
                     data = pa.table(data)
                 else:
@@ -283,7 +283,7 @@ class Stream:
                 batches = data.combine_chunks().to_batches()
                 if len(batches) > 1:
                     raise InvalidArgument("the table's chunks do not fit into one batch: offload them one by one")
-                data = batches[0] if batches else _columns.no_rows(wanted)
+                data = batches[0] if batches else columns.no_rows(wanted)
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgument(f"stream '{self.name}': {error}") from None
         return data
@@ -389,7 +389,7 @@ class Session:
         elif schema is None:
             raise InvalidArgument("a stream needs a schema, or the data of a first frame to take it from")
         else:
-            arrow = _columns.schema_of(schema)
+            arrow = columns.schema_of(schema)
         opened = core.open_stream(
             arguments.text("name", name),
             None if arrow is None else arrow.__arrow_c_schema__(),

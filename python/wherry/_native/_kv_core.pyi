@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What python/src/kv.cpp offers to kv.py. Errors are those of wherry.errors. One thread at a time."""
+"""What python/src/kv.cpp offers to kv/client.py. Errors are those of wherry.errors. One thread at a time."""
 
 from typing import Any
 

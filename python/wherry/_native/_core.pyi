@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What python/src offers to session.py. Errors are those of wherry.errors. One thread at a time."""
+"""What python/src offers to move/session.py. Errors are those of wherry.errors. One thread at a time."""
 
 from typing import Any
 
