@@ -69,7 +69,8 @@ class Jobs:
         if not self.waits:
             return [sys.executable, "-m", "wherry", "run", *words]
         longer = "".join(f"launcher.{name} = {seconds}; " for name, seconds in self.waits.items())
-        script = f"import sys; from wherry import cli, launcher; {longer}sys.exit(cli.main(sys.argv[1:]))"
+        script = "import sys; from wherry import cli; from wherry.route import launcher; "
+        script += f"{longer}sys.exit(cli.main(sys.argv[1:]))"
         return [sys.executable, "-c", script, "run", *words]
 
     def run(self, *words: str, timeout: float = 300, **more: str) -> subprocess.CompletedProcess[str]:

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import _bench_route, _calibration, advise, bench_schema, cli, report
+from wherry import _bench_route, bench_schema, cli, report
 from wherry.bench_schema import BenchError, RouteBench
+from wherry.route import advise, calibration
 from wherry.system import paths
 
 Document = dict[str, Any]
@@ -125,7 +126,7 @@ def rank_file(directory: Path, rank: int, misses: int | None) -> None:
 
 
 def test_memory_to_communication(tmp_path: Path) -> None:
-    ratio = 3000 * _calibration.line_bytes() / 96_000
+    ratio = 3000 * calibration.line_bytes() / 96_000
     rank_file(tmp_path, 0, 1000)
     rank_file(tmp_path, 1, 2000)
     counted = _bench_route.memory_to_communication("app", tmp_path, alone=True)

@@ -178,7 +178,7 @@ sys.meta_path.insert(0, Slow())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "wherry.cli", "wherry.launcher", "asyncio"])
+@pytest.mark.parametrize("module", ["typer", "wherry.cli", "wherry.route.launcher", "asyncio"])
 def test_ctrl_c_while_modules_are_imported_is_exit_130_without_a_traceback(tmp_path: Path, module: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(SLOW.format(module=module))
     search = f"{tmp_path}{os.pathsep}{paths.PACKAGE.parent}"

@@ -18,9 +18,8 @@ import pytest
 from jobs import built_rtl, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _kv_network
 from wherry.errors import Error, FailedPrecondition, NotFound
-from wherry.kv import Client
+from wherry.kv import Client, cluster_file, keeper, network
 from wherry.system import netns, paths
 from wherry.system.ports import free_ports
 
@@ -254,7 +253,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
             return process, log
 
         def serving() -> list[int]:
-            said = _kv_cluster.ping(_kv_cluster.load(file), 1.0)
+            said = keeper.ping(cluster_file.load(file), 1.0)
             return sorted(number for number, state in said.items() if state == "serving")
 
         nodes = [start(number)[0] for number in range(2)]
@@ -347,4 +346,4 @@ def test_another_mac_is_refused(home: KvHome, tmp_path: Path, with_rights: None)
 def test_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Error, match="--tap makes network namespaces and interfaces, which takes root"):
-        _kv_network.require_root("--tap")
+        network.require_root("--tap")

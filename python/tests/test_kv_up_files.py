@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from kvclusters import KvHome
 
-from wherry import _kv_cluster
 from wherry.errors import PermissionDenied
+from wherry.kv import running
 from wherry.system import secure
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
@@ -79,28 +79,28 @@ def test_a_directory_of_another_user_or_that_others_may_write_to_is_refused(home
 
 
 def test_what_others_may_have_written_is_not_believed(home: KvHome, tmp_path: Path) -> None:
-    said = {"pid": os.getpid(), "started": _kv_cluster.start_time(os.getpid()), "cluster": "x", "keeper": 0}
+    said = {"pid": os.getpid(), "started": running.start_time(os.getpid()), "cluster": "x", "keeper": 0}
     said["nodes"] = {}
     place = tmp_path / "place"
     place.mkdir(0o700)
     file = place / "up.json"
     file.write_text(json.dumps(said))
-    assert _kv_cluster.read_up(file).pid == os.getpid()
+    assert running.read_up(file).pid == os.getpid()
     place.chmod(0o777)
     with pytest.raises(PermissionDenied, match="other users may write"):
-        _kv_cluster.read_up(file)
+        running.read_up(file)
     place.chmod(0o700)
     other = tmp_path / "other.json"
     file.rename(other)
     file.symlink_to(other)
     with pytest.raises(PermissionDenied, match="symbolic link"):
-        _kv_cluster.read_up(file)
+        running.read_up(file)
     if os.geteuid() == 0:
         file.unlink()
         other.rename(file)
         os.chown(file, 65534, 0)
         with pytest.raises(PermissionDenied, match="belongs to user 65534"):
-            _kv_cluster.read_up(file)
+            running.read_up(file)
 
 
 def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:

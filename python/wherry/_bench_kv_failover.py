@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _kv_cluster, _kv_up
 from wherry._bench_kv_software import Say
 from wherry._bench_kv_stores import memory_directory
 from wherry.bench_schema import BenchError
 from wherry.errors import Error
+from wherry.kv import cluster_file, keeper
+from wherry.kv.options import Options, cluster_text
 from wherry.system import paths
 from wherry.system.processes import Process
 
@@ -48,11 +49,11 @@ class _Cluster:
     def __init__(self, stack: ExitStack, directory: Path, timing: Timing) -> None:
         self._directory, self._stack = directory, stack
         file = directory / "cluster.toml"
-        options = _kv_up.Options(
+        options = Options(
             nodes=NODES, ping_ms=timing.ping_ms, misses=timing.misses, lease_ms=timing.lease_ms, bucket_bits=10
         )
-        file.write_text(_kv_up.cluster_text(options))
-        self.cluster = _kv_cluster.load(file)
+        file.write_text(cluster_text(options))
+        self.cluster = cluster_file.load(file)
         stack.callback(self.close)
         self._keeper = self._start("keeper", ["keeper"])
         self._nodes = {number: self._start_node(number) for number in range(NODES)}
@@ -78,7 +79,7 @@ class _Cluster:
         self._nodes[number] = self._start_node(number)
 
     def status(self) -> dict[str, Any]:
-        return _kv_cluster.status(self.cluster)
+        return keeper.status(self.cluster)
 
     def until_all_serve(self) -> dict[str, Any]:
         """The keeper's status then. Raises BenchError."""

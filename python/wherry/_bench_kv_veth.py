@@ -11,8 +11,8 @@ from typing import Any
 
 from wherry._bench_kv_software import Contest, Effort, Say, latency_bars
 from wherry._bench_kv_stores import Redis, Wherry, memory_directory
-from wherry._kv_network import PORT
 from wherry.errors import PermissionDenied
+from wherry.kv.network import PORT
 from wherry.system.netns import Mesh
 
 

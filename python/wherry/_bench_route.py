@@ -16,8 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry import _bench, _calibration, _published, advise, bench_schema
+from wherry import _bench, _published, bench_schema
 from wherry.bench_schema import BenchError, RouteBench
+from wherry.route import advise, calibration
 from wherry.system import paths, secure
 
 PROGRAM = (
@@ -109,7 +110,7 @@ def memory_to_communication(app: str, directory: Path, *, alone: bool) -> dict[s
     count, why, and the estimate, for which each must have been `alone` on its core."""
     files = sorted(directory.glob("rank-*.json"))
     ranks = [advise.RankFile(**json.loads(path.read_text())) for path in files]
-    said = advise.conclude([app], ranks, _calibration.DEFAULT, alone=alone)
+    said = advise.conclude([app], ranks, calibration.DEFAULT, alone=alone)
     missing = next((rank.cache_misses_missing for rank in ranks if rank.cache_misses is None), "")
     return {
         "mc_ratio": None if said.estimated else said.ratio,

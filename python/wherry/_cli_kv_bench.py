@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from wherry._kv_frame import MAX_LANES
 from wherry.errors import Error, InvalidArgument
+from wherry.kv.frame import MAX_LANES
 
 
 class ReadFrom(enum.StrEnum):
@@ -76,10 +76,10 @@ def bench(
 
       wherry kv bench --zipf 0.99 --conditional 5 --json | jq .operations.write.p99_us
     """
-    from wherry import _kv_cluster
+    from wherry.kv import running
     from wherry.system import paths
 
-    where = _kv_cluster.locate(cluster)
+    where = running.locate(cluster)
     if first_lane is None and where.mode == "static":
         first_lane = 0
     if first_lane is None and clients * depth > where.lanes - where.static_lanes:
@@ -111,7 +111,7 @@ def bench(
     command = [str(program), *(text for flag, value in words.items() for text in (flag, str(value)))]
     command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
-    with _kv_cluster.reached(where):
+    with running.reached(where):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Error(done.stderr.strip().removeprefix("kv_load: ") or f"kv_load ended with status {done.returncode}")

@@ -29,8 +29,8 @@ from wherry._cli_output import note
 from wherry.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 
 if TYPE_CHECKING:
-    from wherry._kv_cluster import Cluster
     from wherry.kv import Client
+    from wherry.kv.cluster_file import Cluster
 
 
 @contextmanager
@@ -56,8 +56,8 @@ def _outcomes() -> Iterator[None]:
 
 
 def _reader(cluster: Cluster, timeout: float, node: int | None = None) -> Client:
-    from wherry._kv_cluster import reached
     from wherry.kv import Client
+    from wherry.kv.running import reached
 
     nodes = cluster.nodes
     if node is not None:
@@ -69,8 +69,8 @@ def _reader(cluster: Cluster, timeout: float, node: int | None = None) -> Client
 
 
 def _writer(cluster: Cluster, timeout: float, lane: int | None) -> Client:
-    from wherry._kv_cluster import reached
     from wherry.kv import Client
+    from wherry.kv.running import reached
 
     with reached(cluster):
         return Client(cluster=cluster.path, deadline=timeout, connect_timeout=timeout, first_lane=lane)
@@ -98,11 +98,11 @@ def get(
 
       wherry kv get 0x2a --json | jq .version
     """
-    from wherry import _kv_cluster
+    from wherry.kv import keys, running
 
     with _outcomes():
-        number = _kv_cluster.parse_key(key, text)
-    where = _kv_cluster.locate(cluster)
+        number = keys.parse_key(key, text)
+    where = running.locate(cluster)
     with _outcomes():
         value, version = _reader(where, timeout, node).get(number)
     if as_json:
@@ -172,12 +172,12 @@ def put(
 
       wherry kv put 42 @value.bin
     """
-    from wherry import _kv_cluster
+    from wherry.kv import keys, running
 
     with _outcomes():
-        number, data = _kv_cluster.parse_key(key, text), _value_of(value, as_hex)
-    where = _kv_cluster.locate(cluster)
-    with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
+        number, data = keys.parse_key(key, text), _value_of(value, as_hex)
+    where = running.locate(cluster)
+    with keys.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
         version = store.put(number, data) if if_version is None else store.put_if(number, data, if_version)
     with _cli_output.after("the write took effect; its result could not be printed"):
@@ -200,12 +200,12 @@ def delete(
 
       wherry kv delete greeting --if-version 4
     """
-    from wherry import _kv_cluster
+    from wherry.kv import keys, running
 
     with _outcomes():
-        number = _kv_cluster.parse_key(key, text)
-    where = _kv_cluster.locate(cluster)
-    with _kv_cluster.own_lane(where, lane) as mine, _outcomes():
+        number = keys.parse_key(key, text)
+    where = running.locate(cluster)
+    with keys.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
         if if_version is None:
             store.remove(number)

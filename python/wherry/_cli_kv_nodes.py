@@ -15,7 +15,7 @@ from wherry._cli_output import note, out
 from wherry.errors import DeadlineExceeded, Error, Unavailable
 
 if TYPE_CHECKING:
-    from wherry._kv_cluster import Cluster
+    from wherry.kv.cluster_file import Cluster
 
 
 def nodes(
@@ -42,20 +42,20 @@ def nodes(
 
       wherry kv nodes --remove 2
     """
-    from wherry import _kv_cluster
+    from wherry.kv import keeper, running
 
-    where = _kv_cluster.locate(cluster)
+    where = running.locate(cluster)
     orders = [("remove", remove)] if remove is not None else []
     orders += [("admit", admit)] if admit is not None else []
     orders += [("start_over", 0)] if start_over else []
     for op, number in orders:
-        note(_kv_cluster.ask(where, op, number))
+        note(keeper.ask(where, op, number))
     if orders:
         return
     try:
-        status = _kv_cluster.status(where)
+        status = keeper.status(where)
     except (Unavailable, DeadlineExceeded) as error:
-        found = _kv_cluster.ping(where)
+        found = keeper.ping(where)
         said = {number: found.get(number, "silent") for number in where.numbers}
         if as_json:
             print(json.dumps({"error": str(error), "nodes": [{"node": n, "state": s} for n, s in said.items()]}))
@@ -78,10 +78,10 @@ def nodes(
 
 def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
     """Pids of the nodes, and those that are simulated RTL, as far as a `wherry kv up` knows."""
-    from wherry import _kv_cluster
+    from wherry.kv import running
 
     try:
-        up = _kv_cluster.up_of(cluster.path)
+        up = running.up_of(cluster.path)
     except (Error, OSError):
         return {}, []  # started otherwise
     return up.nodes, up.rtl

@@ -21,7 +21,8 @@ from wherry.errors import DeadlineExceeded, InvalidArgument
 from wherry.system import secure
 
 if TYPE_CHECKING:
-    from wherry._kv_cluster import Cluster, Up
+    from wherry.kv.cluster_file import Cluster
+    from wherry.kv.running import Up
 
 
 def up(
@@ -98,12 +99,13 @@ def up(
 
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
-    from wherry import _kv_up
+    from wherry.kv.options import Options
+    from wherry.kv.up import run
     from wherry.system.processes import inherited
 
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
-    options = _kv_up.Options(
+    options = Options(
         nodes=nodes,
         bucket_bits=bucket_bits,
         etcd=etcd,
@@ -119,7 +121,7 @@ def up(
         tap=tap,
     )
     if not detach:
-        raise typer.Exit(_kv_up.run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
+        raise typer.Exit(run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -127,7 +129,7 @@ def up(
         # What the caller handed on, such as the lock of `flock`, is not the cluster's to keep.
         for number in inherited():
             os.close(number)
-        raise typer.Exit(_kv_up.run(options, lambda where, status, up: _go_to_background(write, where, status, up)))
+        raise typer.Exit(run(options, lambda where, status, up: _go_to_background(write, where, status, up)))
     os.close(write)
     with os.fdopen(read) as pipe:
         said = pipe.read()
@@ -199,21 +201,21 @@ def down(
 
       wherry kv down --cluster ~/lab/cluster.toml
     """
-    from wherry import _kv_cluster
+    from wherry.kv import running
 
     if directory is not None:
         if cluster is not None:
             raise InvalidArgument("--cluster and --dir: give one of them")
         cluster = directory / "cluster.toml"
     named = cluster or (Path(os.environ["WHERRY_KV_CLUSTER"]) if os.environ.get("WHERRY_KV_CLUSTER") else None)
-    running = _kv_cluster.up_of(named.expanduser()) if named is not None else _kv_cluster.newest_up()
-    os.kill(running.pid, signal.SIGTERM)
+    ended = running.up_of(named.expanduser()) if named is not None else running.newest_up()
+    os.kill(ended.pid, signal.SIGTERM)
     end = time.monotonic() + timeout
-    while running.alive():
+    while ended.alive():
         if time.monotonic() > end:
-            raise DeadlineExceeded(f"pid {running.pid} runs still, {timeout:g} s after SIGTERM")
+            raise DeadlineExceeded(f"pid {ended.pid} runs still, {timeout:g} s after SIGTERM")
         time.sleep(0.01)
-    note(f"ended: {running.cluster}")
+    note(f"ended: {ended.cluster}")
 
 
 def execute(
@@ -228,11 +230,11 @@ def execute(
 
       wherry kv exec ping -c 3 10.89.0.1
     """
-    from wherry import _kv_cluster
+    from wherry.kv import running
 
-    where = _kv_cluster.locate(cluster)
+    where = running.locate(cluster)
     environment = os.environ | {"WHERRY_KV_CLUSTER": str(where.path.absolute())}
-    with _kv_cluster.reached(where):
+    with running.reached(where):
         try:
             os.execvpe(command[0], command, environment)
         except OSError as error:

@@ -14,8 +14,8 @@ from rich.table import Table
 from wherry import _cli_output
 
 if TYPE_CHECKING:
-    from wherry._calibration import Calibration
-    from wherry.advise import Advice
+    from wherry.route.advise import Advice
+    from wherry.route.calibration import Calibration
 
 
 class Placement(enum.StrEnum):
@@ -94,7 +94,7 @@ def run_job(
 
       WHERRY_ROUTE_BUFFER_BYTES=8192 wherry run --ranks-per-node 2 --cores 0,1 -- build/release/apps/histogram
     """
-    from wherry import launcher
+    from wherry.route import launcher
 
     job = launcher.Job(
         program=program,
@@ -143,17 +143,18 @@ def advise_job(
 
       wherry advise --nodes 2 --placement host --json advice.json -- build/release/apps/transport --particles 1e5
     """
-    from wherry import _calibration, _cores, advise, launcher
+    from wherry.route import advise, calibration, launcher
+    from wherry.route.pinning import parse_cores
 
     console = Console(soft_wrap=True, highlight=False)
     if calibrate:
         if program:
             raise typer.BadParameter("it runs a kernel of its own: name no program", param_hint="--calibrate")
-        calibration = _calibration.measure(_cores.parse(cores))
+        measured = calibration.measure(parse_cores(cores))
         if json_file:
             with _cli_output.into(json_file):
-                calibration.write(json_file)
-        _show_calibration(calibration, console)
+                measured.write(json_file)
+        _show_calibration(measured, console)
         return
     if not program:
         raise typer.BadParameter("name a program, or --calibrate", param_hint="PROGRAM")
@@ -166,7 +167,7 @@ def advise_job(
         cores=cores,
         agents=agent or [],
     )
-    status, advice = advise.run(job, _calibration.load(thresholds) if thresholds else _calibration.DEFAULT)
+    status, advice = advise.run(job, calibration.load(thresholds) if thresholds else calibration.DEFAULT)
     if advice is None:
         typer.echo("wherry advise: the program failed, so there is no advice", err=True)
         raise typer.Exit(status)

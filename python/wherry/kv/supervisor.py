@@ -1,35 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv up`: a keeper and nodes on this machine, from their start to their end.
+"""The processes of a running `wherry kv up`: started, watched, started again, ended; and the record of them.
 
-All end with it, however it ends. A process that dies is reported; with `restart` it is started again: a node then comes
-back empty and fetches everything from the others.
+A process that dies is reported; with `restart` it is started again: a node then comes back empty and fetches everything
+from the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import json
 import os
 import shlex
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
-from wherry import _kv_cluster, _kv_network
-from wherry._kv_cluster import Cluster, Up
-from wherry._kv_network import KvNetwork
-from wherry.errors import AlreadyExists, DeadlineExceeded, Error, InvalidArgument, PermissionDenied, Unavailable
+from wherry.errors import DeadlineExceeded, Error, InvalidArgument, Unavailable
+from wherry.kv import keeper, running
+from wherry.kv.cluster_file import Cluster
+from wherry.kv.network import KvNetwork, inside
+from wherry.kv.options import Options
+from wherry.kv.running import Up
 from wherry.system import paths, secure
 from wherry.system.netns import Namespace
 from wherry.system.os_errors import doing, system_error
-from wherry.system.ports import free_ports
 from wherry.system.processes import Process, Workspace, how_it_ended
 
 READY_S = 20.0
@@ -43,183 +41,6 @@ UNWRITTEN_PAUSE_S = 1.0
 MOST_UNWRITTEN = 1 << 16
 """Bytes of notes that are kept for that."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to start. None: as a cluster file that is there already says, else the default."""
-
-    nodes: int | None = None
-    bucket_bits: int | None = None
-    etcd: str | None = None
-    ping_ms: int | None = None
-    misses: int | None = None
-    lease_ms: int | None = None
-    name: str | None = None
-    directory: Path | None = None
-    spin: bool = False
-    restart: bool = False
-    xdp: bool = False
-    rtl: int = 0
-    """The first so many nodes are the RTL, simulated: not in the file."""
-    tap: bool = False
-    """Those are on TAP devices, in a network like that of `xdp`."""
-
-
-def cluster_text(options: Options) -> str:
-    """A cluster file of this machine: loopback, and ports that are free just now; or the network of --xdp and --tap."""
-    count = options.nodes or 3
-    if options.xdp or options.tap:
-        keeper = f"{_kv_network.OUTSIDE}:{_kv_network.KEEPER_PORT}"
-        nodes = [
-            f'udp = "{_kv_network.node_address(number)}:{_kv_network.PORT}"\n'
-            f'mac = "{_kv_network.mac_text(_kv_network.node_mac(number))}"'
-            + (f'\nxdp = "{_kv_network.INTERFACE}"' if options.xdp else "")
-            for number in range(count)
-        ]
-    else:
-        first, *ports = free_ports(1 + count)
-        keeper = f"127.0.0.1:{first}"
-        nodes = [f'udp = "127.0.0.1:{port}"' for port in ports]
-    ping = options.ping_ms or 100
-    misses = options.misses or 3
-    lines = [
-        "# Written by `wherry kv up`; docs/kv.md says what else may stand here.",
-        "[cluster]",
-        f"name = {json.dumps(options.name or 'local')}",
-        f'mode = "{"etcd" if options.etcd else "keeper"}"',
-        f'keeper = "{keeper}"',
-        *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
-        # A simulated core takes some ten microseconds for each lane and location that it fetches.
-        f"bucket_bits = {options.bucket_bits or (12 if options.rtl else 16)}",
-        f"lanes = {256 if options.rtl else 4096}",
-        "[timing]",
-        f"ping_ms = {ping}",
-        f"misses = {misses}",
-        f"lease_ms = {options.lease_ms or ping * misses}",
-        "retry_cycles = 250000  # of 4 ns: processes that share cores answer later than cards do",
-    ]
-    for number, node in enumerate(nodes):
-        lines += ["[[node]]", f"number = {number}", node]
-    return "\n".join(lines) + "\n"
-
-
-class _Ended(BaseException):
-    """A signal came."""
-
-
-@contextmanager
-def _undone_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP undo what was begun, as Ctrl-C does, while there is no event loop that handles them."""
-
-    def end(number: int, frame: FrameType | None) -> NoReturn:
-        for each in before:  # what is undone takes moments
-            signal.signal(each, signal.SIG_IGN)
-        raise _Ended
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:
-            signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
-    """Starts all, calls `ready` with the keeper's first status when all serve, and stays until a signal.
-
-    The exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error when it cannot be started.
-    """
-    os.umask(os.umask(0) & ~0o700)  # which takes nothing from the owner of what this process and its nodes make
-    try:
-        with _undone_by_signals():
-            return _run(options, ready)
-    except _Ended:
-        return 0
-
-
-def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
-    with ExitStack() as stack:
-        workspace = Workspace()
-        stack.callback(workspace.close)
-        directory = (options.directory or workspace.directory).absolute()
-        try:
-            opened = stack.enter_context(secure.secure_directory(directory, "name another --dir"))
-        except (InvalidArgument, PermissionDenied) as error:
-            raise type(error)(f"--dir {directory}: {error}") from None
-        lock = secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
-        stack.callback(os.close, lock)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyExists(f"another `wherry kv up` runs in {directory}: `wherry kv down` ends it") from None
-        _check(options)
-        file = directory / "cluster.toml"
-        if not os.path.lexists(file):
-            # What never served must not stand in the way of a corrected command line. The logs stay.
-            unused = stack.enter_context(ExitStack())
-            for name in (
-                file,
-                file.with_name(f"{file.name}.state.json"),
-                file.with_name(f"{file.name}.state.json.lock"),
-            ):
-                if not os.path.lexists(name):
-                    unused.callback(name.unlink, missing_ok=True)
-            ready = _then(ready, unused.pop_all)
-        cluster = _cluster_of(file, options, opened)
-        network = None
-        if options.tap:
-            network = KvNetwork(cluster, option="--tap", taps=cluster.numbers[: options.rtl])
-        elif options.xdp or any(cluster.xdp):
-            network = KvNetwork(cluster)
-        if network is not None:
-            stack.callback(network.close)
-        return asyncio.run(_Supervisor(cluster, options, workspace, network, opened).run(ready))
-
-
-def _then(ready: Callable[[Cluster, dict[str, Any], Up], None], more: Callable[[], object]) -> Any:
-    def both(cluster: Cluster, status: dict[str, Any], up: Up) -> None:
-        more()
-        ready(cluster, status, up)
-
-    return both
-
-
-def _check(options: Options) -> None:
-    if options.rtl and options.xdp:
-        raise InvalidArgument("--rtl: simulated nodes are on UDP sockets or TAP devices, and --xdp has neither")
-    if options.tap and not options.rtl:
-        raise InvalidArgument("--tap: for simulated nodes: say how many with --rtl")
-    if options.xdp or options.tap:
-        option = "--tap" if options.tap else "--xdp"
-        _kv_network.require_root(option)
-        if options.etcd:
-            raise InvalidArgument(f"{option}: the network that it makes has no way out to an etcd")
-
-
-def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
-    """`directory`: that of the file, secure and open."""
-    if not os.path.lexists(file):
-        if options.rtl > (options.nodes or 3):
-            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
-        with doing(f"cannot write {file}"):
-            secure.replace_own(file.name, cluster_text(options), directory)
-        return _kv_cluster.load(file)
-    os.close(secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
-    given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
-    for name in given:
-        if getattr(options, name) is not None:
-            flag = "--" + name.replace("_", "-")
-            raise InvalidArgument(f"{file} is there already and says {flag}: edit it, remove it, or name another --dir")
-    cluster = _kv_cluster.load(file)
-    if options.xdp and not any(cluster.xdp):
-        raise InvalidArgument(f"{file} is there already and has no node with xdp: remove it, or name another --dir")
-    if cluster.mode == "static":
-        raise InvalidArgument(f"{file}: mode static has no keeper: start its nodes with `wherry-kv node`")
-    return cluster
 
 
 class _Notes:
@@ -271,7 +92,9 @@ class _Child:
         return f"; its last words: {lines[-1]}" if lines else ""
 
 
-class _Supervisor:
+class Supervisor:
+    """The keeper, the nodes and the switch of one cluster, inside a running event loop."""
+
     def __init__(
         self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None, opened: int
     ) -> None:
@@ -279,7 +102,7 @@ class _Supervisor:
         self._opened = opened
         self._cluster, self._options, self._workspace, self._network = cluster, options, workspace, network
         self._directory = cluster.path.parent
-        self._up = Up(os.getpid(), _kv_cluster.start_time(os.getpid()), cluster.path)
+        self._up = Up(os.getpid(), running.start_time(os.getpid()), cluster.path)
         self._up.namespace = network.outside_file if network is not None else ""
         self._signal: int | None = None
         self._failure = ""
@@ -324,10 +147,11 @@ class _Supervisor:
         return [*([self._switch] if self._switch is not None else []), self._keeper, *self._nodes.values()]
 
     async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
+        """Starts all, calls `ready` when all serve, and stays until a signal; the exit status. Raises Error."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
-        well_known = _kv_cluster.up_file()
+        well_known = running.up_file()
         with secure.secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
             pass  # made, and nobody else's
         self._files = [self._directory / "up.json", well_known]
@@ -407,18 +231,18 @@ class _Supervisor:
         async with asyncio.timeout(1.0):
             with ExitStack() as stack:
                 if self._network is not None:
-                    stack.enter_context(_kv_network.inside(self._network.outside_file))
+                    stack.enter_context(inside(self._network.outside_file))
                 connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             connection.setblocking(False)
             try:
-                await asyncio.get_running_loop().sock_connect(connection, _kv_cluster.address(self._cluster.keeper))
+                await asyncio.get_running_loop().sock_connect(connection, keeper.address(self._cluster.keeper))
             except BaseException:
                 connection.close()
                 raise
-            reader, writer = await asyncio.open_connection(sock=connection, limit=_kv_cluster.LONGEST_LINE)
+            reader, writer = await asyncio.open_connection(sock=connection, limit=keeper.LONGEST_LINE)
             try:
-                writer.write(_kv_cluster.request(op))
-                return _kv_cluster.answer(await reader.readline())
+                writer.write(keeper.request(op))
+                return keeper.answer(await reader.readline())
             finally:
                 writer.close()
 
@@ -533,7 +357,7 @@ class _Supervisor:
 
     def _write_well_known(self) -> None:
         try:
-            if _kv_cluster.read_up(self._files[1]).pid == os.getpid():
+            if running.read_up(self._files[1]).pid == os.getpid():
                 self._up.write(self._files[1])
         except Error:
             pass  # another one's, or gone
@@ -541,7 +365,7 @@ class _Supervisor:
     def _tell(self, well_known: Path) -> None:
         """From here on this is the user's newest one."""
         try:
-            newest = _kv_cluster.read_up(well_known)
+            newest = running.read_up(well_known)
             self._up.before = [*newest.before, str(newest.cluster.absolute())]
             self._note(f"commands find this cluster now; that of {newest.cluster} goes on: name it with --cluster")
         except (Error, OSError):
@@ -552,7 +376,7 @@ class _Supervisor:
 
     def _forget(self, well_known: Path) -> None:
         """What this one wrote of itself goes. If it was the newest one, the one before it is that again."""
-        older = _kv_cluster.older_up(self._up)
+        older = running.older_up(self._up)
         for file in (self._directory / "up.json", well_known):
             try:
                 if json.loads(file.read_text()).get("pid") != os.getpid():

@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry import _cores, bootstrap
 from wherry._cli_output import OUTPUT_LOST
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
+from wherry.route import bootstrap
+from wherry.route.pinning import Pinning, parse_cores, plan_cores
 from wherry.session import agent_process, sessionfile
 from wherry.system.netns import Network
 from wherry.system.processes import Lines, Process, Workspace, exit_status, how_it_ended
@@ -89,7 +90,7 @@ def run(job: Job) -> int:
         raise InvalidArgument(f"placement {job.placement} does not use the agents of --agent: only dpu does")
     for file in job.agents:
         sessionfile.load(file)
-    pinning = _cores.plan(job.placement, job.nodes, job.ranks_per_node, _cores.parse(job.cores))
+    pinning = plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
     _warn_of_unknown(os.environ)
     if job.statistics is not None:
         _clear(job.statistics)
@@ -122,7 +123,7 @@ def _note(text: str) -> None:
 
 
 class _Launcher:
-    def __init__(self, job: Job, pinning: _cores.Pinning, workspace: Workspace, network: Network | None) -> None:
+    def __init__(self, job: Job, pinning: Pinning, workspace: Workspace, network: Network | None) -> None:
         self._job, self._pinning, self._workspace, self._network = job, pinning, workspace, network
         self._key = secrets.token_hex(32)
         self._ranks: list[Process] = []

@@ -21,7 +21,7 @@ from wherry.system import netns
 from wherry.system.netns import Namespace
 
 if TYPE_CHECKING:
-    from wherry._kv_cluster import Cluster
+    from wherry.kv.cluster_file import Cluster
 
 INTERFACE = "eth0"
 """In each namespace."""

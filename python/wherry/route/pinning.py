@@ -18,7 +18,7 @@ class Pinning:
     agents: list[int]
 
 
-def parse(text: str) -> list[int]:
+def parse_cores(text: str) -> list[int]:
     """ "auto", or cores and ranges of cores that this process may use: "0-3,6". Raises InvalidArgument."""
     allowed = sorted(os.sched_getaffinity(0))
     if text == "auto":
@@ -38,7 +38,7 @@ def parse(text: str) -> list[int]:
     return cores
 
 
-def plan(placement: str, nodes: int, ranks_per_node: int, cores: list[int]) -> Pinning:
+def plan_cores(placement: str, nodes: int, ranks_per_node: int, cores: list[int]) -> Pinning:
     """inline, dpu: ranks take turns on all cores. shared: each node has its share of the cores, and its agent runs on
     the first of them. host: agents have the last cores to themselves."""
     ranks = nodes * ranks_per_node

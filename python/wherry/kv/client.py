@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
 import wherry._native._kv_core as _core
-from wherry._kv_frame import MAX_LANES
 from wherry.errors import FailedPrecondition, InvalidArgument
+from wherry.kv.frame import MAX_LANES
 from wherry.system import arguments
 
 _MOST = 1024
@@ -101,10 +101,10 @@ class Client:
 
         Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`. `options`: as those of Client.
         """
-        from wherry import _kv_cluster
+        from wherry.kv import running
 
-        where = _kv_cluster.locate(cluster)
-        with _kv_cluster.reached(where):
+        where = running.locate(cluster)
+        with running.reached(where):
             return cls(cluster=where.path, **options)
 
     def close(self) -> None:

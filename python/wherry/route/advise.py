@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry import _calibration, _cores, launcher
-from wherry._calibration import Calibration
 from wherry.errors import FailedPrecondition, NotFound
+from wherry.route import launcher
+from wherry.route.calibration import Calibration, line_bytes
+from wherry.route.pinning import parse_cores, plan_cores
 
 SMALL_TRANSFER = 8192
 """Bytes: below, the benefit of aggregation is mostly lost (paper 001, section 5.0.2: a plateau at 16 to 32 KiB)."""
@@ -97,7 +98,7 @@ def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None
         if status != 0:
             return status, None
         ranks = gather(Path(directory), job)
-    plan = _cores.plan(job.placement, job.nodes, job.ranks_per_node, _cores.parse(job.cores))
+    plan = plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
     alone = len(set().union(*plan.ranks)) == job.ranks
     return 0, conclude(job.program, ranks, calibration, alone=alone)
 
@@ -181,7 +182,7 @@ def categorise(ratio: float, calibration: Calibration) -> Category:
 
 
 def _counted(misses: int) -> tuple[float, str]:
-    line = _calibration.line_bytes()
+    line = line_bytes()
     how = f"{misses} last-level cache misses of {line} bytes, counted by the hardware"
     if _is_amd():
         how += "; on AMD's Zen the kernel counts those of the second level under this name: an upper bound"
@@ -206,7 +207,7 @@ def _estimated(ranks: Sequence[RankFile], calibration: Calibration, alone: bool)
         messages = (statistics["sent"] + statistics["handled"]) // 2
         bytes_ = (statistics["bytes_out"] + statistics["bytes_in"]) // 2
         local += max(0.0, busy - cost.seconds(messages, bytes_))
-    line = _calibration.line_bytes()
+    line = line_bytes()
     why = next(rank.cache_misses_missing for rank in ranks if rank.cache_misses is None)
     how = (
         f"an estimate, for misses were not counted ({why}): the ranks' {local:.3g} s of CPU time outside of "
