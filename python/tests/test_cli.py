@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import stat
@@ -16,11 +17,15 @@ import pyarrow as pa
 import pytest
 import typer.testing
 
-from wherry import _bench, bench_schema, cli
+from wherry import cli
+from wherry.bench import BenchError, load
 from wherry.errors import AlreadyExists, Error, NotFound, Unavailable
+from wherry.move.bench.run import run as run_move
+from wherry.move.bench.schema import Results
 from wherry.session import agent_process
 from wherry.session.metrics import parse_metrics, read_metrics
 from wherry.system import paths
+from wherry.system.machine import wherry_version
 
 Write = Callable[..., Path]
 
@@ -59,7 +64,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capfd, "version")
     assert status == 0
-    assert f"wherry    {bench_schema.wherry_version()}" in out
+    assert f"wherry    {wherry_version()}" in out
     assert f"pyarrow   {pa.__version__}" in out
 
 
@@ -67,7 +72,7 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
 def test_options_that_every_program_has(capfd: pytest.CaptureFixture[str], option: str) -> None:
     status, out, err = run(capfd, option)
     assert (status, err) == (0, "")
-    assert (f"wherry    {bench_schema.wherry_version()}" if option == "--version" else "Usage: wherry") in out
+    assert (f"wherry    {wherry_version()}" if option == "--version" else "Usage: wherry") in out
 
 
 def test_a_directory_is_not_a_configuration_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -233,13 +238,13 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
         "initiate,flight",
     ]
     assert "bench_move: half way" in err
-    for title in _bench.TITLES.values():
-        assert title in out
+    for section in dataclasses.fields(Results):
+        assert section.metadata["title"] in out
     assert "Bars: 1 of 2 met" in out
     assert "missed" in out
     assert "more than 95 % from 1 MiB" in out
     assert "128 KiB" in out
-    bench_schema.load(target)
+    load(target)
 
 
 @pytest.mark.parametrize(
@@ -253,8 +258,8 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
 )
 def test_bench_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
     monkeypatch.setattr(paths, "bench_move", lambda: program(tmp_path / "bench_move", text))
-    with pytest.raises(bench_schema.BenchError, match=message):
-        _bench.run_move(tmp_path / "b.json")
+    with pytest.raises(BenchError, match=message):
+        run_move(tmp_path / "b.json")
 
 
 def test_bench_move_that_was_not_built(

@@ -16,7 +16,11 @@ import typer.testing
 from wherry import cli
 from wherry.system import paths
 
-SOURCES = ("cli.py", "_cli_route.py", *sorted(path.name for path in paths.PACKAGE.glob("_cli_kv*.py")))
+SOURCES = [
+    path.relative_to(paths.PACKAGE)
+    for path in sorted(paths.PACKAGE.rglob("*.py"))
+    if "cli" in path.relative_to(paths.PACKAGE).with_suffix("").parts
+]
 
 
 def commands() -> Iterator[list[str]]:

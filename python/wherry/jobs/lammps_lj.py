@@ -42,11 +42,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import wherry
-from wherry import bench_schema
 from wherry.jobs import JobFailed
 from wherry.jobs.host_serialisation import HostSerialisation, schema_of
 from wherry.jobs.lammps_reader import Figures
 from wherry.jobs.melt import Melt
+from wherry.system.machine import this_machine, wherry_version
 
 STREAM = "lammps"
 TOLERANCE = 1e-9
@@ -388,8 +388,8 @@ def summary(
         "schema": 1,
         "name": "lammps_lj",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wherry": bench_schema.wherry_version(),
-        "machine": asdict(bench_schema.this_machine()),
+        "wherry": wherry_version(),
+        "machine": asdict(this_machine()),
         "versions": versions,
         "pinning": {"application": cores[0], "agent": cores[1]},
         **report.session,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wherry.errors import Error, FailedPrecondition, PermissionDenied, ResourceExhausted, Unavailable, VersionMismatch
-from wherry.session.sessionfile import SessionFile
+from wherry.session import SessionFile
 
 _VERSION = 1  # of the local reader's protocol
 REPLY_TIMEOUT_S = 10.0

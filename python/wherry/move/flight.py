@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
-from wherry.session.locate import Agent, locate
+from wherry.session import Agent, locate
 from wherry.system import arguments
 
 if TYPE_CHECKING:

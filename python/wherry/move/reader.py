@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from wherry.errors import DeadlineExceeded, Error, NotFound
 from wherry.move.connection import REPLY_TIMEOUT_S, Connection, Lease
-from wherry.session.locate import Agent, locate
+from wherry.session import Agent, locate
 from wherry.system import arguments
 
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through

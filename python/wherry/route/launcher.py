@@ -19,7 +19,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry._cli_output import OUTPUT_LOST
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
 from wherry.route import bootstrap
 from wherry.route.pinning import Pinning, parse_cores, plan_cores
@@ -344,7 +343,7 @@ class _Launcher:
         if isinstance(error, BrokenPipeError):
             self._fail("", 128 + signal.SIGPIPE)  # as `yes | head`: nothing to say, and nobody to say it to
         else:
-            self._fail(f"standard output: {error.strerror}", OUTPUT_LOST)
+            self._fail(f"standard output: {error.strerror}", os.EX_IOERR)
 
     def _fail(self, why: str, status: int) -> None:
         if self._failure is None and not self._ending:
