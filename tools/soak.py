@@ -203,7 +203,7 @@ def main() -> int:
         deadline = time.monotonic() + SETTLE_S
         while True:
             try:
-                session = sessionfile.load(directory / "agent.json")
+                session = sessionfile.load_session(directory / "agent.json")
                 break
             except wherry.Error:
                 if agent.poll() is not None or time.monotonic() > deadline:

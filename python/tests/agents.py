@@ -47,7 +47,7 @@ class Agent:
             if self.process.poll() is not None:
                 raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")
             try:
-                self.session = sessionfile.load(self.session_file)
+                self.session = sessionfile.load_session(self.session_file)
                 break
             except Error:
                 if time.monotonic() > deadline:

@@ -195,7 +195,7 @@ def write_session(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 @pytest.fixture
 def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFile]:
     """The loaded form of what `write_session` writes."""
-    return lambda **fields: sessionfile.load(write_session(**fields))
+    return lambda **fields: sessionfile.load_session(write_session(**fields))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from jobs import Jobs, built, eventually
 from wherry import cli
 from wherry.errors import DeadlineExceeded, FailedPrecondition, NotFound, Unavailable
 from wherry.kv import Client, cluster_file, keeper, running
-from wherry.kv import frame as kv
+from wherry.kv.generated import frame as kv
 
 Done = subprocess.CompletedProcess[str]
 

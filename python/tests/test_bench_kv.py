@@ -13,12 +13,15 @@ import pytest
 from rich.console import Console
 
 from wherry import cli, report
-from wherry.bench import BenchError, load, parse_as
+from wherry.bench import load, parse_as
+from wherry.errors import BenchError
+from wherry.kv import programs
 from wherry.kv.bench import failover, hardware, software
 from wherry.kv.bench import run as bench_kv
+from wherry.kv.bench.bars import median_bar, resource_bars, simulation_bars
 from wherry.kv.bench.failover import TIMINGS, Outage, outage_of, row_of
 from wherry.kv.bench.schema import KvBench
-from wherry.kv.bench.software import Contest, Effort, Measurement, median_bar
+from wherry.kv.bench.software import Contest, Effort, Measurement
 from wherry.system import paths
 
 Document = dict[str, Any]
@@ -53,7 +56,7 @@ def test_bars_of_the_simulation() -> None:
         {"workload": "read", "size": 1024, "per_second": 1e7, "limit_per_second": 1e7, "share": 0.99, "lost": 0},
         {"workload": "read", "size": 64, "per_second": 1e8, "limit_per_second": 1e8, "share": 0.96, "lost": 1},
     ]
-    bars = hardware.simulation_bars({"rtl_latency": rtl_rows(), "line_rate": rates})
+    bars = simulation_bars({"rtl_latency": rtl_rows(), "line_rate": rates})
     assert set(bars) == {
         "rtl_read_repl_ns", "rtl_write_repl_ns", "rtl_leader_repl_ns", "rtl_read_ns", "rtl_write_store_ns",
         "rtl_write_accept_ns", "rtl_leader_write_accept_ns", "line_rate_read", "line_rate_small_read",
@@ -67,8 +70,8 @@ def test_bars_of_the_simulation() -> None:
     assert bars["line_rate_read"]["pass"]
     assert bars["line_rate_small_read"]["value"] == 0.0, "a frame was lost"
     assert not bars["line_rate_small_read"]["pass"]
-    assert hardware.simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
-    assert hardware.simulation_bars({}) == {}
+    assert simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
+    assert simulation_bars({}) == {}
 
 
 def test_resources_are_of_the_core_or_of_its_parts(tmp_path: Path) -> None:
@@ -79,12 +82,12 @@ def test_resources_are_of_the_core_or_of_its_parts(tmp_path: Path) -> None:
     rows = hardware.read_resources(file)
     assert [one["name"] for one in rows] == ["kv_parser", "kv_pool"]
     assert rows[0]["parameters"] == "Width 8"
-    bars = hardware.resource_bars(rows)
+    bars = resource_bars(rows)
     assert [bars[name]["value"] for name in ("luts_total", "bram36_total", "lut_levels_max")] == [240, 5.0, 9]
     assert bars["luts_total"]["published"] == "20158 + 5574 LUTRAM"
     assert bars["bram36_total"]["published"] == "74.5"
     file.write_text(json.dumps([*table, row | {"name": "kv_core", "depth": 8}]))
-    bars = hardware.resource_bars(hardware.read_resources(file))
+    bars = resource_bars(hardware.read_resources(file))
     assert [bars[name]["value"] for name in ("luts_total", "bram36_total", "lut_levels_max")] == [120, 2.5, 8]
     file.write_text('[{"name": "kv_core"}]')
     with pytest.raises(BenchError, match=r"resources.json is not what tools/synth.py writes"):
@@ -104,7 +107,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"open({str(tmp_path / 'arguments')!r}, 'w').write(' '.join(arguments))\n"
         f"open(arguments[arguments.index('--json') + 1], 'w').write({json.dumps(said)!r})\n",
     )
-    monkeypatch.setattr(paths, "built", lambda folder, name: program)
+    monkeypatch.setattr(programs, "built", lambda folder, name: program)
     bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["rtl_latency"], progress=QUIET)
     assert (tmp_path / "arguments").read_text().endswith("--quick --only rtl_latency")
     assert len(bench.results.rtl_latency) == 10
@@ -122,7 +125,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "repository", lambda: None)
+    monkeypatch.setattr(hardware, "repository", lambda: None)
     monkeypatch.setenv("PATH", "")
     bench = bench_kv.run(tmp_path / "k.json", only=["line_rate", "resources"], progress=QUIET)
     assert set(bench.not_measured) == {"line_rate", "resources"}
@@ -179,7 +182,7 @@ def test_outage_is_split_by_the_keepers_account() -> None:
 
 def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(document: dict[str, Any], *_: object) -> None:
-        document["bars"]["bar"] = software.median_bar([3.0], ">=", 2)
+        document["bars"]["bar"] = median_bar([3.0], ">=", 2)
 
     def fails(*_: object) -> None:
         raise BenchError("no answer")
@@ -200,7 +203,7 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
 @pytest.mark.agent
 def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("redis-server", "etcd"):
-        paths.peer(name)  # raises, with the remedy
+        paths.peer_program(name)  # raises, with the remedy
     monkeypatch.setattr(software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
     monkeypatch.setattr(software, "DEPTHS", (16,))
     file = tmp_path / "k.json"
@@ -264,7 +267,7 @@ def test_a_leader_that_was_killed_alone_is_said(
     outage = tmp_path / "kv_outage"
     outage.write_text("#!/bin/sh\necho kv_outage: a write ended as no answer >&2; exit 1\n")
     outage.chmod(0o755)
-    monkeypatch.setattr(paths, "built", lambda *_: outage)
+    monkeypatch.setattr(programs, "built", lambda *_: outage)
     cluster = SimpleNamespace(
         until_all_serve=lambda: {"leaders": "0112"},
         pid=lambda _: 0,

@@ -11,7 +11,7 @@ import pytest
 from wherry import report
 from wherry.bench import load
 from wherry.errors import NotFound
-from wherry.move.bench.basis import basis_of
+from wherry.move.bench import basis_of
 from wherry.move.bench.run import run
 from wherry.system import paths
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.agent
 
 def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
     try:
-        paths.bench_move()
+        paths.built("bench", "bench_move")
     except NotFound as error:
         pytest.fail(str(error))
     file = tmp_path / "move.json"

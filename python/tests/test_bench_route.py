@@ -17,7 +17,8 @@ import pytest
 from rich.console import Console
 
 from wherry import cli, report
-from wherry.bench import BenchError, load
+from wherry.bench import load
+from wherry.errors import BenchError
 from wherry.route import advise, calibration
 from wherry.route.bench import run as measured
 from wherry.route.bench.schema import RouteBench
@@ -50,7 +51,8 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
 print("half way", file=sys.stderr)
 """,
     )
-    monkeypatch.setattr(paths, "built", lambda folder, name: program)
+    for module in ("wherry.bench.program", "wherry.route.bench.run"):
+        monkeypatch.setattr(f"{module}.built", lambda folder, name: program)
     return program
 
 

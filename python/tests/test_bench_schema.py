@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from wherry.bench import Bar, BenchError, load, parse
+import wherry
+from wherry.bench import Bar, load, parse
 from wherry.bench.schema import keys, meets
+from wherry.errors import BenchError
 from wherry.kv.bench.schema import KvBench, KvResults
 from wherry.move.bench.schema import (
     ApproachRow,
@@ -27,7 +29,8 @@ from wherry.move.bench.schema import (
 )
 from wherry.route.bench.schema import RouteBench, RouteResults
 from wherry.system import paths
-from wherry.system.machine import Machine, this_machine, wherry_version
+from wherry.system.machine import Machine, this_machine
+from wherry.version import VERSION
 
 Document = dict[str, Any]
 
@@ -85,7 +88,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
     [
         ("schema", 2, "schema is 2; this Wherry reads schema 1"),
         ("schema", ..., "schema is None"),
-        ("name", "probe", r"doc.name: 'probe'; one of 'move' is expected"),
+        ("name", "probe", r"doc.name: 'probe'; one of 'move', 'route', 'kv' is expected"),
         ("when", "yesterday", "is not an ISO 8601 time"),
         ("repetitions", 0, "doc.repetitions: 0; at least 1"),
         ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),
@@ -110,7 +113,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
         ("bars.call_us.pass", ..., "bars.call_us: pass is missing"),
         ("bars.call_us.pass", True, r"pass is True, but 7.5 <= 5 says otherwise"),
         ("bars.call_us.min", 8.0, "value 7.5 is not between min 8 and max 9"),
-        ("bars.call_us.target", "about 5", "'about 5' is no target"),
+        ("bars.call_us.target", "about 5", "'about 5' is not a target"),
         ("bars.call_us.published", 5, "a string is expected"),
     ],
 )
@@ -143,7 +146,7 @@ def test_complete_document_of_route(route: Document) -> None:
         ("results.agent_memory.1.rss_bytes", -1, r"agent_memory\[1\].rss_bytes: -1.0 is negative"),
         ("results.peers.0.samples.1", None, r"peers\[0\].samples\[1\]: None; a number is expected"),
         ("results.applications.0.mc_ratio", "many", "a number is expected"),
-        ("bars.histogram_inline_mups_20.pass", True, "pass is True, but there is no target"),
+        ("bars.histogram_inline_mups_20.pass", True, "pass is True, but there is not a target"),
         ("bars.histogram_vs_limit_20.pass", ..., "bars.histogram_vs_limit_20: pass is missing"),
         ("bars.histogram_vs_limit_20.pass", False, "pass is False, but 0.8 >= 0.7 says otherwise"),
     ],
@@ -201,7 +204,7 @@ def test_meets(value: float, target: str, expected: bool) -> None:
 
 @pytest.mark.parametrize("target", ["", "0.95", "== 1", ">= ", ">= 1 or so", ">= 1.2.3", "≥ 1"])
 def test_meets_refuses_other_targets(target: str) -> None:
-    with pytest.raises(BenchError, match="is no target"):
+    with pytest.raises(BenchError, match="is not a target"):
         meets(1.0, target)
 
 
@@ -247,4 +250,7 @@ def test_this_machine() -> None:
 
 
 def test_version_is_that_of_the_build() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", wherry_version())
+    root = paths.repository()
+    assert root is not None
+    assert f"project(wherry VERSION {VERSION} " in (root / "CMakeLists.txt").read_text()
+    assert wherry.__version__ == VERSION

@@ -18,14 +18,14 @@ import pytest
 import typer.testing
 
 from wherry import cli
-from wherry.bench import BenchError, load
-from wherry.errors import AlreadyExists, Error, NotFound, Unavailable
+from wherry.bench import load
+from wherry.errors import AlreadyExists, BenchError, Error, NotFound, Unavailable
 from wherry.move.bench.run import run as run_move
 from wherry.move.bench.schema import Results
 from wherry.session import agent_process
 from wherry.session.metrics import parse_metrics, read_metrics
 from wherry.system import paths
-from wherry.system.machine import wherry_version
+from wherry.version import VERSION
 
 Write = Callable[..., Path]
 
@@ -64,7 +64,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capfd, "version")
     assert status == 0
-    assert f"wherry    {wherry_version()}" in out
+    assert f"wherry    {VERSION}" in out
     assert f"pyarrow   {pa.__version__}" in out
 
 
@@ -72,7 +72,7 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
 def test_options_that_every_program_has(capfd: pytest.CaptureFixture[str], option: str) -> None:
     status, out, err = run(capfd, option)
     assert (status, err) == (0, "")
-    assert (f"wherry    {wherry_version()}" if option == "--version" else "Usage: wherry") in out
+    assert (f"wherry    {VERSION}" if option == "--version" else "Usage: wherry") in out
 
 
 def test_a_directory_is_not_a_configuration_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -161,14 +161,14 @@ def test_agent_that_never_becomes_ready_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("WHERRY_WHERRYD", str(sleeper))
     monkeypatch.setattr(agent_process, "START_TIMEOUT_S", 1.0)
     with pytest.raises(Error, match="was not ready within 1 s"):
-        agent_process.start(tmp_path / "agent.json", [])
+        agent_process.start_agent(tmp_path / "agent.json", [])
     with pytest.raises(ProcessLookupError):
         os.kill(int(marker.read_text()), 0)
 
 
 def test_second_agent_on_a_session_file_is_refused(write_session: Write) -> None:
     with pytest.raises(AlreadyExists, match=rf"an agent runs already: pid {os.getpid()}"):
-        agent_process.start(write_session(), [])
+        agent_process.start_agent(write_session(), [])
 
 
 def test_stop_does_not_end_a_process_that_is_no_agent(capfd: pytest.CaptureFixture[str], write_session: Write) -> None:
@@ -219,7 +219,7 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
     json.dump(arguments, file)
 """
     path = program(tmp_path / "bench_move", text)
-    monkeypatch.setattr(paths, "bench_move", lambda: path)
+    monkeypatch.setattr("wherry.bench.program.built", lambda folder, name: path)
     return path
 
 
@@ -257,7 +257,7 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
     ],
 )
 def test_bench_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr(paths, "bench_move", lambda: program(tmp_path / "bench_move", text))
+    monkeypatch.setattr("wherry.bench.program.built", lambda folder, name: program(tmp_path / "bench_move", text))
     with pytest.raises(BenchError, match=message):
         run_move(tmp_path / "b.json")
 
@@ -265,10 +265,10 @@ def test_bench_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_bench_move_that_was_not_built(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing() -> Path:
+    def missing(folder: str, name: str) -> Path:
         raise NotFound("no bench_move: build it with `make build`")
 
-    monkeypatch.setattr(paths, "bench_move", missing)
+    monkeypatch.setattr("wherry.bench.program.built", missing)
     status, _, err = run(capfd, "bench", "move", "--json", str(tmp_path / "b.json"))
     assert (status, err) == (1, "wherry: no bench_move: build it with `make build`\n")
 

@@ -16,7 +16,7 @@ import pytest
 from jobs import built
 from kvclusters import keys_of_one_hash
 
-from wherry.kv import frame as kv
+from wherry.kv.generated import frame as kv
 from wherry.system.ports import free_ports
 
 BITS = oracle.BUCKET_BITS

@@ -79,7 +79,7 @@ PING = """
 # A ping of the protocol, whose UDP checksum is wrong; then one that is right, and its answer.
 WRONG_CHECKSUM = """
     import socket
-    from wherry.kv.frame import Kind, Kv
+    from wherry.kv.generated.frame import Kind, Kv
     datagram = Kv(kind=Kind.PING, request=7).pack()
     to = ("10.89.0.1", 19286)
     wrong = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)

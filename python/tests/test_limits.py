@@ -173,11 +173,11 @@ def test_an_agent_is_started_although_a_descriptor_of_the_caller_is_above_the_li
     script = f"exec 200>{shlex.quote(str(lock))}; flock 200; ulimit -n 150; exec {line}"
     done = subprocess.run(["bash", "-c", script], env=surroundings(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    session = sessionfile.load(where)
+    session = sessionfile.load_session(where)
     try:
         assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=300).returncode == 0
     finally:
-        agent_process.stop(session, 30)
+        agent_process.stop_agent(session, 30)
 
 
 def test_an_agent_whose_session_file_and_log_are_on_a_full_disk_says_so(wherryd: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from conftest import wherryd_or_fail
 
 import wherry
 from wherry.move.connection import Connection, Lease
-from wherry.session.locate import locate
+from wherry.session.which_agent import locate
 
 pytestmark = pytest.mark.agent
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from wherry import report
-from wherry.bench import Basis, BenchError, parse, published_text, published_values, size_text
-from wherry.move.bench.basis import basis_of
+from wherry.bench import Basis, parse, published_text, published_values, size_text
+from wherry.errors import BenchError
+from wherry.move.bench import basis_of
 from wherry.move.report import buffer_gains, chapter, pearson
 from wherry.system import paths
 
@@ -234,7 +235,7 @@ def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
 def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"name": "probe"}')
-    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'route', 'kv' or 'lammps_lj' is"):
+    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'lammps_lj', 'route' or 'kv' is"):
         report.build([path])
     path.write_text("[]")
     with pytest.raises(BenchError, match="name is None"):

@@ -200,7 +200,7 @@ def test_a_closed_session_says_so(bench: Bench) -> None:
 
 
 def clients_of(agent: Agent) -> list[str]:
-    return [one.name for one in sessions(read_metrics(sessionfile.load(agent.session_file)))]
+    return [one.name for one in sessions(read_metrics(sessionfile.load_session(agent.session_file)))]
 
 
 def test_leaving_a_session_closes_its_streams_and_leaves_the_agent(agent: Agent) -> None:

@@ -2,9 +2,7 @@
 """Wherry: move data off the host CPU. `Session` offloads, `open` and `flight_client` read; `wherry --help` is the
 command line."""
 
-from typing import TYPE_CHECKING
-
-from wherry import errors, lazy
+from wherry import errors, lazy, version
 from wherry.errors import (
     AlreadyExists,
     Cancelled,
@@ -22,10 +20,11 @@ from wherry.errors import (
     WouldBlock,
 )
 
+TYPE_CHECKING = False  # `typing` takes milliseconds to import, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
     from wherry.move import Session, Stream, Ticket, flight_client, flight_frames, open, schema_of, streams
 
-__version__ = "0.1.0"
+__version__ = version.VERSION
 
 _OF_MOVE = ("Session", "Stream", "Ticket", "flight_client", "flight_frames", "open", "schema_of", "streams")
 __getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})

@@ -45,6 +45,11 @@ class SourceFault(Error):
     """The agent could not read the host's memory."""
 
 
+class BenchError(Error, ValueError):
+    """A benchmark failed, or its JSON is not what a benchmark writes: the message names the file, the place in it, and
+    what was expected."""
+
+
 class Cancelled(Error):
     """The stream or session was closed first, or the offload's own deadline was over."""
 

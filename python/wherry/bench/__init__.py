@@ -14,7 +14,6 @@ from wherry.bench.program import write as write
 from wherry.bench.published import published_text as published_text
 from wherry.bench.published import published_values as published_values
 from wherry.bench.schema import Bar as Bar
-from wherry.bench.schema import BenchError as BenchError
 from wherry.bench.schema import Run as Run
 from wherry.bench.schema import parse_as as parse_as
 from wherry.bench.schema import read_json as read_json

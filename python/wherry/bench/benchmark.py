@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wherry import services
-from wherry.bench.schema import BenchError, Run, parse_as, read_json
+from wherry.bench.schema import Run, parse_as, read_json
+from wherry.errors import BenchError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wherry.bench.schema import SCHEMA, BenchError
-from wherry.system import machine, secure
+from wherry.bench.schema import SCHEMA
+from wherry.errors import BenchError
+from wherry.system import built, replacing, this_machine
+from wherry.version import VERSION
 
 
-def run_program(program: Path, json_file: Path, *, quick: bool, more: Sequence[str]) -> None:
-    """Runs a benchmark program to its good end. Raises BenchError."""
+def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str]) -> None:
+    """Runs a benchmark program to its good end. Raises NotFound when it was not built; BenchError."""
+    program = built("bench", name)
     json_file.parent.mkdir(parents=True, exist_ok=True)
     line = [str(program), "--json", str(json_file), *(["--quick"] if quick else []), *more]
     status = wait_for(subprocess.Popen(line, stdin=subprocess.DEVNULL))
@@ -42,8 +45,8 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
         "schema": SCHEMA,
         "name": name,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wherry": machine.wherry_version(),
-        "machine": asdict(machine.this_machine()),
+        "wherry": VERSION,
+        "machine": asdict(this_machine()),
         "versions": {"python": platform.python_version()},
         "pinning": dict(pinning),
         "repetitions": repetitions,
@@ -55,5 +58,5 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
 def write(json_file: Path, document: Mapping[str, Any]) -> None:
     """The file as a whole: an interrupted run leaves nothing, or the old file."""
     json_file.parent.mkdir(parents=True, exist_ok=True)
-    with secure.replacing(json_file) as partial:
+    with replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")

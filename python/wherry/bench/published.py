@@ -6,17 +6,19 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from wherry.bench.words import size_text
-from wherry.system import paths
+
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 @functools.cache
 def published_values(of: str) -> dict[str, dict[str, Any]]:
     """Those of "move" (paper 004), "route" (paper 001) or "kv" (paper 003) by id: quantity, value or low and high,
     unit, conditions, source, kind. Not to be changed."""
-    text = (paths.PACKAGE / of / "bench" / "published.json").read_text(encoding="utf-8")
+    text = (_PACKAGE / of / "bench" / "published.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 
 

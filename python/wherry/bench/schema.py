@@ -21,16 +21,12 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from wherry.errors import Error
-from wherry.system.machine import Machine
+from wherry.errors import BenchError
+from wherry.system import Machine
 
 SCHEMA = 1
 """The version of the JSON that this module reads."""
 _MOST = 1 << 24  # characters of a benchmark's file: they have some ten thousand
-
-
-class BenchError(Error, ValueError):
-    """The JSON is not what a benchmark writes; the message names the file, the place in it, and what was expected."""
 
 
 class Bar(msgspec.Struct, frozen=True):

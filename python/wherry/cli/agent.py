@@ -17,10 +17,16 @@ from wherry.cli.help import App
 from wherry.cli.output import bytes_text, note, out
 from wherry.cli.session import AgentOption, AgentPart
 from wherry.errors import Unavailable
-from wherry.session import agent_process
-from wherry.session.locate import locate
-from wherry.session.metrics import SessionStatus, read_metrics, sessions
-from wherry.system import paths
+from wherry.session import (
+    SessionStatus,
+    locate,
+    read_metrics,
+    replace_process,
+    session_path,
+    sessions,
+    start_agent,
+    stop_agent,
+)
 
 
 def start(
@@ -51,7 +57,7 @@ def start(
 
       wherry agent start --foreground --config /etc/wherry.toml
     """
-    where = session_file or paths.session_file()
+    where = session_file or session_path()
     flags: dict[str, object] = {
         "--budget": budget,
         "--core": core,
@@ -64,8 +70,8 @@ def start(
     }
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
-        agent_process.replace_process(where, arguments)
-    session = agent_process.start(where, arguments)
+        replace_process(where, arguments)
+    session = start_agent(where, arguments)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
@@ -80,7 +86,7 @@ def stop(
       wherry agent stop
     """
     session = locate(agent)
-    agent_process.stop(session, timeout)
+    stop_agent(session, timeout)
     note(f"agent stopped: pid {session.pid}")
 
 

@@ -20,8 +20,8 @@ from wherry.cli.help import App
 from wherry.cli.output import OUTPUT_LOST, OutputLost, out, progress, standard_streams
 from wherry.cli.report import report
 from wherry.errors import Error, NotFound
-from wherry.system import paths
-from wherry.system.os_errors import RESOURCES, at
+from wherry.system import RESOURCES, system_error_at, wherryd
+from wherry.version import VERSION
 
 app = App(
     name="wherry",
@@ -60,12 +60,10 @@ def version() -> None:
 
       wherry version
     """
-    from wherry.system.machine import wherry_version
-
     console = out()
-    console.print(f"wherry    {wherry_version()}")
+    console.print(f"wherry    {VERSION}")
     try:
-        console.print(f"wherryd   {paths.wherryd()}")
+        console.print(f"wherryd   {wherryd()}")
     except NotFound:
         console.print("wherryd   not built")
     import pyarrow as pa
@@ -125,7 +123,7 @@ def _main(arguments: list[str] | None) -> int:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, TimeoutError):
-        return at(error)
+        return system_error_at(error)
     return str(error)
 
 

@@ -46,7 +46,8 @@ from wherry.jobs import JobFailed
 from wherry.jobs.host_serialisation import HostSerialisation, schema_of
 from wherry.jobs.lammps_reader import Figures
 from wherry.jobs.melt import Melt
-from wherry.system.machine import this_machine, wherry_version
+from wherry.system import this_machine
+from wherry.version import VERSION
 
 STREAM = "lammps"
 TOLERANCE = 1e-9
@@ -388,7 +389,7 @@ def summary(
         "schema": 1,
         "name": "lammps_lj",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wherry": wherry_version(),
+        "wherry": VERSION,
         "machine": asdict(this_machine()),
         "versions": versions,
         "pinning": {"application": cores[0], "agent": cores[1]},

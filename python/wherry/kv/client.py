@@ -20,9 +20,9 @@ from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
 import wherry._native._kv_core as _core
+from wherry import arguments
 from wherry.errors import FailedPrecondition, InvalidArgument
-from wherry.kv.frame import MAX_LANES
-from wherry.system import arguments
+from wherry.kv.generated.frame import MAX_LANES
 
 _MOST = 1024
 _BUFFERS = bytes | bytearray | memoryview

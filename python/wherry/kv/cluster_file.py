@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import wherry._native._kv_core as _core
-from wherry.system import arguments
+from wherry import arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, Unavailable
 from wherry.kv.cluster_file import Cluster
-from wherry.kv.frame import Kind, Kv, ReplyDetail, Status
+from wherry.kv.generated.frame import Kind, Kv, ReplyDetail, Status
 from wherry.kv.running import reached
 
 LONGEST_LINE = 1 << 16

@@ -1,21 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys as a user writes them, and the lanes that commands write with."""
+"""Keys as a user writes them."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from wherry.errors import InvalidArgument, ResourceExhausted
-from wherry.kv.cluster_file import Cluster
-from wherry.system import paths, secure
-
-LANES_OF_COMMANDS = 64
-"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
+from wherry.errors import InvalidArgument
 
 
 def parse_key(word: str, text: bool = False) -> int:
@@ -44,31 +34,3 @@ def parse_key(word: str, text: bool = False) -> int:
             "none of them 0. Hash longer names to a number yourself"
         )
     return int.from_bytes(data)
-
-
-@contextmanager
-def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
-    """A static lane for a command to write with; None: the keeper grants one. `lane`: this one.
-
-    In mode static, without a keeper: one of the cluster's last that no other command of this user has.
-    """
-    if lane is not None or cluster.mode != "static":
-        yield lane
-        return
-    directory = paths.runtime_directory() / "kv-lanes"
-    mark = hashlib.sha256("\0".join(cluster.nodes).encode()).hexdigest()[:16]
-    for number in range(cluster.lanes - 1, max(-1, cluster.lanes - 1 - LANES_OF_COMMANDS), -1):
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with secure.secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
-            handle = os.open(f"{mark}.{number}", flags, 0o600, dir_fd=opened)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            continue
-        try:
-            yield number
-        finally:
-            os.close(handle)
-        return
-    raise ResourceExhausted(f"{LANES_OF_COMMANDS} other commands write just now: try again")

@@ -17,8 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from wherry.errors import InvalidArgument, PermissionDenied, Unsupported
-from wherry.system import netns
-from wherry.system.netns import Namespace
+from wherry.system import Namespace, set_network
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
@@ -58,11 +57,11 @@ def inside(namespace: str) -> Iterator[None]:
     """The calling thread is in the network namespace of this file, and afterwards back in its own."""
     try:
         with open("/proc/thread-self/ns/net", "rb") as here, open(namespace, "rb") as there:
-            netns.set_network(there.fileno())
+            set_network(there.fileno())
             try:
                 yield
             finally:
-                netns.set_network(here.fileno())
+                set_network(here.fileno())
     except PermissionError as error:
         why = f"the cluster is in a network namespace of its own ({error.strerror}): be root"
         raise PermissionDenied(why) from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wherry.kv import network
-from wherry.system.ports import free_ports
+from wherry.system import free_ports
 
 
 @dataclass(frozen=True)

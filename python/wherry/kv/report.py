@@ -8,7 +8,6 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.bench import size_text
 from wherry.kv.bench.schema import (
     Failover,
     KvBench,
@@ -31,6 +30,7 @@ from wherry.report import (
     legend_above,
     panels,
     plain_axis,
+    size_text,
     stacked_bars,
 )
 

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The running `wherry kv up`: what it says of itself, which one is meant, and where its cluster is reached."""
+"""The running `wherry kv up`: what it says of itself, which one is meant, and where its cluster is reached.
+
+And what else lies in the user's own directory: the lanes that commands write with.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,10 +15,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from wherry.errors import Error, NotFound, Unavailable
+from wherry.errors import Error, NotFound, ResourceExhausted, Unavailable
 from wherry.kv.cluster_file import Cluster, load
 from wherry.kv.network import inside
-from wherry.system import paths, secure
+from wherry.system import check_private, open_directory, open_own, replace_own, runtime_directory, secure_directory
+
+LANES_OF_COMMANDS = 64
+"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
 
 
 @dataclass(slots=True)
@@ -41,8 +49,8 @@ class Up:
     def write(self, file: Path) -> None:
         """Replaces the file as a whole. Raises PermissionDenied if others can put files into its directory."""
         text = json.dumps(asdict(self) | {"cluster": str(self.cluster)}) + "\n"
-        with secure.secure_directory(file.parent) as directory:
-            secure.replace_own(file.name, text, directory)
+        with secure_directory(file.parent) as directory:
+            replace_own(file.name, text, directory)
 
 
 def start_time(pid: int) -> int:
@@ -56,7 +64,7 @@ def start_time(pid: int) -> int:
 
 def up_file(environment: Mapping[str, str] | None = None) -> Path:
     """Where the newest `wherry kv up` of this user is known."""
-    return paths.runtime_directory(environment) / "kv-up.json"
+    return runtime_directory(environment) / "kv-up.json"
 
 
 def read_up(path: Path) -> Up:
@@ -68,9 +76,9 @@ def read_up(path: Path) -> Up:
     remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
     directory = -1
     try:
-        directory = secure.open_directory(path.parent)
-        secure.check_private(directory, path.parent, remedy)
-        with open(secure.open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
+        directory = open_directory(path.parent)
+        check_private(directory, path.parent, remedy)
+        with open(open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
             text = file.read(1 << 16)
     except (FileNotFoundError, NotFound):
         raise NotFound(
@@ -143,3 +151,31 @@ def reached(cluster: Cluster) -> Iterator[None]:
         return
     with inside(namespace):
         yield
+
+
+@contextmanager
+def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
+    """A static lane for a command to write with; None: the keeper grants one. `lane`: this one.
+
+    In mode static, without a keeper: one of the cluster's last that no other command of this user has.
+    """
+    if lane is not None or cluster.mode != "static":
+        yield lane
+        return
+    directory = runtime_directory() / "kv-lanes"
+    mark = hashlib.sha256("\0".join(cluster.nodes).encode()).hexdigest()[:16]
+    for number in range(cluster.lanes - 1, max(-1, cluster.lanes - 1 - LANES_OF_COMMANDS), -1):
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
+            handle = os.open(f"{mark}.{number}", flags, 0o600, dir_fd=opened)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            continue
+        try:
+            yield number
+        finally:
+            os.close(handle)
+        return
+    raise ResourceExhausted(f"{LANES_OF_COMMANDS} other commands write just now: try again")

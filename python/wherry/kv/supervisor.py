@@ -20,15 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, Unavailable
-from wherry.kv import keeper, running
+from wherry.kv import keeper, programs, running
 from wherry.kv.cluster_file import Cluster
 from wherry.kv.network import KvNetwork, inside
 from wherry.kv.options import Options
 from wherry.kv.running import Up
-from wherry.system import paths, secure
-from wherry.system.netns import Namespace
-from wherry.system.os_errors import doing, system_error
-from wherry.system.processes import Process, Workspace, how_it_ended
+from wherry.system import (
+    Namespace,
+    Process,
+    Workspace,
+    doing,
+    how_it_ended,
+    open_own,
+    secure_directory,
+    system_error,
+)
 
 READY_S = 20.0
 GRACE_S = 2.0
@@ -110,37 +116,37 @@ class Supervisor:
         self._again: asyncio.TimerHandle | None = None
         self._ready = self._ending = False
         self._changed = asyncio.Event()
-        program = str(paths.wherry_kv())
-        rtl_program = str(paths.built("sim", "wherry-kv-rtl")) if options.rtl else ""
         self._up.rtl = cluster.numbers[: options.rtl]
         if len(self._up.rtl) < options.rtl:
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {len(cluster.numbers)} nodes")
         self._keeper = _Child(
             "the keeper",
-            [program, "keeper", "--cluster", str(cluster.path)],
+            programs.keeper(cluster.path),
             self._directory / "keeper.log",
             None,
             network.outside if network is not None else None,
         )
         self._switch: _Child | None = None
         if network is not None and not options.tap:  # where there is no AF_XDP the bridge is enough
-            command = [program, "switch", *network.stations]
-            self._switch = _Child("the switch", command, self._directory / "switch.log", None, network.switch)
+            self._switch = _Child(
+                "the switch", programs.switch(network.stations), self._directory / "switch.log", None, network.switch
+            )
         self._nodes = {
             number: _Child(
                 f"node {number}",
-                [
-                    *([rtl_program] if number in self._up.rtl else [program, "node"]),
-                    *("--cluster", str(cluster.path), "--number", str(number)),
-                    *(["--spin"] if options.spin and number not in self._up.rtl else []),
-                    *(network.tap_arguments(number) if options.tap and network and number in self._up.rtl else []),
-                ],
+                self._node_command(number),
                 self._directory / f"node{number}.log",
                 number,
                 network.nodes[number] if network is not None else None,
             )
             for number in cluster.numbers
         }
+
+    def _node_command(self, number: int) -> list[str]:
+        if number not in self._up.rtl:
+            return programs.node(self._cluster.path, number, *(["--spin"] if self._options.spin else []))
+        taps = self._network.tap_arguments(number) if self._options.tap and self._network else []
+        return programs.rtl_node(self._cluster.path, number, *taps)
 
     @property
     def _children(self) -> list[_Child]:
@@ -152,7 +158,7 @@ class Supervisor:
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
         well_known = running.up_file()
-        with secure.secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
+        with secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
             pass  # made, and nobody else's
         self._files = [self._directory / "up.json", well_known]
         try:
@@ -182,7 +188,7 @@ class Supervisor:
 
     def _start(self, child: _Child) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with open(secure.open_own(child.log.name, flags, self._opened, self._directory), "ab") as log:
+        with open(open_own(child.log.name, flags, self._opened, self._directory), "ab") as log:
             os.set_blocking(log.fileno(), True)
             child.process = Process(
                 child.name,

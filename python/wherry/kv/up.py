@@ -20,9 +20,7 @@ from wherry.kv.network import KvNetwork
 from wherry.kv.options import Options, cluster_text
 from wherry.kv.running import Up
 from wherry.kv.supervisor import Supervisor
-from wherry.system import secure
-from wherry.system.os_errors import doing
-from wherry.system.processes import Workspace
+from wherry.system import Workspace, doing, open_own, replace_own, secure_directory
 
 
 class _Ended(BaseException):
@@ -68,10 +66,10 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         stack.callback(workspace.close)
         directory = (options.directory or workspace.directory).absolute()
         try:
-            opened = stack.enter_context(secure.secure_directory(directory, "name another --dir"))
+            opened = stack.enter_context(secure_directory(directory, "name another --dir"))
         except (InvalidArgument, PermissionDenied) as error:
             raise type(error)(f"--dir {directory}: {error}") from None
-        lock = secure.open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
+        lock = open_own("up.lock", os.O_RDWR | os.O_CREAT, opened, directory)
         stack.callback(os.close, lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,9 +125,9 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
         with doing(f"cannot write {file}"):
-            secure.replace_own(file.name, cluster_text(options), directory)
+            replace_own(file.name, cluster_text(options), directory)
         return cluster_file.load(file)
-    os.close(secure.open_own(file.name, os.O_RDONLY, directory, file.parent))
+    os.close(open_own(file.name, os.O_RDONLY, directory, file.parent))
     given = ("nodes", "bucket_bits", "etcd", "ping_ms", "misses", "lease_ms", "name")
     for name in given:
         if getattr(options, name) is not None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from wherry import arguments
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 from wherry.session import Agent, locate
-from wherry.system import arguments
 
 if TYPE_CHECKING:
     import pyarrow.flight as flight

@@ -23,10 +23,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from wherry import arguments
 from wherry.errors import DeadlineExceeded, Error, NotFound
 from wherry.move.connection import REPLY_TIMEOUT_S, Connection, Lease
 from wherry.session import Agent, locate
-from wherry.system import arguments
 
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
 

@@ -33,9 +33,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import wherry._native._core as _core
+from wherry import arguments
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
 from wherry.move import columns
-from wherry.system import arguments, paths
+from wherry.system import wherryd
 
 _FOREVER = math.inf
 _AT_EXIT_S = 10.0
@@ -328,7 +329,7 @@ class Session:
         program = ""
         if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
             with suppress(NotFound):  # if one is needed after all, the C++ side says what is missing
-                program = str(paths.wherryd())
+                program = str(wherryd())
         core = _core.open_session(
             where,
             arguments.text("token", token),

@@ -18,10 +18,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from wherry import services
-from wherry.bench import BenchError, benchmarks, published_text, read_json, size_text
+from wherry.bench import benchmarks, published_text, read_json, size_text
+from wherry.errors import BenchError
 from wherry.report.chapter import Chapter, Section
 from wherry.report.plots import styled, to_svg
-from wherry.system import secure
+from wherry.system import replacing
 
 _HERE = Path(__file__).resolve().parent
 
@@ -55,7 +56,7 @@ def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
     page = build(files)
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with secure.replacing(target) as partial:
+    with replacing(target) as partial:
         partial.write_text(page, encoding="utf-8")
     return target
 

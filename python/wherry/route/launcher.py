@@ -22,9 +22,8 @@ from pathlib import Path
 from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
 from wherry.route import bootstrap
 from wherry.route.pinning import Pinning, parse_cores, plan_cores
-from wherry.session import agent_process, sessionfile
-from wherry.system.netns import Network
-from wherry.system.processes import Lines, Process, Workspace, exit_status, how_it_ended
+from wherry.session import START_TIMEOUT_S, agent_command, load_session
+from wherry.system import Lines, Network, Process, Workspace, exit_status, how_it_ended
 
 KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_BETWEEN",
@@ -88,7 +87,7 @@ def run(job: Job) -> int:
     if job.placement != "dpu" and job.agents:
         raise InvalidArgument(f"placement {job.placement} does not use the agents of --agent: only dpu does")
     for file in job.agents:
-        sessionfile.load(file)
+        load_session(file)
     pinning = plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
     _warn_of_unknown(os.environ)
     if job.statistics is not None:
@@ -208,7 +207,7 @@ class _Launcher:
             with (directory / "agent.log").open("wb") as log:
                 agent = Process(
                     f"the agent of node {node}",
-                    agent_process.command(self._session_files[node], arguments),
+                    agent_command(self._session_files[node], arguments),
                     environment=environment,
                     cores={core},
                     enter=self._network.namespaces[node].enter if self._network else None,
@@ -216,14 +215,12 @@ class _Launcher:
                     stderr=log,
                 )
             self._spawn(agent, self._agents)
-        deadline = asyncio.get_running_loop().time() + agent_process.START_TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
         for node, agent in enumerate(self._agents):
             while self._failure is None and not _ready(self._session_files[node], agent.pid):
                 if asyncio.get_running_loop().time() > deadline:
                     said = self._last_words(agent)
-                    raise DeadlineExceeded(
-                        f"{agent.name} was not ready within {agent_process.START_TIMEOUT_S:g} s{said}"
-                    )
+                    raise DeadlineExceeded(f"{agent.name} was not ready within {START_TIMEOUT_S:g} s{said}")
                 await asyncio.sleep(0.01)
 
     def _start_ranks(self) -> None:
@@ -409,6 +406,6 @@ def _ignore(error: OSError) -> None:
 
 def _ready(session_file: Path, pid: int) -> bool:
     try:
-        return sessionfile.load(session_file).pid == pid
+        return load_session(session_file).pid == pid
     except Error:
         return False  # not there yet, or half way

@@ -16,23 +16,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
-from wherry.session import sessionfile
-from wherry.session.sessionfile import SessionFile
-from wherry.system import paths
-from wherry.system.os_errors import doing
+from wherry.session.sessionfile import SessionFile, load_session
+from wherry.system import doing, wherryd
 
 START_TIMEOUT_S = 20.0
 
 
-def command(session_file: Path, arguments: Sequence[str]) -> list[str]:
+def agent_command(session_file: Path, arguments: Sequence[str]) -> list[str]:
     """wherryd's command line. Raises NotFound when it was not built."""
-    return [str(paths.wherryd()), "--session-file", str(session_file), *arguments]
+    return [str(wherryd()), "--session-file", str(session_file), *arguments]
 
 
 def check_free(session_file: Path) -> None:
     """Raises AlreadyExists when a living agent owns the session file. A stale file is the agent's to replace."""
     try:
-        session = sessionfile.load(session_file)
+        session = load_session(session_file)
     except (NotFound, Unavailable):
         return
     raise AlreadyExists(
@@ -43,11 +41,11 @@ def check_free(session_file: Path) -> None:
 def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
     """Becomes the agent: signals and the exit status are its own from here on."""
     check_free(session_file)
-    line = command(session_file, arguments)
+    line = agent_command(session_file, arguments)
     os.execv(line[0], line)
 
 
-def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
+def start_agent(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
     It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
@@ -56,7 +54,7 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     """
     check_free(session_file)
     log = session_file.with_suffix(".log")
-    line = command(session_file, ["--default-log-file", str(log), *arguments])
+    line = agent_command(session_file, ["--default-log-file", str(log), *arguments])
     with doing("cannot start the agent"):
         # Where it says why it did not start.
         said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
@@ -76,7 +74,7 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
                 code = os.waitstatus_to_exitcode(status)
                 raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log)}")
             try:
-                session = sessionfile.load(session_file)
+                session = load_session(session_file)
                 if session.pid == pid:
                     return session
             except Error:
@@ -90,7 +88,7 @@ def start(session_file: Path, arguments: Sequence[str]) -> SessionFile:
         os.close(said)
 
 
-def stop(session: SessionFile, timeout: float) -> None:
+def stop_agent(session: SessionFile, timeout: float) -> None:
     """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
     if not session.local:
         raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")

@@ -9,12 +9,13 @@ import grp
 import json
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wherry.errors import Error, InvalidArgument, NotFound, PermissionDenied, Unavailable, VersionMismatch
-from wherry.system import paths, secure
+from wherry.system import check_private, open_directory, runtime_directory
 
 VERSION = 2
 """The version of the session file that this package reads."""
@@ -22,6 +23,17 @@ VERSION = 2
 _REMEDY = "name another session file, for example with $WHERRY_SESSION"
 _MAX_LINKS = 8
 _LOOPBACK = ("127.", "::1", "localhost")
+
+
+def session_path(environment: Mapping[str, str] | None = None) -> Path:
+    """The default session file: $WHERRY_SESSION, $XDG_RUNTIME_DIR/wherry/agent.json, /tmp/wherry-<uid>/agent.json.
+
+    wherryd and the C++ client follow the same rule (include/wherry/session.hpp). The file need not exist.
+    """
+    environment = os.environ if environment is None else environment
+    if environment.get("WHERRY_SESSION"):
+        return Path(environment["WHERRY_SESSION"]).expanduser()
+    return runtime_directory(environment) / "agent.json"
 
 
 class BadSessionFile(Error):
@@ -102,8 +114,8 @@ def _follow(where: Path) -> tuple[Path, str]:
     return where.parent, where.name
 
 
-def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
-    """Reads and checks the session file at `path` (default: paths.session_file()).
+def load_session(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
+    """Reads and checks the session file at `path` (default: session_path()).
 
     Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
     when the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
@@ -113,13 +125,13 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
     belong to another user, but only where it was named (by `path` or $WHERRY_SESSION): anybody may make the default
     places of /tmp.
     """
-    where = Path(path).expanduser() if path is not None else paths.session_file()
+    where = Path(path).expanduser() if path is not None else session_path()
     missing = f"no agent: {where} does not exist; start one with `wherry agent start`"
     parent = where.absolute().parent
     handle = directory = -1
     try:
         parent, name = _follow(where.absolute())
-        directory = secure.open_directory(parent)
+        directory = open_directory(parent)
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
         status = os.fstat(handle)
         if stat.S_ISDIR(status.st_mode):
@@ -134,7 +146,7 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
             raise BadSessionFile(f"{where} belongs to user {status.st_uid}: its agent cannot be trusted")
         if status.st_mode & (stat.S_IRWXO | (stat.S_IWGRP | stat.S_IXGRP if shared else stat.S_IRWXG)):
             raise BadSessionFile(f"{where} holds a token, but others may read it: chmod 600 it, and restart its agent")
-        secure.check_private(directory, parent, _REMEDY, trusted)
+        check_private(directory, parent, _REMEDY, trusted)
         held = _held(handle)
     except (FileNotFoundError, NotFound):
         raise NotFound(missing) from None
@@ -147,7 +159,7 @@ def load(path: str | os.PathLike[str] | None = None, *, require_alive: bool = Tr
         for descriptor in (handle, directory):
             if descriptor >= 0:
                 os.close(descriptor)
-    session = parse(text, where)
+    session = parse_session(text, where)
     if require_alive and session.local and not held:
         raise Unavailable(f"the agent of {where} (pid {session.pid}) has gone; start one with `wherry agent start`")
     return session
@@ -161,7 +173,7 @@ def _names_group(text: bytes, gid: int) -> bool:
         return False
 
 
-def parse(text: bytes | str, path: Path) -> SessionFile:
+def parse_session(text: bytes | str, path: Path) -> SessionFile:
     """A session file's text as a SessionFile. Raises BadSessionFile, which names the field that is wrong,
     VersionMismatch."""
     try:

@@ -47,10 +47,12 @@ def doing(failed: str) -> Iterator[None]:
             if error.errno in (errno.EACCES, errno.EPERM)
             else InvalidArgument
         )
-        raise kind(f"{failed}: {system_error(error) if str(error.filename) in failed else at(error)}") from None
+        raise kind(
+            f"{failed}: {system_error(error) if str(error.filename) in failed else system_error_at(error)}"
+        ) from None
 
 
-def at(error: OSError) -> str:
+def system_error_at(error: OSError) -> str:
     """The same with the file that it names, if any."""
     file = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
     return f"{file}: {system_error(error)}" if file else system_error(error)

@@ -69,17 +69,6 @@ def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
     return _program("wherry-kv", "WHERRY_KV", environment)
 
 
-def bench_move(environment: Mapping[str, str] | None = None) -> Path:
-    """The benchmark program of the data movement service: the checkout's release build, PATH.
-
-    Raises NotFound, which lists the places that were tried.
-    """
-    environment = os.environ if environment is None else environment
-    root = repository()
-    candidates = [] if root is None else [root / "build" / "release" / "bench" / "bench_move"]
-    return _find("bench_move", None, candidates, "build it with `make build`", environment)
-
-
 def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
     environment = os.environ if environment is None else environment
@@ -88,7 +77,7 @@ def built(folder: str, name: str, environment: Mapping[str, str] | None = None) 
     return _find(name, None, candidates, "build it with `make build`", environment)
 
 
-def peer(name: str, environment: Mapping[str, str] | None = None) -> Path:
+def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program that kv is measured against: on PATH, else where tools/setup.sh unpacks it. Raises NotFound."""
     environment = os.environ if environment is None else environment
     # Not resolved: redis-server is a link to a program that looks at the name it was called by.
@@ -96,17 +85,6 @@ def peer(name: str, environment: Mapping[str, str] | None = None) -> Path:
         if path is not None and _runnable(Path(path)):
             return Path(path)
     raise NotFound(f"no {name}: looked in PATH and in {sys.prefix}/bin; `make setup` puts it there")
-
-
-def session_file(environment: Mapping[str, str] | None = None) -> Path:
-    """The default session file: $WHERRY_SESSION, $XDG_RUNTIME_DIR/wherry/agent.json, /tmp/wherry-<uid>/agent.json.
-
-    wherryd and the C++ client follow the same rule (include/wherry/session.hpp). The file need not exist.
-    """
-    environment = os.environ if environment is None else environment
-    if environment.get("WHERRY_SESSION"):
-        return Path(environment["WHERRY_SESSION"]).expanduser()
-    return runtime_directory(environment) / "agent.json"
 
 
 def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:

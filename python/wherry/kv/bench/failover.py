@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry.bench import BenchError, published_text, published_values
-from wherry.errors import Error
-from wherry.kv import cluster_file, keeper
+from wherry.errors import BenchError, Error
+from wherry.kv import cluster_file, keeper, programs
+from wherry.kv.bench.bars import failover_bars
 from wherry.kv.bench.software import Say
 from wherry.kv.bench.stores import memory_directory
 from wherry.kv.options import Options, cluster_text
-from wherry.system import paths
-from wherry.system.processes import Process
+from wherry.system import Process
 
 NODES = 3
 READY_S = 20.0
@@ -55,21 +54,20 @@ class _Cluster:
         file.write_text(cluster_text(options))
         self.cluster = cluster_file.load(file)
         stack.callback(self.close)
-        self._keeper = self._start("keeper", ["keeper"])
+        self._keeper = self._start("keeper", programs.keeper(file))
         self._nodes = {number: self._start_node(number) for number in range(NODES)}
 
     def close(self) -> None:
         for process in (self._keeper, *self._nodes.values()):
             process.close()
 
-    def _start(self, name: str, words: Sequence[str]) -> Process:
-        command = [str(paths.wherry_kv()), words[0], "--cluster", str(self.cluster.path), *words[1:]]
+    def _start(self, name: str, command: Sequence[str]) -> Process:
         with (self._directory / f"{name}.log").open("ab") as log:
             cores = os.sched_getaffinity(0)
             return Process(name, command, environment=os.environ, cores=cores, stdout=log, stderr=log)
 
     def _start_node(self, number: int) -> Process:
-        return self._start(f"node{number}", ["node", "--number", str(number)])
+        return self._start(f"node{number}", programs.node(self.cluster.path, number))
 
     def pid(self, number: int) -> int:
         return self._nodes[number].pid
@@ -152,13 +150,13 @@ def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, An
 def _kill_one(cluster: _Cluster, victim: int, lane: int) -> Outage | None:
     leaders = cluster.until_all_serve()["leaders"]
     slots = [str(slot) for slot, leader in enumerate(leaders) if leader == str(victim)][:2]
-    words = [str(paths.built("bench", "kv_outage")), "--pid", str(cluster.pid(victim)), "--slots", *slots]
+    words = ["--pid", str(cluster.pid(victim)), "--slots", *slots]
     words += ["--first-lane", str(lane)]
     for address in cluster.cluster.nodes:
         words += ["--node", address]
     why = ""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(programs.outage(*words), capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
             why = done.stderr.strip()
     except subprocess.TimeoutExpired:
@@ -201,19 +199,4 @@ def run(document: dict[str, Any], kills: int, say: Say) -> None:
             f"kills: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f}; asking each ms: {row['eager_p50_ms']:.1f}, "
             f"{row['eager_p99_ms']:.1f}; of it {parts}"
         )
-    document["bars"] |= bars_of(rows)
-
-
-def bars_of(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Nothing is demanded of them."""
-    known = published_values("kv")
-    with_mu, without = (published_text(known[f"rep_rw_mu_failover{other}"]) for other in ("", "_other"))
-    mu = f"Mu: {with_mu}; without it {without}"
-    bars = {}
-    for row in rows:
-        prefix = "failover" if row["timing"] == "tight" else "failover_default"
-        for part in ("p50", "p99"):
-            value = row[f"eager_{part}_ms"] if row["timing"] == "tight" else row[f"{part}_ms"]
-            low, high = min(value, row["eager_min_ms"]), max(value, row["eager_max_ms"])
-            bars[f"{prefix}_ms_{part}"] = {"value": value, "min": low, "max": high, "unit": "ms", "published": mu}
-    return bars
+    document["bars"] |= failover_bars(rows)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wherry.bench import BenchError, document_of, parse_as, write
-from wherry.errors import NotFound, PermissionDenied, Unsupported
+from wherry.bench import document_of, parse_as, write
+from wherry.errors import BenchError, NotFound, PermissionDenied, Unsupported
 from wherry.kv.bench import failover, hardware, software, veth
 from wherry.kv.bench.schema import EXPERIMENTS, KvBench
 

@@ -10,7 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from wherry.bench import BenchError, published_text, published_values
+from wherry.errors import BenchError
+from wherry.kv.bench.bars import latency_bars, median_bar
 from wherry.kv.bench.stores import Etcd, Placement, Redis, Store, Wherry, memory_directory, placements
 
 SIZES = (64, 1024)
@@ -49,17 +50,6 @@ def two_cores() -> tuple[int, int]:
     if len(cores) < 2:
         raise BenchError("two cores are needed: one for the node, one for its client")
     return cores[0], cores[1]
-
-
-def median_bar(
-    ratios: Sequence[float], comparison: str, target: float, published: str = "", unit: str = ""
-) -> dict[str, Any]:
-    """A bar of samples."""
-    value = statistics.median(ratios)
-    bar: dict[str, Any] = {"value": value, "min": min(ratios), "max": max(ratios), "unit": unit}
-    met = value >= target if comparison == ">=" else value <= target
-    bar |= {"target": f"{comparison} {target:g}", "pass": met}
-    return bar | ({"published": published} if published else {})
 
 
 class Contest:
@@ -198,7 +188,7 @@ def run(document: dict[str, Any], wanted: set[str], effort: Effort, say: Say) ->
         if "software" in wanted:
             contest.latencies()
             document["results"]["software"] = contest.latency_rows("loopback", "sockets")
-            document["bars"] |= latency_bars(contest, "sw")
+            document["bars"] |= latency_bars(contest.times_faster, "sw")
             document["bars"]["sw_leader_write_vs_etcd"] = median_bar(
                 contest.times_faster("etcd", "leader_write"), ">=", 20
             )
@@ -206,21 +196,3 @@ def run(document: dict[str, Any], wanted: set[str], effort: Effort, say: Say) ->
             contest.rates()
             document["results"]["throughput"] = contest.rate_rows()
             document["bars"]["sw_throughput_vs_redis"] = median_bar(contest.rate_ratio("redis"), ">=", 3)
-
-
-def latency_bars(contest: Contest, prefix: str) -> dict[str, dict[str, Any]]:
-    """Over Redis: "sw" on sockets, or with "xdp" in the names past the kernel."""
-    known = published_values("kv")
-    beside = {
-        name: f"{published_text(known[f'rep_t5_13_{of}_sw'])}: the thesis' software"
-        for name, of in (("read", "read"), ("leader_write", "leader_write"))
-    }
-    way, least = ("_xdp", (6, 8)) if prefix == "sw_xdp" else ("", (2, 3))
-    return {
-        f"sw_read{way}_vs_redis": median_bar(
-            contest.times_faster("redis", "read"), ">=", least[0], beside["read"]
-        ),
-        f"sw_leader_write{way}_vs_redis_wait": median_bar(
-            contest.times_faster("redis", "leader_write"), ">=", least[1], beside["leader_write"]
-        ),
-    }  # fmt: skip

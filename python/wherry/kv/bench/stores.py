@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wherry.bench import BenchError
-from wherry.system import paths
-from wherry.system.machine import wherry_version
-from wherry.system.ports import free_ports
-from wherry.system.processes import Process, how_it_ended
+from wherry.errors import BenchError
+from wherry.kv import programs
+from wherry.system import Process, free_ports, how_it_ended, peer_program
+from wherry.version import VERSION
 
 KEYS = 1000
 READY_S = 20.0
@@ -186,14 +185,13 @@ class Wherry(Store):
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
         """At these host:port. They stand still until their first turn."""
-        self.version = wherry_version()
+        self.version = VERSION
         self.addresses = list(addresses)
         file = self._directory / "cluster.toml"
         file.write_text(self.cluster_text())
-        self._load_program = str(paths.built("bench", "kv_load"))
+        programs.load()  # raises before anything runs
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
-            words = ["node", "--cluster", str(file), "--number", str(number), waits, *self.node_options()]
-            self.start_process(role, [str(paths.wherry_kv()), *words])
+            self.start_process(role, programs.node(file, number, waits, *self.node_options()))
         # They agree with each other first: one that stands still before that agrees to nothing.
         logs = [self._directory / f"{self.name}-{role}.log" for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
@@ -227,15 +225,14 @@ class Wherry(Store):
         """kv_load; many reads in flight are kv_peer_load's."""
         reads = operation == "read"
         if reads and depth > 1:  # the client library would be the slower one of the two
-            return [
-                str(paths.built("bench", "kv_peer_load")),
-                *peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill),
-            ]
+            words = peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill)
+            return programs.peer_load(*words)
         nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
-        words = [self._load_program, *nodes, "--reads", str(int(reads)), "--writes", str(int(not reads))]
+        words = [*nodes, "--reads", str(int(reads)), "--writes", str(int(not reads))]
         words += ["--depth", str(depth), "--seconds", str(seconds), "--warm-up", "0.1", "--keys", str(KEYS)]
         words += ["--value-bytes", str(size), "--led-by", "0", "--first-lane", "0", *self.client_options()]
-        return words + {"spin": ["--spin"], "yield": ["--yield"], "sleep": []}[idle] + ([] if fill else ["--no-fill"])
+        words += {"spin": ["--spin"], "yield": ["--yield"], "sleep": []}[idle] + ([] if fill else ["--no-fill"])
+        return programs.load(*words)
 
 
 class Redis(Store):
@@ -245,7 +242,7 @@ class Redis(Store):
 
     def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
         """`hosts`: of the leader and of the replica."""
-        program = str(paths.peer("redis-server"))
+        program = str(peer_program("redis-server"))
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
         )
@@ -264,7 +261,6 @@ class Redis(Store):
             if role == "follower":
                 words += ["--replicaof", hosts[0], str(first)]
             self.start_process(role, [program, *words])
-        self._load_program = str(paths.built("bench", "kv_peer_load"))
         # WAIT comes back once the replica is there.
         probe = [*self.command("leader_write", 64, 1, 0.01, "sleep", fill=False)]
         self.until(lambda: self._answers(probe), "a write on leader and replica")
@@ -279,7 +275,7 @@ class Redis(Store):
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
         """kv_peer_load."""
         words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
-        return [self._load_program, *words]
+        return programs.peer_load(*words)
 
 
 class Etcd(Store):
@@ -291,7 +287,7 @@ class Etcd(Store):
 
     def start(self) -> None:
         """Until a leader is elected."""
-        program = str(paths.peer("etcd"))
+        program = str(peer_program("etcd"))
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
         ports = free_ports(4)
         peers, clients = ports[:2], ports[2:]
@@ -302,7 +298,6 @@ class Etcd(Store):
             words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap"]
             words += ["--listen-client-urls", client, "--advertise-client-urls", client, "--log-level", "error"]
             self.start_process(role, [program, *words])
-        self._load_program = str(paths.built("bench", "kv_peer_load"))
         urls = [f"http://127.0.0.1:{port}/v3/maintenance/status" for port in clients]
         found: list[dict[str, Any]] = []
 
@@ -320,7 +315,7 @@ class Etcd(Store):
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
         """kv_peer_load."""
         words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
-        return [self._load_program, *words]
+        return programs.peer_load(*words)
 
 
 def peer_words(

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from wherry.errors import PermissionDenied
-from wherry.kv.bench.software import Contest, Effort, Say, latency_bars
+from wherry.kv.bench.bars import latency_bars
+from wherry.kv.bench.software import Contest, Effort, Say
 from wherry.kv.bench.stores import Redis, Wherry, memory_directory
 from wherry.kv.network import PORT
-from wherry.system.netns import Mesh
+from wherry.system import Mesh
 
 
 class XdpWherry(Wherry):
@@ -69,4 +70,4 @@ def run(document: dict[str, Any], effort: Effort, say: Say) -> None:
         contest.choose_places()
         contest.latencies()
         document["results"].setdefault("software", []).extend(contest.latency_rows("veth", "xdp"))
-        document["bars"] |= latency_bars(contest, "sw_xdp")
+        document["bars"] |= latency_bars(contest.times_faster, "sw_xdp")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wherry.kv.frame import MAX_LANES
+from wherry.kv.generated.frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
 """Exit statuses of get, put and delete: no such key or another version; may have happened; nobody answered."""

@@ -176,7 +176,7 @@ def put(
     with _outcomes():
         number, data = keys.parse_key(key, text), _value_of(value, as_hex)
     where = running.locate(cluster)
-    with keys.own_lane(where, lane) as mine, _outcomes():
+    with running.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
         version = store.put(number, data) if if_version is None else store.put_if(number, data, if_version)
     with after("the write took effect; its result could not be printed"):
@@ -204,7 +204,7 @@ def delete(
     with _outcomes():
         number = keys.parse_key(key, text)
     where = running.locate(cluster)
-    with keys.own_lane(where, lane) as mine, _outcomes():
+    with running.own_lane(where, lane) as mine, _outcomes():
         store = _writer(where, timeout, mine)
         if if_version is None:
             store.remove(number)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wherry.errors import Error, InvalidArgument
-from wherry.kv.frame import MAX_LANES
+from wherry.kv.generated.frame import MAX_LANES
 
 
 class ReadFrom(enum.StrEnum):
@@ -76,8 +76,7 @@ def load(
 
       wherry kv bench --zipf 0.99 --conditional 5 --json | jq .operations.write.p99_us
     """
-    from wherry.kv import running
-    from wherry.system import paths
+    from wherry.kv import programs, running
 
     where = running.locate(cluster)
     if first_lane is None and where.mode == "static":
@@ -92,7 +91,6 @@ def load(
             f"{clients} clients with {depth} operations in flight use lanes {first_lane} to "
             f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
         )
-    program = paths.built("bench", "kv_load")
     words: dict[str, object] = {
         "--seconds": seconds,
         "--clients": clients,
@@ -108,7 +106,7 @@ def load(
     }
     if first_lane is not None:
         words["--first-lane"] = first_lane
-    command = [str(program), *(text for flag, value in words.items() for text in (flag, str(value)))]
+    command = programs.load(*(text for flag, value in words.items() for text in (flag, str(value))))
     command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
     with running.reached(where):

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import signal
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +19,6 @@ from rich.table import Table
 from wherry.cli import after, note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
 from wherry.kv.cli.common import ClusterOption
-from wherry.system import secure
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
@@ -98,9 +99,9 @@ def up(
 
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
+    from wherry.kv.detached import run_detached
     from wherry.kv.options import Options
     from wherry.kv.up import run
-    from wherry.system.processes import inherited
 
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
@@ -121,19 +122,9 @@ def up(
     )
     if not detach:
         raise typer.Exit(run(options, lambda where, status, up: _show_up(where, status, up, "Ctrl-C")))
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        # What the caller handed on, such as the lock of `flock`, is not the cluster's to keep.
-        for number in inherited():
-            os.close(number)
-        raise typer.Exit(run(options, lambda where, status, up: _go_to_background(write, where, status, up)))
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
-    if not said:  # it has said why
-        raise typer.Exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) or 1)
+    code, said = run_detached(options, lambda where, status, up: _described(where, status, up, "wherry kv down"))
+    if not said:
+        raise typer.Exit(code)
     with after("the cluster runs; its description could not be printed"):
         sys.stdout.write(said)
 
@@ -155,24 +146,11 @@ def _show_up(cluster: Cluster, status: dict[str, Any], running: Up, end: str) ->
         console.print(text, markup=False)
 
 
-def _go_to_background(write: int, cluster: Cluster, status: dict[str, Any], running: Up) -> None:
-    """Says what the foreground shows, and from then on talks to a log."""
-    import io
-    from contextlib import redirect_stdout
-
+def _described(cluster: Cluster, status: dict[str, Any], running: Up, end: str) -> str:
     text = io.StringIO()
     with redirect_stdout(text):
-        _show_up(cluster, status, running, "wherry kv down")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    place = cluster.path.absolute().parent
-    with secure.secure_directory(place, "name another --dir") as opened:
-        log = secure.open_own("up.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, opened, place)
-    os.set_blocking(log, True)
-    os.dup2(nothing, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    with os.fdopen(write, "w") as pipe:
-        pipe.write(text.getvalue())
+        _show_up(cluster, status, running, end)
+    return text.getvalue()
 
 
 def _up_table(cluster: Cluster, status: dict[str, Any], running: Up) -> Table:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from wherry.bench import parse_as, read_json, run_program
 from wherry.move.bench.schema import MoveBench
-from wherry.system import paths
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
@@ -17,5 +16,5 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> Mo
     Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
     """
     more = ["--only", ",".join(only)] if only else []
-    run_program(paths.bench_move(), json_file, quick=quick, more=more)
+    run_program("bench_move", json_file, quick=quick, more=more)
     return parse_as(MoveBench, read_json(json_file), str(json_file))

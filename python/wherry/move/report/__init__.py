@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wherry.bench import published_values
 from wherry.move.bench.schema import Buffers, Initiate, MoveBench
 from wherry.move.report import lammps, plots
-from wherry.report import Chapter, Section, bench_chapter
+from wherry.report import Chapter, Section, Sections, bench_chapter
 
 
 def chapter(document: Any, file: str) -> Chapter:
@@ -71,40 +71,30 @@ def _initiate_sentence(rows: Sequence[Initiate]) -> str:
 
 def sections_of(bench: MoveBench) -> list[Section]:
     """The experiments that this run holds, in the order of the paper's figures."""
-    known = published_values("move")
     results = bench.results
-    found: list[Section] = []
-
-    def add(
-        rows: Sequence[Any], anchor: str, title: str, figure: str, question: str, draw: Any, ours: str = ""
-    ) -> None:
-        if rows:
-            shown = [entry for entry in known.values() if entry["shown_in"] == f"figure_{figure}"]
-            name = f"figure {figure}" if figure else ""
-            found.append(Section(anchor, title, name, question, lambda: draw(rows, known), shown, ours, rows))
-
+    sections = Sections("move")
+    add = sections.add
     add(
         results.initiate,
         "initiate",
         "What an offload costs the host",
-        "2",
         "Time that the offload call keeps the host, by size. It should not depend on the size.",
         plots.initiate,
-        _initiate_sentence(results.initiate) if results.initiate else "",
+        figures=("figure 2",),
+        ours=_initiate_sentence(results.initiate) if results.initiate else "",
     )
     add(
         results.bandwidth,
         "bandwidth",
         "Bandwidth against a raw get",
-        "3",
         "One transfer at a time from heap memory, against a raw UCX get of the same size (the paper: qperf, NCQE 1).",
         plots.bandwidth,
+        figures=("figure 3",),
     )
     add(
         results.mapped,
         "mapped",
         "Memory that the agent maps",
-        "",
         "Memory that Wherry allocated is mapped by an agent on the same machine: plain loads, against one memcpy.",
         plots.mapped,
     )
@@ -116,29 +106,29 @@ def sections_of(bench: MoveBench) -> list[Section]:
         results.buffers,
         "buffers",
         "Buffer management",
-        "4",
         "Allocators of both sides, and whether the agent keeps its destination buffers.",
         plots.buffers,
-        f"Ours: {sentence}." if sentence else "",
+        figures=("figure 4",),
+        ours=f"Ours: {sentence}." if sentence else "",
     )
     for api, figure, name in (("cpp", "7", "C++ API"), ("c_abi", "8", "C ABI")):
         add(
             [row for row in results.conversion if row.api == api],
             f"conversion-{api}",
             f"Where the host's conversion time goes: {name}",
-            figure,
             "Share of each step from columns to Arrow IPC. What the largest steps are, in-transit placement saves.",
-            lambda rows, known, api=api: plots.conversion(rows, api, known),
+            functools.partial(plots.conversion, api=api),
+            figures=(f"figure {figure}",),
         )
     add(
         results.approaches,
         "approaches",
         "Five ways to Arrow IPC",
-        "11",
         "Host time, and throughput from the first get to the finished IPC buffer on the agent. As in the paper, the "
         "throughput leaves out the initiation, and for host serialization the serialization. In the middle the source "
         "is in no cache as modified, the same for all; on the right the host has written it just before.",
         plots.approaches,
+        figures=("figure 11",),
     )
     flight = [
         {"columns": columns, **dataclasses.asdict(row)}
@@ -149,8 +139,7 @@ def sections_of(bench: MoveBench) -> list[Section]:
         flight,
         "flight",
         "Against Arrow Flight",
-        "",
         "DoPut of the same batch over loopback: throughput, and the CPU time of the application's process.",
         lambda _rows, known: plots.flight(results.flight, results.flight_16_columns, known),
     )
-    return found
+    return sections.found

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.bench import BenchError
+from wherry.errors import BenchError
 from wherry.report import (
     COLOURS,
     Chapter,

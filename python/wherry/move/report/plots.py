@@ -9,9 +9,18 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wherry.bench import size_text
 from wherry.move.bench.schema import ApproachRow, Bandwidth, Buffers, Conversion, FlightRow, Initiate, Mapped
-from wherry.report import COLOURS, PUBLISHED, Published, legend_above, panels, plain_axis, reference_line, size_axis
+from wherry.report import (
+    COLOURS,
+    PUBLISHED,
+    Published,
+    legend_above,
+    panels,
+    plain_axis,
+    reference_line,
+    size_axis,
+    size_text,
+)
 
 
 def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
@@ -130,7 +139,7 @@ _STEPS = {
 _STEP_COLOURS = {"arrays_us": COLOURS[0], "ipc_us": COLOURS[1], "batch_us": COLOURS[2], "schema_us": COLOURS[3]}
 
 
-def conversion(rows: Sequence[Conversion], api: str, published: Published) -> Figure:
+def conversion(rows: Sequence[Conversion], published: Published, *, api: str) -> Figure:
     """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step in the conversion, by size; one panel a column
     count."""
     rows = [row for row in rows if row.api == api]

@@ -16,10 +16,11 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry.bench import BenchError, parse_as, published_values, read_json, run_program, wait_for
+from wherry.bench import parse_as, published_values, read_json, run_program, wait_for
+from wherry.errors import BenchError
 from wherry.route import advise, calibration
 from wherry.route.bench.schema import EXPERIMENTS, PROGRAM, RouteBench
-from wherry.system import paths, secure
+from wherry.system import built, replacing
 
 PLACEMENTS = ("inline", "shared", "host")
 SPEEDUP_TARGETS = {"transport": 1.3, "transpose": 1.3}
@@ -55,14 +56,14 @@ def run(
     if "applications" in wanted:
         wanted.add("link")
         for app in APPLICATIONS:
-            paths.built("apps", app)
+            built("apps", app)
     more = ["--only", ",".join(name for name in PROGRAM if name in wanted)]
     for peer in peers:
         more += ["--peer", peer]
     json_file.parent.mkdir(parents=True, exist_ok=True)
     # An interrupted run leaves nothing, or the old file.
-    with secure.replacing(json_file) as partial:
-        run_program(paths.built("bench", "bench_route"), partial, quick=quick, more=more)
+    with replacing(json_file) as partial:
+        run_program("bench_route", partial, quick=quick, more=more)
         document: dict[str, Any] = read_json(partial)
         if "applications" in wanted:
             _applications(document, quick, progress)
@@ -80,7 +81,7 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
     words += ["--statistics", str(directory)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(paths.built("apps", app)), *arguments],
+            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(built("apps", app)), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,

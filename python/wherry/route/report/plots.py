@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from wherry.bench import size_text
 from wherry.report import (
     COLOURS,
     INK,
@@ -20,6 +19,7 @@ from wherry.report import (
     panels,
     plain_axis,
     size_axis,
+    size_text,
 )
 from wherry.route.bench.schema import (
     AgentMemory,

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from wherry.errors import Unavailable
-from wherry.session import sessionfile
-from wherry.session.sessionfile import SessionFile
+from wherry.session.sessionfile import SessionFile, load_session
 
 
 class Located(Protocol):
@@ -32,15 +31,15 @@ def locate(agent: Agent = None) -> SessionFile:
     if agent is None:
         named = os.environ.get("WHERRY_AGENT", "")
         if named in ("", "auto", "embedded"):
-            return sessionfile.load()
+            return load_session()
         agent = named
     if isinstance(agent, str | os.PathLike):
         text = os.fspath(agent)
         host, _, port = text.rpartition(":")
         if host and port.isdigit() and not Path(text).exists():
             raise Unavailable(f"{text} is an address: readers need the path of the agent's session file")
-        return sessionfile.load(text)
+        return load_session(text)
     path = str(getattr(agent.info, "session_file", ""))
     if not path:
         raise Unavailable("the session was opened by address: readers need the path of its agent's session file")
-    return sessionfile.load(path)
+    return load_session(path)
