@@ -2,7 +2,7 @@
 """The analysis beside the LAMMPS job: a process of its own that knows only the agent's session file and the stream's
 name.
 
-    python -m wherry.jobs.lammps_reader --agent SESSION_FILE --stream lammps
+    python apps/lammps/lammps_reader.py --agent SESSION_FILE --stream lammps
 
 Follows the stream through Arrow Flight and asks DuckDB for the physics of each frame. Writes one JSON object a line
 to standard output: {"ready": true}, then `Figures` of each frame as it is read, then {"end": true, "frames": N}.
@@ -93,7 +93,7 @@ def analyse(connection: duckdb.DuckDBPyConnection, metadata: dict[str, Any], bat
 def main(arguments: list[str] | None = None) -> int:
     """Follows the stream to its end. 0: done; 1: reading failed (one line on standard error says why)."""
     parser = argparse.ArgumentParser(
-        prog="python -m wherry.jobs.lammps_reader",
+        prog="python apps/lammps/lammps_reader.py",
         description="Physics of each frame of a LAMMPS stream, as JSON lines.",
     )
     parser.add_argument("--agent", default=None, help="session file of the agent (default: the running agent's)")

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-from wherry.jobs.melt import Columns
+from melt import Columns
 
 
 def schema_of(columns: Columns) -> pa.Schema:

@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from wherry.jobs import JobFailed
+from wherry.errors import Error
+
+
+class JobFailed(Error):
+    """The job did not do what it has to; the message says what."""
+
 
 MELT = """
 units           lj

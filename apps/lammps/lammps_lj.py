@@ -2,8 +2,8 @@
 """The main job: LAMMPS melts a Lennard-Jones crystal, Wherry takes the particles off, another process checks the
 physics.
 
-    python -m wherry.jobs.lammps_lj                                  # 256,000 atoms, half a minute
-    python -m wherry.jobs.lammps_lj --atoms 32000 --steps 100        # a few seconds
+    python apps/lammps/lammps_lj.py                                  # 256,000 atoms, half a minute
+    python apps/lammps/lammps_lj.py --atoms 32000 --steps 100        # a few seconds
 
 The application has one core and the agent another. Every --every steps the job offloads `id`, `type`, `x` and `v`
 straight out of LAMMPS's own arrays; LAMMPS overwrites `x` and `v` in its next step, so the job does its bookkeeping
@@ -38,17 +38,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from host_serialisation import HostSerialisation, schema_of
+from lammps_reader import Figures
+from melt import JobFailed, Melt
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import wherry
-from wherry.jobs import JobFailed
-from wherry.jobs.host_serialisation import HostSerialisation, schema_of
-from wherry.jobs.lammps_reader import Figures
-from wherry.jobs.melt import Melt
 from wherry.system import this_machine
-from wherry.version import VERSION
 
+READER = Path(__file__).resolve().with_name("lammps_reader.py")
 STREAM = "lammps"
 TOLERANCE = 1e-9
 """Largest relative difference between LAMMPS's figures and the reader's. Only the order of summation differs: 1e-14."""
@@ -135,7 +134,7 @@ class ReaderProcess:
         environment = dict(os.environ)
         package_root = str(Path(wherry.__file__).resolve().parent.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, environment.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-m", "wherry.jobs.lammps_reader", "--agent", session_file, "--stream", STREAM]
+        command = [sys.executable, str(READER), "--agent", session_file, "--stream", STREAM]
         command += ["--cores", ",".join(str(core) for core in sorted(cores))]
         # A session of its own: Ctrl-C reaches this process alone, which then ends the reader.
         self._process = subprocess.Popen(
@@ -389,7 +388,7 @@ def summary(
         "schema": 1,
         "name": "lammps_lj",
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wherry": VERSION,
+        "wherry": wherry.__version__,
         "machine": asdict(this_machine()),
         "versions": versions,
         "pinning": {"application": cores[0], "agent": cores[1]},
@@ -458,7 +457,7 @@ def parse_bytes(text: str) -> int:
 def arguments_of(arguments: list[str] | None) -> tuple[argparse.Namespace, int]:
     """The command line, checked, and the number of unit cells along an edge."""
     parser = argparse.ArgumentParser(
-        prog="python -m wherry.jobs.lammps_lj",
+        prog="python apps/lammps/lammps_lj.py",
         description="LAMMPS runs, Wherry offloads, an independent reader checks the physics.",
         epilog="Exit status: 0: every frame arrived and agrees; 1: not; 2: wrong command line; 130: Ctrl-C.",
     )
