@@ -11,8 +11,8 @@ import pytest
 from wherry import report
 from wherry.bench import load
 from wherry.errors import NotFound
-from wherry.move.bench import basis_of
 from wherry.move.bench.run import run
+from wherry.move.bench.schema import basis_of
 from wherry.system import paths
 
 pytestmark = pytest.mark.agent

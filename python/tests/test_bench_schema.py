@@ -146,7 +146,7 @@ def test_complete_document_of_route(route: Document) -> None:
         ("results.agent_memory.1.rss_bytes", -1, r"agent_memory\[1\].rss_bytes: -1.0 is negative"),
         ("results.peers.0.samples.1", None, r"peers\[0\].samples\[1\]: None; a number is expected"),
         ("results.applications.0.mc_ratio", "many", "a number is expected"),
-        ("bars.histogram_inline_mups_20.pass", True, "pass is True, but there is not a target"),
+        ("bars.histogram_inline_mups_20.pass", True, "pass is True, but there is no target"),
         ("bars.histogram_vs_limit_20.pass", ..., "bars.histogram_vs_limit_20: pass is missing"),
         ("bars.histogram_vs_limit_20.pass", False, "pass is False, but 0.8 >= 0.7 says otherwise"),
     ],

@@ -185,7 +185,7 @@ def test_wrong_command_lines(line: list[str], capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as caught:
         lammps_lj.arguments_of(line)
     assert caught.value.code == 2
-    assert "lammps_lj: error: " in capsys.readouterr().err
+    assert "lammps_lj.py: error: " in capsys.readouterr().err
 
 
 @pytest.mark.agent

@@ -14,7 +14,7 @@ import pytest
 from wherry import report
 from wherry.bench import Basis, parse, published_text, published_values, size_text
 from wherry.errors import BenchError
-from wherry.move.bench import basis_of
+from wherry.move.bench.schema import basis_of
 from wherry.move.report import buffer_gains, chapter, pearson
 from wherry.system import paths
 

@@ -10,7 +10,7 @@ from test_report import parsed
 
 from wherry import report
 from wherry.bench import met_of, parse
-from wherry.kv.bench import basis_of
+from wherry.kv.bench.schema import basis_of
 
 Document = dict[str, Any]
 SECTIONS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "failover")

@@ -11,7 +11,7 @@ from test_report import parsed
 
 from wherry import report
 from wherry.bench import Basis, met_of, parse
-from wherry.route.bench import basis_of
+from wherry.route.bench.schema import basis_of
 
 Document = dict[str, Any]
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of kv's programs."""
+"""The command lines of kv's programs, and what else of a checkout kv measures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherry.system import built, wherry_kv
+from wherry.errors import NotFound
+from wherry.system import built, repository, wherry_kv
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:
@@ -47,3 +48,12 @@ def outage(*options: str) -> list[str]:
 def rtl_bench(*options: str) -> list[str]:
     """Measures the RTL in simulation."""
     return [str(built("sim", "kv_rtl_bench")), *options]
+
+
+def resource_table() -> Path:
+    """What the cores take, by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    root = repository()
+    file = root / "hdl" / "resources.json" if root is not None else None
+    if file is None or not file.is_file():
+        raise NotFound("the table of resources is in a checkout: hdl/resources.json")
+    return file

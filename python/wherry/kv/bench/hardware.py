@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from wherry.bench import read_json
-from wherry.errors import BenchError, NotFound
+from wherry.errors import BenchError
 from wherry.kv.bench.bars import resource_bars, simulation_bars
 from wherry.kv.bench.software import Say
-from wherry.kv.programs import rtl_bench
-from wherry.system import repository
+from wherry.kv.programs import resource_table, rtl_bench
 
 SECTIONS = ("rtl_latency", "line_rate")
 
@@ -64,11 +63,7 @@ def read_resources(file: Path) -> list[dict[str, Any]]:
 
 def run_resources(document: dict[str, Any], say: Say) -> None:
     """`resources`, of the committed table. Raises BenchError; NotFound: this is no checkout."""
-    root = repository()
-    file = root / "hdl" / "resources.json" if root is not None else None
-    if file is None or not file.is_file():
-        raise NotFound("the table of resources is in a checkout: hdl/resources.json")
-    rows = read_resources(file)
+    rows = read_resources(resource_table())
     document["bars"] |= resource_bars(rows)
     document["results"]["resources"] = rows
     say(f"resources: {len(rows)} cores of hdl/resources.json")

@@ -99,9 +99,8 @@ def up(
 
       wherry kv up --xdp --nodes 2 --detach && wherry kv exec ping -c 1 10.89.0.1
     """
-    from wherry.kv.detached import run_detached
     from wherry.kv.options import Options
-    from wherry.kv.up import run
+    from wherry.kv.up import run, run_detached
 
     if spin and (nodes or 3) >= (os.cpu_count() or 1):
         note(f"warning: {nodes or 3} spinning nodes and {os.cpu_count()} cores: they take turns, which is slow")
