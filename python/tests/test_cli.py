@@ -311,3 +311,16 @@ def test_closed_pipe_is_no_error(write_session: Write) -> None:
     environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     done = subprocess.run(line, shell=True, capture_output=True, text=True, env=environment, check=False)  # noqa: S602
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2", "msgspec"])
+def test_a_command_whose_package_is_missing_says_which(tmp_path: Path, package: str) -> None:
+    (tmp_path / "b.json").write_text("{}")
+    script = f"import sys; sys.modules[{package!r}] = None; from wherry import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "report", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.html")]
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    said = (
+        f"wherry: this command needs the Python package {package}, which is not installed: `make setup` installs it\n"
+    )
+    assert (done.returncode, done.stderr) == (1, said)

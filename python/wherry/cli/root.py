@@ -20,7 +20,7 @@ from wherry.cli.help import App
 from wherry.cli.output import OUTPUT_LOST, OutputLost, out, progress, standard_streams
 from wherry.cli.report import report
 from wherry.errors import Error, NotFound
-from wherry.system import RESOURCES, system_error_at, wherryd
+from wherry.system import RESOURCES, repository, system_error_at, wherryd
 from wherry.version import VERSION
 
 app = App(
@@ -48,6 +48,8 @@ for part in services.parts("cli"):
     part.add_to(app, bench_app)
 app.command()(report)
 
+OF_EXTRAS = ("jinja2", "markupsafe", "matplotlib", "msgspec")
+"""Packages that only benchmarks and the report need."""
 EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
 
@@ -110,6 +112,12 @@ def _main(arguments: list[str] | None) -> int:
     except BrokenPipeError:  # another program's standard output, in whose process this runs
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in OF_EXTRAS:
+            raise
+        errors.print(f"wherry: {_missing(package)}", style="red", markup=False)
+        return 1
     except EXPECTED as error:
         errors.print(f"wherry: {_message(error)}", style="red", markup=False)
         return 1
@@ -119,6 +127,11 @@ def _main(arguments: list[str] | None) -> int:
             return 1
         return _usage(error, errors)
     return code if isinstance(code, int) else 0
+
+
+def _missing(package: str) -> str:
+    remedy = "`make setup` installs it" if repository() is not None else "pip install 'wherry[report]' installs it"
+    return f"this command needs the Python package {package}, which is not installed: {remedy}"
 
 
 def _message(error: BaseException) -> str:
