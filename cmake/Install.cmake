@@ -2,7 +2,7 @@
 # `cmake --install`: a prefix with headers, libwherry.so, wherryd, wherry-kv, the command `wherry` with the Python package, and what
 # find_package and pkg-config need. It names nothing of the checkout and of the build, which may go, and can be moved: libraries that
 # came from wheels lie in LIBDIR/wherry/python, with the Python packages. For a Python wheel (scikit-build-core sets SKBUILD) only what
-# belongs into the package: wherry/_core*.so, wherry/_kv_core*.so and wherry/_bin.
+# belongs into the package: wherry/_native/*.so and wherry/_bin.
 
 if(SKBUILD)
   # In a wheel everything lies side by side in site-packages; paths of this machine have no business there.
@@ -10,9 +10,9 @@ if(SKBUILD)
     message(FATAL_ERROR "a wheel needs the Python module: set WHERRY_PYTHON to ON")
   endif()
   set_target_properties(_core _kv_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
-                        INSTALL_RPATH "$ORIGIN/../libucx/lib;$ORIGIN/../pyarrow")
+                        INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
   set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
-  install(TARGETS _core _kv_core LIBRARY DESTINATION wherry)
+  install(TARGETS _core _kv_core LIBRARY DESTINATION wherry/_native)
   install(TARGETS wherryd wherry-kv RUNTIME DESTINATION wherry/_bin)
   return()
 endif()
@@ -47,11 +47,11 @@ if(WHERRY_AGENT)
 endif()
 
 if(WHERRY_PYTHON)
-  install(TARGETS _core _kv_core LIBRARY DESTINATION "${_python}/wherry")
-  wherry_installed(_core "${_python}/wherry")
-  wherry_installed(_kv_core "${_python}/wherry")
+  install(TARGETS _core _kv_core LIBRARY DESTINATION "${_python}/wherry/_native")
+  wherry_installed(_core "${_python}/wherry/_native")
+  wherry_installed(_kv_core "${_python}/wherry/_native")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/wherry" DESTINATION "${_python}"
-          PATTERN "__pycache__" EXCLUDE PATTERN "_core*.so" EXCLUDE PATTERN "_kv_core*.so" EXCLUDE)
+          PATTERN "__pycache__" EXCLUDE PATTERN "*.so" EXCLUDE)
   file(RELATIVE_PATH _to_python "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${_python}")
   file(CONFIGURE OUTPUT "${_build}/wherry" @ONLY CONTENT [=[
 #!/usr/bin/env python@Python_VERSION_MAJOR@.@Python_VERSION_MINOR@

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in
-// wherry/session.py.
+// wherry._native._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in
+// wherry/move/session.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>

@@ -36,8 +36,8 @@ Result<std::string> find_program(const std::string& named) {
   if (dladdr(reinterpret_cast<const void*>(&spare_core), &info) != 0 && info.dli_fname != nullptr) {
     std::error_code error;
     const fs::path here = fs::canonical(info.dli_fname, error).parent_path();
-    for (const char* place : {"wherryd", "_bin/wherryd", "../bin/wherryd", "../../bin/wherryd", "../src/wherryd",
-                              "src/wherryd", "../../build/release/src/wherryd"}) {
+    for (const char* place : {"wherryd", "../_bin/wherryd", "../bin/wherryd", "../../bin/wherryd", "../src/wherryd",
+                              "src/wherryd", "../../../build/release/src/wherryd"}) {
       const fs::path candidate = here / place;
       if (access(candidate.c_str(), X_OK) == 0) return candidate.lexically_normal().string();
     }

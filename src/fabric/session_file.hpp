@@ -59,7 +59,7 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
 /// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
 /// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, others may read it or
 /// write to the directory, or a link of somebody else leads there; kVersionMismatch; kProtocol: not a session file.
-/// Paths of sockets are complete. The rules of python/wherry/sessionfile.py.
+/// Paths of sockets are complete. The rules of python/wherry/session/sessionfile.py.
 Result<SessionFile> read_session_file(const std::string& path);
 /// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it.
 /// Nothing else.
