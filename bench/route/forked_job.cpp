@@ -17,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/secret.hpp"
 #include "common/measure.hpp"
 #include "fabric/control.hpp"
 #include "route/client/bootstrap.hpp"
@@ -179,7 +180,7 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
   g_agents = &agents;
   const std::vector<AgentCounts> before = counts != nullptr ? agents.counts() : std::vector<AgentCounts>();
 
-  const std::uint64_t job = fabric::random_u64();
+  const std::uint64_t job = random_u64();
   std::vector<pid_t> children;
   for (route::Rank rank = 0; rank < ranks; ++rank) {
     const pid_t pid = fork();

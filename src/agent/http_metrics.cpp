@@ -20,7 +20,7 @@
 
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
-#include "fabric/control.hpp"
+#include "base/secret.hpp"
 
 namespace wherry {
 
@@ -150,7 +150,7 @@ struct HttpMetrics::Impl {
   }
   bool may_read(const httplib::Request& request) const {
     return options.token.empty() ||
-           fabric::equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
+           equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
   }
   /// Numbers that are newer than the request.
   void answer(httplib::Response& response) {

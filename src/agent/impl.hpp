@@ -19,6 +19,7 @@
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/doorway.hpp"
@@ -34,7 +35,7 @@ namespace wherry {
 
 struct Agent::Impl {
   AgentConfig config;
-  std::string token = fabric::make_token();
+  std::string token = make_token();
   SessionFileClaim claim;
   Fd listener, epoll;  ///< of the Unix socket
   Fd tcp_listener;     ///< none: clients of this machine only

@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "base/descriptors.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 #include "base/version.hpp"
 
 namespace wherry {
@@ -157,7 +158,7 @@ Status Agent::Impl::greet(AgentPeer& peer, const ControlFrame& frame) {
   }
   if (!plane) return plane.status();
   peer.plane = *plane;
-  peer.session = fabric::random_u64();
+  peer.session = random_u64();
   peer.link = ++links;
   by_session.emplace(peer.session, &peer);
 

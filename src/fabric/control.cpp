@@ -2,7 +2,6 @@
 #include "fabric/control.hpp"
 
 #include <fmt/core.h>
-#include <sys/random.h>
 
 #include <array>
 
@@ -217,21 +216,6 @@ Result<Failure> decode_failure(ByteView bytes) {
   m.message = bounded_string(in, ok);
   if (!ok || !in.at_end() || m.code == StatusCode::kOk) return malformed("failure");
   return m;
-}
-
-std::uint64_t random_u64() {
-  std::uint64_t value = 0;
-  while (getrandom(&value, sizeof value, 0) != sizeof value) {
-  }
-  return value;
-}
-
-std::string make_token() { return fmt::format("{:016x}{:016x}", random_u64(), random_u64()); }
-
-bool equal_secrets(const std::string& a, const std::string& b) noexcept {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return difference == 0;
 }
 
 }  // namespace wherry::fabric

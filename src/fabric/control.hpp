@@ -137,10 +137,4 @@ Result<Request> decode_request(ByteView in);
 Result<Response> decode_response(ByteView in);
 Result<Failure> decode_failure(ByteView in);
 
-/// 128 bits from the kernel, in hexadecimal.
-std::string make_token();
-std::uint64_t random_u64();
-/// Takes the same time wherever the strings differ.
-bool equal_secrets(const std::string& a, const std::string& b) noexcept;
-
 }  // namespace wherry::fabric

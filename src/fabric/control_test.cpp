@@ -84,14 +84,5 @@ TEST(Control, GreetingAttachVerdictRequestResponseFailureRoundTrip) {
   EXPECT_FALSE(decode_failure(encode(failure)));
 }
 
-TEST(Control, SecretsCompareInFull) {
-  EXPECT_TRUE(equal_secrets("abc", "abc"));
-  EXPECT_FALSE(equal_secrets("abc", "abd"));
-  EXPECT_FALSE(equal_secrets("abc", "ab"));
-  EXPECT_FALSE(equal_secrets("", "a"));
-  EXPECT_EQ(make_token().size(), 32U);
-  EXPECT_NE(make_token(), make_token());
-}
-
 }  // namespace
 }  // namespace wherry::fabric

@@ -21,7 +21,7 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
-#include "fabric/control.hpp"
+#include "base/secret.hpp"
 #include "fabric/doorway.hpp"
 #include "fabric/stream_address.hpp"
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 
+#include "base/secret.hpp"
 #include "base/testing.hpp"
 #include "fabric/control.hpp"
 #include "fabric/stream_address.hpp"
