@@ -17,8 +17,8 @@
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "common/measure.hpp"
 #include "flight_server.hpp"
-#include "harness.hpp"
 #include "service.hpp"
 
 namespace wherry::bench {

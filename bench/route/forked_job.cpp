@@ -19,7 +19,6 @@
 #include "base/cpu.hpp"
 #include "base/secret.hpp"
 #include "common/measure.hpp"
-#include "fabric/control.hpp"
 #include "route/client/bootstrap.hpp"
 #include "route/client/runtime_core.hpp"
 
@@ -186,7 +185,7 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
     const pid_t pid = fork();
     if (pid == 0) {
       if (!agents.all().empty()) {
-        const fabric::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
+        const session::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
         setenv("WHERRY_AGENT", agent.session_file().c_str(), 1);
       }
       run_rank(options, body, slots, rank, job, shared);

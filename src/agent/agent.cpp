@@ -17,10 +17,11 @@
 #include "base/absolute_path.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/session_file.hpp"
 #include "move/service/move_service.hpp"
 #include "route/service/route_service.hpp"
+#include "session/session_file.hpp"
 
 namespace wherry {
 namespace {
@@ -54,7 +55,7 @@ Status Agent::close() {
   if (!impl_ || std::exchange(impl_->closed, true)) return ok_status();
   Impl& a = *impl_;
   a.catalogue.shut_down();
-  while (!a.peers.empty()) a.end(*a.peers.front(), Status(StatusCode::kUnavailable, "the agent ended"));
+  while (!a.clients.empty()) a.end(*a.clients.front(), Status(StatusCode::kUnavailable, "the agent ended"));
   a.guard.reset();
   a.planes.clear();  // before the services: what UCX still held reports now
   if (a.http) a.http->stop();
@@ -72,24 +73,17 @@ Agent::Impl::~Impl() {
 }
 
 Status Agent::Impl::listen() {
-  auto made = listen_unix(control_socket_for(config.session_file));
-  if (!made) return made.status();
-  listener = *std::move(made);
+  WHERRY_ASSIGN(listener, listen_unix(control_socket_for(config.session_file)));
   if (!config.group.empty()) {
-    if (Status s = share_with_group(control_socket_for(config.session_file), config.group, 0660); !s) return s;
+    WHERRY_TRY(share_with_group(control_socket_for(config.session_file), config.group, 0660));
   }
   if (config.listen != "off") {
-    auto where = parse_host_port(config.listen);
-    if (!where) return where.status();
-    auto remote = listen_tcp(*where);
-    if (!remote) return remote.status();
-    auto port = local_port(*remote);
-    if (!port) return port.status();
-    tcp_listener = *std::move(remote);
-    auto secured = fabric::Tls::server(config.tls);
-    if (!secured) return secured.status();
-    tls = *std::move(secured);
-    at = HostPort{where->host, *port};
+    WHERRY_ASSIGN(auto where, parse_host_port(config.listen));
+    WHERRY_ASSIGN(auto remote, listen_tcp(where));
+    WHERRY_ASSIGN(auto port, local_port(remote));
+    tcp_listener = std::move(remote);
+    WHERRY_ASSIGN(tls, fabric::Tls::server(config.tls));
+    at = HostPort{where.host, port};
   }
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
   return open_doors();
@@ -128,14 +122,12 @@ Status Agent::Impl::start_guard() {
   }
   if (http) ports.push_back({.port = http->port(), .limit = 16});
   if (ports.empty()) return ok_status();
-  auto started = in_background([&] { return PortGuard::start(std::move(ports), {tcp_listener.get()}); });
-  if (!started) return started.status();
-  guard = *std::move(started);
+  WHERRY_ASSIGN(guard, in_background([&] { return PortGuard::start(std::move(ports), {tcp_listener.get()}); }));
   return ok_status();
 }
 
 Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
-  if (Status s = check(config); !s) return s;
+  WHERRY_TRY(check(config));
   auto impl = std::make_unique<Impl>();
   Impl& a = *impl;
   a.config = config;
@@ -153,21 +145,20 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   // Helper threads keep off the cores that others were promised: they share the agent's.
   std::vector<int> cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};
   if (config.core >= 0) {
-    if (Status s = pin_thread(cores); !s) return s;
+    WHERRY_TRY(pin_thread(cores));
   }
   auto claim = SessionFileClaim::make(a.config.session_file, config.group);
   if (!claim) return claim.status();
   a.claim = *std::move(claim);
-  if (Status s = a.listen(); !s) return s;
-  if (Status s = a.start_services(cores); !s) return s;
+  WHERRY_TRY(a.listen());
+  WHERRY_TRY(a.start_services(cores));
   auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
   if (!sink) return sink.status();
   a.sink = *std::move(sink);
   if (config.flight != "off") {
-    auto where = parse_host_port(config.flight);
-    if (!where) return where.status();
-    auto flight = in_background(
-        [&] { return move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores); });
+    WHERRY_ASSIGN(auto where, parse_host_port(config.flight));
+    auto flight =
+        in_background([&] { return move::FlightService::start(a.catalogue, where.host, where.port, a.token, cores); });
     if (!flight) return flight.status();
     a.flight = *std::move(flight);
   }
@@ -177,13 +168,12 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
   if (!local) return local.status();
   a.local = *std::move(local);
   if (!config.group.empty()) {
-    if (Status s = share_with_group(local_socket_for(a.config.session_file), config.group, 0660); !s) return s;
+    WHERRY_TRY(share_with_group(local_socket_for(a.config.session_file), config.group, 0660));
   }
   if (config.metrics != "off") {
-    auto where = parse_host_port(config.metrics);
-    if (!where) return where.status();
-    HttpMetrics::Options options{*where, config.metrics_public ? "" : a.token, [&a] {
-                                   fabric::MetricsWriter out;
+    WHERRY_ASSIGN(auto where, parse_host_port(config.metrics));
+    HttpMetrics::Options options{where, config.metrics_public ? "" : a.token, [&a] {
+                                   session::MetricsWriter out;
                                    a.metrics_of_streams(out);
                                    return out.text();
                                  }};
@@ -191,13 +181,13 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
     if (!http) return http.status();
     a.http = *std::move(http);
   }
-  if (Status s = a.start_guard(); !s) return s;
+  WHERRY_TRY(a.start_guard());
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 
-Status Agent::add_service(std::unique_ptr<fabric::Service> service) {
+Status Agent::add_service(std::unique_ptr<session::Service> service) {
   for (auto& [transport, plane] : impl_->planes) {
-    if (Status s = impl_->route(plane, service->message_id(), service.get()); !s) return s;
+    WHERRY_TRY(impl_->route(plane, service->message_id(), service.get()));
   }
   impl_->services.push_back(std::move(service));
   return ok_status();

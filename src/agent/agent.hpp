@@ -9,7 +9,7 @@
 
 #include "agent/config.hpp"
 #include "fabric/arena.hpp"
-#include "fabric/service.hpp"
+#include "session/service.hpp"
 
 namespace wherry {
 
@@ -22,7 +22,7 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   /// Another service to host (the benchmark's, say). Before run(). kInternal: UCX took no handler of its messages.
-  Status add_service(std::unique_ptr<fabric::Service> service);
+  Status add_service(std::unique_ptr<session::Service> service);
 
   /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most
   /// agent.drain_ms), files are written, clients are told, the session file goes. `embedded`: also stops when standard

@@ -12,6 +12,7 @@
 
 #include "base/socket.hpp"
 #include "base/text_file.hpp"
+#include "base/try.hpp"
 #include "route/request.hpp"
 
 namespace wherry {
@@ -247,9 +248,8 @@ Status load_toml_text(const std::string& text, const std::string& origin, AgentC
 }
 
 Status load_toml(const std::string& path, AgentConfig& config) {
-  auto text = read_text_file(path, "the configuration file");
-  if (!text) return std::move(text).status();
-  return load_toml_text(*text, path, config);
+  WHERRY_ASSIGN(auto text, read_text_file(path, "the configuration file"));
+  return load_toml_text(text, path, config);
 }
 
 Status load_environment(char** environment, AgentConfig& config) {
@@ -305,7 +305,7 @@ Status check(const AgentConfig& c) {
   }
   AgentConfig again;
   for (const Setting& setting : settings()) {
-    if (Status s = setting.set(again, setting.get(c)); !s) return s;
+    WHERRY_TRY(setting.set(again, setting.get(c)));
   }
   return ok_status();
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/client.hpp"
 #include "agent/http_metrics.hpp"
-#include "agent/peer.hpp"
 #include "agent/port_guard.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
@@ -23,13 +23,13 @@
 #include "base/socket.hpp"
 #include "fabric/arena.hpp"
 #include "fabric/doorway.hpp"
-#include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/tls.hpp"
 #include "move/service/catalogue.hpp"
 #include "move/service/file_sink.hpp"
 #include "move/service/flight_server.hpp"
 #include "move/service/local_reader.hpp"
+#include "session/session_file.hpp"
 
 namespace wherry {
 
@@ -50,12 +50,12 @@ struct Agent::Impl {
 
   std::map<Transport, Plane> planes;
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
-  std::vector<std::unique_ptr<fabric::Service>> services;
-  std::list<std::unique_ptr<AgentPeer>> peers;
+  std::vector<std::unique_ptr<session::Service>> services;
+  std::list<std::unique_ptr<AgentClient>> clients;
   std::shared_ptr<const fabric::Tls> tls;
   std::unique_ptr<fabric::Doorway> gate;     ///< of both listeners
   const std::string host = host_identity();  ///< once: it takes descriptors
-  std::unordered_map<std::uint64_t, AgentPeer*> by_session;
+  std::unordered_map<std::uint64_t, AgentClient*> by_session;
   bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0, links = 0;
@@ -63,7 +63,7 @@ struct Agent::Impl {
 
   struct Route {
     Impl* agent;
-    fabric::Service* service;  ///< null: the ping
+    session::Service* service;  ///< null: the ping
   };
   std::vector<std::unique_ptr<Route>> routes;
 
@@ -77,7 +77,7 @@ struct Agent::Impl {
 
   // messages.cpp: transports and what comes over them
   Result<Plane*> plane_for(Transport transport);
-  Status route(const Plane& plane, unsigned id, fabric::Service* service);
+  Status route(const Plane& plane, unsigned id, session::Service* service);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
@@ -89,16 +89,16 @@ struct Agent::Impl {
 
   // sessions.cpp: control connections, from greeting to end
   bool control();
-  void serve(AgentPeer& peer);
-  void watch(AgentPeer& peer);
-  Status advance(AgentPeer& peer, bool& worked);
-  Status handle(AgentPeer& peer, ControlFrame& frame);
-  Status greet(AgentPeer& peer, const ControlFrame& frame);
-  Status respond(AgentPeer& peer, const ControlFrame& frame);
+  void serve(AgentClient& client);
+  void watch(AgentClient& client);
+  Status advance(AgentClient& client, bool& worked);
+  Status handle(AgentClient& client, ControlFrame& frame);
+  Status greet(AgentClient& client, const ControlFrame& frame);
+  Status respond(AgentClient& client, const ControlFrame& frame);
   bool handshakes();
-  Status judge(AgentPeer& peer, bool late);
-  void end(AgentPeer& peer, const Status& why) noexcept;
-  void tell(AgentPeer& peer, const Status& why) noexcept;
+  Status judge(AgentClient& client, bool late);
+  void end(AgentClient& client, const Status& why) noexcept;
+  void tell(AgentClient& client, const Status& why) noexcept;
 
   // loop.cpp: what the data thread does in a round, and when it has nothing to do or must stop
   /// Runs a part of a round: what it throws costs that part of this round only, and is logged.
@@ -114,7 +114,7 @@ struct Agent::Impl {
   [[nodiscard]] bool moving() const;
   void idle(std::uint64_t since_work_ns);
   void publish_metrics();
-  void metrics_of_streams(fabric::MetricsWriter& out) const;
+  void metrics_of_streams(session::MetricsWriter& out) const;
   void drain();
 };
 

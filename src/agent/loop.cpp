@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "base/version.hpp"
 
 namespace wherry {
@@ -27,7 +28,7 @@ bool Agent::Impl::step() {
   bool worked = false;
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
   worked |= part_of_round("mailboxes", [&] { return mailboxes(); });
-  for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
+  for (const auto& client : clients) worked |= client->puts_pending() && client->push_puts();
   for (const auto& service : services) {
     const Result<bool> polled = guarded([&] { return Result<bool>(service->poll()); });
     worked |= !polled || *polled;
@@ -64,8 +65,8 @@ bool Agent::Impl::moving() const {
   for (const auto& service : services) {
     if (service->moving()) return true;
   }
-  for (const auto& peer : peers) {
-    if (peer->puts_pending() || peer->probe_pending()) return true;
+  for (const auto& client : clients) {
+    if (client->puts_pending() || client->probe_pending()) return true;
   }
   return false;
 }
@@ -86,7 +87,7 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
 
 /// The numbers that only this thread may look at.
 void Agent::Impl::publish_metrics() {
-  fabric::MetricsWriter out;
+  session::MetricsWriter out;
   out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
   out.counter("wherry_agent_sessions_total", "Sessions that were opened.", sessions_total);
   out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);
@@ -96,26 +97,26 @@ void Agent::Impl::publish_metrics() {
             static_cast<double>(catalogue.loans().bytes()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
             static_cast<double>(arena->touched()));
-  for (const auto& peer : peers) {
-    if (peer->state != AgentPeer::State::kReady) continue;
+  for (const auto& client : clients) {
+    if (client->state != AgentClient::State::kReady) continue;
     out.gauge("wherry_session_info", "A client: who it is and how it is reached.", 1,
-              fmt::format("{},{},{},{},{},{}", peer->label(),
-                          fabric::MetricsWriter::label("pid", std::to_string(peer->pid())),
-                          fabric::MetricsWriter::label("transports", peer->verdict.transports),
-                          fabric::MetricsWriter::label("heap", to_string(peer->verdict.heap)),
-                          fabric::MetricsWriter::label("allocated", to_string(peer->verdict.allocated)),
-                          fabric::MetricsWriter::label("mapped", peer->verdict.mapped ? "true" : "false")));
+              fmt::format("{},{},{},{},{},{}", client->label(),
+                          session::MetricsWriter::label("pid", std::to_string(client->pid())),
+                          session::MetricsWriter::label("transports", client->verdict.transports),
+                          session::MetricsWriter::label("heap", to_string(client->verdict.heap)),
+                          session::MetricsWriter::label("allocated", to_string(client->verdict.allocated)),
+                          session::MetricsWriter::label("mapped", client->verdict.mapped ? "true" : "false")));
   }
-  for (const auto& peer : peers) {
-    if (peer->state != AgentPeer::State::kReady) continue;
-    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", peer->moved(), peer->label());
+  for (const auto& client : clients) {
+    if (client->state != AgentClient::State::kReady) continue;
+    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", client->moved(), client->label());
   }
   for (const auto& service : services) service->metrics(out);
   http->publish(out.text());
 }
 
 /// The rest, on the metrics page's own thread.
-void Agent::Impl::metrics_of_streams(fabric::MetricsWriter& out) const {
+void Agent::Impl::metrics_of_streams(session::MetricsWriter& out) const {
   const move::FileSinkStatus files = sink->status();
   out.counter("wherry_sink_files_total", "Files written.", files.files);
   out.counter("wherry_sink_errors_total", "Frames that did not become a file.", files.errors);
@@ -142,7 +143,7 @@ void Agent::Impl::drain() {
     for (const auto& service : services) {
       if (!service->drained()) return false;
     }
-    return std::none_of(peers.begin(), peers.end(), [](const auto& peer) { return peer->puts_pending(); });
+    return std::none_of(clients.begin(), clients.end(), [](const auto& client) { return client->puts_pending(); });
   };
   while (!drained() && !deadline.passed()) turn(true);
   if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
@@ -153,9 +154,9 @@ void Agent::Impl::drain() {
   }
   if (!files) spdlog::warn("{}", files.message());
   const Status bye(StatusCode::kUnavailable, "the agent was shut down");
-  while (!peers.empty()) {
-    tell(*peers.front(), bye);
-    end(*peers.front(), bye);
+  while (!clients.empty()) {
+    tell(*clients.front(), bye);
+    end(*clients.front(), bye);
   }
 }
 
@@ -174,7 +175,7 @@ Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   file.flight = flight_uri();
   file.metrics = a.http ? a.http->url() : "";
   file.group = a.config.group;
-  if (Status s = a.claim.publish(file); !s) return s;
+  WHERRY_TRY(a.claim.publish(file));
   spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion,
                address().empty() ? control_socket() : address(), a.arena->capacity() >> 20, fabric::ucx_version(),
                a.config.session_file);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "agent/testing.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
@@ -152,7 +153,7 @@ class Memory : public testing::Test {
   Status use(Transport transport) const {
     auto session = Session::open(options(transport));
     if (!session) return session.status();
-    auto stream = session->open_stream({.name = "x"}, {field<double>("x")});
+    auto stream = Stream::open(*session, {.name = "x"}, {field<double>("x")});
     if (!stream) return stream.status();
     const std::vector<double> x(1000, 1.0);
     for (int i = 0; i < 2; ++i) {

@@ -8,8 +8,8 @@
 #include "agent/sequence_testing.hpp"
 #include "base/log.hpp"
 #include "base/temporary_directory.hpp"
-#include "fabric/client_session.hpp"
-#include "fabric/session_file.hpp"
+#include "session/connection.hpp"
+#include "session/session_file.hpp"
 
 namespace {
 
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.agent = running.agent->session_file();
   options.max_tickets = 1;
   options.connect_timeout = std::chrono::seconds(60);
-  const auto session = fabric::ClientSession::open(options);
+  const auto session = session::Connection::open(options);
   if (!session || !(*session)->request("move", "status", {})) {
     std::fprintf(stderr, "the agent does not serve any more: %s\n", session.status().to_string().c_str());
     std::abort();

@@ -18,12 +18,13 @@
 
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
+#include "base/frame_channel.hpp"
 #include "base/log.hpp"
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
+#include "session/session_file.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::testing_support {

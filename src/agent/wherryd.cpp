@@ -17,11 +17,11 @@
 
 #include "agent/agent.hpp"
 #include "base/descriptors.hpp"
+#include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
-#include "base/socket.hpp"
 #include "base/version.hpp"
-#include "fabric/session_file.hpp"
+#include "session/session_file.hpp"
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/secret.hpp"
+#include "base/try.hpp"
 #include "base/version.hpp"
 
 namespace wherry::fabric {
@@ -219,9 +220,8 @@ Result<bool> StreamHandshake::advance(ByteStream& stream) {
 Status prove(ByteStream& stream, Purpose purpose, std::uint64_t key, const Secret& secret, const Deadline& deadline) {
   StreamHandshake handshake = StreamHandshake::client(purpose, key, secret);
   for (;;) {
-    auto done = handshake.advance(stream);
-    if (!done) return done.status();
-    if (*done) return ok_status();
+    WHERRY_ASSIGN(auto done, handshake.advance(stream));
+    if (done) return ok_status();
     if (deadline.passed())
       return {StatusCode::kDeadlineExceeded, "the other side did not answer the handshake in time"};
     const bool writes = !handshake.out().empty() || stream.read_needs_room();

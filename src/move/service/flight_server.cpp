@@ -16,6 +16,7 @@
 #include "base/cpu.hpp"
 #include "base/secret.hpp"
 #include "move/arrow_schema.hpp"
+#include "move/arrow_status.hpp"
 #include "move/service/flight_stream.hpp"
 #include "move/service/frame_arrow.hpp"
 #include "move/service/stream_json.hpp"

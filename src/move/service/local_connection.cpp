@@ -14,7 +14,6 @@
 
 #include "base/guarded.hpp"
 #include "base/secret.hpp"
-#include "move/service/local_reader.hpp"
 #include "move/service/stream_json.hpp"
 
 namespace wherry::move {

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "move/service/announced.hpp"
 #include "move/service/sink_directory.hpp"
 #include "move/service/state.hpp"
@@ -40,16 +41,16 @@ MoveService::MoveService(MoveOptions options, std::shared_ptr<Arena> arena, Cata
 
 MoveService::~MoveService() = default;
 
-void MoveService::on_session_start(fabric::Peer& peer) {
-  auto session = std::make_unique<SessionState>();
+void MoveService::on_session_start(session::Client& peer) {
+  auto session = std::make_unique<ClientState>();
   session->peer = &peer;
   sessions_.emplace(peer.id(), std::move(session));
 }
 
-void MoveService::on_session_end(fabric::Peer& peer) {
+void MoveService::on_session_end(session::Client& peer) {
   const auto it = sessions_.find(peer.id());
   if (it == sessions_.end()) return;
-  SessionState& session = *it->second;
+  ClientState& session = *it->second;
   // Gets in flight write into memory that is given back below, and closing the endpoint does not cancel all of them
   // (CMA's queue is worked off regardless): wait for them. Those of a dead client fail at once.
   const auto in_flight = [&] {
@@ -82,8 +83,8 @@ void MoveService::on_session_end(fabric::Peer& peer) {
   sessions_.erase(it);
 }
 
-Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
-  SessionState& session = *sessions_.at(peer.id());
+Result<Bytes> MoveService::on_request(session::Client& peer, std::string_view method, ByteView payload) {
+  ClientState& session = *sessions_.at(peer.id());
   if (method == "open" && draining_) return Status(StatusCode::kUnavailable, "the agent is shutting down");
   if (method == "open") return open_stream(session, payload);
   if (method == "status") return Bytes();
@@ -92,7 +93,7 @@ Result<Bytes> MoveService::on_request(fabric::Peer& peer, std::string_view metho
                 fmt::format("the move service has no method '{}'", std::string(method.substr(0, 32))));
 }
 
-Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) {
+Result<Bytes> MoveService::open_stream(ClientState& session, ByteView payload) {
   auto request = decode_open(payload);
   if (!request) return request.status();
   const ByteView opened_with = payload.subspan(1);
@@ -128,7 +129,7 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
   if (!ipc) return ipc.status();
   info->ipc = *std::move(ipc);
   for (const std::uint64_t bytes : request->options.announced_bytes) {
-    if (Status s = check_announced(bytes, arena_->capacity()); !s) return s;
+    WHERRY_TRY(check_announced(bytes, arena_->capacity()));
   }
   if (info->sink.format != Sink::Format::kNone) {
     if (options_.sink_needs_root && options_.sink_root.empty()) {
@@ -162,7 +163,7 @@ Result<Bytes> MoveService::open_stream(SessionState& session, ByteView payload) 
 
 /// The stream that an unanswered request of this session opened, if it asked for the same. One with other options or
 /// another schema makes way.
-const MoveService::StreamState* MoveService::opened_before(SessionState& session, const std::string& name,
+const MoveService::StreamState* MoveService::opened_before(ClientState& session, const std::string& name,
                                                            ByteView opened_with) {
   const auto it = std::ranges::find_if(session.streams, [&](const auto& entry) {
     const StreamState& stream = *entry.second;
@@ -204,7 +205,7 @@ bool MoveService::warm_up() {
   return true;
 }
 
-Result<Bytes> MoveService::close_stream(SessionState& session, ByteView payload) {
+Result<Bytes> MoveService::close_stream(ClientState& session, ByteView payload) {
   Reader in(payload);
   const auto it = session.streams.find(in.get<std::uint32_t>());
   const auto posted = in.get<std::uint64_t>();
@@ -225,10 +226,10 @@ void MoveService::retire(StreamState& stream) {
   stream.session->streams.erase(stream.info->id);
 }
 
-const fabric::RemoteRegion* MoveService::region_of(SessionState& session, std::uint32_t id) {
+const fabric::RemoteRegion* MoveService::region_of(ClientState& session, std::uint32_t id) {
   const auto it = session.regions.find(id);
   if (it == session.regions.end()) return nullptr;
-  SessionState::RegionState& region = it->second;
+  ClientState::RegionState& region = it->second;
   if (!region.remote || region.epoch != session.peer->epoch()) {
     auto remote =
         session.peer->endpoint().unpack(region.key, region.base, region.size, static_cast<pid_t>(session.peer->pid()));
@@ -257,7 +258,7 @@ bool MoveService::drained() {
   return true;
 }
 
-void MoveService::metrics(fabric::MetricsWriter& out) const {
+void MoveService::metrics(session::MetricsWriter& out) const {
   std::uint64_t queued = 0;
   std::uint64_t streams = 0;
   for (const auto& [id, session] : sessions_) {

@@ -12,9 +12,9 @@
 
 #include "base/copy.hpp"
 #include "fabric/arena.hpp"
-#include "fabric/service.hpp"
 #include "move/message.hpp"
 #include "move/service/catalogue.hpp"
+#include "session/service.hpp"
 
 namespace wherry::move {
 
@@ -38,60 +38,60 @@ struct MoveOptions {
   std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
 
-class MoveService final : public fabric::Service {
+class MoveService final : public session::Service {
  public:
   MoveService(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue);
   ~MoveService() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return kServiceName; }
   [[nodiscard]] unsigned message_id() const noexcept override { return kOffloadMessage; }
-  void on_session_start(fabric::Peer& peer) override;
-  void on_session_end(fabric::Peer& peer) override;
-  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
-  void on_message(fabric::Peer& peer, ByteView message) override;
+  void on_session_start(session::Client& peer) override;
+  void on_session_end(session::Client& peer) override;
+  Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
+  void on_message(session::Client& peer, ByteView message) override;
   bool poll() override;
   [[nodiscard]] bool moving() const override;
   void start_draining() override { draining_ = true; }
   bool drained() override;
-  void metrics(fabric::MetricsWriter& out) const override;
+  void metrics(session::MetricsWriter& out) const override;
 
  private:
   struct Offload;
   struct StreamState;
-  struct SessionState;
+  struct ClientState;
 
-  Result<Bytes> open_stream(SessionState& session, ByteView payload);
-  const StreamState* opened_before(SessionState& session, const std::string& name, ByteView opened_with);
+  Result<Bytes> open_stream(ClientState& session, ByteView payload);
+  const StreamState* opened_before(ClientState& session, const std::string& name, ByteView opened_with);
   void prepare_memory(const StreamInfo& info, std::uint64_t announced);
   bool warm_up();
-  Result<Bytes> close_stream(SessionState& session, ByteView payload);
+  Result<Bytes> close_stream(ClientState& session, ByteView payload);
   void retire(StreamState& stream);
-  const fabric::RemoteRegion* region_of(SessionState& session, std::uint32_t id);
+  const fabric::RemoteRegion* region_of(ClientState& session, std::uint32_t id);
 
   // The path of an offload, in this order (transfer.cpp).
   void activate(StreamState& stream);
-  Status learn_regions(SessionState& session);
-  static void free_regions(SessionState& session);
-  Status admit(SessionState& session, StreamState& stream, Offload& offload);
+  Status learn_regions(ClientState& session);
+  static void free_regions(ClientState& session);
+  Status admit(ClientState& session, StreamState& stream, Offload& offload);
   bool try_start(StreamState& stream, Offload& offload);
   bool must_wait(Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
-  Status issue(SessionState& session, Offload& offload, std::size_t bytes, bool one_get);
+  Status issue(ClientState& session, Offload& offload, std::size_t bytes, bool one_get);
   Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
   static void stop_moving(StreamState& stream, Offload& offload);
   void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
   void note_failure(StreamState& stream, const Offload& offload, const Status& why);
-  void lose(SessionState& session);
-  static void tell_failures(SessionState& session);
+  void lose(ClientState& session);
+  static void tell_failures(ClientState& session);
   void place(StreamState& stream, Offload& offload);
   void settle(StreamState& stream);
-  void recover(SessionState& session);
+  void recover(ClientState& session);
   bool poll_stream(StreamState& stream);
 
   MoveOptions options_;
   std::shared_ptr<Arena> arena_;
   Catalogue& catalogue_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<SessionState>> sessions_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> sessions_;
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported

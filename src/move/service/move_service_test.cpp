@@ -57,7 +57,7 @@ class Source {
 };
 
 /// The agent's side of one client that lives in this process.
-class Client final : public fabric::Peer {
+class Client final : public session::Client {
  public:
   Client(std::uint64_t id, fabric::Worker& agent, const fabric::Region& arena, bool vectored)
       : context(*fabric::Context::create(Transport::kShm)),
@@ -77,7 +77,7 @@ class Client final : public fabric::Peer {
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 4096; }
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
-  void complete(std::uint64_t ticket, StatusCode code, const fabric::CompletionRecord& fields) noexcept override {
+  void complete(std::uint64_t ticket, StatusCode code, const session::CompletionRecord& fields) noexcept override {
     EXPECT_TRUE(outcomes.emplace(ticket, Outcome{code, fields.detail, fields.sequence}).second) << "completed twice";
   }
   void fail(Status) noexcept override {}
@@ -173,7 +173,7 @@ class MoveServiceTest : public testing::Test {
     EXPECT_EQ(outcome.detail, limit_detail(limit, allowed));
   }
   double metric(const std::string& name) const {
-    fabric::MetricsWriter out;
+    session::MetricsWriter out;
     service_->metrics(out);
     const std::size_t at = out.text().find("\n" + name + " ");
     return at == std::string::npos ? -1 : std::stod(out.text().substr(at + name.size() + 2));

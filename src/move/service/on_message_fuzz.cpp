@@ -100,7 +100,7 @@ namespace {
 using namespace wherry;        // NOLINT(google-build-using-namespace)
 using namespace wherry::move;  // NOLINT(google-build-using-namespace)
 
-class FakePeer final : public fabric::Peer {
+class FakePeer final : public session::Client {
  public:
   FakePeer(std::uint64_t id, bool local, bool reconnects) : id_(id), local_(local), reconnects_(reconnects) {}
   [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
@@ -118,7 +118,7 @@ class FakePeer final : public fabric::Peer {
     return reconnects_;
   }
   void complete(std::uint64_t /*ticket*/, StatusCode /*code*/,
-                const fabric::CompletionRecord& /*fields*/) noexcept override {
+                const session::CompletionRecord& /*fields*/) noexcept override {
     ++completed;
     // A put may make progress in UCX, which may hand over the next message.
     if (deliver_inside != nullptr) (*deliver_inside)();

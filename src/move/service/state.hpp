@@ -27,7 +27,7 @@ struct MoveService::Offload {
   std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
   std::uint64_t source_bytes = 0;
   std::uint64_t shape = 0;         ///< of its frame, see StreamState::shape; 0: not known beforehand
-  std::uint64_t queued_bytes = 0;  ///< of its own lists here, see SessionState::queued_bytes
+  std::uint64_t queued_bytes = 0;  ///< of its own lists here, see ClientState::queued_bytes
   std::uint64_t start = 0;         ///< which of its session's starts it was
   bool waited = false;             ///< for memory or for room in its stream; counted
   bool suspect = false;            ///< its gets were in flight when one failed, see MoveService::recover
@@ -61,7 +61,7 @@ struct MoveService::Offload {
 
 struct MoveService::StreamState {
   std::shared_ptr<const StreamInfo> info;
-  SessionState* session = nullptr;
+  ClientState* session = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
   /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
@@ -81,7 +81,7 @@ struct MoveService::StreamState {
   [[nodiscard]] bool finished() const noexcept { return closing && queue.empty() && received >= close_after; }
 };
 
-struct MoveService::SessionState {
+struct MoveService::ClientState {
   struct RegionState {
     std::uint64_t base = 0, size = 0;
     Bytes key;
@@ -94,7 +94,7 @@ struct MoveService::SessionState {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
-  fabric::Peer* peer = nullptr;
+  session::Client* peer = nullptr;
   std::unordered_map<std::uint32_t, RegionState> regions;
   std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
   std::uint64_t region_bytes = 0;     ///< of both

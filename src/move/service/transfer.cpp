@@ -9,6 +9,7 @@
 #include "base/copy.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "move/service/products.hpp"
 #include "move/service/state.hpp"
 
@@ -30,8 +31,8 @@ std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
 }  // namespace
 
 /// Only queues: poll() does the work. UCX may run this inside any call into the fabric, also one that settle() makes.
-void MoveService::on_message(fabric::Peer& peer, ByteView message) {
-  SessionState& session = *sessions_.at(peer.id());
+void MoveService::on_message(session::Client& peer, ByteView message) {
+  ClientState& session = *sessions_.at(peer.id());
   if (reinterpret_cast<std::uintptr_t>(message.data()) % alignof(std::uint64_t) != 0) {
     aligned_.assign(message.begin(), message.end());
     message = aligned_;
@@ -89,9 +90,9 @@ void MoveService::activate(StreamState& stream) {
   active_.push_back(&stream);
 }
 
-Status MoveService::learn_regions(SessionState& session) {
+Status MoveService::learn_regions(ClientState& session) {
   // Gets in flight may still use the key of a region that is dropped or announced again.
-  const auto drop = [&](SessionState::RegionState& region) {
+  const auto drop = [&](ClientState::RegionState& region) {
     session.dropped.push_back({std::move(region), session.starts});
   };
   for (const std::uint32_t id : view_.dropped) {
@@ -102,7 +103,7 @@ Status MoveService::learn_regions(SessionState& session) {
   }
   free_regions(session);
   for (const NewRegion& region : view_.regions) {
-    SessionState::RegionState known{region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
+    ClientState::RegionState known{region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
     if (session.region_bytes + known.bytes() > options_.max_region_bytes_per_session) {
       spdlog::warn(
           "{} (pid {}): {} regions of memory are over the limit of {} bytes a session: register large pieces once",
@@ -118,7 +119,7 @@ Status MoveService::learn_regions(SessionState& session) {
 }
 
 /// Forgets dropped regions that no offload in flight was started with.
-void MoveService::free_regions(SessionState& session) {
+void MoveService::free_regions(ClientState& session) {
   if (session.dropped.empty()) return;
   std::uint64_t oldest = session.starts + 1;
   for (const auto& [id, stream] : session.streams) {
@@ -150,7 +151,7 @@ std::uint64_t MoveService::StreamState::shape_of(std::span<const NodeRef> nodes,
 }
 
 /// Checks the message against its stream and copies what must outlive it.
-Status MoveService::admit(SessionState& session, StreamState& stream, Offload& o) {
+Status MoveService::admit(ClientState& session, StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   const OffloadHeader& header = view_.header;
   o.state = Offload::State::kWaiting;
@@ -228,7 +229,7 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
   if (lossless && &o != stream.queue.front().get()) return false;
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   if (stream.moving >= kMovingPerStream || session.reconnect || session.suspects != 0) return false;
   if (!catalogue_.make_room(*stream.info)) return must_wait(o);
   for (;;) {
@@ -272,7 +273,7 @@ Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
 }
 
 /// Issues gets (or copies) for about `bytes` more bytes; `one_get`: ends with the first that is not done at once.
-Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, bool one_get) {
+Status MoveService::issue(ClientState& session, Offload& o, std::size_t bytes, bool one_get) {
   std::byte* frame = o.frame->extent.bytes().data();
   fabric::ProcessReader* const reader = session.peer->reader();
   piece_buffers_.clear();
@@ -299,12 +300,11 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, 
         ++counters_.gets;
         piece_buffers_.push_back(o.at_buffer);
         if (!reader->add(to, from, n)) {
-          if (Status s = read_pieces(*reader, o); !s) return s;
+          WHERRY_TRY(read_pieces(*reader, o));
         }
       } else {
         ++counters_.gets;
-        if (Status s = session.peer->endpoint().get(to, session.peer->arena_region(), *region, from, n, o.done); !s)
-          return s;
+        WHERRY_TRY(session.peer->endpoint().get(to, session.peer->arena_region(), *region, from, n, o.done));
       }
     }
     bytes -= n;
@@ -319,7 +319,7 @@ Status MoveService::issue(SessionState& session, Offload& o, std::size_t bytes, 
 
 /// It has no get in flight.
 void MoveService::stop_moving(StreamState& stream, Offload& o) {
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   --stream.moving;
   --session.moving;
   if (std::exchange(o.suspect, false)) --session.suspects;
@@ -337,7 +337,7 @@ void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::
 
 /// A client that dies, or whose memory is gone, fails with many offloads at once: they share a line in the log.
 void MoveService::note_failure(StreamState& stream, const Offload& o, const Status& why) {
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   if (session.untold++ == 0) {
     attempt([&] {
       session.first_untold = fmt::format("stream '{}', ticket {}: {}", stream.info->name, o.ticket, why.message());
@@ -346,7 +346,7 @@ void MoveService::note_failure(StreamState& stream, const Offload& o, const Stat
   if (tell_at_ == 0) tell_at_ = now_ns() + kTellAfterNs;
 }
 
-void MoveService::tell_failures(SessionState& session) {
+void MoveService::tell_failures(ClientState& session) {
   if (session.untold == 0) return;
   const std::uint64_t count = std::exchange(session.untold, 0);
   spdlog::warn("{} (pid {}): {}: {}", session.peer->name(), session.peer->pid(),
@@ -355,7 +355,7 @@ void MoveService::tell_failures(SessionState& session) {
 }
 
 /// The client is gone: what was begun ends here, what waits does when its turn comes.
-void MoveService::lose(SessionState& session) {
+void MoveService::lose(ClientState& session) {
   session.lost = true;
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
@@ -367,7 +367,7 @@ void MoveService::lose(SessionState& session) {
 
 /// One step of a moving offload; true if it got anywhere.
 bool MoveService::advance(StreamState& stream, Offload& o) {
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   if (session.reconnect) return false;  // recover() decides when nothing is in flight
   const bool on_trial = session.suspects != 0;
   if (on_trial) {
@@ -448,7 +448,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
 /// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind
 /// one that waits.
 void MoveService::settle(StreamState& stream) {
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   // complete() may make progress in UCX and so let on_message append to the queue: an offload leaves the queue first.
   const auto take = [&](std::size_t index) {
     std::unique_ptr<Offload> o = std::move(stream.queue[index]);
@@ -494,7 +494,7 @@ void MoveService::settle(StreamState& stream) {
 /// A get failed, and UCX closed the endpoint with it and cancelled all the others: nobody can tell any more which one
 /// it was. So all offloads in flight start again on a new connection, one at a time, one get at a time: when one fails
 /// now, it is to blame, and its buffer is known.
-void MoveService::recover(SessionState& session) {
+void MoveService::recover(ClientState& session) {
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->done.pending() != 0) return;  // cancelled operations report first
@@ -518,7 +518,7 @@ void MoveService::recover(SessionState& session) {
 }
 
 bool MoveService::poll_stream(StreamState& stream) {
-  SessionState& session = *stream.session;
+  ClientState& session = *stream.session;
   bool worked = false;
   std::size_t i = 0;
   for (; i < stream.queue.size() && !session.reconnect; ++i) {

@@ -32,10 +32,10 @@ constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went w
 RouteService::RouteService(RouteOptions options) : options_(std::move(options)) {}
 RouteService::~RouteService() = default;
 
-void RouteService::on_session_start(fabric::Peer&) {}
-void RouteService::on_message(fabric::Peer&, ByteView) {}
+void RouteService::on_session_start(session::Client&) {}
+void RouteService::on_message(session::Client&, ByteView) {}
 
-void RouteService::on_session_end(fabric::Peer& peer) {
+void RouteService::on_session_end(session::Client& peer) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     Job* const job = it->second.get();
     const auto present = job->present.find(peer.id());
@@ -54,7 +54,7 @@ void RouteService::on_session_end(fabric::Peer& peer) {
   }
 }
 
-Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+Result<Bytes> RouteService::on_request(session::Client& peer, std::string_view method, ByteView payload) {
   if (method == "hello") {
     Writer out;
     out.put(options_.threads);
@@ -150,7 +150,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
   return made;
 }
 
-Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
+Result<Bytes> RouteService::join(session::Client& peer, const JoinRequest& request) {
   auto found = job_for(request);
   if (!found) return found.status();
   Job& job = **found;
@@ -177,7 +177,7 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
   return encode(cards);
 }
 
-Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) {
+Status RouteService::connect(session::Client& peer, const ConnectRequest& request) {
   const auto it = jobs_.find(request.job);
   if (it == jobs_.end() || !it->second->present.contains(peer.id()))
     return {StatusCode::kNotFound, "this session is in no such job"};
@@ -329,7 +329,7 @@ bool RouteService::poll() {
   return worked;
 }
 
-void RouteService::metrics(fabric::MetricsWriter& out) const {
+void RouteService::metrics(session::MetricsWriter& out) const {
   RouterCounts sum = past_;
   std::size_t ranks = 0;
   for (const auto& [id, job] : jobs_) {
@@ -347,7 +347,7 @@ void RouteService::metrics(fabric::MetricsWriter& out) const {
       {Flush::kFull, "full"}, {Flush::kIdle, "idle"}, {Flush::kTimeout, "timeout"}, {Flush::kExplicit, "explicit"}};
   for (const auto& [cause, label] : kCauses) {
     out.counter("wherry_route_flushes_total", "Why buffers were handed on.",
-                sum.flushes[static_cast<std::size_t>(cause)], fabric::MetricsWriter::label("cause", label));
+                sum.flushes[static_cast<std::size_t>(cause)], session::MetricsWriter::label("cause", label));
   }
 }
 
