@@ -35,17 +35,10 @@ class Buffer {
 /// One client, the benchmark itself. Every request runs to its end on the data thread, as move's transfers do.
 class BenchService final : public session::Service {
  public:
-  explicit BenchService(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
-
   [[nodiscard]] std::string_view name() const noexcept override { return kBenchService; }
-  [[nodiscard]] unsigned message_id() const noexcept override { return kBenchMessage; }
-  void on_session_start(session::Client& /*peer*/) override {}
+  Status start(session::ServiceHost& host) override { return arena_ = host.arena, ok_status(); }
   void on_session_end(session::Client& peer) override;
   Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
-  void on_message(session::Client& /*peer*/, ByteView /*message*/) override {}
-  bool poll() override { return false; }
-  bool drained() override { return true; }
-  void metrics(session::MetricsWriter& /*out*/) const override {}
 
  private:
   Status attach(session::Client& peer, ByteView payload);

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 /// All frames that a stream holds, through a stock Flight client.
 std::vector<std::shared_ptr<arrow::RecordBatch>> read_all(Agent& agent, const std::string& stream) {
   std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
-  for (auto& frame : testing_support::read_frames(agent.flight_uri(), agent.token(), stream))
+  for (auto& frame : testing_support::read_frames(agent.announced().flight, agent.token(), stream))
     batches.push_back(std::move(frame.batch));
   return batches;
 }
@@ -421,7 +421,7 @@ TEST(Sinks, FilesAppearComplete) {
 TEST(Sinks, OutsideTheAgentsRoot_ExpectRefusalAtOpen) {
   const auto directory = *TemporaryDirectory::create("test");
   AgentConfig config;
-  config.sink_root = directory.file("");
+  config.services["sink.root"] = directory.file("");
   ThreadAgent agent(config);
   Session session = agent.open();
   const auto open = [&](const char* name, const std::string& where) {

@@ -13,17 +13,11 @@
 #include "base/frame_channel.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/mailbox.hpp"
-#include "session/service.hpp"
+#include "session/client.hpp"
+#include "session/metrics.hpp"
+#include "session/plane.hpp"
 
 namespace wherry {
-
-/// A transport that clients use: context, worker and the arena registered with it. Made when the first client asks for
-/// it.
-struct Plane {
-  std::shared_ptr<fabric::Context> context;
-  std::unique_ptr<fabric::Worker> worker;
-  fabric::Region arena;
-};
 
 class AgentClient final : public session::Client {
  public:
@@ -106,7 +100,7 @@ class AgentClient final : public session::Client {
   [[nodiscard]] bool awaits_data() const noexcept {
     return state == State::kGreeted && plane->context->transport() == Transport::kTcp && data == nullptr;
   }
-  Plane* plane = nullptr;
+  session::Plane* plane = nullptr;
   session::VerdictMessage verdict;
   bool verdict_sent = false;
   std::uint32_t watched = 0;  ///< events that epoll reports of its control connection

@@ -74,7 +74,7 @@ class Outcomes : public testing::Test {
     return true;
   }
 
-  Plane plane_;
+  session::Plane plane_;
   std::shared_ptr<fabric::Context> context_;
   std::unique_ptr<fabric::Worker> worker_;
   fabric::Endpoint theirs_;

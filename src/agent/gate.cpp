@@ -48,10 +48,10 @@ Status Agent::Impl::open_doors() {
 }
 
 std::optional<fabric::Secret> Agent::Impl::secret_for(fabric::Purpose purpose, std::uint64_t key) const {
-  if (purpose == fabric::Purpose::kControl) return token;
+  if (purpose == fabric::Purpose::kControl) return host.token;
   if (purpose != fabric::Purpose::kData) return std::nullopt;
   for (const auto& client : clients) {
-    if (client->awaits_data() && client->link == key) return fabric::derive(token, "data", client->session);
+    if (client->awaits_data() && client->link == key) return fabric::derive(host.token, "data", client->session);
   }
   return std::nullopt;
 }

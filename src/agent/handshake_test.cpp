@@ -118,7 +118,7 @@ TEST(Transports, SessionsOverStreams_ExpectNoListenerButTheAgentsOwn) {
   // What a user may set for other programs' UCX must not open a listener in ours.
   setenv("UCX_TLS", "all", 1);
   setenv("UCX_NET_DEVICES", "all", 1);
-  ThreadAgent agent({.listen = "127.0.0.1:0", .flight = "off", .metrics = "off"});
+  ThreadAgent agent({.listen = "127.0.0.1:0", .metrics = "off", .services = {{"flight.listen", "off"}}});
   for (const std::string& at : {agent.session_file(), agent.agent().address()}) {
     SessionOptions options = agent.options();
     options.agent = at;
@@ -252,7 +252,7 @@ TEST(Handshake, SharedMemoryWithoutTheUnixSocket_ExpectRefusalWithTheRemedy) {
 }
 
 TEST(Handshake, AgentAsItStarts_ExpectNoTcpListenerAndAPrivateSocket) {
-  ThreadAgent agent({.flight = "off", .metrics = "off"});
+  ThreadAgent agent({.metrics = "off", .services = {{"flight.listen", "off"}}});
   for_each_listener([](const sockaddr_in& at) { ADD_FAILURE() << "port " << ntohs(at.sin_port); });
   EXPECT_EQ(std::filesystem::status(agent.agent().control_socket()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -282,7 +282,7 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   AgentConfig config;
   config.spin_us = 0;
   config.nap_us = 1'000'000;
-  config.transfer_unit = config.window = 1 << 20;  // a get at a time
+  config.services["move.transfer_unit"] = config.services["move.window"] = "1MiB";  // a get at a time
   ThreadAgent agent(config);
   SessionOptions options = agent.options();
   options.transport = Transport::kTcp;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the agent share. All of it belongs to the data thread, but for the helpers (Flight, local readers,
-// file sink, metrics), which have threads of their own inside.
+// What the parts of the agent share. All of it belongs to the data thread, but for the metrics page, which has threads
+// of its own inside, as services may.
 #pragma once
 
 #include <list>
@@ -16,45 +16,39 @@
 #include "agent/client.hpp"
 #include "agent/http_metrics.hpp"
 #include "agent/port_guard.hpp"
+#include "agent/services.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
-#include "base/secret.hpp"
 #include "base/socket.hpp"
-#include "fabric/arena.hpp"
 #include "fabric/doorway.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/tls.hpp"
-#include "move/service/catalogue.hpp"
-#include "move/service/file_sink.hpp"
-#include "move/service/flight_server.hpp"
-#include "move/service/local_reader.hpp"
+#include "session/service_host.hpp"
 #include "session/session_file.hpp"
 
 namespace wherry {
 
 struct Agent::Impl {
   AgentConfig config;
-  std::string token = make_token();
   SessionFileClaim claim;
-  Fd listener, epoll;  ///< of the Unix socket
-  Fd tcp_listener;     ///< none: clients of this machine only
-  std::optional<HostPort> at;
-  std::shared_ptr<Arena> arena;
-  move::Catalogue catalogue;
-  std::unique_ptr<move::FileSink> sink;
-  std::unique_ptr<move::FlightService> flight;
-  std::unique_ptr<move::LocalReaderService> local;
-  std::unique_ptr<HttpMetrics> http;
-  std::unique_ptr<PortGuard> guard;  ///< of the ports of flight and http
+  Fd listener, epoll;         ///< of the Unix socket
+  Fd tcp_listener;            ///< none: clients of this machine only
+  session::ServiceHost host;  ///< what the services know of all this
+  SessionFile announced;      ///< what the session file will say
 
-  std::map<Transport, Plane> planes;
+  std::map<Transport, session::Plane> planes;
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
-  std::vector<std::unique_ptr<session::Service>> services;
+  Services services;
+  std::vector<bool> unwell;  ///< of each service: the log says that it cannot do its work
+  // Their threads ask the services.
+  std::unique_ptr<HttpMetrics> http;
+  std::vector<session::GuardedPort> guarded_ports;
+  std::unique_ptr<PortGuard> guard;
   std::list<std::unique_ptr<AgentClient>> clients;
   std::shared_ptr<const fabric::Tls> tls;
-  std::unique_ptr<fabric::Doorway> gate;     ///< of both listeners
-  const std::string host = host_identity();  ///< once: it takes descriptors
+  std::unique_ptr<fabric::Doorway> gate;        ///< of both listeners
+  const std::string machine = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentClient*> by_session;
   bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
@@ -73,11 +67,13 @@ struct Agent::Impl {
   Status listen();
   Status start_guard();
   // agent.cpp: what clients get there; nobody is let in yet
-  Status start_services(const std::vector<int>& cores);
+  Status start_services();
+  Status start_metrics();
+  void announce();
 
   // messages.cpp: transports and what comes over them
-  Result<Plane*> plane_for(Transport transport);
-  Status route(const Plane& plane, unsigned id, session::Service* service);
+  Result<session::Plane*> plane_for(Transport transport);
+  Status route(const session::Plane& plane, unsigned id, session::Service* service);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
@@ -114,7 +110,7 @@ struct Agent::Impl {
   [[nodiscard]] bool moving() const;
   void idle(std::uint64_t since_work_ns);
   void publish_metrics();
-  void metrics_of_streams(session::MetricsWriter& out) const;
+  void metrics_of_services(session::MetricsWriter& out);
   void drain();
 };
 

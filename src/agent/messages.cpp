@@ -8,25 +8,25 @@
 
 namespace wherry {
 
-Result<Plane*> Agent::Impl::plane_for(Transport transport) {
+Result<session::Plane*> Agent::Impl::plane_for(Transport transport) {
   if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
   if (const auto it = no_planes.find(transport); it != no_planes.end()) return it->second;
   auto context = fabric::Context::create(transport);
   if (!context) return no_planes.emplace(transport, context.status()).first->second;
-  Plane plane;
+  session::Plane plane;
   plane.context = *std::move(context);
   auto worker = fabric::Worker::create(plane.context);
   if (!worker) return worker.status();
   plane.worker = *std::move(worker);
-  WHERRY_ASSIGN(plane.arena, plane.context->register_memory(arena->memory().data(), arena->memory().size()));
+  WHERRY_ASSIGN(plane.arena, plane.context->register_memory(host.arena->memory().data(), host.arena->memory().size()));
   WHERRY_TRY(route(plane, session::kPingMessage, nullptr));
   for (const auto& service : services) {
-    WHERRY_TRY(route(plane, service->message_id(), service.get()));
+    if (service->message_id() != 0) WHERRY_TRY(route(plane, service->message_id(), service.get()));
   }
   return &planes.emplace(transport, std::move(plane)).first->second;
 }
 
-Status Agent::Impl::route(const Plane& plane, unsigned id, session::Service* service) {
+Status Agent::Impl::route(const session::Plane& plane, unsigned id, session::Service* service) {
   routes.push_back(std::make_unique<Route>(Route{this, service}));
   return plane.worker->on_message(id, on_fabric_message, routes.back().get());
 }

@@ -422,8 +422,6 @@ class Failing final : public session::Service {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "failing"; }
   [[nodiscard]] unsigned message_id() const noexcept override { return 30; }
-  void on_session_start(session::Client&) override {}
-  void on_session_end(session::Client&) override {}
   Result<Bytes> on_request(session::Client&, std::string_view method, ByteView) override {
     if (method == "poll") throw_in_poll_ = true;
     if (method == "memory") throw std::bad_alloc();
@@ -435,8 +433,6 @@ class Failing final : public session::Service {
     if (std::exchange(throw_in_poll_, false)) throw std::bad_alloc();
     return false;
   }
-  bool drained() override { return true; }
-  void metrics(session::MetricsWriter&) const override {}
 
  private:
   bool throw_in_poll_ = false;
@@ -447,9 +443,10 @@ TEST(Services, ThrowForOneClient_ExpectItsSessionToEndAndOthersToGoOn) {
   const auto directory = *TemporaryDirectory::create("test");
   AgentConfig config;
   config.session_file = directory.file("agent.json");
-  config.flight = "off";
-  auto agent = *Agent::create(config);
-  ASSERT_TRUE(agent->add_service(std::make_unique<Failing>()));
+  config.services["flight.listen"] = "off";
+  Services services = make_services();
+  services.push_back(std::make_unique<Failing>());
+  auto agent = *Agent::create(config, std::move(services));
   std::atomic<bool> stop{false};
   std::thread thread([&] { EXPECT_TRUE(agent->run(stop, false)); });
   EXPECT_TRUE(eventually([&] { return read_session_file(config.session_file).ok(); }));

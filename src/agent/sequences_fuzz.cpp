@@ -24,8 +24,9 @@ struct Running {
     AgentConfig config;
     config.session_file = directory.file("agent.json");
     config.budget = 16 << 20;
-    config.flight = config.metrics = "off";
-    config.sink_root = directory.path();
+    config.metrics = "off";
+    config.services["flight.listen"] = "off";
+    config.services["sink.root"] = directory.path();
     agent = *Agent::create(config);
     thread = std::thread([this] { (void)agent->run(stop, false); });
     while (!read_session_file(config.session_file)) std::this_thread::sleep_for(std::chrono::milliseconds(1));

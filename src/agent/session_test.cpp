@@ -221,7 +221,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
   // It is nobody's any more: new offloads from there do not use it.
   auto stranger = stream->post({Column(rows)}, {.deadline = 300ms});
   ASSERT_TRUE(stranger);
-  ASSERT_EQ(testing_support::read_frames(agent.agent().flight_uri(), agent.agent().token(), "g").size(), 1U);
+  ASSERT_EQ(testing_support::read_frames(agent.agent().announced().flight, agent.agent().token(), "g").size(), 1U);
   EXPECT_TRUE(waiting->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return !mapped(data); })) << "nobody reads it any more";
   EXPECT_EQ(stranger->wait(kPatience).code(), StatusCode::kCancelled);
@@ -248,7 +248,7 @@ TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
 TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
   AgentConfig config;
   config.transport = Transport::kTcp;
-  config.flight = "off";
+  config.services["flight.listen"] = "off";
   ThreadAgent agent(config);
   SessionOptions options = agent.options();
   options.max_tickets = 8;

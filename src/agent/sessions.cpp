@@ -135,7 +135,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
 
   if (client.credentials) client.hello.pid = static_cast<std::uint32_t>(client.credentials->pid);
   // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
-  const bool same_host = client.credentials && client.credentials->pid != 0 && client.hello.host == host;
+  const bool same_host = client.credentials && client.credentials->pid != 0 && client.hello.host == machine;
   Transport transport = client.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
   const bool by_name = transport != Transport::kAuto;
@@ -169,11 +169,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
   greeting.agent_version = kVersion;
   greeting.pid = static_cast<std::uint32_t>(getpid());
   greeting.max_tickets = static_cast<std::uint32_t>(config.max_tickets);
-  if (flight) {
-    HostPort where = *parse_host_port(config.flight);
-    where.port = static_cast<std::uint16_t>(flight->port());
-    greeting.flight_uri = "grpc://" + where.to_string();
-  }
+  greeting.flight_uri = announced.flight;
   greeting.worker_address = client.plane->worker->address();
   client.state = AgentClient::State::kGreeted;
   client.state_since = now_ns();

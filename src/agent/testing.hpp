@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/agent.hpp"
@@ -50,10 +51,10 @@ inline FrameChannel control_channel(Agent& agent) {
 
 class ThreadAgent {
  public:
-  explicit ThreadAgent(AgentConfig config = {}) {
+  explicit ThreadAgent(AgentConfig config = {}, Services services = make_services()) {
     (void)init_log("off", "");
     config.session_file = directory_.file("agent.json");
-    auto agent = Agent::create(config);
+    auto agent = Agent::create(config, std::move(services));
     EXPECT_TRUE(agent) << agent.status().message();
     agent_ = *std::move(agent);
     thread_ = std::thread([this] {

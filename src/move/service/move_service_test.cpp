@@ -2,8 +2,8 @@
 // The service half alone: messages as a client would send them, real one-sided gets from this process's own memory,
 // over both ways that there are on one machine (UCX's gets, and vectored reads), and completions that the test looks
 // at.
-#include "move/service/move_service.hpp"
 #include "base/testing.hpp"
+#include "move/service/offload_engine.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -107,7 +107,7 @@ class Client final : public session::Client {
   std::optional<fabric::ProcessReader> reader_;
 };
 
-class MoveServiceTest : public testing::Test {
+class OffloadEngineTest : public testing::Test {
  protected:
   virtual bool vectored() const { return true; }
   void make(std::size_t budget, MoveOptions options = {}) {
@@ -116,7 +116,7 @@ class MoveServiceTest : public testing::Test {
     context_ = *fabric::Context::create(Transport::kShm);
     worker_ = *fabric::Worker::create(context_);
     arena_region_ = *context_->register_memory(arena_->memory().data(), arena_->memory().size());
-    service_ = std::make_unique<MoveService>(options, arena_, catalogue_);
+    service_ = std::make_unique<OffloadEngine>(options, arena_, catalogue_);
   }
   void TearDown() override {
     for (auto& client : clients_) leave(*client);
@@ -190,11 +190,11 @@ class MoveServiceTest : public testing::Test {
   std::unique_ptr<fabric::Worker> worker_;
   fabric::Region arena_region_;
   std::vector<std::unique_ptr<Client>> clients_;
-  std::unique_ptr<MoveService> service_;  // first to go: what UCX still holds reports to nobody
+  std::unique_ptr<OffloadEngine> service_;  // first to go: what UCX still holds reports to nobody
 };
 
 /// Gets of UCX, and vectored reads.
-class Faults : public MoveServiceTest, public testing::WithParamInterface<bool> {
+class Faults : public OffloadEngineTest, public testing::WithParamInterface<bool> {
  protected:
   bool vectored() const override { return GetParam(); }
 };
@@ -282,7 +282,7 @@ TEST_P(Faults, ReceiveAnotherRegionByTheSameIdWhileAnOffloadWaits_ExpectNoByteFr
 INSTANTIATE_TEST_SUITE_P(Ways, Faults, testing::Bool(),
                          [](const auto& tested) { return std::string(tested.param ? "Vectored" : "Ucx"); });
 
-TEST_F(MoveServiceTest, ReceiveAMessageThatDoesNotParse_ExpectItsTicketToFailAndItsStreamToClose) {
+TEST_F(OffloadEngineTest, ReceiveAMessageThatDoesNotParse_ExpectItsTicketToFailAndItsStreamToClose) {
   make(16 * kMiB);
   Client& client = join();
   const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
@@ -301,7 +301,7 @@ TEST_F(MoveServiceTest, ReceiveAMessageThatDoesNotParse_ExpectItsTicketToFailAnd
   EXPECT_FALSE(catalogue_.find("s")->open);
 }
 
-TEST_F(MoveServiceTest, ReceiveARegionThatIsSmallerThanItSays_ExpectRefusalAndNoByteRead) {
+TEST_F(OffloadEngineTest, ReceiveARegionThatIsSmallerThanItSays_ExpectRefusalAndNoByteRead) {
   make(16 * kMiB);
   Client& client = join();
   const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
@@ -320,7 +320,7 @@ TEST_F(MoveServiceTest, ReceiveARegionThatIsSmallerThanItSays_ExpectRefusalAndNo
   EXPECT_EQ(client.outcomes.at(2).code, StatusCode::kInvalidArgument);
 }
 
-TEST_F(MoveServiceTest, ReceiveMoreRegionsThanSixteenBitsCount_ExpectThemAll) {
+TEST_F(OffloadEngineTest, ReceiveMoreRegionsThanSixteenBitsCount_ExpectThemAll) {
   make(64 * kMiB);
   Client& client = join();
   const auto stream = *open(client, {.name = "s", .strategy = Strategy::kRaw}, {});
@@ -340,7 +340,7 @@ TEST_F(MoveServiceTest, ReceiveMoreRegionsThanSixteenBitsCount_ExpectThemAll) {
   EXPECT_EQ(catalogue_.find("s")->held_rows, kBuffers);
 }
 
-TEST_F(MoveServiceTest, ReceiveRegionsWithoutEnd_ExpectALimitAndWhatIsDroppedToComeBack) {
+TEST_F(OffloadEngineTest, ReceiveRegionsWithoutEnd_ExpectALimitAndWhatIsDroppedToComeBack) {
   make(16 * kMiB, {.max_region_bytes_per_session = 100'000});
   Client& client = join();
   const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
@@ -366,7 +366,7 @@ TEST_F(MoveServiceTest, ReceiveRegionsWithoutEnd_ExpectALimitAndWhatIsDroppedToC
   expect_beyond(Limit::kRegionBytes, 100'000, client.outcomes.at(ticket));
 }
 
-TEST_F(MoveServiceTest, ReceiveMoreOffloadsThanMayWait_ExpectRefusal) {
+TEST_F(OffloadEngineTest, ReceiveMoreOffloadsThanMayWait_ExpectRefusal) {
   make(16 * kMiB, {.max_offloads_per_session = 2});
   Client& client = join();
   const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
@@ -376,7 +376,7 @@ TEST_F(MoveServiceTest, ReceiveMoreOffloadsThanMayWait_ExpectRefusal) {
   expect_beyond(Limit::kOffloads, 2, client.outcomes.at(3));
 }
 
-TEST_F(MoveServiceTest, ReceiveMoreThanTheBudget_ExpectRefusalThatNamesIt) {
+TEST_F(OffloadEngineTest, ReceiveMoreThanTheBudget_ExpectRefusalThatNamesIt) {
   make(16 * kMiB);
   Client& client = join();
   const auto columns = *open(client, {.name = "s"}, {field<double>("x")});
@@ -390,7 +390,7 @@ TEST_F(MoveServiceTest, ReceiveMoreThanTheBudget_ExpectRefusalThatNamesIt) {
   for (const auto& [ticket, outcome] : client.outcomes) expect_beyond(Limit::kBudget, arena_->capacity(), outcome);
 }
 
-TEST_F(MoveServiceTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
+TEST_F(OffloadEngineTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
   make(16 * kMiB, {.max_queued_bytes_per_session = 1000});
   Client& client = join();
   const auto stream = *open(client, {.name = "s", .strategy = Strategy::kRaw}, {});
@@ -408,7 +408,7 @@ TEST_F(MoveServiceTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
   EXPECT_EQ(client.outcomes.at(4).code, StatusCode::kOk);
 }
 
-TEST_F(MoveServiceTest, TwoClientsOnOneSmallBudget_ExpectBothToGetOn) {
+TEST_F(OffloadEngineTest, TwoClientsOnOneSmallBudget_ExpectBothToGetOn) {
   make(8 * kMiB);
   Client &hog = join(), &other = join();
   const auto filling = *open(hog, {.name = "hog"}, {field<double>("x")});
@@ -427,7 +427,7 @@ TEST_F(MoveServiceTest, TwoClientsOnOneSmallBudget_ExpectBothToGetOn) {
   EXPECT_EQ(catalogue_.next("hog", 16, 0ms).what, Catalogue::Next::What::kFrame);  // the newest is there
 }
 
-TEST_F(MoveServiceTest, ALosslessClientThatDied_ExpectItsUnreadFramesToGoLast) {
+TEST_F(OffloadEngineTest, ALosslessClientThatDied_ExpectItsUnreadFramesToGoLast) {
   make(8 * kMiB);
   Client &dead = join(), &other = join();
   const Retention wait{.frames = 100, .when_full = WhenFull::kWait};
@@ -453,7 +453,7 @@ TEST_F(MoveServiceTest, ALosslessClientThatDied_ExpectItsUnreadFramesToGoLast) {
   EXPECT_GT(catalogue_.find("lossless")->evicted_unread, 0u);
 }
 
-TEST_F(MoveServiceTest, AnOffloadThatWaits_ExpectToBeCountedOnce) {
+TEST_F(OffloadEngineTest, AnOffloadThatWaits_ExpectToBeCountedOnce) {
   make(16 * kMiB);
   Client& client = join();
   const auto stream =
@@ -465,7 +465,7 @@ TEST_F(MoveServiceTest, AnOffloadThatWaits_ExpectToBeCountedOnce) {
   EXPECT_EQ(metric("wherry_move_busy_total"), 1);
 }
 
-TEST_F(MoveServiceTest, ANullWhereNoneMayBe_ExpectItsBufferToBeNamed) {
+TEST_F(OffloadEngineTest, ANullWhereNoneMayBe_ExpectItsBufferToBeNamed) {
   make(16 * kMiB);
   Client& client = join();
   const auto stream = *open(client, {.name = "s"}, {field<double>("x"), field<double>("y")});
@@ -479,7 +479,7 @@ TEST_F(MoveServiceTest, ANullWhereNoneMayBe_ExpectItsBufferToBeNamed) {
   EXPECT_EQ(client.outcomes.at(1).detail, 1u);
 }
 
-TEST_F(MoveServiceTest, AnnouncedSizes_ExpectFramesInMemoryThatIsThereAlready) {
+TEST_F(OffloadEngineTest, AnnouncedSizes_ExpectFramesInMemoryThatIsThereAlready) {
   for (const Strategy strategy : {Strategy::kIpc, Strategy::kIpcPageAligned, Strategy::kArrays}) {
     for (const std::size_t rows : {100UL, 5000UL, 300'000UL}) {
       for (const bool nullable : {false, true}) {
@@ -523,7 +523,7 @@ TEST_F(MoveServiceTest, AnnouncedSizes_ExpectFramesInMemoryThatIsThereAlready) {
   }
 }
 
-TEST_F(MoveServiceTest, AnnouncedMemoryGivesWayToOffloadsThatAreHere) {
+TEST_F(OffloadEngineTest, AnnouncedMemoryGivesWayToOffloadsThatAreHere) {
   make(8 * kMiB);
   Client& client = join();
   const auto stream = *open(client, {.name = "s", .announced_bytes = {3 * kMiB, 3 * kMiB}}, {field<double>("x")});
@@ -535,7 +535,7 @@ TEST_F(MoveServiceTest, AnnouncedMemoryGivesWayToOffloadsThatAreHere) {
             StatusCode::kResourceExhausted);
 }
 
-TEST_F(MoveServiceTest, AHundredThousandStreamsOpenedAndClosed_ExpectMemoryFlat) {
+TEST_F(OffloadEngineTest, AHundredThousandStreamsOpenedAndClosed_ExpectMemoryFlat) {
   make(16 * kMiB);
   Client& client = join();
   Source source(*client.context, 4096, 1);

@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "move/fuzz_offload.hpp"
-#include "move/service/move_service.hpp"
+#include "move/service/offload_engine.hpp"
 
 namespace {
 
@@ -227,7 +227,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.max_offloads_per_session = 32;
     options.max_queued_bytes_per_session = 16384;
     options.max_region_bytes_per_session = 1024;
-    MoveService service(options, arena(), catalogue);
+    OffloadEngine service(options, arena(), catalogue);
     FakePeer peer(7, fuzz.ConsumeBool(), fuzz.ConsumeBool());
     service.on_session_start(peer);
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
-#include "move/service/move_service.hpp"
+#include "move/service/offload_engine.hpp"
 
 namespace wherry::move {
 
 /// One accepted offload, from its message to its frame.
-struct MoveService::Offload {
+struct OffloadEngine::Offload {
   enum class State : std::uint8_t {
     kWaiting,  ///< for destination memory
     kMoving,   ///< gets in flight or still to be issued
@@ -30,7 +30,7 @@ struct MoveService::Offload {
   std::uint64_t queued_bytes = 0;  ///< of its own lists here, see ClientState::queued_bytes
   std::uint64_t start = 0;         ///< which of its session's starts it was
   bool waited = false;             ///< for memory or for room in its stream; counted
-  bool suspect = false;            ///< its gets were in flight when one failed, see MoveService::recover
+  bool suspect = false;            ///< its gets were in flight when one failed, see OffloadEngine::recover
 
   std::vector<NodeRef> nodes;
   std::vector<BufferRef> buffers;          ///< as the client sent them
@@ -59,7 +59,7 @@ struct MoveService::Offload {
   }
 };
 
-struct MoveService::StreamState {
+struct OffloadEngine::StreamState {
   std::shared_ptr<const StreamInfo> info;
   ClientState* session = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
@@ -72,7 +72,7 @@ struct MoveService::StreamState {
   std::vector<std::uint64_t> shape_bytes;
   std::uint32_t moving = 0;
   std::uint64_t received = 0;  ///< offload messages seen
-  bool active = false;         ///< it is in MoveService::active_
+  bool active = false;         ///< it is in OffloadEngine::active_
   bool closing = false;
   Bytes opened_with;  ///< the request's options and schema, until something is posted: see OpenRequest::again
   std::uint64_t shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers);
@@ -81,7 +81,7 @@ struct MoveService::StreamState {
   [[nodiscard]] bool finished() const noexcept { return closing && queue.empty() && received >= close_after; }
 };
 
-struct MoveService::ClientState {
+struct OffloadEngine::ClientState {
   struct RegionState {
     std::uint64_t base = 0, size = 0;
     Bytes key;

@@ -31,7 +31,7 @@ std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
 }  // namespace
 
 /// Only queues: poll() does the work. UCX may run this inside any call into the fabric, also one that settle() makes.
-void MoveService::on_message(session::Client& peer, ByteView message) {
+void OffloadEngine::on_message(session::Client& peer, ByteView message) {
   ClientState& session = *sessions_.at(peer.id());
   if (reinterpret_cast<std::uintptr_t>(message.data()) % alignof(std::uint64_t) != 0) {
     aligned_.assign(message.begin(), message.end());
@@ -85,12 +85,12 @@ void MoveService::on_message(session::Client& peer, ByteView message) {
   ++session.offloads;
 }
 
-void MoveService::activate(StreamState& stream) {
+void OffloadEngine::activate(StreamState& stream) {
   if (std::exchange(stream.active, true)) return;
   active_.push_back(&stream);
 }
 
-Status MoveService::learn_regions(ClientState& session) {
+Status OffloadEngine::learn_regions(ClientState& session) {
   // Gets in flight may still use the key of a region that is dropped or announced again.
   const auto drop = [&](ClientState::RegionState& region) {
     session.dropped.push_back({std::move(region), session.starts});
@@ -119,7 +119,7 @@ Status MoveService::learn_regions(ClientState& session) {
 }
 
 /// Forgets dropped regions that no offload in flight was started with.
-void MoveService::free_regions(ClientState& session) {
+void OffloadEngine::free_regions(ClientState& session) {
   if (session.dropped.empty()) return;
   std::uint64_t oldest = session.starts + 1;
   for (const auto& [id, stream] : session.streams) {
@@ -134,7 +134,7 @@ void MoveService::free_regions(ClientState& session) {
   }
 }
 
-std::uint64_t MoveService::StreamState::shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
+std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
   bool same = std::equal(nodes.begin(), nodes.end(), shape_nodes.begin(), shape_nodes.end()) &&
               buffers.size() == shape_bytes.size();
   for (std::size_t i = 0; same && i < buffers.size(); ++i) same = buffers[i].bytes == shape_bytes[i];
@@ -151,7 +151,7 @@ std::uint64_t MoveService::StreamState::shape_of(std::span<const NodeRef> nodes,
 }
 
 /// Checks the message against its stream and copies what must outlive it.
-Status MoveService::admit(ClientState& session, StreamState& stream, Offload& o) {
+Status OffloadEngine::admit(ClientState& session, StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   const OffloadHeader& header = view_.header;
   o.state = Offload::State::kWaiting;
@@ -219,13 +219,13 @@ Status MoveService::admit(ClientState& session, StreamState& stream, Offload& o)
   return ok_status();
 }
 
-bool MoveService::must_wait(Offload& o) {
+bool OffloadEngine::must_wait(Offload& o) {
   if (!std::exchange(o.waited, true)) ++counters_.busy;
   return false;
 }
 
 /// Finds destination memory. False: not now.
-bool MoveService::try_start(StreamState& stream, Offload& o) {
+bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
   if (lossless && &o != stream.queue.front().get()) return false;
@@ -264,7 +264,7 @@ bool MoveService::try_start(StreamState& stream, Offload& o) {
 }
 
 /// Reads what issue() collected. On failure the offload stands at the buffer at fault.
-Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
+Status OffloadEngine::read_pieces(fabric::ProcessReader& reader, Offload& o) {
   if (piece_buffers_.empty()) return ok_status();
   Status s = reader.read();
   if (!s) o.at_buffer = piece_buffers_[reader.failed()];
@@ -273,7 +273,7 @@ Status MoveService::read_pieces(fabric::ProcessReader& reader, Offload& o) {
 }
 
 /// Issues gets (or copies) for about `bytes` more bytes; `one_get`: ends with the first that is not done at once.
-Status MoveService::issue(ClientState& session, Offload& o, std::size_t bytes, bool one_get) {
+Status OffloadEngine::issue(ClientState& session, Offload& o, std::size_t bytes, bool one_get) {
   std::byte* frame = o.frame->extent.bytes().data();
   fabric::ProcessReader* const reader = session.peer->reader();
   piece_buffers_.clear();
@@ -318,7 +318,7 @@ Status MoveService::issue(ClientState& session, Offload& o, std::size_t bytes, b
 }
 
 /// It has no get in flight.
-void MoveService::stop_moving(StreamState& stream, Offload& o) {
+void OffloadEngine::stop_moving(StreamState& stream, Offload& o) {
   ClientState& session = *stream.session;
   --stream.moving;
   --session.moving;
@@ -327,7 +327,7 @@ void MoveService::stop_moving(StreamState& stream, Offload& o) {
 }
 
 /// Ends a moving offload that has no get in flight.
-void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::uint64_t detail) {
+void OffloadEngine::fail(StreamState& stream, Offload& o, const Status& why, std::uint64_t detail) {
   note_failure(stream, o, why);
   stop_moving(stream, o);
   o.state = Offload::State::kFailed;
@@ -336,7 +336,7 @@ void MoveService::fail(StreamState& stream, Offload& o, const Status& why, std::
 }
 
 /// A client that dies, or whose memory is gone, fails with many offloads at once: they share a line in the log.
-void MoveService::note_failure(StreamState& stream, const Offload& o, const Status& why) {
+void OffloadEngine::note_failure(StreamState& stream, const Offload& o, const Status& why) {
   ClientState& session = *stream.session;
   if (session.untold++ == 0) {
     attempt([&] {
@@ -346,7 +346,7 @@ void MoveService::note_failure(StreamState& stream, const Offload& o, const Stat
   if (tell_at_ == 0) tell_at_ = now_ns() + kTellAfterNs;
 }
 
-void MoveService::tell_failures(ClientState& session) {
+void OffloadEngine::tell_failures(ClientState& session) {
   if (session.untold == 0) return;
   const std::uint64_t count = std::exchange(session.untold, 0);
   spdlog::warn("{} (pid {}): {}: {}", session.peer->name(), session.peer->pid(),
@@ -355,7 +355,7 @@ void MoveService::tell_failures(ClientState& session) {
 }
 
 /// The client is gone: what was begun ends here, what waits does when its turn comes.
-void MoveService::lose(ClientState& session) {
+void OffloadEngine::lose(ClientState& session) {
   session.lost = true;
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
@@ -366,7 +366,7 @@ void MoveService::lose(ClientState& session) {
 }
 
 /// One step of a moving offload; true if it got anywhere.
-bool MoveService::advance(StreamState& stream, Offload& o) {
+bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   ClientState& session = *stream.session;
   if (session.reconnect) return false;  // recover() decides when nothing is in flight
   const bool on_trial = session.suspects != 0;
@@ -408,7 +408,7 @@ bool MoveService::advance(StreamState& stream, Offload& o) {
 }
 
 /// All bytes have arrived: what remains is metadata, and slices' bit offsets.
-void MoveService::place(StreamState& stream, Offload& o) {
+void OffloadEngine::place(StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   Frame& frame = *o.frame;
   stop_moving(stream, o);
@@ -447,7 +447,7 @@ void MoveService::place(StreamState& stream, Offload& o) {
 
 /// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind
 /// one that waits.
-void MoveService::settle(StreamState& stream) {
+void OffloadEngine::settle(StreamState& stream) {
   ClientState& session = *stream.session;
   // complete() may make progress in UCX and so let on_message append to the queue: an offload leaves the queue first.
   const auto take = [&](std::size_t index) {
@@ -494,7 +494,7 @@ void MoveService::settle(StreamState& stream) {
 /// A get failed, and UCX closed the endpoint with it and cancelled all the others: nobody can tell any more which one
 /// it was. So all offloads in flight start again on a new connection, one at a time, one get at a time: when one fails
 /// now, it is to blame, and its buffer is known.
-void MoveService::recover(ClientState& session) {
+void OffloadEngine::recover(ClientState& session) {
   for (const auto& [id, stream] : session.streams) {
     for (const auto& o : stream->queue) {
       if (o->done.pending() != 0) return;  // cancelled operations report first
@@ -517,7 +517,7 @@ void MoveService::recover(ClientState& session) {
   session.reconnect = false;
 }
 
-bool MoveService::poll_stream(StreamState& stream) {
+bool OffloadEngine::poll_stream(StreamState& stream) {
   ClientState& session = *stream.session;
   bool worked = false;
   std::size_t i = 0;
@@ -553,7 +553,7 @@ bool MoveService::poll_stream(StreamState& stream) {
   return worked;
 }
 
-bool MoveService::poll() {
+bool OffloadEngine::poll() {
   bool worked = false;
   for (std::size_t i = 0; i < active_.size();) {
     StreamState& stream = *active_[i];

@@ -234,7 +234,7 @@ TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
 }
 
 TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
-  RouteService service({});
+  RouteService service;
   testing::SilentPeer peer(0);
   Post::Options mine;
   mine.mine = 0;

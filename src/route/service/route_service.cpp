@@ -32,8 +32,35 @@ constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went w
 RouteService::RouteService(RouteOptions options) : options_(std::move(options)) {}
 RouteService::~RouteService() = default;
 
-void RouteService::on_session_start(session::Client&) {}
-void RouteService::on_message(session::Client&, ByteView) {}
+Settings RouteService::settings() {
+  auto set_threads = [this](const std::string& text) -> Status {
+    const auto threads = parse_number(text, 1, kMaxThreads);
+    if (!threads) return bad_setting("route.routing_threads", text, threads.status().message());
+    return options_.threads = static_cast<std::uint32_t>(*threads), ok_status();
+  };
+  auto set_timeout = [this](const std::string& text) -> Status {
+    const auto seconds = parse_number(text, 3, 3600);
+    if (!seconds) return bad_setting("route.peer_timeout_s", text, seconds.status().message());
+    return options_.network.peer_timeout = std::chrono::seconds(*seconds), ok_status();
+  };
+  return {
+      bytes_setting("route.buffer_budget", "buffer_budget", options_.budget,
+                    "memory for the buffers that messages between ranks are routed through"),
+      {"route.routing_threads", "routing_threads",
+       "threads that route the messages of a job; all its agents must agree",
+       [this] { return fmt::format("{}", options_.threads); }, std::move(set_threads), false},
+      {"route.peer_timeout_s", "peer_timeout_s",
+       "seconds without a sign of life after which another agent of a job, or its machine, counts as lost",
+       [this] { return fmt::format("{}", options_.network.peer_timeout.count()); }, std::move(set_timeout), false},
+  };
+}
+
+Status RouteService::start(session::ServiceHost& host) {
+  options_.cores = host.cores;
+  if (host.address) options_.network.listen = host.address->host;
+  options_.network.tls = host.tls;
+  return ok_status();
+}
 
 void RouteService::on_session_end(session::Client& peer) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {

@@ -29,22 +29,20 @@ struct RouteOptions {
 
 class RouteService final : public session::Service {
  public:
-  explicit RouteService(RouteOptions options);
+  explicit RouteService(RouteOptions options = {});
   ~RouteService() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "route"; }
-  [[nodiscard]] unsigned message_id() const noexcept override { return kMessage; }
-  void on_session_start(session::Client& peer) override;
+  Settings settings() override;
+  Status start(session::ServiceHost& host) override;
   void on_session_end(session::Client& peer) override;
   Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
-  void on_message(session::Client& peer, ByteView message) override;
   bool poll() override;
   void start_draining() override { draining_ = true; }
   bool drained() override { return jobs_.empty(); }
   void metrics(session::MetricsWriter& out) const override;
 
  private:
-  static constexpr unsigned kMessage = 2;  ///< none are sent: ranks write into inboxes
   struct Job {
     Topology topology;
     std::uint32_t node = 0;
