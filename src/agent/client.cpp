@@ -180,13 +180,9 @@ Status AgentClient::put(PutOp& op, std::size_t from, std::size_t bytes) {
 }
 
 bool AgentClient::push_puts() noexcept {
-  // UCX may run message handlers inside a call, and those complete tickets: the call that is under way takes them
-  // along.
-  if (pushing_ || put_failed_ || !endpoint_ || !completions_) return false;
-  pushing_ = true;
+  if (put_failed_ || !endpoint_ || !completions_) return false;
   bool pushed = false;
   if (!attempt([&] { pushed = push_some(); })) fail(no_memory());
-  pushing_ = false;
   while (!puts_.empty() && puts_.front()->step == PutOp::Step::kArrived) puts_.pop_front();
   return pushed;
 }

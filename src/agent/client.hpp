@@ -146,8 +146,7 @@ class AgentClient final : public session::Client {
   std::size_t deferred_bytes_ = 0;
   bool awaiting_fabric_ = false;  ///< the record read last stands for a message that has not arrived yet
   std::uint8_t awaited_kind_ = 0;
-  std::deque<std::unique_ptr<PutOp>> puts_;  ///< in the order of complete()
-  bool pushing_ = false;
+  std::deque<std::unique_ptr<PutOp>> puts_;        ///< in the order of complete()
   bool put_failed_ = false;                        ///< this connection has lost one
   std::vector<std::unique_ptr<PutOp>> lost_puts_;  ///< sent again, but UCX never reported the first try
   Status broken_;                                  ///< why the client cannot be reached any more

@@ -9,9 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -79,8 +83,11 @@ class Client final : public session::Client {
   [[nodiscard]] std::uint32_t epoch() const noexcept override { return epoch_; }
   void complete(std::uint64_t ticket, StatusCode code, const session::CompletionRecord& fields) noexcept override {
     EXPECT_TRUE(outcomes.emplace(ticket, Outcome{code, fields.detail, fields.sequence}).second) << "completed twice";
+    deepest = std::max(deepest, ++depth_);
+    if (during_complete) during_complete();
+    --depth_;
   }
-  void fail(Status) noexcept override {}
+  void fail(Status why) noexcept override { failure = std::move(why); }
   bool reconnect() override {
     endpoint_ = fabric::Endpoint();
     ++epoch_;
@@ -94,6 +101,9 @@ class Client final : public session::Client {
     std::uint64_t detail, sequence;
   };
   std::map<std::uint64_t, Outcome> outcomes;
+  std::function<void()> during_complete;  ///< what UCX does inside a put: it delivers messages, say
+  int deepest = 0;                        ///< calls of complete() inside one another
+  Status failure;
   std::shared_ptr<fabric::Context> context;
 
  private:
@@ -105,6 +115,7 @@ class Client final : public session::Client {
   std::string name_ = "test";
   std::uint32_t epoch_ = 1;
   std::optional<fabric::ProcessReader> reader_;
+  int depth_ = 0;
 };
 
 class OffloadEngineTest : public testing::Test {
@@ -293,7 +304,7 @@ TEST_F(OffloadEngineTest, ReceiveAMessageThatDoesNotParse_ExpectItsTicketToFailA
   Bytes message;
   build_offload(header, {}, {}, {}, message);
   service_->on_message(client, message);
-  ASSERT_EQ(client.outcomes.size(), 1u);
+  ASSERT_TRUE(done(client, 1));
   EXPECT_EQ(client.outcomes.at(7).code, StatusCode::kProtocol);
   service_->on_message(client, ByteView(message).first(20));  // not even a header: nobody to tell
   close(client, stream, 1);
@@ -372,8 +383,67 @@ TEST_F(OffloadEngineTest, ReceiveMoreOffloadsThanMayWait_ExpectRefusal) {
   const auto stream = *open(client, {.name = "s"}, {field<double>("x")});
   Source source(*client.context, 4096, 1);
   for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) post(client, stream, ticket, source, 4096);
-  ASSERT_EQ(client.outcomes.size(), 1u);
+  ASSERT_TRUE(done(client, 3));
   expect_beyond(Limit::kOffloads, 2, client.outcomes.at(3));
+  for (const std::uint64_t good : {1, 2}) EXPECT_EQ(client.outcomes.at(good).code, StatusCode::kOk) << good;
+}
+
+TEST_F(OffloadEngineTest, ReceiveMessagesInsideEachOthersRefusal_ExpectOneAfterTheOther) {
+  make(16 * kMiB);
+  Client& client = join();
+  constexpr std::uint64_t kMessages = 100'000;
+  std::uint64_t next = 1;
+  const auto deliver = [&] {
+    if (next <= kMessages) post(client, 999, next++, {}, {});  // there is no such stream
+  };
+  client.during_complete = deliver;
+  deliver();
+  ASSERT_TRUE(done(client, kMessages));
+  for (const auto& [ticket, outcome] : client.outcomes) ASSERT_EQ(outcome.code, StatusCode::kNotFound) << ticket;
+  EXPECT_EQ(client.deepest, 1) << "a refusal ran inside another: a client could use up the stack";
+}
+
+TEST_F(OffloadEngineTest, ReceiveMessagesWhileOffloadsAreSettled_ExpectEachInItsPlace) {
+  make(64 * kMiB);
+  Client& client = join();
+  const auto stream = *open(client, {.name = "s", .retention = {.frames = 0}}, {field<double>("x")});
+  Source source(*client.context, 4096, 1);
+  constexpr std::uint64_t kMessages = 200;
+  std::uint64_t next = 1;
+  const auto deliver = [&] {
+    for (int i = 0; i < 2 && next <= kMessages; ++i) post(client, stream, next++, source, 4096);
+  };
+  client.during_complete = deliver;
+  deliver();
+  ASSERT_TRUE(done(client, kMessages));
+  for (const auto& [ticket, outcome] : client.outcomes) {
+    ASSERT_EQ(outcome.code, StatusCode::kOk) << ticket;
+    ASSERT_EQ(outcome.sequence, ticket - 1) << "frames are in the order of the posts";
+  }
+  EXPECT_EQ(client.deepest, 1);
+}
+
+TEST_F(OffloadEngineTest, ReceiveMoreMessagesThanTickets_ExpectTheClientToEndAndOthersToGoOn) {
+  make(16 * kMiB, {.max_arrived_bytes_per_session = 3000});
+  Client &greedy = join(), &large = join(), &other = join();
+  const auto stream = *open(other, {.name = "s"}, {field<double>("x")});
+  for (std::uint64_t ticket = 1; ticket <= greedy.max_tickets(); ++ticket) {
+    service_->on_message(greedy, {});  // takes no bytes
+    ASSERT_TRUE(greedy.failure) << ticket;
+  }
+  service_->on_message(greedy, {});
+  EXPECT_EQ(greedy.failure.code(), StatusCode::kResourceExhausted);
+  const Bytes message(2000);
+  service_->on_message(large, message);
+  EXPECT_TRUE(large.failure);
+  service_->on_message(large, message);
+  EXPECT_EQ(large.failure.code(), StatusCode::kResourceExhausted);
+  Source source(*other.context, 4096, 1);
+  post(other, stream, 1, source, 4096);
+  leave(greedy);  // with messages that nobody has taken
+  ASSERT_TRUE(done(other, 1));
+  EXPECT_EQ(other.outcomes.at(1).code, StatusCode::kOk);
+  EXPECT_TRUE(service_->drained());
 }
 
 TEST_F(OffloadEngineTest, ReceiveMoreThanTheBudget_ExpectRefusalThatNamesIt) {
@@ -399,9 +469,8 @@ TEST_F(OffloadEngineTest, ReceiveMoreThanMayBeQueued_ExpectTheRestToBeRefused) {
   FlatOffload many;
   many.buffers.assign(100, source.ref(0, 8));
   for (std::uint64_t ticket = 1; ticket <= 3; ++ticket) post(client, stream, ticket, many, {&news, 1});
-  EXPECT_EQ(client.outcomes.size(), 2u);
-  expect_beyond(Limit::kQueuedBytes, 1000, client.outcomes.at(2));
   ASSERT_TRUE(done(client, 3));
+  for (const std::uint64_t refused : {2, 3}) expect_beyond(Limit::kQueuedBytes, 1000, client.outcomes.at(refused));
   EXPECT_EQ(client.outcomes.at(1).code, StatusCode::kOk);  // one may always be
   post(client, stream, 4, many, {&news, 1});
   ASSERT_TRUE(done(client, 4));

@@ -14,6 +14,7 @@
 #include "fabric/arena.hpp"
 #include "move/message.hpp"
 #include "move/service/catalogue.hpp"
+#include "move/service/inbox.hpp"
 #include "session/client.hpp"
 #include "session/metrics.hpp"
 
@@ -35,6 +36,8 @@ struct MoveOptions {
   /// buffers take here (one offload may always be queued).
   std::uint32_t max_offloads_per_session = 4096;
   std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
+  /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
+  std::uint64_t max_arrived_bytes_per_session = std::uint64_t{64} << 20;
   /// Bytes of one client's table of regions: some 300,000 of them.
   std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
@@ -47,10 +50,10 @@ class OffloadEngine {
   OffloadEngine& operator=(const OffloadEngine&) = delete;
 
   // As session::Service's.
-  void on_session_start(session::Client& peer);
-  void on_session_end(session::Client& peer);
-  Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload);
-  void on_message(session::Client& peer, ByteView message);
+  void on_session_start(session::Client& handle);
+  void on_session_end(session::Client& handle);
+  Result<Bytes> on_request(session::Client& handle, std::string_view method, ByteView payload);
+  void on_message(session::Client& handle, ByteView message);
   bool poll();
   [[nodiscard]] bool moving() const;
   void start_draining() { draining_ = true; }
@@ -62,38 +65,40 @@ class OffloadEngine {
   struct StreamState;
   struct ClientState;
 
-  Result<Bytes> open_stream(ClientState& session, ByteView payload);
-  const StreamState* opened_before(ClientState& session, const std::string& name, ByteView opened_with);
+  Result<Bytes> open_stream(ClientState& client, ByteView payload);
+  const StreamState* opened_before(ClientState& client, const std::string& name, ByteView opened_with);
   void prepare_memory(const StreamInfo& info, std::uint64_t announced);
   bool warm_up();
-  Result<Bytes> close_stream(ClientState& session, ByteView payload);
+  Result<Bytes> close_stream(ClientState& client, ByteView payload);
   void retire(StreamState& stream);
-  const fabric::RemoteRegion* region_of(ClientState& session, std::uint32_t id);
+  const fabric::RemoteRegion* region_of(ClientState& client, std::uint32_t id);
 
-  // The path of an offload, in this order (transfer.cpp).
+  // The path of an offload: admit.cpp, start.cpp, issue.cpp, recover.cpp, settle.cpp.
+  bool take_messages();
+  void take(ClientState& client, ByteView message);
   void activate(StreamState& stream);
-  Status learn_regions(ClientState& session);
-  static void free_regions(ClientState& session);
-  Status admit(ClientState& session, StreamState& stream, Offload& offload);
+  Status learn_regions(ClientState& client);
+  static void free_regions(ClientState& client);
+  Status admit(ClientState& client, StreamState& stream, Offload& offload);
   bool try_start(StreamState& stream, Offload& offload);
   bool must_wait(Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
-  Status issue(ClientState& session, Offload& offload, std::size_t bytes, bool one_get);
+  Status issue(ClientState& client, Offload& offload, std::size_t bytes, bool one_get);
   Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
   static void stop_moving(StreamState& stream, Offload& offload);
   void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
   void note_failure(StreamState& stream, const Offload& offload, const Status& why);
-  void lose(ClientState& session);
-  static void tell_failures(ClientState& session);
+  void lose(ClientState& client);
+  static void tell_failures(ClientState& client);
   void place(StreamState& stream, Offload& offload);
   void settle(StreamState& stream);
-  void recover(ClientState& session);
+  void recover(ClientState& client);
   bool poll_stream(StreamState& stream);
 
   MoveOptions options_;
   std::shared_ptr<Arena> arena_;
   Catalogue& catalogue_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> sessions_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> clients_;
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
@@ -101,10 +106,10 @@ class OffloadEngine {
   std::size_t warm_bytes_ = 0;                   ///< of the first of them
   std::uint32_t polls_ = 0;
   std::uint64_t tell_at_ = 0;  ///< now_ns() at which failures are logged; 0: there are none
-  OffloadView view_;           ///< reused by on_message
+  Inbox<ClientState> inbox_;
+  OffloadView view_;  ///< of the message at hand; reused
   CopyChooser copier_;
   std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
-  Bytes aligned_;
   std::uint32_t next_stream_ = 1;
   bool draining_ = false;
 

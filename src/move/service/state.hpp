@@ -28,7 +28,7 @@ struct OffloadEngine::Offload {
   std::uint64_t source_bytes = 0;
   std::uint64_t shape = 0;         ///< of its frame, see StreamState::shape; 0: not known beforehand
   std::uint64_t queued_bytes = 0;  ///< of its own lists here, see ClientState::queued_bytes
-  std::uint64_t start = 0;         ///< which of its session's starts it was
+  std::uint64_t start = 0;         ///< which of its client's starts it was
   bool waited = false;             ///< for memory or for room in its stream; counted
   bool suspect = false;            ///< its gets were in flight when one failed, see OffloadEngine::recover
 
@@ -61,7 +61,7 @@ struct OffloadEngine::Offload {
 
 struct OffloadEngine::StreamState {
   std::shared_ptr<const StreamInfo> info;
-  ClientState* session = nullptr;
+  ClientState* client = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
   /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
@@ -94,13 +94,15 @@ struct OffloadEngine::ClientState {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
-  session::Client* peer = nullptr;
+  session::Client* handle = nullptr;
   std::unordered_map<std::uint32_t, RegionState> regions;
   std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
   std::uint64_t region_bytes = 0;     ///< of both
   std::unordered_map<std::uint32_t, std::unique_ptr<StreamState>> streams;
-  std::uint32_t offloads = 0;      ///< in all queues
-  std::uint64_t queued_bytes = 0;  ///< that their lists take
+  std::uint32_t arrived = 0;        ///< messages in the inbox
+  std::uint64_t arrived_bytes = 0;  ///< of those
+  std::uint32_t offloads = 0;       ///< in all queues
+  std::uint64_t queued_bytes = 0;   ///< that their lists take
   std::uint64_t starts = 0;
   std::uint32_t moving = 0;
   bool reconnect = false;      ///< a get failed: the connection must be made anew once nothing is in flight
