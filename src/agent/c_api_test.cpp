@@ -37,7 +37,7 @@ using testing_support::ThreadAgent;
 using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 
 Batches read_all(Agent& agent, const std::string& stream) {
-  auto location = arrow::flight::Location::Parse(agent.flight_uri()).ValueOrDie();
+  auto location = arrow::flight::Location::Parse(agent.announced().flight).ValueOrDie();
   auto client = arrow::flight::FlightClient::Connect(location).ValueOrDie();
   arrow::flight::FlightCallOptions options;
   options.headers.emplace_back("authorization", "Bearer " + agent.token());

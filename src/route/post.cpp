@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/secret.hpp"
 
 namespace wherry::route {
 
@@ -33,7 +34,7 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   card.key.size = options.inbox.bytes();
   if (Status s = post->inbox_memory_.pack_key(card.key.key); !s) return s;
   card.shm_address = post->shm_worker_->address();
-  card.secret = fabric::random_u64();
+  card.secret = random_u64();
 
   if (options.network) {
     auto net = fabric::Context::create(options.transport);

@@ -6,24 +6,24 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fabric/client_session.hpp"
 #include "route/client/introduction.hpp"
 #include "route/client/process_wiring.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
+#include "session/connection.hpp"
 
 namespace wherry::route {
 namespace {
 
-class RouteSession final : public fabric::ClientSession {
+class RouteSession final : public session::Connection {
  public:
   static Result<std::unique_ptr<RouteSession>> open(const SessionOptions& options) {
-    auto session = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new RouteSession); });
+    auto session = Connection::open(options, [] { return std::unique_ptr<Connection>(new RouteSession); });
     if (!session) return session.status();
     return std::unique_ptr<RouteSession>(static_cast<RouteSession*>(session->release()));
   }
   ~RouteSession() override { close(); }
-  using ClientSession::tell;
+  using Connection::tell;
 
  private:
   RouteSession() = default;

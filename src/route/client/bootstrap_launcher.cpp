@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/fork.hpp"
-#include "base/socket.hpp"
+#include "base/frame_channel.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
 

@@ -234,7 +234,7 @@ TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
 }
 
 TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
-  RouteService service({});
+  RouteService service;
   testing::SilentPeer peer(0);
   Post::Options mine;
   mine.mine = 0;
@@ -371,7 +371,7 @@ TEST(JobsOfOthers, ConnectAgainAfterOneThatFailedHalfWay_ExpectARefusalAndTheAge
   bad[2].push_back(bad[2].front());  // when node 1 is connected
   EXPECT_NE(connect(bad).message().find("the agent of node 2 (rank 2) has 2 routing threads"), std::string::npos);
   EXPECT_NE(connect(all.cards).message().find("connect comes once"), std::string::npos);
-  fabric::MetricsWriter metrics;
+  session::MetricsWriter metrics;
   agent.metrics(metrics);
   for (int round = 0; round < 100; ++round) agent.poll();
   all.leave(0);

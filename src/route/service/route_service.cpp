@@ -32,10 +32,37 @@ constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went w
 RouteService::RouteService(RouteOptions options) : options_(std::move(options)) {}
 RouteService::~RouteService() = default;
 
-void RouteService::on_session_start(fabric::Peer&) {}
-void RouteService::on_message(fabric::Peer&, ByteView) {}
+Settings RouteService::settings() {
+  auto set_threads = [this](const std::string& text) -> Status {
+    const auto threads = parse_number(text, 1, kMaxThreads);
+    if (!threads) return bad_setting("route.routing_threads", text, threads.status().message());
+    return options_.threads = static_cast<std::uint32_t>(*threads), ok_status();
+  };
+  auto set_timeout = [this](const std::string& text) -> Status {
+    const auto seconds = parse_number(text, 3, 3600);
+    if (!seconds) return bad_setting("route.peer_timeout_s", text, seconds.status().message());
+    return options_.network.peer_timeout = std::chrono::seconds(*seconds), ok_status();
+  };
+  return {
+      bytes_setting("route.buffer_budget", "buffer_budget", options_.budget,
+                    "memory for the buffers that messages between ranks are routed through"),
+      {"route.routing_threads", "routing_threads",
+       "threads that route the messages of a job; all its agents must agree",
+       [this] { return fmt::format("{}", options_.threads); }, std::move(set_threads), false},
+      {"route.peer_timeout_s", "peer_timeout_s",
+       "seconds without a sign of life after which another agent of a job, or its machine, counts as lost",
+       [this] { return fmt::format("{}", options_.network.peer_timeout.count()); }, std::move(set_timeout), false},
+  };
+}
 
-void RouteService::on_session_end(fabric::Peer& peer) {
+Status RouteService::start(session::ServiceHost& host) {
+  options_.cores = host.cores;
+  if (host.address) options_.network.listen = host.address->host;
+  options_.network.tls = host.tls;
+  return ok_status();
+}
+
+void RouteService::on_session_end(session::Client& peer) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     Job* const job = it->second.get();
     const auto present = job->present.find(peer.id());
@@ -54,7 +81,7 @@ void RouteService::on_session_end(fabric::Peer& peer) {
   }
 }
 
-Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+Result<Bytes> RouteService::on_request(session::Client& peer, std::string_view method, ByteView payload) {
   if (method == "hello") {
     Writer out;
     out.put(options_.threads);
@@ -150,7 +177,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
   return made;
 }
 
-Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
+Result<Bytes> RouteService::join(session::Client& peer, const JoinRequest& request) {
   auto found = job_for(request);
   if (!found) return found.status();
   Job& job = **found;
@@ -177,7 +204,7 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
   return encode(cards);
 }
 
-Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) {
+Status RouteService::connect(session::Client& peer, const ConnectRequest& request) {
   const auto it = jobs_.find(request.job);
   if (it == jobs_.end() || !it->second->present.contains(peer.id()))
     return {StatusCode::kNotFound, "this session is in no such job"};
@@ -329,7 +356,7 @@ bool RouteService::poll() {
   return worked;
 }
 
-void RouteService::metrics(fabric::MetricsWriter& out) const {
+void RouteService::metrics(session::MetricsWriter& out) const {
   RouterCounts sum = past_;
   std::size_t ranks = 0;
   for (const auto& [id, job] : jobs_) {
@@ -347,7 +374,7 @@ void RouteService::metrics(fabric::MetricsWriter& out) const {
       {Flush::kFull, "full"}, {Flush::kIdle, "idle"}, {Flush::kTimeout, "timeout"}, {Flush::kExplicit, "explicit"}};
   for (const auto& [cause, label] : kCauses) {
     out.counter("wherry_route_flushes_total", "Why buffers were handed on.",
-                sum.flushes[static_cast<std::size_t>(cause)], fabric::MetricsWriter::label("cause", label));
+                sum.flushes[static_cast<std::size_t>(cause)], session::MetricsWriter::label("cause", label));
   }
 }
 

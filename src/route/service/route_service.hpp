@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "fabric/service.hpp"
 #include "fabric/stream_worker.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
 #include "route/service/routing_thread.hpp"
+#include "session/service.hpp"
 
 namespace wherry::route {
 
@@ -27,24 +27,22 @@ struct RouteOptions {
   std::chrono::milliseconds patience = Post::kPatience;
 };
 
-class RouteService final : public fabric::Service {
+class RouteService final : public session::Service {
  public:
-  explicit RouteService(RouteOptions options);
+  explicit RouteService(RouteOptions options = {});
   ~RouteService() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "route"; }
-  [[nodiscard]] unsigned message_id() const noexcept override { return kMessage; }
-  void on_session_start(fabric::Peer& peer) override;
-  void on_session_end(fabric::Peer& peer) override;
-  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
-  void on_message(fabric::Peer& peer, ByteView message) override;
+  Settings settings() override;
+  Status start(session::ServiceHost& host) override;
+  void on_session_end(session::Client& peer) override;
+  Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
   bool poll() override;
   void start_draining() override { draining_ = true; }
   bool drained() override { return jobs_.empty(); }
-  void metrics(fabric::MetricsWriter& out) const override;
+  void metrics(session::MetricsWriter& out) const override;
 
  private:
-  static constexpr unsigned kMessage = 2;  ///< none are sent: ranks write into inboxes
   struct Job {
     Topology topology;
     std::uint32_t node = 0;
@@ -72,9 +70,9 @@ class RouteService final : public fabric::Service {
       return {topology, node, static_cast<std::uint32_t>(threads.size())};
     }
   };
-  Result<Bytes> join(fabric::Peer& peer, const JoinRequest& request);
+  Result<Bytes> join(session::Client& peer, const JoinRequest& request);
   Result<Job*> job_for(const JoinRequest& request);
-  Status connect(fabric::Peer& peer, const ConnectRequest& request);
+  Status connect(session::Client& peer, const ConnectRequest& request);
   using Jobs = std::map<std::uint64_t, std::unique_ptr<Job>>;
   /// The rank of the session has left, `rounds` collective rounds after the start. The job ends with its last one.
   void leave(Job& job, std::uint64_t session, std::uint32_t rounds);

@@ -74,7 +74,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
     EXPECT_TRUE(service.drained());
     EXPECT_FALSE(service.poll());
   }
-  fabric::MetricsWriter metrics;
+  session::MetricsWriter metrics;
   service.metrics(metrics);
   EXPECT_NE(metrics.text().find("wherry_route_buffer_bytes 0"), std::string::npos) << metrics.text();
 }
