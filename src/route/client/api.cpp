@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/copy.hpp"
+#include "base/try.hpp"
 #include "route/client/runtime_core.hpp"
 #include "wherry/route.hpp"
 
@@ -76,9 +77,8 @@ Result<double> Runtime::reduce(double value, Combine how) {
   if (how > Combine::kMax) return unknown(how);
   constexpr std::array kHow{Agreement::Combine::kSumDouble, Agreement::Combine::kMinDouble,
                             Agreement::Combine::kMaxDouble};
-  auto bits = core_->reduce(std::bit_cast<std::uint64_t>(value), kHow[static_cast<std::size_t>(how)]);
-  if (!bits) return bits.status();
-  return std::bit_cast<double>(*bits);
+  WHERRY_ASSIGN(auto bits, core_->reduce(std::bit_cast<std::uint64_t>(value), kHow[static_cast<std::size_t>(how)]));
+  return std::bit_cast<double>(bits);
 }
 
 std::span<std::byte> Runtime::try_buffer(Rank towards, std::size_t bytes) noexcept {

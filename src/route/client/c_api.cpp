@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/c_abi.hpp"
+#include "base/try.hpp"
 #include "route/client/runtime_core.hpp"
 #include "wherry/route.h"
 #include "wherry/route.hpp"
@@ -46,7 +47,7 @@ wherry_route_options defaults() noexcept {
 
 wherry::Result<wherry::route::Options> options_from(const wherry_route_options* given) {
   wherry_route_options o = defaults();
-  if (Status s = wherry::c_abi::take_options(given, kOptionsFirst, "wherry_route_options", o); !s) return s;
+  WHERRY_TRY(wherry::c_abi::take_options(given, kOptionsFirst, "wherry_route_options", o));
   if (o.placement < WHERRY_PLACEMENT_DEFAULT || o.placement > WHERRY_PLACEMENT_DPU)
     return invalid(fmt::format("placement is {}: want one of wherry_placement", o.placement));
   if (o.reserved != 0) return invalid(fmt::format("reserved is {}: want 0", o.reserved));
@@ -63,7 +64,7 @@ wherry::Result<wherry::route::Options> options_from(const wherry_route_options* 
 /// The Status for what a call on `route` returned.
 Status status_of(const wherry_route& route, StatusCode code) {
   if (code == StatusCode::kOk || code == StatusCode::kWouldBlock) return {code, {}};
-  if (!route.runtime.status()) return route.runtime.status();
+  WHERRY_TRY(route.runtime.status());
   return {code, {}};
 }
 
@@ -127,7 +128,7 @@ int register_bytes(wherry_route* route, std::string_view name, wherry_route_func
     const auto info = wherry::route::detail::info_of<ByteView>(Info::Kind::kBytes, name, 0, function);
     using Entry = wherry::route::detail::BytesEntry<decltype(call)>;
     const std::uint32_t id = r.runtime.core()->add(std::make_unique<Entry>(call), info);
-    if (!r.runtime.status()) return r.runtime.status();
+    WHERRY_TRY(r.runtime.status());
     *handler = id;
     return {};
   });
@@ -142,12 +143,10 @@ int wherry_route_options_init(wherry_route_options* options, size_t size) {
 int wherry_route_start(const wherry_route_options* options, wherry_route** route, wherry_error* error) {
   return guarded(error, [&]() -> Status {
     if (route == nullptr) return is_null("route");
-    auto full = options_from(options);
-    if (!full) return full.status();
-    auto runtime = Runtime::start(*full);
-    if (!runtime) return runtime.status();
-    std::string description = runtime->describe();
-    *route = new wherry_route{*std::move(runtime), std::move(description)};
+    WHERRY_ASSIGN(auto full, options_from(options));
+    WHERRY_ASSIGN(auto runtime, Runtime::start(full));
+    std::string description = runtime.describe();
+    *route = new wherry_route{std::move(runtime), std::move(description)};
     return {};
   });
 }
@@ -198,7 +197,7 @@ int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler, co
 int wherry_route_poll(wherry_route* route, uint64_t* handled, wherry_error* error) {
   return outside(route, error, [&](wherry_route& r) -> Status {
     const std::uint64_t count = r.runtime.poll();
-    if (!r.runtime.status()) return r.runtime.status();
+    WHERRY_TRY(r.runtime.status());
     if (handled != nullptr) *handled = count;
     return {};
   });
@@ -227,9 +226,8 @@ int wherry_route_reduce_u64(wherry_route* route, uint64_t value, int combine, ui
     if (result == nullptr) return is_null("result");
     if (combine < WHERRY_SUM || combine > WHERRY_MAX)
       return invalid(fmt::format("combine is {}: want one of wherry_combine", combine));
-    auto reduced = r.runtime.reduce(value, static_cast<Runtime::Combine>(combine));
-    if (!reduced) return reduced.status();
-    *result = *reduced;
+    WHERRY_ASSIGN(auto reduced, r.runtime.reduce(value, static_cast<Runtime::Combine>(combine)));
+    *result = reduced;
     return {};
   });
 }

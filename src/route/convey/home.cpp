@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/convey/home.hpp"
+#include "base/try.hpp"
 
 #include <fmt/core.h>
 
@@ -78,9 +79,8 @@ convey_t* Slot::create(detail::RuntimeCore& core, Traits traits) {
 
 Result<Home*> Home::get() {
   if (the_home != nullptr) return the_home;
-  auto runtime = Runtime::start();
-  if (!runtime) return runtime.status();
-  the_home = new Home(*std::move(runtime));
+  WHERRY_ASSIGN(auto runtime, Runtime::start());
+  the_home = new Home(std::move(runtime));
   std::atexit([] { leave(); });
   return the_home;
 }

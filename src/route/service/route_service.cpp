@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
+#include "base/try.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -66,14 +67,12 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
     return std::move(out).take();
   }
   if (method == "join") {
-    auto request = decode_join(payload);
-    if (!request) return request.status();
-    return join(peer, *request);
+    WHERRY_ASSIGN(auto request, decode_join(payload));
+    return join(peer, request);
   }
   if (method == "connect") {
-    auto request = decode_connect(payload);
-    if (!request) return request.status();
-    if (Status s = connect(peer, *request); !s) return s;
+    WHERRY_ASSIGN(auto request, decode_connect(payload));
+    WHERRY_TRY(connect(peer, request));
     return Bytes();
   }
   if (method == "leave") {
@@ -132,8 +131,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     options.network = request.network;
     options.transport = request.transport;
     options.stream = options_.network;
-    auto post = Post::create(options);
-    if (!post) return post.status();
+    WHERRY_ASSIGN(auto post, Post::create(options));
     std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
     std::vector<bool> ends_at_rank(layout.lanes());
     for (Rank rank = 0; rank < job->topology.ranks(); ++rank) {
@@ -142,8 +140,8 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
           node == job->node ? layout.lane_to_rank(job->topology.place_of(rank)) : layout.lane_to_node(node);
       if (node == job->node) ends_at_rank[lane_of_rank[rank]] = true;
     }
-    (*post)->router().set_table(lane_of_rank, ends_at_rank);
-    job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
+    post->router().set_table(lane_of_rank, ends_at_rank);
+    job->threads.push_back(std::make_unique<RoutingThread>(std::move(post)));
   }
   Job* const made = jobs_.emplace(request.job, std::move(job)).first->second.get();
   used_ += made->bytes;
@@ -151,9 +149,8 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
 }
 
 Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
-  auto found = job_for(request);
-  if (!found) return found.status();
-  Job& job = **found;
+  WHERRY_ASSIGN(auto found, job_for(request));
+  Job& job = *found;
   if (job.joined.contains(request.rank) || job.asked_to_connect) {
     return Status(StatusCode::kAlreadyExists, fmt::format("rank {} of this job has joined already", request.rank));
   }
@@ -166,9 +163,9 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
     Post& post = job.threads[thread]->post();
     const std::string who = fmt::format("rank {}", request.rank);
     const bool mapped = post.shares_memory(request.card);
-    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who); !s) return s;
+    WHERRY_TRY(post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who));
     if (!mapped && layout.thread_of(place) == thread) {
-      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0, who); !s) return s;
+      WHERRY_TRY(post.expect(layout.input_of_rank(place), request.card, 0, who));
     }
     cards.push_back(post.card());
   }
