@@ -97,10 +97,34 @@ namespace detail {
 
 /// The open buffer towards one next hop: the part that an inlined send needs.
 struct LaneFront {
-  std::byte* at = nullptr;
+  std::byte* at = nullptr;        ///< where the next message goes
   std::byte* end = nullptr;       ///< may be before `at`: no room for whole messages without the library's help
   std::uint64_t pack = 0;         ///< the header that the messages of the open pack share; none is open: 0
-  std::byte* pack_end = nullptr;  ///< room for them
+  std::byte* pack_end = nullptr;  ///< where the open pack must end
+
+  [[nodiscard]] bool has_room(std::size_t stride) const noexcept {
+    return end - at >= static_cast<std::ptrdiff_t>(stride);
+  }
+  /// Whether a message with this header can join the open pack.
+  [[nodiscard]] bool pack_takes(Header header, std::size_t step) const noexcept {
+    return pack == header.word && pack_end - at >= static_cast<std::ptrdiff_t>(step);
+  }
+  /// Appends a message, whose payload `copy(to)` writes. Precondition: `stride` is the header's, and there is room.
+  template <typename Copy>
+  void append(Header header, std::size_t stride, Copy copy) noexcept {
+    std::byte* const to = at;
+    header.store(to);
+    copy(to + sizeof header);
+    at = to + stride;
+  }
+  /// Appends a message to the open pack: `step` bytes, which `copy(to)` writes, and no header. Precondition: the pack
+  /// takes it.
+  template <typename Copy>
+  void append_packed(std::size_t step, Copy copy) noexcept {
+    std::byte* const to = at;
+    copy(to);
+    at = to + step;
+  }
 };
 
 struct Front {
@@ -318,22 +342,21 @@ class WHERRY_API Runtime {
       detail::Front& front = *front_;
       if (to < front.ranks) [[likely]] {
         detail::LaneFront& lane = *front.lane_of[to];
-        std::byte* const at = lane.at;
         const Header header = Header::make(kSize, handler, to);
+        const auto copy = [&message](std::byte* at) noexcept {
+          if constexpr (kSize != 0) std::memcpy(at, &message, kSize);
+        };
         if constexpr (kSize != 0 && kSize <= kMaxPackedBytes) {
           constexpr std::size_t kStep = packed_stride(kSize);
           // No pack is open towards handler 0, so that only messages that find none are asked for theirs.
-          if (lane.pack == header.word && lane.pack_end - at >= static_cast<std::ptrdiff_t>(kStep)) {
-            std::memcpy(at, &message, kSize);
-            lane.at = at + kStep;
+          if (lane.pack_takes(header, kStep)) {
+            lane.append_packed(kStep, copy);
             ++front.sent;
             return StatusCode::kOk;
           }
         }
-        if (lane.end - at >= static_cast<std::ptrdiff_t>(kStride) && handler != 0) [[likely]] {
-          header.store(at);
-          if constexpr (kSize != 0) std::memcpy(at + 8, &message, kSize);
-          lane.at = at + kStride;
+        if (lane.has_room(kStride) && handler != 0) [[likely]] {
+          lane.append(header, kStride, copy);
           ++front.sent;
           return StatusCode::kOk;
         }
@@ -346,16 +369,15 @@ class WHERRY_API Runtime {
     detail::Front& front = *front_;
     if (to < front.ranks && handler != 0 && message.size() <= kMaxMessageBytes) [[likely]] {
       detail::LaneFront& lane = *front.lane_of[to];
-      std::byte* const at = lane.at;
       const std::size_t stride = Header::stride_of(message.size());
-      if (lane.end - at >= static_cast<std::ptrdiff_t>(stride)) [[likely]] {
-        Header::make(message.size(), handler, to).store(at);
-        if (message.size() > detail::kLongCopy) {
-          copy_long(at + 8, message.data(), message.size());
-        } else if (!message.empty()) {
-          std::memcpy(at + 8, message.data(), message.size());
-        }
-        lane.at = at + stride;
+      if (lane.has_room(stride)) [[likely]] {
+        lane.append(Header::make(message.size(), handler, to), stride, [message](std::byte* at) noexcept {
+          if (message.size() > detail::kLongCopy) {
+            copy_long(at, message.data(), message.size());
+          } else if (!message.empty()) {
+            std::memcpy(at, message.data(), message.size());
+          }
+        });
         ++front.sent;
         return StatusCode::kOk;
       }

@@ -82,6 +82,16 @@ class Router {
   /// Makes the space that room() has just returned for a message with this header the start of a pack, at lane.at;
   /// false: it should be an ordinary message.
   bool begin_pack(Lane& lane, Header header) noexcept;
+  /// Appends a message to a lane, of which `copy(to)` writes the payload. False: there is no room().
+  template <typename Copy>
+  [[nodiscard]] bool try_append(Lane& lane, Header header, Copy copy) noexcept {
+    const std::size_t stride = header.stride();
+    if (room(lane, stride, header.to()) == nullptr) return false;
+    lane.append(header, stride, copy);
+    return true;
+  }
+  /// Appends a message to a lane, as the start of a pack if that pays. False: there is no room().
+  [[nodiscard]] bool try_put(Lane& lane, Header header, std::span<const std::byte> payload) noexcept;
   /// The reader of the lane has left the job: room() finds none any more, and forward() drops what is for it.
   void close(Lane& lane) noexcept;
   /// Nothing is written or read any more: the lanes and inputs are another process', or this one has left. Callable in
@@ -112,6 +122,43 @@ class Router {
   /// Copies messages towards their ranks, from `from` on, until the first that cannot go or is for rank `mine`.
   Stop forward(const std::byte* from, const std::byte* to) noexcept;
 
+  /// Reads what has come in an input: a ring's worth at most, so that one source keeps neither the others nor the
+  /// caller waiting. `mine(from, to)` takes the messages for rank `mine` at `from`; it returns where they end, or null:
+  /// those bytes are not a message. The other messages go towards their ranks. Afterwards input.waiting says that some
+  /// are left, input.broken that the writer wrote something else than messages. True: something was read.
+  template <typename Mine>
+  bool drain(Input& input, Mine mine) {
+    using Why = Stop::Why;
+    bool worked = false;
+    const std::uint32_t first = input.ring.sequence();
+    while (input.ring.sequence() - first <= input.ring.shape().buffers) {
+      const RingReader::Part part = input.ring.peek();
+      if (!part.malformed && part.empty()) return worked;
+      Stop stop{part.malformed ? Why::kMalformed : Why::kMine, part.from};
+      while (stop.why == Why::kMine) {
+        const std::byte* const next = mine(stop.at, part.to);
+        if (abandoned_) [[unlikely]]
+          return worked;
+        if (next == nullptr) [[unlikely]] {
+          stop.why = Why::kMalformed;
+          break;
+        }
+        stop = {Why::kEnd, next};
+        if (next != part.to) stop = forward(next, part.to);
+      }
+      const auto bytes = static_cast<std::size_t>(stop.at - part.from);
+      counts.bytes_in += bytes;
+      input.ring.advance(bytes);
+      worked |= bytes != 0;
+      if (stop.why == Why::kMalformed) [[unlikely]] {
+        input.broken = true;
+        return worked;
+      }
+      if (stop.why == Why::kBlocked) break;
+    }
+    input.waiting = true;
+    return worked;
+  }
   /// Calls `drain(Input&)` for each input that has something new, or is waiting.
   template <typename Drain>
   void each_input(Drain drain) {

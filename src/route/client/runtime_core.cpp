@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "base/clock.hpp"
-#include "base/copy.hpp"
 #include "base/cpu.hpp"
 #include "base/error_line.hpp"
 #include "base/guarded.hpp"
@@ -132,26 +131,11 @@ std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry, HandlerInfo 
 
 // ---------------------------------------------------------------- sending
 
-/// Writes a message into its lane, if there is room.
-StatusCode RuntimeCore::put(Rank to, std::uint32_t handler, ByteView message) noexcept {
-  const Header header = Header::make(message.size(), handler, to);
+/// Writes a message into its lane. False: there is no room.
+bool RuntimeCore::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   Lane& lane = router_.lane_of(to);
-  if (lane.closed && may_be_dropped(handler)) return StatusCode::kOk;
-  std::byte* const at = router_.room(lane, header.stride(), to);
-  if (at == nullptr) return StatusCode::kWouldBlock;
-  if (router_.begin_pack(lane, header)) {
-    std::memcpy(lane.at, message.data(), message.size());
-    lane.at += packed_stride(message.size());
-    return StatusCode::kOk;
-  }
-  header.store(at);
-  if (message.size() > kLongCopy) {
-    copy_to_other_core(at + 8, message.data(), message.size());
-  } else if (!message.empty()) {
-    std::memcpy(at + 8, message.data(), message.size());
-  }
-  lane.at += header.stride();
-  return StatusCode::kOk;
+  if (lane.closed && may_be_dropped(handler)) return true;
+  return router_.try_put(lane, Header::make(message.size(), handler, to), message);
 }
 
 StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept {
@@ -174,17 +158,17 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
         return StatusCode::kOk;
       }
     } else {
-      StatusCode code = put(to, handler, message);
-      if (code != StatusCode::kOk && may_wait && first) {
+      bool taken = try_put(to, handler, message);
+      if (!taken && may_wait && first) {
         ++would_block_;
         poll();
         continue;
       }
-      const bool keep = code != StatusCode::kOk && when_full != WhenFull::kWouldBlock;
-      if (keep && backlog_.add(to, handler, message, when_full == WhenFull::kMust)) code = StatusCode::kOk;
-      if (code == StatusCode::kOk) {
+      if (!taken && when_full != WhenFull::kWouldBlock)
+        taken = backlog_.add(to, handler, message, when_full == WhenFull::kMust);
+      if (taken) {
         ++sent;
-        return code;
+        return StatusCode::kOk;
       }
     }
     if (!may_wait) break;
@@ -199,7 +183,7 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
 
 /// For the library's own messages, which are never refused: there are few of them at a time.
 void RuntimeCore::send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept {
-  if (!news_.empty() || put(to, handler, message) != StatusCode::kOk)
+  if (!news_.empty() || !try_put(to, handler, message))
     news_.push_back({to, handler, Bytes(message.begin(), message.end())});
 }
 
@@ -217,8 +201,7 @@ void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noex
   std::memcpy(message.data(), &number, sizeof number);
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
   const bool large = Header::stride_of(message.size()) > backlog_.whole();
-  if ((large || put(to, kReplyHandler, message) != StatusCode::kOk) &&
-      !backlog_.add(to, kReplyHandler, message, false)) {
+  if ((large || !try_put(to, kReplyHandler, message)) && !backlog_.add(to, kReplyHandler, message, false)) {
     return fail_full("answers more than can leave",
                      "Let ranks wait for answers before they send further requests, or raise backlog_bytes");
   }
@@ -379,43 +362,19 @@ const std::byte* RuntimeCore::hand_over(const std::byte* at, const std::byte* li
 }
 
 void RuntimeCore::drain(Input& input) noexcept {
-  // A ring's worth at most, so that one source does not keep the others, or the caller, waiting.
-  const std::uint32_t first = input.ring.sequence();
-  while (input.ring.sequence() - first <= input.ring.shape().buffers) {
-    const RingReader::Part part = input.ring.peek();
-    const std::byte* at = part.from;
-    bool malformed = part.malformed, blocked = false;
-    if (!malformed && part.empty()) return;
-    while (!malformed && !blocked && at != part.to) {
-      const std::byte* const next = handle(at, part.to);
-      if (next == nullptr) {
-        malformed = true;
-        break;
-      }
-      at = next;
-      if (silent_) [[unlikely]]
-        return;
-      if (at == part.to) break;
-      const Router::Stop stop = router_.forward(at, part.to);
-      at = stop.at;
-      malformed = stop.why == Router::Stop::Why::kMalformed;
-      blocked = stop.why == Router::Stop::Why::kBlocked;
-    }
-    router_.counts.bytes_in += static_cast<std::uint64_t>(at - part.from);
-    input.ring.advance(static_cast<std::size_t>(at - part.from));
-    if (malformed) {
-      input.broken = true;
-      fail(Status{
-          StatusCode::kProtocol,
-          fmt::format("rank {} has received bytes that are not a message: its memory was overwritten, or a rank gave "
-                      "post_buffer() something else than messages",
-                      place().rank)});
-      return;
-    }
-    busy_ = true;
-    if (blocked) break;
-  }
-  input.waiting = true;
+  const bool worked =
+      router_.drain(input, [this](const std::byte* at, const std::byte* limit) { return handle(at, limit); });
+  busy_ |= worked || input.waiting;
+  if (input.broken) [[unlikely]]
+    fail_malformed();
+}
+
+void RuntimeCore::fail_malformed() noexcept {
+  fail(Status{
+      StatusCode::kProtocol,
+      fmt::format("rank {} has received bytes that are not a message: its memory was overwritten, or a rank gave "
+                  "post_buffer() something else than messages",
+                  place().rank)});
 }
 
 std::uint64_t RuntimeCore::poll() noexcept {

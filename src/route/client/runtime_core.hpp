@@ -102,7 +102,8 @@ class RuntimeCore : public Front, private ForkWatch {
   const std::byte* hand_over(const std::byte* at, const std::byte* limit) noexcept;
   bool on_fragment(ByteView message) noexcept;
   bool on_reply(ByteView message) noexcept;
-  [[nodiscard]] StatusCode put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
+  void fail_malformed() noexcept;
   void fail_full(std::string_view what, std::string_view remedy) noexcept;
   void send_internal(Rank to, std::uint32_t handler, ByteView message) noexcept;
   /// What it does after the inputs: backlog, flushing, agreement, the job's health.

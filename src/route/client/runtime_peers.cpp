@@ -74,7 +74,7 @@ void RuntimeCore::push_news() noexcept {
     const Lane* const lane = &router_.lane_of(one->to);
     const bool behind =
         std::any_of(news_.begin(), kept, [&](const News& other) { return &router_.lane_of(other.to) == lane; });
-    if (!behind && put(one->to, one->handler, one->message) == StatusCode::kOk) continue;
+    if (!behind && try_put(one->to, one->handler, one->message)) continue;
     if (kept != one) *kept = std::move(*one);
     ++kept;
   }

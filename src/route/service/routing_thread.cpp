@@ -3,8 +3,6 @@
 
 #include <sched.h>
 
-#include <cstring>
-
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
@@ -19,26 +17,9 @@ constexpr unsigned kSpins = 16;                  // idle rounds before the core 
 }  // namespace
 
 bool RoutingThread::drain(Input& input) noexcept {
-  Router& router = post_->router();
-  const std::uint32_t first = input.ring.sequence();
-  bool worked = false;
-  while (input.ring.sequence() - first <= input.ring.shape().buffers) {
-    const RingReader::Part part = input.ring.peek();
-    if (!part.malformed && part.empty()) return worked;
-    Router::Stop stop{Router::Stop::Why::kMalformed, part.from};
-    if (!part.malformed) stop = router.forward(part.from, part.to);
-    const auto bytes = static_cast<std::size_t>(stop.at - part.from);
-    router.counts.bytes_in += bytes;
-    input.ring.advance(bytes);
-    worked |= bytes != 0;
-    if (stop.why == Router::Stop::Why::kMalformed) {
-      input.broken = true;
-      malformed_ = true;
-      return worked;
-    }
-    if (stop.why == Router::Stop::Why::kBlocked) break;
-  }
-  input.waiting = true;
+  const auto none_are_mine = [](const std::byte* at, const std::byte*) { return at; };
+  const bool worked = post_->router().drain(input, none_are_mine);
+  malformed_ |= input.broken;
   return worked;
 }
 
@@ -69,15 +50,9 @@ bool RoutingThread::turn() noexcept {
 
 bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   Router& router = post_->router();
-  const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router.lane_of(to);
   if (!lane.ring || lane.closed) return true;
-  std::byte* const at = router.room(lane, header.stride(), to);
-  if (at == nullptr) return false;
-  header.store(at);
-  if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
-  lane.at += header.stride();
-  return true;
+  return router.try_put(lane, Header::make(message.size(), handler, to), message);
 }
 
 void RoutingThread::note() {
