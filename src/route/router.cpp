@@ -167,6 +167,7 @@ void Router::flush(Lane& lane, Flush why) noexcept {
 }
 
 bool Router::flush(Flush why) noexcept {
+  flush_at_ = 0;
   if (armed_.empty()) return false;
   for (Lane* lane : armed_) {
     lane->armed = false;

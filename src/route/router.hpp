@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "route/inbox.hpp"
 #include "wherry/route.hpp"
 
@@ -97,6 +98,7 @@ class Router {
   /// Nothing is written or read any more: the lanes and inputs are another process', or this one has left. Callable in
   /// the midst of any other call.
   void abandon() noexcept;
+  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
   /// A message of the application for `rank` will not arrive, since somebody on its way has left.
   void lose(Rank rank) noexcept {
     undeliverable_ = true;
@@ -111,6 +113,12 @@ class Router {
   /// Lets readers see all that was written. True: there was something.
   bool flush(Flush why) noexcept;
   void flush(Lane& lane, Flush why) noexcept;
+  /// The same once `after_ns` have passed since the first call that followed a flush of all lanes.
+  void flush_late(std::uint64_t after_ns) noexcept {
+    const std::uint64_t now = now_ns();
+    if (flush_at_ == 0) flush_at_ = now + after_ns;
+    if (now >= flush_at_) flush(Flush::kTimeout);
+  }
   /// Whether there is something to flush.
   [[nodiscard]] bool armed() const noexcept { return !armed_.empty(); }
 
@@ -191,6 +199,7 @@ class Router {
   std::vector<detail::LaneFront*> table_;
   std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
   std::vector<Lane*> armed_;
+  std::uint64_t flush_at_ = 0;  ///< now_ns() from which on flush_late() flushes; 0: not set since the last flush
   Bells bells_;
   bool abandoned_ = false;
   bool undeliverable_ = false;

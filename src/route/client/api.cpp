@@ -57,7 +57,7 @@ void Runtime::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteV
 }
 
 std::uint64_t Runtime::poll() noexcept { return core_->poll(); }
-void Runtime::flush() noexcept { core_->flush_now(); }
+void Runtime::flush() noexcept { core_->flush(); }
 Status Runtime::quiesce(std::chrono::nanoseconds timeout) { return core_->quiesce(timeout); }
 StatusCode Runtime::try_quiesce() noexcept { return core_->try_quiesce(); }
 

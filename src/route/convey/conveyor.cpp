@@ -240,7 +240,7 @@ int Conveyor::advance(bool done) {
                             {static_cast<std::uint64_t>(counts_[convey_PUSHES]), arrived_});
       ++counts_[convey_SYNCS];
     }
-    core_.flush_now();
+    core_.flush();
   }
   if (state_ == State::kEndgame) return convey_OK;
   if (ready()) return convey_NEAR;

@@ -252,7 +252,7 @@ RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
 void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
   const Bytes message = encode(breakdown, std::min(kMostWords, job.shape.buffer_bytes - sizeof(Header)));
-  std::vector<Job::Notice> notices;
+  std::vector<Notice> notices;
   for (Rank rank = 0; rank < job.topology.ranks(); ++rank) notices.push_back({rank, kAbortHandler, message});
   job.notices.swap(notices);
   job.failed = true;
@@ -262,8 +262,8 @@ void RouteService::abort(Job& job, Breakdown breakdown) {
 bool RouteService::push_notices(Job& job) noexcept {
   if (job.notices.empty()) return false;
   RoutingThread& thread = *job.threads.front();
-  const std::size_t put = std::erase_if(
-      job.notices, [&](const Job::Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
+  const std::size_t put =
+      std::erase_if(job.notices, [&](const Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
   if (put != 0) thread.post().router().flush(Flush::kExplicit);
   return put != 0;
 }

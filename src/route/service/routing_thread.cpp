@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/service/routing_thread.hpp"
 
-#include <sched.h>
-
-#include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
+#include "route/idle.hpp"
 
 namespace wherry::route {
 namespace {
 
 constexpr std::uint64_t kFlushAfterNs = 50'000;  // what arrives steadily for one hop must not keep others' messages
 constexpr unsigned kNoteEvery = 4096;            // rounds
-constexpr unsigned kSpins = 16;                  // idle rounds before the core is offered to others
 
 }  // namespace
 
@@ -35,16 +32,10 @@ bool RoutingThread::turn() noexcept {
   if (!router.armed()) return progressed || worked;
   // A second look: who finds nothing more now has no reason to keep what it has until the next turn.
   if (!worked || !drain_all()) {
-    flush_at_ = 0;
     worked |= router.flush(Flush::kIdle);
     return post_->progress() || progressed || worked;
   }
-  const std::uint64_t now = now_ns();
-  if (flush_at_ == 0) flush_at_ = now + kFlushAfterNs;
-  if (now >= flush_at_) {
-    router.flush(Flush::kTimeout);
-    flush_at_ = 0;
-  }
+  router.flush_late(kFlushAfterNs);
   return true;
 }
 
@@ -89,14 +80,13 @@ void RoutingThread::start(int core) {
   thread_ = std::thread([this, core] {
     name_thread("wherry-route");
     if (core >= 0) (void)pin_thread({core});
-    unsigned idle = 0, rounds = 0;
+    IdleRounds idle;
+    unsigned rounds = 0;
     while (!stop_.load(std::memory_order_relaxed)) {
       if (turn()) {
-        idle = 0;
-      } else if (++idle < kSpins) {
-        cpu_relax();
+        idle.reset();
       } else {
-        sched_yield();
+        idle.wait();
       }
       if (++rounds % kNoteEvery == 0) attempt([this] { note(); });  // the next one has it all
     }
