@@ -40,7 +40,7 @@ Statistics Runtime::statistics() const noexcept { return core_->statistics(); }
 const Status& Runtime::status() const noexcept { return core_->status(); }
 std::string Runtime::describe() const { return core_->describe(); }
 
-void Runtime::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+void detail::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   copy_to_other_core(to, from, bytes);
 }
 
@@ -52,7 +52,7 @@ std::uint32_t Runtime::add(std::unique_ptr<detail::HandlerEntry> entry, const de
 }
 std::uint64_t Runtime::expect(std::function<bool(ByteView)> then) { return core_->expect(std::move(then)); }
 void Runtime::forget(std::uint64_t number) noexcept { core_->forget(number); }
-void Runtime::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept {
+void detail::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept {
   core.send_reply(to, number, reply);
 }
 

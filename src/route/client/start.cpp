@@ -3,7 +3,7 @@
 #include "base/try.hpp"
 #include "route/client/introduction.hpp"
 #include "route/client/process_wiring.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::route {
 
@@ -22,13 +22,12 @@ Result<Runtime> Runtime::start(const Options& options) {
   WHERRY_ASSIGN(auto bootstrap, find_bootstrap(deadline));
   if (bootstrap != nullptr) {
     WHERRY_ASSIGN(auto wiring, wire_processes(options, std::move(bootstrap), deadline));
-    return Runtime(std::make_unique<detail::RuntimeCore>(options, std::move(wiring), std::move(file)));
+    return detail::make_runtime(options, std::move(wiring), std::move(file));
   }
   // A rank alone needs nobody to route for it, but a name that means nothing is a mistake.
   WHERRY_TRY(resolve_placement(options));
   WHERRY_ASSIGN(auto shape, resolve_shape(options));
-  return Runtime(
-      std::make_unique<detail::RuntimeCore>(options, std::move(wire_threads({0}, shape).front()), std::move(file)));
+  return detail::make_runtime(options, std::move(wire_threads({0}, shape).front()), std::move(file));
 }
 
 }  // namespace wherry::route
