@@ -101,14 +101,14 @@ template <Plain T>
         constexpr std::size_t kStep = packed_stride(kSize);
         // No pack is ever open towards handler 0, so only messages that find none are checked for it.
         if (lane.pack_takes(header, kStep)) {
-          lane.append_packed(kStep, copy);
           ++front.sent;
+          lane.append_packed(kStep, copy);
           return true;
         }
       }
       if (lane.has_room(kStride) && handler != 0) [[likely]] {
-        lane.append(header, kStride, copy);
         ++front.sent;
+        lane.append(header, kStride, copy);
         return true;
       }
     }
@@ -120,6 +120,7 @@ template <Plain T>
     LaneFront& lane = *front.lane_of[to];
     const std::size_t stride = Header::stride_of(message.size());
     if (lane.has_room(stride)) [[likely]] {
+      ++front.sent;
       lane.append(Header::make(message.size(), handler, to), stride, [message](std::byte* at) noexcept {
         if (message.size() > kLongCopy) {
           copy_long(at, message.data(), message.size());
@@ -127,7 +128,6 @@ template <Plain T>
           std::memcpy(at, message.data(), message.size());
         }
       });
-      ++front.sent;
       return true;
     }
   }
