@@ -20,7 +20,7 @@
 #include "base/secret.hpp"
 #include "common/measure.hpp"
 #include "route/client/bootstrap.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -147,7 +147,7 @@ void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, rout
   auto wiring = route::wire_processes(route, std::move(bootstrap), Deadline(std::chrono::seconds(30)));
   if (!wiring) give_up(wiring.status().message());
   try {
-    route::Runtime runtime(std::make_unique<route::detail::RuntimeCore>(route, *std::move(wiring)));
+    route::Runtime runtime = route::detail::make_runtime(route, *std::move(wiring));
     const Results results = body(runtime, shared);
     if (!runtime.status()) give_up(runtime.status().message());
     if (results.size() > kMostResults) give_up("too many results");

@@ -36,11 +36,7 @@ struct Member {
   /// False: there is no room.
   [[nodiscard]] bool try_send(Rank to) const {
     Router& router = post->router();
-    const Header header = Header::make(1000, kHandler, to);
-    std::byte* const at = router.room(router.lane_of(to), header.stride(), to);
-    if (at == nullptr) return false;
-    header.store(at);
-    router.lane_of(to).at += header.stride();
+    if (!router.try_append(router.lane_of(to), Header::make(1000, kHandler, to), [](std::byte*) {})) return false;
     router.flush(Flush::kExplicit);
     return true;
   }

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
+#include "base/try.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -93,14 +94,12 @@ Result<Bytes> RouteService::on_request(session::Client& peer, std::string_view m
     return std::move(out).take();
   }
   if (method == "join") {
-    auto request = decode_join(payload);
-    if (!request) return request.status();
-    return join(peer, *request);
+    WHERRY_ASSIGN(auto request, decode_join(payload));
+    return join(peer, request);
   }
   if (method == "connect") {
-    auto request = decode_connect(payload);
-    if (!request) return request.status();
-    if (Status s = connect(peer, *request); !s) return s;
+    WHERRY_ASSIGN(auto request, decode_connect(payload));
+    WHERRY_TRY(connect(peer, request));
     return Bytes();
   }
   if (method == "leave") {
@@ -159,8 +158,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     options.network = request.network;
     options.transport = request.transport;
     options.stream = options_.network;
-    auto post = Post::create(options);
-    if (!post) return post.status();
+    WHERRY_ASSIGN(auto post, Post::create(options));
     std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
     std::vector<bool> ends_at_rank(layout.lanes());
     for (Rank rank = 0; rank < job->topology.ranks(); ++rank) {
@@ -169,8 +167,8 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
           node == job->node ? layout.lane_to_rank(job->topology.place_of(rank)) : layout.lane_to_node(node);
       if (node == job->node) ends_at_rank[lane_of_rank[rank]] = true;
     }
-    (*post)->router().set_table(lane_of_rank, ends_at_rank);
-    job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
+    post->router().set_table(lane_of_rank, ends_at_rank);
+    job->threads.push_back(std::make_unique<RoutingThread>(std::move(post)));
   }
   Job* const made = jobs_.emplace(request.job, std::move(job)).first->second.get();
   used_ += made->bytes;
@@ -178,9 +176,8 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
 }
 
 Result<Bytes> RouteService::join(session::Client& peer, const JoinRequest& request) {
-  auto found = job_for(request);
-  if (!found) return found.status();
-  Job& job = **found;
+  WHERRY_ASSIGN(auto found, job_for(request));
+  Job& job = *found;
   if (job.joined.contains(request.rank) || job.asked_to_connect) {
     return Status(StatusCode::kAlreadyExists, fmt::format("rank {} of this job has joined already", request.rank));
   }
@@ -193,9 +190,9 @@ Result<Bytes> RouteService::join(session::Client& peer, const JoinRequest& reque
     Post& post = job.threads[thread]->post();
     const std::string who = fmt::format("rank {}", request.rank);
     const bool mapped = post.shares_memory(request.card);
-    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who); !s) return s;
+    WHERRY_TRY(post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who));
     if (!mapped && layout.thread_of(place) == thread) {
-      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0, who); !s) return s;
+      WHERRY_TRY(post.expect(layout.input_of_rank(place), request.card, 0, who));
     }
     cards.push_back(post.card());
   }
@@ -282,7 +279,7 @@ RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
 void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
   const Bytes message = encode(breakdown, std::min(kMostWords, job.shape.buffer_bytes - sizeof(Header)));
-  std::vector<Job::Notice> notices;
+  std::vector<Notice> notices;
   for (Rank rank = 0; rank < job.topology.ranks(); ++rank) notices.push_back({rank, kAbortHandler, message});
   job.notices.swap(notices);
   job.failed = true;
@@ -292,8 +289,8 @@ void RouteService::abort(Job& job, Breakdown breakdown) {
 bool RouteService::push_notices(Job& job) noexcept {
   if (job.notices.empty()) return false;
   RoutingThread& thread = *job.threads.front();
-  const std::size_t put = std::erase_if(
-      job.notices, [&](const Job::Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
+  const std::size_t put =
+      std::erase_if(job.notices, [&](const Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
   if (put != 0) thread.post().router().flush(Flush::kExplicit);
   return put != 0;
 }

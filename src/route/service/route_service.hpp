@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fabric/stream_worker.hpp"
+#include "route/internal.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
 #include "route/service/routing_thread.hpp"
@@ -58,12 +59,7 @@ class RouteService final : public session::Service {
     std::optional<Rank> died;  ///< of which there was no memory to tell the others: poll() does
     bool ending = false;       ///< its ranks here have left; what they wrote may still lie here, or be on its way
     std::uint64_t ending_since = 0;
-    int quiet = 0;  ///< rounds in a row of an ending job that found nothing to do
-    struct Notice {
-      Rank to;
-      std::uint32_t handler;
-      Bytes message;
-    };
+    int quiet = 0;                ///< rounds in a row of an ending job that found nothing to do
     std::vector<Notice> notices;  ///< for ranks, to be put as their lanes get room
     std::size_t bytes = 0;
     [[nodiscard]] AgentLayout layout() const noexcept {
