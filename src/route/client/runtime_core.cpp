@@ -13,7 +13,7 @@ namespace wherry::route::detail {
 RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file)
     : options_(options),
       wiring_(std::move(wiring)),
-      exit_watch_(wiring_->presence(), *this),
+      exit_watch_(wiring_->presence(), [this] { leave_job(); }),
       file_(std::move(file)),
       router_(wiring_->router()),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
