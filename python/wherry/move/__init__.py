@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from wherry.move.stream import Stream as Stream
     from wherry.move.ticket import Ticket as Ticket
 
-__getattr__ = lazy.names(
-    __name__,
-    {
-        "wherry.move.columns": ("schema_of",),
-        "wherry.move.flight": ("flight_client", "flight_frames"),
-        "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
-        "wherry.move.session": ("Session",),
-        "wherry.move.stream": ("Stream",),
-        "wherry.move.ticket": ("Ticket",),
-    },
-)
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(
+        __name__,
+        {
+            "wherry.move.columns": ("schema_of",),
+            "wherry.move.flight": ("flight_client", "flight_frames"),
+            "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
+            "wherry.move.session": ("Session",),
+            "wherry.move.stream": ("Stream",),
+            "wherry.move.ticket": ("Ticket",),
+        },
+    )
