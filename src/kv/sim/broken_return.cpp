@@ -66,7 +66,9 @@ void BrokenReturn::see(Fate fate, const Packet& packet) {
 
 /// The holder's word on the write's lane, which the returning node believes.
 bool BrokenReturn::tells(const Packet& packet) const {
-  if (!(packet.from == Cluster::endpoint_of(holder_)) || !(packet.to == Cluster::endpoint_of(returning_))) return false;
+  if (!(packet.from == Cluster::endpoint_of(holder_)) || !(packet.to == Cluster::endpoint_of(returning_)) ||
+      !cluster_.keeper().alive())
+    return false;
   const Kv header = header_of(packet);
   const Configuration& c = cluster_.keeper().keeper().configuration();
   return static_cast<Kind>(header.kind) == Kind::lane_record && header.client == lane_ && has(c.members, returning_) &&
