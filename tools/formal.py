@@ -34,7 +34,9 @@ class Proof:
 
 PROOFS = [
     Proof("stream_register", {"Width": 8}),
-    Proof("stream_skid", {"Width": 8}),
+    Proof("stream_register", {"Width": 8, "CutReady": 1}),
+    *(Proof("stream_align", {"Bytes": count}, bound=bound, induction=0) for count, bound in [(2, 10), (4, 7)]),
+    *(Proof("tag_table", {"Tags": 4, "InOrder": order}, bound=10, induction=2) for order in (0, 1)),
     Proof("stream_fifo", {"Depth": 2}),
     Proof("stream_fifo", {"Depth": 4}),
     Proof("stream_fifo", {"Depth": 2, "Block": 1}),

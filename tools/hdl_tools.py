@@ -32,7 +32,9 @@ def folders() -> list[str]:
     return sorted({str(path.parent) for path in files("*.sv", "*.svh")})
 
 
-def read(top: str, parameters: dict[str, int] | None = None, defines: str = "-DSYNTHESIS", sources: str = "") -> str:
+def read(
+    top: str, parameters: dict[str, int] | None = None, defines: str = "-DSYNTHESIS -DYOSYS", sources: str = ""
+) -> str:
     """Yosys' command to read a module and what it needs; `sources` stand in for its file. One thread: WebAssembly."""
     path = sources or next(str(path) for path in modules() if path.stem == top)
     packages = " ".join(str(path) for path in files("*_pkg.sv"))

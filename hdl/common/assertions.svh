@@ -5,7 +5,8 @@
 //
 //   `ASSERT(name, condition, sentence)            holds in every cycle
 //   `ASSERT_NEXT(name, before, after, sentence)   where `before` held, `after` holds one cycle later; may use $past
-//   `ASSUME_NEXT(name, before, after)             the same of inputs; in proofs only
+//   `ASSUME(name, condition)                      the same of inputs; in proofs only
+//   `ASSUME_NEXT(name, before, after)
 //   `RESET_FIRST                                  a proof begins with a cycle of reset
 //   `COVER(name, condition)                       can happen; in proofs only
 `ifndef WHERRY_ASSERTIONS_SVH
@@ -14,6 +15,7 @@
 `ifdef SYNTHESIS
 `define ASSERT(name, condition, sentence)
 `define ASSERT_NEXT(name, before, after, sentence)
+`define ASSUME(name, condition)
 `define ASSUME_NEXT(name, before, after)
 `define RESET_FIRST
 `define COVER(name, condition)
@@ -28,6 +30,12 @@
   always @(posedge clk_i) begin \
     if (!rst_i && $past(!rst_i && (before))) begin \
       name : assert (after) else $error("%m: %s", sentence); \
+    end \
+  end
+`define ASSUME(name, condition) \
+  always @(posedge clk_i) begin \
+    if (!rst_i) begin \
+      name : assume (condition); \
     end \
   end
 `define ASSUME_NEXT(name, before, after) \

@@ -4,14 +4,18 @@
 
 /// A register in a stream, at full throughput.
 ///
-/// Behaviour: takes a beat whenever it is empty or being emptied. Cuts valid and payload; ready passes through
-/// (m_ready to s_ready).
+/// Behaviour: without CutReady it takes a beat if it is empty or being emptied. With CutReady it has room for two beats: the output register,
+/// and one aside for the beat that arrives while s_ready, a register too, is still high.
+/// Cuts: valid and payload; with CutReady also ready. Without, m_ready passes through to s_ready.
 /// Latency: 1 cycle.
 /// Reset: empties it; the payload keeps its value.
 /// Requirements: in reset s_valid is low.
 module stream_register #(
     /// Bits of the payload; at least 1.
-    parameter int unsigned Width = 8
+    parameter int unsigned Width = 8,
+    /// Cut the path of ready too. Costs a second register and a multiplexer of Width bits: where that is wide, a stream_fifo of
+    /// depth 32 cuts the same paths for less.
+    parameter bit CutReady = 1'b0
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -29,17 +33,44 @@ module stream_register #(
     $fatal(1, "Width must be at least 1 in %m");
   end
 
-  logic valid_q;
+  logic valid_q, move;
   logic [Width-1:0] payload_q;
 
-  assign s_ready   = !valid_q || m_ready;
+  assign move      = !valid_q || m_ready;
   assign m_valid   = valid_q;
   assign m_payload = payload_q;
 
-  always_ff @(posedge clk_i) begin
-    if (s_ready) valid_q <= s_valid;
-    if (s_valid && s_ready) payload_q <= s_payload;
-    if (rst_i) valid_q <= 1'b0;
+  if (CutReady) begin : gen_cut
+    logic aside_valid_q;
+    logic [Width-1:0] aside_q;
+
+    assign s_ready = !aside_valid_q;
+
+    always_ff @(posedge clk_i) begin
+      // aside_q follows the input while it is free: its enable depends on a register only.
+      if (!aside_valid_q) aside_q <= s_payload;
+      if (move) begin
+        valid_q <= aside_valid_q || s_valid;
+        payload_q <= aside_valid_q ? aside_q : s_payload;
+        aside_valid_q <= 1'b0;
+      end else if (s_valid) begin
+        aside_valid_q <= 1'b1;
+      end
+      if (rst_i) begin
+        valid_q <= 1'b0;
+        aside_valid_q <= 1'b0;
+      end
+    end
+
+    `ASSERT(aside_after_output, !aside_valid_q || valid_q, "a beat is aside while the output is free")
+  end else begin : gen_pass
+    assign s_ready = move;
+
+    always_ff @(posedge clk_i) begin
+      if (move) valid_q <= s_valid;
+      if (s_valid && move) payload_q <= s_payload;
+      if (rst_i) valid_q <= 1'b0;
+    end
   end
 
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")

@@ -69,14 +69,14 @@ def programs() -> None:
 
 
 def simulate(folder: Path, fault: str, count: int, *options: str, program: Path = CLUSTER) -> dict[str, Any]:
-    command = [program, "--fault", fault, "--count", str(count), "--out", folder, *options]
+    command: list[str | Path] = [program, "--fault", fault, "--count", str(count), "--out", folder, *options]
     done = subprocess.run(command, check=True, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True)
     counts: dict[str, Any] = json.loads(done.stdout)
     return counts
 
 
 def judge(folder: Path, *options: str) -> tuple[int, str]:
-    command = [JUDGE, "--timeout", "300s", *options, *sorted(folder.glob("*.jsonl"))]
+    command: list[str | Path] = [JUDGE, "--timeout", "300s", *options, *sorted(folder.glob("*.jsonl"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout + done.stderr
 
@@ -280,7 +280,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_failover_is_measured(tmp_path: Path) -> None:
     options = "--failover --count 20 --ping-ms 1 --lease-ms 3 --retry-ms 0.2 --retry-cap-ms 1"
-    command = [CLUSTER, *options.split()]
+    command: list[str | Path] = [CLUSTER, *options.split()]
     done = subprocess.run(command, check=True, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True)
     last = done.stdout.splitlines()[-1]
     assert last.startswith("first write"), done.stdout

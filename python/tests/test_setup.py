@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import snippets
 
-from wherry import _paths
+from wherry.system import paths
 
-ROOT = _paths.PACKAGE.parent.parent
+ROOT = paths.PACKAGE.parent.parent
 NOT_FOR_THE_JOB = {"etcd-server", "redis-server", "golang-go", "clang-16", "libgtest-dev", "spin", "tcl"}
 
 APT = """#!/bin/sh
@@ -288,7 +288,7 @@ def programs_called() -> set[str]:
 
 def packages_of(programs: set[str]) -> dict[str, str]:
     """The installed Debian package of each that is one of Debian's."""
-    of_path = {}
+    of_path: dict[str, str] = {}
     for name in programs:
         if path := shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin"):
             of_path |= dict.fromkeys((path, path.removeprefix("/usr"), os.path.realpath(path)), name)

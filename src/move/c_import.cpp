@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/try.hpp"
 #include "move/format.hpp"
+#include "move/plan.hpp"
 
 namespace wherry::move {
 namespace {
@@ -56,7 +58,7 @@ Status read_field(const ArrowSchema& schema, std::size_t depth, Field& out) {
   for (std::size_t i = 0; i < out.children.size(); ++i) {
     if (schema.children[i] == nullptr)
       return invalid("child " + std::to_string(i) + " of field '" + out.name + "' is a null pointer");
-    if (Status s = read_field(*schema.children[i], depth + 1, out.children[i]); !s) return s;
+    WHERRY_TRY(read_field(*schema.children[i], depth + 1, out.children[i]));
   }
   if (schema.dictionary != nullptr) {
     out.dictionary.resize(1);
@@ -92,7 +94,7 @@ class TreeBuilder {
   Status run(const ArrowArray& batch) {
     nodes_.clear();
     width_ = 0;
-    if (Status s = check_batch(batch); !s) return s;
+    WHERRY_TRY(check_batch(batch));
     nodes_.reserve(count_fields(schema_));  // from here on pointers to nodes stay good
     nodes_.resize(schema_.size());
     for (std::size_t i = 0; i < schema_.size(); ++i) {
@@ -195,7 +197,7 @@ class TreeBuilder {
 
 Result<Field> from_c_field(const ArrowSchema& schema) {
   Field field;
-  if (Status s = read_field(schema, 0, field); !s) return s;
+  WHERRY_TRY(read_field(schema, 0, field));
   return field;
 }
 

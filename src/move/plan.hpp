@@ -16,19 +16,10 @@
 
 #include "base/bytes.hpp"
 #include "base/hot_memory.hpp"
+#include "move/format.hpp"
 #include "wherry/schema.hpp"
 
 namespace wherry::move {
-
-enum class Kind : std::uint8_t {
-  kNull,           ///< no buffers at all
-  kFixed,          ///< validity, values of `width` bytes (dictionary indices too)
-  kBool,           ///< validity, packed bits
-  kBinary,         ///< validity, offsets of `width` (4 or 8) bytes, data
-  kList,           ///< validity, offsets of `width` bytes; one child (map too)
-  kFixedSizeList,  ///< validity; one child of list_size * length rows
-  kStruct,         ///< validity; children as long as itself
-};
 
 enum class BufferKind : std::uint8_t { kValidity, kBits, kFixed, kOffsets, kData };
 

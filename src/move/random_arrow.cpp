@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/try.hpp"
 #include "move/c_import.hpp"
 
 namespace wherry::move::test {
@@ -50,16 +51,14 @@ Result<Delivered> deliver_c(ArrowSchema& c_schema, ArrowArray& c_array, std::uin
   Delivered d{*std::move(schema), *std::move(plan), {}, {}, {}, *ipc, nullptr};
 
   ColumnTree tree;
-  if (Status s = columns_from_c_array(d.schema, c_array, tree); !s) return s;
-  if (Status s = flatten(d.schema, d.plan, tree.columns(), d.offload); !s) return s;
-  if (Status s = check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers);
-      !s)
-    return s;
+  WHERRY_TRY(columns_from_c_array(d.schema, c_array, tree));
+  WHERRY_TRY(flatten(d.schema, d.plan, tree.columns(), d.offload));
+  WHERRY_TRY(check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers));
   d.nodes = d.offload.nodes;
   d.ipc->place(d.nodes, d.offload.buffers, d.layout);
   d.memory = page_aligned(d.layout.total_bytes);
   get_all(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame());
-  if (Status s = finish_buffers(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame()); !s) return s;
+  WHERRY_TRY(finish_buffers(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame()));
   d.ipc->write_metadata(d.layout, d.nodes, d.frame());
   return d;
 }

@@ -2,9 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of stream_register: what comes out is what went in, each beat once and in order; it is never stuck.
+/// Of stream_register: what comes out is what went in, each beat once and in order; it takes one or two, and is never stuck.
 module stream_register_proof #(
-    parameter int unsigned Width = 8
+    parameter int unsigned Width = 8,
+    parameter bit CutReady = 1'b0
 ) (
     input wire             clk_i,
     input wire             rst_i,
@@ -15,23 +16,41 @@ module stream_register_proof #(
 
   logic s_ready, m_valid;
   logic [Width-1:0] m_payload;
-  stream_register #(.Width(Width)) dut (.*);
+  stream_register #(
+      .Width(Width),
+      .CutReady(CutReady)
+  ) dut (
+      .*
+  );
 
-  // The beat within, as a listener at the input knows it.
-  logic full_q;
-  logic [Width-1:0] beat_q;
+  // The beats within, as a listener at the input knows them: the first comes out next.
+  logic [1:0] count_q, left;
+  logic [Width-1:0] first_q, second_q;
+  logic put, take;
+  assign put  = s_valid && s_ready;
+  assign take = m_valid && m_ready;
+  assign left = count_q - 2'(take);
   always_ff @(posedge clk_i) begin
-    if (s_valid && s_ready) beat_q <= s_payload;
-    full_q <= (s_valid && s_ready) || (full_q && !m_ready);
-    if (rst_i) full_q <= 1'b0;
+    if (take) first_q <= second_q;
+    if (put && left == 0) first_q <= s_payload;
+    if (put && left == 1) second_q <= s_payload;
+    count_q <= left + 2'(put);
+    if (rst_i) count_q <= '0;
   end
 
   `RESET_FIRST
 
-  `ASSERT(valid_is_full, m_valid == full_q, "a beat was lost or made up")
-  `ASSERT(beat_is_right, !full_q || m_payload == beat_q, "a beat was changed")
-  `ASSERT(never_stuck, s_ready || !m_ready, "refuses a beat though there is room")
-  `COVER(streaming, s_valid && m_valid && m_ready && $past(s_valid && m_valid && m_ready))
+  `ASSERT(room_is_right, count_q <= (CutReady ? 2 : 1), "holds more beats than it has places for")
+  `ASSERT(valid_is_count, m_valid == (count_q != 0), "a beat was lost or made up")
+  `ASSERT(ready_is_room, s_ready == (CutReady ? count_q < 2 : count_q == 0 || m_ready),
+          "refuses a beat though there is room, or takes one too many")
+  `ASSERT(first_is_right, count_q == 0 || m_payload == first_q, "a beat was changed, or overtook another")
+  if (CutReady) begin : gen_cut
+    `ASSERT(second_is_right, count_q < 2 || dut.gen_cut.aside_q == second_q, "the beat aside was changed")
+    `COVER(filled, count_q == 2 && s_valid)
+    `COVER(drained, take && $past(take && count_q == 2))
+  end
+  `COVER(streaming, put && take && $past(put && take))
   `COVER(stalled, m_valid && !m_ready && s_valid)
 
 endmodule

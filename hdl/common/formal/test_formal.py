@@ -9,10 +9,17 @@ import pytest
 
 # (proof, what the cell says, what a careless engineer might have written)
 BUGS = [
-    ("stream_register_width8", "if (s_ready) valid_q <= s_valid", "valid_q <= s_valid"),
+    ("stream_register_width8", "if (move) valid_q <= s_valid", "valid_q <= s_valid"),
     ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
-    ("stream_skid_width8", "assign s_ready   = !aside_valid_q", "assign s_ready   = 1'b1"),
-    ("stream_skid_width8", "aside_valid_q ? aside_q : s_payload", "s_payload"),
+    ("stream_register_width8_cutready1", "assign s_ready = !aside_valid_q", "assign s_ready = 1'b1"),
+    ("stream_register_width8_cutready1", "aside_valid_q ? aside_q : s_payload", "s_payload"),
+    (
+        "tag_table_tags4_inorder0",
+        "complete       = complete_i && in_flight_q[complete_tag_i]",
+        "complete       = complete_i",
+    ),
+    ("tag_table_tags4_inorder0", "allocate && allocated_q[TagWidth-1:0] == '1", "allocate && retire"),
+    ("tag_table_tags4_inorder1", "count_o != '0 && !in_flight_q[m_tag]", "!in_flight_q[m_tag]"),
     ("stream_fifo_depth4", "s_ready       = !count_q[AddressWidth]", "s_ready       = 1'b1"),
     ("stream_fifo_depth4", "if (put != take) begin", "if (put) begin"),
     ("stream_fifo_depth4", "put || count_q[CountWidth-1:1] != '0", "put || count_q != '0"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells with one stream in and one out, in order: stream_register, stream_skid, stream_fifo."""
+"""Cells with one stream in and one out, in order: stream_register, stream_fifo."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Cell:
 INSTANCES: Instances = {
     "register_1": ("stream_register", {"Width": 1}),
     "register_512": ("stream_register", {"Width": 512}),
-    "skid_1": ("stream_skid", {"Width": 1}),
-    "skid_512": ("stream_skid", {"Width": 512}),
+    "skid_1": ("stream_register", {"Width": 1, "CutReady": 1}),
+    "skid_512": ("stream_register", {"Width": 512, "CutReady": 1}),
     "fifo_8_2": ("stream_fifo", {"Width": 8, "Depth": 2}),
     "fifo_8_16": ("stream_fifo", {"Width": 8, "Depth": 16, "AlmostFull": 10}),
     "fifo_512_32": ("stream_fifo", {"Width": 512, "Depth": 32}),
@@ -39,7 +39,8 @@ def promise(name: str) -> Cell:
     if cell == "stream_fifo":
         block = parameters.get("Block", parameters["Depth"] > 64)
         return Cell(latency=2 if block else 1, capacity=parameters["Depth"], cuts_ready=True)
-    return Cell(latency=1, capacity=2 if cell == "stream_skid" else 1, cuts_ready=cell == "stream_skid")
+    cuts = bool(parameters.get("CutReady"))
+    return Cell(latency=1, capacity=2 if cuts else 1, cuts_ready=cuts)
 
 
 class Lane:

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attributes for one tool only.
+//
+//   `YOSYS_KEEP   before a declaration: Yosys keeps the signal as it is written, and does not merge its logic with what follows, for example
+//                 into a carry chain. Empty for every other tool: Vivado would obey it, and could then not pack that logic.
+//
+// tools/hdl_tools.py defines YOSYS for Yosys.
+`ifndef WHERRY_ATTRIBUTES_SVH
+`define WHERRY_ATTRIBUTES_SVH
+
+`ifdef YOSYS
+`define YOSYS_KEEP (* keep *)
+`else
+`define YOSYS_KEEP
+`endif
+
+`endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Typed bundles: the types of an AXI4, AXI4-Lite or stream port of given widths, and the way from them to flat ports.
+//
+//   `AXI_TYPES(name, AddressWidth, DataWidth, IdWidth)   name_a_t (AW and AR), name_w_t, name_b_t, name_r_t, name_req_t, name_resp_t
+//   `AXI_LITE_TYPES(name, AddressWidth, DataWidth)       the same names
+//   `AXIS_TYPE(name, DataWidth, UserWidth)               name_t: data, keep, last, user; valid and ready stay beside it
+//   `AXI_FROM_FLAT(prefix, request, response)            in a top that is the subordinate at the flat ports prefix_awid ...
+//   `AXI_TO_FLAT(prefix, request, response)              in a top that is the manager there
+//   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
+//
+// A request bundle (req) holds what a manager drives: AW, W and AR with their valids, and the readies of B and R. A response bundle
+// (resp) holds what a subordinate drives. A cell takes both types as parameters (`parameter type axi_req_t`), and has four ports:
+//
+//   input  wire axi_req_t  s_axi_req,     output axi_req_t  m_axi_req,
+//   output axi_resp_t      s_axi_resp,    input  wire axi_resp_t m_axi_resp,
+//
+// AxLOCK, AxQOS, AxREGION and the user signals are not carried: no cell uses them. A top ties them off. Widths are at least 1.
+`ifndef WHERRY_AXI_SVH
+`define WHERRY_AXI_SVH
+
+`define AXI_TYPES(name, AddressWidth, DataWidth, IdWidth) \
+  typedef struct packed { \
+    logic [(IdWidth)-1:0]      id; \
+    logic [(AddressWidth)-1:0] addr; \
+    logic [7:0]                len; \
+    logic [2:0]                size; \
+    axi_pkg::burst_e           burst; \
+    logic [3:0]                cache; \
+    logic [2:0]                prot; \
+  } name``_a_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0]   data; \
+    logic [(DataWidth)/8-1:0] strb; \
+    logic                     last; \
+  } name``_w_t; \
+  typedef struct packed { \
+    logic [(IdWidth)-1:0] id; \
+    axi_pkg::resp_e       resp; \
+  } name``_b_t; \
+  typedef struct packed { \
+    logic [(IdWidth)-1:0]   id; \
+    logic [(DataWidth)-1:0] data; \
+    axi_pkg::resp_e         resp; \
+    logic                   last; \
+  } name``_r_t; \
+  `AXI_BUNDLES(name)
+
+`define AXI_LITE_TYPES(name, AddressWidth, DataWidth) \
+  typedef struct packed { \
+    logic [(AddressWidth)-1:0] addr; \
+  } name``_a_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0]   data; \
+    logic [(DataWidth)/8-1:0] strb; \
+  } name``_w_t; \
+  typedef struct packed { \
+    axi_pkg::resp_e resp; \
+  } name``_b_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0] data; \
+    axi_pkg::resp_e         resp; \
+  } name``_r_t; \
+  `AXI_BUNDLES(name)
+
+// What both have in common.
+`define AXI_BUNDLES(name) \
+  typedef struct packed { \
+    name``_a_t aw; \
+    logic      aw_valid; \
+    name``_w_t w; \
+    logic      w_valid; \
+    logic      b_ready; \
+    name``_a_t ar; \
+    logic      ar_valid; \
+    logic      r_ready; \
+  } name``_req_t; \
+  typedef struct packed { \
+    logic      aw_ready; \
+    logic      w_ready; \
+    name``_b_t b; \
+    logic      b_valid; \
+    logic      ar_ready; \
+    name``_r_t r; \
+    logic      r_valid; \
+  } name``_resp_t;
+
+`define AXIS_TYPE(name, DataWidth, UserWidth) \
+  typedef struct packed { \
+    logic [(UserWidth)-1:0]   user; \
+    logic                     last; \
+    logic [(DataWidth)/8-1:0] keep; \
+    logic [(DataWidth)-1:0]   data; \
+  } name``_t;
+
+// The signals that AXI4 has and AXI4-Lite has not; then those of both.
+`define AXI_FROM_FLAT(prefix, request, response) \
+  assign request.aw.id = prefix``_awid; \
+  assign request.aw.len = prefix``_awlen; \
+  assign request.aw.size = prefix``_awsize; \
+  assign request.aw.burst = axi_pkg::burst_e'(prefix``_awburst); \
+  assign request.aw.cache = prefix``_awcache; \
+  assign request.aw.prot = prefix``_awprot; \
+  assign request.w.last = prefix``_wlast; \
+  assign prefix``_bid = response.b.id; \
+  assign request.ar.id = prefix``_arid; \
+  assign request.ar.len = prefix``_arlen; \
+  assign request.ar.size = prefix``_arsize; \
+  assign request.ar.burst = axi_pkg::burst_e'(prefix``_arburst); \
+  assign request.ar.cache = prefix``_arcache; \
+  assign request.ar.prot = prefix``_arprot; \
+  assign prefix``_rid = response.r.id; \
+  assign prefix``_rlast = response.r.last; \
+  `AXI_LITE_FROM_FLAT(prefix, request, response)
+
+`define AXI_TO_FLAT(prefix, request, response) \
+  assign prefix``_awid = request.aw.id; \
+  assign prefix``_awlen = request.aw.len; \
+  assign prefix``_awsize = request.aw.size; \
+  assign prefix``_awburst = request.aw.burst; \
+  assign prefix``_awcache = request.aw.cache; \
+  assign prefix``_awprot = request.aw.prot; \
+  assign prefix``_wlast = request.w.last; \
+  assign response.b.id = prefix``_bid; \
+  assign prefix``_arid = request.ar.id; \
+  assign prefix``_arlen = request.ar.len; \
+  assign prefix``_arsize = request.ar.size; \
+  assign prefix``_arburst = request.ar.burst; \
+  assign prefix``_arcache = request.ar.cache; \
+  assign prefix``_arprot = request.ar.prot; \
+  assign response.r.id = prefix``_rid; \
+  assign response.r.last = prefix``_rlast; \
+  `AXI_LITE_TO_FLAT(prefix, request, response)
+
+`define AXI_LITE_FROM_FLAT(prefix, request, response) \
+  assign request.aw.addr = prefix``_awaddr; \
+  assign request.aw_valid = prefix``_awvalid; \
+  assign prefix``_awready = response.aw_ready; \
+  assign request.w.data = prefix``_wdata; \
+  assign request.w.strb = prefix``_wstrb; \
+  assign request.w_valid = prefix``_wvalid; \
+  assign prefix``_wready = response.w_ready; \
+  assign prefix``_bresp = response.b.resp; \
+  assign prefix``_bvalid = response.b_valid; \
+  assign request.b_ready = prefix``_bready; \
+  assign request.ar.addr = prefix``_araddr; \
+  assign request.ar_valid = prefix``_arvalid; \
+  assign prefix``_arready = response.ar_ready; \
+  assign prefix``_rdata = response.r.data; \
+  assign prefix``_rresp = response.r.resp; \
+  assign prefix``_rvalid = response.r_valid; \
+  assign request.r_ready = prefix``_rready;
+
+`define AXI_LITE_TO_FLAT(prefix, request, response) \
+  assign prefix``_awaddr = request.aw.addr; \
+  assign prefix``_awvalid = request.aw_valid; \
+  assign response.aw_ready = prefix``_awready; \
+  assign prefix``_wdata = request.w.data; \
+  assign prefix``_wstrb = request.w.strb; \
+  assign prefix``_wvalid = request.w_valid; \
+  assign response.w_ready = prefix``_wready; \
+  assign response.b.resp = axi_pkg::resp_e'(prefix``_bresp); \
+  assign response.b_valid = prefix``_bvalid; \
+  assign prefix``_bready = request.b_ready; \
+  assign prefix``_araddr = request.ar.addr; \
+  assign prefix``_arvalid = request.ar_valid; \
+  assign response.ar_ready = prefix``_arready; \
+  assign response.r.data = prefix``_rdata; \
+  assign response.r.resp = axi_pkg::resp_e'(prefix``_rresp); \
+  assign response.r_valid = prefix``_rvalid; \
+  assign prefix``_rready = request.r_ready;
+
+`endif
