@@ -6,8 +6,8 @@
 #include <bitset>
 #include <cstdlib>
 
+#include "kv/control/configuration.hpp"
 #include "kv/generated/registers.hpp"
-#include "kv/keeper/configuration.hpp"
 
 namespace wherry::kv::rtl {
 namespace {

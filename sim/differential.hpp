@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "kv/frame_io.hpp"
-#include "kv/keeper/driver.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/node/driver/driver.hpp"
 #include "kv/node/node.hpp"
 #include "kv/sim/preset.hpp"
 #include "sim/core.hpp"

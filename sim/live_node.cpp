@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/log.hpp"
-#include "kv/keeper/driver_client.hpp"
-#include "kv/keeper/static_roll.hpp"
+#include "kv/node/driver/driver_client.hpp"
+#include "kv/node/driver/static_roll.hpp"
 
 namespace wherry::kv::rtl {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "kv/frame_io.hpp"
+#include "kv/net/frame_io.hpp"
 
 namespace wherry::kv::rtl {
 namespace {

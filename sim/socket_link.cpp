@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kv/frame_io.hpp"
-#include "kv/udp_port.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/net/udp_port.hpp"
 #include "sim/live_link.hpp"
 
 namespace wherry::kv::rtl {

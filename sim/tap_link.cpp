@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "base/socket.hpp"
-#include "kv/neighbour.hpp"
+#include "kv/net/neighbour.hpp"
 #include "sim/live_link.hpp"
 
 namespace wherry::kv::rtl {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kv/node/serial.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv::rtl {
 namespace {

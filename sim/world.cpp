@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "kv/frame_io.hpp"
 #include "kv/generated/registers.hpp"
+#include "kv/net/frame_io.hpp"
 
 namespace wherry::kv::rtl {
 namespace {

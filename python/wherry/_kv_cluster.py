@@ -215,7 +215,7 @@ def reached(cluster: Cluster) -> Iterator[None]:
         yield
 
 
-# ---- the keeper: one JSON object a line (src/kv/keeper/control.hpp)
+# ---- the keeper: one JSON object a line (src/kv/control/control.hpp)
 
 
 def request(op: str, node: int = 0) -> bytes:

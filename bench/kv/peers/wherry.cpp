@@ -9,8 +9,8 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "kv/net/udp_port.hpp"
 #include "kv/peers/peer.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv::bench {
 namespace {

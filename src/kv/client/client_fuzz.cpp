@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kv/client/core.hpp"
-#include "kv/datagram.hpp"
+#include "kv/net/datagram.hpp"
 
 namespace {
 

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "kv/neighbour.hpp"
-#include "kv/udp_port.hpp"
-#include "kv/xdp_interface.hpp"
-#include "kv/xdp_port.hpp"
-#include "kv/xdp_ports.hpp"
+#include "kv/net/address.hpp"
+#include "kv/net/neighbour.hpp"
+#include "kv/net/udp_port.hpp"
+#include "kv/net/xdp_interface.hpp"
+#include "kv/net/xdp_port.hpp"
+#include "kv/net/xdp_ports.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "base/network_namespace.hpp"
 #include "base/socket.hpp"
-#include "kv/keeper/control.hpp"
-#include "kv/keeper/line_connection.hpp"
+#include "kv/control/control.hpp"
+#include "kv/control/line_connection.hpp"
 
 namespace wherry::kv {
 

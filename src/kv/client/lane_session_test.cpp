@@ -26,10 +26,10 @@
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "kv/client/udp_store_testing.hpp"
-#include "kv/keeper/driver_client.hpp"
 #include "kv/keeper/keeper_server.hpp"
-#include "kv/keeper/testing.hpp"
-#include "kv/veth_testing.hpp"
+#include "kv/net/veth_testing.hpp"
+#include "kv/node/driver/driver_client.hpp"
+#include "kv/node/driver/testing.hpp"
 #include "wherry/kv.hpp"
 
 namespace {

@@ -9,8 +9,9 @@
 #include <memory>
 #include <random>
 
-#include "kv/cluster_file.hpp"
+#include "kv/control/cluster_file.hpp"
 #include "kv/generated/frame.hpp"
+#include "kv/net/address.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -93,10 +94,6 @@ wherry::Status check_numbers(const ClientOptions& options) {
 }
 
 }  // namespace
-
-std::string to_string(const Endpoint& at) {
-  return fmt::format("{}.{}.{}.{}:{}", at.ip >> 24, at.ip >> 16 & 255, at.ip >> 8 & 255, at.ip & 255, at.port);
-}
 
 Result<ClientPlan> plan_client(const ClientOptions& options) {
   if (auto s = check_numbers(options); !s) return s;

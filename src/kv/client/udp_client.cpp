@@ -13,6 +13,7 @@
 #include "kv/client/lane_session.hpp"
 #include "kv/client/options.hpp"
 #include "kv/clock.hpp"
+#include "kv/net/address.hpp"
 
 namespace wherry::kv {
 namespace {

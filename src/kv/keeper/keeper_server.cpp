@@ -17,7 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "kv/clock.hpp"
-#include "kv/keeper/line_connection.hpp"
+#include "kv/control/line_connection.hpp"
 #include "kv/keeper/store_thread.hpp"
 
 namespace wherry::kv {

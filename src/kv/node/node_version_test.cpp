@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "kv/node/serial.hpp"
 #include "kv/node/testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kv/node/serial.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {

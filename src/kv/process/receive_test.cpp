@@ -7,10 +7,10 @@
 
 #include "base/clock.hpp"
 #include "base/patiently.hpp"
-#include "kv/allowed.hpp"
+#include "kv/control/allowed.hpp"
 #include "kv/generated/registers.hpp"
+#include "kv/net/udp_port.hpp"
 #include "kv/sim/random.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "kv/mac.hpp"
-#include "kv/xdp_switch.hpp"
+#include "kv/net/address.hpp"
+#include "kv/net/xdp_switch.hpp"
 
 namespace wherry::kv {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <variant>
 
-#include "kv/keeper/driver.hpp"
-#include "kv/keeper/testing.hpp"
+#include "kv/node/driver/driver.hpp"
+#include "kv/node/driver/testing.hpp"
 #include "kv/node/node.hpp"
 #include "kv/sim/alarm.hpp"
 #include "kv/sim/preset.hpp"
