@@ -74,13 +74,14 @@ Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
 
 }  // namespace
 
-Result<std::unique_ptr<ClientPort>> open_udp_client() {
+Result<std::unique_ptr<ClientPort>> open_udp_client_port() {
   auto port = UdpPort::open({});
   if (!port) return port.status();
   return std::unique_ptr<ClientPort>(new ClientPortOn<UdpPort>(*std::move(port)));
 }
 
-Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interfaces, std::span<const Endpoint> nodes) {
+Result<std::unique_ptr<ClientPort>> open_xdp_client_port(const std::string& interfaces,
+                                                         std::span<const Endpoint> nodes) {
   const auto parsed = XdpInterface::parse_all(interfaces);
   if (!parsed)
     return wherry::Status(StatusCode::kInvalidArgument,

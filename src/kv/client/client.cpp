@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public client: a ClientCore on a port, with the clock of this machine.
+// The public client: a ClientCore on a ClientPort, be that a UDP socket or AF_XDP, with the clock of this machine; and,
+// if a keeper grants its lanes, the connection to that keeper.
 #include <fmt/core.h>
 #include <poll.h>
 
@@ -265,7 +266,7 @@ Result<Client> Client::connect(const ClientOptions& options) {
     if (!opened) return opened.status();
     session = *std::move(opened);
   }
-  auto port = options.xdp.empty() ? open_udp_client() : open_xdp_client(options.xdp, plan->core.nodes);
+  auto port = options.xdp.empty() ? open_udp_client_port() : open_xdp_client_port(options.xdp, plan->core.nodes);
   if (!port) return port.status();
   auto impl = std::make_unique<Impl>(plan->core, options.waiting, *std::move(port));
   impl->default_deadline = plan->core.deadline;

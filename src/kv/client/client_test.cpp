@@ -34,7 +34,7 @@ Client connected(const UdpStore& store, ClientOptions options = {}) {
   return *std::move(client);
 }
 
-TEST(KvUdpClient, EveryCall_DoesWhatItSays) {
+TEST(KvClient, EveryCall_DoesWhatItSays) {
   UdpStore store(3, {}, 1);
   Client client = connected(store);
   EXPECT_EQ(client.get(1).outcome, Outcome::kNoSuchKey);
@@ -63,7 +63,7 @@ TEST(KvUdpClient, EveryCall_DoesWhatItSays) {
   EXPECT_EQ(client.get(2).value, std::vector<std::byte>(1024, std::byte{7}));
 }
 
-TEST(KvUdpClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
+TEST(KvClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
   UdpStore store(3, {}, 1);
   Client client = connected(store);
   ASSERT_EQ(client.put(1, bytes("one")).outcome, Outcome::kOk);
@@ -93,7 +93,7 @@ TEST(KvUdpClient, ChildOfFork_ExpectItsCallsRefusedAndTheParentToGoOn) {
   EXPECT_EQ(client.put(1, bytes("three")).outcome, Outcome::kOk);
 }
 
-TEST(KvUdpClient, ManyPosted_AllComeBackWithTheirTags) {
+TEST(KvClient, ManyPosted_AllComeBackWithTheirTags) {
   UdpStore store(3, {}, 1);
   Client client = connected(store, {.reads = ReadFrom::kRoundRobin});
   std::vector<Completion> out(100);
@@ -127,7 +127,7 @@ TEST(KvUdpClient, ManyPosted_AllComeBackWithTheirTags) {
   EXPECT_EQ(client.poll(out), 0);
 }
 
-TEST(KvUdpClient, NothingPolled_WouldBlockAndBlockingCallsGoOn) {
+TEST(KvClient, NothingPolled_WouldBlockAndBlockingCallsGoOn) {
   UdpStore store(1, {}, 1);
   Client client = connected(store, {.operations = 8});
   for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(client.post_get(i, i), StatusCode::kOk);
@@ -141,7 +141,7 @@ TEST(KvUdpClient, NothingPolled_WouldBlockAndBlockingCallsGoOn) {
   }
 }
 
-TEST(KvUdpClient, AllPolledAtOnce_AsManyCanBePostedAndValuesStay) {
+TEST(KvClient, AllPolledAtOnce_AsManyCanBePostedAndValuesStay) {
   UdpStore store(1, {}, 1);
   Client client = connected(store, {.operations = 8});
   EXPECT_EQ(client.put(1, bytes("value")).outcome, Outcome::kOk);
@@ -165,7 +165,7 @@ TEST(KvUdpClient, AllPolledAtOnce_AsManyCanBePostedAndValuesStay) {
   }
 }
 
-TEST(KvUdpClient, BadNetwork_CountersAreExact) {
+TEST(KvClient, BadNetwork_CountersAreExact) {
   UdpStore store(3, {.loss = 0.1, .repeat = 0.1, .late = 0.1, .garbage = true}, 5);
   Client client = connected(store, {.first_lane = 50, .lanes = 2, .seed = 3});
   constexpr std::uint64_t kRounds = 200;
@@ -188,7 +188,7 @@ TEST(KvUdpClient, BadNetwork_CountersAreExact) {
   EXPECT_GT(client.statistics().timeouts, 0);
 }
 
-TEST(KvUdpClient, NodeDies_ReadsGoOnAndWritesEndUnknown) {
+TEST(KvClient, NodeDies_ReadsGoOnAndWritesEndUnknown) {
   UdpStore store(2, {}, 1);
   Client client = connected(store);
   std::uint64_t key = 0;
@@ -205,7 +205,7 @@ TEST(KvUdpClient, NodeDies_ReadsGoOnAndWritesEndUnknown) {
   EXPECT_EQ(client.put(key, bytes("z")).outcome, Outcome::kOk);
 }
 
-TEST(KvUdpClient, TwoClientsOnOneLane_NothingAcknowledgedIsLostAndBothAreTold) {
+TEST(KvClient, TwoClientsOnOneLane_NothingAcknowledgedIsLostAndBothAreTold) {
   UdpStore store(3, {}, 1);
   std::array<Client, 2> clients{connected(store, {.lanes = 1}), connected(store, {.lanes = 1})};
   std::vector<std::uint64_t> acknowledged;
@@ -227,7 +227,7 @@ TEST(KvUdpClient, TwoClientsOnOneLane_NothingAcknowledgedIsLostAndBothAreTold) {
   for (const std::uint64_t key : acknowledged) EXPECT_EQ(reader.get(key).value, bytes(std::to_string(key)));
 }
 
-TEST(KvUdpClient, SpinAndRestart_SameLanesGoOn) {
+TEST(KvClient, SpinAndRestart_SameLanesGoOn) {
   UdpStore store(1, {}, 1);
   for (int i = 0; i < 3; ++i) {
     Client client = connected(store, {.lanes = 1, .waiting = Waiting::kSpin});
@@ -237,7 +237,7 @@ TEST(KvUdpClient, SpinAndRestart_SameLanesGoOn) {
   }
 }
 
-TEST(KvUdpClient, WrongOptions_NamedInTheMessage) {
+TEST(KvClient, WrongOptions_NamedInTheMessage) {
   const auto why = [](ClientOptions options) {
     auto client = Client::connect(options);
     EXPECT_FALSE(client);
@@ -260,7 +260,7 @@ TEST(KvUdpClient, WrongOptions_NamedInTheMessage) {
             std::string::npos);
 }
 
-TEST(KvUdpClient, FromC_SameAnswers) {
+TEST(KvClient, FromC_SameAnswers) {
   UdpStore store(3, {.loss = 0.02, .repeat = 0.02, .late = 0.02}, 2);
   std::vector<const char*> nodes;
   for (const std::string& name : store.names) nodes.push_back(name.c_str());
