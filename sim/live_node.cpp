@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/log.hpp"
-#include "kv/node/driver/driver_client.hpp"
-#include "kv/node/driver/static_roll.hpp"
+#include "base/try.hpp"
+#include "kv/node/driver/member_driver.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -78,14 +77,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   Core core(options.core);
   Wire wire(core, **link);
   core.set_clock(now_cycles());
-  DriverClient driver(options.keepers, driver_options(options), core);
-  if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
-  std::optional<StaticRoll> roll;
-  if (cluster.mode == ClusterMode::fixed) {
-    auto opened = StaticRoll::open(options);
-    if (!opened) return opened.status();
-    roll = *std::move(opened);
-  }
+  WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, driver_options(options), core));
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
                (*link)->describe());
 
@@ -95,9 +87,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
     const std::size_t count = wire.receive();
     wire.pass();
     if (boot_ns() >= driver_due) {
-      driver.turn();
-      if (roll)
-        if (wherry::Status status = roll->turn(driver.driver(), now_cycles()); !status) return status;
+      WHERRY_TRY(driver.turn(now_cycles()));
       wire.send();
       driver_due = boot_ns() + kDriverTurnNs;
     }

@@ -13,30 +13,13 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/random.hpp"
 #include "kv/generated/frame.hpp"
 
 namespace wherry::kv::bench {
 namespace {
 
 using std::chrono::nanoseconds;
-
-/// splitmix64: as random as keys need to be, in a nanosecond.
-class Random {
- public:
-  using result_type = std::uint64_t;
-  explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
-  static constexpr result_type min() { return 0; }
-  static constexpr result_type max() { return ~result_type{0}; }
-  result_type operator()() noexcept {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Draws keys 1 to n: uniformly, or key k with a weight of 1 / k^exponent.
 class Keys {
@@ -54,7 +37,7 @@ class Keys {
     for (std::uint64_t k = 1; k <= count_; ++k)
       cumulated_.push_back(sum += std::pow(static_cast<double>(k), -options.zipf));
   }
-  std::uint64_t draw(Random& random) const {
+  std::uint64_t draw(SplitMix64& random) const {
     if (!led_.empty()) return led_[random() % led_.size()];
     if (cumulated_.empty()) return 1 + random() % count_;
     const double at = std::uniform_real_distribution<double>(0, cumulated_.back())(random);
@@ -167,7 +150,7 @@ class Worker {
   Client client_;
   const LoadOptions& options_;
   const Keys& keys_;
-  Random random_;
+  SplitMix64 random_;
   std::vector<std::byte> value_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_, versions_;

@@ -10,6 +10,11 @@ namespace wherry::kv {
   return static_cast<std::int32_t>(a - b) > 0;
 }
 
+/// Of epochs as frames carry them. 0 is no epoch, and older than all.
+[[nodiscard]] constexpr bool epoch_newer(std::uint16_t a, std::uint16_t b) noexcept {
+  return a != 0 && (b == 0 || static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0);
+}
+
 /// Version 0 is that of a location never written: older than all others.
 [[nodiscard]] constexpr bool version_newer(std::uint32_t a, std::uint32_t b) noexcept {
   return a != 0 && (b == 0 || newer(a, b));

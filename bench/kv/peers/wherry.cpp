@@ -72,8 +72,7 @@ class Wherry final : public Peer {
     Asked& asked = asked_[m.header.request % kTags];
     if (!asked.open || asked.request != m.header.request || m.header.kind != static_cast<std::uint8_t>(Kind::read_done))
       return;  // it came twice
-    const auto said =
-        static_cast<kv::Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(m.header.detail)}).status);
+    const kv::Status said = status_of(m.header);
     if (said != kv::Status::ok || m.value.size() != value_bytes_)
       status = {StatusCode::kInternal,
                 fmt::format("a read ended with status {} and {} bytes", static_cast<int>(said), m.value.size())};

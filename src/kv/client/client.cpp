@@ -2,9 +2,9 @@
 // The public client: a ClientCore on a ClientPort, be that a UDP socket or AF_XDP, with the clock of this machine; and,
 // if a keeper grants its lanes, the connection to that keeper.
 #include <fmt/core.h>
-#include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -15,6 +15,7 @@
 #include "kv/client/options.hpp"
 #include "kv/clock.hpp"
 #include "kv/net/address.hpp"
+#include "kv/wait.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -122,8 +123,7 @@ struct Client::Impl final : Completions, private ForkWatch {
       if (waiting != Waiting::kBlock) {
         spinner.pause(now * kCycleNs);
       } else if (const Cycles wake = std::min(end, next_wake()); wake > now) {
-        constexpr Cycles kLongest = 3600'000 * ClientCore::kMillisecond;
-        sleep(std::min(wake - now, kLongest) * kCycleNs);
+        sleep(wake - now);
       }
     }
   }
@@ -135,11 +135,9 @@ struct Client::Impl final : Completions, private ForkWatch {
   }
 
   /// Until something arrives, or for so long.
-  void sleep(std::uint64_t ns) const noexcept {
-    std::array<pollfd, 2> p{{{port->fd(), POLLIN, 0}, {-1, POLLIN, 0}}};
-    if (session) p[1] = {session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};
-    const timespec limit{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-    ::ppoll(p.data(), p.size(), &limit, nullptr);
+  void sleep(Cycles time) const noexcept {
+    std::array p{pollfd{port->fd(), POLLIN, 0}, session ? session->awaited() : pollfd{-1, POLLIN, 0}};
+    wait_for(p, time);
     if (p[1].revents != 0) session->hurry();
   }
 
@@ -244,11 +242,9 @@ Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) 
     session->turn(now);
     if (session->held(now)) break;
     if (session->refused() || now >= end) return no_lanes(plan, *session);
-    const std::uint64_t left = (std::min(end, std::max(session->next_time(), now + 1)) - now) * kCycleNs;
-    pollfd p{session->fd(), static_cast<short>(session->connecting() ? POLLOUT : POLLIN), 0};
-    const timespec limit{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-    ::ppoll(&p, 1, &limit, nullptr);
-    if (p.revents != 0) session->hurry();
+    std::array p{session->awaited()};
+    wait_for(p, std::min(end, std::max(session->next_time(), now + 1)) - now);
+    if (p[0].revents != 0) session->hurry();
   }
   if (auto s = take_nodes(plan, session->nodes()); !s) return s;
   return session;

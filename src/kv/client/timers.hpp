@@ -9,8 +9,6 @@
 
 namespace wherry::kv {
 
-inline constexpr Cycles kNever = ~Cycles{0};
-
 /// When each of n things wants to be woken, the earliest first: a binary heap that knows where each of them is.
 /// Allocates when it is made, never after.
 class TimerHeap {

@@ -273,7 +273,7 @@ Result<ClusterFile> load_cluster_file(const std::string& path) {
 Cycles keeper_silence(const ClusterFile& file) noexcept {
   const std::uint64_t ms =
       std::max<std::uint64_t>({1000, 2 * std::uint64_t{file.lease_ms}, 3 * std::uint64_t{file.ping_ms}});
-  return ms * (1'000'000 / kCycleNs);
+  return ms * kMillisecond;
 }
 
 Configuration static_configuration(const ClusterFile& file) {

@@ -7,20 +7,13 @@
 #include <cstdint>
 
 #include "kv/message.hpp"
+#include "kv/node_mask.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {
 
 /// Of a lease, or of a mandate in etcd, one part in so many is not used: clocks differ.
 inline constexpr std::uint64_t kLeaseMargin = 6;
-
-/// A bit for each node.
-using NodeMask = std::uint8_t;
-[[nodiscard]] constexpr NodeMask mask_of(std::uint32_t node) noexcept { return static_cast<NodeMask>(1U << node); }
-[[nodiscard]] constexpr bool has(NodeMask mask, std::uint32_t node) noexcept { return (mask >> node & 1U) != 0; }
-[[nodiscard]] constexpr NodeMask without(NodeMask mask, NodeMask others) noexcept {
-  return static_cast<NodeMask>(mask & ~others);
-}
 
 /// When members acknowledge a write (docs/kv-protocol.md, section 11).
 enum class AckPolicy : std::uint8_t { store, accept, mixed };

@@ -2,6 +2,8 @@
 // Lines over a stream socket that never blocks. What a peer may make it keep is bounded in both directions.
 #pragma once
 
+#include <poll.h>
+
 #include <optional>
 #include <string>
 
@@ -25,6 +27,10 @@ class LineConnection {
   Result<std::optional<std::string>> next();
   [[nodiscard]] bool wants_to_write() const noexcept { return !out_.empty(); }
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  /// For poll(2): ready when there is something to read, or room for what is to be written.
+  [[nodiscard]] pollfd awaited() const noexcept {
+    return {fd(), static_cast<short>(wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0};
+  }
   explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
   void close() noexcept;
 

@@ -19,6 +19,7 @@
 #include "kv/clock.hpp"
 #include "kv/control/line_connection.hpp"
 #include "kv/keeper/store_thread.hpp"
+#include "kv/wait.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -28,9 +29,9 @@ constexpr std::size_t kMaxClients = 960;
 // With them, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
 constexpr std::size_t kMaxStrangers = 40;
 constexpr std::size_t kMaxStrangersOfOneAddress = 24;
-constexpr int kAcceptedATurn = 8;                   // so that one who comes in a flood is heard before he is ended
-constexpr Cycles kIdle = 5'000'000'000 / kCycleNs;  // of a stranger, since it came or asked last
-constexpr Cycles kNoDescriptor = 100'000'000 / kCycleNs;  // until the next try
+constexpr int kAcceptedATurn = 8;                     // so that one who comes in a flood is heard before he is ended
+constexpr Cycles kIdle = 5000 * kMillisecond;         // of a stranger, since it came or asked last
+constexpr Cycles kNoDescriptor = 100 * kMillisecond;  // until the next try
 constexpr std::uint32_t kNobody = kMaxNodes;
 
 std::uint64_t address_of(const sockaddr_storage& from) noexcept {
@@ -253,14 +254,12 @@ void KeeperServer::turn(int timeout_ms) {
   const std::size_t first = fds.size();
   std::vector<Impl::Connection*> whose;
   for (Impl::Connection& c : h.connections) {
-    fds.push_back({c.lines.fd(), static_cast<short>(c.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
+    fds.push_back(c.lines.awaited());
     whose.push_back(&c);
   }
   const Cycles next = listens ? h.keeper->next_time() : std::min(h.keeper->next_time(), h.listen_from);
   const Cycles before = now();
-  const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
-  ::poll(fds.data(), fds.size(),
-         static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
+  wait_for(fds, std::min(next - std::min(next, before), static_cast<Cycles>(timeout_ms) * kMillisecond));
   for (std::size_t i = 0; i < whose.size(); ++i) {
     if ((fds[first + i].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
     if ((fds[first + i].revents & ~POLLOUT) != 0) h.read(*whose[i]);

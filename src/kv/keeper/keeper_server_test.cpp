@@ -50,8 +50,6 @@ Result<Answer> ask_keeper(const HostPort& keeper, const Command& command, const 
 
 using testing_support::kPatience;
 
-constexpr Cycles kMillisecond = 250'000;
-
 struct LoopbackNode {
   LoopbackNode(std::uint32_t number, std::uint16_t port, Cycles& now) : LoopbackNode(options(number), port, now) {}
   LoopbackNode(const DriverOptions& o, std::uint16_t port, Cycles& now)

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kv/net/datagram.hpp"
+
 namespace wherry::kv {
 namespace {
 
 constexpr std::size_t kUdpEnd = kUdpOffset + Udp::kBytes;
 constexpr std::size_t kIpHeaderBytes = Ipv4::kBytes;
-constexpr std::size_t kLongestValue = 65535 - kMinIpLength;
 
 /// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071). In words
 /// of 32 bits, whose carries are added at the end; two at a time, since a value's are most of what a frame takes.
@@ -70,8 +71,7 @@ Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept {
     return Parsed::kBadLength;
   if (udp.checksum != 0 && udp_sum(packet, udp.length) != 0xffff) return Parsed::kBadChecksum;
   out->from = {.mac = ethernet.source, .ip = ip.source, .port = udp.source_port};
-  out->message.header = Kv::unpack(frame.subspan<kKvOffset, Kv::kBytes>());
-  out->message.value = frame.subspan(kHeaderBytes, udp.length - kMinUdpLength);
+  out->message = *unpack_datagram(frame.subspan(kKvOffset, udp.length - Udp::kBytes));
   return Parsed::kOurs;
 }
 
@@ -79,21 +79,21 @@ std::size_t build(std::span<std::byte> out, const Endpoint& from, const Endpoint
                   UdpChecksum checksum) noexcept {
   const std::size_t length = message.value.size();
   if (length > kLongestValue || out.size() < kHeaderBytes + length) return 0;
-  Headers h;
-  h.ethernet = {.destination = to.mac, .source = from.mac, .ethertype = kEthertypeIpv4};
-  h.ipv4 = {.version_ihl = kIpVersionIhl,
-            .total_length = static_cast<std::uint16_t>(kMinIpLength + length),
-            .flags_offset = kIpDontFragment,
-            .ttl = kIpTtl,
-            .protocol = kIpProtocolUdp,
-            .source = from.ip,
-            .destination = to.ip};
-  h.udp = {.source_port = from.port,
-           .destination_port = to.port,
-           .length = static_cast<std::uint16_t>(kMinUdpLength + length)};
-  h.kv = message.header;
-  h.pack(out.first<kHeaderBytes>());
-  if (length > 0) std::memcpy(out.data() + kHeaderBytes, message.value.data(), length);
+  Ethernet{.destination = to.mac, .source = from.mac, .ethertype = kEthertypeIpv4}.pack(
+      out.subspan<kEthernetOffset, Ethernet::kBytes>());
+  Ipv4{.version_ihl = kIpVersionIhl,
+       .total_length = static_cast<std::uint16_t>(kMinIpLength + length),
+       .flags_offset = kIpDontFragment,
+       .ttl = kIpTtl,
+       .protocol = kIpProtocolUdp,
+       .source = from.ip,
+       .destination = to.ip}
+      .pack(out.subspan<kIpv4Offset, Ipv4::kBytes>());
+  const Udp udp{.source_port = from.port,
+                .destination_port = to.port,
+                .length = static_cast<std::uint16_t>(kMinUdpLength + length)};
+  udp.pack(out.subspan<kUdpOffset, Udp::kBytes>());
+  (void)pack_datagram(message, out.subspan(kKvOffset));
 
   const auto put = [&](std::size_t at, std::uint16_t value) {
     out[at] = static_cast<std::byte>(value >> 8);
@@ -102,25 +102,10 @@ std::size_t build(std::span<std::byte> out, const Endpoint& from, const Endpoint
   const std::span<std::byte> packet = out.subspan(kIpv4Offset);
   put(kIpv4Offset + 10, static_cast<std::uint16_t>(~fold(add_words(0, packet.first(kIpHeaderBytes)))));
   if (checksum == UdpChecksum::kRight) {
-    const auto sum = static_cast<std::uint16_t>(~udp_sum(packet, h.udp.length));
+    const auto sum = static_cast<std::uint16_t>(~udp_sum(packet, udp.length));
     put(kUdpOffset + 6, sum == 0 ? 0xffff : sum);  // 0 would say that there is none
   }
   return kHeaderBytes + length;
-}
-
-Parsed parse_datagram(ByteView payload, Message* out) noexcept {
-  if (payload.size() < Kv::kBytes) return Parsed::kBadLength;
-  out->header = Kv::unpack(payload.first<Kv::kBytes>());
-  out->value = payload.subspan(Kv::kBytes);
-  return Parsed::kOurs;
-}
-
-std::size_t build_datagram(std::span<std::byte> out, const Message& message) noexcept {
-  const std::size_t bytes = Kv::kBytes + message.value.size();
-  if (message.value.size() > kLongestValue || out.size() < bytes) return 0;
-  message.header.pack(out.first<Kv::kBytes>());
-  if (!message.value.empty()) std::memcpy(out.data() + Kv::kBytes, message.value.data(), message.value.size());
-  return bytes;
 }
 
 }  // namespace wherry::kv

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames and datagrams <-> messages: docs/kv-protocol.md, section 3. Bytes from outside; believes nothing.
+// Whole Ethernet frames <-> messages: docs/kv-protocol.md, section 3. Bytes from outside; believes nothing.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,5 @@ enum class UdpChecksum { kRight, kNone };
 /// A whole frame into `out`. Returns its bytes; 0 if `out` is too small or the value too long for UDP.
 [[nodiscard]] std::size_t build(std::span<std::byte> out, const Endpoint& from, const Endpoint& to,
                                 const Message& message, UdpChecksum checksum = UdpChecksum::kRight) noexcept;
-
-/// What a UDP socket delivers: the kv header and the value. The kernel has checked the rest.
-[[nodiscard]] Parsed parse_datagram(ByteView payload, Message* out) noexcept;
-[[nodiscard]] std::size_t build_datagram(std::span<std::byte> out, const Message& message) noexcept;
 
 }  // namespace wherry::kv

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kv/net/datagram.hpp"
 #include "kv/net/frame_io.hpp"
 
 using namespace wherry::kv;
@@ -44,11 +45,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     rebuild(received, self, UdpChecksum::kRight);
     rebuild(received, self, UdpChecksum::kNone);
   }
-  Message message;
-  check(parse_datagram(frame.subspan(kKvOffset), &message) == Parsed::kOurs);
+  const auto message = unpack_datagram(frame.subspan(kKvOffset));
+  check(message.has_value());
   std::vector<std::byte> again(size - kKvOffset);
-  check(build_datagram(again, message) == again.size());
+  check(pack_datagram(*message, again) == again.size());
   check(std::ranges::equal(again, frame.subspan(kKvOffset)));
-  rebuild({.from = self, .message = message}, self, UdpChecksum::kRight);
+  rebuild({.from = self, .message = *message}, self, UdpChecksum::kRight);
   return 0;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kv/net/datagram.hpp"
+
 namespace wherry::kv {
 namespace {
 
@@ -116,7 +118,7 @@ TEST(KvFrameIo, ChecksumThatIsZero_ExpectAllOnes) {
 TEST(KvFrameIo, BufferTooSmall_ExpectNothing) {
   std::vector<std::byte> small(kHeaderBytes - 1);
   EXPECT_EQ(build(small, kFrom, kTo, {}), 0U);
-  EXPECT_EQ(build_datagram(std::span(small).first(Kv::kBytes - 1), {}), 0U);
+  EXPECT_EQ(pack_datagram({}, std::span(small).first(Kv::kBytes - 1)), 0U);
 }
 
 TEST(KvFrameIo, WhatIsNotKv_ExpectForeign) {
@@ -203,14 +205,14 @@ TEST(KvFrameIo, Padding_ExpectItIgnored) {
 
 TEST(KvFrameIo, Datagram_ExpectHeaderAndValue) {
   const auto frame = frame_by_hand();
-  Message message;
-  ASSERT_EQ(parse_datagram(ByteView(frame).subspan(kKvOffset), &message), Parsed::kOurs);
-  EXPECT_EQ(message.header.request, 0x01020304U);
-  EXPECT_EQ(message.value.size(), 5U);
+  const auto message = unpack_datagram(ByteView(frame).subspan(kKvOffset));
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->header.request, 0x01020304U);
+  EXPECT_EQ(message->value.size(), 5U);
   std::vector<std::byte> built(27);
-  ASSERT_EQ(build_datagram(built, message), 27U);
+  ASSERT_EQ(pack_datagram(*message, built), 27U);
   EXPECT_TRUE(std::ranges::equal(built, ByteView(frame).subspan(kKvOffset)));
-  EXPECT_EQ(parse_datagram(ByteView(frame).subspan(kKvOffset, 21), &message), Parsed::kBadLength);
+  EXPECT_FALSE(unpack_datagram(ByteView(frame).subspan(kKvOffset, 21)));
 }
 
 }  // namespace

@@ -71,16 +71,15 @@ UdpPort::UdpPort(Fd socket, const Endpoint& local, bool segments)
 
 void UdpPort::send(const Endpoint& to, const Message& message) {
   const std::size_t size = Kv::kBytes + message.value.size();
+  if (size > kLongestRun) return (void)++counters_.send_failed;
   Run* run = used_ == 0 ? nullptr : &runs_[used_ - 1];
   if (run == nullptr || run->to != to || run->segment != size || run->count == (segments_ ? kSegments : 1) ||
-      (run->count + 1) * size > kPacketBytes - 512) {
+      (run->count + 1) * size > kLongestRun) {
     if (used_ == kBatch) flush();
     run = &runs_[used_++];
     *run = {.to = to, .segment = size, .count = 0};
   }
-  std::byte* const at = out_->bytes.get() + (used_ - 1) * kPacketBytes + run->count * size;
-  message.header.pack(std::span<std::byte, Kv::kBytes>(at, Kv::kBytes));
-  if (!message.value.empty()) std::memcpy(at + Kv::kBytes, message.value.data(), message.value.size());
+  (void)pack_datagram(message, {out_->bytes.get() + (used_ - 1) * kPacketBytes + run->count * size, size});
   ++run->count;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/socket.hpp"
 #include "kv/message.hpp"
+#include "kv/net/datagram.hpp"
 #include "kv/net/port.hpp"
 #include "wherry/status.hpp"
 
@@ -58,13 +59,13 @@ class UdpPort final : public Output {
       while (!packet.bytes.empty()) {
         const ByteView datagram = packet.bytes.first(std::min(packet.segment, packet.bytes.size()));
         packet.bytes = packet.bytes.subspan(datagram.size());
-        if (datagram.size() < Kv::kBytes) {  // one that is too long has an answer: Status::too_long
+        const std::optional<Message> message = unpack_datagram(datagram);
+        if (!message) {  // too short; one that is too long has an answer: Status::too_long
           ++counters_.bad_length;
           continue;
         }
         ++count;
-        take(packet.from,
-             Message{.header = Kv::unpack(datagram.first<Kv::kBytes>()), .value = datagram.subspan(Kv::kBytes)});
+        take(packet.from, *message);
       }
     }
     counters_.received += count;
@@ -73,8 +74,9 @@ class UdpPort final : public Output {
 
  private:
   static constexpr std::size_t kBatch = 16;           ///< super-packets of a system call
-  static constexpr std::size_t kPacketBytes = 65536;  ///< a super-packet is shorter
-  static constexpr std::size_t kSegments = 64;        ///< UDP_MAX_SEGMENTS of Linux before 6.9
+  static constexpr std::size_t kPacketBytes = 65536;  ///< memory for a super-packet, which is shorter:
+  static constexpr std::size_t kLongestRun = kPacketBytes - 512;
+  static constexpr std::size_t kSegments = 64;  ///< UDP_MAX_SEGMENTS of Linux before 6.9
   struct Packet {
     Endpoint from;
     ByteView bytes;

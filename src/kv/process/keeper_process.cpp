@@ -16,12 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Cycles cycles_of_ms(std::uint32_t ms) { return std::uint64_t{ms} * 1'000'000 / kCycleNs; }
-
 /// A node tries the keepers in turn, and each one that hangs takes it as long as keeper_silence() says.
 Cycles find_time(const ClusterFile& cluster) {
   const std::size_t others = cluster.keepers.size() - std::min<std::size_t>(1, cluster.keepers.size());
-  return others == 0 ? 0 : others * (keeper_silence(cluster) + cycles_of_ms(250));
+  return others == 0 ? 0 : others * (keeper_silence(cluster) + 250 * kMillisecond);
 }
 
 KeeperOptions keeper_options(const ClusterFile& cluster) {
@@ -30,12 +28,12 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
                         .bucket_bits = cluster.bucket_bits,
                         .lanes = cluster.lanes,
                         .policy = cluster.policy,
-                        .ping_interval = cycles_of_ms(cluster.ping_ms),
+                        .ping_interval = cluster.ping_ms * kMillisecond,
                         .misses = cluster.misses,
-                        .lease = cycles_of_ms(cluster.lease_ms),
+                        .lease = cluster.lease_ms * kMillisecond,
                         .find_time = find_time(cluster),
                         .static_lanes = cluster.static_lanes,
-                        .lane_ttl = cycles_of_ms(cluster.lane_ttl_ms)};
+                        .lane_ttl = cluster.lane_ttl_ms * kMillisecond};
   for (std::size_t i = 0; i < kMaxNodes; ++i) {
     const ClusterNode& node = cluster.nodes[i];
     options.nodes[i] = {.configured = node.configured, .name = node.name, .endpoint = node.endpoint};

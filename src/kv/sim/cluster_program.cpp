@@ -17,31 +17,12 @@
 namespace sim = wherry::kv::sim;
 using wherry::kv::Cycles;
 using wherry::kv::KeeperFault;
-using wherry::kv::NodeFaults;
+using wherry::kv::kMillisecond;
 
 namespace {
 
 constexpr Cycles kLimit = 400'000'000;  ///< 1.6 s of virtual time: a cluster that is stuck ends here
-constexpr Cycles kMillisecond = 1'000'000 / wherry::kv::kCycleNs;
 
-struct NodeFaultName {
-  std::string_view name;
-  bool NodeFaults::* fault;
-};
-constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFaults::serve_pending_reads},
-                                 NodeFaultName{"skip_lane_check", &NodeFaults::skip_lane_check},
-                                 NodeFaultName{"commit_before_all", &NodeFaults::commit_before_all},
-                                 NodeFaultName{"forget_fence", &NodeFaults::forget_fence},
-                                 NodeFaultName{"keep_leftovers", &NodeFaults::keep_leftovers},
-                                 NodeFaultName{"ignore_lease", &NodeFaults::ignore_lease},
-                                 NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
-                                 NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
-                                 NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled},
-                                 NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers},
-                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions},
-                                 NodeFaultName{"ignore_other_flights", &NodeFaults::ignore_other_flights},
-                                 NodeFaultName{"ignore_other_versions", &NodeFaults::ignore_other_versions},
-                                 NodeFaultName{"open_early", &NodeFaults::open_early}};
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
     "repeat_epoch", "forget_leases"};
@@ -65,8 +46,10 @@ struct Arguments {
 };
 
 bool set_fault(const std::string& name, sim::ClusterOptions& options) {
-  for (const NodeFaultName& fault : kNodeFaults)
-    if (fault.name == name) return options.node_faults.*fault.fault = true;
+  if (const auto fault = wherry::kv::node_fault_named(name)) {
+    options.node_faults = {*fault};
+    return true;
+  }
   const auto* const keeper = std::ranges::find(kKeeperFaults, name);
   if (name == "trust_lanes") {  // two clients on one lane, by the rule that had them believe each other's answers
     options.client.trust_lanes = true;
@@ -235,7 +218,7 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--loss", options.link.loss, "of a frame, in parts per million");
   app.add_option("--duplicate", options.link.duplicate, "likewise");
   app.add_option("--late", options.link.late, "likewise");
-  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFaults or KeeperFault");
+  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFault or KeeperFault");
   app.add_option("--trouble", arguments.trouble, "nothing else goes wrong")->check([](const std::string& name) {
     return sim::trouble_named(name) ? std::string() : "there is no trouble " + name;
   });

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/node/driver/driver_client.hpp"
 
-#include <poll.h>
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "kv/clock.hpp"
 #include "kv/control/line_connection.hpp"
+#include "kv/wait.hpp"
 
 namespace wherry::kv {
 namespace {
 
-constexpr Cycles kAgain = 50'000'000 / kCycleNs;  // after a connection was refused or lost
-constexpr Cycles kConnect = 200'000'000 / kCycleNs;
+constexpr Cycles kAgain = 50 * kMillisecond;  // after a connection was refused or lost
+constexpr Cycles kConnect = 200 * kMillisecond;
 
 Cycles now() { return lease_clock(); }
 
@@ -118,10 +119,8 @@ void DriverClient::turn(int timeout_ms) {
   Impl& h = *impl_;
   const Cycles next = h.lines ? h.driver->next_time() : std::min(h.driver->next_time(), h.connect_at);
   const Cycles before = now();
-  const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
-  pollfd p{h.lines.fd(), static_cast<short>(h.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0};
-  if (h.connecting) p = {h.connecting.get(), POLLOUT, 0};
-  ::poll(&p, 1, static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
+  std::array p{h.connecting ? pollfd{h.connecting.get(), POLLOUT, 0} : h.lines.awaited()};
+  wait_for(p, std::min(next - std::min(next, before), static_cast<Cycles>(timeout_ms) * kMillisecond));
   turn();
 }
 

@@ -37,7 +37,7 @@ DriverOptions driver_options(const ServedNode& node) {
   for (std::size_t i = 0; i < kMaxNodes; ++i)
     if (node.cluster.nodes[i].configured) options.nodes[i] = node.cluster.nodes[i].endpoint;
   options.sources = allowed_sources(node.cluster, local_subnets()).all();
-  options.silence = std::uint64_t{node.cluster.ping_ms} * node.cluster.misses * (1'000'000 / kCycleNs);
+  options.silence = std::uint64_t{node.cluster.ping_ms} * node.cluster.misses * kMillisecond;
   options.keeper_silence = keeper_silence(node.cluster);
   return options;
 }

@@ -18,13 +18,12 @@
 namespace wherry::kv {
 namespace {
 
-constexpr Cycles kRollMs = 1'000'000 / kCycleNs;
-constexpr Cycles kLookOften = 5 * kRollMs;          ///< between looks while others are missing
-constexpr Cycles kLookSeldom = 50 * kRollMs;        ///< and after that
-constexpr Cycles kAskAgain = 50 * kRollMs;          ///< after a connection was refused or lost
-constexpr Cycles kAskRefused = 500 * kRollMs;       ///< after a no: somebody has to do something first
-constexpr Cycles kPatienceOfRoll = 2000 * kRollMs;  ///< for a connection, and for an answer
-constexpr Cycles kMissingTime = 3000 * kRollMs;     ///< until a warning says who is missing
+constexpr Cycles kLookOften = 5 * kMillisecond;          ///< between looks while others are missing
+constexpr Cycles kLookSeldom = 50 * kMillisecond;        ///< and after that
+constexpr Cycles kAskAgain = 50 * kMillisecond;          ///< after a connection was refused or lost
+constexpr Cycles kAskRefused = 500 * kMillisecond;       ///< after a no: somebody has to do something first
+constexpr Cycles kPatienceOfRoll = 2000 * kMillisecond;  ///< for a connection, and for an answer
+constexpr Cycles kMissingTime = 3000 * kMillisecond;     ///< until a warning says who is missing
 constexpr std::size_t kMostGuests = 32;
 
 }  // namespace
