@@ -68,18 +68,15 @@ wherry::Status check_macs(const ClusterFile& cluster) {
 
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (auto status = check_number(options); !status) return status;
+  WHERRY_TRY(check_number(options));
   const Endpoint self = cluster.nodes[options.number].endpoint;
-  if (options.taps)
-    if (auto status = check_macs(cluster); !status) return status;
-  auto link = options.taps ? open_tap_link(*options.taps, self) : open_socket_link(self);
-  if (!link) return link.status();
+  if (options.taps) WHERRY_TRY(check_macs(cluster));
+  WHERRY_ASSIGN(auto link, options.taps ? open_tap_link(*options.taps, self) : open_socket_link(self));
   Core core(options.core);
-  Wire wire(core, **link);
+  Wire wire(core, *link);
   core.set_clock(now_cycles());
   WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, driver_options(options), core));
-  spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
-               (*link)->describe());
+  spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name, link->describe());
 
   const std::uint64_t start = boot_ns();
   std::uint64_t driver_due = 0;
@@ -96,7 +93,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   }
   const Cycles computed = core.now() - core.skipped();
   spdlog::info("kv node {}: {} cycles computed in {:.1f} s, {} skipped, {} frames lost", options.number, computed,
-               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), (*link)->lost());
+               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), link->lost());
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/try.hpp"
 #include "kv/net/frame_io.hpp"
 #include "kv/net/udp_port.hpp"
 #include "sim/live_link.hpp"
@@ -57,9 +58,8 @@ class SocketLink final : public LiveLink {
 }  // namespace
 
 Result<std::unique_ptr<LiveLink>> open_socket_link(const Endpoint& self) {
-  auto port = UdpPort::open(self);
-  if (!port) return port.status();
-  return std::unique_ptr<LiveLink>(std::make_unique<SocketLink>(*std::move(port), self));
+  WHERRY_ASSIGN(auto port, UdpPort::open(self));
+  return std::unique_ptr<LiveLink>(std::make_unique<SocketLink>(std::move(port), self));
 }
 
 }  // namespace wherry::kv::rtl

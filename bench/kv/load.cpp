@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "kv/generated/frame.hpp"
 
 namespace wherry::kv::bench {
@@ -175,15 +176,14 @@ wherry::Status fill(const LoadOptions& options) {
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
   // Nothing is measured yet; on a busy machine a cluster may lose its leases now and then.
   with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, std::chrono::minutes(1));
-  auto client = Client::connect(with);
-  if (!client) return client.status();
+  WHERRY_ASSIGN(auto client, Client::connect(with));
   const std::vector<std::byte> value(options.value_bytes, std::byte{1});
   std::array<Completion, kAtOnce> ended;
   std::uint64_t next = 1;
-  while (next <= options.keys || client->in_flight() > 0) {
-    while (next <= options.keys && client->post_put(next, value, next) == StatusCode::kOk) ++next;
-    (void)client->wait(std::chrono::milliseconds(10));
-    const std::size_t count = client->poll(ended);
+  while (next <= options.keys || client.in_flight() > 0) {
+    while (next <= options.keys && client.post_put(next, value, next) == StatusCode::kOk) ++next;
+    (void)client.wait(std::chrono::milliseconds(10));
+    const std::size_t count = client.poll(ended);
     for (std::size_t n = 0; n < count; ++n) {
       if (ended[n].outcome == Outcome::kOk) continue;
       return {status_code(ended[n].outcome), fmt::format("writing key {} of {}: {}", ended[n].tag, options.keys,
@@ -197,9 +197,8 @@ Result<LoadResult> load(const LoadOptions& options) {
   const Keys keys(options);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.clients; ++i) {
-    auto client = Client::connect(options_of(options, i));
-    if (!client) return client.status();
-    workers.push_back(std::make_unique<Worker>(*std::move(client), options, keys, i));
+    WHERRY_ASSIGN(auto client, Client::connect(options_of(options, i)));
+    workers.push_back(std::make_unique<Worker>(std::move(client), options, keys, i));
   }
   const std::uint64_t from = now_ns() + static_cast<std::uint64_t>(options.warm_up * 1e9);
   const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);

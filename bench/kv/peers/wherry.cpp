@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/try.hpp"
 #include "kv/net/udp_port.hpp"
 #include "kv/peers/peer.hpp"
 
@@ -97,9 +98,8 @@ Result<std::unique_ptr<Peer>> connect_wherry(const std::string& at, std::uint32_
   if (!parsed || inet_pton(AF_INET, parsed->host.c_str(), &address) != 1)
     return wherry::Status(StatusCode::kInvalidArgument, fmt::format("'{}': want a numeric address:port", at));
   const Endpoint node{.ip = ntohl(address.s_addr), .port = parsed->port};
-  auto port = UdpPort::open({});
-  if (!port) return port.status();
-  return std::unique_ptr<Peer>(std::make_unique<Wherry>(*std::move(port), node, value_bytes));
+  WHERRY_ASSIGN(auto port, UdpPort::open({}));
+  return std::unique_ptr<Peer>(std::make_unique<Wherry>(std::move(port), node, value_bytes));
 }
 
 }  // namespace wherry::kv::bench

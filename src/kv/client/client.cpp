@@ -10,6 +10,7 @@
 
 #include "base/cpu.hpp"
 #include "base/fork.hpp"
+#include "base/try.hpp"
 #include "kv/client/client_port.hpp"
 #include "kv/client/lane_session.hpp"
 #include "kv/client/options.hpp"
@@ -27,7 +28,7 @@ Cycles now_cycles() noexcept { return lease_clock(); }
 }  // namespace
 
 struct Client::Impl final : Completions, private ForkWatch {
-  struct Slot {
+  struct Posted {
     std::uint64_t tag = 0;
     Outcome outcome = Outcome::kNoAnswer;
     std::uint32_t version = 0, length = 0;
@@ -40,7 +41,7 @@ struct Client::Impl final : Completions, private ForkWatch {
         waiting(how),
         operations(options.operations),
         blocking(2 * options.operations),
-        slots(blocking + 1),
+        posts(blocking + 1),
         values(std::make_unique<std::byte[]>((blocking + 1) * std::size_t{kMaxValueBytes})),
         done(options.operations) {
     for (std::uint32_t i = blocking; i > 0; --i) free.push_back(i - 1);
@@ -78,22 +79,22 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (session) detach_descriptor(session->fd());
   }
 
-  /// In the core, an operation's tag is its slot. Slots outlive the core's operations until they were polled.
+  /// In the core, an operation's tag is its index here. It outlives the core's operation, until it was polled.
   void on_complete(const Completion& completion) override {
     const auto i = static_cast<std::uint32_t>(completion.tag);
-    Slot& slot = slots[i];
-    slot.outcome = completion.outcome;
-    slot.version = completion.version;
-    slot.length = static_cast<std::uint32_t>(completion.value.size());
-    if (slot.length != 0) std::memcpy(value_of(i), completion.value.data(), slot.length);
-    slot.done = true;
+    Posted& posted = posts[i];
+    posted.outcome = completion.outcome;
+    posted.version = completion.version;
+    posted.length = static_cast<std::uint32_t>(completion.value.size());
+    if (posted.length != 0) std::memcpy(value_of(i), completion.value.data(), posted.length);
+    posted.done = true;
     if (i != blocking) done[(done_head + done_count++) % done.size()] = i;
   }
 
   [[nodiscard]] std::size_t in_flight() const noexcept {
     return inherited ? 0 : blocking - free.size() - polled.size();
   }
-  std::byte* value_of(std::uint32_t slot) noexcept { return values.get() + std::size_t{slot} * kMaxValueBytes; }
+  std::byte* value_of(std::uint32_t i) noexcept { return values.get() + std::size_t{i} * kMaxValueBytes; }
 
   /// Takes in and sends out what there is. Returns the time at which it began.
   Cycles progress() {
@@ -145,7 +146,7 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (inherited) return StatusCode::kFailedPrecondition;
     if (in_flight() >= operations) return StatusCode::kWouldBlock;
     const std::uint32_t i = free.back();
-    slots[i] = {.tag = request.tag};
+    posts[i] = {.tag = request.tag};
     const Cycles now = now_cycles();
     if (session && now >= session->next_time()) look_after_lanes(now);
     request.tag = i;
@@ -158,17 +159,17 @@ struct Client::Impl final : Completions, private ForkWatch {
 
   Reply run(ClientCore::Request request, nanoseconds deadline) {
     if (inherited) return {Outcome::kForked, 0, {}};
-    Slot& slot = slots[blocking];
-    slot = {};
+    Posted& posted = posts[blocking];
+    posted = {};
     request.tag = blocking;
     const Cycles now = now_cycles();
     request.deadline = now + (deadline > nanoseconds(0) ? to_cycles(deadline) : default_deadline);
     if (session && now >= session->next_time()) look_after_lanes(now);
     if (!progress_until(request.deadline, [&] { return core.submit(request, now_cycles()); })) return {};
     port->flush();
-    progress_until(kNever, [&] { return slot.done; });
-    Reply answer{slot.outcome, slot.version, {}};
-    answer.value.assign(value_of(blocking), value_of(blocking) + slot.length);
+    progress_until(kNever, [&] { return posted.done; });
+    Reply answer{posted.outcome, posted.version, {}};
+    answer.value.assign(value_of(blocking), value_of(blocking) + posted.length);
     return answer;
   }
 
@@ -186,8 +187,8 @@ struct Client::Impl final : Completions, private ForkWatch {
       done_head = (done_head + 1) % done.size();
       --done_count;
       polled.push_back(i);
-      const Slot& slot = slots[i];
-      out[n] = {slot.tag, slot.outcome, slot.version, {value_of(i), slot.length}};
+      const Posted& posted = posts[i];
+      out[n] = {posted.tag, posted.outcome, posted.version, {value_of(i), posted.length}};
     }
     return count;
   }
@@ -213,7 +214,7 @@ struct Client::Impl final : Completions, private ForkWatch {
   Cycles default_deadline = 0;
   /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
   std::uint32_t operations, blocking;
-  std::vector<Slot> slots;
+  std::vector<Posted> posts;
   std::unique_ptr<std::byte[]> values;
   std::vector<std::uint32_t> free, polled;
   std::vector<std::uint32_t> done;  ///< a ring
@@ -246,7 +247,7 @@ Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) 
     wait_for(p, std::min(end, std::max(session->next_time(), now + 1)) - now);
     if (p[0].revents != 0) session->hurry();
   }
-  if (auto s = take_nodes(plan, session->nodes()); !s) return s;
+  WHERRY_TRY(take_nodes(plan, session->nodes()));
   return session;
 }
 
@@ -254,18 +255,15 @@ Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) 
 
 Result<Client> Client::connect(const ClientOptions& options) {
   const Cycles end = now_cycles() + to_cycles(options.connect_timeout);
-  auto plan = plan_client(options);
-  if (!plan) return plan.status();
+  WHERRY_ASSIGN(auto plan, plan_client(options));
   std::unique_ptr<LaneSession> session;
-  if (plan->core.granted) {
-    auto opened = open_session(*plan, end);
-    if (!opened) return opened.status();
-    session = *std::move(opened);
+  if (plan.core.granted) {
+    WHERRY_ASSIGN(session, open_session(plan, end));
   }
-  auto port = options.xdp.empty() ? open_udp_client_port() : open_xdp_client_port(options.xdp, plan->core.nodes);
-  if (!port) return port.status();
-  auto impl = std::make_unique<Impl>(plan->core, options.waiting, *std::move(port));
-  impl->default_deadline = plan->core.deadline;
+  WHERRY_ASSIGN(auto port,
+                options.xdp.empty() ? open_udp_client_port() : open_xdp_client_port(options.xdp, plan.core.nodes));
+  auto impl = std::make_unique<Impl>(plan.core, options.waiting, std::move(port));
+  impl->default_deadline = plan.core.deadline;
   impl->session = std::move(session);
   if (impl->session)
     impl->look_after_lanes(now_cycles());
@@ -278,7 +276,7 @@ Result<Client> Client::connect(const ClientOptions& options) {
   }
   if (!impl->core.ready()) {
     std::string names;
-    for (const Endpoint& node : plan->core.nodes)
+    for (const Endpoint& node : plan.core.nodes)
       if (node.port != 0) names += (names.empty() ? "" : ", ") + to_string(node);
     return wherry::Status(StatusCode::kUnavailable, fmt::format("no serving node answered at {}", names));
   }

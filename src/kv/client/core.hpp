@@ -206,7 +206,7 @@ class ClientCore {
   unsigned index_bits_ = 0;
   std::uint8_t present_ = 0;  ///< bit by node
   std::vector<Op> ops_;
-  std::vector<Index> free_ops_;  ///< a ring, so that a place, and with it a tag, comes again as late as possible
+  std::vector<Index> free_ops_;  ///< a ring, so that an index, and with it a tag, comes again as late as possible
   std::size_t free_head_ = 0, free_count_ = 0;
   std::vector<Lane> lanes_;
   std::vector<Index> free_lanes_;  ///< a stack, so that lanes that have started are used first

@@ -8,6 +8,7 @@
 #include "kv/client/core_rig_testing.hpp"
 #include "kv/serial.hpp"
 #include "kv/client/testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "base/socket.hpp"
 #include "base/text_file.hpp"
+#include "base/try.hpp"
 #include "kv/net/address.hpp"
 #include "kv/net/xdp_interface.hpp"
 
@@ -135,7 +136,7 @@ wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std:
       table.fail(mac, "'node.mac' is of one interface, and 'node.xdp' names several: leave it out, and others ask");
   }
   table.finish();
-  if (!table.status()) return table.status();
+  WHERRY_TRY(table.status());
   if (node.name.empty()) node.name = fmt::format("node{}", number);
   for (std::uint32_t other = 0; other < kMaxNodes; ++other) {
     const ClusterNode& o = file.nodes[other];
@@ -147,7 +148,7 @@ wherry::Status read_node(const toml::table& entry, ClusterFile& file, const std:
     if (o.endpoint.ip == node.endpoint.ip && o.endpoint.port == node.endpoint.port)
       table.fail(udp, fmt::format("'node.udp': node {} has this address already", other));
   }
-  if (!table.status()) return table.status();
+  WHERRY_TRY(table.status());
   file.nodes[number] = std::move(node);
   return wherry::ok_status();
 }
@@ -255,7 +256,7 @@ Result<ClusterFile> parse_cluster_file(const std::string& text, const std::strin
   ClusterFile file;
   try {
     const toml::table root = toml::parse(text, origin);
-    if (auto s = read_all(root, file, origin); !s) return s;
+    WHERRY_TRY(read_all(root, file, origin));
   } catch (const toml::parse_error& error) {
     return wherry::Status(StatusCode::kInvalidArgument,
                           fmt::format("{}, line {}: {}", origin, static_cast<unsigned>(error.source().begin.line),
@@ -265,9 +266,8 @@ Result<ClusterFile> parse_cluster_file(const std::string& text, const std::strin
 }
 
 Result<ClusterFile> load_cluster_file(const std::string& path) {
-  auto text = read_text_file(path, "the cluster file");
-  if (!text) return std::move(text).status();
-  return parse_cluster_file(*text, path);
+  WHERRY_ASSIGN(auto text, read_text_file(path, "the cluster file"));
+  return parse_cluster_file(text, path);
 }
 
 Cycles keeper_silence(const ClusterFile& file) noexcept {

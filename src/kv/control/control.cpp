@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/control/control.hpp"
+#include "base/try.hpp"
 
 #include <array>
 #include <limits>
@@ -120,7 +121,7 @@ Result<Configuration> from_json(const Json& json) {
         c.boots[i] = (*boots)[i].get<std::uint64_t>();
     }
   }
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   if (wherry::Status s = check(c); !s) return wherry::Status(StatusCode::kProtocol, "control message: " + s.message());
   return c;
 }
@@ -195,7 +196,7 @@ Result<std::string> parse(std::string_view line, Json& json) {
   Fields fields(json);
   std::string type;
   fields.text("type", type, 32);
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return type;
 }
 
@@ -209,7 +210,7 @@ wherry::Status check_version(Fields& fields) {
 
 Result<ToKeeper> decode_open_lanes(Fields& fields) {
   OpenLanes m;
-  if (wherry::Status s = check_version(fields); !s) return s;
+  WHERRY_TRY(check_version(fields));
   fields.text("cluster", m.cluster, 256);
   fields.number("lanes", m.lanes, kMaxLanes);
   fields.number("session", m.session);
@@ -218,13 +219,13 @@ Result<ToKeeper> decode_open_lanes(Fields& fields) {
   fields.optional_number("grant", m.grant, kMaxGrantNumber);
   if (m.lanes == 0) fields.fail("lanes", "must not be 0");
   if (m.session == 0) fields.fail("session", "must not be 0");
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return ToKeeper(std::move(m));
 }
 
 Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
   Hello m;
-  if (wherry::Status s = check_version(fields); !s) return s;
+  WHERRY_TRY(check_version(fields));
   fields.text("cluster", m.cluster, 256);
   fields.number("node", m.node, kMaxNodes - 1);
   fields.number("boot", m.boot);
@@ -243,7 +244,7 @@ Result<ToKeeper> decode_hello(const Json& json, Fields& fields) {
     else
       m.entered = *std::move(entered);
   }
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return ToKeeper(std::move(m));
 }
 
@@ -261,7 +262,7 @@ Result<ToKeeper> decode_command(Fields& fields) {
   else
     m.op = static_cast<Op>(i);
   if (m.last_slot < m.first_slot) fields.fail("last_slot", "must not be below first_slot");
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return ToKeeper(m);
 }
 
@@ -278,15 +279,14 @@ Result<Configuration> decode_configuration(std::string_view text) {
 
 Result<ToKeeper> decode_to_keeper(std::string_view line) {
   Json json;
-  const auto type = parse(line, json);
-  if (!type) return type.status();
+  WHERRY_ASSIGN(const auto type, parse(line, json));
   Fields fields(json);
   ToKeeper message;
-  if (*type == "hello") return decode_hello(json, fields);
-  if (*type == "command") return decode_command(fields);
-  if (*type == "open_lanes") return decode_open_lanes(fields);
-  if (*type == "close_lanes") return ToKeeper(CloseLanes{});
-  if (*type == "report") {
+  if (type == "hello") return decode_hello(json, fields);
+  if (type == "command") return decode_command(fields);
+  if (type == "open_lanes") return decode_open_lanes(fields);
+  if (type == "close_lanes") return ToKeeper(CloseLanes{});
+  if (type == "report") {
     Report m;
     fields.number("ping", m.ping);
     fields.number("boot", m.boot);
@@ -302,18 +302,18 @@ Result<ToKeeper> decode_to_keeper(std::string_view line) {
     fields.number("dropped", m.counters.dropped);
     fields.number("retries", m.counters.retries);
     message = m;
-  } else if (*type == "ask_lease") {
+  } else if (type == "ask_lease") {
     AskLease m;
     fields.number("id", m.id);
     fields.number("boot", m.boot);
     fields.number("epoch", m.epoch);
     message = m;
-  } else if (*type == "entered") {
+  } else if (type == "entered") {
     Entered m;
     fields.number("boot", m.boot);
     fields.number("epoch", m.epoch);
     message = m;
-  } else if (*type == "stopped") {
+  } else if (type == "stopped") {
     Stopped m;
     fields.number("boot", m.boot);
     fields.number("id", m.id);
@@ -321,42 +321,40 @@ Result<ToKeeper> decode_to_keeper(std::string_view line) {
   } else {
     return protocol("unknown type for the keeper");
   }
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return message;
 }
 
 Result<FromKeeper> decode_from_keeper(std::string_view line) {
   Json json;
-  const auto type = parse(line, json);
-  if (!type) return type.status();
+  WHERRY_ASSIGN(const auto type, parse(line, json));
   Fields fields(json);
   FromKeeper message;
-  if (*type == "ping") {
+  if (type == "ping") {
     Ping m;
     fields.number("ping", m.ping);
     message = m;
-  } else if (*type == "configure") {
+  } else if (type == "configure") {
     const auto it = json.find("configuration");
     if (it == json.end()) return protocol("\"configuration\" is missing");
-    auto configuration = from_json(*it);
-    if (!configuration) return configuration.status();
-    message = Configure{*std::move(configuration)};
-  } else if (*type == "grant") {
+    WHERRY_ASSIGN(auto configuration, from_json(*it));
+    message = Configure{std::move(configuration)};
+  } else if (type == "grant") {
     Grant m;
     fields.number("id", m.id);
     fields.number("lease", m.lease, std::uint64_t{1} << 62);
     message = m;
-  } else if (*type == "stop") {
+  } else if (type == "stop") {
     Stop m;
     fields.number("id", m.id);
     message = m;
-  } else if (*type == "resume") {
+  } else if (type == "resume") {
     message = Resume{};
-  } else if (*type == "settled") {
+  } else if (type == "settled") {
     Settled m;
     fields.number("epoch", m.epoch);
     message = m;
-  } else if (*type == "lanes") {
+  } else if (type == "lanes") {
     GrantedLanes m;
     fields.number("session", m.session);
     fields.number("first", m.first, kMaxLanes - 1);
@@ -366,7 +364,7 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
     if (m.first + std::uint64_t{m.lanes} > kMaxLanes) fields.fail("lanes", "must end at 8191");
     fields.optional_number("grant", m.grant, kMaxGrantNumber);
     message = m;
-  } else if (*type == "answer") {
+  } else if (type == "answer") {
     Answer m;
     fields.flag("ok", m.ok);
     fields.text("text", m.text, kMaxControlLine);
@@ -376,7 +374,7 @@ Result<FromKeeper> decode_from_keeper(std::string_view line) {
   } else {
     return protocol("unknown type from the keeper");
   }
-  if (!fields.status()) return fields.status();
+  WHERRY_TRY(fields.status());
   return message;
 }
 

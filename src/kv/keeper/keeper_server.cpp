@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "kv/clock.hpp"
 #include "kv/control/line_connection.hpp"
 #include "kv/keeper/store_thread.hpp"
@@ -220,27 +221,24 @@ KeeperServer::~KeeperServer() = default;
 
 Result<std::unique_ptr<KeeperServer>> KeeperServer::start(const HostPort& at, KeeperOptions options,
                                                           std::unique_ptr<ConfigurationStore> store) {
-  auto listener = listen_tcp(at);
-  if (!listener) return listener.status();
-  return start(*std::move(listener), std::move(options), std::move(store));
+  WHERRY_ASSIGN(auto listener, listen_tcp(at));
+  return start(std::move(listener), std::move(options), std::move(store));
 }
 
 Result<std::unique_ptr<KeeperServer>> KeeperServer::start(Fd listener, KeeperOptions options,
                                                           std::unique_ptr<ConfigurationStore> store) {
   auto impl = std::make_unique<Impl>();
   impl->listener = std::move(listener);
-  const auto port = local_port(impl->listener);
-  if (!port) return port.status();
-  impl->port = *port;
-  auto kept = store->load();
-  if (!kept) return kept.status();
+  WHERRY_ASSIGN(const auto port, local_port(impl->listener));
+  impl->port = port;
+  WHERRY_ASSIGN(auto kept, store->load());
   options.first_grant =
       std::max(options.first_grant, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                                                    std::chrono::system_clock::now().time_since_epoch())
                                                                    .count()));
   impl->options = options;
   impl->store_ = std::make_unique<StoreThread>(std::move(store));
-  impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, *std::move(kept), now());
+  impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, std::move(kept), now());
   return std::unique_ptr<KeeperServer>(new KeeperServer(std::move(impl)));
 }
 

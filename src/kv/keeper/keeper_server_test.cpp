@@ -150,7 +150,7 @@ class Loopback : public testing::Test {
 };
 
 /// As one that is stopped by SIGSTOP: the kernel accepts and acknowledges everything, and nobody answers.
-TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToKeepTheirPlaces) {
+TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToStayMembers) {
   Fd next = *listen_tcp({"127.0.0.1", 0});
   for (std::uint32_t node = 0; node < 3; ++node) {
     DriverOptions o = LoopbackNode::options(node);

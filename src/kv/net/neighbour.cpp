@@ -20,6 +20,7 @@
 
 #include "base/clock.hpp"
 #include "base/socket.hpp"
+#include "base/try.hpp"
 #include "kv/net/address.hpp"
 
 namespace wherry::kv {
@@ -85,7 +86,7 @@ Result<Interface> find_interface(const std::string& name) {
 }
 
 Result<std::uint32_t> find_address(const std::string& name) {
-  if (auto found = find_interface(name); !found) return found.status();
+  WHERRY_TRY(find_interface(name));
   ifreq request;
   if (!ask(name, SIOCGIFADDR, request, [](ifreq& r) { r.ifr_addr.sa_family = AF_INET; }))
     return wherry::Status(StatusCode::kUnavailable, fmt::format("{} has no IPv4 address", name));
@@ -106,7 +107,7 @@ std::uint32_t receive_queues(const std::string& name) {
 
 Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip, std::chrono::milliseconds patience) {
   using namespace std::chrono_literals;
-  if (auto found = find_interface(interface); !found) return found.status();
+  WHERRY_TRY(find_interface(interface));
   const auto hop = next_hop_in_route_table(read_table("route"), interface, ip);
   if (!hop)
     return wherry::Status(StatusCode::kUnavailable,

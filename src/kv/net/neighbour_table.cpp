@@ -7,6 +7,7 @@
 #include <chrono>
 #include <span>
 
+#include "base/try.hpp"
 #include "kv/net/neighbour.hpp"
 
 namespace wherry::kv {
@@ -19,16 +20,16 @@ NeighbourTable::Neighbour* NeighbourTable::neighbour(std::uint32_t ip) noexcept 
   return &neighbours_[i];
 }
 
-wherry::Status NeighbourTable::add(std::uint32_t ip, const Way& way) {
+wherry::Status NeighbourTable::add(std::uint32_t ip, const Path& path) {
   Neighbour* const known = neighbour(ip);
   if (known == nullptr)
     return {StatusCode::kResourceExhausted, fmt::format("more than {} neighbours", neighbours_.size())};
-  known->way = way;
+  known->path = path;
   return {};
 }
 
 wherry::Status NeighbourTable::keep(std::uint32_t ip) {
-  if (wherry::Status status = add(ip, find(ip)); !status) return status;
+  WHERRY_TRY(add(ip, find(ip)));
   neighbour(ip)->kept = true;
   refresh_ns_ = 0;
   return {};
@@ -37,10 +38,10 @@ wherry::Status NeighbourTable::keep(std::uint32_t ip) {
 /// First where he was: two interfaces may both lead to him, and frames shall not go now here and now there.
 void NeighbourTable::look_for(Neighbour& one) const {
   for (std::size_t i = 0; i < interfaces_.size(); ++i) {
-    const std::size_t interface = (one.way.interface + i) % interfaces_.size();
+    const std::size_t interface = (one.path.interface + i) % interfaces_.size();
     const auto mac = resolve_mac(interfaces_[interface], one.ip, std::chrono::milliseconds(0));
     if (!mac) continue;
-    one.way = {.mac = *mac, .interface = interface};
+    one.path = {.mac = *mac, .interface = interface};
     return;
   }
 }
@@ -57,23 +58,23 @@ bool NeighbourTable::refresh(std::uint64_t now_ns) {
       // Where the thread may not go back to, it stays with what it knows.
       (void)network_.run([&] { look_for(one); });
       const std::uint64_t again = one.due_ns == 0 ? kFirst : kSoon;
-      one.due_ns = now_ns + (one.way.mac != 0 ? kLater : again);
+      one.due_ns = now_ns + (one.path.mac != 0 ? kLater : again);
     }
-    complete_ = complete_ && one.way.mac != 0;
+    complete_ = complete_ && one.path.mac != 0;
     refresh_ns_ = std::min(refresh_ns_, one.due_ns);
   }
   return complete_;
 }
 
-NeighbourTable::Way NeighbourTable::find(std::uint32_t ip) const noexcept {
+NeighbourTable::Path NeighbourTable::find(std::uint32_t ip) const noexcept {
   for (std::size_t i = 0; i < known_; ++i)
-    if (neighbours_[i].ip == ip) return neighbours_[i].way;
+    if (neighbours_[i].ip == ip) return neighbours_[i].path;
   return {};
 }
 
-void NeighbourTable::learn(std::uint32_t ip, const Way& way) noexcept {
+void NeighbourTable::learn(std::uint32_t ip, const Path& path) noexcept {
   for (std::size_t i = 0; i < known_; ++i)
-    if (neighbours_[i].ip == ip && neighbours_[i].kept) neighbours_[i].way = way;
+    if (neighbours_[i].ip == ip && neighbours_[i].kept) neighbours_[i].path = path;
 }
 
 }  // namespace wherry::kv

@@ -15,28 +15,28 @@ namespace wherry::kv {
 
 class NeighbourTable {
  public:
-  struct Way {
-    std::uint64_t mac = 0;      ///< 0: nobody knows yet
-    std::size_t interface = 0;  ///< its place among those of the table
-    friend constexpr bool operator==(const Way&, const Way&) = default;
+  struct Path {
+    std::uint64_t mac = 0;      ///< 0: not known yet
+    std::size_t interface = 0;  ///< its index among those of the table
+    friend constexpr bool operator==(const Path&, const Path&) = default;
   };
 
   explicit NeighbourTable(std::vector<std::string> interfaces) : interfaces_(std::move(interfaces)) {}
 
-  wherry::Status add(std::uint32_t ip, const Way& way);
+  wherry::Status add(std::uint32_t ip, const Path& path);
   /// For as long as the table lives, without waiting: refresh() asks the kernel, and a later one knows, through which
   /// interface this one is reached and with which MAC, also when either changes.
   wherry::Status keep(std::uint32_t ip);
   /// Whether all that are kept are known. Some tens of microseconds when one is due, else nothing; call it often.
   bool refresh(std::uint64_t now_ns);
-  [[nodiscard]] Way find(std::uint32_t ip) const noexcept;
-  /// A frame of his came this way. Of those that are kept; others are not: anybody may send.
-  void learn(std::uint32_t ip, const Way& way) noexcept;
+  [[nodiscard]] Path find(std::uint32_t ip) const noexcept;
+  /// A frame of a neighbour came along this path. Others than those that are kept are not learnt: anybody may send.
+  void learn(std::uint32_t ip, const Path& path) noexcept;
 
  private:
   struct Neighbour {
     std::uint32_t ip = 0;
-    Way way;
+    Path path;
     bool kept = false;
     std::uint64_t due_ns = 0;  ///< to be looked for again
   };

@@ -21,7 +21,7 @@ namespace wherry::kv {
 /// be longer than kMaxValueBytes: a node answers that.
 ///
 /// Path of a message out: send() copies header and value to the end of a super-packet, a run of datagrams of one size
-/// to one place; flush() gives all super-packets to the kernel in one sendmmsg(2), which cuts them up (UDP_SEGMENT).
+/// to one address; flush() gives all super-packets to the kernel in one sendmmsg(2), which cuts them up (UDP_SEGMENT).
 /// In: one recvmmsg(2) takes a super-packet (UDP_GRO), or up to kBatch if there was one the last time; poll() hands on
 /// their datagrams without a copy.
 /// Where the kernel has no segmentation (before 5.0), each datagram goes alone.

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "kv/net/neighbour.hpp"
 
 namespace wherry::kv {
@@ -37,7 +38,7 @@ Result<bool> attach(XdpProgram& program, int interface, const XdpPort::Options& 
     if (options.attach == Attach::native || hopeless) return native;
     spdlog::info("{}: {}: trying generic mode", options.interface, native.message());
   }
-  if (wherry::Status generic = program.attach(interface, XdpProgram::Mode::generic); !generic) return generic;
+  WHERRY_TRY(program.attach(interface, XdpProgram::Mode::generic));
   return false;
 }
 
@@ -62,17 +63,16 @@ Result<XdpPort> XdpPort::open(Endpoint at, const Options& options) {
   const auto failed = [&](const wherry::Status& why) {
     return wherry::Status(why.code(), fmt::format("{}: {}", options.interface, why.message()));
   };
-  const auto interface = find_interface(options.interface);
-  if (!interface) return interface.status();
-  if (at.mac == 0) at.mac = interface->mac;
+  WHERRY_ASSIGN(const auto interface, find_interface(options.interface));
+  if (at.mac == 0) at.mac = interface.mac;
 
   auto socket = XdpSocket::open(options.frames);
   if (!socket) return failed(socket.status());
   auto program = XdpProgram::load(at, options.queue + 1);
   if (!program) return failed(program.status());
-  const auto native = attach(*program, interface->index, options);
+  const auto native = attach(*program, interface.index, options);
   if (!native) return failed(native.status());
-  const auto zero_copy = bind(*socket, interface->index, options, *native);
+  const auto zero_copy = bind(*socket, interface.index, options, *native);
   if (!zero_copy) return failed(zero_copy.status());
   // The last: until now everything went to the kernel.
   if (wherry::Status status = program->deliver(options.queue, socket->fd()); !status) return failed(status);
@@ -94,9 +94,8 @@ std::string XdpPort::describe() const {
 }
 
 wherry::Status XdpPort::add_neighbour(std::uint32_t ip) {
-  const auto mac = resolve_mac(interface_, ip);
-  if (!mac) return mac.status();
-  return add_neighbour(ip, *mac);
+  WHERRY_ASSIGN(const auto mac, resolve_mac(interface_, ip));
+  return add_neighbour(ip, mac);
 }
 
 void XdpPort::send(const Endpoint& to, const Message& message) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/net/xdp_ports.hpp"
+#include "base/try.hpp"
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
@@ -18,9 +19,8 @@ Result<XdpPorts> XdpPorts::open(const Endpoint& at, std::span<const XdpPort::Opt
   if (!ports.any_)
     return wherry::Status(StatusCode::kUnavailable, fmt::format("AF_XDP: no epoll: {}", std::strerror(errno)));
   for (const XdpPort::Options& one : interfaces) {
-    auto port = XdpPort::open(ports.local_, one);
-    if (!port) return port.status();
-    ports.ports_.push_back(*std::move(port));
+    WHERRY_ASSIGN(auto port, XdpPort::open(ports.local_, one));
+    ports.ports_.push_back(std::move(port));
   }
   return ports;
 }
@@ -64,17 +64,17 @@ std::uint64_t XdpPorts::lost() const noexcept {
 }
 
 void XdpPorts::send(const Endpoint& to, const Message& message) {
-  NeighbourTable::Way way;
+  NeighbourTable::Path path;
   if (const std::uint64_t mark = to.mac >> kMacBits; mark != 0)
-    way = {.mac = to.mac & ((std::uint64_t{1} << kMacBits) - 1), .interface = mark - 1};
+    path = {.mac = to.mac & ((std::uint64_t{1} << kMacBits) - 1), .interface = mark - 1};
   else
-    way = neighbours_.find(to.ip);
-  if (way.mac == 0 || way.interface >= ports_.size()) {
+    path = neighbours_.find(to.ip);
+  if (path.mac == 0 || path.interface >= ports_.size()) {
     ++no_neighbour_;
     return;
   }
-  if (first_ == kNone) first_ = way.interface;
-  ports_[way.interface].send({.mac = way.mac, .ip = to.ip, .port = to.port}, message);
+  if (first_ == kNone) first_ = path.interface;
+  ports_[path.interface].send({.mac = path.mac, .ip = to.ip, .port = to.port}, message);
 }
 
 std::size_t XdpPorts::flush() {

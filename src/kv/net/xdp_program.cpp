@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/try.hpp"
 #include "kv/net/bpf.hpp"
 
 namespace wherry::kv {
@@ -69,17 +70,13 @@ std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
 }
 
 Result<XdpProgram> XdpProgram::load(const Endpoint& self, std::uint32_t queues) {
-  auto map = bpf::make_map(BPF_MAP_TYPE_XSKMAP, queues, "sockets");
-  if (!map) return map.status();
-  auto program = bpf::load_program(xdp_instructions(self, map->get()));
-  if (!program) return program.status();
-  return XdpProgram(*std::move(map), *std::move(program));
+  WHERRY_ASSIGN(auto map, bpf::make_map(BPF_MAP_TYPE_XSKMAP, queues, "sockets"));
+  WHERRY_ASSIGN(auto program, bpf::load_program(xdp_instructions(self, map.get())));
+  return XdpProgram(std::move(map), std::move(program));
 }
 
 wherry::Status XdpProgram::attach(int interface, Mode mode) {
-  auto link = bpf::attach(program_, interface, mode);
-  if (!link) return link.status();
-  link_ = *std::move(link);
+  WHERRY_ASSIGN(link_, bpf::attach(program_, interface, mode));
   return {};
 }
 

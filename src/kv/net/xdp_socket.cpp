@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/net/xdp_socket.hpp"
+#include "base/try.hpp"
 
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -50,7 +51,7 @@ Result<XdpSocket> XdpSocket::open(std::uint32_t frames) {
   memory.chunk_size = kFrameBytes;
   if (setsockopt(socket.fd(), SOL_XDP, XDP_UMEM_REG, &memory, sizeof memory) != 0)
     return socket_error("cannot share memory with the kernel");
-  if (wherry::Status mapped = socket.map_rings(frames); !mapped) return mapped;
+  WHERRY_TRY(socket.map_rings(frames));
 
   for (std::uint32_t i = 0; i < frames; ++i) socket.fill_[i] = i * kFrameBytes;
   socket.fill_.produce_until(frames);

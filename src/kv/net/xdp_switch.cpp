@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/try.hpp"
 #include "kv/net/bpf.hpp"
 #include "kv/net/neighbour.hpp"
 
@@ -58,19 +59,17 @@ Result<XdpSwitch> XdpSwitch::open(std::span<const Station> stations) {
           StatusCode::kInvalidArgument,
           fmt::format("{}: its MAC begins with {:04x}, that of {} with {:04x}: want the same", station.interface,
                       first_two(station.mac), stations[0].interface, first_two(stations[0].mac)));
-  auto map = bpf::make_map(BPF_MAP_TYPE_DEVMAP_HASH, static_cast<std::uint32_t>(stations.size()), "interfaces");
-  if (!map) return map.status();
-  auto program = bpf::load_program(instructions(stations[0].mac, map->get()));
-  if (!program) return program.status();
-  XdpSwitch made(*std::move(map), *std::move(program));
+  WHERRY_ASSIGN(auto map,
+                bpf::make_map(BPF_MAP_TYPE_DEVMAP_HASH, static_cast<std::uint32_t>(stations.size()), "interfaces"));
+  WHERRY_ASSIGN(auto program, bpf::load_program(instructions(stations[0].mac, map.get())));
+  XdpSwitch made(std::move(map), std::move(program));
   for (const Station& station : stations) {
-    const auto interface = find_interface(station.interface);
-    if (!interface) return interface.status();
-    if (auto status = bpf::set(made.map_, last_four(station.mac), static_cast<std::uint32_t>(interface->index),
+    WHERRY_ASSIGN(const auto interface, find_interface(station.interface));
+    if (auto status = bpf::set(made.map_, last_four(station.mac), static_cast<std::uint32_t>(interface.index),
                                station.interface + " cannot be redirected to");
         !status)
       return status;
-    auto link = bpf::attach(made.program_, interface->index, bpf::Mode::native);
+    auto link = bpf::attach(made.program_, interface.index, bpf::Mode::native);
     if (!link)
       return wherry::Status(link.status().code(), fmt::format("{}: {}", station.interface, link.status().message()));
     made.links_.push_back(*std::move(link));

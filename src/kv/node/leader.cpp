@@ -83,7 +83,7 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Lo
   if (!found) {
     if (is_removal(kind)) return refuse(from, h, slot, Status::no_such_key, 0);
     if (is_conditional(kind) && h.version != 0) return refuse(from, h, slot, Status::version_mismatch, 0);
-    at = table_.place_for(hash);
+    at = table_.location_for(hash);
     if (at == Table::kNowhere) return refuse(from, h, slot, Status::table_full, 0);
   }
   const std::uint32_t bucket = bucket_at(at);

@@ -226,7 +226,7 @@ void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, s
   const auto keys = keys_of_one_hash(24);
   std::map<std::uint64_t, std::set<std::uint32_t>> had;
   std::map<std::uint64_t, std::uint32_t> last;
-  std::set<std::pair<std::uint64_t, Location>> places;
+  std::set<std::pair<std::uint64_t, Location>> locations;
   std::mt19937_64 random(seed);
   unsigned again = 0;
   for (unsigned i = 0; i < 20'000; ++i) {
@@ -246,9 +246,9 @@ void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, s
     last[key] = done.version;
     const auto all = all_keys(store.node().table());
     ASSERT_EQ(all.contains(key), kind == Kind::write);
-    if (all.contains(key)) places.emplace(key, all.at(key));
+    if (all.contains(key)) locations.emplace(key, all.at(key));
   }
-  EXPECT_GT(places.size(), 5 * keys.size()) << "keys went from bucket to bucket";
+  EXPECT_GT(locations.size(), 5 * keys.size()) << "keys went from bucket to bucket";
   EXPECT_EQ(again > 0, fault);
 }
 
@@ -385,7 +385,7 @@ TEST_F(KvCandidates, FewerThanTwoWaysEverWritten_ExpectNoOtherBucketLookedInto) 
   EXPECT_EQ(ask(0, Kind::remove, keys[2]).status(), Status::busy);
 }
 
-TEST_F(KvCandidates, TwoWritersOfANewKey_ExpectOnePlace) {
+TEST_F(KvCandidates, TwoWritersOfANewKey_ExpectOneLocation) {
   for (const bool fault : {false, true}) {
     start(2, kBits, fault ? NodeFaults{NodeFault::ignore_other_flights} : NodeFaults{});
     const auto keys = family(3);

@@ -23,14 +23,15 @@ class Tags {
 
 /// A run of buckets, eight at a time, which are 32 locations.
 struct BucketSync {
-  struct Slot {
+  /// A bucket that is being fetched.
+  struct Fetch {
     std::uint32_t bucket = 0;
     std::uint32_t tag = 0;     ///< of way 0; the others follow
     std::uint8_t missing = 0;  ///< a bit for each way
     std::uint8_t tries = 0;    ///< how often it was asked for
     Cycles due = 0;
   };
-  std::array<Slot, 8> slots{};
+  std::array<Fetch, 8> fetches{};
   std::uint32_t next = 0;
   std::uint32_t to_start = 0;
   std::uint32_t incomplete = 0;
@@ -38,7 +39,8 @@ struct BucketSync {
 
 /// Lanes from 0, 32 at a time, each from every serving node.
 struct LaneSync {
-  struct Slot {
+  /// A lane whose record is being asked for.
+  struct Fetch {
     std::uint16_t lane = 0;
     std::uint32_t tag = 0;
     std::uint8_t missing = 0;  ///< a bit for each node
@@ -46,7 +48,7 @@ struct LaneSync {
     bool used = false;
     Cycles due = 0;
   };
-  std::array<Slot, 32> slots{};
+  std::array<Fetch, 32> fetches{};
   std::uint32_t next = 0;
   std::uint32_t to_start = 0;
   std::uint32_t incomplete = 0;

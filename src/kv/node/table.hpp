@@ -80,7 +80,7 @@ class Table {
     return written >= kFirstBucketKeys;
   }
   /// Where a key goes that is nowhere; kNowhere if none of its buckets has a free way.
-  [[nodiscard]] Location place_for(std::uint32_t hash) const noexcept;
+  [[nodiscard]] Location location_for(std::uint32_t hash) const noexcept;
   /// What a key gets that goes into this one of its buckets, and may have been in another one before.
   [[nodiscard]] std::uint32_t version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept;
   /// The number that frames have for the bucket of this key's location.

@@ -46,7 +46,7 @@ wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
     if constexpr (std::same_as<P, XdpPort>)
       if (other.endpoint.mac != 0) status = port.add_neighbour(other.endpoint.ip, other.endpoint.mac);
     if (std::same_as<P, XdpPorts> || other.endpoint.mac == 0) status = port.keep_neighbour(other.endpoint.ip);
-    if (!status) return status;
+    WHERRY_TRY(status);
   }
   port.refresh(boot_ns());
   return {};
@@ -124,8 +124,8 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
 
 template <typename P>
 wherry::Status run_on_opened(Result<P> port, const NodeProcessOptions& options, const std::atomic<bool>& stop) {
-  if (!port) return port.status();
-  if (wherry::Status status = keep_neighbours(*port, options); !status) return status;
+  WHERRY_TRY(port);
+  WHERRY_TRY(keep_neighbours(*port, options));
   wherry::Status status = run_on(*port, "AF_XDP on " + port->describe(), options, stop);
   if (const std::uint64_t lost = port->lost(); lost != 0)
     spdlog::warn("kv node {}: {} frames came while all of ours were full, and were lost", options.number, lost);
@@ -167,13 +167,13 @@ wherry::Status check_memory(const NodeProcessOptions& options) {
 
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (auto status = check_number(options); !status) return status;
-  if (auto status = check_memory(options); !status) return status;
+  WHERRY_TRY(check_number(options));
+  WHERRY_TRY(check_memory(options));
   const ClusterNode& self = cluster.nodes[options.number];
   const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
   if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);
   auto port = patiently([&] { return UdpPort::open(self.endpoint); });
-  if (!port) return port.status();
+  WHERRY_TRY(port);
   return run_on(*port, "a socket", options, stop);
 }
 

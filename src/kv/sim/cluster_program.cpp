@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/try.hpp"
 #include "kv/sim/failover_testing.hpp"
 #include "kv/sim/pcap.hpp"
 #include "kv/sim/trouble.hpp"
@@ -141,9 +142,7 @@ wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::Clu
   if (const auto only = sim::trouble_named(arguments.trouble)) trouble.set_only(*only);
   std::unique_ptr<sim::Pcap> pcap;
   if (!arguments.pcap.empty()) {
-    auto created = sim::Pcap::create(arguments.pcap);
-    if (!created) return created.status();
-    pcap = *std::move(created);
+    WHERRY_ASSIGN(pcap, sim::Pcap::create(arguments.pcap));
     trouble.set_next(pcap.get());
   }
   cluster.start();

@@ -3,21 +3,19 @@
 
 #include <fmt/core.h>
 
+#include "base/try.hpp"
 #include "kv/control/allowed.hpp"
 
 namespace wherry::kv {
 
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at) {
-  auto cluster = load_cluster_file(path);
-  if (!cluster) return cluster.status();
-  node.cluster = *std::move(cluster);
+  WHERRY_ASSIGN(node.cluster, load_cluster_file(path));
   std::vector<std::string> keepers = at;
   if (keepers.empty() && node.cluster.mode != ClusterMode::fixed) keepers = node.cluster.keepers;
   node.keepers.clear();
   for (const std::string& text : keepers) {
-    auto keeper = parse_host_port(text);
-    if (!keeper) return keeper.status();
-    node.keepers.push_back(*std::move(keeper));
+    WHERRY_ASSIGN(auto keeper, parse_host_port(text));
+    node.keepers.push_back(std::move(keeper));
   }
   return {};
 }

@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/patiently.hpp"
+#include "base/try.hpp"
 #include "kv/control/line_connection.hpp"
 #include "kv/control/terms.hpp"
 #include "kv/net/address.hpp"
@@ -226,9 +227,7 @@ Result<StaticRoll> StaticRoll::open(const ServedNode& node) {
     if (!one.configured) continue;
     HostPort at{ip_to_string(one.endpoint.ip), one.endpoint.port};
     if (!one.control.empty()) {
-      auto named = parse_host_port(one.control);
-      if (!named) return named.status();
-      at = *std::move(named);
+      WHERRY_ASSIGN(at, parse_host_port(one.control));
     }
     (i == node.number ? here : impl->peers[i].at) = at;
     if (i != node.number) impl->others |= mask_of(i);
