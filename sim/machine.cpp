@@ -65,10 +65,7 @@ void RtlMachine::receive(Cycles, const sim::Packet& packet) {
 void RtlMachine::send_frame(const CoreFrame& frame) {
   Received read;
   Endpoint to;
-  if (frame.bytes.size() >= kHeaderBytes) {
-    const Headers headers = Headers::unpack(ByteView(frame.bytes).first<kHeaderBytes>());
-    to = {.mac = headers.ethernet.destination, .ip = headers.ipv4.destination, .port = headers.udp.destination_port};
-  }
+  if (frame.bytes.size() >= kHeaderBytes) to = destination_of(frame.bytes);
   const Parsed parsed = parse(frame.bytes, to, &read);
   const std::size_t whole = kHeaderBytes + read.message.value.size();
   if (parsed != Parsed::kOurs || whole != frame.bytes.size() || !(read.from == network_.endpoint(port_))) {

@@ -33,9 +33,7 @@ class SocketLink final : public LiveLink {
   void send(Core& core) override {
     while (const auto frame = core.take(Side::kNet)) {
       if (frame->bytes.size() < kHeaderBytes) continue;
-      const Headers headers = Headers::unpack(ByteView(frame->bytes).first<kHeaderBytes>());
-      const Endpoint to{
-          .mac = headers.ethernet.destination, .ip = headers.ipv4.destination, .port = headers.udp.destination_port};
+      const Endpoint to = destination_of(frame->bytes);
       Received read;
       if (parse(frame->bytes, to, &read) != Parsed::kOurs) {
         ++lost_;  // a receiver's kernel would drop it, too

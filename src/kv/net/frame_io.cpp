@@ -59,6 +59,12 @@ bool is_ours(const Ethernet& ethernet, const Ipv4& ip, const Udp& udp, const End
 
 }  // namespace
 
+Endpoint destination_of(ByteView frame) noexcept {
+  return {.mac = Ethernet::unpack(frame.subspan<kEthernetOffset, Ethernet::kBytes>()).destination,
+          .ip = Ipv4::unpack(frame.subspan<kIpv4Offset, Ipv4::kBytes>()).destination,
+          .port = Udp::unpack(frame.subspan<kUdpOffset, Udp::kBytes>()).destination_port};
+}
+
 Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept {
   if (frame.size() < kUdpEnd) return Parsed::kForeign;  // no UDP header, so nobody's port
   const auto ethernet = Ethernet::unpack(frame.subspan<kEthernetOffset, Ethernet::kBytes>());

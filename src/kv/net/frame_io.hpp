@@ -22,6 +22,9 @@ struct Received {
   Message message;
 };
 
+/// The destination of a kv frame. Precondition: it has kHeaderBytes.
+[[nodiscard]] Endpoint destination_of(ByteView frame) noexcept;
+
 /// A whole Ethernet frame that came to `self`. `out` is set if it is ours only.
 [[nodiscard]] Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept;
 

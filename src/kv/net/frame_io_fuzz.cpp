@@ -38,8 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   // Whoever it is for: that is us.
-  const auto headers = Headers::unpack(frame.first<kHeaderBytes>());
-  const Endpoint self{headers.ethernet.destination, headers.ipv4.destination, headers.udp.destination_port};
+  const Endpoint self = destination_of(frame);
   Received received;
   if (parse(frame, self, &received) == Parsed::kOurs) {
     rebuild(received, self, UdpChecksum::kRight);

@@ -113,6 +113,18 @@ TEST_P(UdpPortTest, ShortLongAndEmptyDatagrams_ExpectShortCountedAndDropped) {
   EXPECT_EQ(port.counters().received, 4);
 }
 
+TEST_P(UdpPortTest, SendMoreThanAPacketHolds_ExpectItCountedAndTheOthersSent) {
+  UdpPort a = open(), b = open();
+  const Bytes longer(65536);
+  a.send(b.local(), {.header = header_of(1), .value = ByteView(longer).first(100)});
+  for (const std::size_t size : {65536U, 65536U - 512U - 21U})
+    a.send(b.local(), {.header = header_of(2), .value = ByteView(longer).first(size)});
+  a.send(b.local(), {.header = header_of(3), .value = ByteView(longer).first(100)});
+  EXPECT_EQ(a.flush(), 2U);
+  EXPECT_EQ(a.counters().send_failed, 2U);
+  EXPECT_EQ(drain(b, 2).size(), 2U);
+}
+
 TEST_P(UdpPortTest, NobodyThere_ExpectNoError) {
   UdpPort a = open();
   Endpoint gone;
