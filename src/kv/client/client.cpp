@@ -57,7 +57,7 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (session && core.in_flight() == 0) session->close();
   }
 
-  /// Whose the lanes are, as far as the keeper says.
+  /// Which client owns the lanes, as far as the keeper says.
   void look_after_lanes(Cycles now) {
     session->turn(now);
     if (!session->held(now)) {
@@ -208,7 +208,7 @@ struct Client::Impl final : Completions, private ForkWatch {
   std::unique_ptr<ClientPort> port;
   ClientCore core;
   std::unique_ptr<LaneSession> session;  ///< null: lanes are static, or none are wanted
-  bool disputing = false;                ///< the keeper was asked whose the lanes are
+  bool disputing = false;                ///< the keeper was asked which client owns the lanes
   Waiting waiting;
   bool inherited = false;  ///< this process is a fork of the one that connected
   Cycles default_deadline = 0;
@@ -233,7 +233,7 @@ wherry::Status no_lanes(const ClientPlan& plan, const LaneSession& session) {
   return {code, fmt::format("no lanes from the keeper at {}: {}", names, why)};
 }
 
-/// Lanes, and where the nodes are if nobody else said so.
+/// Lanes, and the nodes' addresses if the options did not say them.
 Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) {
   std::random_device random;  // not the seed: two clients may have the same
   const std::uint64_t number = std::uint64_t{random()} << 32 | random() | 1;

@@ -42,7 +42,7 @@ class XdpClientPort final : public ClientPortOn<P> {
   void look_after(Cycles now) override { this->port_.refresh(now * kCycleNs); }
 
  private:
-  UdpPort reserved_;  ///< the kernel gives its number to nobody else
+  UdpPort reserved_;  ///< the kernel gives its number to no other socket
 };
 
 template <typename P>

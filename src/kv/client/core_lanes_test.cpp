@@ -6,7 +6,6 @@
 #include <set>
 
 #include "kv/client/core_rig_testing.hpp"
-#include "kv/serial.hpp"
 #include "kv/client/testing.hpp"
 #include "kv/serial.hpp"
 

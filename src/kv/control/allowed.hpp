@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a node answers, be it in software or in hardware.
+// The source addresses that a node answers, in software and in hardware.
 #pragma once
 
 #include <ifaddrs.h>
@@ -27,10 +27,10 @@ inline std::vector<Subnet> local_subnets() {
   return all;
 }
 
-/// Whom the node answers: those that the cluster file names, and the members. Without names: the members, and whoever
-/// shares a subnet of this machine with a member, or all 256 addresses beside each member if this machine has no
-/// address near any. The loopback only if a member is there: a frame from the network can have such a source, and
-/// neither AF_XDP nor hardware has a kernel that drops it.
+/// A node answers the members, and the clients that the cluster file names. If the file names none: the subnets of this
+/// machine that have a member in them; if there are none, the 256 addresses around each member. The loopback is
+/// answered only if a member is there: a frame from the network can have such a source, and neither AF_XDP nor hardware
+/// has a kernel that drops it.
 inline Subnets allowed_sources(const ClusterFile& cluster, const std::vector<Subnet>& local) {
   Subnets allowed;
   constexpr Subnet kLoopback{.ip = 0x7f000000, .mask = 0xff000000};

@@ -44,9 +44,9 @@ struct ClusterFile {
   std::string keeper;                 ///< the first of:
   std::vector<std::string> keepers;   ///< host:port of all
   AckPolicy policy = AckPolicy::store;
-  std::vector<Subnet> clients;  ///< whom nodes answer; empty: as allowed_sources() says
+  std::vector<Subnet> clients;  ///< sources that nodes answer; empty: as allowed_sources() says
   std::vector<std::string> etcd;
-  std::string etcd_ca;    ///< for https: whose certificates are believed; empty: the system's
+  std::string etcd_ca;    ///< for https: the trusted certificates; empty: the system's
   std::string etcd_cert;  ///< this keeper's own, if etcd asks for one, and its key
   std::string etcd_key;
   std::string etcd_prefix;

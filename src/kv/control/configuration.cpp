@@ -17,7 +17,7 @@ wherry::Status check(const Configuration& c) {
   if (c.serving == 0) return bad("no node serves");
   if (without(c.serving, c.members) != 0) {
     const int node = std::countr_zero(without(c.serving, c.members));
-    return bad(fmt::format("node {} serves and is no member", node));
+    return bad(fmt::format("node {} serves and is not a member", node));
   }
   if (c.bucket_bits < 8 || c.bucket_bits > kMaxBucketBits)
     return bad(fmt::format("bucket_bits {}: want 8 to {}", c.bucket_bits, kMaxBucketBits));
@@ -71,7 +71,7 @@ void spread_leaders(Leaders& leaders, NodeMask serving) {
 
 Leaders first_leaders(NodeMask serving) {
   Leaders leaders;
-  leaders.fill(kMaxNodes);  // nobody: all are handed out, in turn
+  leaders.fill(kMaxNodes);  // no node: all are handed out, in turn
   spread_leaders(leaders, serving);
   return leaders;
 }

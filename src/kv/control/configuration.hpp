@@ -28,8 +28,8 @@ struct Configuration {
   Leaders leaders{};
   std::array<Endpoint, kMaxNodes> peers{};
   /// Boot number of each member, so that a node never enters an epoch that was meant for what it was before a restart.
-  /// Of a node that is no member, the one that it was a member with last: that one must never be a member again, since
-  /// it may hold what was there before it was left out. 0 in a static configuration.
+  /// Of a node that is not a member, the last one that it was a member with: it must never be a member with that again,
+  /// since it may hold what was there before it was left out. 0 in a static configuration.
   std::array<std::uint64_t, kMaxNodes> boots{};
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };

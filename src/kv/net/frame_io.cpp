@@ -66,7 +66,7 @@ Endpoint destination_of(ByteView frame) noexcept {
 }
 
 Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept {
-  if (frame.size() < kUdpEnd) return Parsed::kForeign;  // no UDP header, so nobody's port
+  if (frame.size() < kUdpEnd) return Parsed::kForeign;  // no UDP header, so no port
   const auto ethernet = Ethernet::unpack(frame.subspan<kEthernetOffset, Ethernet::kBytes>());
   const auto ip = Ipv4::unpack(frame.subspan<kIpv4Offset, Ipv4::kBytes>());
   const auto udp = Udp::unpack(frame.subspan<kUdpOffset, Udp::kBytes>());

@@ -16,7 +16,7 @@ enum class Parsed {
   kBadLength,
 };
 
-/// A message and who sent it. The value lies in the frame that was parsed.
+/// A message and its sender. The value lies in the frame that was parsed.
 struct Received {
   Endpoint from;
   Message message;

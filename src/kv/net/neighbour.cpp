@@ -122,7 +122,7 @@ Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip
     std::this_thread::sleep_for(2ms);
   }
   return wherry::Status(StatusCode::kDeadlineExceeded,
-                        fmt::format("nobody at {} says that it is {}", interface, ip_to_string(*hop)));
+                        fmt::format("no answer to ARP for {} on {}", ip_to_string(*hop), interface));
 }
 
 wherry::Status leave_checksums_to_device(const std::string& interface, bool leave) {

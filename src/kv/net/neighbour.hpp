@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel knows about an interface and about who is reached through it.
+// What the kernel knows about an interface and about the neighbours that it leads to.
 #pragma once
 
 #include <chrono>

@@ -35,7 +35,7 @@ wherry::Status NeighbourTable::keep(std::uint32_t ip) {
   return {};
 }
 
-/// First where he was: two interfaces may both lead to him, and frames shall not go now here and now there.
+/// Prefers the interface that reached the neighbour before: if two do, frames must not alternate between them.
 void NeighbourTable::look_for(Neighbour& one) const {
   for (std::size_t i = 0; i < interfaces_.size(); ++i) {
     const std::size_t interface = (one.path.interface + i) % interfaces_.size();

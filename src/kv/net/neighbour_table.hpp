@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom an IPv4 address means to a port that builds its own Ethernet frames, and through which of its interfaces.
+// The MAC and the interface for each IPv4 address that a port sends to, if the port builds its own Ethernet frames.
 #pragma once
 
 #include <array>
@@ -24,13 +24,14 @@ class NeighbourTable {
   explicit NeighbourTable(std::vector<std::string> interfaces) : interfaces_(std::move(interfaces)) {}
 
   wherry::Status add(std::uint32_t ip, const Path& path);
-  /// For as long as the table lives, without waiting: refresh() asks the kernel, and a later one knows, through which
-  /// interface this one is reached and with which MAC, also when either changes.
+  /// Keeps this neighbour's path up to date for as long as the table lives. Does not wait: refresh() asks the kernel,
+  /// and a later refresh() has the answer. A change of MAC or interface is found, too.
   wherry::Status keep(std::uint32_t ip);
-  /// Whether all that are kept are known. Some tens of microseconds when one is due, else nothing; call it often.
+  /// Whether all kept neighbours are known. Costs some tens of microseconds when one is due, else nothing: call it
+  /// often.
   bool refresh(std::uint64_t now_ns);
   [[nodiscard]] Path find(std::uint32_t ip) const noexcept;
-  /// A frame of a neighbour came along this path. Others than those that are kept are not learnt: anybody may send.
+  /// A frame came from this address along this path. Learns the paths of kept neighbours only: any machine may send.
   void learn(std::uint32_t ip, const Path& path) noexcept;
 
  private:
@@ -45,7 +46,7 @@ class NeighbourTable {
   void look_for(Neighbour& one) const;
 
   std::vector<std::string> interfaces_;
-  /// Where those are, whoever calls refresh() later.
+  /// The namespace of those interfaces: refresh() may be called from another one.
   NetworkNamespace network_ = NetworkNamespace::current();
   std::array<Neighbour, 64> neighbours_{};
   std::size_t known_ = 0;         ///< of neighbours_

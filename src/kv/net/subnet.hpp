@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a node answers: subnets of IPv4.
+// Subnets of IPv4: the sources that a node answers.
 #pragma once
 
 #include <arpa/inet.h>

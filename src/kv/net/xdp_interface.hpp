@@ -19,7 +19,7 @@ struct XdpInterface {
   std::string name;
   std::uint32_t queue = 0;
 
-  /// Nothing if it is no such text. Whether there is such an interface is XdpPort::open's to say.
+  /// Nothing if the text has another form. Whether the interface exists, XdpPort::open finds out.
   static std::optional<XdpInterface> parse(std::string_view text) {
     constexpr std::size_t kLongestName = 15;  // IFNAMSIZ, less the 0
     constexpr std::uint32_t kQueues = 4096;

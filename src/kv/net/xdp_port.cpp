@@ -44,7 +44,7 @@ Result<bool> attach(XdpProgram& program, int interface, const XdpPort::Options& 
 
 /// Zero-copy before copy, where that is possible. Returns whether it is zero-copy.
 Result<bool> bind(XdpSocket& socket, int interface, const XdpPort::Options& options, bool native) {
-  // The kernel frees the queue of a node that died a moment later, and nobody else has it: his program would be there.
+  // After a node died, the kernel frees its queue a moment later. Another live owner's program would have been found.
   const Deadline patience(std::chrono::seconds(1));
   for (;;) {
     if (options.zero_copy && native && socket.bind(interface, options.queue, true)) return true;

@@ -59,11 +59,11 @@ class XdpPort final : public Output {
   /// Frames for us that the kernel lost, since poll() was not called often enough. A system call.
   [[nodiscard]] std::uint64_t lost() const noexcept { return socket_.dropped(); }
 
-  /// So that send() finds whom an Endpoint without a MAC means. The other form asks the network, and blocks meanwhile.
+  /// Lets send() find the MAC for an Endpoint that has none. Without `mac` it asks the network, and blocks meanwhile.
   wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac) { return neighbours_.add(ip, {.mac = mac}); }
   wherry::Status add_neighbour(std::uint32_t ip);
-  /// The same for as long as the port lives, and without waiting: refresh() asks, and a later one knows, whom this
-  /// means and whether he has another MAC by now.
+  /// The same for as long as the port lives, without waiting: refresh() asks, and a later refresh() has the answer. A
+  /// changed MAC is found, too.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
   /// Whether all of them are known. Some tens of microseconds when one is due, else nothing; call it often.
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }

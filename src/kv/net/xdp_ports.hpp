@@ -14,9 +14,9 @@
 
 namespace wherry::kv {
 
-/// Whatever comes is answered where it came from: the upper 16 bits of an Endpoint's MAC, which has 48, say through
-/// which interface, counted from 1. Whom nobody has heard of yet is looked for on each (keep_neighbour). MACs without
-/// those bits, as cluster files name them, are of one interface that only the file's author knows: they are not used.
+/// A message is answered through the interface that it came from: the upper 16 bits of an Endpoint's MAC, which has 48,
+/// number that interface, counted from 1. A neighbour not heard of yet is looked for on each interface
+/// (keep_neighbour). MACs without those bits, as cluster files name them, belong to one unknown interface: not used.
 class XdpPorts final : public Output {
  public:
   using Counters = XdpPort::Counters;
@@ -33,7 +33,7 @@ class XdpPorts final : public Output {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
-  /// As XdpPort's, through whichever interface he is reached; and from his frames, as a switch learns.
+  /// As XdpPort's, through any of the interfaces. Learns from the neighbour's frames, too, as a switch does.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
@@ -67,7 +67,7 @@ class XdpPorts final : public Output {
       : any_(std::move(any)), local_(local), neighbours_(std::move(neighbours)) {}
 
   Fd any_;                ///< epoll(7) of all their sockets
-  bool watched_ = false;  ///< it has them: once somebody sleeps, since whoever sends a frame pays for it
+  bool watched_ = false;  ///< it has them: only once a caller sleeps, since it costs each sender of a frame
   std::vector<XdpPort> ports_;
   Endpoint local_;
   NeighbourTable neighbours_;

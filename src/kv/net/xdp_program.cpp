@@ -55,7 +55,7 @@ std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
     to_pass.push_back(code.size());
     code.push_back(operation(BPF_JMP32 | BPF_JNE, kScratch, check.expected));
   }
-  // return bpf_redirect_map(map, queue, XDP_PASS), whose last argument is the answer if nobody is there.
+  // return bpf_redirect_map(map, queue, XDP_PASS), whose last argument is the answer if no socket is there.
   code.push_back(load(BPF_W, BPF_REG_2, kContext, offsetof(xdp_md, rx_queue_index)));
   // NOLINTNEXTLINE(misc-redundant-expression): two of the three are 0, and belong there
   code.push_back(operation(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, map));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An AF_XDP socket: memory shared with the kernel, cut into frames, and four rings that say whose each frame is.
+// An AF_XDP socket: memory shared with the kernel, cut into frames, and four rings that say who owns each frame.
 #pragma once
 
 #include <linux/if_xdp.h>

@@ -19,7 +19,7 @@ class XdpSwitch {
  public:
   struct Station {
     std::string interface;
-    std::uint64_t mac = 0;  ///< of who is behind it; all MACs have the first two bytes in common
+    std::uint64_t mac = 0;  ///< of the machine behind it; all MACs have the first two bytes in common
   };
 
   /// In front of all interfaces until it goes, or the process, however it ends. Native mode: an error names the

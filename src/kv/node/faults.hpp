@@ -18,7 +18,7 @@ enum class NodeFault : std::uint8_t {
   forget_refusals,         ///< refusals are not recorded
   keep_rolled_back_lanes,  ///< what was rolled back stays in its lane's record
   forget_unsettled,        ///< a write that comes again leaves its lane's record settled
-  tell_leftovers,          ///< of a lane whose write is leftover, what was before it is told
+  tell_leftovers,          ///< of a lane whose write is leftover, the request before it is told
   keep_lagging_versions,   ///< a location whose version lags is not refreshed
   ignore_other_flights,    ///< of writes in flight, only those to the key's first bucket count
   ignore_other_versions,   ///< a new key's version is that of its bucket, wherever the key was before

@@ -21,7 +21,7 @@ using Location = std::uint64_t;
 [[nodiscard]] constexpr std::uint32_t bucket_at(Location at) noexcept { return static_cast<std::uint32_t>(at / kWays); }
 [[nodiscard]] constexpr std::uint32_t way_at(Location at) noexcept { return static_cast<std::uint32_t>(at % kWays); }
 
-/// WayHeader in the machine's own byte order. The key stays when it is deleted: who replays the deletion names it.
+/// WayHeader in the machine's own byte order. A deleted key stays: a leader that replays the deletion names it.
 struct Way {
   std::uint64_t key = 0;
   std::uint32_t version = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software side of a node: obeys the keeper and drives the registers of docs/kv-registers.md, be they of a node in
-// software or of a card. Without sockets and clocks; driver_client.hpp gives it both. It reads a register over a bus a
+// The software side of a node: obeys the keeper and drives the registers of docs/kv-registers.md, of a software node or
+// of a card. It has no sockets and no clock; driver_client.hpp gives it both. It reads a register over a bus a
 // few times a second, and a few hundred times while it catches up.
 #pragma once
 
@@ -25,8 +25,8 @@ struct DriverOptions {
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
   /// Whom the node answers, the members among them: for a core in hardware; a software node's process knows it itself.
   std::vector<Subnet> sources;
-  /// Members that have not answered this node, as leader, for so long. None: a core in hardware, which does not tell;
-  /// then the driver sees from counters that nobody answers, and from `state.unanswered` who does not.
+  /// Members that have not answered this node, as leader, for so long. Empty for a core in hardware, which does not
+  /// tell: then the driver sees from counters that no member answers, and from `state.unanswered` which ones do not.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   Cycles keeper_silence = 250'000'000;           ///< after so long without a word a keeper is given up (1 s)

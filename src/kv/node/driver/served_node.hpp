@@ -20,8 +20,8 @@ struct ServedNode {
                         ///< software node answers at once anyway
 };
 
-/// Sets `cluster`, and `keepers`: to those of `at` (host:port), or if there are none to the file's. kInvalidArgument
-/// names the file, or what is no host:port.
+/// Sets `cluster`, and `keepers`: those of `at` (host:port), or if there are none the file's. kInvalidArgument names
+/// the file, or the text that is not host:port.
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at);
 /// kInvalidArgument: the cluster has no such node.
 wherry::Status check_number(const ServedNode& node);

@@ -22,9 +22,9 @@ namespace {
 constexpr Cycles kLookOften = 5 * kMillisecond;          ///< between looks while others are missing
 constexpr Cycles kLookSeldom = 50 * kMillisecond;        ///< and after that
 constexpr Cycles kAskAgain = 50 * kMillisecond;          ///< after a connection was refused or lost
-constexpr Cycles kAskRefused = 500 * kMillisecond;       ///< after a no: somebody has to do something first
+constexpr Cycles kAskRefused = 500 * kMillisecond;       ///< after a refusal: an operator has to act first
 constexpr Cycles kPatienceOfRoll = 2000 * kMillisecond;  ///< for a connection, and for an answer
-constexpr Cycles kMissingTime = 3000 * kMillisecond;     ///< until a warning says who is missing
+constexpr Cycles kMissingTime = 3000 * kMillisecond;     ///< until a warning names the missing nodes
 constexpr std::size_t kMostGuests = 32;
 
 }  // namespace
