@@ -142,7 +142,7 @@ class Run {
       header.kind = static_cast<std::uint8_t>(Kind::replicate);
       header.node = 1;
       header.version = round + 1;
-      header.detail = static_cast<std::uint8_t>(first_way_of(hash_of(key)) << 6 | number % kPlaces);
+      header.detail = node_detail(first_way_of(hash_of(key)), number % kPlaces);
       header.candidate = first_candidate(key);
     }
     push(rig_.core().now(), workload_.replica ? Rig::node(1) : Rig::client(), header, true);
@@ -200,7 +200,7 @@ class Run {
     const bool reply = kind == Kind::read_done || kind == Kind::write_done;
     if (!reply && kind != Kind::replicated) return;
     ++answered_;
-    if (reply && (sent.header.detail & 0x1f) != 0) return;  // busy, pending: not lost, but no use
+    if (reply && status_of(sent.header) != Status::ok) return;  // busy, pending: not lost, but no use
     if (kind == Kind::read_done && sent.bytes != kHeaderBytes + value_.size()) return;
     if (from != 0 && sent.last >= from && (to == 0 || sent.last < to)) ++answered_in_window_;
   }

@@ -6,8 +6,8 @@
 #include <bitset>
 #include <cstdlib>
 
+#include "kv/control/configuration.hpp"
 #include "kv/generated/registers.hpp"
-#include "kv/keeper/configuration.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -79,14 +79,14 @@ void Rig::put(const Endpoint& from, const Kv& header, ByteView value, Cycles not
 void Rig::collect(const std::function<void(const Sent&)>& take) {
   while (const auto frame = core_.take(Side::kNet)) {
     if (frame->bytes.size() < kHeaderBytes) give_up("the core sent a frame that is no kv frame");
-    const Headers h = Headers::unpack(ByteView(frame->bytes).first<kHeaderBytes>());
-    const Sent sent{.to = {h.ethernet.destination, h.ipv4.destination, h.udp.destination_port},
-                    .header = h.kv,
+    const ByteView bytes = frame->bytes;
+    const Sent sent{.to = destination_of(bytes),
+                    .header = Kv::unpack(bytes.subspan<kKvOffset, Kv::kBytes>()),
                     .bytes = frame->bytes.size(),
                     .value = {frame->bytes.begin() + kHeaderBytes, frame->bytes.end()},
                     .first = frame->first,
                     .last = frame->last};
-    if (h.kv.kind != static_cast<std::uint8_t>(Kind::enter)) {
+    if (sent.header.kind != static_cast<std::uint8_t>(Kind::enter)) {
       take(sent);
       continue;
     }

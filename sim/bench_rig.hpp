@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "kv/frame_io.hpp"
-#include "kv/keeper/driver.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/node/driver/driver.hpp"
 #include "sim/core.hpp"
 
 namespace wherry::kv::rtl {

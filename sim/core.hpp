@@ -25,7 +25,7 @@ struct StreamOptions {
 };
 
 /// Deliberate breaches of the protocol, which a checker of histories must notice: a register of the engine has the
-/// wrong content in every cycle. As the same ones of a software node (NodeFaults).
+/// wrong content in every cycle. As the same ones of a software node (NodeFault).
 struct CoreFaults {
   bool serve_pending_reads = false;
   bool commit_before_all = false;

@@ -244,8 +244,7 @@ void Pair::collect() {
 /// All but its UDP checksum must be as the software would have written it, and that must be right or none.
 void Pair::heard(const CoreFrame& frame) {
   if (frame.bytes.size() < kHeaderBytes) differ("the core sent " + hex_of(frame.bytes));
-  const Headers h = Headers::unpack(ByteView(frame.bytes).first<kHeaderBytes>());
-  const Endpoint to{h.ethernet.destination, h.ipv4.destination, h.udp.destination_port};
+  const Endpoint to = destination_of(frame.bytes);
   Received received;
   if (parse(frame.bytes, to, &received) != Parsed::kOurs) differ("the core sent a wrong frame: " + hex_of(frame.bytes));
   Frame expected(frame.bytes.size());
@@ -253,7 +252,8 @@ void Pair::heard(const CoreFrame& frame) {
   set_word(expected, kUdpChecksum, word_at(frame.bytes, kUdpChecksum));
   if (size != frame.bytes.size() || expected != frame.bytes)
     differ(fmt::format("the core sent\n  {}\nand should have\n  {}", hex_of(frame.bytes), hex_of(expected)));
-  core_sent_.push_back({to, h.kv, {received.message.value.begin(), received.message.value.end()}});
+  const Message& m = received.message;
+  core_sent_.push_back({to, m.header, {m.value.begin(), m.value.end()}});
 }
 
 void Pair::settle() {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "kv/frame_io.hpp"
-#include "kv/keeper/driver.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/node/driver/driver.hpp"
 #include "kv/node/node.hpp"
 #include "kv/sim/preset.hpp"
 #include "sim/core.hpp"
@@ -133,7 +133,7 @@ class Pair final : DriverOutput, Output {
   std::uint32_t form_ = 0;  ///< between nodes, with a value where none belongs: of a wrong length, or of no member
 };
 
-/// Sets a word at an even place of a frame, and corrects what checksums cover it by the difference: right ones stay
+/// Sets a word at an even offset of a frame, and corrects what checksums cover it by the difference: right ones stay
 /// right, wrong ones wrong, and none none.
 void patch(Frame& frame, std::size_t at, std::uint16_t word, bool in_ip_header, bool in_udp);
 

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/log.hpp"
-#include "kv/keeper/driver_client.hpp"
-#include "kv/keeper/static_roll.hpp"
+#include "base/try.hpp"
+#include "kv/node/driver/member_driver.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -69,25 +68,15 @@ wherry::Status check_macs(const ClusterFile& cluster) {
 
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (auto status = check_number(options); !status) return status;
+  WHERRY_TRY(check_number(options));
   const Endpoint self = cluster.nodes[options.number].endpoint;
-  if (options.taps)
-    if (auto status = check_macs(cluster); !status) return status;
-  auto link = options.taps ? open_tap_link(*options.taps, self) : open_socket_link(self);
-  if (!link) return link.status();
+  if (options.taps) WHERRY_TRY(check_macs(cluster));
+  WHERRY_ASSIGN(auto link, options.taps ? open_tap_link(*options.taps, self) : open_socket_link(self));
   Core core(options.core);
-  Wire wire(core, **link);
+  Wire wire(core, *link);
   core.set_clock(now_cycles());
-  DriverClient driver(options.keepers, driver_options(options), core);
-  if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
-  std::optional<StaticRoll> roll;
-  if (cluster.mode == ClusterMode::fixed) {
-    auto opened = StaticRoll::open(options);
-    if (!opened) return opened.status();
-    roll = *std::move(opened);
-  }
-  spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name,
-               (*link)->describe());
+  WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, driver_options(options), core));
+  spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name, link->describe());
 
   const std::uint64_t start = boot_ns();
   std::uint64_t driver_due = 0;
@@ -95,9 +84,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
     const std::size_t count = wire.receive();
     wire.pass();
     if (boot_ns() >= driver_due) {
-      driver.turn();
-      if (roll)
-        if (wherry::Status status = roll->turn(driver.driver(), now_cycles()); !status) return status;
+      WHERRY_TRY(driver.turn(now_cycles()));
       wire.send();
       driver_due = boot_ns() + kDriverTurnNs;
     }
@@ -106,7 +93,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   }
   const Cycles computed = core.now() - core.skipped();
   spdlog::info("kv node {}: {} cycles computed in {:.1f} s, {} skipped, {} frames lost", options.number, computed,
-               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), (*link)->lost());
+               static_cast<double>(boot_ns() - start) * 1e-9, core.skipped(), link->lost());
   return {};
 }
 

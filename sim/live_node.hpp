@@ -5,7 +5,7 @@
 #include <atomic>
 #include <optional>
 
-#include "kv/keeper/served_node.hpp"
+#include "kv/node/driver/served_node.hpp"
 #include "sim/core.hpp"
 #include "sim/live_link.hpp"
 #include "wherry/status.hpp"

@@ -26,7 +26,7 @@ Kind plain(Kind kind) {
   return kind == Kind::replicated_remove ? Kind::replicated : kind;
 }
 
-Status status_of(const Letter& letter) { return static_cast<Status>(letter.header.detail & 0x1f); }
+Status status_of(const Letter& letter) { return kv::status_of(letter.header); }
 
 std::string text_of(const Letter& letter) {
   const Kv& h = letter.header;

@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "kv/frame_io.hpp"
+#include "kv/net/datagram.hpp"
+#include "kv/net/frame_io.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -19,12 +20,12 @@ CoreOptions core_options(const sim::MachineOptions& machine) {
   options.memory.jitter = random.below(2) * 40;
   options.net.gaps = random.below(2) * 200'000;
   options.net.stalls = random.below(2) * 300'000;
-  options.faults = {.serve_pending_reads = machine.faults.serve_pending_reads,
-                    .commit_before_all = machine.faults.commit_before_all,
-                    .forget_unsettled = machine.faults.forget_unsettled,
-                    .keep_lagging_versions = machine.faults.keep_lagging_versions,
-                    .ignore_other_flights = machine.faults.ignore_other_flights,
-                    .ignore_other_versions = machine.faults.ignore_other_versions};
+  options.faults = {.serve_pending_reads = machine.faults.has(NodeFault::serve_pending_reads),
+                    .commit_before_all = machine.faults.has(NodeFault::commit_before_all),
+                    .forget_unsettled = machine.faults.has(NodeFault::forget_unsettled),
+                    .keep_lagging_versions = machine.faults.has(NodeFault::keep_lagging_versions),
+                    .ignore_other_flights = machine.faults.has(NodeFault::ignore_other_flights),
+                    .ignore_other_versions = machine.faults.has(NodeFault::ignore_other_versions)};
   return options;
 }
 
@@ -51,11 +52,11 @@ Cycles RtlMachine::tick() { return core_.idle() ? ~Cycles{0} : local() + kLook; 
 
 void RtlMachine::receive(Cycles, const sim::Packet& packet) {
   catch_up();
-  if (packet.bytes.size() < Kv::kBytes) return;
+  const auto message = unpack_datagram(packet.bytes);
+  if (!message) return;
   std::array<std::byte, sim::kMaxFrame> bytes;
-  const Message message{Kv::unpack(packet.bytes.first<Kv::kBytes>()), packet.bytes.subspan(Kv::kBytes)};
   const std::size_t size =
-      build(bytes, packet.from, packet.to, message, random_.below(2) == 0 ? UdpChecksum::kRight : UdpChecksum::kNone);
+      build(bytes, packet.from, packet.to, *message, random_.below(2) == 0 ? UdpChecksum::kRight : UdpChecksum::kNone);
   core_.put(Side::kNet, ByteView(bytes).first(size));
   work();
 }
@@ -64,10 +65,7 @@ void RtlMachine::receive(Cycles, const sim::Packet& packet) {
 void RtlMachine::send_frame(const CoreFrame& frame) {
   Received read;
   Endpoint to;
-  if (frame.bytes.size() >= kHeaderBytes) {
-    const Headers headers = Headers::unpack(ByteView(frame.bytes).first<kHeaderBytes>());
-    to = {.mac = headers.ethernet.destination, .ip = headers.ipv4.destination, .port = headers.udp.destination_port};
-  }
+  if (frame.bytes.size() >= kHeaderBytes) to = destination_of(frame.bytes);
   const Parsed parsed = parse(frame.bytes, to, &read);
   const std::size_t whole = kHeaderBytes + read.message.value.size();
   if (parsed != Parsed::kOurs || whole != frame.bytes.size() || !(read.from == network_.endpoint(port_))) {

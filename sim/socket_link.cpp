@@ -3,8 +3,9 @@
 
 #include <array>
 
-#include "kv/frame_io.hpp"
-#include "kv/udp_port.hpp"
+#include "base/try.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/net/udp_port.hpp"
 #include "sim/live_link.hpp"
 
 namespace wherry::kv::rtl {
@@ -32,9 +33,7 @@ class SocketLink final : public LiveLink {
   void send(Core& core) override {
     while (const auto frame = core.take(Side::kNet)) {
       if (frame->bytes.size() < kHeaderBytes) continue;
-      const Headers headers = Headers::unpack(ByteView(frame->bytes).first<kHeaderBytes>());
-      const Endpoint to{
-          .mac = headers.ethernet.destination, .ip = headers.ipv4.destination, .port = headers.udp.destination_port};
+      const Endpoint to = destination_of(frame->bytes);
       Received read;
       if (parse(frame->bytes, to, &read) != Parsed::kOurs) {
         ++lost_;  // a receiver's kernel would drop it, too
@@ -57,9 +56,8 @@ class SocketLink final : public LiveLink {
 }  // namespace
 
 Result<std::unique_ptr<LiveLink>> open_socket_link(const Endpoint& self) {
-  auto port = UdpPort::open(self);
-  if (!port) return port.status();
-  return std::unique_ptr<LiveLink>(std::make_unique<SocketLink>(*std::move(port), self));
+  WHERRY_ASSIGN(auto port, UdpPort::open(self));
+  return std::unique_ptr<LiveLink>(std::make_unique<SocketLink>(std::move(port), self));
 }
 
 }  // namespace wherry::kv::rtl

@@ -13,7 +13,8 @@
 #include <cstring>
 
 #include "base/socket.hpp"
-#include "kv/neighbour.hpp"
+#include "base/try.hpp"
+#include "kv/net/neighbour.hpp"
 #include "sim/live_link.hpp"
 
 namespace wherry::kv::rtl {
@@ -81,7 +82,7 @@ Result<Fd> open_in(const std::string& space) {
   Fd tap(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   const wherry::Status status = tap ? wherry::Status() : failed("TAP: /dev/net/tun");
   if (there && setns(here.get(), CLONE_NEWNET) != 0) return failed("the way back from namespace " + space);
-  if (!status) return status;
+  WHERRY_TRY(status);
   return tap;
 }
 
@@ -89,32 +90,28 @@ Result<Fd> open_in(const std::string& space) {
 Result<Fd> open_tap(const std::string& name, const std::string& space) {
   if (name.empty() || name.size() >= IFNAMSIZ)
     return wherry::Status(StatusCode::kInvalidArgument, fmt::format("TAP '{}': want a name of 1 to 15 letters", name));
-  auto tap = open_in(space);
-  if (!tap) return tap.status();
+  WHERRY_ASSIGN(auto tap, open_in(space));
   ifreq request{};
   std::memcpy(request.ifr_name, name.data(), name.size());
   request.ifr_flags = IFF_TAP | IFF_NO_PI;  // no offloads: the kernel computes checksums, and cuts what is too long
-  if (ioctl(tap->get(), TUNSETIFF, &request) != 0) return failed("TAP " + name);
+  if (ioctl(tap.get(), TUNSETIFF, &request) != 0) return failed("TAP " + name);
   return tap;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LiveLink>> open_tap_link(const TapNames& names, const Endpoint& self) {
-  auto network = open_tap(names.network, names.network_space);
-  if (!network) return network.status();
-  auto host = open_tap(names.host, "");
-  if (!host) return host.status();
+  WHERRY_ASSIGN(auto network, open_tap(names.network, names.network_space));
+  WHERRY_ASSIGN(auto host, open_tap(names.host, ""));
   // ARP tells others the interface's MAC, and the core takes frames to the cluster file's.
-  auto interface = find_interface(names.host);
-  if (!interface) return interface.status();
-  if (interface->mac != self.mac)
+  WHERRY_ASSIGN(auto interface, find_interface(names.host));
+  if (interface.mac != self.mac)
     return wherry::Status(
         StatusCode::kInvalidArgument,
         fmt::format("TAP {} has MAC {:012x}, and the cluster file says {:012x} for this node (0: nothing): make the "
                     "device first, with `ip tuntap add` and `ip link set address`, or correct 'node.mac'",
-                    names.host, interface->mac, self.mac));
-  return std::unique_ptr<LiveLink>(std::make_unique<TapLink>(names, *std::move(network), *std::move(host)));
+                    names.host, interface.mac, self.mac));
+  return std::unique_ptr<LiveLink>(std::make_unique<TapLink>(names, std::move(network), std::move(host)));
 }
 
 }  // namespace wherry::kv::rtl

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kv/node/serial.hpp"
+#include "kv/net/datagram.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -129,7 +130,7 @@ Frame Traffic::new_write(std::uint32_t leader) {
   const std::uint32_t lane = random_.below(kOtherLanes);
   const Kv h{.kind = static_cast<std::uint8_t>(removes ? Kind::replicate_remove : Kind::replicate),
              .node = static_cast<std::uint8_t>(leader),
-             .detail = static_cast<std::uint8_t>((at - ways.begin()) << 6 | place),
+             .detail = node_detail(static_cast<std::uint32_t>(at - ways.begin()), place),
              .candidate = candidate_of(hash_of(what), bucket, pair_.bucket_bits()),
              .epoch = Pair::kEpoch,
              .client = static_cast<std::uint16_t>(kClientLanes + leader * kOtherLanes + lane),
@@ -259,9 +260,8 @@ void Traffic::replay(const Frame& corpus) {
   end_round();
   frame = corpus;
   frame.resize(std::max<std::size_t>(frame.size(), Kv::kBytes));
-  Message message;
-  if (frame.size() <= 16384 && parse_datagram(frame, &message) == Parsed::kOurs)
-    put(frame_of(client(), message.header, message.value, true));
+  if (frame.size() <= 16384)
+    if (const auto message = unpack_datagram(frame)) put(frame_of(client(), message->header, message->value, true));
   end_round();
 }
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "kv/frame_io.hpp"
 #include "kv/generated/registers.hpp"
+#include "kv/net/frame_io.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -122,12 +122,12 @@ void World::deliver(const Letter& letter) {
 
 void World::hear_core() {
   while (const auto frame = core_->take(Side::kNet)) {
-    const Headers h = Headers::unpack(ByteView(frame->bytes).first<kHeaderBytes>());
-    const Endpoint to{h.ethernet.destination, h.ipv4.destination, h.udp.destination_port};
+    if (frame->bytes.size() < kHeaderBytes) fail("the core sent a wrong frame");
+    const Endpoint to = destination_of(frame->bytes);
     Received received;
     if (parse(frame->bytes, to, &received) != Parsed::kOurs) fail("the core sent a wrong frame");
-    const ByteView value = received.message.value;
-    post({node(0), to, h.kv, {value.begin(), value.end()}});
+    const auto& [header, value] = received.message;
+    post({node(0), to, header, {value.begin(), value.end()}});
   }
 }
 

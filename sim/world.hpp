@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "kv/keeper/configuration.hpp"
+#include "kv/control/configuration.hpp"
 #include "kv/node/node.hpp"
 #include "sim/core.hpp"
 

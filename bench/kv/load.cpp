@@ -13,30 +13,14 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/random.hpp"
+#include "base/try.hpp"
 #include "kv/generated/frame.hpp"
 
 namespace wherry::kv::bench {
 namespace {
 
 using std::chrono::nanoseconds;
-
-/// splitmix64: as random as keys need to be, in a nanosecond.
-class Random {
- public:
-  using result_type = std::uint64_t;
-  explicit Random(std::uint64_t seed) noexcept : state_(seed) {}
-  static constexpr result_type min() { return 0; }
-  static constexpr result_type max() { return ~result_type{0}; }
-  result_type operator()() noexcept {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// Draws keys 1 to n: uniformly, or key k with a weight of 1 / k^exponent.
 class Keys {
@@ -54,7 +38,7 @@ class Keys {
     for (std::uint64_t k = 1; k <= count_; ++k)
       cumulated_.push_back(sum += std::pow(static_cast<double>(k), -options.zipf));
   }
-  std::uint64_t draw(Random& random) const {
+  std::uint64_t draw(SplitMix64& random) const {
     if (!led_.empty()) return led_[random() % led_.size()];
     if (cumulated_.empty()) return 1 + random() % count_;
     const double at = std::uniform_real_distribution<double>(0, cumulated_.back())(random);
@@ -167,7 +151,7 @@ class Worker {
   Client client_;
   const LoadOptions& options_;
   const Keys& keys_;
-  Random random_;
+  SplitMix64 random_;
   std::vector<std::byte> value_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_, versions_;
@@ -192,15 +176,14 @@ wherry::Status fill(const LoadOptions& options) {
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
   // Nothing is measured yet; on a busy machine a cluster may lose its leases now and then.
   with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, std::chrono::minutes(1));
-  auto client = Client::connect(with);
-  if (!client) return client.status();
+  WHERRY_ASSIGN(auto client, Client::connect(with));
   const std::vector<std::byte> value(options.value_bytes, std::byte{1});
   std::array<Completion, kAtOnce> ended;
   std::uint64_t next = 1;
-  while (next <= options.keys || client->in_flight() > 0) {
-    while (next <= options.keys && client->post_put(next, value, next) == StatusCode::kOk) ++next;
-    (void)client->wait(std::chrono::milliseconds(10));
-    const std::size_t count = client->poll(ended);
+  while (next <= options.keys || client.in_flight() > 0) {
+    while (next <= options.keys && client.post_put(next, value, next) == StatusCode::kOk) ++next;
+    (void)client.wait(std::chrono::milliseconds(10));
+    const std::size_t count = client.poll(ended);
     for (std::size_t n = 0; n < count; ++n) {
       if (ended[n].outcome == Outcome::kOk) continue;
       return {status_code(ended[n].outcome), fmt::format("writing key {} of {}: {}", ended[n].tag, options.keys,
@@ -214,9 +197,8 @@ Result<LoadResult> load(const LoadOptions& options) {
   const Keys keys(options);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.clients; ++i) {
-    auto client = Client::connect(options_of(options, i));
-    if (!client) return client.status();
-    workers.push_back(std::make_unique<Worker>(*std::move(client), options, keys, i));
+    WHERRY_ASSIGN(auto client, Client::connect(options_of(options, i)));
+    workers.push_back(std::make_unique<Worker>(std::move(client), options, keys, i));
   }
   const std::uint64_t from = now_ns() + static_cast<std::uint64_t>(options.warm_up * 1e9);
   const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);

@@ -12,9 +12,9 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
-#include "kv/udp_port.hpp"
-#include "kv/veth_testing.hpp"
-#include "kv/xdp_port.hpp"
+#include "kv/net/udp_port.hpp"
+#include "kv/net/veth_testing.hpp"
+#include "kv/net/xdp_port.hpp"
 
 namespace {
 

@@ -153,8 +153,8 @@ class WHERRY_API Client {
   [[nodiscard]] StatusCode post_remove_if(std::uint64_t key, std::uint32_t version, std::uint64_t tag,
                                           std::chrono::nanoseconds deadline = {});
 
-  /// Takes up to out.size() completions; how many. Receives and sends; never blocks. Operations keep their place until
-  /// they were polled, and their values until the next poll().
+  /// Takes up to out.size() completions; how many. Receives and sends; never blocks. An operation counts against
+  /// `operations` until it was polled, and its value is kept until the next poll().
   std::size_t poll(std::span<Completion> out);
   /// Blocks until there is something to poll, or `timeout` has passed: false. False at once in a child of fork().
   [[nodiscard]] bool wait(std::chrono::nanoseconds timeout);

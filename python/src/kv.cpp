@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kv/cluster_file.hpp"
+#include "kv/control/cluster_file.hpp"
 #include "raise.hpp"
 #include "wherry/kv.hpp"
 

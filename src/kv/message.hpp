@@ -2,6 +2,7 @@
 // What passes between nodes and clients, apart from how it travels: docs/kv-protocol.md, section 3.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "base/bytes.hpp"
@@ -12,6 +13,8 @@ namespace wherry::kv {
 /// Time as the hardware counts it: cycles of 250 MHz, 4 ns each, from an origin of the node's own.
 using Cycles = std::uint64_t;
 inline constexpr std::uint64_t kCycleNs = 4;
+inline constexpr Cycles kNever = ~Cycles{0};
+inline constexpr Cycles kMillisecond = 1'000'000 / kCycleNs;
 
 /// Where a node or a client is. Sockets leave `mac` at 0; XdpPorts uses what is above its 48 bits.
 struct Endpoint {
@@ -26,6 +29,19 @@ struct Message {
   Kv header;
   ByteView value;
 };
+
+/// The kind of a reply is that of the request and this bit.
+inline constexpr std::uint8_t kReplyBit = 16;
+
+/// Of a reply: how it ended.
+[[nodiscard]] inline Status status_of(const Kv& reply) noexcept {
+  return static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(reply.detail)}).status);
+}
+
+/// `detail` of frames between nodes about a write: its way in the bucket, and its place in the leader's window.
+[[nodiscard]] constexpr std::uint8_t node_detail(std::uint32_t way, std::uint32_t place) noexcept {
+  return static_cast<std::uint8_t>(way << 6 | place);
+}
 
 /// Takes what a node or a client core sends. Called from within the calls to that core, on their thread; it must not
 /// call back into the core.

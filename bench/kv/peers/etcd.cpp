@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/try.hpp"
 #include "kv/peers/http2.hpp"
 #include "kv/peers/peer.hpp"
 
@@ -48,11 +49,10 @@ class Etcd final : public Peer {
   wherry::Status flush() override { return stream_.flush(); }
 
   wherry::Status poll(std::vector<std::uint32_t>& ended) override {
-    const auto more = stream_.receive();
-    if (!more) return more.status();
-    if (!*more) return {};
+    WHERRY_ASSIGN(const auto more, stream_.receive());
+    if (!more) return {};
     while (const auto frame = http2::first_frame(stream_.arrived())) {
-      if (auto s = take(*frame, ended); !s) return s;
+      WHERRY_TRY(take(*frame, ended));
       stream_.consume(http2::kHeaderBytes + frame->payload.size());
     }
     return stream_.flush();  // of pings and settings
@@ -176,9 +176,8 @@ class Etcd final : public Peer {
 }  // namespace
 
 Result<std::unique_ptr<Peer>> connect_etcd(const std::string& at, std::uint32_t value_bytes) {
-  auto stream = TcpStream::connect(at);
-  if (!stream) return stream.status();
-  return std::unique_ptr<Peer>(std::make_unique<Etcd>(*std::move(stream), at, value_bytes));
+  WHERRY_ASSIGN(auto stream, TcpStream::connect(at));
+  return std::unique_ptr<Peer>(std::make_unique<Etcd>(std::move(stream), at, value_bytes));
 }
 
 }  // namespace wherry::kv::bench

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/clock.hpp"
+#include "base/try.hpp"
 #include "kv/peers/peer.hpp"
 
 namespace wherry::kv::bench {
@@ -17,7 +18,7 @@ wherry::Status until_some(Peer& peer, Idle idle, std::vector<std::uint32_t>& end
   ended.clear();
   const std::uint64_t give_up = now_ns() + kSilentNs;
   for (;;) {
-    if (auto s = peer.poll(ended); !s) return s;
+    WHERRY_TRY(peer.poll(ended));
     if (!ended.empty()) return {};
     if (now_ns() > give_up) return {StatusCode::kDeadlineExceeded, "no answer within a minute"};
     peer.wait(idle);
@@ -33,9 +34,9 @@ wherry::Status fill(Peer& peer, const PeerLoad& options) {
   for (std::uint64_t key = 1; key <= options.keys;) {
     std::uint64_t posted = 0;
     for (; posted < kAtOnce && key <= options.keys; ++posted) peer.write(0, key++, value);
-    if (auto s = peer.flush(); !s) return s;
+    WHERRY_TRY(peer.flush());
     while (posted > 0) {
-      if (auto s = until_some(peer, Idle::sleep, ended); !s) return s;
+      WHERRY_TRY(until_some(peer, Idle::sleep, ended));
       posted -= ended.size();
     }
   }
@@ -66,9 +67,9 @@ Result<VerbResult> load(Peer& peer, const PeerLoad& options) {
           peer.write(tag, key, value);
       }
       free.clear();
-      if (auto s = peer.flush(); !s) return s;
+      WHERRY_TRY(peer.flush());
     }
-    if (auto s = until_some(peer, options.idle, ended); !s) return s;
+    WHERRY_TRY(until_some(peer, options.idle, ended));
     const std::uint64_t answered = now_ns();
     for (const std::uint32_t tag : ended) {
       free.push_back(tag);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "base/try.hpp"
 #include "kv/peers/peer.hpp"
 #include "kv/peers/resp.hpp"
 
@@ -43,12 +44,11 @@ class Redis final : public Peer {
   }
 
   wherry::Status poll(std::vector<std::uint32_t>& ended) override {
-    const auto more = stream_.receive();
-    if (!more) return more.status();
-    if (!*more) return {};
+    WHERRY_ASSIGN(const auto more, stream_.receive());
+    if (!more) return {};
     while (const auto reply = first_reply(stream_.arrived())) {
       if (expected_.empty() || reply->kind == 0) return {StatusCode::kProtocol, "Redis: that is no reply to anything"};
-      if (auto s = take(*reply, ended); !s) return s;
+      WHERRY_TRY(take(*reply, ended));
       stream_.consume(reply->bytes);
     }
     return {};
@@ -104,9 +104,8 @@ class Redis final : public Peer {
 }  // namespace
 
 Result<std::unique_ptr<Peer>> connect_redis(const std::string& at, std::uint32_t value_bytes) {
-  auto stream = TcpStream::connect(at);
-  if (!stream) return stream.status();
-  return std::unique_ptr<Peer>(std::make_unique<Redis>(*std::move(stream), value_bytes));
+  WHERRY_ASSIGN(auto stream, TcpStream::connect(at));
+  return std::unique_ptr<Peer>(std::make_unique<Redis>(std::move(stream), value_bytes));
 }
 
 }  // namespace wherry::kv::bench

@@ -13,20 +13,19 @@
 #include <cstring>
 
 #include "base/cpu.hpp"
+#include "base/try.hpp"
 
 namespace wherry::kv::bench {
 
 Result<TcpStream> TcpStream::connect(const std::string& to) {
-  auto at = parse_host_port(to);
-  if (!at) return at.status();
-  auto socket = connect_tcp(*at, Deadline(std::chrono::seconds(5)));
-  if (!socket) return socket.status();
+  WHERRY_ASSIGN(auto at, parse_host_port(to));
+  WHERRY_ASSIGN(auto socket, connect_tcp(at, Deadline(std::chrono::seconds(5))));
   const int on = 1;
-  const int flags = fcntl(socket->get(), F_GETFL);
-  if (setsockopt(socket->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 || flags < 0 ||
-      fcntl(socket->get(), F_SETFL, flags | O_NONBLOCK) != 0)
+  const int flags = fcntl(socket.get(), F_GETFL);
+  if (setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 || flags < 0 ||
+      fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return wherry::Status(StatusCode::kInternal, fmt::format("{}: {}", to, std::strerror(errno)));
-  return TcpStream(*std::move(socket));
+  return TcpStream(std::move(socket));
 }
 
 wherry::Status TcpStream::flush() {

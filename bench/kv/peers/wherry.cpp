@@ -9,8 +9,9 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/try.hpp"
+#include "kv/net/udp_port.hpp"
 #include "kv/peers/peer.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv::bench {
 namespace {
@@ -72,8 +73,7 @@ class Wherry final : public Peer {
     Asked& asked = asked_[m.header.request % kTags];
     if (!asked.open || asked.request != m.header.request || m.header.kind != static_cast<std::uint8_t>(Kind::read_done))
       return;  // it came twice
-    const auto said =
-        static_cast<kv::Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(m.header.detail)}).status);
+    const kv::Status said = status_of(m.header);
     if (said != kv::Status::ok || m.value.size() != value_bytes_)
       status = {StatusCode::kInternal,
                 fmt::format("a read ended with status {} and {} bytes", static_cast<int>(said), m.value.size())};
@@ -98,9 +98,8 @@ Result<std::unique_ptr<Peer>> connect_wherry(const std::string& at, std::uint32_
   if (!parsed || inet_pton(AF_INET, parsed->host.c_str(), &address) != 1)
     return wherry::Status(StatusCode::kInvalidArgument, fmt::format("'{}': want a numeric address:port", at));
   const Endpoint node{.ip = ntohl(address.s_addr), .port = parsed->port};
-  auto port = UdpPort::open({});
-  if (!port) return port.status();
-  return std::unique_ptr<Peer>(std::make_unique<Wherry>(*std::move(port), node, value_bytes));
+  WHERRY_ASSIGN(auto port, UdpPort::open({}));
+  return std::unique_ptr<Peer>(std::make_unique<Wherry>(std::move(port), node, value_bytes));
 }
 
 }  // namespace wherry::kv::bench

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to the keeper, one JSON object a line (src/kv/keeper/control.hpp), and pings of the nodes."""
+"""Questions to the keeper, one JSON object a line (src/kv/control/control.hpp), and pings of the nodes."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/c_abi.hpp"
+#include "base/try.hpp"
 #include "kv/generated/frame.hpp"
 #include "wherry/kv.h"
 #include "wherry/kv.hpp"
@@ -52,7 +53,7 @@ wherry_kv_options defaults() noexcept {
 
 wherry::Result<ClientOptions> options_from(const wherry_kv_options* given) {
   wherry_kv_options o = defaults();
-  if (wherry::Status s = wherry::c_abi::take_options(given, kOptionsFirst, "wherry_kv_options", o); !s) return s;
+  WHERRY_TRY(wherry::c_abi::take_options(given, kOptionsFirst, "wherry_kv_options", o));
   if (o.nodes == nullptr && o.node_count != 0) return is_null("nodes");
   if (o.reads < WHERRY_KV_NEAREST || o.reads > WHERRY_KV_LEADER)
     return invalid(fmt::format("reads is {}: want one of wherry_kv_read_from", o.reads));
@@ -120,7 +121,7 @@ template <typename Post>
 int posted(wherry_kv* kv, const void* value, std::size_t bytes, wherry_error* error, Post&& post) noexcept {
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
-    if (wherry::Status s = check_value(value, bytes); !s) return s;
+    WHERRY_TRY(check_value(value, bytes));
     if (kv->client.forked()) return Reply{.outcome = Outcome::kForked}.status();
     return {post(kv->client, view(value, bytes)), {}};
   });
@@ -135,11 +136,9 @@ int wherry_kv_options_init(wherry_kv_options* options, size_t size) {
 int wherry_kv_connect(const wherry_kv_options* options, wherry_kv** kv, wherry_error* error) {
   return guarded(error, [&]() -> wherry::Status {
     if (kv == nullptr) return is_null("kv");
-    auto full = options_from(options);
-    if (!full) return full.status();
-    auto client = Client::connect(*full);
-    if (!client) return client.status();
-    *kv = new wherry_kv{*std::move(client), std::vector<Completion>(full->operations)};
+    WHERRY_ASSIGN(auto full, options_from(options));
+    WHERRY_ASSIGN(auto client, Client::connect(full));
+    *kv = new wherry_kv{std::move(client), std::vector<Completion>(full.operations)};
     return {};
   });
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kv.h in C99, and fork(); called by udp_client_test.cpp, which has a store. */
+ * kv.h in C99, and fork(); called by client_test.cpp, which has a store. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>

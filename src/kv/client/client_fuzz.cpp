@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kv/client/core.hpp"
-#include "kv/datagram.hpp"
+#include "kv/net/datagram.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::uint8_t n = 0; n < 3; ++n) options.nodes[2U * n] = {.ip = 1U + n, .port = 9};
   options.lanes = in.get<std::uint8_t>() % 4;
   options.operations = 8;
-  options.deadline = 50 * ClientCore::kMillisecond;
+  options.deadline = 50 * kMillisecond;
   options.reads = static_cast<ReadFrom>(in.get<std::uint8_t>() % 3);
   World world;
   ClientCore core(options, world, world);
@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 1: {  // an answer to one of the last requests, and what it says
         Kv header = world.sent[in.get<std::uint8_t>() % world.sent.size()];
-        header.kind = static_cast<std::uint8_t>((header.kind + 16) & 31);
+        header.kind = static_cast<std::uint8_t>((header.kind + kReplyBit) & 31);
         header.detail = in.get<std::uint8_t>();
         header.node = in.get<std::uint8_t>() % 8;
         header.epoch = static_cast<std::uint16_t>(header.epoch + in.get<std::int8_t>());
@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (core.in_flight() != world.outstanding.size()) std::abort();
   }
-  core.tick(now + 100 * ClientCore::kMillisecond);
+  core.tick(now + 100 * kMillisecond);
   if (!world.outstanding.empty() || core.in_flight() != 0) std::abort();  // each has ended, once
   return 0;
 }

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "kv/neighbour.hpp"
-#include "kv/udp_port.hpp"
-#include "kv/xdp_interface.hpp"
-#include "kv/xdp_port.hpp"
-#include "kv/xdp_ports.hpp"
+#include "base/try.hpp"
+#include "kv/net/address.hpp"
+#include "kv/net/neighbour.hpp"
+#include "kv/net/udp_port.hpp"
+#include "kv/net/xdp_interface.hpp"
+#include "kv/net/xdp_port.hpp"
+#include "kv/net/xdp_ports.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -40,15 +42,14 @@ class XdpClientPort final : public ClientPortOn<P> {
   void look_after(Cycles now) override { this->port_.refresh(now * kCycleNs); }
 
  private:
-  UdpPort reserved_;  ///< the kernel gives its number to nobody else
+  UdpPort reserved_;  ///< the kernel gives its number to no other socket
 };
 
 template <typename P>
 Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::span<const Endpoint> nodes) {
-  if (!port) return port.status();
+  WHERRY_TRY(port);
   for (const Endpoint& node : nodes)
-    if (node.port != 0)
-      if (auto status = port->keep_neighbour(node.ip); !status) return status;
+    if (node.port != 0) WHERRY_TRY(port->keep_neighbour(node.ip));
   // A node that is down has none: it may come later.
   for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(boot_ns()) && !patience.passed();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -61,7 +62,7 @@ Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
   for (const XdpInterface& one : interfaces.subspan(1)) {
     const auto address = find_address(one.name);
     if (!first) break;
-    if (!address) return address.status();
+    WHERRY_TRY(address);
     if (*address == *first) continue;
     return wherry::Status(
         StatusCode::kInvalidArgument,
@@ -73,26 +74,24 @@ Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
 
 }  // namespace
 
-Result<std::unique_ptr<ClientPort>> open_udp_client() {
-  auto port = UdpPort::open({});
-  if (!port) return port.status();
-  return std::unique_ptr<ClientPort>(new ClientPortOn<UdpPort>(*std::move(port)));
+Result<std::unique_ptr<ClientPort>> open_udp_client_port() {
+  WHERRY_ASSIGN(auto port, UdpPort::open({}));
+  return std::unique_ptr<ClientPort>(new ClientPortOn<UdpPort>(std::move(port)));
 }
 
-Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interfaces, std::span<const Endpoint> nodes) {
+Result<std::unique_ptr<ClientPort>> open_xdp_client_port(const std::string& interfaces,
+                                                         std::span<const Endpoint> nodes) {
   const auto parsed = XdpInterface::parse_all(interfaces);
   if (!parsed)
     return wherry::Status(StatusCode::kInvalidArgument,
                           fmt::format("xdp: '{}': {}", interfaces, XdpInterface::kWanted));
-  const auto address = address_of(*parsed);
-  if (!address) return address.status();
-  auto reserved = UdpPort::open({.ip = *address});
-  if (!reserved) return reserved.status();
-  const Endpoint at{.ip = *address, .port = reserved->local().port};
+  WHERRY_ASSIGN(const auto address, address_of(*parsed));
+  WHERRY_ASSIGN(auto reserved, UdpPort::open({.ip = address}));
+  const Endpoint at{.ip = address, .port = reserved.local().port};
   std::vector<XdpPort::Options> each;
   for (const XdpInterface& one : *parsed) each.push_back({.interface = one.name, .queue = one.queue});
-  if (each.size() == 1) return meet(XdpPort::open(at, each.front()), *std::move(reserved), nodes);
-  return meet(XdpPorts::open(at, each), *std::move(reserved), nodes);
+  if (each.size() == 1) return meet(XdpPort::open(at, each.front()), std::move(reserved), nodes);
+  return meet(XdpPorts::open(at, each), std::move(reserved), nodes);
 }
 
 }  // namespace wherry::kv

@@ -28,9 +28,10 @@ class ClientPort {
 };
 
 /// On a port that the kernel chooses.
-Result<std::unique_ptr<ClientPort>> open_udp_client();
+Result<std::unique_ptr<ClientPort>> open_udp_client_port();
 /// The same at an interface's address: "eth0", "eth0:3"; or at the one of several: "eth0,eth1". Waits a moment for the
 /// MACs of `nodes`.
-Result<std::unique_ptr<ClientPort>> open_xdp_client(const std::string& interfaces, std::span<const Endpoint> nodes);
+Result<std::unique_ptr<ClientPort>> open_xdp_client_port(const std::string& interfaces,
+                                                         std::span<const Endpoint> nodes);
 
 }  // namespace wherry::kv

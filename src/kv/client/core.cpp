@@ -36,7 +36,7 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
       free_lanes_(options_.lanes),
       values_(std::make_unique<std::byte[]>(std::size_t{options_.lanes} * kMaxValueBytes)),
       timers_(std::size_t{options_.operations} + options_.lanes + 1),
-      random_(options.seed * 0x9e3779b97f4a7c15 | 1) {
+      random_(options.seed * kGoldenGamma | 1) {
   for (Index i = 0; i < options_.operations; ++i) free_ops_[i] = i;
   reset_lanes();
   has_lanes_ = !options_.granted || options_.lanes == 0;
@@ -45,10 +45,10 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
   leaders_.fill(kNobody);
   probe_wait_ = options_.first_timeout;
   // A client that starts again at the same address must not take old answers for its own.
-  const auto generation = static_cast<std::uint32_t>(random() >> 32);
+  const auto generation = static_cast<std::uint32_t>(random_() >> 32);
   for (Op& op : ops_) op.generation = generation;
-  probe_tag_ = static_cast<std::uint32_t>(random() >> 32);
-  lane_tag_ = static_cast<std::uint32_t>(random() >> 32);
+  probe_tag_ = static_cast<std::uint32_t>(random_() >> 32);
+  lane_tag_ = static_cast<std::uint32_t>(random_() >> 32);
 }
 
 void ClientCore::start(Cycles now) {
@@ -152,7 +152,7 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   op.node = node;
   op.state = State::waiting;
   // Clients that were disturbed by the same thing must not come back all at once.
-  arm(i, now + op.timeout + (op.timeouts == 0 ? 0 : random() % (op.timeout / 4 + 1)));
+  arm(i, now + op.timeout + (op.timeouts == 0 ? 0 : random_() % (op.timeout / 4 + 1)));
   Kv header{.kind = static_cast<std::uint8_t>(op.kind), .epoch = epoch_, .request = op.request, .key = op.key};
   if (op.lane == kNone) {
     header.client = options_.first_lane;
@@ -194,7 +194,7 @@ void ClientCore::send_later(Index i, Cycles now) {
   op.state = State::pausing;
   op.hops = 0;
   ++statistics_.pauses;
-  arm(i, now + op.pause / 2 + random() % (op.pause / 2 + 1) + 1);
+  arm(i, now + op.pause / 2 + random_() % (op.pause / 2 + 1) + 1);
   op.pause = std::min(op.pause * 2, options_.pause_cap);
 }
 

@@ -27,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/random.hpp"
 #include "kv/client/timers.hpp"
 #include "kv/message.hpp"
 #include "wherry/kv.hpp"
@@ -48,8 +49,6 @@ class Completions {
 
 class ClientCore {
  public:
-  static constexpr Cycles kMillisecond = 1'000'000 / kCycleNs;
-
   struct Options {
     std::array<Endpoint, kMaxNodes> nodes{};  ///< by number; port 0: no such node
     std::uint16_t first_lane = 0;
@@ -103,15 +102,6 @@ class ClientCore {
   /// Does what is due. When to call again at the latest: always later than `now`.
   Cycles tick(Cycles now);
   [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
-
-  /// Serial numbers: whether a is newer than b.
-  [[nodiscard]] static constexpr bool newer(std::uint32_t a, std::uint32_t b) noexcept {
-    return static_cast<std::int32_t>(a - b) > 0;
-  }
-  /// The same for epochs as frames carry them; 0 is none, and older than all.
-  [[nodiscard]] static constexpr bool newer_epoch(std::uint16_t a, std::uint16_t b) noexcept {
-    return a != 0 && (b == 0 || static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0);
-  }
 
   /// Whether some node has answered as one that serves, and, if there are lanes, one of them is ready.
   [[nodiscard]] bool ready() const noexcept {
@@ -209,7 +199,6 @@ class ClientCore {
   [[nodiscard]] std::uint8_t leader_of(std::uint64_t key) const noexcept;
   [[nodiscard]] std::uint8_t reader_for(std::uint64_t key) noexcept;
   void probe(Cycles now);
-  std::uint64_t random() noexcept;
 
   Options options_;
   Output& output_;
@@ -217,7 +206,7 @@ class ClientCore {
   unsigned index_bits_ = 0;
   std::uint8_t present_ = 0;  ///< bit by node
   std::vector<Op> ops_;
-  std::vector<Index> free_ops_;  ///< a ring, so that a place, and with it a tag, comes again as late as possible
+  std::vector<Index> free_ops_;  ///< a ring, so that an index, and with it a tag, comes again as late as possible
   std::size_t free_head_ = 0, free_count_ = 0;
   std::vector<Lane> lanes_;
   std::vector<Index> free_lanes_;  ///< a stack, so that lanes that have started are used first
@@ -232,7 +221,7 @@ class ClientCore {
   bool heard_ = false, probe_open_ = false, active_ = false, probing_ = false;
   Cycles probe_wait_ = 0;  ///< until the next probe, while nobody was heard
   std::uint32_t probe_tag_ = 0, lane_tag_ = 0;
-  std::uint64_t random_ = 0;
+  SplitMix64 random_;
   ClientStatistics statistics_;
 };
 

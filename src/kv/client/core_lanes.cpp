@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "kv/client/core.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {
 
 /// What a client before this one may have sent since the newest record that can be found.
 constexpr std::uint32_t kLaneGap = 65536;
-constexpr Cycles kSlowest = 1000 * ClientCore::kMillisecond;
+constexpr Cycles kSlowest = 1000 * kMillisecond;
 constexpr std::uint8_t kProtests = 3;  ///< marks in a lane that somebody else uses: one may be lost
 
 }  // namespace
@@ -27,7 +28,7 @@ ClientCore::Index ClientCore::take_lane() noexcept {
 /// Where a lane goes on that others may have used up to this record.
 std::uint32_t ClientCore::beyond(std::uint32_t record) noexcept {
   if (options_.lane_spread == 0 || options_.trust_lanes) return record + kLaneGap;
-  return record + kLaneGap + static_cast<std::uint32_t>(random() % options_.lane_spread);
+  return record + kLaneGap + static_cast<std::uint32_t>(random_() % options_.lane_spread);
 }
 
 void ClientCore::reset_lanes() {
@@ -110,8 +111,7 @@ void ClientCore::on_lane_record(std::uint8_t from, const Kv& header, Cycles now)
   }
   Lane& l = lanes_[lane];
   const auto bit = static_cast<std::uint8_t>(1U << from);
-  const auto status =
-      static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(header.detail)}).status);
+  const Status status = status_of(header);
   const auto record = static_cast<std::uint32_t>(header.key);
   nodes_[from].silent = 0;
   learn_epoch(header.epoch);
@@ -215,8 +215,8 @@ void ClientCore::send_protest(Index lane, Cycles now) {
   --l.protests;
   for (std::uint8_t n = 0; n < kMaxNodes; ++n) {
     if (!present(n)) continue;
-    std::uint64_t key = random();
-    for (int tries = 0; tries < 256 && leader_of(key) != n; ++tries) key = random();
+    std::uint64_t key = random_();
+    for (int tries = 0; tries < 256 && leader_of(key) != n; ++tries) key = random_();
     send(n, {.kind = static_cast<std::uint8_t>(Kind::remove_if),
              .epoch = epoch_,
              .client = static_cast<std::uint16_t>(options_.first_lane + lane),

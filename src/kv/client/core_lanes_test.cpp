@@ -7,6 +7,7 @@
 
 #include "kv/client/core_rig_testing.hpp"
 #include "kv/client/testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -49,8 +50,8 @@ struct Pair {
     pass();
   }
   void start(int client) { clients[static_cast<std::size_t>(client)].core->start(now); }
-  void pass(Cycles time = kMs) {
-    for (const Cycles end = now + time; now < end; now += kMs / 10)
+  void pass(Cycles time = kMillisecond) {
+    for (const Cycles end = now + time; now < end; now += kMillisecond / 10)
       for (One& one : clients) one.turn();
   }
   /// Until it has ended.
@@ -59,7 +60,7 @@ struct Pair {
     const std::uint64_t tag = ++tags;
     const auto value = bytes(std::to_string(key));
     EXPECT_TRUE(one.core->submit({.kind = Kind::write, .key = key, .value = value, .tag = tag}, now));
-    for (int i = 0; i < 100'000 && !one.ended.contains(tag); ++i) pass(kMs / 10);
+    for (int i = 0; i < 100'000 && !one.ended.contains(tag); ++i) pass(kMillisecond / 10);
     EXPECT_TRUE(one.ended.contains(tag));
     return one.ended.contains(tag) ? one.ended[tag] : Outcome::kUnknown;
   }
@@ -124,7 +125,7 @@ TEST(KvClientLanes, OtherClientWroteWhileIdle_ExpectToldBeforeAnythingIsSent) {
   EXPECT_EQ(pair.put(0, 1), Outcome::kOk);
   pair.start(1);
   EXPECT_EQ(pair.put(1, 2), Outcome::kOk);
-  pair.pass(200 * kMs);
+  pair.pass(200 * kMillisecond);
   EXPECT_EQ(pair.put(0, 3), Outcome::kLaneTaken);
   EXPECT_FALSE(pair.store.table[3].present);
   EXPECT_EQ(pair.clients[0].core->taken_lanes(), 1U);
@@ -140,9 +141,9 @@ TEST(KvClientLanes, Mark_ExpectNoEffectOnAnyKey) {
   pair.start(1);
   EXPECT_EQ(pair.put(1, 2), Outcome::kOk);
   const auto before = pair.store.table;
-  pair.pass(200 * kMs);
+  pair.pass(200 * kMillisecond);
   EXPECT_EQ(pair.put(0, 3), Outcome::kLaneTaken);
-  pair.pass(200 * kMs);
+  pair.pass(200 * kMillisecond);
   for (const auto& [key, entry] : pair.store.table) {
     const auto was = before.find(key);
     EXPECT_EQ(entry.present, was != before.end() && was->second.present);
@@ -154,7 +155,7 @@ TEST(KvClientLanes, IdleAlone_ExpectItGoesOn) {
   Pair pair(one_lane());
   for (std::uint64_t key = 1; key < 20; ++key) {
     EXPECT_EQ(pair.put(0, key), Outcome::kOk);
-    pair.pass(150 * kMs);
+    pair.pass(150 * kMillisecond);
   }
 }
 
@@ -233,7 +234,7 @@ TEST(KvClientLanes, GrantedLaneTaken_ExpectMarkOnlyAfterTheKeeperWasAsked) {
   EXPECT_EQ(rig.take_end().outcome, Outcome::kLaneTaken);
   EXPECT_TRUE(rig.core->disputes());
   rig.sent.clear();
-  rig.pass(100 * kMs);
+  rig.pass(100 * kMillisecond);
   EXPECT_TRUE(rig.sent.empty());
   rig.core->protest(rig.now);
   EXPECT_FALSE(rig.core->disputes());
@@ -243,7 +244,7 @@ TEST(KvClientLanes, GrantedLaneTaken_ExpectMarkOnlyAfterTheKeeperWasAsked) {
     EXPECT_EQ(mark.kind(), Kind::remove_if);
     EXPECT_EQ(mark.header.version, 0U);
     EXPECT_EQ(mark.header.client, 100);
-    EXPECT_TRUE(ClientCore::newer(mark.header.request, write.header.request + 1'000'000));
+    EXPECT_TRUE(newer(mark.header.request, write.header.request + 1'000'000));
     EXPECT_EQ(slot_of(hash_of(mark.header.key)) % 3, mark.node) << "each leader records it";
   }
 }

@@ -14,8 +14,6 @@
 namespace wherry::kv {
 namespace {
 
-constexpr Cycles kMs = ClientCore::kMillisecond;
-
 /// A few clients that all add to the same counters with put_if; what they believe to have added must be there.
 class Network {
  public:
@@ -28,7 +26,7 @@ class Network {
       o.first_lane = lane;
       o.lanes = 4;
       o.operations = 8;
-      o.deadline = 2000 * kMs;
+      o.deadline = 2000 * kMillisecond;
       o.seed = seed;
       core.emplace(o, *this, *this);
       core->start(net.now_);
@@ -103,7 +101,7 @@ class Network {
     if (chance() < loss_) return;
     const int copies = chance() < repeat_ ? 2 : 1;
     for (int i = 0; i < copies; ++i)
-      events_.emplace(now_ + 2000 + (chance() < 0.05 ? random_() % (20 * kMs) : random_() % 5000), what);
+      events_.emplace(now_ + 2000 + (chance() < 0.05 ? random_() % (20 * kMillisecond) : random_() % 5000), what);
   }
   void at_node(Client* client, std::uint8_t node, const Kv& header, const std::vector<std::byte>& value) {
     if ((dead >> node & 1) != 0) return;
@@ -162,7 +160,7 @@ TEST_P(KvClientNetwork, LossRepetitionNewLeadersRestarts_EveryAcknowledgedWriteO
   Network::Client b(net, 100, seed + 2);
   net.clients = {a.get(), &b};
   for (int round = 0; round < 20; ++round) {
-    net.run(200 * kMs);
+    net.run(200 * kMillisecond);
     net.store_.epoch = static_cast<std::uint16_t>(net.store_.epoch == 65535 ? 1 : net.store_.epoch + 1);
     net.store_.shift = static_cast<std::uint8_t>(net.random_() % 3);
     net.dead = round % 4 == 1 ? 1U << (1 + net.random_() % 2) : 0;
@@ -175,7 +173,7 @@ TEST_P(KvClientNetwork, LossRepetitionNewLeadersRestarts_EveryAcknowledgedWriteO
   }
   net.dead = 0;
   net.stopping = true;
-  net.run(5000 * kMs);
+  net.run(5000 * kMillisecond);
   EXPECT_EQ(a->core->in_flight() + b.core->in_flight(), 0);
   EXPECT_GT(net.certain, 1000);
   EXPECT_GT(net.refused, 100);
@@ -187,9 +185,9 @@ TEST_P(KvClientNetwork, NoLoss_NothingIsUnknownNorSentTwice) {
   Network net(GetParam(), 0, 0);
   Network::Client a(net, 0, 1);
   net.clients = {&a};
-  net.run(50 * kMs);
+  net.run(50 * kMillisecond);
   net.stopping = true;
-  net.run(3000 * kMs);
+  net.run(3000 * kMillisecond);
   EXPECT_EQ(net.unknown, 0);
   EXPECT_EQ(net.sum(), net.certain);
   EXPECT_GT(net.certain, 100);

@@ -80,13 +80,4 @@ void ClientCore::probe(Cycles now) {
   probe_wait_ = std::min(2 * probe_wait_, options_.probe_every);
 }
 
-/// splitmix64: the same on every machine.
-std::uint64_t ClientCore::random() noexcept {
-  random_ += 0x9e3779b97f4a7c15;
-  std::uint64_t z = random_;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
-}
-
 }  // namespace wherry::kv

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What replies mean. Nothing that arrives is believed further than it answers something that was asked.
 #include "kv/client/core.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {
-
-constexpr std::uint8_t kReply = 16;  ///< bit of `kind`
-
-Status status_of(const Kv& header) noexcept {
-  return static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(header.detail)}).status);
-}
 
 bool is_final(Status status) noexcept { return status <= Status::bad_lane; }
 
@@ -47,7 +42,7 @@ void ClientCore::on_message(const Endpoint& from, const Message& message, Cycles
 }
 
 void ClientCore::learn_epoch(std::uint16_t epoch) noexcept {
-  if (newer_epoch(epoch, epoch_)) epoch_ = epoch;
+  if (epoch_newer(epoch, epoch_)) epoch_ = epoch;
 }
 
 void ClientCore::learn(const Kv& header) noexcept {
@@ -125,14 +120,14 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
   }
   Op& op = ops_[i];
   if (!op.sent || op.request != header.request || op.key != header.key ||
-      header.kind != (static_cast<std::uint8_t>(op.kind) | kReply)) {
+      header.kind != (static_cast<std::uint8_t>(op.kind) | kReplyBit)) {
     ignore();
     return;
   }
   const Status status = status_of(header);
   nodes_[from].silent = 0;
   nodes_[from].serving = status != Status::not_serving;
-  const bool news = newer_epoch(header.epoch, op.epoch);
+  const bool news = epoch_newer(header.epoch, op.epoch);
   learn(header);
   // Section 7: an old leader's refusal must not be believed after a later try may have succeeded.
   if (is_final(status) && header.epoch == op.epoch) {

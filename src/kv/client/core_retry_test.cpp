@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "kv/client/core_rig_testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -32,7 +33,7 @@ TEST(KvClientCore, NotLeader_AsksTheLeaderAndRemembers) {
 TEST(KvClientCore, NodesThatNameEachOther_ClientPauses) {
   Rig rig(lanes(1));
   rig.start();
-  ASSERT_TRUE(rig.put(1, "x", 0, rig.now + 50 * kMs));
+  ASSERT_TRUE(rig.put(1, "x", 0, rig.now + 50 * kMillisecond));
   const Cycles before = rig.now;
   for (int i = 0; i < 5; ++i) {
     const Sent sent = rig.take();
@@ -106,9 +107,8 @@ TEST(KvClientCore, Epochs_WrapAround) {
   EXPECT_EQ(rig.core->epoch(), 1);
   rig.reply(second, second.node, Status::ok, 1, second.node, 3);
   EXPECT_EQ(rig.take_end().outcome, Outcome::kOk);
-  constexpr auto newer_epoch = ClientCore::newer_epoch;
-  EXPECT_TRUE(newer_epoch(1, 0) && newer_epoch(40000, 0) && !newer_epoch(0, 65535) && !newer_epoch(0, 1));
-  EXPECT_TRUE(newer_epoch(1, 65535) && !newer_epoch(65535, 1) && newer_epoch(32768, 1) && !newer_epoch(1, 1));
+  EXPECT_TRUE(epoch_newer(1, 0) && epoch_newer(40000, 0) && !epoch_newer(0, 65535) && !epoch_newer(0, 1));
+  EXPECT_TRUE(epoch_newer(1, 65535) && !epoch_newer(65535, 1) && epoch_newer(32768, 1) && !epoch_newer(1, 1));
 }
 
 TEST(KvClientCore, Busy_PausesGrowAndTheSameIsSentAgain) {
@@ -161,14 +161,15 @@ TEST(KvClientCore, Pending_ReadAsksTheLeader) {
 
 TEST(KvClientCore, LostRequests_SentAgainWithDoubledTimeouts) {
   ClientCore::Options o = lanes(1);
-  o.timeout_cap = 16 * kMs;
+  o.timeout_cap = 16 * kMillisecond;
   Rig rig(o);
   rig.start();
   ASSERT_TRUE(rig.put(1, "x"));
   const Sent first = rig.take();
   Cycles last = rig.now;
   int scattered = 0;  // a quarter at random, so that clients do not come back together
-  for (const Cycles expected : {2 * kMs, 4 * kMs, 8 * kMs, 16 * kMs, 16 * kMs}) {
+  for (const Cycles expected :
+       {2 * kMillisecond, 4 * kMillisecond, 8 * kMillisecond, 16 * kMillisecond, 16 * kMillisecond}) {
     rig.pass();
     EXPECT_GE(rig.now - last, expected);
     EXPECT_LE(rig.now - last, expected + expected / 4);
@@ -191,7 +192,7 @@ TEST(KvClientCore, LeaderDies_WriteFindsTheNewOne) {
     if (rig.sent.empty()) break;
     const Sent sent = rig.take();
     if (sent.node == dead) continue;
-    const bool moved = rig.now > 100 * kMs;  // the keeper takes its time
+    const bool moved = rig.now > 100 * kMillisecond;  // the keeper takes its time
     if (!moved) {
       rig.reply(sent, sent.node, Status::not_leader, 1, dead);
     } else if (sent.header.epoch != 2) {
@@ -206,7 +207,7 @@ TEST(KvClientCore, LeaderDies_WriteFindsTheNewOne) {
 TEST(KvClientCore, AllNodesDead_UnknownAtTheDeadline) {
   Rig rig(lanes(1));
   rig.start();
-  const Cycles deadline = rig.now + 300 * kMs;
+  const Cycles deadline = rig.now + 300 * kMillisecond;
   ASSERT_TRUE(rig.put(1, "x", 5, deadline));
   ASSERT_TRUE(rig.get(1, 6, deadline));
   while (rig.ended.size() < 2) {
@@ -222,7 +223,7 @@ TEST(KvClientCore, AllNodesDead_UnknownAtTheDeadline) {
 
 TEST(KvClientCore, NobodyEverAnswers_WriteWasNotSentForCertain) {
   Rig rig(lanes(1));
-  ASSERT_TRUE(rig.put(1, "x", 5, rig.now + 300 * kMs));
+  ASSERT_TRUE(rig.put(1, "x", 5, rig.now + 300 * kMillisecond));
   while (rig.ended.empty()) {
     for (const Sent& sent : rig.sent) EXPECT_EQ(sent.kind(), Kind::lane);
     rig.sent.clear();
@@ -234,7 +235,7 @@ TEST(KvClientCore, NobodyEverAnswers_WriteWasNotSentForCertain) {
 TEST(KvClientCore, GivenUpWrite_ItsLateReplyIsIgnoredAndTheLaneGoesOn) {
   Rig rig(lanes(1));
   rig.start();
-  ASSERT_TRUE(rig.put(1, "x", 5, rig.now + kMs));
+  ASSERT_TRUE(rig.put(1, "x", 5, rig.now + kMillisecond));
   const Sent first = rig.take();
   rig.pass();
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);

@@ -15,8 +15,6 @@
 
 namespace wherry::kv::testing {
 
-inline constexpr Cycles kMs = ClientCore::kMillisecond;
-
 struct Sent {
   std::uint8_t node;
   Kv header;
@@ -57,7 +55,7 @@ struct Rig final : Output, Completions {
   void reply(const Sent& to, std::uint8_t from, Status status, std::uint16_t epoch, std::uint8_t leader,
              std::uint32_t version = 0, const std::string& value = {}) {
     Kv header = to.header;
-    header.kind = static_cast<std::uint8_t>(header.kind + 16);
+    header.kind = static_cast<std::uint8_t>(header.kind + kReplyBit);
     header.detail = static_cast<std::uint8_t>(status);
     header.epoch = epoch;
     header.node = leader;
@@ -94,7 +92,7 @@ struct Rig final : Output, Completions {
     return first;
   }
   /// Lets time pass until something is sent or has ended, or for so long.
-  void pass(Cycles time = 100000 * kMs) {
+  void pass(Cycles time = 100000 * kMillisecond) {
     const Cycles end = now + time;
     while (sent.empty() && ended.empty() && now < end) {
       now = std::max(now + 1, std::min(end, core->next_wake()));

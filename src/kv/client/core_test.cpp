@@ -72,14 +72,14 @@ TEST(KvClientCore, LaneNumbers_WrapAround) {
 TEST(KvClientCore, SilentNode_LaneStartsAfterGraceAndAsksThatNodeBeforeItWrites) {
   Rig rig(lanes(1));
   rig.core->start(rig.now);
-  ASSERT_TRUE(rig.put(1, "x", 0, rig.now + 4000 * kMs));
+  ASSERT_TRUE(rig.put(1, "x", 0, rig.now + 4000 * kMillisecond));
   while (!rig.sent.empty()) {
     const Sent question = rig.take();
     if (question.node != 2) rig.record(question, 100);
   }
   std::optional<Sent> write;
   while (!write) {  // repeated questions to node 2, then the write
-    rig.pass(1000 * kMs);
+    rig.pass(1000 * kMillisecond);
     const Sent sent = rig.take();
     if (sent.kind() == Kind::write) write = sent;
   }
@@ -115,7 +115,7 @@ TEST(KvClientCore, LateRecordIsNewer_UnsentWriteTakesNewerNumber) {
     if (question.node != 2) rig.record(question, 100);
   }
   while (!rig.core->ready()) {
-    rig.pass(10 * kMs);
+    rig.pass(10 * kMillisecond);
     rig.sent.clear();
   }
   ASSERT_TRUE(rig.put(key, "x"));
@@ -154,7 +154,7 @@ TEST(KvClientCore, NoLanesAndNobodyServesYet_PingsComeAgainUntilOneDoes) {
   ASSERT_EQ(rig.pings.size(), 3U);
   rig.reply(rig.pings.front(), 0, Status::not_serving, 0, 0);
   rig.pings.clear();
-  rig.pass(10 * kMs);
+  rig.pass(10 * kMillisecond);
   ASSERT_FALSE(rig.pings.empty());
   EXPECT_FALSE(rig.core->ready());
   rig.reply(rig.pings.back(), 2, Status::ok, 1, 0);
@@ -264,7 +264,7 @@ TEST(KvClientCore, SameSeed_SameFrames) {
     for (Rig* rig : {&a, &b}) {
       rig->start();
       for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(rig->put(i, "x") && rig->get(i));
-      rig->core->tick(rig->now + 100 * kMs);
+      rig->core->tick(rig->now + 100 * kMillisecond);
     }
     ASSERT_EQ(a.sent.size(), b.sent.size());
     for (std::size_t i = 0; i < a.sent.size(); ++i) EXPECT_EQ(a.sent[i].header, b.sent[i].header);

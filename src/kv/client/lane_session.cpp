@@ -6,13 +6,12 @@
 namespace wherry::kv {
 namespace {
 
-constexpr Cycles kMs = 1'000'000 / kCycleNs;
-constexpr Cycles kLook = 20 * kMs;      ///< between looks at a connection that says nothing
-constexpr Cycles kAgain = 50 * kMs;     ///< after a connection was refused or lost
-constexpr Cycles kConnect = 500 * kMs;  ///< for a peer to accept one
+constexpr Cycles kLook = 20 * kMillisecond;      ///< between looks at a connection that says nothing
+constexpr Cycles kAgain = 50 * kMillisecond;     ///< after a connection was refused or lost
+constexpr Cycles kConnect = 500 * kMillisecond;  ///< for a peer to accept one
 /// For an answer; twice as long after each keeper that gave none, up to kMostPatience, until one does.
-constexpr Cycles kPatience = 1000 * kMs;
-constexpr Cycles kMostPatience = 8000 * kMs;
+constexpr Cycles kPatience = 1000 * kMillisecond;
+constexpr Cycles kMostPatience = 8000 * kMillisecond;
 
 }  // namespace
 
@@ -46,7 +45,7 @@ void LaneSession::connect(Cycles now) {
   }
   const auto arrived = try_finish_connect_tcp(connecting_, keepers_[turn_of_]);
   if (!arrived || (!*arrived && now >= give_up_at_)) return lose(now);
-  next_ = now + kMs;
+  next_ = now + kMillisecond;
   if (!*arrived) return;
   notice_death(connecting_.get());
   lines_ = LineConnection(std::move(connecting_));

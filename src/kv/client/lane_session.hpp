@@ -11,13 +11,15 @@
 // and holds its lanes meanwhile.
 #pragma once
 
+#include <poll.h>
+
 #include <string>
 #include <vector>
 
 #include "base/network_namespace.hpp"
 #include "base/socket.hpp"
-#include "kv/keeper/control.hpp"
-#include "kv/keeper/line_connection.hpp"
+#include "kv/control/control.hpp"
+#include "kv/control/line_connection.hpp"
 
 namespace wherry::kv {
 
@@ -34,7 +36,10 @@ class LaneSession {
   [[nodiscard]] Cycles next_time() const noexcept { return next_; }
   void hurry() noexcept { next_ = 0; }
   [[nodiscard]] int fd() const noexcept { return connecting_ ? connecting_.get() : lines_.fd(); }
-  [[nodiscard]] bool connecting() const noexcept { return static_cast<bool>(connecting_); }
+  /// For poll(2): ready when there is news.
+  [[nodiscard]] pollfd awaited() const noexcept {
+    return {fd(), static_cast<short>(connecting_ ? POLLOUT : POLLIN), 0};
+  }
 
   /// The lanes are this client's: first_lane(), and those behind it.
   [[nodiscard]] bool held(Cycles now) const noexcept {

@@ -26,10 +26,10 @@
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "kv/client/udp_store_testing.hpp"
-#include "kv/keeper/driver_client.hpp"
 #include "kv/keeper/keeper_server.hpp"
-#include "kv/keeper/testing.hpp"
-#include "kv/veth_testing.hpp"
+#include "kv/net/veth_testing.hpp"
+#include "kv/node/driver/driver_client.hpp"
+#include "kv/node/driver/testing.hpp"
 #include "wherry/kv.hpp"
 
 namespace {
@@ -45,8 +45,6 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
 
 namespace wherry::kv {
 namespace {
-
-constexpr Cycles kMs = 250'000;
 
 TEST(KvLaneGrants, SeveralHolders_ExpectRangesThatDoNotOverlap) {
   LaneGrants grants(16, 64, 100, 0);
@@ -164,8 +162,8 @@ class KvLaneSession : public ::testing::Test {
     o.cluster = "lanes";
     o.bucket_bits = 10;
     o.lanes = 64;
-    o.busy_interval = kMs;
-    o.idle_interval = 10 * kMs;
+    o.busy_interval = kMillisecond;
+    o.idle_interval = 10 * kMillisecond;
     o.nodes[0] = {0, 0x7f000001, node_port_};
     std::vector<HostPort> keepers;
     for (const std::uint16_t port : ports) keepers.push_back({"127.0.0.1", port});
@@ -179,8 +177,8 @@ class KvLaneSession : public ::testing::Test {
     o.lanes = 64;
     o.static_lanes = 16;
     o.lane_ttl = lane_ttl_;
-    o.ping_interval = 20 * kMs;
-    o.lease = 100 * kMs;
+    o.ping_interval = 20 * kMillisecond;
+    o.lease = 100 * kMillisecond;
     o.nodes[0] = {true, "n", {0, 0x7f000001, node_port_}};
     auto store = open_file_store(directory_.file(file));
     ASSERT_TRUE(store) << store.status().message();
@@ -214,7 +212,7 @@ class KvLaneSession : public ::testing::Test {
   std::unique_ptr<KeeperServer> keeper_;
   std::uint16_t port_ = 0;
   std::uint16_t node_port_ = 19286;
-  Cycles lane_ttl_ = 400 * kMs;
+  Cycles lane_ttl_ = 400 * kMillisecond;
   std::unique_ptr<DriverClient> node_;
   std::list<LaneSession> sessions_;
   std::list<LaneSession> asleep_;  ///< those get no turn
@@ -242,7 +240,7 @@ TEST_F(KvLaneSession, ClientGoes_ExpectItsLanesGrantedAgainOnlyWhenItSaysSoOrAft
   sessions_.pop_front();  // as if it was killed
   const Cycles gone = KeeperServer::now();
   ASSERT_TRUE(held(b));
-  EXPECT_GE(KeeperServer::now(), gone + 400 * kMs);
+  EXPECT_GE(KeeperServer::now(), gone + 400 * kMillisecond);
   LaneSession& c = session(48);
   ASSERT_TRUE(until([&] { return !c.refusal().empty(); }));
   b.close();
@@ -263,7 +261,7 @@ TEST_F(KvLaneSession, KeeperStartsAgain_ExpectTheSameLanesAndNewClientsToWait) {
   ASSERT_TRUE(held(a));
   EXPECT_EQ(a.first_lane(), first);
   ASSERT_TRUE(held(b));
-  EXPECT_GE(KeeperServer::now(), started + 390 * kMs);
+  EXPECT_GE(KeeperServer::now(), started + 390 * kMillisecond);
   EXPECT_GE(std::abs(b.first_lane() - first), 8);
 }
 
@@ -362,12 +360,12 @@ TEST_F(KvLaneSession, NoTurnForLong_ExpectTheSameLanesAndTheKeeperAskedAgain) {
   const std::uint16_t first = a.first_lane();
   asleep_.splice(asleep_.end(), sessions_, sessions_.begin());
   const Cycles begin = KeeperServer::now();
-  ASSERT_TRUE(until([&] { return now_ > begin + 500 * kMs; }));
+  ASSERT_TRUE(until([&] { return now_ > begin + 500 * kMillisecond; }));
   a.turn(now_);
   EXPECT_TRUE(a.held(now_)) << "its connection lives";
-  EXPECT_FALSE(a.held(now_ + 200 * kMs)) << "unless the keeper does not answer";
+  EXPECT_FALSE(a.held(now_ + 200 * kMillisecond)) << "unless the keeper does not answer";
   sessions_.splice(sessions_.end(), asleep_);
-  ASSERT_TRUE(until([&] { return a.held(now_ + 150 * kMs); }));
+  ASSERT_TRUE(until([&] { return a.held(now_ + 150 * kMillisecond); }));
   EXPECT_EQ(a.first_lane(), first);
 }
 
@@ -423,7 +421,7 @@ TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWrite
   keeper_.reset();
   std::filesystem::remove(directory_.file("keeper.json"));
   node_port_ = parse_host_port(store.names.front())->port;
-  lane_ttl_ = 3600'000 * kMs;
+  lane_ttl_ = 3600'000 * kMillisecond;
   start_keeper(testing_support::free_port());  // it comes back there
   start_node();
   const ClientOptions options{.keepers = {fmt::format("127.0.0.1:{}", port_)}, .lanes = 1};

@@ -9,8 +9,10 @@
 #include <memory>
 #include <random>
 
-#include "kv/cluster_file.hpp"
+#include "base/try.hpp"
+#include "kv/control/cluster_file.hpp"
 #include "kv/generated/frame.hpp"
+#include "kv/net/address.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -21,9 +23,7 @@ using std::chrono::nanoseconds;
 Result<Endpoint> resolve(const std::string& text) {
   HostPort at{text, kUdpPort};
   if (text.find(':') != std::string::npos) {
-    auto parsed = parse_host_port(text);
-    if (!parsed) return parsed.status();
-    at = *std::move(parsed);
+    WHERRY_ASSIGN(at, parse_host_port(text));
   }
   if (at.port == 0) return invalid_option(fmt::format("node '{}': port 0", text));
   addrinfo hints{};
@@ -42,40 +42,38 @@ wherry::Status take_names(const ClientOptions& options, ClientPlan& plan) {
     return invalid_option(fmt::format("nodes: {} given, at most {} make a cluster", options.nodes.size(), kMaxNodes));
   for (std::size_t n = 0; n < options.nodes.size(); ++n) {
     if (options.nodes[n].empty()) continue;
-    auto at = resolve(options.nodes[n]);
-    if (!at) return at.status();
-    if (std::ranges::find(plan.core.nodes, *at) != plan.core.nodes.end())
+    WHERRY_ASSIGN(auto at, resolve(options.nodes[n]));
+    if (std::ranges::find(plan.core.nodes, at) != plan.core.nodes.end())
       return invalid_option(fmt::format("nodes: '{}' is there twice", options.nodes[n]));
-    plan.core.nodes[n] = *at;
+    plan.core.nodes[n] = at;
     plan.names_nodes = true;
   }
   return {};
 }
 
 wherry::Status take_file(const ClientOptions& options, ClientPlan& plan, std::vector<std::string>& keepers) {
-  const auto file = load_cluster_file(options.cluster);
-  if (!file) return file.status();
-  plan.cluster = file->name;
-  if (keepers.empty()) keepers = file->keepers;
+  WHERRY_ASSIGN(const auto file, load_cluster_file(options.cluster));
+  plan.cluster = file.name;
+  if (keepers.empty()) keepers = file.keepers;
   if (!plan.names_nodes) {
     plan.origin = options.cluster;
     for (std::size_t n = 0; n < kMaxNodes; ++n)
-      if (file->nodes[n].configured)
-        plan.core.nodes[n] = {.ip = file->nodes[n].endpoint.ip, .port = file->nodes[n].endpoint.port};
+      if (file.nodes[n].configured)
+        plan.core.nodes[n] = {.ip = file.nodes[n].endpoint.ip, .port = file.nodes[n].endpoint.port};
     plan.names_nodes = true;
   }
   const std::uint64_t end = options.first_lane.value_or(0) + std::uint64_t{options.lanes};
-  if (options.first_lane && options.lanes > 0 && end > file->static_lanes) {
+  if (options.first_lane && options.lanes > 0 && end > file.static_lanes) {
     return invalid_option(
         fmt::format("first_lane: lanes {} to {}: of cluster '{}' those below {} are static ({}), and the keeper "
                     "grants the others",
-                    *options.first_lane, end - 1, file->name, file->static_lanes, options.cluster));
+                    *options.first_lane, end - 1, file.name, file.static_lanes, options.cluster));
   }
-  if (!options.first_lane && options.lanes > 0 && file->mode == ClusterMode::fixed) {
+  if (!options.first_lane && options.lanes > 0 && file.mode == ClusterMode::fixed) {
     return invalid_option(
         fmt::format("cluster '{}' has no keeper to grant lanes (mode static): name static ones with "
                     "first_lane, which no other client uses, or say lanes = 0 to read only",
-                    file->name));
+                    file.name));
   }
   return {};
 }
@@ -94,17 +92,12 @@ wherry::Status check_numbers(const ClientOptions& options) {
 
 }  // namespace
 
-std::string to_string(const Endpoint& at) {
-  return fmt::format("{}.{}.{}.{}:{}", at.ip >> 24, at.ip >> 16 & 255, at.ip >> 8 & 255, at.ip & 255, at.port);
-}
-
 Result<ClientPlan> plan_client(const ClientOptions& options) {
-  if (auto s = check_numbers(options); !s) return s;
+  WHERRY_TRY(check_numbers(options));
   ClientPlan plan;
-  if (auto s = take_names(options, plan); !s) return s;
+  WHERRY_TRY(take_names(options, plan));
   std::vector<std::string> keepers = options.keepers;
-  if (!options.cluster.empty())
-    if (auto s = take_file(options, plan, keepers); !s) return s;
+  if (!options.cluster.empty()) WHERRY_TRY(take_file(options, plan, keepers));
   const bool granted = options.lanes > 0 && !options.first_lane;
   if (!plan.names_nodes && (!granted || keepers.empty()))
     return invalid_option("nodes: none given; name the cluster file, the nodes, or the keeper, which knows them");
@@ -115,9 +108,8 @@ Result<ClientPlan> plan_client(const ClientOptions& options) {
   }
   for (const std::string& text : keepers) {
     if (!granted) break;
-    auto keeper = parse_host_port(text);
-    if (!keeper) return keeper.status();
-    plan.keepers.push_back(*std::move(keeper));
+    WHERRY_ASSIGN(auto keeper, parse_host_port(text));
+    plan.keepers.push_back(std::move(keeper));
   }
   plan.core.first_lane = options.first_lane.value_or(0);
   plan.core.lanes = options.lanes;

@@ -32,7 +32,4 @@ constexpr Cycles to_cycles(std::chrono::nanoseconds time) noexcept {
 }
 inline wherry::Status invalid_option(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
-/// "10.0.0.1:19286"
-std::string to_string(const Endpoint& at);
-
 }  // namespace wherry::kv

@@ -12,10 +12,6 @@
 
 namespace wherry::kv::testing {
 
-[[nodiscard]] inline Status status_of(const Kv& header) {
-  return static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(header.detail)}).status);
-}
-
 class ReferenceStore {
  public:
   struct Entry {
@@ -52,7 +48,7 @@ class ReferenceStore {
   std::optional<Reply> handle(std::uint8_t me, const Message& in) {
     const Kv& h = in.header;
     Reply out{h, {}};
-    out.header.kind = static_cast<std::uint8_t>(h.kind + 16);
+    out.header.kind = static_cast<std::uint8_t>(h.kind + kReplyBit);
     out.header.epoch = epoch;
     out.header.node = leader_of(h.key);
     out.header.version = 0;

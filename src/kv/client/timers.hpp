@@ -9,13 +9,11 @@
 
 namespace wherry::kv {
 
-inline constexpr Cycles kNever = ~Cycles{0};
-
 /// When each of n things wants to be woken, the earliest first: a binary heap that knows where each of them is.
 /// Allocates when it is made, never after.
 class TimerHeap {
  public:
-  explicit TimerHeap(std::size_t things) : at_(things, kNever), place_(things, kOut) { heap_.reserve(things); }
+  explicit TimerHeap(std::size_t things) : at_(things, kNever), position_(things, kOut) { heap_.reserve(things); }
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
   /// The earliest; kNever if there is none.
@@ -24,22 +22,22 @@ class TimerHeap {
 
   void set(std::uint32_t thing, Cycles at) noexcept {
     at_[thing] = at;
-    if (place_[thing] == kOut) {
-      place_[thing] = static_cast<std::uint32_t>(heap_.size());
+    if (position_[thing] == kOut) {
+      position_[thing] = static_cast<std::uint32_t>(heap_.size());
       heap_.push_back(thing);
     }
-    down(up(place_[thing]));
+    down(up(position_[thing]));
   }
 
   void clear(std::uint32_t thing) noexcept {
-    const std::uint32_t place = std::exchange(place_[thing], kOut);
-    if (place == kOut) return;
+    const std::uint32_t position = std::exchange(position_[thing], kOut);
+    if (position == kOut) return;
     const std::uint32_t last = heap_.back();
     heap_.pop_back();
     if (last == thing) return;
-    heap_[place] = last;
-    place_[last] = place;
-    down(up(place));
+    heap_[position] = last;
+    position_[last] = position;
+    down(up(position));
   }
 
  private:
@@ -47,29 +45,29 @@ class TimerHeap {
 
   void swap(std::uint32_t a, std::uint32_t b) noexcept {
     std::swap(heap_[a], heap_[b]);
-    place_[heap_[a]] = a;
-    place_[heap_[b]] = b;
+    position_[heap_[a]] = a;
+    position_[heap_[b]] = b;
   }
-  std::uint32_t up(std::uint32_t place) noexcept {
-    while (place > 0 && at_[heap_[place]] < at_[heap_[(place - 1) / 2]]) {
-      swap(place, (place - 1) / 2);
-      place = (place - 1) / 2;
+  std::uint32_t up(std::uint32_t position) noexcept {
+    while (position > 0 && at_[heap_[position]] < at_[heap_[(position - 1) / 2]]) {
+      swap(position, (position - 1) / 2);
+      position = (position - 1) / 2;
     }
-    return place;
+    return position;
   }
-  void down(std::uint32_t place) noexcept {
+  void down(std::uint32_t position) noexcept {
     for (;;) {
-      std::uint32_t least = place;
-      for (std::uint32_t child = 2 * place + 1; child <= 2 * place + 2 && child < heap_.size(); ++child)
+      std::uint32_t least = position;
+      for (std::uint32_t child = 2 * position + 1; child <= 2 * position + 2 && child < heap_.size(); ++child)
         if (at_[heap_[child]] < at_[heap_[least]]) least = child;
-      if (least == place) return;
-      swap(place, least);
-      place = least;
+      if (least == position) return;
+      swap(position, least);
+      position = least;
     }
   }
 
   std::vector<Cycles> at_;
-  std::vector<std::uint32_t> place_;
+  std::vector<std::uint32_t> position_;
   std::vector<std::uint32_t> heap_;
 };
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kv/client/testing.hpp"
-#include "kv/datagram.hpp"
+#include "kv/net/datagram.hpp"
 
 namespace wherry::kv::testing {
 

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "base/log.hpp"
+#include "base/try.hpp"
+#include "kv/control/control.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -150,13 +152,12 @@ struct EtcdElection::Impl {
     std::string text;
   };
   Result<Value> get(EtcdChannel& on, const char* name) {
-    const auto json = on.post("/v3/kv/range", {{"key", key(name)}});
-    if (!json) return json.status();
+    WHERRY_ASSIGN(const auto json, on.post("/v3/kv/range", {{"key", key(name)}}));
     Value value;
-    if (const auto header = json->find("header"); header != json->end() && header->is_object())
+    if (const auto header = json.find("header"); header != json.end() && header->is_object())
       value.store = number(*header, "revision");
-    const auto kvs = json->find("kvs");
-    if (kvs == json->end()) return value;
+    const auto kvs = json.find("kvs");
+    if (kvs == json.end()) return value;
     if (!kvs->is_array() || kvs->size() != 1 || !(*kvs)[0].is_object()) return odd("/v3/kv/range");
     value.revision = number((*kvs)[0], "mod_revision");
     const auto text = (*kvs)[0].find("value");
@@ -166,13 +167,13 @@ struct EtcdElection::Impl {
   }
   /// Whether the conditions held. The revision is that of the whole store, and so of what was put.
   static Result<bool> transact(EtcdChannel& on, const Json& compare, const Json& put, std::int64_t* revision) {
-    const auto json = on.post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}});
-    if (!json) return json.status();
-    const auto header = json->find("header");
-    if (header == json->end() || !header->is_object()) return odd("/v3/kv/txn");
+    WHERRY_ASSIGN(const auto json,
+                  on.post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}}));
+    const auto header = json.find("header");
+    if (header == json.end() || !header->is_object()) return odd("/v3/kv/txn");
     if (revision != nullptr) *revision = number(*header, "revision");
-    const auto held = json->find("succeeded");
-    return held != json->end() && held->is_boolean() && held->get<bool>();
+    const auto held = json.find("succeeded");
+    return held != json.end() && held->is_boolean() && held->get<bool>();
   }
   [[nodiscard]] static std::uint64_t lasting(std::uint64_t asked, std::int64_t seconds) {
     // Counted from before it was asked, less what clocks may differ by.
@@ -199,13 +200,11 @@ class EtcdStore final : public ConfigurationStore {
   explicit EtcdStore(EtcdElection::Impl& etcd) : etcd_(etcd), channel_(etcd.options) {}
 
   Result<std::optional<Configuration>> load() override {
-    const auto value = etcd_.get(channel_, "/configuration");
-    if (!value) return value.status();
-    revision_ = value->revision;
+    WHERRY_ASSIGN(const auto value, etcd_.get(channel_, "/configuration"));
+    revision_ = value.revision;
     if (revision_ == 0) return std::optional<Configuration>();
-    auto configuration = decode_configuration(value->text);
-    if (!configuration) return configuration.status();
-    return std::optional<Configuration>(*std::move(configuration));
+    WHERRY_ASSIGN(auto configuration, decode_configuration(value.text));
+    return std::optional<Configuration>(std::move(configuration));
   }
 
   wherry::Status store(const Configuration& configuration) override {
@@ -221,18 +220,17 @@ class EtcdStore final : public ConfigurationStore {
                                        {"mod_revision", std::to_string(revision_)}}});
     if (created == 0) return lost();
     std::int64_t revision = 0;
-    const auto held = etcd_.transact(channel_, compare,
-                                     {{"key", etcd_.key("/configuration")}, {"value", to_base64(text)}}, &revision);
-    if (!held) return held.status();
-    if (*held) {
+    WHERRY_ASSIGN(const auto held,
+                  etcd_.transact(channel_, compare, {{"key", etcd_.key("/configuration")}, {"value", to_base64(text)}},
+                                 &revision));
+    if (held) {
       revision_ = revision;
       return wherry::ok_status();
     }
     // An earlier try may have arrived whose answer did not.
-    const auto value = etcd_.get(channel_, "/configuration");
-    if (!value) return value.status();
-    if (value->text != text) return lost();
-    revision_ = value->revision;
+    WHERRY_ASSIGN(const auto value, etcd_.get(channel_, "/configuration"));
+    if (value.text != text) return lost();
+    revision_ = value.revision;
     return wherry::ok_status();
   }
 
@@ -262,10 +260,10 @@ Result<std::unique_ptr<EtcdElection>> EtcdElection::open(EtcdOptions options) {
 wherry::Status EtcdElection::campaign() {
   Impl& h = *impl_;
   const std::uint64_t asked = boot_ns();
-  const auto granted = h.channel.post("/v3/lease/grant", {{"TTL", std::to_string(h.options.lease.count())}});
-  if (!granted) return granted.status();
-  const std::int64_t lease = number(*granted, "ID");
-  const std::int64_t ttl = number(*granted, "TTL");
+  WHERRY_ASSIGN(const auto granted,
+                h.channel.post("/v3/lease/grant", {{"TTL", std::to_string(h.options.lease.count())}}));
+  const std::int64_t lease = number(granted, "ID");
+  const std::int64_t ttl = number(granted, "TTL");
   if (lease == 0 || ttl <= 0) return odd("/v3/lease/grant");
   const Json compare =
       Json::array({{{"key", h.key("/keeper")}, {"target", "CREATE"}, {"result", "EQUAL"}, {"create_revision", "0"}}});
@@ -288,10 +286,9 @@ wherry::Status EtcdElection::keep_alive() {
   wherry::Status over{StatusCode::kFailedPrecondition, "this keeper's lease in etcd is over"};
   if (h.created == 0) return over;
   const std::uint64_t asked = boot_ns();
-  const auto json = h.channel.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}});
-  if (!json) return json.status();
-  const auto result = json->find("result");
-  if (result == json->end() || !result->is_object()) return odd("/v3/lease/keepalive");
+  WHERRY_ASSIGN(const auto json, h.channel.post("/v3/lease/keepalive", {{"ID", std::to_string(h.lease)}}));
+  const auto result = json.find("result");
+  if (result == json.end() || !result->is_object()) return odd("/v3/lease/keepalive");
   const std::int64_t ttl = number(*result, "TTL");
   if (ttl <= 0) {
     h.over();
@@ -312,9 +309,8 @@ wherry::Status EtcdElection::resign() {
 std::uint64_t EtcdElection::mandate_ns() const noexcept { return impl_->mandate; }
 
 Result<std::string> EtcdElection::leader() {
-  const auto value = impl_->get(impl_->channel, "/keeper");
-  if (!value) return value.status();
-  return value->text;
+  WHERRY_ASSIGN(const auto value, impl_->get(impl_->channel, "/keeper"));
+  return value.text;
 }
 
 std::int64_t EtcdElection::elected() const noexcept { return impl_->created; }
@@ -322,10 +318,9 @@ void EtcdElection::step_down() noexcept { impl_->unwanted = true; }
 
 wherry::Status EtcdElection::watch(std::chrono::milliseconds time, const std::atomic<bool>& stop) {
   Impl& h = *impl_;
-  const auto now = h.get(h.channel, "/keeper");
-  if (!now) return now.status();
-  if (now->revision == 0) return {};  // nobody
-  const Json wish{{"create_request", {{"key", h.key("/keeper")}, {"start_revision", std::to_string(now->store + 1)}}}};
+  WHERRY_ASSIGN(const auto now, h.get(h.channel, "/keeper"));
+  if (now.revision == 0) return {};  // nobody
+  const Json wish{{"create_request", {{"key", h.key("/keeper")}, {"start_revision", std::to_string(now.store + 1)}}}};
   return h.channel.stream("/v3/watch", wish, time, [&](const Json& json) {
     const auto result = json.find("result");
     if (result == json.end() || !result->is_object()) return false;  // an error: asked anew

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "kv/keeper/keeper_server.hpp"
+#include "kv/keeper/configuration_store.hpp"
 
 namespace wherry::kv {
 

@@ -12,7 +12,9 @@
 #include <filesystem>
 
 #include "base/secure_directory.hpp"
-#include "kv/keeper/keeper_server.hpp"
+#include "base/try.hpp"
+#include "kv/control/control.hpp"
+#include "kv/keeper/configuration_store.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -54,12 +56,11 @@ class FileStore final : public ConfigurationStore {
   Result<std::optional<Configuration>> load() override {
     if (::faccessat(directory_.get(), name_.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
       return std::optional<Configuration>();
-    const auto fd = open_own(directory_, name_, O_RDONLY, path_);
-    if (!fd) return fd.status();
+    WHERRY_ASSIGN(const auto fd, open_own(directory_, name_, O_RDONLY, path_));
     std::string text;
     std::array<char, 4096> chunk;
     for (;;) {
-      const ssize_t n = ::read(fd->get(), chunk.data(), chunk.size());
+      const ssize_t n = ::read(fd.get(), chunk.data(), chunk.size());
       if (n < 0) return failed("read", path_);
       if (n == 0) break;
       text.append(chunk.data(), static_cast<std::size_t>(n));
@@ -79,9 +80,8 @@ class FileStore final : public ConfigurationStore {
     const std::string next = name_ + ".new";
     ::unlinkat(directory_.get(), next.c_str(), 0);  // of a keeper that died; the lock is held
     {
-      const auto fd = open_own(directory_, next, O_WRONLY | O_CREAT | O_EXCL, path_ + ".new");
-      if (!fd) return fd.status();
-      if (auto s = write_all(fd->get(), encode(configuration), path_ + ".new"); !s) return s;
+      WHERRY_ASSIGN(const auto fd, open_own(directory_, next, O_WRONLY | O_CREAT | O_EXCL, path_ + ".new"));
+      WHERRY_TRY(write_all(fd.get(), encode(configuration), path_ + ".new"));
     }
     if (::renameat(directory_.get(), next.c_str(), directory_.get(), name_.c_str()) != 0)
       return failed("replace", path_);
@@ -101,18 +101,16 @@ class FileStore final : public ConfigurationStore {
 
 Result<std::unique_ptr<ConfigurationStore>> open_file_store(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path);
-  auto directory = open_directory(whole.parent_path());
-  if (!directory) return directory.status();
-  if (auto s = check_private(*directory, whole.parent_path(), "name another --state"); !s) return s;
+  WHERRY_ASSIGN(auto directory, open_directory(whole.parent_path()));
+  WHERRY_TRY(check_private(directory, whole.parent_path(), "name another --state"));
   const std::string name = whole.filename();
-  auto lock = open_own(*directory, name + ".lock", O_RDWR | O_CREAT, path + ".lock");
-  if (!lock) return lock.status();
-  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
+  WHERRY_ASSIGN(auto lock, open_own(directory, name + ".lock", O_RDWR | O_CREAT, path + ".lock"));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return wherry::Status(StatusCode::kFailedPrecondition,
                           fmt::format("another keeper runs on '{}'; stop it first", path));
   }
   return std::unique_ptr<ConfigurationStore>(
-      std::make_unique<FileStore>(path, name, *std::move(directory), *std::move(lock)));
+      std::make_unique<FileStore>(path, name, std::move(directory), std::move(lock)));
 }
 
 }  // namespace wherry::kv

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/temporary_directory.hpp"
-#include "kv/keeper/keeper_server.hpp"
+#include "kv/keeper/configuration_store.hpp"
 
 namespace wherry::kv {
 namespace {

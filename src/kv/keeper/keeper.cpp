@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kv/control/terms.hpp"
+
 namespace wherry::kv {
 
 std::string_view name_of(Keeper::Phase phase) noexcept {
@@ -35,6 +37,17 @@ Keeper::Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Config
     nodes_[node].last_heard = now;
   }
   if (stored) adopt(*stored, now);
+}
+
+std::string Keeper::mismatch(const Hello& hello) const {
+  ClusterTerms terms{.cluster = options_.cluster,
+                     .nodes = {},
+                     .bucket_bits = options_.bucket_bits,
+                     .lanes = options_.lanes,
+                     .policy = options_.policy};
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node)
+    if (options_.nodes[node].configured) terms.nodes[node] = options_.nodes[node].endpoint;
+  return kv::mismatch(terms, hello, "the keeper");
 }
 
 void Keeper::on_message(std::uint32_t node, const ToKeeper& message, Cycles now) {

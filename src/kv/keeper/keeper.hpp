@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kv/keeper/control.hpp"
+#include "kv/control/control.hpp"
 #include "kv/keeper/lane_grants.hpp"
 
 namespace wherry::kv {

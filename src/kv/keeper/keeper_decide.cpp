@@ -107,7 +107,7 @@ Configuration Keeper::wanted(Cycles now) {
     phase_ = Phase::lost;
     return next;
   }
-  // If all are silent, or removed by the operator, they keep their places: they have the data.
+  // If all are silent, or removed by the operator, they stay members: they have the data.
   const bool heard = without(left, silence) != 0;
   next.serving = heard ? without(left, silence) : left;
   next.members = without(current_.members, failures | without(silence, next.serving));

@@ -16,9 +16,11 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "kv/clock.hpp"
-#include "kv/keeper/line_connection.hpp"
+#include "kv/control/line_connection.hpp"
 #include "kv/keeper/store_thread.hpp"
+#include "kv/wait.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -28,9 +30,9 @@ constexpr std::size_t kMaxClients = 960;
 // With them, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
 constexpr std::size_t kMaxStrangers = 40;
 constexpr std::size_t kMaxStrangersOfOneAddress = 24;
-constexpr int kAcceptedATurn = 8;                   // so that one who comes in a flood is heard before he is ended
-constexpr Cycles kIdle = 5'000'000'000 / kCycleNs;  // of a stranger, since it came or asked last
-constexpr Cycles kNoDescriptor = 100'000'000 / kCycleNs;  // until the next try
+constexpr int kAcceptedATurn = 8;                     // so that one who comes in a flood is heard before he is ended
+constexpr Cycles kIdle = 5000 * kMillisecond;         // of a stranger, since it came or asked last
+constexpr Cycles kNoDescriptor = 100 * kMillisecond;  // until the next try
 constexpr std::uint32_t kNobody = kMaxNodes;
 
 std::uint64_t address_of(const sockaddr_storage& from) noexcept {
@@ -219,27 +221,24 @@ KeeperServer::~KeeperServer() = default;
 
 Result<std::unique_ptr<KeeperServer>> KeeperServer::start(const HostPort& at, KeeperOptions options,
                                                           std::unique_ptr<ConfigurationStore> store) {
-  auto listener = listen_tcp(at);
-  if (!listener) return listener.status();
-  return start(*std::move(listener), std::move(options), std::move(store));
+  WHERRY_ASSIGN(auto listener, listen_tcp(at));
+  return start(std::move(listener), std::move(options), std::move(store));
 }
 
 Result<std::unique_ptr<KeeperServer>> KeeperServer::start(Fd listener, KeeperOptions options,
                                                           std::unique_ptr<ConfigurationStore> store) {
   auto impl = std::make_unique<Impl>();
   impl->listener = std::move(listener);
-  const auto port = local_port(impl->listener);
-  if (!port) return port.status();
-  impl->port = *port;
-  auto kept = store->load();
-  if (!kept) return kept.status();
+  WHERRY_ASSIGN(const auto port, local_port(impl->listener));
+  impl->port = port;
+  WHERRY_ASSIGN(auto kept, store->load());
   options.first_grant =
       std::max(options.first_grant, static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                                                    std::chrono::system_clock::now().time_since_epoch())
                                                                    .count()));
   impl->options = options;
   impl->store_ = std::make_unique<StoreThread>(std::move(store));
-  impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, *std::move(kept), now());
+  impl->keeper = std::make_unique<Keeper>(std::move(options), *impl, std::move(kept), now());
   return std::unique_ptr<KeeperServer>(new KeeperServer(std::move(impl)));
 }
 
@@ -253,14 +252,12 @@ void KeeperServer::turn(int timeout_ms) {
   const std::size_t first = fds.size();
   std::vector<Impl::Connection*> whose;
   for (Impl::Connection& c : h.connections) {
-    fds.push_back({c.lines.fd(), static_cast<short>(c.lines.wants_to_write() ? POLLIN | POLLOUT : POLLIN), 0});
+    fds.push_back(c.lines.awaited());
     whose.push_back(&c);
   }
   const Cycles next = listens ? h.keeper->next_time() : std::min(h.keeper->next_time(), h.listen_from);
   const Cycles before = now();
-  const std::uint64_t left = next > before ? ((next - before) * kCycleNs + 999'999) / 1'000'000 : 0;
-  ::poll(fds.data(), fds.size(),
-         static_cast<int>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(timeout_ms))));
+  wait_for(fds, std::min(next - std::min(next, before), static_cast<Cycles>(timeout_ms) * kMillisecond));
   for (std::size_t i = 0; i < whose.size(); ++i) {
     if ((fds[first + i].revents & POLLOUT) != 0 && !whose[i]->lines.flush()) whose[i]->broken = true;
     if ((fds[first + i].revents & ~POLLOUT) != 0) h.read(*whose[i]);

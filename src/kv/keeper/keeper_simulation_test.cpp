@@ -12,9 +12,9 @@
 #include <random>
 #include <set>
 
-#include "kv/keeper/driver.hpp"
 #include "kv/keeper/keeper.hpp"
-#include "kv/keeper/testing.hpp"
+#include "kv/node/driver/driver.hpp"
+#include "kv/node/driver/testing.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/socket.hpp"
-#include "kv/keeper/keeper_server.hpp"
+#include "kv/keeper/configuration_store.hpp"
 
 namespace wherry::kv {
 

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the staged registers say, and what a node counts.
+// What a node is made with, what its staged registers say, and what it counts.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "kv/generated/registers.hpp"
 #include "kv/message.hpp"
 
 namespace wherry::kv {
+
+struct NodeOptions {
+  unsigned lane_bits = 12;
+  unsigned max_followers = kMaxNodes - 1;
+  unsigned channels = 1;  ///< as the register `capability` reports
+  std::size_t max_leftovers = 1024;
+  unsigned most_doublings = 6;  ///< of retry_cycles, each time that something is sent again; 0: as hardware does
+};
 
 /// Takes effect when `epoch` is written.
 struct NodeConfiguration {
@@ -19,6 +28,9 @@ struct NodeConfiguration {
   std::array<std::uint8_t, kSlots> leaders{};
   std::array<Endpoint, kMaxNodes> peers{};
 };
+
+/// Why a frame for the node was dropped before the node saw it.
+enum class NodeDrop : std::uint8_t { kChecksum, kLength, kSource };
 
 /// As the registers count. Every frame for the core is one of dropped, refused, answered and taken.
 struct NodeCounters {

@@ -51,7 +51,7 @@ void Node::leave_pending_over() {
   for (Notes::Index i = 0; i < Notes::kPending; ++i) {
     if (!notes_[i].used) continue;
     // Of several notes of one location only that with the stored version counts: the older ones were committed.
-    if (notes_[i].version != table_.way(notes_[i].location).version || options_.faults.keep_leftovers) {
+    if (notes_[i].version != table_.way(notes_[i].location).version || faults_.has(NodeFault::keep_leftovers)) {
       drop_settled(i);
       continue;
     }
@@ -138,7 +138,8 @@ void Node::after_leftovers() {
 
 /// Earlier, a key could be written at a second way while a leftover of it waits at the first.
 void Node::open_if_ready() {
-  if (leads_any_ && notes_.leftovers() == 0 && ((others() & ~unsigned{entered_}) == 0 || options_.faults.open_early))
+  if (leads_any_ && notes_.leftovers() == 0 &&
+      ((others() & ~unsigned{entered_}) == 0 || faults_.has(NodeFault::open_early)))
     opened_ = true;
 }
 

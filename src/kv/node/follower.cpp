@@ -7,8 +7,8 @@ namespace wherry::kv {
 bool Node::on_replicate(const Message& m) {
   const Kv& h = m.header;
   const std::uint32_t hash = hash_of(h.key);
-  if ((config_.leaders[slot_of(hash)] != h.node && !options_.faults.forget_fence) || h.client >= lanes_.count() ||
-      h.version == 0)
+  if ((config_.leaders[slot_of(hash)] != h.node && !faults_.has(NodeFault::forget_fence)) ||
+      h.client >= lanes_.count() || h.version == 0)
     return false;
   const auto detail = NodeDetail::unpack(std::array{static_cast<std::byte>(h.detail)});
   const Location at = location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way);
@@ -29,14 +29,14 @@ bool Node::on_replicate(const Message& m) {
                        .lane = h.client,
                        .removes = removes,
                        .due = now_ + retry_cycles_});
-    if (!options_.faults.forget_unsettled || lanes_[h.client].request != h.request)
+    if (!faults_.has(NodeFault::forget_unsettled) || lanes_[h.client].request != h.request)
       lanes_.learn(h.client, h.request, h.version, false);
   }
   Kv reply = h;
   reply.kind = static_cast<std::uint8_t>(removes ? Kind::replicated_remove : Kind::replicated);
   reply.node = config_.node;
   reply.epoch = epoch16_;
-  if (options_.faults.forget_fence)
+  if (faults_.has(NodeFault::forget_fence))
     send(config_.peers[h.node], reply);  // whoever it is
   else
     send_node(h.node, reply);
@@ -53,7 +53,7 @@ void Node::resolve(Notes::Index index, std::uint32_t version, bool same_write) {
 
 void Node::roll_back(std::uint16_t lane, std::uint32_t request) noexcept {
   ++counters_.rolled_back;
-  if (!options_.faults.keep_rolled_back_lanes) lanes_.roll_back(lane, request);
+  if (!faults_.has(NodeFault::keep_rolled_back_lanes)) lanes_.roll_back(lane, request);
 }
 
 void Node::drop_settled(Notes::Index index) {
@@ -82,7 +82,7 @@ void Node::ask_for_commit(std::uint32_t bucket) {
     note.due = now_ + retry_cycles_;
     ++counters_.retries;
     Kv h = header(note.removes ? Kind::replicated_remove : Kind::replicated);
-    h.detail = static_cast<std::uint8_t>(way_at(note.location) << 6 | index % kPlaces);
+    h.detail = node_detail(way_at(note.location), index % kPlaces);
     h.client = note.lane;
     h.request = note.request;
     h.version = note.version;

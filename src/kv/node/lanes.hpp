@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kv/generated/frame.hpp"
-#include "kv/node/serial.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 

@@ -8,10 +8,6 @@ namespace {
 bool is_removal(Kind kind) noexcept { return kind == Kind::remove || kind == Kind::remove_if; }
 bool is_conditional(Kind kind) noexcept { return kind == Kind::write_if || kind == Kind::remove_if; }
 
-std::uint8_t node_detail(std::uint32_t way, unsigned place) noexcept {
-  return static_cast<std::uint8_t>(way << 6 | place);
-}
-
 }  // namespace
 
 void Node::on_request(const Endpoint& from, const Message& m) {
@@ -38,7 +34,7 @@ bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const n
   table_.prefetch_others(hash);
   for (std::uint32_t i = 1; i < candidates(table_.bits()); ++i) {
     const std::uint32_t bucket = bucket_at_index(hash, i, table_.bits());
-    if (window_.has_bucket(bucket) && !options_.faults.ignore_other_flights) return false;
+    if (window_.has_bucket(bucket) && !faults_.has(NodeFault::ignore_other_flights)) return false;
     at = table_.find(bucket, first_way_of(hash), h.key);
     if (at != Table::kNowhere) break;
   }
@@ -70,7 +66,7 @@ void Node::refresh(Location at, const Kv& h) {
 bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
   const LaneRecord& r = lanes_[h.client];
   if (r.empty() || newer(h.request, r.request)) return true;
-  if (options_.faults.skip_lane_check && !r.in_flight) return true;
+  if (faults_.has(NodeFault::skip_lane_check) && !r.in_flight) return true;
   if (h.request == r.request && r.has_answer())
     answer(from, h, slot, r.status, r.version);
   else
@@ -87,17 +83,18 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Lo
   if (!found) {
     if (is_removal(kind)) return refuse(from, h, slot, Status::no_such_key, 0);
     if (is_conditional(kind) && h.version != 0) return refuse(from, h, slot, Status::version_mismatch, 0);
-    at = table_.place_for(hash);
+    at = table_.location_for(hash);
     if (at == Table::kNowhere) return refuse(from, h, slot, Status::table_full, 0);
   }
   const std::uint32_t bucket = bucket_at(at);
-  if (const Location lags = table_.lagging(bucket); lags != Table::kNowhere && !options_.faults.keep_lagging_versions) {
+  if (const Location lags = table_.lagging(bucket);
+      lags != Table::kNowhere && !faults_.has(NodeFault::keep_lagging_versions)) {
     answer(from, h, slot, Status::busy);
     return refresh(lags, h);
   }
   if (const std::uint32_t version = table_.way(at).version; found && is_conditional(kind) && h.version != version)
     return refuse(from, h, slot, Status::version_mismatch, version);
-  const bool elsewhere_before = searched && !found && !options_.faults.ignore_other_versions;
+  const bool elsewhere_before = searched && !found && !faults_.has(NodeFault::ignore_other_versions);
 
   ++counters_.taken;
   lanes_[h.client] = {.request = h.request, .in_flight = true};
@@ -118,20 +115,26 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Lo
 
 /// Refusals are recorded like an `ok`: a repetition that comes later must not succeed after the client was told no.
 void Node::refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version) {
-  if (!options_.faults.forget_refusals) lanes_[h.client] = {.request = h.request, .version = version, .status = status};
+  if (!faults_.has(NodeFault::forget_refusals))
+    lanes_[h.client] = {.request = h.request, .version = version, .status = status};
   answer(from, h, slot, status, version);
+}
+
+Kv Node::header(Kind kind, const Place& write, unsigned place) const noexcept {
+  Kv h = header(kind);
+  h.detail = node_detail(way_at(write.location), place);
+  h.candidate = write.candidate;
+  h.client = write.lane;
+  h.request = write.request;
+  h.version = write.version;
+  h.key = write.key;
+  return h;
 }
 
 /// To all that have not answered.
 void Node::replicate(unsigned place) {
   Place& p = window_[place];
-  Kv h = header(p.removes ? Kind::replicate_remove : Kind::replicate);
-  h.detail = node_detail(way_at(p.location), place);
-  h.candidate = p.candidate;
-  h.client = p.lane;
-  h.request = p.request;
-  h.version = p.version;
-  h.key = p.key;
+  const Kv h = header(p.removes ? Kind::replicate_remove : Kind::replicate, p, place);
   const unsigned missing = others() & ~unsigned{p.answered};
   for (unsigned node = 0; node < kMaxNodes; ++node)
     if (has(missing, node)) send_node(node, h, window_.value(place));
@@ -142,7 +145,7 @@ void Node::replicate(unsigned place) {
 
 void Node::commit_if_answered(unsigned place) {
   Place& p = window_[place];
-  const bool early = options_.faults.commit_before_all && p.answered != 0;
+  const bool early = faults_.has(NodeFault::commit_before_all) && p.answered != 0;
   if ((others() & ~unsigned{p.answered}) != 0 && !early) return;
   if (others() != 0 || leased())
     commit(place);
@@ -165,13 +168,7 @@ void Node::commit(unsigned place) {
   window_.free(place);
   const Kv request{.kind = p.kind, .client = p.lane, .request = p.request, .key = p.key};
   if (p.kind != 0) reply(p.client, request, slot_at(p.location), Status::ok, p.version, {});
-  Kv h = header(Kind::commit);
-  h.detail = node_detail(way_at(p.location), place);
-  h.candidate = p.candidate;
-  h.client = p.lane;
-  h.request = p.request;
-  h.version = p.version;
-  h.key = p.key;
+  const Kv h = header(Kind::commit, p, place);
   for (unsigned node = 0; node < kMaxNodes; ++node)
     if (has(others(), node)) send_node(node, h);
 }

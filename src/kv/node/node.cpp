@@ -16,12 +16,10 @@ Status form_of(const Message& m) noexcept {
 
 bool may_have_value(Kind kind) noexcept { return kind == Kind::replicate || kind == Kind::entry; }
 
-constexpr std::uint8_t kReplyBit = 16;
-
 }  // namespace
 
-Node::Node(const Options& options, Output& output)
-    : options_(options), output_(output), lanes_(options.lane_bits), notes_(options.max_leftovers) {}
+Node::Node(const Options& options, Output& output, Faults faults)
+    : options_(options), faults_(faults), output_(output), lanes_(options.lane_bits), notes_(options.max_leftovers) {}
 
 void Node::receive(const Endpoint& from, const Message& message, Cycles now) {
   now_ = now;
@@ -66,7 +64,7 @@ void Node::receive(const Endpoint& from, const Message& message, Cycles now) {
 
 void Node::from_node(const Endpoint& from, const Message& m) {
   const unsigned sender = m.header.node % kMaxNodes;
-  const bool any = options_.faults.forget_fence;
+  const bool any = faults_.has(NodeFault::forget_fence);
   // Switches between nodes may rewrite MAC addresses, and sockets do not see them.
   const Endpoint& peer = config_.peers[sender];
   if (epoch16_ == 0 || (m.header.epoch != epoch16_ && !any) || (!has(config_.members, sender) && !any) ||
@@ -114,7 +112,7 @@ void Node::on_read(const Endpoint& from, const Kv& h) {
   if (!serving()) return answer(from, h, slot, Status::not_serving);
   const std::uint32_t bucket = bucket_of(hash, table_.bits());
   const std::uint32_t first = first_way_of(hash);
-  if (notes_.in_bucket(bucket) && !options_.faults.serve_pending_reads) {
+  if (notes_.in_bucket(bucket) && !faults_.has(NodeFault::serve_pending_reads)) {
     if (leads(slot)) return answer(from, h, slot, Status::busy);
     ask_for_commit(bucket);
     return answer(from, h, slot, Status::pending);
@@ -131,7 +129,7 @@ void Node::read_elsewhere(const Endpoint& from, const Kv& h, std::uint32_t hash)
   if (search) table_.prefetch_others(hash);
   for (std::uint32_t i = 1; search && i < candidates(bits); ++i) {
     const std::uint32_t bucket = bucket_at_index(hash, i, bits);
-    if (notes_.in_bucket(bucket) && !options_.faults.serve_pending_reads) {
+    if (notes_.in_bucket(bucket) && !faults_.has(NodeFault::serve_pending_reads)) {
       if (leads(slot)) return answer(from, h, slot, Status::busy);
       ask_for_commit(bucket);
       return answer(from, h, slot, Status::pending);
@@ -150,7 +148,7 @@ void Node::on_lane(const Endpoint& from, const Message& m) {
   const LaneRecord& r = lanes_[h.client];
   if (r.settled()) return tell(from, h, r.status, r.version, r.request);
   // It may yet be rolled back. A leftover may just as well be committed since an epoch without the one who asks.
-  const bool leftover = r.leftover && !options_.faults.tell_leftovers;
+  const bool leftover = r.leftover && !faults_.has(NodeFault::tell_leftovers);
   tell(from, h, leftover ? Status::busy : Status::ok, 0, r.request - 1);
 }
 

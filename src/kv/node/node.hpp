@@ -10,49 +10,33 @@
 
 #include "kv/message.hpp"
 #include "kv/node/configuration.hpp"
+#include "kv/node/faults.hpp"
+#include "kv/node/fetches.hpp"
 #include "kv/node/lanes.hpp"
 #include "kv/node/notes.hpp"
-#include "kv/node/sync.hpp"
 #include "kv/node/table.hpp"
 #include "kv/node/window.hpp"
+#include "kv/node_mask.hpp"
+#ifdef WHERRY_KV_FAULTS
+#include "kv/node/faults_testing.hpp"
+#endif
 
 namespace wherry::kv {
 
-/// Deliberate breaches of the protocol, which a checker of histories must notice. None, outside of tests.
-struct NodeFaults {
-  bool serve_pending_reads = false;     ///< followers show writes that are not committed
-  bool skip_lane_check = false;         ///< a repeated request is a new one
-  bool commit_before_all = false;       ///< the first answer commits
-  bool forget_fence = false;            ///< frames of other epochs are as good
-  bool keep_leftovers = false;          ///< leftovers are believed, not settled
-  bool ignore_lease = false;            ///< a node that lost its lease goes on answering
-  bool forget_refusals = false;         ///< refusals are not recorded
-  bool keep_rolled_back_lanes = false;  ///< what was rolled back stays in its lane's record
-  bool forget_unsettled = false;        ///< a write that comes again leaves its lane's record settled
-  bool tell_leftovers = false;          ///< of a lane whose write is leftover, what was before it is told
-  bool keep_lagging_versions = false;   ///< a location whose version lags is not refreshed
-  bool ignore_other_flights = false;    ///< of writes in flight, only those to the key's first bucket count
-  bool ignore_other_versions = false;   ///< a new key's version is that of its bucket, wherever the key was before
-  bool open_early = false;              ///< a leader takes writes before all members have entered
-};
-
-struct NodeOptions {
-  unsigned lane_bits = 12;
-  unsigned max_followers = kMaxNodes - 1;
-  unsigned channels = 1;  ///< as the register `capability` reports
-  std::size_t max_leftovers = 1024;
-  unsigned most_doublings = 6;  ///< of retry_cycles, each time that something is sent again; 0: as hardware does
-  NodeFaults faults{};
-};
+#ifdef WHERRY_KV_FAULTS  // compiled into wherry_kv_faulty alone, for tests: any_node_testing.hpp
+inline namespace faulty {
+using Faults = NodeFaults;
+#else
+inline namespace delivered {
+using Faults = NoFaults;
+#endif
 
 class Node final : public RegisterIo {
  public:
   using Options = NodeOptions;
-  using Faults = NodeFaults;
-  static constexpr Cycles kNever = ~Cycles{0};
-  enum class Drop { kChecksum, kLength, kSource };
+  using Drop = NodeDrop;
 
-  Node(const Options& options, Output& output);
+  Node(const Options& options, Output& output, Faults faults = {});
 
   void receive(const Endpoint& from, const Message& message, Cycles now);
   /// Sends again what was not answered. Returns when it wants to be called next, or kNever; a call to receive() or
@@ -158,7 +142,7 @@ class Node final : public RegisterIo {
   void clear_table() noexcept;
 
   [[nodiscard]] bool leased() const noexcept {
-    return lease_ == kNever || now_ < lease_ || options_.faults.ignore_lease;
+    return lease_ == kNever || now_ < lease_ || faults_.has(NodeFault::ignore_lease);
   }
   [[nodiscard]] bool serving() const noexcept {
     return !fault_ && epoch16_ != 0 && has(config_.serving, self()) && leased();
@@ -168,10 +152,11 @@ class Node final : public RegisterIo {
   [[nodiscard]] std::uint8_t others() const noexcept {
     return static_cast<std::uint8_t>(config_.members & ~(1U << self()));
   }
-  [[nodiscard]] static bool has(unsigned mask, unsigned node) noexcept { return (mask >> node & 1) != 0; }
   [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
   /// Header of a frame to other nodes.
   [[nodiscard]] Kv header(Kind kind) const noexcept;
+  /// The same, about a write of this leader's window.
+  [[nodiscard]] Kv header(Kind kind, const Place& write, unsigned place) const noexcept;
   /// When to send again what was sent `tries` times before: each time after twice as long, up to 64 times retry_cycles
   /// by default.
   Cycles retry_at(unsigned tries = 0) noexcept {
@@ -183,6 +168,7 @@ class Node final : public RegisterIo {
   }
 
   const Options options_;
+  [[no_unique_address]] const Faults faults_;
   Output& output_;
   Cycles now_ = 0;
   Cycles lease_ = 0;
@@ -221,4 +207,5 @@ class Node final : public RegisterIo {
   std::array<std::uint32_t, 4> bases_{};
 };
 
+}  // inline namespace
 }  // namespace wherry::kv

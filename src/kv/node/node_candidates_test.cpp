@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kv/node/testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv::testing {
 namespace {
@@ -20,7 +21,7 @@ constexpr unsigned kBits = 12;
 class KvCandidates : public ::testing::Test {
  protected:
   void start(unsigned nodes, unsigned bits = kBits, NodeFaults faults = {}) {
-    cluster = std::make_unique<Cluster>(nodes, NodeOptions{.lane_bits = 8, .faults = faults}, Weather{}, 1, bits);
+    cluster = std::make_unique<Cluster>(nodes, NodeOptions{.lane_bits = 8}, Weather{}, 1, bits, faults);
     plan.epoch = 1;
     plan.members = plan.serving = static_cast<std::uint8_t>((1U << nodes) - 1);
     plan.lead_all(0);
@@ -96,7 +97,8 @@ class KvCandidates : public ::testing::Test {
 /// A node that leads alone, without a network; values are empty, so that the table costs 64 bytes a bucket.
 class Alone final : Output {
  public:
-  explicit Alone(unsigned bits, NodeFaults faults = {}) : node_({.faults = faults}, *this) {
+  explicit Alone(unsigned bits, NodeFaults faults = {})
+      : node_owner_(make_node({}, *this, faults)), node_(*node_owner_) {
     node_.write(registers::kBucketBitsOffset, bits);
     node_.write(registers::kControlOffset, registers::kControlEnable.mask());
     node_.write(registers::kMembersOffset, registers::kMembersAll.set(0, 1) | registers::kMembersServing.set(0, 1));
@@ -117,11 +119,12 @@ class Alone final : Output {
     return reply_;
   }
   [[nodiscard]] Status status() const { return static_cast<Status>(reply_.detail); }
-  [[nodiscard]] Node& node() { return node_; }
+  [[nodiscard]] AnyNode& node() { return node_; }
 
  private:
   void send(const Endpoint&, const Message& message) override { reply_ = message.header; }
-  Node node_;
+  std::unique_ptr<AnyNode> node_owner_;
+  AnyNode& node_;
   Kv reply_;
   std::uint32_t number_ = 0;
 };
@@ -218,12 +221,12 @@ TEST(KvCandidatesFill, KeysOfOneHash_ExpectEveryWayOfTheirBucketsTaken) {
 
 /// Versions of keys that come and go, in buckets that they share: `versions` is what all locations have to begin with.
 void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, std::uint64_t seed, bool fault = false) {
-  Alone store(11, {.ignore_other_versions = fault});
+  Alone store(11, fault ? NodeFaults{NodeFault::ignore_other_versions} : NodeFaults{});
   store.begin(versions);
   const auto keys = keys_of_one_hash(24);
   std::map<std::uint64_t, std::set<std::uint32_t>> had;
   std::map<std::uint64_t, std::uint32_t> last;
-  std::set<std::pair<std::uint64_t, Location>> places;
+  std::set<std::pair<std::uint64_t, Location>> locations;
   std::mt19937_64 random(seed);
   unsigned again = 0;
   for (unsigned i = 0; i < 20'000; ++i) {
@@ -243,9 +246,9 @@ void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, s
     last[key] = done.version;
     const auto all = all_keys(store.node().table());
     ASSERT_EQ(all.contains(key), kind == Kind::write);
-    if (all.contains(key)) places.emplace(key, all.at(key));
+    if (all.contains(key)) locations.emplace(key, all.at(key));
   }
-  EXPECT_GT(places.size(), 5 * keys.size()) << "keys went from bucket to bucket";
+  EXPECT_GT(locations.size(), 5 * keys.size()) << "keys went from bucket to bucket";
   EXPECT_EQ(again > 0, fault);
 }
 
@@ -382,9 +385,9 @@ TEST_F(KvCandidates, FewerThanTwoWaysEverWritten_ExpectNoOtherBucketLookedInto) 
   EXPECT_EQ(ask(0, Kind::remove, keys[2]).status(), Status::busy);
 }
 
-TEST_F(KvCandidates, TwoWritersOfANewKey_ExpectOnePlace) {
+TEST_F(KvCandidates, TwoWritersOfANewKey_ExpectOneLocation) {
   for (const bool fault : {false, true}) {
-    start(2, kBits, {.ignore_other_flights = fault});
+    start(2, kBits, fault ? NodeFaults{NodeFault::ignore_other_flights} : NodeFaults{});
     const auto keys = family(3);
     (void)write(keys[0], "a");
     (void)write(keys[1], "b");
@@ -437,7 +440,7 @@ TEST_F(KvCandidates, TheLeaderDiesWithALeftoverInAnotherBucket_ExpectItTakenBack
 TEST_F(KvCandidates, ALeaderThatOpensEarly_ExpectAKeyTwice) {
   for (const bool fault : {false, true}) {
     leader = 0;
-    start(3, kBits, {.open_early = fault});
+    start(3, kBits, fault ? NodeFaults{NodeFault::open_early} : NodeFaults{});
     const auto keys = family(3);
     (void)write(keys[0], "a");
     (void)write(keys[1], "b");
@@ -473,7 +476,7 @@ TEST_F(KvCandidates, ANodeReturns_ExpectKeysWhereTheOthersHaveThem) {
   cluster->restart(2);
   next_epoch(0b111, 0b011, 0);
   cluster->run(cluster->now + 20'000);
-  Node& back = cluster->node(2);
+  AnyNode& back = cluster->node(2);
   back.set_now(cluster->now);
   back.write(registers::kSyncFromOffset, 0);
   back.write(registers::kSyncCountOffset, 1U << kBits);

@@ -318,7 +318,7 @@ TEST_F(KvEpoch, MoreLeftoversThanRoom_ExpectAFaultAndSilenceUntilCleared) {
   EXPECT_FALSE(kStateServing.get(state(1)));
   EXPECT_FALSE(cluster->call(1, request(Kind::ping, 0, 1)));
   EXPECT_FALSE(cluster->call(1, request(Kind::read, 5, 2)));
-  Node& node = cluster->node(1);
+  AnyNode& node = cluster->node(1);
   node.write(kControlOffset, kControlEnable.mask() | kControlClearTable.mask());
   EXPECT_TRUE(kStateFault.get(state(1))) << "only with epoch 0";
   node.write(kEpochOffset, 0);

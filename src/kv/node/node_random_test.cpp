@@ -62,7 +62,8 @@ TEST(KvRandom, VersionsThatWrapAndLag_ExpectLinearizableHistories) {
 TEST(KvRandom, KeepLaggingVersions_ExpectCaught) {
   bool caught = false;
   for (std::uint64_t seed = 1; seed <= 200 && !caught; ++seed)
-    caught = !tell_story(seed, 2 + seed % 4, 400, {.keep_lagging_versions = true}, old_versions(seed)).linearizable();
+    caught =
+        !tell_story(seed, 2 + seed % 4, 400, {NodeFault::keep_lagging_versions}, old_versions(seed)).linearizable();
   EXPECT_TRUE(caught);
 }
 
@@ -89,7 +90,7 @@ bool is_caught_elsewhere(const NodeFaults& faults, unsigned seeds) {
 }
 
 TEST(KvRandom, IgnoreOtherFlights_ExpectCaught) {
-  EXPECT_TRUE(is_caught_elsewhere({.ignore_other_flights = true}, 400));
+  EXPECT_TRUE(is_caught_elsewhere({NodeFault::ignore_other_flights}, 400));
 }
 
 bool is_caught(const NodeFaults& faults) {
@@ -98,14 +99,14 @@ bool is_caught(const NodeFaults& faults) {
   return false;
 }
 
-TEST(KvRandom, ServePendingReads_ExpectCaught) { EXPECT_TRUE(is_caught({.serve_pending_reads = true})); }
-TEST(KvRandom, SkipLaneCheck_ExpectCaught) { EXPECT_TRUE(is_caught({.skip_lane_check = true})); }
-TEST(KvRandom, CommitBeforeAll_ExpectCaught) { EXPECT_TRUE(is_caught({.commit_before_all = true})); }
-TEST(KvRandom, ForgetFence_ExpectCaught) { EXPECT_TRUE(is_caught({.forget_fence = true})); }
-TEST(KvRandom, KeepLeftovers_ExpectCaught) { EXPECT_TRUE(is_caught({.keep_leftovers = true})); }
-TEST(KvRandom, IgnoreLease_ExpectCaught) { EXPECT_TRUE(is_caught({.ignore_lease = true})); }
-TEST(KvRandom, ForgetRefusals_ExpectCaught) { EXPECT_TRUE(is_caught({.forget_refusals = true})); }
-TEST(KvRandom, KeepRolledBackLanes_ExpectCaught) { EXPECT_TRUE(is_caught({.keep_rolled_back_lanes = true})); }
+TEST(KvRandom, ServePendingReads_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::serve_pending_reads})); }
+TEST(KvRandom, SkipLaneCheck_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::skip_lane_check})); }
+TEST(KvRandom, CommitBeforeAll_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::commit_before_all})); }
+TEST(KvRandom, ForgetFence_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::forget_fence})); }
+TEST(KvRandom, KeepLeftovers_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::keep_leftovers})); }
+TEST(KvRandom, IgnoreLease_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::ignore_lease})); }
+TEST(KvRandom, ForgetRefusals_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::forget_refusals})); }
+TEST(KvRandom, KeepRolledBackLanes_ExpectCaught) { EXPECT_TRUE(is_caught({NodeFault::keep_rolled_back_lanes})); }
 
 }  // namespace
 }  // namespace wherry::kv::testing

@@ -93,7 +93,7 @@ TEST_F(KvNode, FollowerDoesNotAnswer_ExpectItAskedAfterTwiceAsLongEachTimeAndRep
     EXPECT_GE(gap + 1, std::min(2 * (sent_at[i - 1] - sent_at[i - 2]), 64 * Cluster::kRetry));
     EXPECT_LE(gap, 65 * Cluster::kRetry) << "bounded";
   }
-  Node& leader = cluster.node(0);
+  AnyNode& leader = cluster.node(0);
   leader.set_now(cluster.now);
   EXPECT_EQ(leader.silent_members(300 * Cluster::kRetry), 0b100);
   EXPECT_EQ(leader.silent_members(2000 * Cluster::kRetry), 0) << "not for so long";
@@ -436,20 +436,20 @@ TEST_F(KvNode, Counters_ExpectTheirIdentities) {
   EXPECT_FALSE(cluster.call(0, request(Kind::write, 5, 0), bytes_of("b")));
   (void)read(0, 6);
   (void)ask(0, request(Kind::ping, 0, 5));
-  cluster.node(0).count_dropped(Node::Drop::kChecksum);
-  cluster.node(0).count_dropped(Node::Drop::kLength);
+  cluster.node(0).count_dropped(NodeDrop::kChecksum);
+  cluster.node(0).count_dropped(NodeDrop::kLength);
   cluster.node(0).count_passed_rx(3);
   cluster.node(0).count_passed_tx(4);
   cluster.settle();
   for (unsigned node = 0; node < 3; ++node) {
-    Node& n = cluster.node(node);
+    AnyNode& n = cluster.node(node);
     std::uint32_t received = 0;
     for (std::uint32_t kind = 0; kind < kReceivedCount; ++kind) received += n.read(received_offset(kind));
     const NodeCounters& c = n.counters();
     EXPECT_EQ(n.read(kFramesKvOffset), c.dropped + c.refused + c.answered + c.taken);
     EXPECT_EQ(n.read(kFramesKvOffset), received + n.read(kDroppedChecksumOffset) + n.read(kDroppedLengthOffset));
   }
-  Node& n = cluster.node(0);
+  AnyNode& n = cluster.node(0);
   EXPECT_EQ(n.read(kDroppedChecksumOffset), 1U);
   EXPECT_EQ(n.read(kFramesPassedRxOffset), 3U);
   EXPECT_EQ(n.read(kFramesPassedTxOffset), 4U);
@@ -464,7 +464,7 @@ TEST_F(KvNode, Counters_ExpectTheirIdentities) {
 }
 
 TEST_F(KvNode, Registers_ExpectWhatTheirPageSays) {
-  Node& n = cluster.node(2);
+  AnyNode& n = cluster.node(2);
   EXPECT_EQ(n.read(kIdOffset), kIdReset);
   EXPECT_EQ(n.read(kCoreVersionOffset), kCoreVersionReset);
   EXPECT_EQ(kCapabilityLaneBits.get(n.read(kCapabilityOffset)), 8U);
@@ -508,7 +508,7 @@ TEST_F(KvNode, Disabled_ExpectFramesPassed) {
 
 TEST_F(KvNode, NoEpoch_ExpectEverythingRefused) {
   cluster.restart(1);
-  cluster.lease(1, Node::kNever);
+  cluster.lease(1, kNever);
   EXPECT_EQ(read(1, 5).status(), Status::not_serving);
   EXPECT_EQ(ask(1, request(Kind::write, 5, 1)).status(), Status::not_serving);
   EXPECT_EQ(ask(1, request(Kind::lane, 0, 2)).status(), Status::not_serving);

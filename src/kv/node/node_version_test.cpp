@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "kv/node/serial.hpp"
 #include "kv/node/testing.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv::testing {
 namespace {
@@ -16,7 +16,7 @@ using namespace registers;
 class KvVersion : public ::testing::Test {
  protected:
   void start(unsigned nodes, const NodeFaults& faults = {}) {
-    cluster = std::make_unique<Cluster>(nodes, NodeOptions{.lane_bits = 8, .faults = faults});
+    cluster = std::make_unique<Cluster>(nodes, NodeOptions{.lane_bits = 8}, Weather{}, 1, Cluster::kBucketBits, faults);
     plan = {.epoch = 1};
     plan.members = plan.serving = static_cast<std::uint8_t>((1U << nodes) - 1);
     cluster->enter_all(plan);
@@ -71,7 +71,7 @@ class KvVersion : public ::testing::Test {
     ASSERT_NE(at, Table::kNowhere);
     Kv h{.kind = static_cast<std::uint8_t>(Kind::replicate),
          .node = 0,
-         .detail = static_cast<std::uint8_t>(way_at(at) << 6 | 7),
+         .detail = node_detail(way_at(at), 7),
          .epoch = static_cast<std::uint16_t>(plan.epoch),
          .client = 9,
          .request = 5,
@@ -201,7 +201,7 @@ TEST_F(KvVersion, LeaderDiesDuringARefresh_ExpectItCompletedOrTakenBack) {
       ++plan.epoch;
       plan.members = 0b111;
       cluster->enter_all(plan);
-      Node& n = cluster->node(0);
+      AnyNode& n = cluster->node(0);
       n.write(kSyncFromOffset, 0);
       n.write(kSyncCountOffset, 1U << Cluster::kBucketBits);
       n.write(kSyncLanesOffset, 1U << 8);
@@ -257,7 +257,7 @@ TEST_F(KvVersion, LaggingLocationOfANodeAlone_ExpectItsWritesToGoOn) {
 
 /// The tests above can fail: without the refresh a follower acknowledges what it does not store.
 TEST_F(KvVersion, NoRefresh_ExpectAFollowerThatStaysBehind) {
-  start(3, {.keep_lagging_versions = true});
+  start(3, {NodeFault::keep_lagging_versions});
   preset({0x7ffffffe, 1, 0, 0});
   const auto keys = keys_of_one_bucket(40, 1);
   for (unsigned i = 0; i < 8; ++i) {

@@ -78,7 +78,7 @@ class Notes {
 
   std::array<Index, kHeads> heads_;
   std::vector<Note> notes_;
-  std::vector<Index> free_;  // leftovers' places; its memory is taken once
+  std::vector<Index> free_;  // of leftovers; its memory is taken once
   std::size_t leftovers_ = 0;
 };
 

@@ -46,7 +46,7 @@ class Fate {
       State& n = nodes_[i];
       if (!cluster_.alive(i) || n.cut_off) continue;
       if (n.enter_at <= cluster_.now) {
-        n.enter_at = Node::kNever;
+        n.enter_at = kNever;
         enter(i);
       }
       if (n.renew_at <= cluster_.now) grant(i);
@@ -60,13 +60,13 @@ class Fate {
   }
 
   [[nodiscard]] bool whole() const {
-    return std::ranges::all_of(nodes_, [](const State& n) { return n.enter_at == Node::kNever; }) && !somebody_lost();
+    return std::ranges::all_of(nodes_, [](const State& n) { return n.enter_at == kNever; }) && !somebody_lost();
   }
   [[nodiscard]] const Plan& plan() const { return plan_; }
 
  private:
   struct State {
-    Cycles enter_at = Node::kNever;
+    Cycles enter_at = kNever;
     Cycles renew_at = 0;
     Cycles lease_end = 0;
     bool cut_off = false;  ///< from the keeper; frames still pass
@@ -91,7 +91,7 @@ class Fate {
     cluster_.enter(i, plan_);
     if (!nodes_[i].returning || nodes_[i].syncing) return;
     nodes_[i].syncing = true;
-    Node& n = cluster_.node(i);
+    AnyNode& n = cluster_.node(i);
     n.write(registers::kSyncFromOffset, 0);
     n.write(registers::kSyncCountOffset, buckets_);
     n.write(registers::kSyncLanesOffset, 1U << kLaneBits);
@@ -119,8 +119,8 @@ class Fate {
   void promote() {
     for (unsigned i = 0; i < nodes_.size(); ++i) {
       State& n = nodes_[i];
-      if (!n.syncing || lost(i) || n.enter_at != Node::kNever) continue;
-      Node& node = cluster_.node(i);
+      if (!n.syncing || lost(i) || n.enter_at != kNever) continue;
+      AnyNode& node = cluster_.node(i);
       if (node.read(registers::kSyncCountOffset) != 0 || node.read(registers::kSyncLanesOffset) != 0 ||
           registers::kStateLeftovers.get(node.read(registers::kStateOffset)) != 0)
         continue;
@@ -213,7 +213,7 @@ class Client {
   }
   void receive(const Frame& frame) {
     const Kv& h = frame.header;
-    if (!busy() || h.kind != (static_cast<unsigned>(operation_.kind) | 16) || h.key != key_) return;
+    if (!busy() || h.kind != (static_cast<unsigned>(operation_.kind) | kReplyBit) || h.key != key_) return;
     if (h.request != (reads() ? tag_ : request_)) return;
     if (static_cast<std::int16_t>(h.epoch - epoch_) > 0) epoch_ = h.epoch;
     if (h.epoch == epoch_) leaders_[slot()] = h.node;
@@ -330,7 +330,7 @@ Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const 
   story.old_versions = old_versions != std::array<std::uint32_t, kWays>{};
   Random random(seed);
   const Weather weather{.loss = 0.04, .repeat = 0.05, .shortest = 300, .longest = 4000, .late = 0.05};
-  Cluster cluster(nodes, {.lane_bits = kLaneBits, .faults = faults}, weather, seed + 1, bucket_bits);
+  Cluster cluster(nodes, {.lane_bits = kLaneBits}, weather, seed + 1, bucket_bits, faults);
   if (story.old_versions)
     for (unsigned i = 0; i < nodes; ++i) cluster.node(i).preset_versions(old_versions);
   Fate fate(cluster, random, story, bucket_bits);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kv/node/serial.hpp"
+#include "kv/serial.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -62,7 +62,7 @@ std::uint32_t Table::next_version(std::uint32_t bucket) const noexcept {
   return version_after(highest);
 }
 
-Location Table::place_for(std::uint32_t hash) const noexcept {
+Location Table::location_for(std::uint32_t hash) const noexcept {
   const std::uint32_t first = bucket_of(hash, bits_), way = first_way_of(hash);
   if (present(first) < kFirstBucketKeys) return free_way(first, way);
   constexpr std::uint32_t kGroup = 4;

@@ -21,7 +21,7 @@ using Location = std::uint64_t;
 [[nodiscard]] constexpr std::uint32_t bucket_at(Location at) noexcept { return static_cast<std::uint32_t>(at / kWays); }
 [[nodiscard]] constexpr std::uint32_t way_at(Location at) noexcept { return static_cast<std::uint32_t>(at % kWays); }
 
-/// WayHeader in the machine's own byte order. The key stays when it is deleted: who replays the deletion names it.
+/// WayHeader in the machine's own byte order. A deleted key stays: a leader that replays the deletion names it.
 struct Way {
   std::uint64_t key = 0;
   std::uint32_t version = 0;
@@ -80,7 +80,7 @@ class Table {
     return written >= kFirstBucketKeys;
   }
   /// Where a key goes that is nowhere; kNowhere if none of its buckets has a free way.
-  [[nodiscard]] Location place_for(std::uint32_t hash) const noexcept;
+  [[nodiscard]] Location location_for(std::uint32_t hash) const noexcept;
   /// What a key gets that goes into this one of its buckets, and may have been in another one before.
   [[nodiscard]] std::uint32_t version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept;
   /// The number that frames have for the bucket of this key's location.

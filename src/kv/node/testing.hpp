@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kv/node/node.hpp"
+#include "kv/node/any_node_testing.hpp"
 #include "kv/node/table_testing.hpp"
 
 namespace wherry::kv::testing {
@@ -25,7 +25,7 @@ struct Frame {
   std::vector<std::byte> value;
 
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(header.kind); }
-  [[nodiscard]] Status status() const { return static_cast<Status>(header.detail & 0x1f); }
+  [[nodiscard]] Status status() const { return status_of(header); }
 };
 
 struct Weather {
@@ -60,14 +60,15 @@ class Cluster {
   static constexpr Cycles kRetry = 10'000;
 
   Cluster(unsigned nodes, NodeOptions options, Weather weather = {}, std::uint64_t seed = 1,
-          unsigned bucket_bits = kBucketBits)
+          unsigned bucket_bits = kBucketBits, NodeFaults faults = {})
       : bucket_bits_(bucket_bits),
         options_(options),
+        faults_(faults),
         weather_(weather),
         random_(seed),
         ports_(nodes),
         nodes_(nodes),
-        due_(nodes, Node::kNever) {
+        due_(nodes, kNever) {
     for (unsigned i = 0; i < nodes; ++i) {
       ports_[i].cluster = this;
       ports_[i].self = node_at(i);
@@ -79,21 +80,21 @@ class Cluster {
 
   /// A new node, empty, in no epoch.
   void restart(unsigned i) {
-    nodes_[i] = std::make_unique<Node>(options_, ports_[i]);
-    Node& n = *nodes_[i];
+    nodes_[i] = make_node(options_, ports_[i], faults_);
+    AnyNode& n = *nodes_[i];
     n.set_now(now);
     n.write(registers::kBucketBitsOffset, bucket_bits_);
     n.write(registers::kRetryCyclesOffset, kRetry);
     n.write(registers::kControlOffset, registers::kControlEnable.mask() | registers::kControlClearTable.mask());
-    due_[i] = Node::kNever;
+    due_[i] = kNever;
   }
   void kill(unsigned i) { nodes_[i].reset(); }
   [[nodiscard]] bool alive(unsigned i) const { return nodes_[i] != nullptr; }
-  [[nodiscard]] Node& node(unsigned i) { return *nodes_[i]; }
+  [[nodiscard]] AnyNode& node(unsigned i) { return *nodes_[i]; }
   [[nodiscard]] unsigned size() const { return static_cast<unsigned>(nodes_.size()); }
 
   void enter(unsigned i, const Plan& plan) {
-    Node& n = *nodes_[i];
+    AnyNode& n = *nodes_[i];
     n.set_now(now);
     n.write(registers::kNodeOffset, i);
     n.write(registers::kMembersOffset,
@@ -119,7 +120,7 @@ class Cluster {
   void enter_all(const Plan& plan) {
     for (unsigned i = 0; i < size(); ++i) {
       if (!alive(i)) continue;
-      lease(i, Node::kNever);
+      lease(i, kNever);
       if ((plan.members >> i & 1) != 0) enter(i, plan);
     }
   }
@@ -142,7 +143,7 @@ class Cluster {
 
   /// When something happens next by itself.
   [[nodiscard]] Cycles next() const {
-    Cycles at = queue_.empty() ? Node::kNever : queue_.begin()->first.first;
+    Cycles at = queue_.empty() ? kNever : queue_.begin()->first.first;
     for (const Cycles due : due_) at = std::min(at, due);
     return at;
   }
@@ -151,7 +152,7 @@ class Cluster {
     for (Cycles at = next(); at <= until; at = next()) {
       now = std::max(now, at);
       for (unsigned i = 0; i < size(); ++i)
-        if (due_[i] <= now) due_[i] = alive(i) ? nodes_[i]->tick(now) : Node::kNever;
+        if (due_[i] <= now) due_[i] = alive(i) ? nodes_[i]->tick(now) : kNever;
       if (queue_.empty() || queue_.begin()->first.first > now) continue;
       const Frame frame = std::move(queue_.begin()->second);
       queue_.erase(queue_.begin());
@@ -167,7 +168,7 @@ class Cluster {
     std::optional<Frame> answer;
     on_client = [&](const Frame& frame) {
       if (frame.to == client_at(client) && frame.header.request == request.request &&
-          frame.header.kind == (request.kind | 16))
+          frame.header.kind == (request.kind | kReplyBit))
         answer = frame;
     };
     send(client_at(client), node_at(node), {request, value});
@@ -202,10 +203,11 @@ class Cluster {
 
   unsigned bucket_bits_;
   NodeOptions options_;
+  NodeFaults faults_;
   Weather weather_;
   std::mt19937_64 random_;
   std::vector<Port> ports_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<AnyNode>> nodes_;
   std::vector<Cycles> due_;
   std::map<std::pair<Cycles, std::uint64_t>, Frame> queue_;
   std::uint64_t sequence_ = 0;

@@ -25,7 +25,7 @@ struct Place {
   std::uint8_t answered = 0;   ///< a bit for each member
   std::uint8_t kind = 0;       ///< of the client's request
   std::uint8_t candidate = 0;  ///< which of the key's buckets the location is in
-  Endpoint client{};           ///< nobody's for a leftover
+  Endpoint client{};           ///< none for a leftover
   Cycles due = 0;
   Cycles since = 0;        ///< when it was sent first, in this epoch
   std::uint8_t tries = 0;  ///< how often it was sent, in this epoch

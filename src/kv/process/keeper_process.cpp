@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/patiently.hpp"
+#include "base/try.hpp"
 #include "kv/keeper/etcd.hpp"
 #include "kv/keeper/keeper_server.hpp"
 
@@ -16,12 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Cycles cycles_of_ms(std::uint32_t ms) { return std::uint64_t{ms} * 1'000'000 / kCycleNs; }
-
 /// A node tries the keepers in turn, and each one that hangs takes it as long as keeper_silence() says.
 Cycles find_time(const ClusterFile& cluster) {
   const std::size_t others = cluster.keepers.size() - std::min<std::size_t>(1, cluster.keepers.size());
-  return others == 0 ? 0 : others * (keeper_silence(cluster) + cycles_of_ms(250));
+  return others == 0 ? 0 : others * (keeper_silence(cluster) + 250 * kMillisecond);
 }
 
 KeeperOptions keeper_options(const ClusterFile& cluster) {
@@ -30,12 +29,12 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
                         .bucket_bits = cluster.bucket_bits,
                         .lanes = cluster.lanes,
                         .policy = cluster.policy,
-                        .ping_interval = cycles_of_ms(cluster.ping_ms),
+                        .ping_interval = cluster.ping_ms * kMillisecond,
                         .misses = cluster.misses,
-                        .lease = cycles_of_ms(cluster.lease_ms),
+                        .lease = cluster.lease_ms * kMillisecond,
                         .find_time = find_time(cluster),
                         .static_lanes = cluster.static_lanes,
-                        .lane_ttl = cycles_of_ms(cluster.lane_ttl_ms)};
+                        .lane_ttl = cluster.lane_ttl_ms * kMillisecond};
   for (std::size_t i = 0; i < kMaxNodes; ++i) {
     const ClusterNode& node = cluster.nodes[i];
     options.nodes[i] = {.configured = node.configured, .name = node.name, .endpoint = node.endpoint};
@@ -47,17 +46,16 @@ Result<std::unique_ptr<KeeperServer>> start_server(const KeeperProcessOptions& o
                                                    std::unique_ptr<ConfigurationStore> store) {
   // A predecessor may still listen there, or whoever has connections to it may.
   auto listener = patiently([&] { return listen_tcp(options.listen); });
-  if (!listener) return listener.status();
+  WHERRY_TRY(listener);
   return KeeperServer::start(*std::move(listener), keeper_options(options.cluster), std::move(store));
 }
 
 wherry::Status serve_alone(const KeeperProcessOptions& options, const std::atomic<bool>& stop) {
   auto store = patiently([&] { return open_file_store(options.state_file); });
-  if (!store) return store.status();
-  auto server = start_server(options, *std::move(store));
-  if (!server) return server.status();
+  WHERRY_TRY(store);
+  WHERRY_ASSIGN(auto server, start_server(options, *std::move(store)));
   spdlog::info("kv keeper of cluster {} at {}", options.cluster.name, options.listen.to_string());
-  while (!stop.load(std::memory_order_relaxed)) (*server)->turn(100);
+  while (!stop.load(std::memory_order_relaxed)) server->turn(100);
   return {};
 }
 
@@ -65,13 +63,12 @@ wherry::Status serve_alone(const KeeperProcessOptions& options, const std::atomi
 wherry::Status serve_elected(const KeeperProcessOptions& options, EtcdElection& election,
                              const std::atomic<bool>& stop) {
   const std::int64_t term = election.elected();
-  auto server = start_server(options, election.store());
-  if (!server) return server.status();
+  WHERRY_ASSIGN(auto server, start_server(options, election.store()));
   spdlog::info("kv keeper of cluster {} at {}: elected", options.cluster.name, options.listen.to_string());
   while (!stop.load(std::memory_order_relaxed) && election.elected() == term) {
-    (*server)->keeper().set_mandate(election.mandate_ns() / kCycleNs);
-    (*server)->turn(50);
-    if ((*server)->keeper().phase() != Keeper::Phase::deposed) continue;
+    server->keeper().set_mandate(election.mandate_ns() / kCycleNs);
+    server->turn(50);
+    if (server->keeper().phase() != Keeper::Phase::deposed) continue;
     election.step_down();
     break;
   }
@@ -86,19 +83,18 @@ wherry::Status run_keeper(const KeeperProcessOptions& options, const std::atomic
   if (cluster.mode == ClusterMode::fixed)
     return {StatusCode::kInvalidArgument, "the cluster's mode is static: it has no keeper"};
   if (cluster.mode == ClusterMode::keeper) return serve_alone(options, stop);
-  auto election = EtcdElection::open({.urls = cluster.etcd,
-                                      .ca = cluster.etcd_ca,
-                                      .cert = cluster.etcd_cert,
-                                      .key = cluster.etcd_key,
-                                      .prefix = cluster.etcd_prefix,
-                                      .self = options.listen.to_string()});
-  if (!election) return election.status();
+  WHERRY_ASSIGN(auto election, EtcdElection::open({.urls = cluster.etcd,
+                                                   .ca = cluster.etcd_ca,
+                                                   .cert = cluster.etcd_cert,
+                                                   .key = cluster.etcd_key,
+                                                   .prefix = cluster.etcd_prefix,
+                                                   .self = options.listen.to_string()}));
   std::atomic<bool> over{false};
-  std::thread thread([&] { (*election)->run(over); });
+  std::thread thread([&] { election->run(over); });
   wherry::Status status;
   while (status && !stop.load(std::memory_order_relaxed)) {
-    if ((*election)->elected() != 0) {
-      status = serve_elected(options, **election, stop);
+    if (election->elected() != 0) {
+      status = serve_elected(options, *election, stop);
       // Unavailable: etcd does not answer, say; the election goes on, or ends.
       if (status.code() == StatusCode::kUnavailable) {
         spdlog::warn("kv keeper: {}", status.message());

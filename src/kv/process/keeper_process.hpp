@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/socket.hpp"
-#include "kv/cluster_file.hpp"
+#include "kv/control/cluster_file.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {

@@ -2,42 +2,39 @@
 #include "kv/process/node_process.hpp"
 
 #include <fmt/core.h>
-#include <poll.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <concepts>
 #include <cstring>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "base/patiently.hpp"
-#include "kv/allowed.hpp"
+#include "base/try.hpp"
 #include "kv/clock.hpp"
-#include "kv/keeper/driver_client.hpp"
-#include "kv/keeper/static_roll.hpp"
-#include "kv/neighbour.hpp"
+#include "kv/control/allowed.hpp"
+#include "kv/net/address.hpp"
+#include "kv/net/neighbour.hpp"
+#include "kv/net/udp_port.hpp"
+#include "kv/net/xdp_interface.hpp"
+#include "kv/net/xdp_ports.hpp"
+#include "kv/node/driver/member_driver.hpp"
 #include "kv/node/node.hpp"
 #include "kv/node/table.hpp"
 #include "kv/process/receive.hpp"
-#include "kv/udp_port.hpp"
-#include "kv/xdp_interface.hpp"
-#include "kv/xdp_ports.hpp"
+#include "kv/wait.hpp"
 
 namespace wherry::kv {
 namespace {
 
 constexpr std::uint64_t kDriverTurnNs = 100'000;  // the keeper's messages are some tens of milliseconds apart
-constexpr std::uint64_t kSleepNs = 1'000'000;
-
-unsigned lane_bits_for(std::uint32_t lanes) {
-  unsigned bits = 0;
-  while ((std::uint32_t{1} << bits) < lanes) ++bits;
-  return bits;
-}
+constexpr Cycles kSleep = kMillisecond;
 
 /// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which is his.
 template <typename P>
@@ -49,7 +46,7 @@ wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
     if constexpr (std::same_as<P, XdpPort>)
       if (other.endpoint.mac != 0) status = port.add_neighbour(other.endpoint.ip, other.endpoint.mac);
     if (std::same_as<P, XdpPorts> || other.endpoint.mac == 0) status = port.keep_neighbour(other.endpoint.ip);
-    if (!status) return status;
+    WHERRY_TRY(status);
   }
   port.refresh(boot_ns());
   return {};
@@ -62,8 +59,8 @@ void look_after(P& port, std::uint64_t now) {
 void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
 
 template <Port P>
-wherry::Status serve(P& port, Node& node, DriverClient& driver, std::optional<StaticRoll>& roll,
-                     const NodeProcessOptions& options, const std::atomic<bool>& stop) {
+wherry::Status serve(P& port, Node& node, MemberDriver& driver, const NodeProcessOptions& options,
+                     const std::atomic<bool>& stop) {
   Subnets allowed = allowed_sources(options.cluster, local_subnets());
   std::uint64_t driver_due = 0;
   PortCounters counted;
@@ -83,9 +80,7 @@ wherry::Status serve(P& port, Node& node, DriverClient& driver, std::optional<St
     }
     if (now >= driver_due) {
       count_drops(node, port.counters(), counted);
-      driver.turn();
-      if (roll)
-        if (wherry::Status status = roll->turn(driver.driver(), now / kCycleNs); !status) return status;
+      WHERRY_TRY(driver.turn(now / kCycleNs));
       look_after(port, now);
       due = node.tick(now / kCycleNs);  // registers may have been written
       port.flush();
@@ -96,13 +91,9 @@ wherry::Status serve(P& port, Node& node, DriverClient& driver, std::optional<St
       spinner.pause(now);
       continue;
     }
-    pollfd ready{.fd = port.fd(), .events = POLLIN, .revents = 0};
-    now = boot_ns();
-    const std::uint64_t until = std::min(due == Node::kNever ? now + kSleepNs : due * kCycleNs, now + kSleepNs);
-    if (until > now) {
-      const timespec timeout{.tv_sec = 0, .tv_nsec = static_cast<long>(until - now)};
-      ppoll(&ready, 1, &timeout, nullptr);
-    }
+    std::array ready{pollfd{.fd = port.fd(), .events = POLLIN, .revents = 0}};
+    const Cycles before = lease_clock();
+    if (due > before) wait_for(ready, std::min(due - before, kSleep));
     driver_due = 0;  // after a sleep, a look at the keeper costs nothing that matters
   }
   return {};
@@ -112,23 +103,16 @@ template <Port P>
 wherry::Status run_on(P& port, const std::string& where, const NodeProcessOptions& options,
                       const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  Node node({.lane_bits = lane_bits_for(cluster.lanes)}, port);
+  Node node({.lane_bits = static_cast<unsigned>(std::countr_zero(cluster.lanes))}, port);  // a power of two
   node.set_now(lease_clock());
   DriverOptions of_driver = driver_options(options);
   of_driver.silent_members = [&node](Cycles time) { return node.silent_members(time); };
-  DriverClient driver(options.keepers, of_driver, node);
-  if (const std::string& why = driver.driver().unfit(); !why.empty()) return {StatusCode::kInvalidArgument, why};
-  std::optional<StaticRoll> roll;
-  if (cluster.mode == ClusterMode::fixed) {
-    auto opened = StaticRoll::open(options);
-    if (!opened) return opened.status();
-    roll = *std::move(opened);
-  }
+  WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, std::move(of_driver), node));
   spdlog::info("kv node {} of cluster {} at UDP port {}, {}{}", options.number, cluster.name, port.local().port, where,
                options.yield  ? ", spinning and yielding"
                : options.spin ? ", spinning"
                               : "");
-  wherry::Status end = serve(port, node, driver, roll, options, stop);
+  wherry::Status end = serve(port, node, driver, options, stop);
   const PortCounters counters = port.counters();
   const std::uint32_t strangers = node.counters().dropped_source;
   spdlog::info(
@@ -140,8 +124,8 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
 
 template <typename P>
 wherry::Status run_on_opened(Result<P> port, const NodeProcessOptions& options, const std::atomic<bool>& stop) {
-  if (!port) return port.status();
-  if (wherry::Status status = keep_neighbours(*port, options); !status) return status;
+  WHERRY_TRY(port);
+  WHERRY_TRY(keep_neighbours(*port, options));
   wherry::Status status = run_on(*port, "AF_XDP on " + port->describe(), options, stop);
   if (const std::uint64_t lost = port->lost(); lost != 0)
     spdlog::warn("kv node {}: {} frames came while all of ours were full, and were lost", options.number, lost);
@@ -183,13 +167,13 @@ wherry::Status check_memory(const NodeProcessOptions& options) {
 
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  if (auto status = check_number(options); !status) return status;
-  if (auto status = check_memory(options); !status) return status;
+  WHERRY_TRY(check_number(options));
+  WHERRY_TRY(check_memory(options));
   const ClusterNode& self = cluster.nodes[options.number];
   const std::string& interface = options.xdp.empty() ? self.xdp : options.xdp;
   if (!interface.empty() && !options.udp) return run_on_xdp(self.endpoint, interface, options, stop);
   auto port = patiently([&] { return UdpPort::open(self.endpoint); });
-  if (!port) return port.status();
+  WHERRY_TRY(port);
   return run_on(*port, "a socket", options, stop);
 }
 

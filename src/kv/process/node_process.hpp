@@ -5,8 +5,8 @@
 #include <atomic>
 #include <string>
 
-#include "kv/keeper/served_node.hpp"
-#include "kv/xdp_port.hpp"
+#include "kv/net/xdp_port.hpp"
+#include "kv/node/driver/served_node.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::kv {

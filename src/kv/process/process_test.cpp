@@ -18,9 +18,9 @@
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "kv/keeper/keeper_server.hpp"
+#include "kv/net/udp_port.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
-#include "kv/udp_port.hpp"
 
 namespace {
 /// Once the kernel has refused an address or a lock, the predecessor that has it goes.

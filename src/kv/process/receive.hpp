@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kv/net/port.hpp"
+#include "kv/net/subnet.hpp"
 #include "kv/node/node.hpp"
-#include "kv/port.hpp"
-#include "kv/subnet.hpp"
 
 namespace wherry::kv {
 

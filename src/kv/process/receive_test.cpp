@@ -7,10 +7,10 @@
 
 #include "base/clock.hpp"
 #include "base/patiently.hpp"
-#include "kv/allowed.hpp"
+#include "kv/control/allowed.hpp"
 #include "kv/generated/registers.hpp"
+#include "kv/net/udp_port.hpp"
 #include "kv/sim/random.hpp"
-#include "kv/udp_port.hpp"
 
 namespace wherry::kv {
 namespace {
@@ -57,7 +57,7 @@ TEST(KvReceive, ReadArrivesWhileTheProcessStandsStill_ExpectTheClockReadAfterIt)
     pollfd answered{client.fd(), POLLIN, 0};
     EXPECT_EQ(::poll(&answered, 1, 1000), 1);
     Status status = Status::ok;
-    client.poll([&](const Endpoint&, const Message& m) { status = static_cast<Status>(m.header.detail & 0x1f); });
+    client.poll([&](const Endpoint&, const Message& m) { status = status_of(m.header); });
     return status;
   };
   EXPECT_EQ(status_at(500), Status::no_such_key);
@@ -82,7 +82,7 @@ TEST(KvReceive, WriteOfTooLongAValue_ExpectAnsweredAndNothingWritten) {
   pollfd answered{client.fd(), POLLIN, 0};
   ASSERT_EQ(::poll(&answered, 1, 5000), 1);
   std::vector<Status> said;
-  client.poll([&](const Endpoint&, const Message& m) { said.push_back(static_cast<Status>(m.header.detail & 0x1f)); });
+  client.poll([&](const Endpoint&, const Message& m) { said.push_back(status_of(m.header)); });
   EXPECT_EQ(said, std::vector{Status::too_long});
 }
 

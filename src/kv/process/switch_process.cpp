@@ -7,8 +7,9 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "kv/mac.hpp"
-#include "kv/xdp_switch.hpp"
+#include "base/try.hpp"
+#include "kv/net/address.hpp"
+#include "kv/net/xdp_switch.hpp"
 
 namespace wherry::kv {
 
@@ -22,8 +23,7 @@ wherry::Status run_switch(const std::vector<std::string>& stations, const std::a
               fmt::format("'{}': want an interface and who is behind it, as veth0=02:00:00:00:00:01", text)};
     parsed.push_back({.interface = text.substr(0, equals), .mac = *mac});
   }
-  const auto made = XdpSwitch::open(parsed);
-  if (!made) return made.status();
+  WHERRY_ASSIGN(const auto made, XdpSwitch::open(parsed));
   spdlog::info("kv switch of {} interfaces", parsed.size());
   while (!stop.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   return {};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/try.hpp"
 #include "kv/sim/failover_testing.hpp"
 #include "kv/sim/pcap.hpp"
 #include "kv/sim/trouble.hpp"
@@ -17,32 +18,18 @@
 namespace sim = wherry::kv::sim;
 using wherry::kv::Cycles;
 using wherry::kv::KeeperFault;
-using wherry::kv::NodeFaults;
+using wherry::kv::kMillisecond;
+using wherry::kv::NodeFault;
 
 namespace {
 
 constexpr Cycles kLimit = 400'000'000;  ///< 1.6 s of virtual time: a cluster that is stuck ends here
-constexpr Cycles kMillisecond = 1'000'000 / wherry::kv::kCycleNs;
 
-struct NodeFaultName {
-  std::string_view name;
-  bool NodeFaults::* fault;
-  bool cores = false;  ///< can be put into a core, too (CoreFaults)
-};
-constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFaults::serve_pending_reads, true},
-                                 NodeFaultName{"skip_lane_check", &NodeFaults::skip_lane_check},
-                                 NodeFaultName{"commit_before_all", &NodeFaults::commit_before_all, true},
-                                 NodeFaultName{"forget_fence", &NodeFaults::forget_fence},
-                                 NodeFaultName{"keep_leftovers", &NodeFaults::keep_leftovers},
-                                 NodeFaultName{"ignore_lease", &NodeFaults::ignore_lease},
-                                 NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
-                                 NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
-                                 NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled, true},
-                                 NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers},
-                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions, true},
-                                 NodeFaultName{"ignore_other_flights", &NodeFaults::ignore_other_flights, true},
-                                 NodeFaultName{"ignore_other_versions", &NodeFaults::ignore_other_versions, true},
-                                 NodeFaultName{"open_early", &NodeFaults::open_early}};
+/// Those that can be put into a core, too (CoreFaults).
+constexpr std::array kFaultsOfCores{NodeFault::serve_pending_reads,  NodeFault::commit_before_all,
+                                    NodeFault::forget_unsettled,     NodeFault::keep_lagging_versions,
+                                    NodeFault::ignore_other_flights, NodeFault::ignore_other_versions};
+
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
     "repeat_epoch", "forget_leases"};
@@ -67,8 +54,10 @@ struct Arguments {
 };
 
 bool set_fault(const std::string& name, sim::ClusterOptions& options) {
-  for (const NodeFaultName& fault : kNodeFaults)
-    if (fault.name == name) return options.node_faults.*fault.fault = true;
+  if (const auto fault = wherry::kv::node_fault_named(name)) {
+    options.node_faults = {*fault};
+    return true;
+  }
   const auto* const keeper = std::ranges::find(kKeeperFaults, name);
   if (name == "trust_lanes") {  // two clients on one lane, by the rule that had them believe each other's answers
     options.client.trust_lanes = true;
@@ -86,8 +75,9 @@ constexpr std::array<std::string_view, 3> kFaultIn{"all", "cores", "software"};
 bool set_fault_in(const std::string& where, const std::string& fault, sim::ClusterOptions& options) {
   options.fault_in = static_cast<sim::FaultIn>(std::ranges::find(kFaultIn, where) - kFaultIn.begin());
   if (options.fault_in == sim::FaultIn::all) return true;
-  const auto* const node = std::ranges::find(kNodeFaults, fault, &NodeFaultName::name);
-  return node != kNodeFaults.end() && (node->cores || options.fault_in == sim::FaultIn::software);
+  const auto node = wherry::kv::node_fault_named(fault);
+  if (!node) return false;
+  return options.fault_in == sim::FaultIn::software || std::ranges::find(kFaultsOfCores, *node) != kFaultsOfCores.end();
 }
 
 struct Totals {
@@ -170,9 +160,7 @@ wherry::Status simulate(std::uint64_t seed, const Arguments& arguments, sim::Clu
   if (const auto only = sim::trouble_named(arguments.trouble)) trouble.set_only(*only);
   std::unique_ptr<sim::Pcap> pcap;
   if (!arguments.pcap.empty()) {
-    auto created = sim::Pcap::create(arguments.pcap);
-    if (!created) return created.status();
-    pcap = *std::move(created);
+    WHERRY_ASSIGN(pcap, sim::Pcap::create(arguments.pcap));
     trouble.set_next(pcap.get());
   }
   cluster.start();
@@ -247,7 +235,7 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--loss", options.link.loss, "of a frame, in parts per million");
   app.add_option("--duplicate", options.link.duplicate, "likewise");
   app.add_option("--late", options.link.late, "likewise");
-  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFaults or KeeperFault");
+  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFault or KeeperFault");
   if (options.hardware)
     app.add_option("--fault-in", arguments.fault_in, "which nodes have it: all, cores or software")
         ->check(CLI::IsMember(std::vector<std::string>(kFaultIn.begin(), kFaultIn.end())));

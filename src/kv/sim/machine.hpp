@@ -9,9 +9,9 @@
 #include <optional>
 #include <variant>
 
-#include "kv/keeper/driver.hpp"
-#include "kv/keeper/testing.hpp"
-#include "kv/node/node.hpp"
+#include "kv/node/any_node_testing.hpp"
+#include "kv/node/driver/driver.hpp"
+#include "kv/node/driver/testing.hpp"
 #include "kv/sim/alarm.hpp"
 #include "kv/sim/preset.hpp"
 
@@ -54,7 +54,7 @@ class Machine : public Receiver, protected DriverOutput {
   [[nodiscard]] const Driver& driver() const noexcept { return *driver_; }
   [[nodiscard]] virtual Settled settled() const noexcept { return {}; }
   /// A software node; null: hardware.
-  [[nodiscard]] virtual const Node* node() const noexcept { return nullptr; }
+  [[nodiscard]] virtual const testing::AnyNode* node() const noexcept { return nullptr; }
 
   void wake(Cycles, std::uint64_t tag) final;
 

@@ -73,13 +73,13 @@ void Network::transmit(Port from, Port to, const Packet& packet) {
 }
 
 void Network::deliver_at(Cycles when, Port to, const Packet& packet) {
-  if (free_slots_.empty()) {
-    slots_.push_back(std::make_unique_for_overwrite<std::array<Slot, kChunk>>());
-    for (std::size_t i = kChunk; i-- > 0;) free_slots_.push_back((slots_.size() - 1) * kChunk + i);
+  if (free_carried_.empty()) {
+    carried_.push_back(std::make_unique_for_overwrite<std::array<Carried, kChunk>>());
+    for (std::size_t i = kChunk; i-- > 0;) free_carried_.push_back((carried_.size() - 1) * kChunk + i);
   }
-  const std::uint64_t index = free_slots_.back();
-  free_slots_.pop_back();
-  Slot& copy = slot(index);
+  const std::uint64_t index = free_carried_.back();
+  free_carried_.pop_back();
+  Carried& copy = carried(index);
   copy.from = packet.from;
   copy.to = packet.to;
   copy.form = packet.form;
@@ -152,14 +152,14 @@ void Network::happen(const Event& event) {
     if (receiver != nullptr && event.generation == port.generation) receiver->wake(now_, event.tag);
     return;
   }
-  const Slot& arrived = slot(event.tag);
+  const Carried& arrived = carried(event.tag);
   const Packet packet{.from = arrived.from,
                       .to = arrived.to,
                       .form = arrived.form,
                       .bytes = ByteView(arrived.bytes).first(arrived.length)};
   note(receiver == nullptr ? Fate::kDead : Fate::kDelivered, packet);
   if (receiver != nullptr) receiver->receive(now_, packet);
-  free_slots_.push_back(event.tag);
+  free_carried_.push_back(event.tag);
 }
 
 void Network::run_until(Cycles when) {

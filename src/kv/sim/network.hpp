@@ -130,7 +130,7 @@ class Network {
   struct Event {
     Cycles at;
     std::uint64_t sequence;  ///< events of one time happen in the order of their making
-    std::uint64_t tag;       ///< of a wake; a slot otherwise
+    std::uint64_t tag;       ///< of a wake; else the index of the packet or the call
     std::uint32_t generation;
     Port port;
     What what;
@@ -151,7 +151,7 @@ class Network {
     Link options;
     Cycles last = 0;  ///< when the last one that keeps its order arrives
   };
-  struct Slot {
+  struct Carried {
     Endpoint from;
     Endpoint to;
     Form form;
@@ -164,7 +164,7 @@ class Network {
   void push(Cycles when, What what, Port port, std::uint64_t tag);
   void happen(const Event& event);
   void note(Fate fate, const Packet& packet);
-  Slot& slot(std::uint64_t index) { return (*slots_[index / kChunk])[index % kChunk]; }
+  Carried& carried(std::uint64_t index) { return (*carried_[index / kChunk])[index % kChunk]; }
 
   static constexpr std::size_t kChunk = 64;
   Random random_;
@@ -180,8 +180,8 @@ class Network {
   std::unordered_map<std::uint64_t, Port> by_address_;
   std::unordered_map<std::uint64_t, Port> by_mac_;
   std::vector<Event> heap_;
-  std::vector<std::unique_ptr<std::array<Slot, kChunk>>> slots_;
-  std::vector<std::uint64_t> free_slots_;
+  std::vector<std::unique_ptr<std::array<Carried, kChunk>>> carried_;
+  std::vector<std::uint64_t> free_carried_;
   std::vector<std::function<void(Cycles)>> calls_;
   std::vector<std::uint64_t> free_calls_;
 };

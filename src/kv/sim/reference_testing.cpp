@@ -16,7 +16,7 @@ Endpoint endpoint_of(std::uint32_t index) {
 
 Kv reply_to(const Kv& request, Status status, std::uint32_t version) {
   Kv reply = request;
-  reply.kind = static_cast<std::uint8_t>(request.kind | 16);
+  reply.kind = static_cast<std::uint8_t>(request.kind | kReplyBit);
   reply.detail = static_cast<std::uint8_t>(status);
   reply.version = version;
   return reply;
@@ -104,7 +104,7 @@ void ReferenceClient::transmit() {
 
 void ReferenceClient::on_message(Cycles now, const Endpoint&, const Message& message) {
   const Kv& reply = message.header;
-  if (!waiting_ || reply.request != header_.request || reply.kind != (header_.kind | 16)) return;
+  if (!waiting_ || reply.request != header_.request || reply.kind != (header_.kind | kReplyBit)) return;
   waiting_ = false;
   const auto status = static_cast<Status>(reply.detail & 31);
   sink_.complete(now, ticket_, {.outcome = outcome_of(status), .version = reply.version, .value = message.value});

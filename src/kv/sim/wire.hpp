@@ -3,8 +3,7 @@
 // kinds of process.
 #pragma once
 
-#include <optional>
-#include <span>
+#include <array>
 
 #include "kv/sim/network.hpp"
 
@@ -13,10 +12,8 @@ namespace wherry::kv::sim {
 using FrameBuffer = std::array<std::byte, kMaxFrame>;
 
 /// The frame that carries a datagram, with a right IPv4 checksum and no UDP checksum. Part of the buffer; empty if the
-/// payload is too long.
+/// payload is no message, or too long.
 ByteView frame_of(const Endpoint& from, const Endpoint& to, ByteView datagram, FrameBuffer& buffer) noexcept;
-/// The datagram that a UDP socket at `self` would get of a frame: nothing if the kernel would drop it.
-std::optional<Packet> datagram_of(ByteView frame, const Endpoint& self) noexcept;
 
 /// What a software node or a client core is to the network.
 class MessageSink {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster file of arbitrary text: what is accepted makes a valid static configuration.
+#include <cstdlib>
+
+#include "kv/control/cluster_file.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace wherry;
+  const auto file = kv::parse_cluster_file(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
+  if (!file) {
+    if (file.status().message().find("fuzz") == std::string::npos) std::abort();
+    return 0;
+  }
+  if (!kv::check(kv::static_configuration(*file))) std::abort();
+  return 0;
+}

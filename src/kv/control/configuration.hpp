@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an epoch means: who is a member, who serves, who leads which slot (docs/kv-protocol.md, section 2).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "kv/message.hpp"
+#include "kv/node_mask.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+/// Of a lease, or of a mandate in etcd, one part in so many is not used: clocks differ.
+inline constexpr std::uint64_t kLeaseMargin = 6;
+
+/// When members acknowledge a write (docs/kv-protocol.md, section 11).
+enum class AckPolicy : std::uint8_t { store, accept, mixed };
+
+using Leaders = std::array<std::uint8_t, kSlots>;
+
+struct Configuration {
+  std::uint64_t epoch = 0;  ///< 0: none; frames and registers carry the low 16 bits, which are never 0 otherwise
+  NodeMask members = 0;     ///< must acknowledge
+  NodeMask serving = 0;     ///< of them, may answer clients
+  std::uint32_t bucket_bits = 8;
+  Leaders leaders{};
+  std::array<Endpoint, kMaxNodes> peers{};
+  /// Boot number of each member, so that a node never enters an epoch that was meant for what it was before a restart.
+  /// Of a node that is not a member, the last one that it was a member with: it must never be a member with that again,
+  /// since it may hold what was there before it was left out. 0 in a static configuration.
+  std::array<std::uint64_t, kMaxNodes> boots{};
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+/// The epoch after this one; skips those whose low 16 bits are 0.
+[[nodiscard]] constexpr std::uint64_t next_epoch(std::uint64_t epoch) noexcept {
+  return (epoch + 1) % 65536 == 0 ? epoch + 2 : epoch + 1;
+}
+
+/// What is wrong with it, exactly.
+wherry::Status check(const Configuration& configuration);
+
+/// Every slot to one of `serving` (not 0), as evenly as 256 slots divide. No more slots change hands than must.
+void spread_leaders(Leaders& leaders, NodeMask serving);
+/// Slot s to the (s mod n)-th of the n serving nodes: where a cluster starts.
+[[nodiscard]] Leaders first_leaders(NodeMask serving);
+
+}  // namespace wherry::kv

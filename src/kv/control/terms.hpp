@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all members of a cluster must have alike: docs/kv.md, the cluster file.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "kv/control/control.hpp"
+
+namespace wherry::kv {
+
+struct ClusterTerms {
+  std::string cluster;
+  std::array<Endpoint, kMaxNodes> nodes{};  ///< port 0: there is none
+  std::uint32_t bucket_bits = 0;
+  std::uint32_t lanes = 0;
+  AckPolicy policy = AckPolicy::store;
+};
+
+/// Whether a node may introduce itself so to `judge` ("the keeper", "node 2"): a sentence that names both values;
+/// empty: it may.
+[[nodiscard]] std::string mismatch(const ClusterTerms& ours, const Hello& theirs, const std::string& judge);
+
+}  // namespace wherry::kv

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as the payload of a UDP datagram: the kv header of 22 bytes, then the value. Every port, frame and
+// simulated network packs and unpacks messages with these two functions.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "kv/message.hpp"
+
+namespace wherry::kv {
+
+/// What a message of the protocol has at most. Peers may send longer values, up to kLongestValue: a node answers them.
+inline constexpr std::size_t kMaxDatagram = Kv::kBytes + kMaxValueBytes;
+using Datagram = std::array<std::byte, kMaxDatagram>;
+
+/// What the lengths of IPv4 and UDP can say.
+inline constexpr std::size_t kLongestValue = 65535 - kMinIpLength;
+
+/// Copies header and value to `out`. Returns their bytes; 0 if `out` is too small or the value too long for UDP.
+inline std::size_t pack_datagram(const Message& message, std::span<std::byte> out) noexcept {
+  const std::size_t bytes = Kv::kBytes + message.value.size();
+  if (message.value.size() > kLongestValue || out.size() < bytes) return 0;
+  message.header.pack(out.first<Kv::kBytes>());
+  if (!message.value.empty()) std::memcpy(out.data() + Kv::kBytes, message.value.data(), message.value.size());
+  return bytes;
+}
+
+/// Believes nothing: nothing, if there are fewer bytes than a header has. The value is a part of `in`.
+inline std::optional<Message> unpack_datagram(ByteView in) noexcept {
+  if (in.size() < Kv::kBytes) return std::nullopt;
+  return Message{Kv::unpack(in.first<Kv::kBytes>()), in.subspan(Kv::kBytes)};
+}
+
+}  // namespace wherry::kv

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// kv messages past the kernel, as whole frames on an AF_XDP socket: docs/kv-xdp.md. The same shape as UdpPort.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kv/message.hpp"
+#include "kv/net/frame_io.hpp"
+#include "kv/net/neighbour_table.hpp"
+#include "kv/net/port.hpp"
+#include "kv/net/xdp_program.hpp"
+#include "kv/net/xdp_socket.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+/// Spinning, without a system call while nothing arrives; one thread at a time. What is not for its MAC, address and
+/// port, or is a fragment or has IP options, stays with the kernel. It leaves the interface when it goes, or the
+/// process, however it ends.
+///
+/// Path of a message out: send() builds the frame where the kernel, or the interface, reads it; flush() hands all over,
+/// with one system call for each 32 in copy mode, and often none in zero-copy mode. In: poll() hands on what lies in
+/// the frames that the kernel wrote.
+class XdpPort final : public Output {
+ public:
+  enum class Attach {
+    automatic,  ///< native if the driver can, else generic
+    native,     ///< in the driver
+    generic,    ///< in the kernel, for any interface: little faster than a socket
+  };
+  struct Options {
+    std::string interface;
+    std::uint32_t queue = 0;  ///< the only one whose frames it sees
+    Attach attach = Attach::automatic;
+    bool zero_copy = true;        ///< if the driver can; otherwise the kernel copies
+    std::uint32_t frames = 2048;  ///< each way, of 2 KiB; a power of two
+    /// kNone: what is sent has no UDP checksum, as IPv4 permits, so that its receiver has none to compute either; where
+    /// nothing but links with a check of their own lies between them, as a cable, or no link at all, as a veth pair.
+    UdpChecksum checksum = UdpChecksum::kRight;
+  };
+  struct Counters : PortCounters {
+    std::uint64_t partial_checksum = 0;  ///< of bad_checksum: the sender's kernel left it to a device that has none
+    std::uint64_t foreign = 0;           ///< not ours, although the program thought so: 0, unless something is broken
+    std::uint64_t no_neighbour = 0;      ///< of send_failed: to an address without a MAC
+  };
+
+  /// `at.mac` 0: the interface's. An error names the interface and what it refused.
+  static Result<XdpPort> open(Endpoint at, const Options& options);
+
+  [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
+  [[nodiscard]] int fd() const noexcept { return socket_.fd(); }
+  [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
+  [[nodiscard]] bool native() const noexcept { return native_; }
+  [[nodiscard]] bool zero_copy() const noexcept { return zero_copy_; }
+  /// "eth0 queue 0, native, copy"
+  [[nodiscard]] std::string describe() const;
+  /// Frames for us that the kernel lost, since poll() was not called often enough. A system call.
+  [[nodiscard]] std::uint64_t lost() const noexcept { return socket_.dropped(); }
+
+  /// Lets send() find the MAC for an Endpoint that has none. Without `mac` it asks the network, and blocks meanwhile.
+  wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac) { return neighbours_.add(ip, {.mac = mac}); }
+  wherry::Status add_neighbour(std::uint32_t ip);
+  /// The same for as long as the port lives, without waiting: refresh() asks, and a later refresh() has the answer. A
+  /// changed MAC is found, too.
+  wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
+  /// Whether all of them are known. Some tens of microseconds when one is due, else nothing; call it often.
+  bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
+
+  /// Never blocks; sent at the next flush(), or when no frame is free. What finds none is counted and lost.
+  void send(const Endpoint& to, const Message& message) override;
+  std::size_t flush() {
+    const std::uint32_t fresh = socket_.flush();
+    counters_.sent += fresh;
+    return fresh;
+  }
+
+  /// As UdpPort's: `take(from, message)` for each frame that is right, at most kBatch of them.
+  template <typename Take>
+  std::size_t poll(Take&& take) {
+    const std::uint32_t frames = socket_.arrived(kBatch);
+    if (frames == 0) return 0;
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < frames; ++i) {
+      Received received;
+      if (!accept(socket_.frame(i), received)) continue;
+      ++count;
+      take(received.from, received.message);
+    }
+    socket_.recycle(frames);
+    counters_.received += count;
+    return count;
+  }
+
+ private:
+  static constexpr std::uint32_t kBatch = 64;
+
+  XdpPort(XdpSocket socket, XdpProgram program, const Endpoint& local, std::string interface)
+      : socket_(std::move(socket)),
+        program_(std::move(program)),
+        local_(local),
+        interface_(std::move(interface)),
+        neighbours_(std::vector{interface_}) {}
+  bool accept(ByteView frame, Received& out) noexcept;
+
+  XdpSocket socket_;
+  XdpProgram program_;  // goes first: then no frame is on its way to the socket
+  Endpoint local_;
+  std::string interface_;
+  std::uint32_t queue_ = 0;
+  bool native_ = false, zero_copy_ = false;
+  UdpChecksum checksum_ = UdpChecksum::kRight;
+  NeighbourTable neighbours_;
+  Counters counters_;
+};
+static_assert(Port<XdpPort>);
+
+}  // namespace wherry::kv

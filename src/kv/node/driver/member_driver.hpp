@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of a node that a process serves, with what makes the node a member: a connection to the keeper, or in mode
+// static, which has no keeper, the roll. Thread: the node's own, which calls turn() beside its other work.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "kv/node/driver/driver_client.hpp"
+#include "kv/node/driver/served_node.hpp"
+#include "kv/node/driver/static_roll.hpp"
+
+namespace wherry::kv {
+
+class MemberDriver {
+ public:
+  /// `core` must outlive it. kInvalidArgument: the core cannot do what the options ask for, or the address of mode
+  /// static cannot be had.
+  static Result<MemberDriver> open(const ServedNode& node, DriverOptions options, RegisterIo& core);
+
+  /// Does what is due; never blocks longer than it takes to resolve a name (numeric addresses: not at all). An error
+  /// is the end of the node.
+  wherry::Status turn(Cycles now);
+
+ private:
+  explicit MemberDriver(std::unique_ptr<DriverClient> client) : client_(std::move(client)) {}
+
+  std::unique_ptr<DriverClient> client_;
+  std::optional<StaticRoll> roll_;
+};
+
+}  // namespace wherry::kv
