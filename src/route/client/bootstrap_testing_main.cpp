@@ -319,7 +319,7 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     watch(*bootstrap, number);
   } else if (action == "blame" && bootstrap != nullptr) {
     bootstrap->report(
-        {{StatusCode::kUnavailable, "it is to blame"}, number < 0 ? Breakdown::kNobody : static_cast<Rank>(number)});
+        {{StatusCode::kUnavailable, "it is to blame"}, number < 0 ? JobFailure::kNobody : static_cast<Rank>(number)});
   } else if (action == "join") {
     auto found = find_bootstrap(Deadline(std::chrono::milliseconds(number)));
     if (!found) fail(found.status().to_string());

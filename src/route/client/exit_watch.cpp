@@ -6,9 +6,8 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 #include <vector>
-
-#include "route/client/runtime_core.hpp"
 
 namespace wherry::route::detail {
 
@@ -36,7 +35,7 @@ struct ExitWatches {
   }
 };
 
-ExitWatch::ExitWatch(Presence presence, RuntimeCore& core) : presence_(presence), core_(core) {
+ExitWatch::ExitWatch(Presence presence, std::function<void()> leave) : presence_(presence), leave_(std::move(leave)) {
   const std::lock_guard lock(ExitWatches::get().mutex);
   ExitWatches::get().all.push_back(this);
 }
@@ -48,7 +47,7 @@ ExitWatch::~ExitWatch() {
 
 /// A runtime that another thread uses, perhaps at this moment, is not touched: its presence is one word.
 void ExitWatch::at_exit(int status) noexcept {
-  if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) core_.leave_job();
+  if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) leave_();
   presence_.leave();
 }
 

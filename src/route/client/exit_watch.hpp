@@ -5,19 +5,19 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
 
 #include "route/presence.hpp"
 
 namespace wherry::route::detail {
-
-class RuntimeCore;
 
 /// While it lives, other ranks see an exit() of the process as the end of this rank's part in the job. With status 0,
 /// in the thread that uses the runtime, exit() leaves the job as the destructor does. Otherwise only the ranks that
 /// share memory with this one learn that it has left.
 class ExitWatch {
  public:
-  ExitWatch(Presence presence, RuntimeCore& core);
+  /// `leave` leaves the job as the destructor of the runtime does; it must not throw.
+  ExitWatch(Presence presence, std::function<void()> leave);
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
@@ -28,7 +28,7 @@ class ExitWatch {
   friend struct ExitWatches;
   void at_exit(int status) noexcept;
   const Presence presence_;
-  RuntimeCore& core_;
+  const std::function<void()> leave_;
   std::atomic<pthread_t> user_{pthread_self()};
 };
 

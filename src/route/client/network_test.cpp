@@ -134,7 +134,7 @@ class SilentDeparture final : public Wiring {
   explicit SilentDeparture(std::unique_ptr<Wiring> inner) : Wiring(inner->place()), inner_(std::move(inner)) {
     router_ = &inner_->router();
     presence_ = inner_->presence();
-    distant_ = {1};
+    bridged_hops_ = {1};
   }
   [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override {
     return lane == router_->index_of(router_->lane_of(1));
@@ -186,7 +186,7 @@ class PatienceOf final : public Wiring {
       : Wiring(inner->place()), inner_(std::move(inner)), given_(given), asked_(asked) {
     router_ = &inner_->router();
     presence_ = inner_->presence();
-    distant_ = inner_->distant();
+    bridged_hops_ = inner_->bridged_hops();
   }
   bool progress() noexcept override { return inner_->progress(); }
   [[nodiscard]] Status health() noexcept override { return inner_->health(); }
@@ -194,11 +194,11 @@ class PatienceOf final : public Wiring {
     return inner_->has_sent(lane, written);
   }
   [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override { return inner_->has_left(lane); }
-  [[nodiscard]] bool depart(std::chrono::nanoseconds patience) noexcept override {
+  [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept override {
     asked_ = patience;
-    return inner_->depart(given_);
+    return inner_->settled(given_);
   }
-  [[nodiscard]] std::string untaken() override { return inner_->untaken(); }
+  [[nodiscard]] std::string unsettled() override { return inner_->unsettled(); }
   void leave() noexcept override { inner_->leave(); }
   [[nodiscard]] std::string transport() const override { return inner_->transport(); }
 

@@ -15,7 +15,7 @@
 
 #include "base/cpu.hpp"
 #include "base/testing.hpp"
-#include "route/client/introduction.hpp"
+#include "route/client/process_wiring.hpp"
 #include "route/client/runtime_access.hpp"
 
 namespace wherry::route::testing_support {
@@ -68,7 +68,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
                              const std::function<std::unique_ptr<Wiring>(Rank, std::unique_ptr<Wiring>)>& wrap,
                              const std::function<void(std::unique_ptr<Runtime>)>& body) {
   ::setenv("WHERRY_ROUTE_LISTEN", "lo", 1);
-  std::vector<Introduction> all;
+  std::vector<Hello> all;
   for (Rank rank = 0; rank < ranks; ++rank) {
     all.push_back({.node = rank,
                    .placement = Placement::kInline,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that receives a buffer of whatever bytes: messages, fragments, packs, replies, reports and verdicts.
+// A rank that receives a buffer of whatever bytes: messages, fragments, packs, replies, reports and outcomes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
