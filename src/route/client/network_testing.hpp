@@ -20,7 +20,7 @@
 
 namespace wherry::route::testing_support {
 
-/// Where the ranks of one process exchange bytes.
+/// An exchange among the ranks of one process.
 class Meeting {
  public:
   explicit Meeting(Rank ranks) : brought_(ranks) {}
@@ -63,7 +63,7 @@ class ThreadBootstrap final : public Bootstrap {
   Rank rank_;
 };
 
-/// Runs `body` as each rank, each on a node of its own, with its wiring in what `wrap(rank, wiring)` returns.
+/// Runs `body` as each rank, each on a node of its own, with the wiring that `wrap(rank, wiring)` returns.
 inline void run_over_network(Rank ranks, RingShape shape,
                              const std::function<std::unique_ptr<Wiring>(Rank, std::unique_ptr<Wiring>)>& wrap,
                              const std::function<void(std::unique_ptr<Runtime>)>& body) {
@@ -90,7 +90,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Runs `body(runtime)` as each rank, each on a node of its own. What status() says at the end, by rank.
+/// Runs `body(runtime)` as each rank, each on a node of its own. Returns status() at the end, by rank.
 inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const std::function<void(Runtime&)>& body) {
   std::vector<Status> statuses(ranks);
   run_over_network(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conveyors of ranks that are threads of one process, so that ThreadSanitizer sees both ends. What programs in C do
-// with them is in histogram_test.c and its neighbours.
+// Conveyors of ranks that are threads of one process, so that ThreadSanitizer sees both ends. histogram_test.c and the
+// other programs in C use conveyors as processes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -156,7 +156,7 @@ TEST(Conveyors, ElasticItemsOfAnySize_ExpectTheirBytes) {
   });
 }
 
-TEST(Conveyors, AReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
+TEST(Conveyors, ReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
   constexpr std::size_t kItemBytes = 1024;
   std::atomic<bool> full{false};
   run_ranks({0, 0}, {4, 32768}, [&](Context& context, std::int64_t me) {
@@ -173,13 +173,13 @@ TEST(Conveyors, AReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
         while (full && c.pull(item.data(), nullptr) == convey_OK) ++pulled;
       } else if (!all) {
         for (; c.push(item.data(), 1) == convey_OK; ++pushed) refused = 0;
-        // A receiver that does not run takes nothing either, for a while.
+        // A receiver that is not running takes nothing for a while, either.
         const bool enough = pushed * kItemBytes >= 240U << 10 || std::chrono::steady_clock::now() - began > 10s;
         all = ++refused >= 1000 && enough;
         if (all) full = true;
       }
     });
-    // The window, and the packet with which it was exceeded.
+    // The window, and the packet that exceeded it.
     EXPECT_LE(pushed * kItemBytes, (256U + 8U) << 10);
     const auto sent = context.runtime().reduce(pushed), got = context.runtime().reduce(pulled);
     ASSERT_TRUE(sent && got);

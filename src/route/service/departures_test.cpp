@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that leave and agents whose ranks have left: what is on its way arrives, and what can never arrive fails the
-// job of those that remain. The test plays the ranks, through memory or over the network.
+// Ranks that leave, and agents whose ranks have left. Messages on their way arrive; messages that can never arrive fail
+// the job of the ranks that remain. The test plays the ranks, mapped or bridged.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
@@ -29,7 +29,7 @@ struct Member {
   testing::SilentPeer session;
   std::unique_ptr<Hop> hop;
   std::uint64_t handled = 0;
-  std::string aborted;  ///< why the job is over
+  std::string aborted;  ///< why the job has failed
   StatusCode code = StatusCode::kOk;
   Rank cause = JobFailure::kNobody;
 
@@ -64,7 +64,7 @@ struct Member {
   }
 };
 
-/// A job with an agent for each node, in one process. Nodes know each other over the network only.
+/// A job with an agent for each node, in one process. Nodes reach each other only over the network.
 class TestJob {
  public:
   static constexpr std::uint64_t kId = 77;
@@ -121,7 +121,7 @@ class TestJob {
     return must(agent_of(rank).on_request(ranks[rank]->session, method, payload));
   }
   [[nodiscard]] RouteService& agent_of(Rank rank) { return *agents[topology_.node_of(rank)]; }
-  /// As a Runtime that is destroyed: without what it has not read.
+  /// As a Runtime that is destroyed: it does not read any more.
   void leave(Rank rank) {
     ranks[rank]->hop->presence().leave();
     Writer out;
@@ -136,7 +136,7 @@ class TestJob {
     agent_of(rank).on_session_end(ranks[rank]->session);
     ranks[rank]->hop.reset();
   }
-  /// One round of all agents and of the ranks that read.
+  /// One turn of all agents and of the ranks that read.
   void turn(const std::vector<Rank>& reading) {
     for (auto& agent : agents) agent->poll();
     for (const Rank rank : reading) ranks[rank]->read();
@@ -166,7 +166,7 @@ class Departures : public ::testing::TestWithParam<std::tuple<bool, std::uint32_
   }
 };
 
-TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn) {
+TEST(JobsOfOthers, ASessionOutsideTheJob_ExpectItsRequestsRefusedAndTheJobToGoOn) {
   TestJob all({0, 0}, true, 1);
   testing::SilentPeer stranger(9);
   all.agents[0]->on_session_start(stranger);
@@ -191,7 +191,7 @@ TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn)
   EXPECT_TRUE(all.ranks[1]->aborted.empty());
 }
 
-TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEveryRank) {
+TEST(JobsOfOthers, ARankFailsTheJob_ExpectCodeReasonAndCauseAtEveryRank) {
   TestJob all({0, 0, 0}, true, 1);
   Writer abort;
   abort.put(TestJob::kId);
@@ -305,7 +305,7 @@ TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItRead
   EXPECT_NE(sent, 0u);
 }
 
-TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnotherNodeThatIsSlow) {
+TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectItsMessagesToReachASlowNode) {
   TestJob all = job({0, 1});
   ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
@@ -336,7 +336,7 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
       << " of " << sent;
 }
 
-TEST(JobsOfOthers, WhatALastRankSentIsNotTakenInTime_ExpectAWordOfWhoDidNotTakeIt) {
+TEST(JobsOfOthers, MessagesOfTheLastRankNotTakenInTime_ExpectAWarningThatNamesTheReader) {
   TestJob all({0, 1, 1}, true, 1, kShape, std::chrono::milliseconds(100));
   for (int refused = 0; refused < 2000;) {  // in a row: everything before the other agent, which does not run, is full
     refused = all.ranks[0]->try_send(1) ? 0 : refused + 1;
