@@ -130,12 +130,6 @@ def circles_of_files_and_components() -> list[str]:
 if __name__ == "__main__":
     rounds = circles_of_files_and_components()
     lines = violations() + rounds
-    print(
-        "\n".join(
-            [
-                *lines,
-                f"includes: {'the layers hold' if not lines else 'broken'}; {len(rounds)} circles, {len(KNOWN_CIRCLES)} known",
-            ]
-        )
-    )
+    state = "broken" if lines else "the layers hold"
+    print("\n".join([*lines, f"includes: {state}; {len(rounds)} circles, {len(KNOWN_CIRCLES)} known"]))
     sys.exit(1 if lines else 0)

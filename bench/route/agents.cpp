@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/socket.hpp"
 #include "common/measure.hpp"
 
 namespace wherry::bench {

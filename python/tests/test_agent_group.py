@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wherry import sessionfile
 from wherry.errors import Error
+from wherry.session import load_session
 
 AGENT, MEMBER, STRANGER = 12345, 12346, 12347
 GROUP = grp.getgrnam("users")
@@ -49,7 +49,7 @@ def place(tmp_path: Path, wherryd: Path) -> Iterator[Path]:
         try:
             while agent.poll() is None:
                 try:
-                    sessionfile.load(file)
+                    load_session(file)
                     break
                 except Error:
                     pass

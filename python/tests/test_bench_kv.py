@@ -126,6 +126,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "repository", lambda: None)
+    monkeypatch.setattr("wherry.system.paths.repository", lambda: None)
     monkeypatch.setenv("PATH", "")
     bench = bench_kv.run(tmp_path / "k.json", only=["line_rate", "resources"], progress=QUIET)
     assert set(bench.not_measured) == {"line_rate", "resources"}

@@ -256,7 +256,7 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         command("git", "checkout-index", "--all", f"--prefix={checkout}/")
         (checkout / ".venv").symlink_to(ROOT / ".venv")
         command("cmake", "--preset", "release", at=checkout)
-        command("ninja", "-C", "build/release", "src/CMakeFiles/wherry_base.dir/base/socket.cpp.o", at=checkout)
+        command("ninja", "-C", "build/release", "src/base/CMakeFiles/wherry_base.dir/socket.cpp.o", at=checkout)
         assert hits() == expected, name
         # The Verilated core takes minutes. What is compiled names the files of its assertions as this command does.
         verilate = command(

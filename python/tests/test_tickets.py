@@ -213,8 +213,8 @@ sys.exit(0)
 def test_a_process_that_ends_says_what_it_could_not_deliver(make_agent: Callable[..., Agent]) -> None:
     agent = make_agent()
     script = f"""
-import os, signal, numpy as np, wherry, wherry.move.session
-wherry.move.session._AT_EXIT_S = 0.2
+import os, signal, numpy as np, wherry, wherry.move.ticket
+wherry.move.ticket._AT_EXIT_S = 0.2
 session = wherry.Session({str(agent.session_file)!r})
 stream = session.stream("s", {{"x": np.zeros(1)}})
 os.kill({agent.process.pid}, signal.SIGSTOP)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 __version__ = version.VERSION
 
 _OF_MOVE = ("Session", "Stream", "Ticket", "flight_client", "flight_frames", "open", "schema_of", "streams")
-__getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})
 
 __all__ = [
     "AlreadyExists",

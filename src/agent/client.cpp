@@ -90,9 +90,7 @@ Status AgentClient::post_wireup() {
 
 Status AgentClient::post_probe() {
   probe_ = std::make_unique<Probe>();
-  auto region = plane->context->register_memory(probe_->page.data(), probe_->page.size());
-  if (!region) return region.status();
-  probe_->region = *std::move(region);
+  WHERRY_ASSIGN(probe_->region, plane->context->register_memory(probe_->page.data(), probe_->page.size()));
   std::byte* const page = probe_->page.data();
   if (plane->context->transport() == Transport::kShm) {
     // Without UCX first: it would only say "input/output error", and close the connection.

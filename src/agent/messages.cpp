@@ -15,9 +15,7 @@ Result<session::Plane*> Agent::Impl::plane_for(Transport transport) {
   if (!context) return no_planes.emplace(transport, context.status()).first->second;
   session::Plane plane;
   plane.context = *std::move(context);
-  auto worker = fabric::Worker::create(plane.context);
-  if (!worker) return worker.status();
-  plane.worker = *std::move(worker);
+  WHERRY_ASSIGN(plane.worker, fabric::Worker::create(plane.context));
   WHERRY_ASSIGN(plane.arena, plane.context->register_memory(host.arena->memory().data(), host.arena->memory().size()));
   WHERRY_TRY(route(plane, session::kPingMessage, nullptr));
   for (const auto& service : services) {

@@ -59,10 +59,9 @@ void Agent::Impl::serve(AgentClient& client) {
         if (client.channel.peer_gone()) return {StatusCode::kUnavailable, "the client left during the handshake"};
         return ok_status();
       }
-      auto frame = client.channel.try_receive();
-      if (!frame) return frame.status();
-      if (!frame->has_value()) return ok_status();
-      if (Status handled = guarded([&] { return handle(client, **frame); }); !handled) {
+      WHERRY_ASSIGN(auto frame, client.channel.try_receive());
+      if (!frame) return ok_status();
+      if (Status handled = guarded([&] { return handle(client, *frame); }); !handled) {
         tell(client, handled);
         return handled;
       }
@@ -109,14 +108,13 @@ Status Agent::Impl::handle(AgentClient& client, ControlFrame& frame) {
 }
 
 Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
-  auto hello = session::decode_hello(frame.payload);
-  if (!hello) return hello.status();
-  if (hello->version != session::kProtocolVersion) {
+  WHERRY_ASSIGN(session::Hello hello, session::decode_hello(frame.payload));
+  if (hello.version != session::kProtocolVersion) {
     return {
         StatusCode::kVersionMismatch,
         fmt::format(
             "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
-            hello->version, kVersion, session::kProtocolVersion)};
+            hello.version, kVersion, session::kProtocolVersion)};
   }
   // Refused here, when all that the client has said was read: else the refusal could be lost with the connection.
   if (draining) return {StatusCode::kUnavailable, "the agent is shutting down"};
@@ -130,7 +128,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
   while (!room && gate->make_way("its file descriptor is needed for a session, and it has proven nothing"))
     room = check_descriptors("the agent", kSessionDescriptors);
   if (!room) return room;
-  client.hello = *std::move(hello);
+  client.hello = std::move(hello);
   client.channel.limit_received(kMaxFrameBytes);
 
   if (client.credentials) client.hello.pid = static_cast<std::uint32_t>(client.credentials->pid);

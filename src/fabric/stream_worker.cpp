@@ -196,9 +196,7 @@ Result<bool> StreamWorker::Impl::dial(Dial& one) {
     return Status(StatusCode::kDeadlineExceeded, "no answer");
   if (!one.stream) {
     if (!one.socket) {
-      auto socket = start_connect_tcp(to);
-      if (!socket) return socket.status();
-      one.socket = *std::move(socket);
+      WHERRY_ASSIGN(one.socket, start_connect_tcp(to));
     }
     WHERRY_ASSIGN(auto there, try_finish_connect_tcp(one.socket, to));
     if (!there) return false;
@@ -292,16 +290,10 @@ StreamWorker::~StreamWorker() = default;
 Status StreamWorker::listen(const StreamOptions& options) {
   Impl& i = *impl_;
   i.options = options;
-  auto server = Tls::server(options.tls);
-  if (!server) return server.status();
-  auto client = Tls::client(options.tls);
-  if (!client) return client.status();
-  i.tls_server = *std::move(server);
-  i.tls_client = *std::move(client);
+  WHERRY_ASSIGN(i.tls_server, Tls::server(options.tls));
+  WHERRY_ASSIGN(i.tls_client, Tls::client(options.tls));
   WHERRY_ASSIGN(auto hosts, addresses_of(options.listen));
-  auto listener = listen_on(hosts);
-  if (!listener) return listener.status();
-  i.listener = *std::move(listener);
+  WHERRY_ASSIGN(i.listener, listen_on(hosts));
   WHERRY_ASSIGN(auto port, local_port(i.listener));
   i.self.id = random_u64();
   i.self.secret = make_token() + make_token();
@@ -321,18 +313,17 @@ std::shared_ptr<StreamLink> StreamWorker::adopt(std::unique_ptr<ByteStream> stre
 }
 
 Result<std::shared_ptr<StreamLink>> StreamWorker::connect(ByteView address, std::string who) {
-  auto to = decode_stream_address(address);
-  if (!to) return to.status();
-  nearest_first(to->candidates);
+  WHERRY_ASSIGN(StreamAddress to, decode_stream_address(address));
+  nearest_first(to.candidates);
   for (const Impl::Entry& entry : impl_->entries) {
-    if (entry.ours && entry.peer == to->id) return entry.link;
+    if (entry.ours && entry.peer == to.id) return entry.link;
   }
   for (const Impl::Dial& dial : impl_->dials) {
-    if (dial.to.id == to->id) return dial.link;
+    if (dial.to.id == to.id) return dial.link;
   }
   auto link = std::make_shared<StreamLink>(*this);
   link->set_paired();
-  impl_->dials.push_back({.link = link, .to = *std::move(to), .who = std::move(who)});
+  impl_->dials.push_back({.link = link, .to = std::move(to), .who = std::move(who)});
   return link;
 }
 

@@ -13,8 +13,6 @@
 namespace wherry::move {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 48;  ///< rows; as in flatten
-
 Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
 /// The binary key/value encoding carries no length of its own: count it out. False if a count in it is negative.
@@ -117,7 +115,7 @@ class TreeBuilder {
  private:
   Status check_batch(const ArrowArray& batch) const {
     if (batch.release == nullptr) return invalid("the ArrowArray was released already");
-    if (batch.length < 0 || batch.offset < 0 || batch.length > kMost || batch.offset > kMost) {
+    if (batch.length < 0 || batch.offset < 0 || batch.length > kMaxExtent || batch.offset > kMaxExtent) {
       return invalid("the ArrowArray has a bad length (" + std::to_string(batch.length) + ") or offset (" +
                      std::to_string(batch.offset) + ")");
     }
@@ -156,7 +154,7 @@ class TreeBuilder {
       return invalid(array->dictionary == nullptr ? "has no dictionary, its field has"
                                                   : "has a dictionary, its field has not");
     }
-    if (array->length < 0 || array->offset < 0 || array->length > kMost || array->offset > kMost) {
+    if (array->length < 0 || array->offset < 0 || array->length > kMaxExtent || array->offset > kMaxExtent) {
       return invalid("has a bad length (" + std::to_string(array->length) + ") or offset (" +
                      std::to_string(array->offset) + ")");
     }
@@ -202,13 +200,12 @@ Result<Field> from_c_field(const ArrowSchema& schema) {
 }
 
 Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata) {
-  Result<Field> root = from_c_field(schema);
-  if (!root) return root.status();
-  if (root->format != "+s" || !root->dictionary.empty()) {
-    return invalid("the ArrowSchema is of format '" + root->format + "', not that of a record batch ('+s')");
+  WHERRY_ASSIGN(Field root, from_c_field(schema));
+  if (root.format != "+s" || !root.dictionary.empty()) {
+    return invalid("the ArrowSchema is of format '" + root.format + "', not that of a record batch ('+s')");
   }
-  if (metadata != nullptr) *metadata = std::move(root->metadata);
-  return std::move(root->children);
+  if (metadata != nullptr) *metadata = std::move(root.metadata);
+  return std::move(root.children);
 }
 
 Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out) {

@@ -171,10 +171,8 @@ Result<OpenRequest> decode_open(ByteView bytes) {
   if (!valid_stream_name(m.options.name)) {
     return Status(StatusCode::kInvalidArgument, "a stream name is 1 to 255 of A-Z a-z 0-9 . _ -, and not . or ..");
   }
-  auto schema = decode_schema(in);
-  if (!schema) return schema.status();
+  WHERRY_ASSIGN(m.schema, decode_schema(in));
   if (!in.at_end()) return Status(StatusCode::kProtocol, "malformed open request");
-  m.schema = *std::move(schema);
   return m;
 }
 

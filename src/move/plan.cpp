@@ -77,9 +77,8 @@ class Planner {
     add_buffers(format.kind, static_cast<std::uint32_t>(index), draft);
 
     if (!field.dictionary.empty()) {
-      Result<std::uint32_t> section = add_dictionary(field, path, depth);
-      if (!section) return section.status();
-      draft.nodes[static_cast<std::size_t>(index)].dictionary_section = static_cast<std::int32_t>(*section);
+      WHERRY_ASSIGN(const std::uint32_t section, add_dictionary(field, path, depth));
+      draft.nodes[static_cast<std::size_t>(index)].dictionary_section = static_cast<std::int32_t>(section);
     }
     for (const Field& child : field.children) {
       const Path child_path{&path, child.name};

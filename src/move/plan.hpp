@@ -54,6 +54,9 @@ struct Plan {
   HotVector<Section> sections;  ///< at least one
 };
 
+/// Rows of a node, and bytes of a buffer: beyond it nothing is believed.
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
+
 /// Limits that a schema must keep, checked on both sides.
 inline constexpr std::size_t kMaxDepth = 32;
 inline constexpr std::size_t kMaxNodes = 4096;

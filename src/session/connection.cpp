@@ -99,9 +99,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const SessionOptions& optio
   if (!options.tls.certificate.empty()) files.certificate = options.tls.certificate;
   if (!options.tls.key.empty()) files.key = options.tls.key;
   if (at.tcp && files.any()) {
-    auto tls = fabric::Tls::client(files);
-    if (!tls) return tls.status();
-    ends.tls = *std::move(tls);
+    WHERRY_ASSIGN(ends.tls, fabric::Tls::client(files));
   }
   Status refused;  // why the transport that suits best cannot be had, when nobody asked for it by name
   for (Transport transport = options.transport;; transport = Transport::kTcp) {

@@ -31,12 +31,11 @@ Status no_fabric(Transport transport) {
       fmt::format("no connection over transport '{}' within SessionOptions::connect_timeout", to_string(transport))};
 }
 
-Status fill_probe(const fabric::Region& region, std::uint64_t session) {
+void fill_probe(const fabric::Region& region, std::uint64_t session) {
   for (std::uint64_t i = 0; i < kProbeWords; ++i) {
     const std::uint64_t word = probe_word(session, i);
     std::memcpy(region.data() + i * sizeof word, &word, sizeof word);
   }
-  return ok_status();
 }
 
 Result<fabric::RemoteKey> key_of(const fabric::Region& region) {
@@ -83,10 +82,9 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   hello.pid = static_cast<std::uint32_t>(getpid());
   hello.transport = transport;
   WHERRY_TRY(channel_.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), deadline));
-  auto frame = channel_.receive(deadline);
-  if (!frame) return frame.status();
-  WHERRY_TRY(expect(*frame, ControlType::kGreeting));
-  WHERRY_ASSIGN(auto greeting, decode_greeting(frame->payload));
+  WHERRY_ASSIGN(ControlFrame frame, channel_.receive(deadline));
+  WHERRY_TRY(expect(frame, ControlType::kGreeting));
+  WHERRY_ASSIGN(const Greeting greeting, decode_greeting(frame.payload));
   if (options.max_tickets > greeting.max_tickets) {
     return {StatusCode::kInvalidArgument,
             fmt::format("max_tickets = {}: the agent allows {}", options.max_tickets, greeting.max_tickets)};
@@ -99,9 +97,7 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
 
   WHERRY_TRY(wire_up(greeting, ends, deadline));
 
-  auto completions = context_->allocate(options.max_tickets * sizeof(CompletionRecord));
-  if (!completions) return completions.status();
-  completions_ = *std::move(completions);
+  WHERRY_ASSIGN(completions_, context_->allocate(options.max_tickets * sizeof(CompletionRecord)));
   records_ = reinterpret_cast<CompletionRecord*>(completions_.data());
   mask_ = options.max_tickets - 1;
   if (worker_->stream() != nullptr)
@@ -110,27 +106,17 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   // The two kinds of memory that users have. The heap probe must be ordinary memory: that is the point of it.
   constexpr std::size_t kProbeBytes = kProbeWords * sizeof(std::uint64_t);
   std::vector<std::uint64_t> heap(kProbeWords);
-  auto heap_probe = context_->register_memory(heap.data(), kProbeBytes);
-  if (!heap_probe) return heap_probe.status();
-  auto alloc_probe = context_->allocate(kProbeBytes);
-  if (!alloc_probe) return alloc_probe.status();
-  WHERRY_TRY(fill_probe(*heap_probe, session_));
-  WHERRY_TRY(fill_probe(*alloc_probe, session_));
+  WHERRY_ASSIGN(fabric::Region heap_probe, context_->register_memory(heap.data(), kProbeBytes));
+  WHERRY_ASSIGN(fabric::Region alloc_probe, context_->allocate(kProbeBytes));
+  fill_probe(heap_probe, session_);
+  fill_probe(alloc_probe, session_);
   Attach attach;
   attach.worker_address = worker_->address();
-  auto completions_key = key_of(completions_);
-  auto heap_key = key_of(*heap_probe);
-  auto alloc_key = key_of(*alloc_probe);
-  if (!completions_key) return completions_key.status();
-  if (!heap_key) return heap_key.status();
-  if (!alloc_key) return alloc_key.status();
-  attach.completions = *std::move(completions_key);
-  attach.heap_probe = *std::move(heap_key);
-  attach.alloc_probe = *std::move(alloc_key);
+  WHERRY_ASSIGN(attach.completions, key_of(completions_));
+  WHERRY_ASSIGN(attach.heap_probe, key_of(heap_probe));
+  WHERRY_ASSIGN(attach.alloc_probe, key_of(alloc_probe));
   if (greeting.transport == Transport::kShm) {
-    auto mailbox = context_->allocate(fabric::Mailbox::bytes_for(kMailboxBytes));
-    if (!mailbox) return mailbox.status();
-    mailbox_memory_ = *std::move(mailbox);
+    WHERRY_ASSIGN(mailbox_memory_, context_->allocate(fabric::Mailbox::bytes_for(kMailboxBytes)));
     WHERRY_ASSIGN(attach.mailbox, key_of(mailbox_memory_));
   }
   WHERRY_TRY(channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline));
@@ -140,10 +126,9 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   WHERRY_TRY(endpoint_.send(kPingMessage, ping, wired_));
   for (;;) {
     worker_->progress();
-    auto next = channel_.try_receive();
-    if (!next) return next.status();
-    if (next->has_value()) {
-      WHERRY_TRY(expect(**next, ControlType::kAttached));
+    WHERRY_ASSIGN(auto next, channel_.try_receive());
+    if (next) {
+      WHERRY_TRY(expect(*next, ControlType::kAttached));
       break;
     }
     if (deadline.passed()) return no_fabric(greeting.transport);
@@ -175,8 +160,8 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   // A round trip through the agent: it has left the probe behind, whose memory goes now. No service need answer.
   Status answered = guarded([&] { return ask({}, {}, {}).status(); });  // a progress thread serves the probes
   const FabricLock lock = lock_fabric();                                // a progress thread runs already
-  *heap_probe = fabric::Region();
-  *alloc_probe = fabric::Region();
+  heap_probe = fabric::Region();
+  alloc_probe = fabric::Region();
   return answered;
 }
 

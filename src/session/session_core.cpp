@@ -52,6 +52,22 @@ session::EmbeddedProcess SessionCore::leave() {
   return agent;
 }
 
+/// Asks `done` until it says so. kDeadlineExceeded, without words; or why the session is over.
+template <typename Done>
+Status SessionCore::wait_until(const Deadline& deadline, Done done) {
+  Patience pause;
+  std::uint64_t looked = now_ns();
+  while (!done()) {
+    if (now_ns() - looked > kLookAfterAgentNs) {
+      looked = now_ns();
+      if (agent_gone() && !done()) return broken_;
+    }
+    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, {}};
+    pause.pause();
+  }
+  return ok_status();
+}
+
 // ---------------------------------------------------------------- posting
 
 Result<SessionCore::Slot*> SessionCore::begin(std::chrono::nanoseconds patience, Describe describe) {
@@ -101,19 +117,13 @@ Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
   if (!ready(slot.ticket)) {
     progress();
     if (patience.count() <= 0) return agent_gone() ? broken_ : Status::would_block();
-    // Waiting for a ticket is waiting for that ticket, whatever becomes of it.
-    const Deadline deadline(patience);
-    Patience pause;
-    std::uint64_t looked = now_ns();
-    while (!ready(slot.ticket)) {
+    // The next ticket needs this slot, so it is this ticket that must become ready.
+    Status s = wait_until(Deadline(patience), [&] {
+      if (ready(slot.ticket)) return true;
       progress();
-      if (now_ns() - looked > kLookAfterAgentNs) {
-        looked = now_ns();
-        if (agent_gone()) return broken_;
-      }
-      if (deadline.passed()) return Status::would_block();
-      pause.pause();
-    }
+      return false;
+    });
+    if (!s) return s.code() == StatusCode::kDeadlineExceeded ? Status::would_block() : std::move(s);
   }
   (void)release(slot);
   return ok_status();
@@ -196,18 +206,14 @@ const session::CompletionRecord* SessionCore::outcome(std::uint64_t ticket) cons
 Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout) {
   if (ticket == 0) return {StatusCode::kInvalidArgument, "an empty ticket: it was not made by post()"};
   if (inherited()) return broken_;
-  const Deadline deadline(timeout);
-  Patience pause;
-  std::uint64_t looked = now_ns();
-  while (!ready(ticket)) {
+  Status s = wait_until(Deadline(timeout), [&] {
+    if (ready(ticket)) return true;
     if (threaded_) progress();
-    if (now_ns() - looked > kLookAfterAgentNs) {
-      looked = now_ns();
-      if (agent_gone() && !ready(ticket)) return broken_;
-    }
-    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, fmt::format("offload {} is still in flight", ticket)};
-    pause.pause();
-  }
+    return false;
+  });
+  if (s.code() == StatusCode::kDeadlineExceeded)
+    return {StatusCode::kDeadlineExceeded, fmt::format("offload {} is still in flight", ticket)};
+  if (!s) return s;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket == ticket) {
     const bool had = !first_unseen_.ok();
@@ -234,19 +240,14 @@ std::size_t SessionCore::in_flight() {
 
 Status SessionCore::drain(std::chrono::nanoseconds timeout) {
   if (inherited()) return broken_;
-  const Deadline deadline(timeout);
-  Patience pause;
-  std::uint64_t looked = now_ns();
-  while (in_flight() != 0) {
+  Status s = wait_until(Deadline(timeout), [&] {
+    if (in_flight() == 0) return true;
     progress();
-    if (now_ns() - looked > kLookAfterAgentNs) {
-      looked = now_ns();
-      if (agent_gone()) return broken_;
-    }
-    if (deadline.passed())
-      return {StatusCode::kDeadlineExceeded, fmt::format("{} offloads are still in flight", in_flight())};
-    pause.pause();
-  }
+    return false;
+  });
+  if (s.code() == StatusCode::kDeadlineExceeded)
+    return {StatusCode::kDeadlineExceeded, fmt::format("{} offloads are still in flight", in_flight())};
+  if (!s) return s;
   return std::exchange(first_unseen_, Status());
 }
 

@@ -70,7 +70,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
   [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
   /// The second half of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
   /// progress thread.
-  Result<std::uint32_t> add_region(Result<fabric::Region> handle);
+  Result<std::uint32_t> add_region(Result<fabric::Region> made);
 
   // ---- posting
   /// What a ticket's failure means, in the words of the service that posted it. `code` and `detail`: as in its
@@ -153,6 +153,8 @@ class SessionCore final : public session::Connection, public InHotMemory {
   void reap();
   WHERRY_HOT Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
   WHERRY_HOT bool message_left(Slot& slot);
+  template <typename Done>
+  Status wait_until(const Deadline& deadline, Done done);
   void progress();
   void nudge() noexcept;
   void note_unsent() override;

@@ -35,18 +35,18 @@ std::uint32_t SessionCore::free_entry() {
 }
 
 /// Under the fabric lock, as is everything that ends in free_region: UCX's context takes one call at a time.
-Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> handle) {
-  if (!handle) return std::move(handle).status();
+Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> made) {
+  WHERRY_ASSIGN(fabric::Region handle, std::move(made));
   Bytes key;
-  WHERRY_TRY(handle->pack_key(key));
+  WHERRY_TRY(handle.pack_key(key));
   const std::uint32_t index = free_entry();
   RegionEntry& region = regions_[index];
-  region.base = reinterpret_cast<std::uint64_t>(handle->data());
-  region.size = handle->size();
+  region.base = reinterpret_cast<std::uint64_t>(handle.data());
+  region.size = handle.size();
   region.id = next_region_id_++;
   region.used = true;
   region.key = std::move(key);
-  region.handle = *std::move(handle);
+  region.handle = std::move(handle);
   registered_.push_back(index);
   return index;
 }

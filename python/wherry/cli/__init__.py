@@ -25,4 +25,5 @@ if TYPE_CHECKING:
     from wherry.cli.root import main as main
 
 # The root imports the commands of all services, which import this package.
-__getattr__ = lazy.names(__name__, {"wherry.cli.root": ("app", "main")})
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(__name__, {"wherry.cli.root": ("app", "main")})

@@ -8,4 +8,5 @@ from wherry import lazy
 if TYPE_CHECKING:
     from wherry.kv.client import Client as Client
 
-__getattr__ = lazy.names(__name__, {"wherry.kv.client": ("Client",)})
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(__name__, {"wherry.kv.client": ("Client",)})

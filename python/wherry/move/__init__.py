@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from wherry.move.reader import open as open
     from wherry.move.reader import streams as streams
     from wherry.move.session import Session as Session
-    from wherry.move.session import Stream as Stream
-    from wherry.move.session import Ticket as Ticket
+    from wherry.move.stream import Stream as Stream
+    from wherry.move.ticket import Ticket as Ticket
 
-__getattr__ = lazy.names(
-    __name__,
-    {
-        "wherry.move.columns": ("schema_of",),
-        "wherry.move.flight": ("flight_client", "flight_frames"),
-        "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
-        "wherry.move.session": ("Session", "Stream", "Ticket"),
-    },
-)
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(
+        __name__,
+        {
+            "wherry.move.columns": ("schema_of",),
+            "wherry.move.flight": ("flight_client", "flight_frames"),
+            "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
+            "wherry.move.session": ("Session",),
+            "wherry.move.stream": ("Stream",),
+            "wherry.move.ticket": ("Ticket",),
+        },
+    )

@@ -19,18 +19,19 @@ if TYPE_CHECKING:
     from wherry.session.which_agent import Agent as Agent
     from wherry.session.which_agent import locate as locate
 
-__getattr__ = lazy.names(
-    __name__,
-    {
-        "wherry.session.agent_process": (
-            "START_TIMEOUT_S",
-            "agent_command",
-            "replace_process",
-            "start_agent",
-            "stop_agent",
-        ),
-        "wherry.session.metrics": ("SessionStatus", "read_metrics", "sessions"),
-        "wherry.session.sessionfile": ("SessionFile", "load_session", "session_path"),
-        "wherry.session.which_agent": ("Agent", "locate"),
-    },
-)
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(
+        __name__,
+        {
+            "wherry.session.agent_process": (
+                "START_TIMEOUT_S",
+                "agent_command",
+                "replace_process",
+                "start_agent",
+                "stop_agent",
+            ),
+            "wherry.session.metrics": ("SessionStatus", "read_metrics", "sessions"),
+            "wherry.session.sessionfile": ("SessionFile", "load_session", "session_path"),
+            "wherry.session.which_agent": ("Agent", "locate"),
+        },
+    )

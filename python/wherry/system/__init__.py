@@ -36,50 +36,51 @@ if TYPE_CHECKING:
     from wherry.system.secure import replacing as replacing
     from wherry.system.secure import secure_directory as secure_directory
 
-__getattr__ = lazy.names(
-    __name__,
-    {
-        "wherry.system.paths": (
-            "PACKAGE",
-            "built",
-            "peer_program",
-            "repository",
-            "runtime_directory",
-            "wherry_kv",
-            "wherryd",
-        ),
-        "wherry.system.secure": (
-            "check_private",
-            "open_directory",
-            "open_own",
-            "replace_own",
-            "replacing",
-            "secure_directory",
-        ),
-        "wherry.system.processes": (
-            "Lines",
-            "Process",
-            "Workspace",
-            "exit_status",
-            "how_it_ended",
-            "inherited",
-        ),
-        "wherry.system.ports": ("free_ports",),
-        "wherry.system.netns": (
-            "Mesh",
-            "Namespace",
-            "Network",
-            "set_network",
-        ),
-        "wherry.system.os_errors": (
-            "RESOURCES",
-            "doing",
-            "system_error",
-            "system_error_at",
-        ),
-        "wherry.system.machine": (
-            "Machine",
-            "this_machine",
-        ),
-    },
-)
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(
+        __name__,
+        {
+            "wherry.system.paths": (
+                "PACKAGE",
+                "built",
+                "peer_program",
+                "repository",
+                "runtime_directory",
+                "wherry_kv",
+                "wherryd",
+            ),
+            "wherry.system.secure": (
+                "check_private",
+                "open_directory",
+                "open_own",
+                "replace_own",
+                "replacing",
+                "secure_directory",
+            ),
+            "wherry.system.processes": (
+                "Lines",
+                "Process",
+                "Workspace",
+                "exit_status",
+                "how_it_ended",
+                "inherited",
+            ),
+            "wherry.system.ports": ("free_ports",),
+            "wherry.system.netns": (
+                "Mesh",
+                "Namespace",
+                "Network",
+                "set_network",
+            ),
+            "wherry.system.os_errors": (
+                "RESOURCES",
+                "doing",
+                "system_error",
+                "system_error_at",
+            ),
+            "wherry.system.machine": (
+                "Machine",
+                "this_machine",
+            ),
+        },
+    )

@@ -50,15 +50,11 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
   stream->options = options;
   stream->schema = schema;
   if (options.strategy != Strategy::kRaw) {
-    auto plan = move::make_plan(schema);
-    if (!plan) return plan.status();
-    stream->plan = *std::move(plan);
+    WHERRY_ASSIGN(stream->plan, move::make_plan(schema));
   }
   move::OpenRequest request{options, schema};
   WHERRY_TRY(complete(request.options.sink, core));
-  auto id = move::open_stream(core, std::move(request));
-  if (!id) return id.status();
-  stream->id = *id;
+  WHERRY_ASSIGN(stream->id, move::open_stream(core, std::move(request)));
   return Stream(std::move(stream));
 }
 

@@ -142,10 +142,9 @@ int post(wherry_stream* stream, const wherry_post_options* options, wherry_ticke
     if (stream == nullptr) return is_null("stream");
     wherry_post_options o{};
     WHERRY_TRY(take_options(options, kPostOptionsFirst, "wherry_post_options", o));
-    Result<wherry::Ticket> posted =
-        body({.tag = o.tag, .deadline = time(o.deadline_ns), .wait_for_ticket = time(o.wait_for_ticket_ns)});
-    if (!posted) return posted.status();
-    if (ticket != nullptr) *ticket = {posted->id(), stream->owner};
+    WHERRY_ASSIGN(const wherry::Ticket posted,
+                  body({.tag = o.tag, .deadline = time(o.deadline_ns), .wait_for_ticket = time(o.wait_for_ticket_ns)}));
+    if (ticket != nullptr) *ticket = {posted.id(), stream->owner};
     return ok_status();
   });
 }

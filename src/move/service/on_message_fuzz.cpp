@@ -84,6 +84,7 @@ Status Endpoint::get(std::byte* to, const Region& /*local*/, const RemoteRegion&
 }
 
 Status ProcessReader::read() {
+  require(pid_ == 1);  // the client's
   const std::size_t count = std::exchange(count_, 0);
   for (failed_ = 0; failed_ < count; ++failed_) {
     const auto from = reinterpret_cast<std::uint64_t>(remote_[failed_].iov_base);

@@ -12,11 +12,11 @@
 namespace wherry::route::detail {
 
 /// While it lives, other ranks see an exit() of the process as the end of this rank's part in the job. With status 0,
-/// in the thread that uses the runtime, exit() leaves the job as the destructor does. Otherwise only the ranks that
-/// share memory with this one learn that it has left.
+/// in the thread that uses the runtime, exit() calls `leave`, which leaves the job as the destructor does. Otherwise
+/// only the ranks that share memory with this one learn that it has left.
 class ExitWatch {
  public:
-  /// `leave` leaves the job as the destructor of the runtime does; it must not throw.
+  /// `leave` must not throw.
   ExitWatch(Presence presence, std::function<void()> leave);
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;

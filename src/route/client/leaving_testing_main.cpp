@@ -53,7 +53,7 @@ int go(const std::string& how) {
 int end(Runtime& runtime, Rank who, const std::string& how) {
   if (runtime.rank() == who) return go(how);
   const auto has_left = [&] {
-    return std::ranges::any_of(detail::core_of(runtime).departed(),
+    return std::ranges::any_of(route::detail::core_of(runtime).departed(),
                                [&](const Departure& one) { return one.rank == who; });
   };
   const Deadline deadline(kPatience);
