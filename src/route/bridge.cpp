@@ -35,7 +35,7 @@ BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t s
       who_(std::move(who)),
       endpoint_(std::move(endpoint)) {
   const InboxShape inbox{1, shape};
-  memory_ = allocate_zeroed(inbox.bytes(), kPage);
+  memory_ = zeroed_bytes(inbox.bytes(), 4096);
   ring_ = RingReader(memory_.get() + inbox.ring_at(0), shape);
   for (std::uint32_t i = 0; i < shape.buffers; ++i) {
     transfers_.push_back(std::make_unique<Transfer>());

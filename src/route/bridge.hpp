@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "fabric/fabric.hpp"
-#include "route/aligned.hpp"
 #include "route/inbox.hpp"
 #include "wherry/route_message.hpp"
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "route/aligned.hpp"
+#include "base/aligned.hpp"
 
 namespace wherry::route {
 namespace {
 
-using Inbox = std::shared_ptr<std::byte>;
+using Inbox = std::shared_ptr<std::byte[]>;
 
 /// No agent routes its messages: it has a lane to each of next_hops(), and an input for each of previous_hops().
 class ThreadWiring final : public Wiring {
@@ -52,7 +52,7 @@ std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_
   std::vector<InboxShape> shapes;
   for (Rank rank = 0; rank < topology.ranks(); ++rank) {
     shapes.push_back({static_cast<std::uint32_t>(topology.previous_hops(rank).size()), shape});
-    inboxes.push_back(allocate_zeroed(shapes.back().bytes(), kPage));
+    inboxes.push_back(zeroed_bytes(shapes.back().bytes(), 4096));
   }
   std::vector<std::unique_ptr<Wiring>> wirings;
   for (Rank rank = 0; rank < topology.ranks(); ++rank)

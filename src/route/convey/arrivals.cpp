@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wherry/convey.h"
+
 namespace wherry::route::convey {
 
 /// Space behind the last packet. A block is used again only after all of it was read and the next block was begun: the
@@ -15,7 +17,7 @@ std::byte* Arrivals::grow(std::size_t bytes) {
       spare_.pop_back();
     } else {
       const std::size_t capacity = std::max(bytes, kBlockBytes);
-      blocks_.push_back({allocate_aligned(capacity, kCacheLine), capacity});
+      blocks_.push_back({aligned_bytes(capacity, CONVEY_MAX_ALIGN), capacity});
     }
   }
   Block& block = blocks_.back();

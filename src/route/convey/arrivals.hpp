@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "base/bytes.hpp"
-#include "route/aligned.hpp"
 #include "route/convey/packet.hpp"
 
 namespace wherry::route::convey {

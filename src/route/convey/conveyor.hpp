@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "base/fork.hpp"
-#include "route/aligned.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/runtime_core.hpp"
 #include "route/convey/arrivals.hpp"

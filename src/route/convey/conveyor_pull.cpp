@@ -62,7 +62,7 @@ std::byte* Conveyor::aligned_item() {
   if (reinterpret_cast<std::uintptr_t>(at) % align_ == 0) return at;
   if (!scratch_ || scratch_bytes_ < bytes) {
     scratch_ =
-        allocate_aligned(std::max<std::size_t>(bytes, 1), kCacheLine);  // an item of no bytes has an address, too
+        aligned_bytes(std::max<std::size_t>(bytes, 1), CONVEY_MAX_ALIGN);  // an item of no bytes has an address, too
     scratch_bytes_ = bytes;
   }
   copy_item(scratch_.get(), at, bytes);

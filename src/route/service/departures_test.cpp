@@ -107,10 +107,10 @@ class TestJob {
       agents[node]->on_session_start(member.session);
       const Bytes answer = ask(rank, "join", encode(join));
       addresses[node] = must(decode_addresses(answer));
-      must(member.hop->connect(0, addresses[node][layout.thread_of(place)], layout.input_of_rank(place), mapped,
+      must(member.hop->connect(0, addresses[node][layout.thread_of(local)], layout.input_of_rank(local), mapped,
                                "agent"));
       for (std::uint32_t i = 0; i < threads && !mapped; ++i)
-        must(member.hop->expect(i, addresses[node][i], layout.lane_to_rank(place), "agent"));
+        must(member.hop->expect(i, addresses[node][i], layout.lane_to_rank(local), "agent"));
       member.hop->router().set_table(std::vector<std::uint32_t>(topology_.ranks(), 0));
     }
     for (std::uint32_t node = 0; connected && node < topology_.nodes(); ++node)
