@@ -13,11 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr RingShape kShape{2, 1024};
   constexpr InboxShape kInbox{1, kShape};
   // Exactly as large as needed, so that AddressSanitizer notices the first byte beyond.
-  const auto inbox = zeroed_bytes(kInbox.bytes(), 64), next = zeroed_bytes(kInbox.bytes(), 64);
+  const auto inbox = wherry::zeroed_bytes(kInbox.bytes(), 64), next = wherry::zeroed_bytes(kInbox.bytes(), 64);
   Router router(2, 1, kShape.buffer_bytes, 3);
   router.read_from(kInbox, inbox.get());
   // The second lane ends at rank 2, so that messages to it travel packed.
-  const auto end = zeroed_bytes(kInbox.bytes(), 64);
+  const auto end = wherry::zeroed_bytes(kInbox.bytes(), 64);
   connect(router.lanes()[0], kInbox, next.get(), 0);
   connect(router.lanes()[1], kInbox, end.get(), 0);
   router.set_table({0, 0, 1, 0}, {false, true});
