@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank owns which element of an array, or row of a matrix, and under which number.
+// Which rank owns an element of an array, or a row of a matrix, and its number there.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace wherry::apps {
 
 using route::Rank;
 
-/// Division of 32-bit numbers by one that does not change: a multiplication (D. Lemire, O. Kaser, N. Kurz, "Faster
+/// Division of 32-bit numbers by a constant divisor, as a multiplication (D. Lemire, O. Kaser, N. Kurz, "Faster
 /// remainder by direct computation", Software: Practice and Experience 49, 2019).
 class Divider {
  public:
   explicit constexpr Divider(std::uint64_t by) noexcept : reciprocal_(~std::uint64_t{0} / by + 1) {}
   /// Precondition: n and the divisor are less than 2^32.
   [[nodiscard]] constexpr std::uint64_t quotient(std::uint64_t n) const noexcept {
-    if (reciprocal_ == 0) return n;  // by one: 2^64 does not fit
+    if (reciprocal_ == 0) return n;  // the divisor is one, whose reciprocal, 2^64, does not fit
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((Wide{reciprocal_} * n) >> 64);
   }
@@ -27,8 +27,8 @@ class Divider {
   std::uint64_t reciprocal_;
 };
 
-/// Elements 0 to size - 1 over the ranks. Cyclic: one each, again and again, which spreads what is next to each other.
-/// Block: as many as any other, in one piece each, which keeps it together.
+/// Distributes elements 0 to size - 1 over the ranks. Cyclic: element i goes to rank i modulo ranks, which spreads
+/// neighbouring elements. Block: each rank has one contiguous piece, which keeps them together.
 class Distribution {
  public:
   enum class Kind : std::uint8_t { kCyclic, kBlock };
@@ -54,7 +54,7 @@ class Distribution {
   [[nodiscard]] std::uint64_t element(Rank rank, std::uint64_t local) const noexcept {
     return kind_ == Kind::kCyclic ? local * ranks_ + rank : rank * step_ + local;
   }
-  /// How many are rank's.
+  /// How many elements the rank owns.
   [[nodiscard]] std::uint64_t count(Rank rank) const noexcept {
     if (kind_ == Kind::kCyclic) return size_ / ranks_ + (rank < size_ % ranks_ ? 1 : 0);
     return std::min(step_, size_ - std::min(size_, rank * step_));
@@ -68,7 +68,7 @@ class Distribution {
   Divider divider_;
 };
 
-/// Rank's share of `total` pieces of work: from `first` to before `last`.
+/// A rank's share of `total` pieces of work: `first` up to, but not including, `last`.
 struct Share {
   std::uint64_t first, last;
   static constexpr Share of(std::uint64_t total, Rank rank, Rank ranks) noexcept {

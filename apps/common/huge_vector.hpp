@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors in huge pages, where the system has some: random accesses to a large table otherwise wait for the
-// translation of addresses more than for the memory.
+// Vectors in huge pages, if the system has some. Without them, random accesses to a large table wait longer for address
+// translation than for memory.
 #pragma once
 
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ struct HugeAllocator {
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
     void* const memory = ::operator new(bytes, alignment(bytes));
-    // A wish: a system that cannot grant it goes on with ordinary pages.
+    // Advice only: a system that cannot follow it uses ordinary pages.
     if (bytes >= kPage) (void)::madvise(memory, bytes / kPage * kPage, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }

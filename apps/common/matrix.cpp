@@ -22,7 +22,7 @@ struct Entry {
   double value;
 };
 
-/// What becomes of entries at the same place.
+/// What to do with a second entry in the same row and column.
 enum class Twice : std::uint8_t { kAdd, kDrop };
 
 RowMatrix compress(Distribution rows, Rank rank, std::uint64_t columns, std::vector<Entry> entries, Twice twice,
@@ -71,13 +71,13 @@ Result<RowMatrix> load_file(const InputOptions& options, Shape shape, Rank rank,
   };
   if (Status read = read_matrix_market(options.file, {begin, entry}); !read) return read;
   if (shape == Shape::kLowerTriangle && found.rows != found.columns)
-    return Status(StatusCode::kInvalidArgument, fmt::format("{}: a matrix of {} x {} is no graph: want a square one",
+    return Status(StatusCode::kInvalidArgument, fmt::format("{}: a matrix of {} x {} is not a graph: want a square one",
                                                             options.file, found.rows, found.columns));
   const bool whole = shape == Shape::kWhole;
   return compress(*rows, rank, found.columns, std::move(entries), whole ? Twice::kAdd : Twice::kDrop, whole);
 }
 
-/// What a row holds depends on the seed and the row alone.
+/// A row depends only on the seed and its number.
 void generate_row(const InputOptions& options, Shape shape, std::uint64_t row, std::uint32_t local,
                   std::vector<Entry>& entries) {
   const std::uint64_t stream = splitmix(options.seed, row);

@@ -19,16 +19,16 @@ namespace {
 
 using Field = MatrixMarket::Field;
 
-constexpr std::uint64_t kMostRows = (std::uint64_t{1} << 32) - 1;  // 32-bit indices
-constexpr std::size_t kMostBytes = std::size_t{64} << 10;          // of a line; the format allows 1024
-constexpr std::int64_t kMostExact = std::int64_t{1} << 53;         // integers that a double holds
+constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 1;  // 32-bit indices
+constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;      // of a line; the format allows 1024
+constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;  // integers that a double holds
 
-/// For messages: what cannot be printed is not, and a long text is cut.
+/// For errors: unprintable characters become '?', and a long text is cut.
 std::string quoted(std::string_view text) {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMaxQuoted = 40;
   std::string out = "'";
-  for (const char c : text.substr(0, kMost)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-  return out + (text.size() > kMost ? "...'" : "'");
+  for (const char c : text.substr(0, kMaxQuoted)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+  return out + (text.size() > kMaxQuoted ? "...'" : "'");
 }
 
 std::string lower(std::string_view text) {
@@ -37,7 +37,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Takes the next word off `line`; empty: there is none.
+/// Takes the next word off `line`. Empty: there is none.
 std::string_view next_word(std::string_view& line) {
   constexpr std::string_view kBlanks = " \t\r\f\v";
   line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
@@ -55,7 +55,7 @@ std::optional<T> number(std::string_view word) {
   return value;
 }
 
-/// Reads one line after the other; each function says what is wrong with it, without saying where.
+/// Takes one line after the other. Each function returns what is wrong with it, without its number; empty: nothing.
 class Reader {
  public:
   explicit Reader(const MatrixMarketSink& sink) : sink_(sink) {}
@@ -80,7 +80,8 @@ class Reader {
   std::string banner(std::string_view text) {
     const std::string_view whole = text;
     if (next_word(text) != "%%MatrixMarket")
-      return fmt::format("no Matrix Market file: the first line begins with '%%MatrixMarket', not {}", quoted(whole));
+      return fmt::format("not a Matrix Market file: the first line begins with '%%MatrixMarket', not {}",
+                         quoted(whole));
     const std::string object = lower(next_word(text)), format = lower(next_word(text)), field = lower(next_word(text)),
                       symmetry = lower(next_word(text));
     if (object != "matrix") return fmt::format("want a matrix, not {}", quoted(object));
@@ -110,9 +111,9 @@ class Reader {
     if (!next_word(text).empty()) return fmt::format("more than rows, columns and entries: {}", quoted(whole));
     matrix_.rows = sizes[0], matrix_.columns = sizes[1], matrix_.entries = sizes[2];
     if (matrix_.rows == 0 || matrix_.columns == 0) return "a matrix without rows or columns";
-    if (matrix_.rows > kMostRows || matrix_.columns > kMostRows)
+    if (matrix_.rows > kMaxRows || matrix_.columns > kMaxRows)
       return fmt::format("{} rows and {} columns: at most {} of either are supported", matrix_.rows, matrix_.columns,
-                         kMostRows);
+                         kMaxRows);
     if (matrix_.symmetric && matrix_.rows != matrix_.columns)
       return fmt::format("a symmetric matrix with {} rows and {} columns", matrix_.rows, matrix_.columns);
     sized_ = true;
@@ -145,7 +146,7 @@ class Reader {
     if (matrix_.field == Field::kInteger) {
       const auto parsed = number<std::int64_t>(word);
       if (!parsed) return fmt::format("want an integer, not {}", quoted(word));
-      if (*parsed > kMostExact || *parsed < -kMostExact)
+      if (*parsed > kMaxExactInteger || *parsed < -kMaxExactInteger)
         return fmt::format("{} is beyond 2^53, up to which integers are kept exactly", *parsed);
       value = static_cast<double>(*parsed);
       return {};
@@ -166,13 +167,13 @@ class Reader {
 
 Status read_matrix_market(std::istream& in, std::string_view name, const MatrixMarketSink& sink) {
   Reader reader(sink);
-  std::string line(kMostBytes + 1, '\0');
+  std::string line(kMaxLineBytes + 1, '\0');
   for (std::uint64_t count = 1; in.good(); ++count) {
     in.getline(line.data(), static_cast<std::streamsize>(line.size()));
     if (in.bad() || (in.eof() && in.gcount() == 0)) break;
     const auto bytes = static_cast<std::size_t>(in.gcount() - (in.good() ? 1 : 0));  // without the newline
     const bool cut = in.fail() && !in.bad();
-    const std::string wrong = cut ? fmt::format("a line of more than {} bytes", kMostBytes)
+    const std::string wrong = cut ? fmt::format("a line of more than {} bytes", kMaxLineBytes)
                                   : reader.line(std::string_view(line).substr(0, bytes));
     if (!wrong.empty()) return {StatusCode::kInvalidArgument, fmt::format("{}:{}: {}", name, count, wrong)};
   }
@@ -183,7 +184,7 @@ Status read_matrix_market(std::istream& in, std::string_view name, const MatrixM
 }
 
 Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink) {
-  // Each rank reads the file from its beginning; a device may not end, and a pipe has one reader.
+  // Each rank reads the file from its beginning. A device may have no end, and a pipe has one reader.
   struct stat info{};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return {StatusCode::kInvalidArgument,

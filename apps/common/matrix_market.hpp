@@ -21,15 +21,15 @@ struct MatrixMarket {
   bool symmetric = false;
 };
 
-/// What the reader finds, in the order of the file.
+/// Gets what the reader finds, in the order of the file.
 struct MatrixMarketSink {
   std::function<void(const MatrixMarket&)> begin;
   /// Rows and columns count from zero. Entries of a pattern have the value 1.
   std::function<void(std::uint32_t row, std::uint32_t column, double value)> entry;
 };
 
-/// Reads a file to its end. What is wrong with it is said with the line: "NAME:12: ...". Believes nothing: every entry
-/// lies within the matrix, every value is finite, and there are as many as the file promised.
+/// Reads a file to its end. Errors name the line: "NAME:12: ...". Checks that every entry lies within the matrix, that
+/// every value is finite, and that there are as many entries as announced.
 Status read_matrix_market(std::istream& in, std::string_view name, const MatrixMarketSink& sink);
 Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink);
 

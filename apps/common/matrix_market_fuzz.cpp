@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: whatever a file holds, the reader gives entries of the matrix that it announced, as many as it
-// announced, or says what is wrong.
+// Fuzz target: whatever a file holds, the reader returns entries within the matrix that was announced, as many as were
+// announced, or an error.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

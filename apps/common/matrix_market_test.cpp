@@ -28,7 +28,7 @@ Read read(const std::string& text) {
   return result;
 }
 
-TEST(MatrixMarket, CommentsBlanksAndNumbersOfAllKinds_ExpectEntries) {
+TEST(MatrixMarket, Read_CommentsBlanksAndAllNumberFormats_ExpectEntries) {
   const Read got = read(
       "%%MatrixMarket MATRIX Coordinate real General\r\n% a comment\n\n  \n 3 4 3\r\n1 1 +1.5\n\n3 4 -2e-3\n"
       "% another\n2\t3\t7");
@@ -38,7 +38,7 @@ TEST(MatrixMarket, CommentsBlanksAndNumbersOfAllKinds_ExpectEntries) {
   EXPECT_EQ(got.entries, (Entries{{0, 0, 1.5}, {2, 3, -2e-3}, {1, 2, 7}}));
 }
 
-TEST(MatrixMarket, IntegersAndPatterns_ExpectTheirValues) {
+TEST(MatrixMarket, Read_IntegersAndPatterns_ExpectTheirValues) {
   EXPECT_EQ(read("%%MatrixMarket matrix coordinate integer general\n1 2 1\n1 2 -9007199254740992\n").entries,
             (Entries{{0, 1, -9007199254740992.0}}));
   const Read pattern = read("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n");
@@ -47,11 +47,11 @@ TEST(MatrixMarket, IntegersAndPatterns_ExpectTheirValues) {
   EXPECT_EQ(pattern.entries, (Entries{{0, 0, 1}, {1, 0, 1}}));
 }
 
-TEST(MatrixMarket, WhatIsWrong_ExpectItsLineAndWhy) {
+TEST(MatrixMarket, Read_MalformedFiles_ExpectLineAndReasonInError) {
   const std::string head = "%%MatrixMarket matrix coordinate real general\n";
   const std::pair<std::string, std::string> cases[]{
       {"", "m.mtx: the file is empty"},
-      {"1 1 1\n", "m.mtx:1: no Matrix Market file: the first line begins with '%%MatrixMarket', not '1 1 1'"},
+      {"1 1 1\n", "m.mtx:1: not a Matrix Market file: the first line begins with '%%MatrixMarket', not '1 1 1'"},
       {"%%MatrixMarket vector coordinate real general\n", "m.mtx:1: want a matrix, not 'vector'"},
       {"%%MatrixMarket matrix array real general\n",
        "m.mtx:1: want the coordinate format, of sparse matrices, not 'array'"},
@@ -90,13 +90,13 @@ TEST(MatrixMarket, WhatIsWrong_ExpectItsLineAndWhy) {
   }
 }
 
-TEST(MatrixMarket, NoFile_ExpectItsName) {
+TEST(MatrixMarket, Read_NoSuchFile_ExpectItsNameInError) {
   const Status status = read_matrix_market("/nowhere/m.mtx", {});
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_EQ(status.message(), "cannot open /nowhere/m.mtx: No such file or directory");
 }
 
-TEST(MatrixMarket, LineWithoutEnd_ExpectItsNumberAndTheLimit) {
+TEST(MatrixMarket, Read_EndlessLine_ExpectItsNumberAndTheLimitInError) {
   const std::string banner = "%%MatrixMarket matrix coordinate real general\n";
   for (const auto& [text, line] : {std::pair(std::string(1 << 20, '\0'), ":1:"),
                                    std::pair(banner + "% " + std::string(1 << 20, 'x') + "\n1 1 1\n1 1 1\n", ":2:")}) {
@@ -108,7 +108,7 @@ TEST(MatrixMarket, LineWithoutEnd_ExpectItsNumberAndTheLimit) {
   EXPECT_TRUE(read(banner + "% " + std::string(65'533, 'x') + "\n1 1 1\n1 1 1").status);
 }
 
-TEST(MatrixMarket, NotARegularFile_ExpectRefusal) {
+TEST(MatrixMarket, Read_DeviceOrDirectory_ExpectRefusal) {
   for (const char* path : {"/dev/zero", "/dev/null", "/tmp"}) {
     const Status read = read_matrix_market(path, {.begin = [](const MatrixMarket&) {}, .entry = {}});
     EXPECT_EQ(read.code(), StatusCode::kInvalidArgument);

@@ -12,7 +12,7 @@
 
 namespace wherry::apps {
 
-/// "PREFIX.<rank><suffix>": the part of a result that a rank writes.
+/// "PREFIX.<rank><suffix>": the file for a rank's part of a result.
 std::string part_name(const std::string& prefix, route::Rank rank, const std::string& suffix);
 
 Status write_npy(const std::string& path, std::span<const std::uint64_t> values);

@@ -11,7 +11,7 @@
 namespace wherry::apps {
 namespace {
 
-/// NaN: no number.
+/// NaN: the text is not a number.
 double parse(const std::string& text) {
   std::size_t used = 0;
   try {
@@ -22,7 +22,7 @@ double parse(const std::string& text) {
   }
 }
 
-/// A whole number: digits, exactly, or a form such as 1e6 up to 2^53, where a double is exact.
+/// A whole number in digits, or in a form such as 1e6 up to 2^53, up to which a double is exact.
 std::optional<std::uint64_t> parse_whole(const std::string& text) {
   std::uint64_t digits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digits);
@@ -35,13 +35,13 @@ std::optional<std::uint64_t> parse_whole(const std::string& text) {
 
 }  // namespace
 
-void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
-               std::uint64_t most, std::uint64_t least) {
+void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what, std::uint64_t max,
+               std::uint64_t min) {
   const auto read = [&value](const std::string& text) { value = parse_whole(text).value_or(0); };
-  const auto check = [least, most](const std::string& text) {
+  const auto check = [min, max](const std::string& text) {
     const auto number = parse_whole(text);
-    if (number && *number >= least && *number <= most) return std::string();
-    return fmt::format("want a whole number from {} to {}, not '{}'", least, most, text);
+    if (number && *number >= min && *number <= max) return std::string();
+    return fmt::format("want a whole number from {} to {}, not '{}'", min, max, text);
   };
   cli.add_option_function<std::string>(name, read, what)
       ->check(check)
@@ -49,20 +49,20 @@ void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, con
       ->default_str(std::to_string(value));
 }
 
-void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double least) {
-  const auto check = [least](const std::string& text) {
+void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double min) {
+  const auto check = [min](const std::string& text) {
     const double number = parse(text);
-    if (std::isfinite(number) && number >= least) return std::string();
-    return fmt::format("want a number from {} on, not '{}'", least, text);
+    if (std::isfinite(number) && number >= min) return std::string();
+    return fmt::format("want a number from {} on, not '{}'", min, text);
   };
   cli.add_option(name, value, what)->check(check)->type_name("X")->capture_default_str();
 }
 
-CLI::Validator finite_range(double least, double most) {
-  const auto check = [least, most](const std::string& text) {
+CLI::Validator finite_range(double min, double max) {
+  const auto check = [min, max](const std::string& text) {
     const double number = parse(text);
-    if (number >= least && number <= most) return std::string();
-    return fmt::format("want a number from {} to {}, not '{}'", least, most, text);
+    if (number >= min && number <= max) return std::string();
+    return fmt::format("want a number from {} to {}, not '{}'", min, max, text);
   };
   return {check, ""};
 }
@@ -71,8 +71,8 @@ void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string
   static const std::map<std::string, Distribution::Kind> kKinds{{"cyclic", Distribution::Kind::kCyclic},
                                                                 {"block", Distribution::Kind::kBlock}};
   const auto read = [&kind](const std::string& text) { kind = kKinds.at(text); };
-  cli.add_option_function<std::string>("--distribution", read,
-                                       fmt::format("of the {} over the ranks: cyclic, or block", things))
+  cli.add_option_function<std::string>(
+         "--distribution", read, fmt::format("how the {} are distributed over the ranks: cyclic or block", things))
       ->check(CLI::IsMember(kKinds))
       ->type_name("KIND")
       ->default_str(kind == Distribution::Kind::kCyclic ? "cyclic" : "block");
@@ -82,11 +82,11 @@ void add_input_options(CLI::App& cli, InputOptions& options, const std::string& 
   auto* file = cli.add_option("--matrix", options.file, "read this Matrix Market file, general or symmetric")
                    ->type_name("FILE.mtx");
   add_count(cli, "--rows", options.rows, rows + " to generate", kMaxElements);
-  add_count(cli, "--degree", options.degree, "entries of each, those drawn twice included", kMaxElements);
+  add_count(cli, "--degree", options.degree, "entries of each, including those drawn twice", kMaxElements);
   file->excludes("--rows")->excludes("--degree");
   if (with_values) cli.add_flag("--real", options.real, "values in (0, 1], not integers from 1 to 100")->excludes(file);
   add_distribution(cli, options.distribution, rows);
-  cli.add_option("--save-input", options.save, "write the matrix: each rank its rows, into PREFIX.<rank>.mtx")
+  cli.add_option("--save-input", options.save, "write the matrix: each rank writes its rows to PREFIX.<rank>.mtx")
       ->type_name("PREFIX");
 }
 

@@ -10,23 +10,24 @@
 
 namespace wherry::apps {
 
-/// What Distribution and below() take.
+/// The limit of Distribution and below().
 inline constexpr std::uint64_t kMaxElements = (std::uint64_t{1} << 32) - 1;
 
-/// A whole number, `least` to `most`; 1e6 is understood too.
+/// A whole number from `min` to `max`, also in the form 1e6.
 void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
-               std::uint64_t most = std::uint64_t{1} << 53, std::uint64_t least = 1);
+               std::uint64_t max = std::uint64_t{1} << 53, std::uint64_t min = 1);
 
-/// --distribution, of `things` over the ranks.
+/// --distribution: how `things` are distributed over the ranks.
 void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string& things);
 
-/// A finite number, at least `least`.
-void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double least = 0);
+/// A finite number of at least `min`.
+void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double min = 0);
 
-/// A check that CLI::Range is not: it also refuses what is not a number.
-CLI::Validator finite_range(double least, double most);
+/// As CLI::Range, but it also refuses "nan".
+CLI::Validator finite_range(double min, double max);
 
-/// Of a matrix: read, or generated. `rows`: what the application calls them. Values are offered where they matter.
+/// For a matrix that is read or generated. `rows`: the application's word for them. `with_values`: its entries have
+/// values.
 void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values);
 
 }  // namespace wherry::apps

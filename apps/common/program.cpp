@@ -21,24 +21,24 @@ using route::Statistics;
 
 namespace {
 
-/// Where nobody can read it the exit status has to do: fmt::print would throw.
+/// Never throws, as fmt::print would if standard error is closed: then the exit status has to suffice.
 void complain(const std::string& line) noexcept { (void)std::fputs(line.c_str(), stderr); }
 
 }  // namespace
 
 Program::Program(std::string name, const std::string& about) : name_(std::move(name)), cli_(about, name_) {
-  add_count(cli_, "--seed", seed_, "of all that is generated; the same for any number of ranks", ~std::uint64_t{0}, 0);
-  cli_.add_option("--output", output_, "write the result: each rank its part, into PREFIX.<rank>...")
+  add_count(cli_, "--seed", seed_, "random seed. Results do not depend on the number of ranks", ~std::uint64_t{0}, 0);
+  cli_.add_option("--output", output_, "write the result: each rank writes its part to PREFIX.<rank>...")
       ->type_name("PREFIX");
-  cli_.add_option("--json", json_, "write the closing line of JSON into this file, not to the standard output")
+  cli_.add_option("--json", json_, "write the closing line of JSON to this file, not to standard output")
       ->type_name("FILE");
 }
 
 int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Report&)>& body) {
   cli_.footer(
-      fmt::format("Started alone it is one rank. More of them, on one or more nodes:\n"
+      fmt::format("Started alone, the program is one rank. To run more ranks, on one or more nodes:\n"
                   "  wherry run --nodes 2 --ranks-per-node 2 -- {}\n"
-                  "docs/route-apps.md says how it works and what the JSON holds.",
+                  "docs/route-apps.md explains how it works and what the JSON holds.",
                   argc > 0 ? argv[0] : name_.c_str()));
   try {
     cli_.parse(argc, argv);
@@ -62,7 +62,7 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
     if (status) status = report(*runtime, std::move(mine));
   } catch (const std::bad_alloc&) {
     status = no_memory();
-  } catch (const std::length_error&) {  // more elements than an address space holds
+  } catch (const std::length_error&) {  // more elements than a vector can have
     status = no_memory();
   }
   if (status) return 0;
@@ -71,7 +71,7 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
 }
 
 Status Program::report(Runtime& runtime, Report mine) const {
-  const Statistics statistics = runtime.statistics();  // before what follows adds to them
+  const Statistics statistics = runtime.statistics();  // before the reductions add to them
   Status status;
   const auto all = [&](auto value, Runtime::Combine how) {
     const auto combined = status ? runtime.reduce(value, how) : Result<decltype(value)>(value);

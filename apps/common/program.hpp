@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds an application: its command line, the job that it joins, the line of JSON that it ends with.
+// The frame of an application: its command line, the job that it joins, the line of JSON that it ends with.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,22 +14,22 @@ namespace wherry::apps {
 
 /// What a rank reports.
 struct Report {
-  double seconds = 0;          ///< of what the application is about, without input and output; the slowest rank counts
-  std::uint64_t checksum = 0;  ///< of the rank's part of the result; summed over ranks: the same for any number of them
-  nlohmann::ordered_json fields = nlohmann::ordered_json::object();  ///< the same on all ranks, or rank 0's
+  double seconds = 0;          ///< of the computation, without input and output; the slowest rank counts
+  std::uint64_t checksum = 0;  ///< of the rank's part of the result; the sum does not depend on the number of ranks
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();  ///< further ones; rank 0's are printed
 };
 
 class Program {
  public:
-  /// `about`: what --help begins with.
+  /// `about`: the beginning of --help.
   Program(std::string name, const std::string& about);
 
   CLI::App& command_line() noexcept { return cli_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
-  /// Prefix of the files for the result; empty: none are wanted.
+  /// Prefix of the files for the result; empty: write none.
   [[nodiscard]] const std::string& output() const noexcept { return output_; }
 
-  /// Parses, joins the job, does `body` and reports. To be returned from main.
+  /// Parses the command line, joins the job, runs `body` and reports. Returns the exit status of main.
   int run(int argc, char** argv, const std::function<Status(route::Runtime&, Report&)>& body);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers as a function of their position, so that every rank can draw its part without drawing the others':
-// what is generated depends on the seed, not on how many ranks there are.
+// Random numbers as a function of their index: each rank draws its part without drawing the others. What is generated
+// depends on the seed, not on the number of ranks.
 #pragma once
 
 #include <bit>
@@ -25,8 +25,7 @@ constexpr std::uint64_t below(std::uint64_t random, std::uint64_t limit) noexcep
   return ((random >> 32) * limit) >> 32;
 }
 
-/// One word of two, or of one and a number: sums of it over the elements of a result say whether two results are the
-/// same, whatever the order.
+/// A hash of two values. Its sum over the elements of a result, in any order, identifies the result.
 constexpr std::uint64_t fingerprint(std::uint64_t a, std::uint64_t b) noexcept { return splitmix(splitmix(a, 0), b); }
 inline std::uint64_t fingerprint(std::uint64_t a, double b) noexcept {
   return fingerprint(a, std::bit_cast<std::uint64_t>(b));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the applications do with the runtime again and again.
+// What several applications do with the runtime.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ using route::Handler;
 using route::Rank;
 using route::Runtime;
 
-/// Sends, outside of handlers: while there is no room, handles what arrives. False: nothing is delivered any more,
+/// Sends from outside of handlers. While there is no room, handles what arrives. False: the job has failed;
 /// runtime.status() says why.
 template <typename T>
 [[nodiscard]] bool deliver(Runtime& runtime, Rank to, Handler<T> handler, const T& message) noexcept {
@@ -24,14 +24,14 @@ template <typename T>
   }
 }
 
-/// Returns when every rank has come here. A fast rank that has left may send while a slow one is still inside: whatever
-/// the handlers need must be in place before.
+/// Returns when every rank has called it. A fast rank may send while a slow one is still inside: what the handlers need
+/// must be ready before.
 inline Status barrier(Runtime& runtime) {
   const auto none = runtime.reduce(std::uint64_t{0});
   return none ? Status() : none.status();
 }
 
-/// All ranks end together, well or badly: what is wrong on one is no reason for the others to wait for it.
+/// All ranks end together, successfully or not: none waits for one that has failed.
 inline Status together(Runtime& runtime, Status mine) {
   const auto failures = runtime.reduce(std::uint64_t{mine ? 0u : 1u});
   if (!failures) return failures.status();
@@ -39,9 +39,10 @@ inline Status together(Runtime& runtime, Status mine) {
   return mine;
 }
 
-/// Does `work()`, a piece of this rank's work (false: there is none at present), until no rank has any and no message
-/// is on its way. Handlers may add work. A rank takes part in a round of quiesce only when it has none, and what it did
-/// between two rounds shows in its counts, unless it sent nothing, when it changed nothing for the others either.
+/// Calls `work()`, which does a piece of this rank's work (false: there is none now), until no rank has any and no
+/// message is on its way. Handlers may add work. This ends correctly: a rank takes part in a round of quiesce only if
+/// it has no work, and work between two rounds either shows in its counts, or sent nothing and changed nothing for
+/// other ranks.
 template <typename Work>
 Status until_all_idle(Runtime& runtime, Work work) {
   for (;;) {

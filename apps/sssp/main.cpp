@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     wherry::Status loaded = edges.status();
     if (loaded && edges->rows() != edges->columns)
       loaded = {wherry::StatusCode::kInvalidArgument,
-                fmt::format("a matrix of {} x {} is no graph: want a square one", edges->rows(), edges->columns)};
+                fmt::format("a matrix of {} x {} is not a graph: want a square one", edges->rows(), edges->columns)};
     if (loaded && source > edges->rows())
       loaded = {wherry::StatusCode::kInvalidArgument,
                 fmt::format("--source {}: there are {} vertices", source, edges->rows())};

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
 
-/// "You can be reached in this distance."
+/// A path to `vertex` of this length exists.
 struct Relax {
   std::uint32_t vertex;  ///< its owner's local number
   double distance;
@@ -35,13 +35,13 @@ class Vertices {
   }
   void prefetch(const Relax& by) const { __builtin_prefetch(&vertices_[by.vertex], 1); }
 
-  /// The first bucket with vertices in it; kNoBucket: there is none.
+  /// The first bucket that is not empty; kNoBucket: there is none.
   [[nodiscard]] std::uint64_t first_bucket() const { return later_.empty() ? kNoBucket : later_.begin()->first; }
   void open(std::uint64_t bucket) {
     current_ = bucket;
     if (first_bucket() == bucket) now_ = std::move(later_.extract(later_.begin()).mapped());
   }
-  /// A vertex of the open bucket whose edges are to be followed; false: there is none now.
+  /// A vertex of the open bucket whose edges are to be followed. False: there is none now.
   bool next(std::uint32_t& number) {
     while (!now_.empty()) {
       number = now_.back();
@@ -58,11 +58,11 @@ class Vertices {
  private:
   struct Vertex {
     double distance = kFar;
-    double followed = kFar;  ///< the distance with which its edges were followed last
+    double followed = kFar;  ///< the distance at which its edges were followed last
   };
   [[nodiscard]] std::uint64_t bucket_of(double distance) const {
-    constexpr double kMost = 0x1p63;  // all that is farther shares a bucket
-    return static_cast<std::uint64_t>(std::min(distance / delta_, kMost));
+    constexpr double kMaxBucket = 0x1p63;  // all farther vertices share it
+    return static_cast<std::uint64_t>(std::min(distance / delta_, kMaxBucket));
   }
 
   std::vector<Vertex> vertices_;
@@ -72,7 +72,7 @@ class Vertices {
   std::map<std::uint64_t, std::vector<std::uint32_t>> later_;  ///< farther ones
 };
 
-/// The weights are numbers of zero or more, everywhere; returns the default delta.
+/// Checks on all ranks that no weight is negative. Returns the default delta.
 Result<double> examine(Runtime& runtime, const RowMatrix& edges) {
   Status status;
   double largest = 0;

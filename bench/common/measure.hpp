@@ -15,7 +15,7 @@ namespace wherry::bench {
 class Interrupted : public std::exception {};
 
 void catch_signals();
-/// Throws Interrupted. Every loop that runs longer than a moment calls it once a turn.
+/// Throws Interrupted after a signal. Loops that run for long call it once per round.
 void check_interrupted();
 
 /// Throws std::runtime_error "what: why".

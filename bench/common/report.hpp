@@ -14,7 +14,7 @@ using Row = nlohmann::ordered_json;
 
 class Report {
  public:
-  /// `cores`: that the process may use. `pinning`: what runs on which of them.
+  /// `cores`: how many the process may use. `pinning`: what runs on which core.
   Report(const std::string& name, std::size_t cores, const std::map<std::string, int>& pinning, int repetitions);
 
   /// A key of the head that only this benchmark has.
@@ -22,14 +22,14 @@ class Report {
   void version(const std::string& of, const std::string& version) { head_["versions"][of] = version; }
   /// Appends one measurement.
   void row(const std::string& experiment, Row values) { results_[experiment].push_back(std::move(values)); }
-  /// A claim. `comparison`: ">=" or "<="; empty: a figure that nothing is demanded of. min and max are stretched to
-  /// hold the value.
+  /// A measured value with a target. `comparison`: ">=" or "<="; empty: no target. min and max are widened to include
+  /// the value.
   struct Bar {
     double value = 0, min = 0, max = 0;
   };
   void bar(const std::string& name, Bar bar, const std::string& comparison, double target, const std::string& unit = "",
            const std::string& published = "");
-  /// Throws std::runtime_error if the file cannot be written. Appears complete or not at all.
+  /// Throws std::runtime_error if the file cannot be written. The file appears complete or not at all.
   void write(const std::string& path) const;
 
  private:

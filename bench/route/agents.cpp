@@ -38,7 +38,7 @@ AgentMemory memory_of(int pid) {
   return memory;
 }
 
-/// The agent's metrics page, in Prometheus' text format. Throws if the agent does not give it.
+/// The agent's metrics page, in Prometheus' text format. Throws if the agent does not send it.
 std::string metrics_page(const std::string& session_file) {
   const SessionFile session = require(read_session_file(session_file), "an agent's session file");
   constexpr std::string_view kScheme = "http://", kPath = "/metrics";
@@ -137,7 +137,7 @@ RunningAgent& AgentPool::take(int core, std::uint32_t threads, bool fresh) {
   return agents_.emplace_back(RunningAgent{std::move(agent), core, threads, true, memory_of(pid).rss});
 }
 
-void AgentPool::stand_still(RunningAgent& agent) noexcept {
+void AgentPool::give_back(RunningAgent& agent) noexcept {
   agent.taken = false;
   kill(agent.process.pid(), SIGSTOP);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents that jobs take turns with: starting one takes longer than most jobs do. Those that no job uses stand still.
+// Agents that serve one job after the other, since starting one takes longer than most jobs do. Agents without a job
+// are stopped (SIGSTOP).
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,14 @@
 
 namespace wherry::bench {
 
-/// What an agent has counted so far.
+/// Counters of an agent.
 struct AgentCounts {
   double bytes = 0;      ///< forwarded, headers included
-  double transfers = 0;  ///< times that a buffer, or a part of one, was handed on
-  double blocked = 0;    ///< times that there was no room for more
+  double transfers = 0;  ///< buffers, or parts of one, that were handed on
+  double blocked = 0;    ///< times that a next hop had no room
 };
 
-/// In bytes, as /proc/PID/smaps_rollup has it.
+/// Bytes, from /proc/PID/smaps_rollup.
 struct AgentMemory {
   std::size_t rss = 0, pss = 0;
   std::size_t idle_rss = 0;  ///< before its first job
@@ -31,7 +32,7 @@ struct RunningAgent {
   std::size_t idle_rss = 0;
 
   [[nodiscard]] AgentMemory memory() const;
-  /// Throws std::runtime_error when its metrics cannot be read.
+  /// Throws std::runtime_error if its metrics cannot be read.
   [[nodiscard]] AgentCounts counts() const;
 };
 
@@ -42,18 +43,19 @@ class AgentPool {
   AgentPool& operator=(const AgentPool&) = delete;
   ~AgentPool();
 
-  /// One that stood still, or a new one. `fresh`: a new one. Throws std::runtime_error.
+  /// A stopped agent, which goes on, or a new one. `fresh`: a new one. Throws std::runtime_error.
   RunningAgent& take(int core, std::uint32_t threads, bool fresh);
-  void stand_still(RunningAgent& agent) noexcept;
+  /// Stops it until a later job takes it.
+  void give_back(RunningAgent& agent) noexcept;
   void end(const RunningAgent& agent) noexcept;
 
  private:
-  /// A process that wakes all agents when this one is gone, however it went: who stands still cannot see that it
-  /// should end.
+  /// Starts a process that continues all agents when this process is gone, however it ended: a stopped agent cannot
+  /// notice that it should end.
   void start_keeper();
 
   std::list<RunningAgent> agents_;
-  Fd keeper_;  ///< takes process ids; when it closes, they are woken
+  Fd keeper_;  ///< takes process ids; when it is closed, those processes are continued
   int keeper_pid_ = -1;
 };
 

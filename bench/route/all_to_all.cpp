@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/random.hpp"
 #include "common/measure.hpp"
 #include "huge.hpp"
 #include "turns.hpp"

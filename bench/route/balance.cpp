@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_balance: what `wherry advise --calibrate` runs, as the ranks of a job. Messages whose handlers touch lines of a
-// table far larger than any cache at random: how many they touch sets the ratio of memory accesses to communication
-// (paper 001, section 5.0.1) that the job has, known beforehand and not only measured.
+// route_balance: what `wherry advise --calibrate` runs, as the ranks of a job. The handlers of its messages touch
+// random lines of a table that is far larger than any cache. How many they touch sets the ratio of memory accesses to
+// communication (paper 001, section 5.0.1), so the ratio is known and not only measured.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/event_counter.hpp"
+#include "base/random.hpp"
 #include "base/try.hpp"
 #include "huge.hpp"
 #include "wherry/route.hpp"
@@ -38,10 +39,10 @@ class Kernel {
         small_(runtime.on<std::uint64_t>([this](const std::uint64_t& word) { work(word); })),
         large_(runtime.on<Large>([this](const Large& large) { work(large.words[0]); })) {}
 
-  /// So many lines in the mean for each message of `T`. The figures are all ranks' together.
+  /// Handlers touch so many lines per message, on average. The figures are sums over all ranks.
   Result<Json> point(double touches, bool large) {
     touches_ = touches;
-    const double weight = (large ? 64 : 1) * (1 + touches);  // points take about as long as each other
+    const double weight = (large ? 64 : 1) * (1 + touches);  // so that all points take about the same time
     const auto messages = static_cast<std::uint64_t>(messages_ / weight);
     WHERRY_TRY(runtime_.reduce(std::uint64_t{0}));
     const Reading before = read();
@@ -55,7 +56,7 @@ class Kernel {
     const auto difference = [&](std::uint64_t Reading::* field) { return after.*field - before.*field; };
     const auto all = [&](std::uint64_t mine, Runtime::Combine how) {
       const auto combined = runtime_.reduce(mine, how);
-      return combined ? *combined : 0;  // runtime_.status() says why not
+      return combined ? *combined : 0;  // else runtime_.status() is checked below
     };
     const auto sum = [&](std::uint64_t mine) { return all(mine, Runtime::Combine::kSum); };
     const std::uint64_t longest = all(difference(&Reading::ns), Runtime::Combine::kMax);
@@ -97,7 +98,7 @@ class Kernel {
 
   void work(std::uint64_t word) noexcept {
     for (credit_ += touches_; credit_ >= 1; credit_ -= 1) {
-      word = splitmix64(word);  // does not wait for the table: as many misses under way as the core can have
+      word = splitmix64(word);  // independent of the table: the core can have many misses in flight
       found_ += table_[((word >> 32) * lines_ >> 32) * kWordsInLine];
       ++touched_;
     }
@@ -163,11 +164,11 @@ int main(int argc, char** argv) {
   CLI::App app("Messages with an adjustable share of memory accesses. Rank 0 ends with a line of JSON.",
                "route_balance");
   Options options;
-  app.add_option("--touches", options.touches, "cache lines that the handler of a message touches, in the mean: a list")
+  app.add_option("--touches", options.touches, "cache lines that the handler of a message touches, on average: a list")
       ->check(CLI::Range(0.0, 1e4))
       ->expected(1, -1);
   app.add_option("--table", options.megabytes, "MiB of each rank's table")->check(CLI::Range(1.0, 65536.0));
-  app.add_option("--messages", options.messages, "that a rank sends; fewer where each is more work")
+  app.add_option("--messages", options.messages, "messages of each rank; fewer if each takes longer")
       ->check(CLI::Range(1e3, 1e12));
   CLI11_PARSE(app, argc, argv);
   const wherry::Status status = run(options);

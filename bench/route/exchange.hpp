@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a good engineer would write for two ranks, 16-byte messages and nothing else: two shared rings of 32 KiB
-// buffers, filled and drained in alternation, prefetched when drained. The limit that route's histogram is measured
-// against.
+// The hand-written exchange that route's histogram is compared with: what a good engineer would write for two ranks and
+// 16-byte messages only. Shared rings of 32 KiB buffers, filled and drained in alternation, with prefetches.
 #pragma once
 
 #include <atomic>
@@ -15,16 +14,16 @@
 namespace wherry::bench {
 
 struct Message16 {
-  std::uint64_t tag;  ///< what a header would be
+  std::uint64_t tag;  ///< in place of a header
   std::uint64_t index;
 };
 
-/// One direction: `kBuffers` buffers that go round.
+/// One direction: a ring of `kBuffers` buffers.
 struct ExchangeChannel {
   static constexpr std::size_t kBuffers = 4;
   static constexpr std::size_t kMessages = (32 << 10) / sizeof(Message16);
   struct alignas(64) Flag {
-    std::atomic<std::uint32_t> messages;  ///< 0: empty, the writer's; else full, the reader's
+    std::atomic<std::uint32_t> messages;  ///< 0: the buffer is empty and the writer's; else full and the reader's
   };
   Flag full[kBuffers];
   alignas(4096) Message16 buffer[kBuffers][kMessages];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench_route measures. Every figure is a ratio of neighbours in one run, or an absolute one that is printed and
-// not tested for.
+// What bench_route measures. A figure with a target is a ratio of two measurements in alternating turns of one run.
+// Absolute figures are printed for information.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ struct RouteBenchOptions {
   std::string json;
   bool quick = false;
   std::vector<std::string> only;
-  /// A peer's histogram. In the command {lg} and {n} become log2 of the counters and the updates a rank. Its last line
-  /// holds "mups": M updates/s in total.
+  /// A peer's histogram. In the command, {lg} and {n} stand for log2 of the counters and the updates per rank. The last
+  /// line of its output holds "mups": M updates/s in total.
   struct Peer {
     std::string command;
-    double target = 0;  ///< how many times faster than the peer Wherry must be; zero: as it comes
+    double target = 0;  ///< how many times faster than the peer Wherry must be; 0: no target
   };
   std::map<std::string, Peer> peers;
   int core_a = -1, core_b = -1;  ///< unset: the first two that the process may use
@@ -34,14 +34,14 @@ class RouteBench {
   [[nodiscard]] bool quick() const noexcept { return options_.quick; }
   [[nodiscard]] int rounds() const noexcept { return quick() ? 3 : 9; }
   void row(const std::string& experiment, Row values) { report_.row(experiment, std::move(values)); }
-  /// A claim: the median of `values`. `comparison`: ">=" or "<="; none: reported only.
+  /// Reports the median of `values` with a target. `comparison`: ">=" or "<="; empty: no target.
   void bar(const std::string& name, const std::vector<double>& values, const std::string& comparison, double target,
            const std::string& unit = "");
   void progress(const std::string& text) const;
   /// Two ranks of one node, inline, one on each core.
   [[nodiscard]] JobOptions pair() const;
-  /// Two nodes of one rank each, on both cores: inline a rank on each; shared each with its agent; host the ranks on
-  /// one, the agents on the other.
+  /// Two nodes of one rank each, on two cores. kInline: a rank on each. kShared: a rank and its agent on each. kHost:
+  /// the ranks on one, the agents on the other.
   [[nodiscard]] JobOptions two_nodes(route::Placement placement) const;
   void write() const { report_.write(options_.json); }
 

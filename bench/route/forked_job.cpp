@@ -26,16 +26,16 @@ namespace wherry::bench {
 namespace {
 
 constexpr std::size_t kSlotBytes = 256 << 10;
-constexpr std::size_t kMostResults = 64 << 10;
+constexpr std::size_t kMaxResults = 64 << 10;
 constexpr int kRounds = 8;
 
-/// Of one rank, in memory that all of them share.
+/// A rank's part of the shared memory.
 struct Slot {
   std::atomic<std::uint32_t> contributed;  ///< rounds of exchange()
   std::uint32_t bytes[kRounds];
   std::byte data[kSlotBytes];
   std::size_t results;
-  double result[kMostResults];
+  double result[kMaxResults];
   char error[1024];
 };
 
@@ -88,7 +88,7 @@ class SharedBootstrap final : public route::Bootstrap {
 
 std::unique_ptr<AgentPool> g_pool;
 
-/// The agents of one job, which stand still, or end, after it.
+/// The agents of one job. After it they are given back to the pool, or end.
 class Agents {
  public:
   explicit Agents(const JobOptions& options) : fresh_(options.fresh_agents) {
@@ -120,7 +120,7 @@ class Agents {
       if (fresh_) {
         g_pool->end(*agent);
       } else {
-        g_pool->stand_still(*agent);
+        g_pool->give_back(*agent);
       }
     }
   }
@@ -150,7 +150,7 @@ void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, rout
     route::Runtime runtime = route::detail::make_runtime(route, *std::move(wiring));
     const Results results = body(runtime, shared);
     if (!runtime.status()) give_up(runtime.status().message());
-    if (results.size() > kMostResults) give_up("too many results");
+    if (results.size() > kMaxResults) give_up("too many results");
     std::memcpy(slot.result, results.data(), results.size() * sizeof(double));
     slot.results = results.size();
   } catch (const std::exception& error) {

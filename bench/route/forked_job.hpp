@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs for measuring: ranks are forked from this process, agents are started beside them, everything is pinned, and a
-// piece of shared memory brings the results back.
+// Jobs for benchmarks: ranks are forked from this process, agents are started beside them, all are pinned to cores, and
+// the results come back through shared memory.
 #pragma once
 
 #include <chrono>
@@ -23,29 +23,29 @@ struct JobOptions {
   std::vector<int> rank_cores{0};   ///< of ranks 0, 1, ..., in turn
   std::vector<int> agent_cores{1};  ///< of the agents of nodes 0, 1, ..., in turn
   std::uint32_t routing_threads = 1;
-  bool fresh_agents = false;     ///< that no other job has had, or will have
+  bool fresh_agents = false;     ///< agents that serve no other job
   std::size_t shared_bytes = 0;  ///< of SharedMemory::extra
   std::chrono::seconds timeout{120};
 };
 
-/// What the ranks of a job, and the process that forked them, have in common.
+/// Memory that the ranks of a job share with each other and with the process that forked them.
 struct SharedMemory {
   std::span<std::byte> extra;  ///< zeroed, page-aligned
 };
 
-/// What a rank gives back: up to 64 Ki numbers.
+/// What a rank returns: up to 64 Ki numbers.
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 
-/// One job from its start to its end. Element i is what rank i returned. `agents`: what those of the job counted in it,
-/// by node. Throws std::runtime_error with what a rank said when it failed, or which one died.
+/// Runs a job. Element i is what rank i returned. `agents`: what the agents counted during the job, by node. Throws
+/// std::runtime_error: the error of the rank that failed, or which rank died.
 std::vector<Results> run_job(const JobOptions& options, const RankBody& body,
                              std::vector<AgentCounts>* agents = nullptr);
 
-/// Of the agents of the job that is running now, by node; for its ranks.
+/// Of the agents of the running job, by node. For its ranks.
 std::vector<AgentMemory> agent_memory();
 
-/// Ends the agents that stand still between jobs. Jobs start others.
+/// Ends all agents between jobs. Later jobs start others.
 void end_agents();
 
 }  // namespace wherry::bench

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random increments of counters that two ranks share out between them (bale's histo), inline, against the hand-written
-// exchange in the same processes, turn by turn, and against peers that the caller names.
+// Random increments of counters that are divided between two ranks (bale's histo), inline. Measured in alternating
+// turns with the hand-written exchange in the same processes, and with peers that the caller names.
 #include <fmt/core.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
-#include "base/clock.hpp"
+#include "base/random.hpp"
 #include "exchange.hpp"
 #include "experiments.hpp"
 #include "huge.hpp"
+#include "turns.hpp"
 
 namespace wherry::bench {
 namespace {
 
 using route::Runtime;
 
-/// {M updates/s of route, of the exchange}, of one turn of each. The first of the two is `first`.
+/// For each turn: M updates/s of route, M updates/s of the exchange.
 Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::size_t updates, int turns) {
   auto& exchange = *reinterpret_cast<Exchange*>(shared.extra.data());
   const route::Rank me = runtime.rank();
@@ -29,12 +30,6 @@ Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::siz
   const auto add =
       runtime.on<std::uint64_t>([counters](const std::uint64_t& i) { ++counters[i]; },
                                 [counters](const std::uint64_t& i) { __builtin_prefetch(&counters[i], 1); });
-  const auto seconds = [&](auto&& turn) {
-    if (!runtime.reduce(std::uint64_t{0})) throw std::runtime_error(runtime.status().message());
-    const std::uint64_t start = now_ns();
-    turn();
-    return static_cast<double>(now_ns() - start) * 1e-9;
-  };
   Results results;
   std::uint32_t round = 0;
   const std::size_t mask = targets.size() - 1;
@@ -42,18 +37,15 @@ Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::siz
     double ours = 0, theirs = 0;
     for (int side = 0; side < 2; ++side) {
       if ((side + turn) % 2 == 0) {
-        ours = seconds([&] {
+        ours = seconds(runtime, [&] {
           for (std::size_t i = 0; i < updates; ++i) {
             const std::uint64_t target = targets[i & mask];
-            while (runtime.try_send(static_cast<route::Rank>(target & 1), add, target >> 1) != StatusCode::kOk) {
-              runtime.poll();
-              if (!runtime.status()) throw std::runtime_error(runtime.status().message());
-            }
+            send(runtime, static_cast<route::Rank>(target & 1), add, target >> 1);
           }
-          if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
+          quiesce(runtime);
         });
       } else {
-        theirs = seconds([&] { exchange_histogram(exchange, me, targets, updates, counters, ++round); });
+        theirs = seconds(runtime, [&] { exchange_histogram(exchange, me, targets, updates, counters, ++round); });
       }
     }
     results.push_back(2e-6 * static_cast<double>(updates) / ours);
@@ -67,7 +59,7 @@ Results histogram(Runtime& runtime, const SharedMemory& shared, int lg, std::siz
   return results;
 }
 
-/// What `command` says of "mups", in its last line.
+/// Runs a peer's `command`: "mups" of its last line.
 double run_peer(std::string command, int lg, std::size_t updates) {
   const auto replace = [&](std::string_view what, const std::string& by) {
     for (std::size_t at; (at = command.find(what)) != std::string::npos;) command.replace(at, what.size(), by);
@@ -107,7 +99,7 @@ void run_histogram(RouteBench& bench) {
       const auto all = run_job(job, [&](Runtime& runtime, const SharedMemory& shared) {
         return histogram(runtime, shared, lg, updates, 3);
       });
-      // The first turn warms up; rank 0's clock counts, which started and ended with the other's.
+      // The first turn warms up. Rank 0's times count: both ranks begin and end together.
       for (std::size_t turn = 1; turn < 3; ++turn) {
         ours.push_back(all[0][2 * turn]);
         limit.push_back(all[0][2 * turn + 1]);

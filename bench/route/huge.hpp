@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for tables that are hit at random: in huge pages, where the kernel grants them.
+// Memory for tables with random accesses: in huge pages, if the kernel grants them.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 namespace wherry::bench {
 
-/// Zeroed; freed when the process ends.
+/// Zeroed. Freed when the process ends. Throws std::bad_alloc.
 inline std::span<std::uint64_t> huge_table(std::size_t words) {
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   const std::size_t bytes = (words * sizeof(std::uint64_t) + kHuge - 1) / kHuge * kHuge;
@@ -22,14 +22,6 @@ inline std::span<std::uint64_t> huge_table(std::size_t words) {
   madvise(table, bytes, MADV_HUGEPAGE);
   for (std::size_t i = 0; i < words; ++i) table[i] = 0;
   return {table, words};
-}
-
-/// A stream of random numbers that costs a few instructions each (Steele, Lea, Flood 2014).
-inline std::uint64_t splitmix64(std::uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
 }
 
 }  // namespace wherry::bench

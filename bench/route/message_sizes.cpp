@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages a second by size and placement; and what the way between two nodes carries at most, of whole buffers.
+// Messages per second by size and placement; and the throughput of whole buffers between two nodes, as an upper limit.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct OfSize {
   double seconds = 0, transfer_bytes = 0, blocked_share = 0;
 };
 
-/// `messages` of `size` bytes to the other rank, both ways at once, whose handler reads the first word of each.
+/// `messages` of `size` bytes to the other rank, both ways at once. The handler reads the first word of each.
 OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, std::size_t size,
               std::size_t messages) {
   const route::Rank other = 1 - runtime.rank();
@@ -34,7 +34,7 @@ OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, 
       if (from + size > source.size()) from = 0;
       send_counting(runtime, other, take, source.subspan(from, size), blocked_ns);
       from += size;
-      // Once for each buffer's worth: large messages are kept back, whole, until a poll sends them in parts.
+      // Once for each buffer's worth: large messages are kept back whole, until a poll sends them in fragments.
       if (i * size >= polled) {
         runtime.poll();
         polled += runtime.max_buffer();
@@ -68,7 +68,8 @@ Results all_sizes(Runtime& runtime, bool quick) {
   return results;
 }
 
-/// `bytes` in whole buffers, to this rank and to the other in turn, read by nobody. Seconds of the turns.
+/// `bytes` in whole buffers, alternately to this rank and to the other. The handler does not read them. Seconds of each
+/// turn.
 Results whole_buffers(Runtime& runtime, std::size_t bytes, int turns) {
   const auto take = runtime.on<ByteView>([](ByteView) {});
   const std::size_t piece = runtime.max_buffer();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More nodes on the same two cores: what a message costs (paper 001, figure 8), and what an agent's memory comes to.
+// More nodes on the same two cores: the cost of a message (paper 001, figure 8), and an agent's memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ JobOptions nodes_of_one_rank(const RouteBench& bench, std::uint32_t nodes) {
   return job;
 }
 
-/// What src/route/layout.hpp says that an agent's buffers take.
+/// Memory of an agent's buffers according to src/route/layout.hpp.
 struct Formula {
   std::size_t inbox = 0;  ///< its own: what the budget counts
   std::size_t lanes = 0;  ///< of others' inboxes, the rings that it writes into
@@ -81,7 +81,7 @@ void run_agent_memory(RouteBench& bench) {
       JobOptions job = nodes_of_one_rank(bench, nodes);
       job.fresh_agents = true;
       const auto results = run_job(job, [&](route::Runtime& runtime, const SharedMemory&) -> Results {
-        // Each of the rings must have gone round, so that its memory is there.
+        // Enough messages for each ring to go round, so that all its memory is in use.
         all_to_all(runtime, std::max<std::size_t>(20'000 * nodes, 100'000), 1);
         AgentMemory most;
         if (runtime.rank() == 0) {
@@ -91,7 +91,7 @@ void run_agent_memory(RouteBench& bench) {
             most.idle_rss = std::max(most.idle_rss, one.idle_rss);
           }
         }
-        barrier(runtime);  // nobody leaves before: a job's memory ends with it
+        barrier(runtime);  // until the memory is read: it goes when a rank leaves
         return {static_cast<double>(most.rss), static_cast<double>(most.pss), static_cast<double>(most.idle_rss)};
       });
       samples.rss.push_back(results.front()[0]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of messages between two ranks, or through an agent: rates by size and placement, and against plain copies.
+// Streams of messages between two ranks or through an agent, compared with plain copies; and latency on an idle system.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+#include "base/random.hpp"
 #include "experiments.hpp"
 #include "huge.hpp"
 #include "turns.hpp"
@@ -17,8 +18,8 @@ using route::ByteView;
 using route::Header;
 using route::Runtime;
 
-/// Messages of 8 to 4096 bytes to the other rank, both ways at once, copied out by their handler; and as many bytes in
-/// whole buffers, copied in and copied out. {GB/s of payload, GB/s of copies} by turns.
+/// Messages of 8 to 4096 bytes to the other rank, both ways at once, which the handler copies out; and as many bytes in
+/// whole buffers, copied in and copied out. For each turn: GB/s of payload, GB/s of copies.
 Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
   const route::Rank other = 1 - runtime.rank();
   std::vector<std::byte> source(std::size_t{1} << 20), sink(std::size_t{1} << 20);
@@ -46,19 +47,16 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
           for (std::size_t i = 0; payload < bytes; ++i) {
             const std::size_t size = sizes[i & (kSizes - 1)];
             if (from + size > source.size()) from = 0;
-            while (runtime.try_send(other, take, ByteView(source.data() + from, size)) != StatusCode::kOk) {
-              runtime.poll();
-              check(runtime);
-            }
+            send(runtime, other, take, ByteView(source.data() + from, size));
             from += size;
             payload += size;
             if (i % 16 == 15) runtime.poll();
           }
-          if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
+          quiesce(runtime);
         });
       } else {
         copies = seconds(runtime, [&] {
-          // One message that fills a buffer: a header in front of a copy.
+          // Messages that fill a buffer each.
           const std::size_t piece = runtime.max_buffer();
           std::size_t from = 0, left = bytes;
           got = 0;
@@ -88,12 +86,13 @@ Results random_sizes(Runtime& runtime, std::size_t bytes, int turns) {
     }
     results.push_back(static_cast<double>(payload) * 1e-9 / messages);
     results.push_back(static_cast<double>(bytes) * 1e-9 / copies);
-    if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
+    quiesce(runtime);
   }
   return results;
 }
 
-/// Messages of `size` bytes through the agent and back to their sender, in buffers that were written before. M/s.
+/// Messages of `size` bytes through the agent and back to their sender, in buffers that were prepared before. M
+/// messages/s of each turn.
 Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, int turns) {
   const auto handler = runtime.on<ByteView>([](ByteView) {});
   const std::size_t stride = Header::stride_of(size);
@@ -130,7 +129,7 @@ Results through_agent(Runtime& runtime, std::size_t size, std::size_t messages, 
   return results;
 }
 
-/// One message there and back at a time. Microseconds of one way.
+/// One message at a time, to the other rank and back. Microseconds of one way, sorted.
 Results ping_pong(Runtime& runtime, int times) {
   struct Ping {
     std::uint64_t number;
@@ -142,25 +141,20 @@ Results ping_pong(Runtime& runtime, int times) {
   barrier(runtime);
   for (int i = 1; i <= times; ++i) {
     const auto number = static_cast<std::uint64_t>(i);
+    const auto has_arrived = [&] { return arrived == number; };
     if (runtime.rank() == 0) {
       const std::uint64_t start = now_ns();
       (void)runtime.send(other, ping, Ping{number});
       runtime.flush();
-      while (arrived != number) {
-        runtime.poll();
-        check(runtime);
-      }
+      poll_until(runtime, has_arrived);
       results.push_back(static_cast<double>(now_ns() - start) * 0.5e-3);
     } else {
-      while (arrived != number) {
-        runtime.poll();
-        check(runtime);
-      }
+      poll_until(runtime, has_arrived);
       (void)runtime.send(other, ping, Ping{number});
       runtime.flush();
     }
   }
-  if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
+  quiesce(runtime);
   std::sort(results.begin(), results.end());
   return results;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfer size, number of buffers and routing threads (paper 001, figure 7): each by itself around the defaults.
+// Sweeps of buffer size, number of buffers and routing threads (paper 001, figure 7), one at a time around the
+// defaults.
 #include <fmt/core.h>
 
 #include "all_to_all.hpp"
@@ -18,7 +19,7 @@ struct Point {
   bool is_default;
 };
 
-constexpr std::uint32_t kNodes = 2, kRanksPerNode = 4;  // four routing threads have a rank each
+constexpr std::uint32_t kNodes = 2, kRanksPerNode = 4;  // a rank for each of four routing threads
 
 std::vector<Point> points() {
   std::vector<Point> all;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of every experiment do: begin and end together, send until it is taken, and notice that the job broke.
+// What the ranks of every experiment do: begin and end together, send until a message is taken, and notice that the job
+// has failed. All throw std::runtime_error with the reason.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ inline void quiesce(route::Runtime& runtime) {
   if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
 }
 
-/// Seconds of `turn`, between two moments that all ranks share.
+/// Seconds of `turn`, which begins at the same moment on all ranks. It should end with quiesce().
 template <typename Turn>
 double seconds(route::Runtime& runtime, Turn&& turn) {
   barrier(runtime);
@@ -31,7 +32,25 @@ double seconds(route::Runtime& runtime, Turn&& turn) {
   return static_cast<double>(now_ns() - start) * 1e-9;
 }
 
-/// Sends, and adds to `blocked_ns` the time from a refusal until the message was taken.
+/// Polls until `condition()`.
+template <typename Condition>
+void poll_until(route::Runtime& runtime, Condition condition) {
+  while (!condition()) {
+    runtime.poll();
+    check(runtime);
+  }
+}
+
+/// Sends, and polls until the message is taken.
+template <typename T, typename M>
+void send(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, const M& message) {
+  while (runtime.try_send(to, handler, message) != StatusCode::kOk) {
+    runtime.poll();
+    check(runtime);
+  }
+}
+
+/// The same; adds to `blocked_ns` the time from the first refusal until the message was taken.
 template <typename T>
 void send_counting(route::Runtime& runtime, route::Rank to, route::Handler<T> handler, const T& message,
                    std::uint64_t& blocked_ns) {
@@ -44,11 +63,11 @@ void send_counting(route::Runtime& runtime, route::Rank to, route::Handler<T> ha
   blocked_ns += now_ns() - start;
 }
 
-/// Of a piece of a rank's time: from its making to the moment that one asks.
+/// Statistics of a rank since this object was made.
 class Span {
  public:
   explicit Span(const route::Runtime& runtime) : runtime_(runtime), before_(runtime.statistics()) {}
-  /// Average bytes of what was handed on.
+  /// Average bytes of a transfer.
   [[nodiscard]] double transfer_bytes() const {
     const route::Statistics now = runtime_.statistics();
     const std::uint64_t transfers = now.transfers - before_.transfers;

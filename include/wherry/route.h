@@ -75,9 +75,10 @@ typedef void (*wherry_route_function)(void* user, const void* message, size_t by
 
 /// *handler is what messages for `function` are sent to. Register the same ones, in the same order, on every rank,
 /// before the first call that polls. They stay until the route is closed. Collective calls compare what ranks have
-/// registered: WHERRY_FAILED_PRECONDITION if it differs. Functions are told apart by their places in the program, which
-/// must be the same one on all ranks. WHERRY_ALREADY_EXISTS, and the job fails: the function is registered already, or
-/// neither of two lies in a program or library (a callback that was made at run time): register them by name.
+/// registered: WHERRY_FAILED_PRECONDITION if it differs. Functions are told apart by their addresses in the program,
+/// which must be the same one on all ranks. WHERRY_ALREADY_EXISTS, and the job fails: the function is registered
+/// already, or neither of two lies in a program or library (a callback that was made at run time): register them by
+/// name.
 WHERRY_API int wherry_route_on_bytes(wherry_route* route, wherry_route_function function, void* user, uint32_t* handler,
                                      wherry_error* error);
 

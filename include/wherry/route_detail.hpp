@@ -138,7 +138,7 @@ template <Plain T>
 
 struct HandlerInfo {
   enum class Kind : std::uint32_t { kPlain, kBytes, kCoded, kService } kind = Kind::kBytes;
-  std::string name;  ///< empty: the handler is known by its place in the order, and ranks compare the rest, too
+  std::string name;  ///< empty: the handler is known by its number in the order, and ranks compare the rest, too
   std::string type;
   std::uint64_t size = 0;      ///< of a message; 0: any
   std::string function;        ///< tells the function apart from others that take the same type

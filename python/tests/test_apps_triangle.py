@@ -75,4 +75,4 @@ def test_oblong_matrix_expect_that_it_is_no_graph(tmp_path: Path) -> None:
     path = write_matrix(tmp_path / "m.mtx", random_matrix(5, 6, 0.5, 1))
     done = execute("triangle", "--matrix", path)
     assert done.returncode == 1
-    assert "a matrix of 5 x 6 is no graph: want a square one" in done.stderr
+    assert "a matrix of 5 x 6 is not a graph: want a square one" in done.stderr

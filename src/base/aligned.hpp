@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -17,6 +18,12 @@ using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
 /// `alignment`: a power of two. Not initialised.
 inline AlignedBytes aligned_bytes(std::size_t bytes, std::size_t alignment) {
   return {static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment))), AlignedDelete{alignment}};
+}
+/// The same, all zero.
+inline AlignedBytes zeroed_bytes(std::size_t bytes, std::size_t alignment) {
+  AlignedBytes memory = aligned_bytes(bytes, alignment);
+  std::memset(memory.get(), 0, bytes);
+  return memory;
 }
 
 }  // namespace wherry

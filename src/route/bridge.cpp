@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/guarded.hpp"
@@ -11,18 +10,14 @@
 
 namespace wherry::route {
 
-void BridgeOut::FreeAligned::operator()(std::byte* memory) const noexcept {
-  ::operator delete(memory, std::align_val_t(4096));
-}
-
 namespace {
 
-/// Why a peer cannot be reached; ok if it can, as far as is known.
+/// Why the other end cannot be reached; ok: nothing is known against it.
 Status lost(const fabric::Endpoint& endpoint, const std::string& who) noexcept {
   return guarded([&]() -> Status {
     if (!endpoint.failed()) return {};
     Status why = endpoint.status();
-    if (endpoint.streams()) return why;  // says who
+    if (endpoint.streams()) return why;  // names it
     return {why.code(), who + " cannot be reached any more: " + why.message()};
   });
 }
@@ -40,8 +35,7 @@ BridgeOut::BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t s
       who_(std::move(who)),
       endpoint_(std::move(endpoint)) {
   const InboxShape inbox{1, shape};
-  memory_.reset(static_cast<std::byte*>(::operator new(inbox.bytes(), std::align_val_t(4096))));
-  std::memset(memory_.get(), 0, inbox.bytes());
+  memory_ = zeroed_bytes(inbox.bytes(), 4096);
   ring_ = RingReader(memory_.get() + inbox.ring_at(0), shape);
   for (std::uint32_t i = 0; i < shape.buffers; ++i) {
     transfers_.push_back(std::make_unique<Transfer>());
@@ -59,7 +53,7 @@ bool BridgeOut::progress() noexcept {
   }
   for (auto& transfer : transfers_) {
     if (transfer->done.pending() != 0 || transfer->done.error() == nullptr) continue;
-    status_ = unavailable("messages to ", who_, " were lost on the way: ", transfer->done.error());
+    status_ = unavailable("messages to ", who_, " were lost: ", transfer->done.error());
     return false;
   }
   for (auto& transfer : transfers_) {
@@ -87,7 +81,7 @@ bool BridgeOut::has_sent(std::uint64_t bytes) const noexcept {
   return taken_ >= bytes && std::ranges::none_of(transfers_, under_way);
 }
 
-/// Makes room in the ring, so that a lane that is not closed yet does not keep other lanes waiting.
+/// Reads and drops, so that a lane that is not closed yet does not fill up and block an input.
 bool BridgeOut::drop() noexcept {
   bool worked = false;
   for (;;) {
@@ -105,7 +99,7 @@ bool BridgeOut::drop() noexcept {
 BridgeIn::BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint,
                    std::uint64_t secret, std::uint32_t lane, std::string who)
     : ring_(inbox + shape.ring_at(input), shape.ring),
-      bells_(reinterpret_cast<std::uint64_t*>(inbox)),
+      doorbells_(reinterpret_cast<std::uint64_t*>(inbox)),
       input_(input),
       credit_{.secret = secret, .kind = BridgeHead::Kind::kCredits, .index = lane},
       left_{.secret = secret, .kind = BridgeHead::Kind::kLeft, .index = lane},
@@ -126,7 +120,7 @@ bool BridgeIn::write(ByteView bytes) noexcept {
   std::memcpy(start_ + used_, bytes.data(), size);
   used_ += size;
   ring_.publish(used_);
-  bells_.ring(input_);
+  doorbells_.set(input_);
   ++owed_;
   return true;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes to processes whose memory cannot be mapped: what is written into the lane's ring, which lies here, is sent over
-// the network and written into the ring of an input there. The receiver gives a credit back for each transfer that it
-// has room for, so that what is under way never exceeds the buffers of one lane. Every transfer holds whole messages:
-// their order does not matter.
+// Bridges: lanes to processes whose memory cannot be mapped. The sender writes into a ring in its own memory; the
+// bridge sends what is in it over the network and writes it into the ring of an input at the receiver. The receiver
+// returns a credit for each transfer that it has room for, so the bytes under way never exceed the buffers of one lane.
+// Every transfer holds whole messages; the order of transfers does not matter.
 //
 //   sender                                        receiver
-//   Lane -> ring (here) -> BridgeOut  -- bytes -> BridgeIn -> ring (there) -> Input
-//                                     <- credits --
-//                                     <- left --      when the receiver leaves the job
+//   Lane -> its own ring -> BridgeOut  -- bytes -> BridgeIn -> ring of the inbox -> Input
+//                                      <- credits --
+//                                      <- left --      when the receiver leaves the job
 #pragma once
 
 #include <array>
@@ -17,102 +17,104 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "fabric/fabric.hpp"
 #include "route/inbox.hpp"
 #include "wherry/route_message.hpp"
 
 namespace wherry::route {
 
-/// Ahead of everything that crosses a bridge.
+/// Comes first in everything that crosses a bridge.
 struct BridgeHead {
-  std::uint64_t secret = 0;  ///< the receiver's, from its card
+  std::uint64_t secret = 0;  ///< the receiver's, from its address
   enum class Kind : std::uint32_t { kBytes, kCredits, kLeft } kind = Kind::kBytes;
-  std::uint32_t index = 0;    ///< kBytes: the input; otherwise the lane, whose reader gives credits or has left
-  std::uint32_t credits = 0;  ///< kCredits: how many
+  std::uint32_t index = 0;    ///< kBytes: the input. kCredits, kLeft: the lane whose reader sends them
+  std::uint32_t credits = 0;  ///< kCredits: how many transfers more
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(BridgeHead) == 24);
-/// The active message that all of it travels as.
+/// The number of the active message that carries it.
 inline constexpr unsigned kBridgeMessage = 31;
 
+/// The sender's end.
 class BridgeOut {
  public:
-  /// `secret` and `input` are the receiver's, whom `who` names in errors.
+  /// `secret` and `input` are the receiver's. `who` names it in errors.
   BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input, std::string who);
-  [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }  ///< an inbox of one input
+  /// An inbox with one input: the ring to write into.
+  [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }
   void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
-  /// Sends what has been written, as far as credits go; notices that the receiver cannot be reached.
+  /// Sends what has been written, as far as credits go, and checks that the receiver can be reached. True: something
+  /// was sent.
   bool progress() noexcept;
   bool say_bye() { return endpoint_.say_bye(); }
-  /// The reader takes no part in the job any more: from now on nothing is sent.
+  /// The receiver has left the job: from now on nothing is sent.
   void reader_left() noexcept { left_ = true; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  /// The rank of an application's message that the reader's leaving has cut off, if there is one.
+  /// The destination of a message of the application that was dropped because the receiver has left, if there is one.
   [[nodiscard]] std::optional<Rank> undelivered() const noexcept { return undelivered_; }
   [[nodiscard]] const std::string& who() const noexcept { return who_; }
-  /// All that was written has been sent and received, or never will be. After a flush of the lane.
+  /// Whether all that was written has been sent and received, or never will be. Precondition: the lane was flushed.
   [[nodiscard]] bool settled() noexcept {
     if (!status_ || left_) return true;
     const RingReader::Part part = ring_.peek();
     return part.malformed || (part.empty() && credits_ == ring_.shape().buffers);
   }
-  /// The first `bytes` of all that was ever written have been sent, or never will be.
+  /// Whether the first `bytes` of all that was ever written have been sent, or never will be.
   [[nodiscard]] bool has_sent(std::uint64_t bytes) const noexcept;
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
  private:
   struct Transfer {
     Bytes bytes;
-    std::uint64_t begin = 0;  ///< what was written before it, in bytes
+    std::uint64_t begin = 0;  ///< bytes that were written before it
     fabric::Completion done;
   };
-  struct FreeAligned {
-    void operator()(std::byte* memory) const noexcept;
-  };
   bool drop() noexcept;
-  std::unique_ptr<std::byte, FreeAligned> memory_;
+  AlignedBytes memory_;
   RingReader ring_;
   BridgeHead head_;
-  std::uint32_t credits_;
-  std::uint64_t taken_ = 0;  ///< bytes of the ring
+  std::uint32_t credits_;    ///< transfers that the receiver has room for
+  std::uint64_t taken_ = 0;  ///< bytes that have been read from the ring
   std::vector<std::unique_ptr<Transfer>> transfers_;
   bool left_ = false;
   std::optional<Rank> undelivered_;
   std::string who_;
   Status status_;
-  fabric::Endpoint endpoint_;  ///< goes first: it may have to tell the transfers
+  fabric::Endpoint endpoint_;  ///< destroyed first: it may still report to the transfers
 };
 
+/// The receiver's end.
 class BridgeIn {
  public:
-  /// `inbox`: of this process; `secret` and `lane` are the sender's, whom `who` names in errors.
+  /// `inbox`: of this process. `secret` and `lane` are the sender's. `who` names it in errors.
   BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint, std::uint64_t secret,
            std::uint32_t lane, std::string who);
-  /// Tells the sender that nobody reads here any more. True: it has gone, or never will; false: ask again.
+  /// Tells the sender that this process has left. True: that has been sent, or never will be. False: call again.
   bool say_left();
   [[nodiscard]] bool streams() const noexcept { return endpoint_.streams(); }
   bool say_bye() { return endpoint_.say_bye(); }
-  /// What came over. False: more than the credits allowed, or not what fits a buffer.
+  /// A transfer has arrived. False: it exceeds the credits, or does not fit a buffer.
   [[nodiscard]] bool receive(ByteView bytes);
-  /// Moves what waits into the ring and gives credits back.
+  /// Moves waiting transfers into the ring and returns credits. True: something was moved or sent.
   bool progress() noexcept;
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
  private:
   bool write(ByteView bytes) noexcept;
   RingWriter ring_;
-  Bells bells_;
+  Doorbells doorbells_;
   std::uint32_t input_;
-  std::byte* start_ = nullptr;
-  std::uint32_t used_ = 0;
-  std::deque<Bytes> waiting_;
-  std::uint32_t owed_ = 0;
+  std::byte* start_ = nullptr;  ///< of the open buffer; null: none is open
+  std::uint32_t used_ = 0;      ///< bytes of it
+  std::deque<Bytes> waiting_;   ///< transfers that found no room: at most the buffers of a ring
+  std::uint32_t owed_ = 0;      ///< credits to return
   BridgeHead credit_, left_;
   fabric::Completion credit_sent_, left_sent_;
   bool said_left_ = false;
   std::string who_;
   Status status_;
-  fabric::Endpoint endpoint_;  ///< goes first: it may have to tell the completions
+  fabric::Endpoint endpoint_;  ///< destroyed first: it may still report to the completions
 };
 
 }  // namespace wherry::route

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a rank or an agent receives in: bells, what it says of itself, then a ring for each source.
+// The memory that a hop receives in: doorbells, its presence, then a ring for each previous hop.
 #pragma once
 
 #include "route/presence.hpp"
@@ -8,13 +8,13 @@
 namespace wherry::route {
 
 struct InboxShape {
-  std::uint32_t inputs = 0;
+  std::uint32_t inputs = 0;  ///< rings
   RingShape ring;
 
   [[nodiscard]] constexpr std::size_t ring_at(std::size_t input) const noexcept {
     return presence_at() + Presence::kBytes + input * ring.bytes();
   }
-  [[nodiscard]] constexpr std::size_t presence_at() const noexcept { return Bells::bytes_for(inputs); }
+  [[nodiscard]] constexpr std::size_t presence_at() const noexcept { return Doorbells::bytes_for(inputs); }
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return ring_at(inputs); }
   friend constexpr bool operator==(InboxShape, InboxShape) noexcept = default;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of the library's own. Their messages are not counted as the application's, but for replies.
+// The library's own handlers. Their messages are not counted as the application's, other than replies and the pieces
+// and packs of the application's own messages.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@ namespace wherry::route {
 enum Internal : std::uint32_t {
   kFragmentHandler = 1,
   kReportHandler,
-  kVerdictHandler,
+  kOutcomeHandler,
   kReplyHandler,
-  kAbortHandler,     ///< Breakdown: why the job is over
-  kLeftHandler = 7,  ///< Departure; 6 is kPackHandler, which stands in the public header
+  kAbortHandler,     ///< JobFailure
+  kLeftHandler = 7,  ///< Departure; 6 is kPackHandler, in the public header
 };
 static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLeftHandler < kFirstUserHandler);
 
-/// A rank takes no part in the job any more.
+/// A rank has left the job.
 struct Departure {
   Rank rank = 0;
   std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
@@ -32,9 +33,9 @@ struct Notice {
   Bytes message;
 };
 
-/// Whether a message can be dropped when its rank has left: it is the library's and asks for nothing.
+/// Whether a message for a rank that has left can be dropped: the library's own, and asks for nothing.
 [[nodiscard]] constexpr bool may_be_dropped(std::uint32_t handler) noexcept {
-  return handler == kReportHandler || handler == kVerdictHandler || handler == kAbortHandler || handler == kLeftHandler;
+  return handler == kReportHandler || handler == kOutcomeHandler || handler == kAbortHandler || handler == kLeftHandler;
 }
 
 }  // namespace wherry::route

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ring of whom is for what, where agents route: computed alike by ranks and agents.
+// Where agents route: which lane leads where, and which input it ends at. Ranks and agents compute it alike.
 //
-// An agent has `threads` routing threads, each with an inbox and a router of its own. A rank sends to one of them, the
-// one of its place; each of them sends to every rank of its node, and to its namesake on every other node.
+// An agent has `threads` routing threads, each with an inbox and a router of its own. A rank sends to one of them, by
+// its local rank. Each of them sends to every rank of its node, and to the thread of its number on every other node.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,34 @@ namespace wherry::route {
 
 struct AgentLayout {
   const Topology& topology;
-  std::uint32_t node;
-  std::uint32_t threads;
+  std::uint32_t node;     ///< the agent's
+  std::uint32_t threads;  ///< the same on all nodes
 
   [[nodiscard]] std::uint32_t local_ranks() const noexcept {
     return static_cast<std::uint32_t>(topology.on_node(node).size());
   }
-  /// The routing thread that the rank with this place sends to.
-  [[nodiscard]] std::uint32_t thread_of(std::uint32_t place) const noexcept { return place % threads; }
+  /// The routing thread that a rank of this node sends to.
+  [[nodiscard]] std::uint32_t thread_of(std::uint32_t local_rank) const noexcept { return local_rank % threads; }
   [[nodiscard]] std::uint32_t ranks_of(std::uint32_t thread) const noexcept {
     return (local_ranks() + threads - 1 - thread) / threads;
   }
   [[nodiscard]] std::uint32_t inputs(std::uint32_t thread) const noexcept {
     return ranks_of(thread) + topology.nodes() - 1;
   }
-  [[nodiscard]] std::uint32_t input_of_rank(std::uint32_t place) const noexcept { return place / threads; }
+  [[nodiscard]] std::uint32_t input_of_rank(std::uint32_t local_rank) const noexcept { return local_rank / threads; }
   [[nodiscard]] std::uint32_t input_of_node(std::uint32_t thread, std::uint32_t other) const noexcept {
     return ranks_of(thread) + skipping(other);
   }
   [[nodiscard]] std::uint32_t lanes() const noexcept { return local_ranks() + topology.nodes() - 1; }
-  [[nodiscard]] std::uint32_t lane_to_rank(std::uint32_t place) const noexcept { return place; }
+  [[nodiscard]] std::uint32_t lane_to_rank(std::uint32_t local_rank) const noexcept { return local_rank; }
   [[nodiscard]] std::uint32_t lane_to_node(std::uint32_t other) const noexcept {
     return local_ranks() + skipping(other);
   }
-  /// A rank hears from each thread of its agent.
+  /// A rank has an input for each thread of its agent.
   [[nodiscard]] std::uint32_t rank_inputs() const noexcept { return threads; }
 
  private:
+  /// The number of another node among the other nodes.
   [[nodiscard]] std::uint32_t skipping(std::uint32_t other) const noexcept { return other < node ? other : other - 1; }
 };
 

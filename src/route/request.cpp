@@ -7,22 +7,25 @@
 namespace wherry::route {
 namespace {
 
-Status nonsense(const char* what) { return {StatusCode::kProtocol, std::string("a malformed request to ") + what}; }
-
-void put_cards(const std::vector<Card>& cards, Writer& out) {
-  out.put(static_cast<std::uint32_t>(cards.size()));
-  for (const Card& card : cards) encode(card, out);
+Status malformed(const char* method) {
+  return {StatusCode::kProtocol,
+          std::string("a malformed request or reply, ") + method + ": are library and agent of one version?"};
 }
 
-Result<std::vector<Card>> get_cards(Reader& in) {
+void put_addresses(const std::vector<Address>& addresses, Writer& out) {
+  out.put(static_cast<std::uint32_t>(addresses.size()));
+  for (const Address& address : addresses) encode(address, out);
+}
+
+Result<std::vector<Address>> get_addresses(Reader& in) {
   const auto count = in.get<std::uint32_t>();
-  if (!in.ok() || count == 0 || count > kMaxThreads) return nonsense("connect");
-  std::vector<Card> cards;
+  if (!in.ok() || count == 0 || count > kMaxThreads) return malformed("connect");
+  std::vector<Address> addresses;
   for (std::uint32_t i = 0; i < count; ++i) {
-    WHERRY_ASSIGN(auto card, decode_card(in));
-    cards.push_back(std::move(card));
+    WHERRY_ASSIGN(auto address, decode_address(in));
+    addresses.push_back(std::move(address));
   }
-  return cards;
+  return addresses;
 }
 
 }  // namespace
@@ -38,7 +41,7 @@ Bytes encode(const JoinRequest& request) {
   out.put(static_cast<std::uint8_t>(request.memory_between_nodes));
   out.put(static_cast<std::uint8_t>(request.network));
   out.put(request.transport);
-  encode(request.card, out);
+  encode(request.address, out);
   return std::move(out).take();
 }
 
@@ -48,13 +51,13 @@ Result<JoinRequest> decode_join(ByteView bytes) {
   request.job = in.get<std::uint64_t>();
   request.rank = in.get<Rank>();
   const auto ranks = in.get<std::uint32_t>();
-  if (!in.ok() || ranks > in.remaining() / 4 || request.rank >= ranks) return nonsense("join");
-  // Nodes are numbered without gaps, or the tables that are made of them would not fit the job.
+  if (!in.ok() || ranks > in.remaining() / 4 || request.rank >= ranks) return malformed("join");
+  // Nodes must be numbered without gaps: tables are indexed by them.
   std::vector<bool> seen(ranks);
   std::uint32_t nodes = 0, distinct = 0;
   for (std::uint32_t i = 0; i < ranks; ++i) {
     const auto node = in.get<std::uint32_t>();
-    if (node >= ranks) return nonsense("join");
+    if (node >= ranks) return malformed("join");
     nodes = std::max(nodes, node + 1);
     if (!seen[node]) ++distinct;
     seen[node] = true;
@@ -66,10 +69,10 @@ Result<JoinRequest> decode_join(ByteView bytes) {
   request.network = in.get<std::uint8_t>() != 0;
   request.transport = in.get<Transport>();
   if (!in.ok() || nodes != distinct || !request.shape.valid() || request.transport > Transport::kRdma)
-    return nonsense("join");
-  WHERRY_ASSIGN(auto card, decode_card(in));
-  request.card = std::move(card);
-  if (!in.at_end() || request.card.inbox.ring != request.shape) return nonsense("join");
+    return malformed("join");
+  WHERRY_ASSIGN(auto address, decode_address(in));
+  request.address = std::move(address);
+  if (!in.at_end() || request.address.inbox.ring != request.shape) return malformed("join");
   return request;
 }
 
@@ -77,7 +80,7 @@ Bytes encode(const ConnectRequest& request) {
   Writer out;
   out.put(request.job);
   out.put(static_cast<std::uint32_t>(request.agents.size()));
-  for (const std::vector<Card>& agent : request.agents) put_cards(agent, out);
+  for (const std::vector<Address>& agent : request.agents) put_addresses(agent, out);
   return std::move(out).take();
 }
 
@@ -86,26 +89,26 @@ Result<ConnectRequest> decode_connect(ByteView bytes) {
   ConnectRequest request;
   request.job = in.get<std::uint64_t>();
   const auto nodes = in.get<std::uint32_t>();
-  if (!in.ok() || nodes > in.remaining()) return nonsense("connect");
+  if (!in.ok() || nodes > in.remaining()) return malformed("connect");
   for (std::uint32_t i = 0; i < nodes; ++i) {
-    WHERRY_ASSIGN(auto cards, get_cards(in));
-    request.agents.push_back(std::move(cards));
+    WHERRY_ASSIGN(auto addresses, get_addresses(in));
+    request.agents.push_back(std::move(addresses));
   }
-  if (!in.at_end()) return nonsense("connect");
+  if (!in.at_end()) return malformed("connect");
   return request;
 }
 
-Bytes encode(const std::vector<Card>& cards) {
+Bytes encode(const std::vector<Address>& addresses) {
   Writer out;
-  put_cards(cards, out);
+  put_addresses(addresses, out);
   return std::move(out).take();
 }
 
-Result<std::vector<Card>> decode_cards(ByteView bytes) {
+Result<std::vector<Address>> decode_addresses(ByteView bytes) {
   Reader in(bytes);
-  auto cards = get_cards(in);
-  if (cards && !in.at_end()) return nonsense("join");
-  return cards;
+  auto addresses = get_addresses(in);
+  if (addresses && !in.at_end()) return malformed("join");
+  return addresses;
 }
 
 }  // namespace wherry::route

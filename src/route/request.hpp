@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks ask of their agent, over the control connection of their session: service "route".
-//   hello    nothing                                    -> how many routing threads the agent has
-//   network  nothing                                    -> whether the agent has RDMA
-//   join     who the rank is, its job, its inbox        -> the inboxes of the agent's threads
-//   connect  the inboxes of all agents of the job       -> nothing; once, from the first rank of each node
-//   abort    the job, why it cannot go on                -> nothing; every rank is told
-//   leave    the job, collective rounds concluded        -> nothing; a session that ends without it has died
+// What ranks request of their agent, over the control connection of their session: service "route".
+//   method   payload                                       reply
+//   hello    nothing                                       the number of the agent's routing threads
+//   network  nothing                                       whether the agent has RDMA
+//   join     rank, job, the rank's address                 the addresses of the agent's routing threads
+//   connect  the addresses of all agents of the job        nothing; once, from the first rank of each node
+//   abort    the job, why it has failed                    nothing; the agent tells every rank
+//   leave    the job, collective rounds concluded          nothing; a session that ends without it has died
 #pragma once
 
 #include <vector>
 
-#include "route/card.hpp"
+#include "route/address.hpp"
 #include "wherry/session.hpp"
 
 namespace wherry::route {
@@ -22,23 +23,23 @@ struct JoinRequest {
   Rank rank = 0;
   std::vector<std::uint32_t> node_of_rank;
   RingShape shape;
-  bool memory_between_nodes = true;  ///< nodes of one machine may use its memory
+  bool memory_between_nodes = true;  ///< nodes of one machine may share memory
   bool network = false;              ///< some agent is on another machine
   Transport transport = Transport::kAuto;
-  Card card;
+  Address address;
 };
 
 struct ConnectRequest {
   std::uint64_t job = 0;
-  std::vector<std::vector<Card>> agents;  ///< by node, then by thread
+  std::vector<std::vector<Address>> agents;  ///< by node, then by thread
 };
 
 Bytes encode(const JoinRequest& request);
 Bytes encode(const ConnectRequest& request);
-Bytes encode(const std::vector<Card>& cards);
-/// kProtocol for what does not parse or cannot be.
+Bytes encode(const std::vector<Address>& addresses);
+/// kProtocol: it cannot be decoded, or its fields contradict each other.
 Result<JoinRequest> decode_join(ByteView in);
 Result<ConnectRequest> decode_connect(ByteView in);
-Result<std::vector<Card>> decode_cards(ByteView in);
+Result<std::vector<Address>> decode_addresses(ByteView in);
 
 }  // namespace wherry::route

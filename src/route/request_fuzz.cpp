@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks ask of their agent: the first byte chooses the request. What decodes must encode to what decodes again.
+// Fuzz target: requests of ranks to their agent. The first byte selects the request. A request that was decoded must
+// encode to one that can be decoded.
 #include <cstdint>
 
 #include "route/request.hpp"
@@ -18,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (const auto request = decode_connect(bytes); request && !decode_connect(encode(*request))) __builtin_trap();
       break;
     default:
-      if (const auto cards = decode_cards(bytes); cards && !decode_cards(encode(*cards))) __builtin_trap();
+      if (const auto addresses = decode_addresses(bytes); addresses && !decode_addresses(encode(*addresses)))
+        __builtin_trap();
   }
   return 0;
 }

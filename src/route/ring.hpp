@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of messages that travel from one process to another through memory that both map: one writer, one reader.
-// Neither waits, locks or calls the system; a full buffer costs each side two cache lines besides its bytes.
+// A ring of buffers, through which messages travel from one writer to one reader in memory that both map. Neither side
+// waits, locks or calls the system. A full buffer costs each side two cache lines besides its bytes.
 //
 // Layout (little-endian, offsets from the start, which is aligned to 64):
-//   0     u64   published (written by the writer): sequence << 32 | bytes. Buffers before `sequence` are closed, of
-//   that
-//               one the first `bytes` may be read: a buffer can be flushed and filled further
-//   64    u32   consumed (written by the reader): buffers that the writer may use again, counted from the start
-//   128   u32   length of each closed buffer (written by the writer)
+//   0     u64   published (by the writer): sequence << 32 | bytes. Buffers before `sequence` are closed. Of that buffer
+//               the first `bytes` may be read: it stays open, and can be filled and flushed further
+//   64    u32   consumed (by the reader): buffers that the writer may use again, counted from the start
+//   128   u32   length of each closed buffer (by the writer)
 //   then  the buffers; sequence s is buffer s % buffers
-// Sequences wrap at 2^32; a power of two of buffers makes that harmless.
+// Sequences wrap at 2^32, which is harmless since the number of buffers is a power of two.
 #pragma once
 
 #include <atomic>
@@ -69,7 +68,7 @@ class Ring {
 class RingWriter : public Ring {
  public:
   using Ring::Ring;
-  /// The buffer to fill next, or null: the reader has not given one back. Precondition: no buffer is open.
+  /// Opens the next buffer; null: the reader has not given one back. Precondition: no buffer is open.
   std::byte* try_open() noexcept {
     if (sequence_ - seen_ == shape_.buffers) {
       seen_ = consumed().load(std::memory_order_acquire);
@@ -81,30 +80,31 @@ class RingWriter : public Ring {
   void publish(std::uint32_t bytes) noexcept {
     published().store(std::uint64_t{sequence_} << 32 | bytes, std::memory_order_release);
   }
-  /// Ends the open buffer with `bytes` in it.
+  /// Closes the open buffer with `bytes` in it.
   void close(std::uint32_t bytes) noexcept {
     length(sequence_).store(bytes, std::memory_order_relaxed);
     ++sequence_;
     published().store(std::uint64_t{sequence_} << 32, std::memory_order_release);
   }
+  /// Of the open buffer, or of the next one.
   [[nodiscard]] std::uint32_t sequence() const noexcept { return sequence_; }
 
  private:
   std::uint32_t sequence_ = 0;
-  std::uint32_t seen_ = 0;
+  std::uint32_t seen_ = 0;  ///< consumed(), as it was last read; at most `buffers` behind sequence_
 };
 
-/// The reading end. One thread at a time. The memory belongs to the writer: what it says is checked before it is used.
+/// The reading end. One thread at a time. The memory belongs to the writer: it is checked before it is used.
 class RingReader : public Ring {
  public:
   using Ring::Ring;
   struct Part {
     const std::byte* from = nullptr;
     const std::byte* to = nullptr;
-    bool malformed = false;  ///< the writer broke the rules; the ring is of no further use
+    bool malformed = false;  ///< the writer broke the rules: nothing more can be read
     [[nodiscard]] bool empty() const noexcept { return from == to; }
   };
-  /// What can be read of the buffer at hand; empty: nothing now. Gives buffers back that were read to their end.
+  /// What can be read of the current buffer; empty: nothing now. Gives back buffers that have been read to their end.
   Part peek() noexcept {
     for (;;) {
       const std::uint64_t word = published().load(std::memory_order_acquire);
@@ -121,31 +121,33 @@ class RingReader : public Ring {
       consumed().store(sequence_, std::memory_order_release);
     }
   }
-  /// The first `bytes` of what peek() returned are done with.
+  /// The first `bytes` of what peek() returned have been read.
   void advance(std::size_t bytes) noexcept { offset_ += static_cast<std::uint32_t>(bytes); }
+  /// Of the current buffer.
   [[nodiscard]] std::uint32_t sequence() const noexcept { return sequence_; }
 
  private:
   std::uint32_t sequence_ = 0;
-  std::uint32_t offset_ = 0;
+  std::uint32_t offset_ = 0;  ///< bytes of the current buffer that have been read; a multiple of 8
 };
 
-/// Which of many rings have something new: a bit each, in the reader's memory, set by writers. Reading costs the same
-/// however many rings there are, up to 64 of them, and one word more for each 64 further.
-class Bells {
+/// A bit for each of many rings, in the reader's memory: writers set it when their ring has something new. Reading them
+/// costs one word for each 64 rings.
+class Doorbells {
  public:
-  Bells() noexcept = default;
+  Doorbells() noexcept = default;
   /// `words`: zeroed, shared, aligned to 64.
-  explicit Bells(std::uint64_t* words) noexcept : words_(words) {}
+  explicit Doorbells(std::uint64_t* words) noexcept : words_(words) {}
   static constexpr std::size_t bytes_for(std::size_t rings) noexcept { return (rings + 511) / 512 * 64; }
-  void ring(std::size_t index) const noexcept {
+  /// Ring `index` has something new.
+  void set(std::size_t index) const noexcept {
     const std::uint64_t bit = std::uint64_t{1} << index % 64;
     const std::atomic_ref word(words_[index / 64]);
-    // The writer's publish must be seen by whoever finds the bit set, and a set bit that is about to be cleared must
-    // not be taken for one that is yet to be seen: hence no look before the fetch_or.
+    // A reader that finds the bit set must see what was published before. A writer must not skip the fetch_or because
+    // the bit is set already: the reader may be about to clear it.
     word.fetch_or(bit, std::memory_order_acq_rel);
   }
-  /// The bits of word `index`, cleared.
+  /// Returns word `index` and clears it.
   [[nodiscard]] std::uint64_t take(std::size_t index) const noexcept {
     const std::atomic_ref word(words_[index]);
     if (word.load(std::memory_order_relaxed) == 0) return 0;

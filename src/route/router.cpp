@@ -26,13 +26,18 @@ inline void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes
 
 void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input) {
   lane.ring = RingWriter(inbox + shape.ring_at(input), shape.ring);
-  lane.bells = Bells(reinterpret_cast<std::uint64_t*>(inbox));
-  lane.bell = input;
+  lane.doorbells = Doorbells(reinterpret_cast<std::uint64_t*>(inbox));
+  lane.doorbell = input;
 }
 
-Router::Router(std::size_t lanes, std::size_t inputs, std::size_t largest, Rank mine)
-    : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), largest_(largest), mine_(mine) {
+Router::Router(std::size_t lanes, std::size_t inputs, std::size_t buffer_bytes, Rank mine)
+    : lanes_(lanes), inputs_(inputs), waiting_((inputs + 63) / 64), buffer_bytes_(buffer_bytes), mine_(mine) {
   armed_.reserve(lanes);
+}
+
+void Router::read_from(InboxShape shape, std::byte* inbox) noexcept {
+  doorbells_ = Doorbells(reinterpret_cast<std::uint64_t*>(inbox));
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i].ring = RingReader(inbox + shape.ring_at(i), shape.ring);
 }
 
 void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, const std::vector<bool>& ends_at_rank) {
@@ -50,8 +55,8 @@ void Router::set_table(const std::vector<std::uint32_t>& lane_of_rank, const std
 bool Router::begin_pack(Lane& lane, Header header) noexcept {
   if (!lane.direct || header.size() > kMaxPackedBytes || header.size() == 0 || header.handler() < kFirstUserHandler)
     return false;
-  if (lane.unpacked != 0) {
-    --lane.unpacked;
+  if (lane.skip_packs != 0) {
+    --lane.skip_packs;
     return false;
   }
   constexpr std::ptrdiff_t kHeaders = 2 * sizeof(Header);
@@ -67,12 +72,12 @@ bool Router::begin_pack(Lane& lane, Header header) noexcept {
 }
 
 void Router::end_pack(Lane& lane) noexcept {
-  constexpr std::size_t kWorthwhile = 4;  // messages; of two a pack is no shorter than they are themselves
-  constexpr std::uint32_t kPause = 3;     // beginnings: buffers, or flushes
+  constexpr std::size_t kWorthwhile = 4;  // messages; a pack of two is not shorter than the two by themselves
+  constexpr std::uint32_t kPause = 3;     // calls of begin_pack(): one for each buffer or flush
   const Header shared{lane.pack};
   const auto bytes = static_cast<std::size_t>(lane.at - lane.pack_start) - sizeof(Header);
   Header::make(bytes, kPackHandler, shared.to()).store(lane.pack_start);
-  if (bytes < sizeof(Header) + kWorthwhile * packed_stride(shared.size())) lane.unpacked = kPause;
+  if (bytes < sizeof(Header) + kWorthwhile * packed_stride(shared.size())) lane.skip_packs = kPause;
   lane.pack = 0;
   lane.pack_end = nullptr;
 }
@@ -131,8 +136,8 @@ std::byte* Router::room(Lane& lane, std::size_t stride, Rank to) noexcept {
     lose(to);
     return nullptr;
   }
-  if (stride > largest_) [[unlikely]]
-    std::abort();  // rather than memory beyond the buffer
+  if (stride > buffer_bytes_) [[unlikely]]
+    std::abort();  // instead of writing beyond the buffer
   if (lane.start != nullptr) {
     if (lane.pack != 0) end_pack(lane);
     lane.end = lane.start + lane.ring.shape().buffer_bytes;
@@ -142,7 +147,7 @@ std::byte* Router::room(Lane& lane, std::size_t stride, Rank to) noexcept {
     }
     publish(lane, Flush::kFull);
     lane.ring.close(static_cast<std::uint32_t>(lane.at - lane.start));
-    lane.bells.ring(lane.bell);
+    lane.doorbells.set(lane.doorbell);
     lane.at = lane.end = lane.start = lane.flushed = nullptr;
   }
   std::byte* const fresh = lane.ring.try_open();
@@ -161,7 +166,7 @@ void Router::flush(Lane& lane, Flush why) noexcept {
     if (lane.pack != 0) end_pack(lane);
     publish(lane, why);
     lane.ring.publish(static_cast<std::uint32_t>(lane.at - lane.start));
-    lane.bells.ring(lane.bell);
+    lane.doorbells.set(lane.doorbell);
   }
   lane.end = lane.at;
 }
@@ -196,7 +201,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
     const std::size_t step = stride - sizeof(Header);
-    // As many bytes as the header says that was read once: the bytes may be somebody else's, and change meanwhile.
+    // The length is that of the header as it was read once: another process may change the bytes meanwhile.
     const auto copy = [=](std::byte* out) noexcept { copy_payload(out, from + sizeof(Header), step); };
     if (lane.pack_takes(header, step)) {
       lane.append_packed(step, copy);
@@ -205,7 +210,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
       continue;
     }
     if (!lane.has_room(stride)) [[unlikely]] {
-      if (stride > largest_) {
+      if (stride > buffer_bytes_) {
         why = Why::kMalformed;
         break;
       }

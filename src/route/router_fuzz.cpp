@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// An inbox that holds whatever bytes: the ring's words, then its buffers, then what a kernel makes of it.
+// Fuzz target: a router reads an inbox of arbitrary bytes: the ring's words, its length table, its buffers.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <vector>
 
+#include "base/aligned.hpp"
 #include "route/router.hpp"
 
 using namespace wherry::route;
@@ -13,34 +12,25 @@ using namespace wherry::route;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr RingShape kShape{2, 1024};
   constexpr InboxShape kInbox{1, kShape};
-  const auto aligned = [](std::size_t bytes) {
-    return std::unique_ptr<std::byte[], void (*)(std::byte*)>(
-        static_cast<std::byte*>(::operator new(bytes, std::align_val_t(64))),
-        [](std::byte* memory) { ::operator delete(memory, std::align_val_t(64)); });
-  };
-  // Exactly as large as it must be, so that AddressSanitizer sees the first byte beyond.
-  const auto inbox = aligned(kInbox.bytes()), next = aligned(kInbox.bytes());
-  std::memset(inbox.get(), 0, kInbox.bytes());
-  std::memset(next.get(), 0, kInbox.bytes());
+  // Exactly as large as needed, so that AddressSanitizer notices the first byte beyond.
+  const auto inbox = wherry::zeroed_bytes(kInbox.bytes(), 64), next = wherry::zeroed_bytes(kInbox.bytes(), 64);
   Router router(2, 1, kShape.buffer_bytes, 3);
-  router.set_bells(reinterpret_cast<std::uint64_t*>(inbox.get()));
-  router.inputs()[0].ring = RingReader(inbox.get() + kInbox.ring_at(0), kShape);
+  router.read_from(kInbox, inbox.get());
   // The second lane ends at rank 2, so that messages to it travel packed.
-  const auto end = aligned(kInbox.bytes());
-  std::memset(end.get(), 0, kInbox.bytes());
+  const auto end = wherry::zeroed_bytes(kInbox.bytes(), 64);
   connect(router.lanes()[0], kInbox, next.get(), 0);
   connect(router.lanes()[1], kInbox, end.get(), 0);
   router.set_table({0, 0, 1, 0}, {false, true});
   RingReader readers[] = {RingReader(next.get() + kInbox.ring_at(0), kShape),
                           RingReader(end.get() + kInbox.ring_at(0), kShape)};
 
-  // The writer rewrites its memory between rounds: the input is cut into pieces, each laid over the start of it.
+  // The writer changes its memory between rounds: each round lays the next piece of the input over the ring.
   const std::size_t piece = kInbox.bytes() - kInbox.ring_at(0);
   for (int round = 0; round < 8 && size != 0; ++round) {
     const std::size_t bytes = std::min(size, piece);
-    // Not the reader's word: that is ours.
+    // All but the word that belongs to the reader.
     for (std::size_t i = 0; i < bytes; ++i) {
-      if (i < 64 || i >= 68) inbox[kInbox.ring_at(0) + i] = static_cast<std::byte>(data[i]);
+      if (i < 64 || i >= 68) inbox.get()[kInbox.ring_at(0) + i] = static_cast<std::byte>(data[i]);
     }
     data += bytes;
     size -= bytes;
@@ -58,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         input.ring.advance(stride);
       }
       router.flush(Flush::kExplicit);
-      // What came out must be whole messages again.
+      // Only whole messages may come out.
       for (RingReader& reader : readers) {
         const RingReader::Part out = reader.peek();
         if (out.malformed) __builtin_trap();

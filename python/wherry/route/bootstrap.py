@@ -18,7 +18,7 @@ from pathlib import Path
 VERSION = 2
 JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, BROKEN = range(1, 7)
 NOBODY = 0xFFFFFFFF
-"""In place of a rank (Breakdown::kNobody of src/route/breakdown.hpp)."""
+"""In place of a rank (JobFailure::kNobody of src/route/job_failure.hpp)."""
 MAX_FRAME = 1 << 20
 """What follows a frame's length, at most (kMaxFrameBytes of src/base/socket.hpp)."""
 MAX_CONTRIBUTION = MAX_FRAME - 64

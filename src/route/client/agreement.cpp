@@ -35,8 +35,8 @@ std::uint64_t combine(Agreement::Combine how, std::uint64_t a, std::uint64_t b) 
 
 }  // namespace
 
-Agreement::Agreement(Rank mine, Family family, std::uint32_t up, std::uint32_t down, Send send)
-    : mine_(mine), family_(std::move(family)), up_(up), down_(down), send_(std::move(send)) {}
+Agreement::Agreement(Rank mine, TreeLinks links, std::uint32_t up, std::uint32_t down, Send send)
+    : mine_(mine), links_(std::move(links)), up_(up), down_(down), send_(std::move(send)) {}
 
 void Agreement::contribute(Combine how, Words words, std::uint64_t handlers) {
   contributed_ = true;
@@ -68,7 +68,7 @@ std::string_view Agreement::name(Combine how) noexcept {
 
 std::optional<Agreement::Words> Agreement::take_outcome() noexcept { return std::exchange(outcome_, std::nullopt); }
 
-/// Doubles are summed in the order of arrival: the last bits of a sum may differ from run to run.
+/// Doubles are added in the order of arrival: the last bits of a sum may differ from run to run.
 bool Agreement::include(const Message& part) {
   if (arrived_ == 0) {
     sum_ = part;
@@ -87,19 +87,19 @@ bool Agreement::include(const Message& part) {
 }
 
 void Agreement::pass_on() {
-  if (arrived_ != family_.children.size() + 1) return;
-  if (!family_.parent) {
+  if (arrived_ != links_.children.size() + 1) return;
+  if (!links_.parent) {
     conclude(sum_.words);
     return;
   }
   sum_.rank = mine_;
-  send_(*family_.parent, up_, std::as_bytes(std::span(&sum_, 1)));
+  send_(*links_.parent, up_, std::as_bytes(std::span(&sum_, 1)));
 }
 
 void Agreement::conclude(Words words) {
   Message message = sum_;
   message.words = words;
-  for (const Rank child : family_.children) send_(child, down_, std::as_bytes(std::span(&message, 1)));
+  for (const Rank child : links_.children) send_(child, down_, std::as_bytes(std::span(&message, 1)));
   outcome_ = words;
   ++round_;
   arrived_ = 0;
@@ -110,16 +110,16 @@ bool Agreement::on_report(ByteView bytes) {
   Message message{};
   if (bytes.size() != sizeof message) return false;
   std::memcpy(&message, bytes.data(), sizeof message);
-  if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > family_.children.size()) return false;
+  if (message.round != round_ || message.how >= Combine::kEnd || arrived_ > links_.children.size()) return false;
   if (include(message)) pass_on();
   return true;
 }
 
-bool Agreement::on_verdict(ByteView bytes) {
+bool Agreement::on_outcome(ByteView bytes) {
   Message message{};
   if (bytes.size() != sizeof message) return false;
   std::memcpy(&message, bytes.data(), sizeof message);
-  if (message.round != round_ || !contributed_ || arrived_ != family_.children.size() + 1) return false;
+  if (message.round != round_ || !contributed_ || arrived_ != links_.children.size() + 1) return false;
   conclude(message.words);
   return true;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective rounds over a tree of ranks: everybody contributes two words, everybody learns what they combine to. The
-// rounds are numbered and not counted as messages of the application. reduce() is one round. quiesce()
-// (runtime_together.cpp) is as many as it takes: a counting round sums what the ranks have sent and handled; when both
-// sums are equal, a confirming round asks each rank whether its two counts have changed since. If no rank's have, every
-// message had been handled at a moment between the rounds: this is the four-counter method (F. Mattern, "Algorithms for
-// distributed termination detection", Distributed Computing 2, 1987, section 6), with the second count compared by each
-// rank instead of in the sum. The method assumes that only messages make a rank send. A rank of ours may also send
-// between two calls of try_quiesce(), so that with its answer "unchanged" it promises to send nothing, outside of
-// handlers, until it knows the outcome. Without the promise, a message that it sends after its answer would be missing
-// in the sums, and other ranks would leave the quiesce before that message has been handled.
+// Collective rounds over a tree of ranks. Each rank contributes two words. Reports go up the tree, the outcome, which
+// is the combination of all words, comes down. Rounds are numbered; their messages do not count as the application's.
+//
+// reduce() is one round. quiesce() (runtime_together.cpp) is as many as needed. A counting round sums what the ranks
+// have sent and what they have handled. When the two sums are equal, a confirming round asks each rank whether its
+// counts have changed since. If no rank's have, there was a moment between the rounds at which every message had been
+// handled. This is the four-counter method (F. Mattern, "Algorithms for distributed termination detection", Distributed
+// Computing 2, 1987, section 6), except that each rank compares its second count itself.
+//
+// The method assumes that only messages make a rank send. Here, a rank may also send between two calls of
+// try_quiesce(). So with its answer "unchanged" it promises to send nothing outside of handlers until it knows the
+// outcome. Without the promise, the sums would miss a message that it sends after its answer, and other ranks would
+// leave the quiesce before that message has been handled.
 #pragma once
 
 #include <cstdint>
@@ -30,31 +33,31 @@ class Agreement {
   };
   using Send = std::function<void(Rank to, std::uint32_t handler, ByteView message)>;
 
-  /// Two ranks that cannot agree.
+  /// Two ranks whose contributions cannot be combined.
   struct Mismatch {
     enum class What : std::uint8_t { kCalls, kHandlers } what;
     Rank one, other;
     Combine how, how_of_other;  ///< their calls
   };
 
-  /// "reduce() of double, kMax": for errors.
+  /// For errors: "reduce() of doubles, kMax".
   static std::string_view name(Combine how) noexcept;
-  /// `up` and `down`: handlers of reports and verdicts.
-  Agreement(Rank mine, Family family, std::uint32_t up, std::uint32_t down, Send send);
+  /// `up` and `down`: the handlers of reports and outcomes.
+  Agreement(Rank mine, TreeLinks links, std::uint32_t up, std::uint32_t down, Send send);
 
-  /// This rank's part of the round at hand. `handlers` must be the same on all ranks. Precondition: !contributed().
+  /// This rank's part of the current round. `handlers` must be the same on all ranks. Precondition: !contributed().
   void contribute(Combine how, Words words, std::uint64_t handlers = 0);
   [[nodiscard]] bool contributed() const noexcept { return contributed_; }
   /// Whether take_outcome() has one.
   [[nodiscard]] bool concluded() const noexcept { return outcome_.has_value(); }
-  /// The round's outcome, once: the next round begins.
+  /// The outcome of the last round, once.
   std::optional<Words> take_outcome() noexcept;
-  /// The number of the round at hand: so many have been concluded.
+  /// The number of the current round: so many have been concluded.
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
-  /// What children and the parent send. False: no message of ours. Two ranks that are in different calls, or have
-  /// different handlers, are a mismatch(): the round never ends.
+  /// From a child; from the parent. False: malformed. If two ranks are in different calls, or have different handlers,
+  /// there is a mismatch(), and the round never ends.
   [[nodiscard]] bool on_report(ByteView message);
-  [[nodiscard]] bool on_verdict(ByteView message);
+  [[nodiscard]] bool on_outcome(ByteView message);
   [[nodiscard]] const std::optional<Mismatch>& mismatch() const noexcept { return mismatch_; }
 
  private:
@@ -63,7 +66,7 @@ class Agreement {
     Combine how;
     Words words;
     std::uint64_t handlers;
-    Rank rank;  ///< whose call and handlers these are
+    Rank rank;  ///< that makes this call and has these handlers
     std::uint32_t reserved;
   };
   bool include(const Message& part);
@@ -71,12 +74,12 @@ class Agreement {
   void conclude(Words words);
 
   const Rank mine_;
-  const Family family_;
+  const TreeLinks links_;
   const std::uint32_t up_, down_;
   Send send_;
   std::uint32_t round_ = 0;
-  Rank arrived_ = 0;  ///< contributions, this rank's own included
-  bool contributed_ = false;
+  Rank arrived_ = 0;          ///< contributions to the current round, this rank's own included
+  bool contributed_ = false;  ///< this rank's own is among them
   std::optional<Mismatch> mismatch_;
   Message sum_{};  ///< of the contributions so far; call, handlers and rank are those of the first one
   std::optional<Words> outcome_;

@@ -12,21 +12,21 @@ Backlog::Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t 
     : router_(router),
       queues_(router.lanes().size()),
       budget_(budget),
-      whole_(router.largest() / 4),
+      max_whole_(router.buffer_bytes() / 4),
       source_(source),
       fragment_handler_(fragment_handler) {}
 
 bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
   const Header header = Header::make(message.size(), handler, to);
-  // Of a large message only its bytes are kept: the largest one fits the least budget.
-  const bool large = header.stride() > whole_;
+  // Of a large message only the payload is kept, so that the largest one fits the smallest budget.
+  const bool large = header.stride() > max_whole_;
   if (!must && bytes_ + (large ? message.size() : header.stride()) > budget_) return false;
   Lane& lane = router_.lane_of(to);
   const auto index = static_cast<std::uint32_t>(&lane - router_.lanes().data());
   Queue& queue = queues_[index];
   if (large) {
     Large whole{.header = header, .number = next_number_++};
-    // What there is room for leaves at once, without a copy here.
+    // What there is room for leaves at once, without being copied here.
     if (queue.blocks.empty() && push_fragments(lane, whole, message)) return true;
     message = message.subspan(whole.sent);
     Bytes rest = spare_.take(message.size());
@@ -94,7 +94,7 @@ bool Backlog::push(Lane& lane, Block& block) noexcept {
 }
 
 bool Backlog::push_fragments(Lane& lane, Large& message, ByteView rest) noexcept {
-  const std::size_t most = whole_ - 8 - sizeof(FragmentHead);
+  const std::size_t most = max_whole_ - 8 - sizeof(FragmentHead);
   while (!rest.empty()) {
     const ByteView piece = rest.first(std::min(most, rest.size()));
     const Header header = Header::make(sizeof(FragmentHead) + piece.size(), fragment_handler_, message.header.to());

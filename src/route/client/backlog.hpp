@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that wait for room, by lane, in the order in which they came; large ones leave in fragments.
+// Messages that wait for room, by lane, in the order in which they were sent. Large ones leave in fragments.
 #pragma once
 
 #include <deque>
@@ -11,10 +11,10 @@
 
 namespace wherry::route::detail {
 
-/// Ahead of the bytes of a fragment: which message of whom they belong to, and where.
+/// Comes first in a fragment: which message it is a part of.
 struct FragmentHead {
   Rank source = 0;
-  std::uint32_t number = 0;  ///< counts the large messages of that rank
+  std::uint32_t number = 0;  ///< of the message among the large ones of that rank
   std::uint32_t total = 0;   ///< bytes of the whole message
   std::uint32_t handler = 0;
   std::uint32_t offset = 0;
@@ -26,12 +26,12 @@ class Backlog {
  public:
   /// `budget`: bytes, at least kMaxMessageBytes.
   Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
-  /// Messages longer than this travel in fragments.
-  [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
-  /// Sends a large message as far as there is room, and keeps a copy of what is left, or of a small one as a whole;
-  /// false: over the budget, unless `must`.
+  /// Messages with a longer stride travel in fragments.
+  [[nodiscard]] std::size_t max_whole() const noexcept { return max_whole_; }
+  /// Keeps a copy of the message. Of a large one it first sends as much as there is room for, and keeps the rest.
+  /// False: that would exceed the budget, and not `must`.
   [[nodiscard]] bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
-  /// Moves on what there is room for; true if anything went.
+  /// Sends what there is room for. True: something was sent.
   bool push() noexcept;
   [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -40,22 +40,22 @@ class Backlog {
 
  private:
   struct Large {
-    Header header;  ///< none: 0
+    Header header;
     std::uint32_t number = 0;
     std::uint32_t sent = 0;  ///< bytes of the message that have left
   };
   struct Block {
-    Bytes data;          ///< whole messages with headers, or the rest of a large one's payload
-    std::size_t at = 0;  ///< what is before it has left
-    Large large;
+    Bytes data;          ///< whole messages with their headers, or the rest of a large one's payload
+    std::size_t at = 0;  ///< the bytes before it have left
+    Large large;         ///< of the one large message; none: its header is 0
   };
   struct Queue {
     std::deque<Block> blocks;
-    bool listed = false;
+    bool listed = false;  ///< in listed_
   };
   static constexpr std::size_t kBlockBytes = 64 << 10;
   bool push(Lane& lane, Block& block) noexcept;
-  /// Sends what there is room for of `rest`, the end of the message. True: all of it.
+  /// Sends what there is room for of `rest`, the end of the message. True: all of it was sent.
   bool push_fragments(Lane& lane, Large& message, ByteView rest) noexcept;
 
   Router& router_;
@@ -63,8 +63,8 @@ class Backlog {
   std::vector<Queue> queues_;          ///< by lane
   std::vector<std::uint32_t> listed_;  ///< lanes whose queue is not empty
   std::size_t budget_;
-  std::size_t bytes_ = 0, high_ = 0;
-  std::size_t whole_;
+  std::size_t bytes_ = 0, high_ = 0;  ///< of all queues: now, and at most. Beyond budget_ only by messages that `must`
+  std::size_t max_whole_;
   Rank source_;
   std::uint32_t fragment_handler_;
   std::uint32_t next_number_ = 0;

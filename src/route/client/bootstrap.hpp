@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a job find each other before there are lanes: everybody's bytes to everybody, a few times.
+// How the ranks of a job find each other before they are connected: a few exchanges of bytes among all ranks.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
-#include "route/breakdown.hpp"
+#include "route/job_failure.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::route {
@@ -17,19 +17,19 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   [[nodiscard]] virtual Rank rank() const noexcept = 0;
   [[nodiscard]] virtual Rank ranks() const noexcept = 0;
-  /// Number of this rank's node, from 0, none left out.
+  /// The number of this rank's node. Nodes are numbered from 0, without gaps.
   [[nodiscard]] virtual std::uint32_t node() const noexcept = 0;
-  /// Identifies the job among all that an agent may serve; the same on every rank.
+  /// Identifies the job among those that an agent serves; the same on every rank.
   [[nodiscard]] virtual std::uint64_t job() const noexcept = 0;
-  /// Collective: element i is what rank i gave.
+  /// Collective: blocks until every rank has called it. Element i is what rank i gave.
   virtual Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) = 0;
-  /// Ok, or why the job cannot go on: another rank or an agent died. Never blocks.
+  /// Ok, or why the job has failed: another rank or an agent died. Never blocks.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
-  /// This rank has found the job broken: tells the launcher, which then knows whose end to name. Never blocks.
-  virtual void report(const Breakdown& /*breakdown*/) noexcept {}
+  /// This rank has found that the job has failed: tells the launcher, which then names the cause. Never blocks.
+  virtual void report(const JobFailure& /*failure*/) noexcept {}
 };
 
-/// That of `wherry run` (WHERRY_BOOTSTRAP is set) or of an MPI launcher; null: this process is a job of its own.
+/// That of `wherry run` (WHERRY_BOOTSTRAP is set) or of an MPI launcher. Null: this process is one rank alone.
 Result<std::unique_ptr<Bootstrap>> find_bootstrap(const Deadline& deadline);
 
 }  // namespace wherry::route

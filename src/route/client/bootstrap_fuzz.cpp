@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launcher sends, as anything: it is decoded to something of bounded size, or refused. The first byte says as
-// what.
+// Fuzz target: frames of a launcher. The first byte selects the kind. Each is decoded to something of bounded size, or
+// refused.
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 0: {
       const auto gathered = decode_gathered(payload);
       if (!gathered) break;
-      // What was accepted is what was sent: no byte more or less.
+      // An accepted frame encodes to the same bytes.
       Writer again;
       again.put(gathered->round);
       again.put(gathered->first);

@@ -12,9 +12,18 @@
 #include "base/try.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
+#include "route/client/environment.hpp"
 
 namespace wherry::route {
 namespace {
+
+/// A variable that `wherry run` sets.
+Result<std::string> required(const char* name) {
+  if (auto text = variable(name)) return *std::move(text);
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("WHERRY_BOOTSTRAP is set, but {} is not: start the program by `wherry run`, or unset both", name));
+}
 
 Result<Fd> connect_unix(const std::string& path) {
   sockaddr_un address{};
@@ -29,8 +38,8 @@ Result<Fd> connect_unix(const std::string& path) {
   if (!socket) return Status(StatusCode::kInternal, fmt::format("socket: {}", std::strerror(errno)));
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Status(StatusCode::kUnavailable,
-                  fmt::format("no launcher at {} (WHERRY_BOOTSTRAP): {}; it has ended, or the variable was set by "
-                              "something else than `wherry run`",
+                  fmt::format("no launcher at {} (WHERRY_BOOTSTRAP): {}; it has ended, or the variable was not set by "
+                              "`wherry run`",
                               path, std::strerror(errno)));
   }
   return socket;
@@ -86,22 +95,22 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
     return {};
   }
 
-  void report(const Breakdown& breakdown) noexcept override {
-    if (!failure_) return;  // it is the launcher that said so
+  void report(const JobFailure& failure) noexcept override {
+    if (!failure_) return;  // the launcher itself said so
     try {
-      (void)channel_.post(static_cast<std::uint16_t>(LauncherFrame::kBroken), encode_broken(breakdown));
-    } catch (const std::bad_alloc&) {  // the launcher sees this process end, and takes it for the cause
+      (void)channel_.post(static_cast<std::uint16_t>(LauncherFrame::kBroken), encode_broken(failure));
+    } catch (const std::bad_alloc&) {  // the launcher will see this process end, and name it as the cause
     }
   }
 
  private:
-  /// The launcher shall notice this rank's end, whatever becomes of its children.
+  /// The launcher must notice the end of this rank though its children live on.
   void in_child() noexcept override { detach_descriptor(channel_.fd()); }
 
   Status send(LauncherFrame type, const Bytes& payload, const Deadline& deadline) {
     Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
     if (sent) return sent;
-    // A launcher that ends the job says why before it closes the connection.
+    // A launcher that ends the job sends the reason before it closes the connection.
     if (sent.code() == StatusCode::kUnavailable) {
       auto last = channel_.try_receive();
       if (last && last->has_value()) return failure_ = unexpected(**last);
@@ -113,7 +122,7 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
     auto frame = channel_.receive(deadline);
     if (!frame) {
       if (frame.status().code() == StatusCode::kDeadlineExceeded) {
-        // What comes later would be taken for the answer to the next exchange.
+        // Failed for good: a late answer would be taken for that to the next exchange.
         return failure_ = Status(StatusCode::kDeadlineExceeded,
                                  fmt::format("rank {} waited in vain for the other {} ranks of the job: have all of "
                                              "them called Runtime::start()?",
@@ -128,8 +137,7 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
   static Status unexpected(const ControlFrame& frame) {
     if (frame.type == static_cast<std::uint16_t>(LauncherFrame::kAbort))
       return {StatusCode::kUnavailable, decode_abort(frame.payload)};
-    return {StatusCode::kProtocol,
-            fmt::format("the launcher sent a frame of type {} that was not asked for", frame.type)};
+    return {StatusCode::kProtocol, fmt::format("the launcher sent an unexpected frame of type {}", frame.type)};
   }
 
   static Status gone(const Status& why) {
@@ -142,28 +150,27 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
   FrameChannel channel_;
   std::uint64_t job_ = 0;
   std::uint32_t round_ = 0;
-  Status failure_;  ///< the first one: nothing is said or believed after it
+  Status failure_;  ///< the first one: nothing is sent or received after it
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> join_launcher(const std::string& socket_path, const Deadline& deadline) {
-  WHERRY_ASSIGN(const auto ranks, number_variable("WHERRY_RANKS", 1, kMaxRanks));
-  WHERRY_ASSIGN(const auto rank, number_variable("WHERRY_RANK", 0, ranks - 1));
-  WHERRY_ASSIGN(const auto node, number_variable("WHERRY_NODE", 0, ranks - 1));
-  const auto key = variable("WHERRY_JOB_KEY");
-  if (!key) {
-    return Status(
-        StatusCode::kInvalidArgument,
-        "WHERRY_BOOTSTRAP is set, but WHERRY_JOB_KEY is not: start the program by `wherry run`, or unset both");
-  }
-  if (key->size() > 256 || key->find_first_not_of("0123456789abcdef") != std::string::npos) {
+  const auto number = [](const char* name, std::uint32_t min, std::uint32_t max) -> Result<std::uint32_t> {
+    WHERRY_ASSIGN(const std::string text, required(name));
+    return number_of(name, text, min, max);
+  };
+  WHERRY_ASSIGN(const auto ranks, number("WHERRY_RANKS", 1, kMaxRanks));
+  WHERRY_ASSIGN(const auto rank, number("WHERRY_RANK", 0, ranks - 1));
+  WHERRY_ASSIGN(const auto node, number("WHERRY_NODE", 0, ranks - 1));
+  WHERRY_ASSIGN(const auto key, required("WHERRY_JOB_KEY"));
+  if (key.size() > 256 || key.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return Status(StatusCode::kInvalidArgument,
                   "WHERRY_JOB_KEY is not a job's key (up to 256 hexadecimal digits): `wherry run` sets it");
   }
   WHERRY_ASSIGN(auto socket, connect_unix(socket_path));
   auto bootstrap = std::make_unique<LauncherBootstrap>(rank, ranks, node, FrameChannel(std::move(socket)));
-  WHERRY_TRY(bootstrap->join(*key, deadline));
+  WHERRY_TRY(bootstrap->join(key, deadline));
   return std::unique_ptr<Bootstrap>(std::move(bootstrap));
 }
 

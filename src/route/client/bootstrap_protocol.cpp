@@ -21,11 +21,10 @@ Bytes encode_join(const std::string& key, std::uint32_t rank) {
   return std::move(out).take();
 }
 
-Bytes encode_broken(const Breakdown& breakdown) {
-  constexpr std::size_t kMost = 4096;
+Bytes encode_broken(const JobFailure& failure) {
   Writer out;
-  out.put(breakdown.cause);
-  out.put_string(breakdown.why.message().substr(0, kMost));
+  out.put(failure.cause);
+  out.put_string(failure.why.message().substr(0, kMaxReasonBytes));
   return std::move(out).take();
 }
 
@@ -49,7 +48,7 @@ Result<Gathered> decode_gathered(ByteView payload) {
   gathered.round = in.get<std::uint32_t>();
   gathered.first = in.get<std::uint32_t>();
   const auto count = in.get<std::uint32_t>();
-  // Each takes four bytes at least: a count that is believed cannot ask for more memory than arrived.
+  // Each takes at least four bytes: a count cannot ask for more memory than has arrived.
   if (!in.ok() || count == 0 || count > in.remaining() / 4) return malformed("answer to an exchange");
   gathered.contributions.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -61,13 +60,11 @@ Result<Gathered> decode_gathered(ByteView payload) {
 }
 
 std::string decode_abort(ByteView payload) {
-  constexpr std::size_t kLongest = 4096;
   Reader in(payload);
   std::string why = in.get_string();
   if (!in.at_end() || why.empty()) return "the launcher ended the job";
-  why.resize(std::min(why.size(), kLongest));
-  std::ranges::replace_if(why, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, ' ');
-  return why;
+  why.resize(std::min(why.size(), kMaxReasonBytes));
+  return printable(std::move(why));
 }
 
 }  // namespace wherry::route

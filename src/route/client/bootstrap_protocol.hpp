@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank and its launcher (python/wherry/route/bootstrap.py) say to each other, as frames of base/socket.hpp over
-// a unix socket. Numbers are little-endian, byte strings have a u32 length before them:
+// The protocol of a rank and its launcher (python/wherry/route/bootstrap.py): frames of base/socket.hpp over a unix
+// socket. Numbers are little-endian. Byte strings follow a u32 length:
 //
 //   rank      kJoin        u32 version, string key, u32 rank
 //   launcher  kWelcome     u64 job
 //   rank      kContribute  u32 round, bytes               rounds count from 0
 //   launcher  kGathered    u32 round, u32 first, u32 count, count x bytes
-//   launcher  kAbort       string why                     at any time: the job cannot go on
-//   rank      kBroken      u32 cause, string why          once: this rank has found the job broken by rank `cause`
-//                                                         (itself, or another; 0xffffffff: no rank is known)
+//   launcher  kAbort       string why                     at any time: the job has failed
+//   rank      kBroken      u32 cause, string why          once: the job has failed, caused by rank `cause` (this one or
+//                                                         another; 0xffffffff: no rank is known)
 //
-// What was gathered in a round comes in as many frames as it takes, in the order of ranks.
+// The contributions to a round come in as many frames as needed, in the order of ranks.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
-#include "route/breakdown.hpp"
+#include "route/job_failure.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::route {
@@ -33,19 +33,21 @@ enum class LauncherFrame : std::uint16_t {
 };
 
 inline constexpr std::uint32_t kLauncherProtocol = 2;
+/// Bytes of the reason in kAbort and kBroken; the rest is cut off.
+inline constexpr std::size_t kMaxReasonBytes = 4096;
 
 struct Gathered {
   std::uint32_t round = 0;
-  std::uint32_t first = 0;  ///< the rank that contributions[0] is from
+  std::uint32_t first = 0;  ///< the rank that gave contributions[0]
   std::vector<Bytes> contributions;
 };
 
 Bytes encode_join(const std::string& key, std::uint32_t rank);
-Bytes encode_broken(const Breakdown& breakdown);
+Bytes encode_broken(const JobFailure& failure);
 Bytes encode_contribution(std::uint32_t round, ByteView mine);
 Result<std::uint64_t> decode_welcome(ByteView payload);
 Result<Gathered> decode_gathered(ByteView payload);
-/// Why the job cannot go on: one line of bounded length, whatever the payload is.
+/// Why the job has failed: one line of bounded length, whatever the payload is.
 std::string decode_abort(ByteView payload);
 
 }  // namespace wherry::route

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks against a launcher of the test's own, and what the environment may say. python/tests/test_launcher.py has the
-// real launcher, test_mpi.py MPI.
+// Ranks with a launcher that the test plays, and the variables of the environment. python/tests/test_launcher.py has
+// the real launcher, test_mpi.py has MPI.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -110,7 +110,7 @@ class Bootstrapping : public testing::Test {
     ASSERT_NE(*found, nullptr);
     ranks_.push_back(*std::move(found));
   }
-  /// What an exchange of the only rank says when the launcher does `answer` after its contribution.
+  /// The status of an exchange of the only rank, if the launcher does `answer` after its contribution.
   Status exchange_when(const std::function<void(Peer&)>& answer) {
     std::thread launcher([&] {
       peers_[0].receive(LauncherFrame::kContribute);
@@ -134,13 +134,13 @@ Bytes bytes(const char* text) {
   return {view.begin(), view.end()};
 }
 
-TEST_F(Bootstrapping, WithoutALauncherThereIsNone) {
+TEST_F(Bootstrapping, NoLauncher_ExpectNoBootstrap) {
   const auto found = find_bootstrap(Deadline(1s));
   ASSERT_TRUE(found);
   EXPECT_EQ(*found, nullptr);
 }
 
-TEST_F(Bootstrapping, ReceiveContributionsOfAllExpectThemInTheOrderOfRanks) {
+TEST_F(Bootstrapping, ContributionsOfAllRanks_ExpectThemInTheOrderOfRanks) {
   join(1, 3);
   EXPECT_EQ(ranks_[0]->rank(), 1U);
   EXPECT_EQ(ranks_[0]->ranks(), 3U);
@@ -167,7 +167,7 @@ TEST_F(Bootstrapping, ReceiveContributionsOfAllExpectThemInTheOrderOfRanks) {
   }
 }
 
-TEST_F(Bootstrapping, ReceiveAbortWhileWaitingExpectItsWordsAndNothingAfterwards) {
+TEST_F(Bootstrapping, AbortDuringAnExchange_ExpectItsReasonFromThenOn) {
   join(0, 2);
   const Status s = exchange_when([](Peer& peer) { peer.abort("rank 1 was killed by signal 9 (SIGKILL)"); });
   EXPECT_EQ(s.code(), StatusCode::kUnavailable);
@@ -176,7 +176,7 @@ TEST_F(Bootstrapping, ReceiveAbortWhileWaitingExpectItsWordsAndNothingAfterwards
   EXPECT_EQ(ranks_[0]->exchange({}, Deadline(1s)).status().message(), s.message());
 }
 
-TEST_F(Bootstrapping, ReceiveAbortWhileRunningExpectItFromHealth) {
+TEST_F(Bootstrapping, AbortWhileRunning_ExpectItsReasonFromHealth) {
   join(0, 2);
   EXPECT_TRUE(ranks_[0]->health());
   peers_[0].abort("the agent of node 1 exited with status 1");
@@ -188,7 +188,7 @@ TEST_F(Bootstrapping, ReceiveAbortWhileRunningExpectItFromHealth) {
   EXPECT_EQ(ranks_[0]->health().message(), s.message());
 }
 
-TEST_F(Bootstrapping, LauncherThatVanishesIsNoticed) {
+TEST_F(Bootstrapping, LauncherEnds_ExpectUnavailable) {
   join(0, 2);
   peers_.clear();
   Status s;
@@ -197,13 +197,13 @@ TEST_F(Bootstrapping, LauncherThatVanishesIsNoticed) {
   EXPECT_NE(s.message().find("the launcher is gone"), std::string::npos) << s.message();
 }
 
-TEST_F(Bootstrapping, LauncherThatVanishesDuringAnExchangeIsNoticed) {
+TEST_F(Bootstrapping, LauncherEndsDuringAnExchange_ExpectUnavailable) {
   join(0, 2);
   const Status s = exchange_when([&](Peer&) { peers_.clear(); });
   EXPECT_EQ(s.code(), StatusCode::kUnavailable);
 }
 
-TEST_F(Bootstrapping, OtherRanksThatDoNotComeAreADeadline) {
+TEST_F(Bootstrapping, OtherRanksDoNotCome_ExpectDeadlineExceeded) {
   join(0, 2);
   const Status s = ranks_[0]->exchange({}, Deadline(50ms)).status();
   EXPECT_EQ(s.code(), StatusCode::kDeadlineExceeded);
@@ -211,7 +211,7 @@ TEST_F(Bootstrapping, OtherRanksThatDoNotComeAreADeadline) {
   EXPECT_EQ(ranks_[0]->health().code(), StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(Bootstrapping, AnswersThatMakeNoSenseAreErrors) {
+TEST_F(Bootstrapping, MalformedAnswers_ExpectErrors) {
   const std::vector<std::function<void(Peer&)>> nonsense{
       [](Peer& peer) { peer.gathered(1, 0, {{}, {}}); },      // another round
       [](Peer& peer) { peer.gathered(0, 1, {{}}); },          // not from rank 0 on
@@ -229,14 +229,14 @@ TEST_F(Bootstrapping, AnswersThatMakeNoSenseAreErrors) {
   }
 }
 
-TEST_F(Bootstrapping, AbortWithoutWordsOrWithControlCharactersIsStillOneLine) {
+TEST_F(Bootstrapping, AbortWithoutReasonOrWithControlCharacters_ExpectOneLine) {
   EXPECT_EQ(decode_abort({}), "the launcher ended the job");
   Writer out;
   out.put_string("a\nb\x1b[31m");
   EXPECT_EQ(decode_abort(out.bytes()), "a b [31m");
 }
 
-TEST_F(Bootstrapping, VariablesThatAreMissingOrMalformedAreNamed) {
+TEST_F(Bootstrapping, VariablesMissingOrMalformed_ExpectThemNamed) {
   const auto expect_named = [&](const char* name, const char* value) {
     set_environment(1, 4, 1);
     value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
@@ -255,7 +255,7 @@ TEST_F(Bootstrapping, VariablesThatAreMissingOrMalformedAreNamed) {
   expect_named("WHERRY_BOOTSTRAP", std::string(300, 'x').c_str());
 }
 
-TEST_F(Bootstrapping, LauncherThatIsNotThereIsNamedByItsPath) {
+TEST_F(Bootstrapping, NoLauncherAtThePath_ExpectThePathNamed) {
   set_environment(0, 1, 0);
   ::setenv("WHERRY_BOOTSTRAP", (directory_ + "/nobody").c_str(), 1);
   const auto found = find_bootstrap(Deadline(1s));
@@ -263,14 +263,14 @@ TEST_F(Bootstrapping, LauncherThatIsNotThereIsNamedByItsPath) {
   EXPECT_NE(found.status().message().find(directory_ + "/nobody"), std::string::npos);
 }
 
-TEST(Nodes, AreNumberedByHostInTheOrderOfRanks) {
+TEST(Nodes, RanksOnSeveralHosts_ExpectNodesNumberedInTheOrderOfRanks) {
   using Numbers = std::vector<std::uint32_t>;
   EXPECT_EQ(number_nodes({"b", "a", "b", "c", "a"}, 0), (Numbers{0, 1, 0, 2, 1}));
   EXPECT_EQ(number_nodes({"a", "a", "a", "a", "a"}, 2), (Numbers{0, 0, 1, 1, 2}));
   EXPECT_EQ(number_nodes({"a", "b", "a", "b", "a"}, 2), (Numbers{0, 1, 0, 1, 2}));
 }
 
-TEST_F(Bootstrapping, MpiLaunchersAreRecognised) {
+TEST_F(Bootstrapping, VariablesOfMpiLaunchers_ExpectThemRecognised) {
   EXPECT_FALSE(find_mpi_launcher());
   const auto with = [](std::vector<std::pair<const char*, const char*>> variables) {
     for (const char* name : kVariables) ::unsetenv(name);
@@ -288,7 +288,7 @@ TEST_F(Bootstrapping, MpiLaunchersAreRecognised) {
   EXPECT_EQ(with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), "none");
 }
 
-TEST_F(Bootstrapping, MpiLauncherWithoutPluginIsAnErrorWithARemedy) {
+TEST_F(Bootstrapping, MpiLauncherWithoutPlugin_ExpectAnErrorWithARemedy) {
   ::setenv("PMI_RANK", "0", 1);
   ::setenv("PMI_SIZE", "2", 1);
   ::setenv("WHERRY_MPI_PLUGIN", "/nonexistent/libwherry_mpi.so", 1);

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank for tests of launchers: bootstrap_rank [RANK:]ACTION..., in this order, those with a rank on that one only.
+// A rank for tests of launchers: bootstrap_rank [RANK:]ACTION... Actions are done in order; one with a rank only by
+// that rank.
 //
-//   exchange   joins, three exchanges, each compared with what the others must have given; "rank R of N node K job J"
-//   gather     joins, and does the first of the three only
-//   messages   as a Runtime: to every rank from every rank, handled and counted; "rank R: the runtime's description"
-//   spin=MS    messages for ever, or so long, or until the job is broken: "broken: why", and exits with status 0
-//   spin-or-exit=N   messages until the job is broken: exits with status N, at once
-//   linger=MS  exit() takes so long after the runtime has gone
-//   twice      starts a second Runtime beside the first one: "second: code", and then one after the first: "then: code"
-//   again-in-a-child   a child is forked that destroys the runtime that it has inherited, and starts one: "child:
-//   code";
-//              then all ranks make a quiesce
-//   messages-beside-a-child   as messages, but half-way a child is forked that tries everything, and exits
-//   children-of-handlers      as messages, but handlers fork, and the children return from them
-//   watch      until the job is broken: "broken: why", and exits with status 0
+//   exchange   joins; three exchanges, whose results are checked; "rank R of N node K job J"
+//   gather     joins; the first of these exchanges only
+//   messages   as a Runtime: messages from every rank to every rank are counted; "rank R: the runtime's description"
+//   spin=MS    messages for so long, or until the job fails: "broken: why", and exits with status 0
+//   spin-or-exit=N   messages until the job fails: exits with status N
+//   linger=MS  exit() takes so long after the runtime is destroyed
+//   twice      starts a second Runtime beside the first one: "second: code"; then one after it: "then: code"
+//   again-in-a-child   a forked child destroys the inherited runtime and starts another: "child: code"; then a quiesce
+//   messages-beside-a-child   as messages; half-way it forks a child, which tries every call and exits
+//   children-of-handlers      as messages; handlers fork, and the children return from them
+//   watch      until the job fails: "broken: why", and exits with status 0
 //   watch-or-exit=N   the same, but exits with status N
-//   blame=N    tells the launcher that rank N has broken the job; -1: none that is known
-//   join=MS    joins the job of the launcher, for at most so long
-//   leave      ends its part in the job; `exchange` joins again
-//   kill, exit=N, exit-beside-a-child=N (one that keeps open whatever the launcher gave the rank), sleep=MS, lines=N,
-//   die-slowly (prints that SIGTERM came, and stays), long (a line of 300 KB), fork
-//              (a child that sleeps for an hour), environment, where (cores), echo (standard input)
+//   blame=N    tells the launcher that rank N has caused the failure of the job; -1: no rank is known
+//   join=MS    joins the job of the launcher, within so long
+//   leave      leaves the job; `exchange` joins again
+//   kill, exit=N, exit-beside-a-child=N (which keeps all inherited descriptors open), sleep=MS, lines=N, long (a line
+//   of 300 KB), die-slowly (prints that SIGTERM came, and stays), fork (a child that sleeps for an hour), environment,
+//   where (cores), echo (standard input)
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,7 +51,8 @@ namespace {
   std::exit(3);
 }
 
-/// What `rank` gives in `round`: nothing at all, a little, or more than a frame of the protocol holds for all ranks.
+/// The contribution of `rank` in `round`: nothing, a little, or more than a frame of the protocol can hold for all
+/// ranks.
 Bytes gift(Rank rank, std::uint32_t round) {
   const std::size_t size = round == 0 ? 0 : round == 1 ? 1 + rank : 400'000;
   return Bytes(size, static_cast<std::byte>(rank * 3 + round));
@@ -106,7 +106,7 @@ void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
   for (std::uint64_t round = 0; round < kRounds; ++round) send_to_all();
   if (const Status s = runtime->quiesce(30s); !s) fail(s.to_string());
   const std::uint64_t ranks = runtime->ranks();
-  // Faster ranks that go on may have sent more already.
+  // Faster ranks may have sent more already.
   const std::uint64_t expected = kRounds * ranks * (ranks + 1) / 2;
   if (go_on ? sum < expected : sum != expected) fail("messages were lost, or came twice");
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
@@ -136,7 +136,7 @@ void twice() {
   std::printf("then: %s\n", then ? "ok" : then.status().to_string().c_str());
 }
 
-/// What a child of fork() sees of its parent's runtime: 0, or the number of the call that was not refused.
+/// Tries each call of its parent's runtime in a child of fork(): 0, or the number of a call that was not refused.
 int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take,
                  Service<std::uint32_t, std::uint64_t> twice) {
   constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
@@ -200,7 +200,7 @@ void messages_beside_a_child() {
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
 }
 
-/// A handler forks, and the child returns from it, into the midst of what the library does with its parent's buffers.
+/// A handler forks, and the child returns from it into the library, which is reading its parent's buffers.
 void children_of_handlers() {
   auto runtime = Runtime::start();
   if (!runtime) fail(runtime.status().to_string());
@@ -230,7 +230,7 @@ void children_of_handlers() {
     if (i % kEvery == 2) beget();
     return i;
   });
-  // In a child, whatever call the handler came from fails, and so do all that follow.
+  // In a child, the call from which the handler was called fails, and so do all that follow.
   const auto taken = [&](StatusCode code) {
     if (is_child) {
       const bool refused = runtime->send(0, add, std::uint64_t{1} << 40) == StatusCode::kFailedPrecondition &&
@@ -319,7 +319,7 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
     watch(*bootstrap, number);
   } else if (action == "blame" && bootstrap != nullptr) {
     bootstrap->report(
-        {{StatusCode::kUnavailable, "it is to blame"}, number < 0 ? Breakdown::kNobody : static_cast<Rank>(number)});
+        {{StatusCode::kUnavailable, "it is to blame"}, number < 0 ? JobFailure::kNobody : static_cast<Rank>(number)});
   } else if (action == "join") {
     auto found = find_bootstrap(Deadline(std::chrono::milliseconds(number)));
     if (!found) fail(found.status().to_string());

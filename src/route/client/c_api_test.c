@@ -91,9 +91,9 @@ int main(void) {
 
   uint64_t asked = 0;
   for (uint64_t i = 0; i < kMessages; i++) {
-    const uint64_t place = mixed((uint64_t)me * kMessages + i) % ((uint64_t)kCounters * ranks);
-    const uint64_t message[2] = {place / ranks, me};
-    const uint32_t to = (uint32_t)(place % ranks);
+    const uint64_t counter = mixed((uint64_t)me * kMessages + i) % ((uint64_t)kCounters * ranks);
+    const uint64_t message[2] = {counter / ranks, me};
+    const uint32_t to = (uint32_t)(counter % ranks);
     asked += message[0] % 100 == 0;
     int status;
     if (i % 2 == 0) {
@@ -111,8 +111,8 @@ int main(void) {
   CHECK(wherry_route_quiesce(route, WHERRY_FOREVER, &why) == WHERRY_OK);
   CHECK(state.answers == asked && state.large == ranks);
   for (uint64_t k = 0; k < (uint64_t)kMessages * ranks; k++) {
-    const uint64_t place = mixed(k) % ((uint64_t)kCounters * ranks);
-    if (place % ranks == me) state.counts[place / ranks]--;
+    const uint64_t counter = mixed(k) % ((uint64_t)kCounters * ranks);
+    if (counter % ranks == me) state.counts[counter / ranks]--;
   }
   for (int k = 0; k < kCounters; k++) CHECK(state.counts[k] == 0);
 

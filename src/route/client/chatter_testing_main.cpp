@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank for the tests of networks: everybody sends to everybody for as long as the job is well. Usage: route_chatter
-// SECONDS. Prints "talking" when it has heard from all others; ends with 0 after SECONDS, or with 3 and the reason.
+// A rank for tests of networks: all ranks send to all ranks until the job fails. Usage: route_chatter SECONDS. Prints
+// "talking" when it has received from all others. Ends with 0 after SECONDS, or with 3 and the reason.
 #include <fmt/core.h>
 
 #include <chrono>

@@ -14,11 +14,11 @@ namespace {
 using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
-// What is trivially copyable never meets a Codec, whether there is one or not.
+// Trivially copyable types do not pass through a Codec, though they may have one.
 static_assert(Plain<bool> && !Coded<bool>);
 static_assert(Plain<std::optional<int>> && !Coded<std::optional<int>>);
 static_assert(Plain<std::array<double, 3>> && !Coded<std::array<double, 3>>);
-// What only names memory is no message.
+// Pointers and views are not messages.
 static_assert(!Plain<std::string_view> && !Coded<std::string_view> && !Plain<int*> && !Plain<std::span<int>>);
 static_assert(!Coded<std::vector<std::string_view>> && !Coded<std::map<int, int*>> && !Coded<std::tuple<int, int*>>);
 static_assert(Coded<std::string> && Coded<Page> && Coded<Tree> && Coded<std::vector<Digits>>);
@@ -85,7 +85,7 @@ TEST(Codec, WrittenByHand_ExpectTheseBytes) {
   expect_layout(std::unordered_set<std::string>{"s"}, "1 0 0 0 1 0 0 0 's");
 }
 
-TEST(Codec, UsersTypes_ExpectMembersInOrderAndOwnCodecsBehindTheirSize) {
+TEST(Codec, UserTypes_ExpectMembersInOrderAndOwnCodecsAfterTheirSize) {
   expect_layout(Page{"u", {{"w", {1}}}, {{9, true}}}, "1 0 0 0 'u 1 0 0 0 1 0 0 0 'w 1 0 0 0 1 0 0 0 1 9 1");
   expect_layout(Page{}, "0 0 0 0 0 0 0 0 0");
   expect_layout(Tree{1, {{2, {}}, {3, {{4, {}}}}}}, "1 0 2 0 0 0 2 0 0 0 0 0 3 0 1 0 0 0 4 0 0 0 0 0");
@@ -95,7 +95,7 @@ TEST(Codec, UsersTypes_ExpectMembersInOrderAndOwnCodecsBehindTheirSize) {
   expect_refused<std::pair<Digits, Digits>>("2 0 0 0 '1 0 0 0");  // a size that takes what follows
 }
 
-TEST(Codec, MessagesThatLie_ExpectThemRefused) {
+TEST(Codec, MalformedMessages_ExpectThemRefused) {
   expect_refused<std::string>("ff ff ff ff 'a");
   expect_refused<std::vector<std::uint64_t>>("2 0 0 0 1 2 3 4 5 6 7 8 9");
   expect_refused<std::vector<std::vector<std::string>>>("1 0 0 0 ff ff ff 7f 0 0 0 0");
@@ -107,7 +107,7 @@ TEST(Codec, MessagesThatLie_ExpectThemRefused) {
   EXPECT_FALSE(Codec<decltype(partly)>::read(bytes("2 0 0 0 1 1 0 0 0 'x 1 5 0 0 0 'y"), partly));
 }
 
-TEST(Codec, CountsThatTheMessageCannotBearOut_ExpectNothingAllocated) {
+TEST(Codec, ImpossibleCounts_ExpectNothingAllocated) {
   std::vector<std::string> strings;
   EXPECT_FALSE(Codec<decltype(strings)>::read(bytes("ff ff ff ff 0 0 0 0"), strings));
   EXPECT_EQ(strings.capacity(), 0u);
@@ -120,8 +120,8 @@ TEST(Codec, CountsThatTheMessageCannotBearOut_ExpectNothingAllocated) {
   EXPECT_EQ(map.bucket_count(), buckets);
 }
 
-TEST(Codec, ManyNothingsOfALargeType_ExpectThemRefused) {
-  // A byte stands for each element of 64 KiB: 16 MiB of such a message would come to a terabyte.
+TEST(Codec, ManyEmptyValuesOfALargeType_ExpectThemRefused) {
+  // Each element takes a byte in the message and 64 KiB in memory: 16 MiB of message would become a terabyte.
   using Large = std::optional<std::array<char, 65536>>;
   constexpr std::uint32_t kMost = kMaxDecodedBytes / sizeof(Large);
   Bytes message(4 + 100);
@@ -137,7 +137,7 @@ TEST(Codec, ManyNothingsOfALargeType_ExpectThemRefused) {
   EXPECT_EQ(value.capacity(), 0u);
 }
 
-TEST(Codec, TreesAsDeepAsAMessageIsLong_ExpectThemRefusedAndTheStackWhole) {
+TEST(Codec, TreesNestedTooDeep_ExpectThemRefusedWithoutStackOverflow) {
   const auto deep = [](std::size_t levels) {
     Bytes message;
     for (std::size_t i = 0; i < levels; ++i) {
@@ -204,7 +204,7 @@ TEST(CodedMessages, OfManySizesFromHandlersToo_ExpectEachOnce) {
   });
 }
 
-TEST(CodedMessages, TooLargeOnceWritten_ExpectInvalidArgument) {
+TEST(CodedMessages, TooLargeWhenEncoded_ExpectInvalidArgument) {
   run_two({}, [](Runtime& runtime) {
     const auto take = runtime.on<std::string>([](const std::string&) { FAIL(); });
     EXPECT_EQ(runtime.send(1 - runtime.rank(), take, std::string(kMaxMessageBytes - 3, 'x')),
@@ -213,7 +213,7 @@ TEST(CodedMessages, TooLargeOnceWritten_ExpectInvalidArgument) {
   });
 }
 
-TEST(CodedMessages, ThatDoNotDecode_ExpectTheJobToFail) {
+TEST(CodedMessages, Malformed_ExpectTheJobToFail) {
   run_two({}, [](Runtime& runtime) {
     const auto take = runtime.on<std::string>([](const std::string&) { FAIL(); });
     if (runtime.rank() == 0) {

@@ -6,7 +6,7 @@
 
 namespace wherry::route {
 
-/// A structure of its own kind: recursion is the one thing that has no depth that the compiler knows.
+/// Contains itself: only for such types the compiler does not know how deep values are nested.
 struct Tree {
   std::uint16_t value = 0;
   std::vector<Tree> children;
@@ -20,7 +20,7 @@ struct Page {
   friend bool operator==(const Page&, const Page&) = default;
 };
 
-/// A codec as users write them without Fields: it reads to the end of what it gets. This one wants digits.
+/// A Codec as users write them without Fields: it reads to the end of its bytes. This one accepts digits only.
 struct Digits {
   std::string text;
   friend bool operator==(const Digits&, const Digits&) = default;

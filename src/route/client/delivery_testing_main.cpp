@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank for the test of exact delivery: everybody sends messages of random sizes to everybody, and can tell of each
-// that arrives, and of all that should have, whether it is right. Usage: route_delivery MESSAGES_PER_RANK
+// A rank for the test of exact delivery: all ranks send messages of random sizes to all ranks. The receiver can check
+// each message, and that all have arrived. Usage: route_delivery MESSAGES_PER_RANK
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ std::uint64_t mix(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// Message `number` of rank `from`: to whom, how long, and what it says are functions of these two.
+/// Message `number` of rank `from`: destination, size and content are functions of these two.
 struct Letter {
   Rank to;
   std::size_t size;
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     std::memcpy(message.data() + 8, &from, 8);
     std::memset(message.data() + 16, static_cast<int>(what.seed & 0xff), what.size - 16);
     for (;;) {
-      // Both ways of waiting: the caller's, and the runtime's.
+      // Both ways to wait: the caller polls, or send() does.
       const ByteView view(message.data(), what.size);
       const StatusCode code =
           number % 2 == 0 ? runtime.try_send(what.to, take, view) : runtime.send(what.to, take, view);

@@ -16,6 +16,7 @@ namespace wherry::route::detail {
 /// only the ranks that share memory with this one learn that it has left.
 class ExitWatch {
  public:
+  /// `leave` must not throw.
   ExitWatch(Presence presence, std::function<void()> leave);
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;

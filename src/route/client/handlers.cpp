@@ -29,8 +29,8 @@ std::uint64_t hash(const HandlerInfo& info) noexcept {
   return info.name.empty() ? hash(hash(what, info.type + '/'), info.function) : hash(hash(what, 1), info.name);
 }
 
-/// Where code lies in its program or library, the same in all processes of one program; empty: in neither.
-std::string place_of(const void* code) {
+/// Where code lies in its program or library: the same in all processes of one program. Empty: it lies in neither.
+std::string location_of(const void* code) {
   Dl_info found{};
   link_map* object = nullptr;
   if (dladdr1(code, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) == 0 || object == nullptr) return {};
@@ -54,7 +54,7 @@ Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, Handler
   if (info.name.empty()) {
     const void* code = info.code;
     if (code == nullptr && info.function.empty()) code = reinterpret_cast<const void*>(entry->run);
-    if (code != nullptr) info.function = place_of(code);
+    if (code != nullptr) info.function = location_of(code);
     const auto like_it = [&](const Known& known) {
       const HandlerInfo& other = known.info;
       return other.name.empty() && other.kind == info.kind && other.size == info.size && other.type == info.type &&
@@ -63,9 +63,9 @@ Result<std::uint32_t> Handlers::add(std::unique_ptr<HandlerEntry> entry, Handler
     if (std::ranges::any_of(known_, like_it)) {
       return Status(
           StatusCode::kAlreadyExists,
-          fmt::format("the same function is registered for {} already, or one that nothing tells from it, "
-                      "neither with a name: if ranks registered the two in another order, nobody would "
-                      "notice. Register them by name: give each a name",
+          fmt::format("the same function is registered for {} already, or one that cannot be told apart from it, "
+                      "neither with a name: ranks that register the two in another order would not be noticed. "
+                      "Register them by name: give each a name",
                       info.type.empty() ? fmt::format("messages of {} bytes", info.size) : readable(info.type)));
     }
     if (id == kFirstNamed) {
@@ -118,16 +118,16 @@ Status Handlers::refusal(std::uint32_t id, std::size_t bytes, Rank rank) const {
 }
 
 std::string Handlers::describe() const {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMaxListedHandlers = 8;
   std::string text;
-  for (std::size_t i = 0; i < std::min(known_.size(), kMost); ++i) {
+  for (std::size_t i = 0; i < std::min(known_.size(), kMaxListedHandlers); ++i) {
     const HandlerInfo& info = known_[i].info;
     const std::uint64_t bytes = info.kind == HandlerInfo::Kind::kService ? info.size >> 32 : info.size;
     text += fmt::format("{}{}: {}{}", i == 0 ? "" : ", ", i,
                         info.name.empty() ? readable(info.type) : '\'' + info.name + '\'',
                         bytes == 0 ? std::string() : fmt::format(" ({} bytes)", bytes));
   }
-  if (known_.size() > kMost) text += fmt::format(" and {} more", known_.size() - kMost);
+  if (known_.size() > kMaxListedHandlers) text += fmt::format(" and {} more", known_.size() - kMaxListedHandlers);
   return text.empty() ? "none" : text;
 }
 

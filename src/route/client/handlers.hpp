@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers of a rank by number, and one word by which ranks find out whether they have registered the same ones.
+// The handlers of a rank by number, and a signature by which ranks find out whether they have registered the same ones.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@ namespace wherry::route::detail {
 
 class Handlers {
  public:
-  /// Handlers without a name are numbered in the order of registration, up to here; a name says its number itself.
+  /// Handlers without a name are numbered in the order of registration, below this. A name is hashed to a number from
+  /// here on.
   static constexpr std::uint32_t kFirstNamed = 4096;
 
-  /// The number of the new handler. kResourceExhausted. kAlreadyExists: the name, or another one of the same number; or
-  /// one without a name that nothing tells from this one.
+  /// The number of the new handler. kResourceExhausted: too many without a name. kAlreadyExists: the name, or another
+  /// name with the same number, is registered; or a handler without a name that cannot be told apart from this one.
   Result<std::uint32_t> add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
-  /// Null: there is none of this number.
+  /// Null: no handler has this number.
   [[nodiscard]] HandlerEntry* find(std::uint32_t id) const noexcept {
     return id < entries_.size() ? entries_[id].get() : nullptr;
   }
-  /// Of all handlers: the order of named ones does not matter. 0: there are none.
+  /// Of all handlers, whatever the order of those with names. 0: there are none.
   [[nodiscard]] std::uint64_t signature() const noexcept { return signature_; }
-  /// "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", cut short when there are many.
+  /// "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", and how many more there are.
   [[nodiscard]] std::string describe() const;
-  /// Why a message of `bytes` bytes that has come to `rank` for handler `id` is not taken. Registered or not.
+  /// Why a message of `bytes` bytes for handler `id` is refused at `rank`.
   [[nodiscard]] Status refusal(std::uint32_t id, std::size_t bytes, Rank rank) const;
 
  private:

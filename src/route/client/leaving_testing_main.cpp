@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job whose rank 1 ends with status 0 while the others still want something of it, for python/tests:
+// A job whose rank 1 ends with status 0 while the others still need it, for python/tests:
 //   route_leaving HOW WHAT
-// HOW:  return (its Runtime is destroyed), exit (std::exit, it is not), _exit (nothing runs)
-// WHAT: send (to all ranks, for ever), quiesce or reduce (for ever), convey (an open session),
+// HOW:  return (its Runtime is destroyed), exit (std::exit: it is not), _exit (nothing runs)
+// WHAT: send (to all ranks, without end), quiesce or reduce (without end), convey (an open session),
 //       end0 or end1 (nothing: rank 0 or 1 leaves after all ranks have completed a quiesce, the others a little later)
-// That rank prints "leaves". The others print "told: why" and end with status 7; or "not told" and 11, after four
-// minutes. With end0 and end1 they print "done", and end with status 0, if all is well although they know that the rank
-// has left.
+// That rank prints "leaves". The others print "told: why" and end with status 7, or "not told" and 11 after four
+// minutes. With end0 and end1 they print "done" and end with status 0, if the job is whole although they know that the
+// rank has left.
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ int go(const std::string& how) {
   return 0;
 }
 
-/// All ranks have done their part, and one of them has left.
+/// All ranks have finished, and one of them has left.
 int end(Runtime& runtime, Rank who, const std::string& how) {
   if (runtime.rank() == who) return go(how);
   const auto has_left = [&] {
@@ -61,7 +61,7 @@ int end(Runtime& runtime, Rank who, const std::string& how) {
     if (deadline.passed()) return not_told();
     runtime.poll();
   }
-  // The end of the process and of its connections comes after its word.
+  // The end of the process and of its connections comes after its departure.
   for (const Deadline later(2s); runtime.status() && !later.passed();) runtime.poll();
   if (!runtime.status()) return told(runtime.status().message());
   std::puts("done");
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   auto runtime = Runtime::start();
   if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
   const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
-  // Rank 1 may be gone before this one has come back from the first.
+  // Rank 1 may be gone before this rank returns from the first call.
   if (const Status s = runtime->quiesce(kPatience); !s)
     return s.code() == StatusCode::kDeadlineExceeded ? 4 : told(s.message());
   if (what == "end0" || what == "end1") return end(*runtime, what == "end0" ? 0 : 1, how);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks that route for themselves owe each other over a network: outcomes, farewells and failures leave at once,
-// though the rank that sends them may not call for long, or never again.
+// Ranks that route for themselves, over a network. Outcomes, departures and failures leave at once, though the rank
+// that sends them may make no call for long, or never again.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using wherry::testing_support::kPatience;
 
 constexpr RingShape kShape{2, 4096};
 
-/// Waits without a call to the runtime. For what never happens: far more than it takes on a busy machine.
+/// Waits without a call to the runtime, to see that something does not happen: much longer than it would take.
 bool seen(const std::atomic<int>& count, int wanted) {
   const Deadline deadline(kPatience);
   while (count < wanted) {
@@ -79,7 +79,7 @@ TEST(Network, RankThatComputesAfterItsStart_ExpectTheOthersToReachItOnceItCalls)
   const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
     int arrived = 0;
     const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
-    // Longer than others wait for one address of several.
+    // Longer than the other ranks try one address of several.
     if (runtime.rank() == 1) std::this_thread::sleep_for(4s);
     ASSERT_EQ(runtime.send(1 - runtime.rank(), take, std::uint64_t{1}), StatusCode::kOk);
     ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
@@ -106,7 +106,7 @@ TEST(Network, FlushThenNoCall_ExpectTheMessageToArrive) {
   for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
 }
 
-/// The first rank to find out fails and ends, and the others hear why from it.
+/// The first rank to notice fails and ends. The others learn the reason from it.
 void expect_all_to_learn_of_a_mismatch(RingShape shape) {
   const auto statuses = run_over_network(3, shape, [](Runtime& runtime) {
     if (runtime.rank() == 1) {
@@ -126,15 +126,15 @@ void expect_all_to_learn_of_a_mismatch(RingShape shape) {
 
 TEST(Network, RankThatFailsAndEnds_ExpectTheOthersToLearnWhy) { expect_all_to_learn_of_a_mismatch(kShape); }
 
-TEST(Network, ReasonLongerThanABuffer_ExpectItCutShort) { expect_all_to_learn_of_a_mismatch({2, 256}); }
+TEST(Network, ReasonLongerThanABuffer_ExpectItTruncated) { expect_all_to_learn_of_a_mismatch({2, 256}); }
 
-/// Two ranks, of which the second has ended its connections as one does that leaves, and has sent no word.
+/// Two ranks. The second has ended its connections as a rank that leaves does, but has sent no departure.
 class SilentDeparture final : public Wiring {
  public:
   explicit SilentDeparture(std::unique_ptr<Wiring> inner) : Wiring(inner->place()), inner_(std::move(inner)) {
     router_ = &inner_->router();
     presence_ = inner_->presence();
-    distant_ = {1};
+    bridged_hops_ = {1};
   }
   [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override {
     return lane == router_->index_of(router_->lane_of(1));
@@ -153,8 +153,8 @@ TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) 
       << runtime.status().message();
 }
 
-TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGone) {
-  // Rank 0 reads nothing until rank 1 has gone, so that no word of rank 1's has room but the bridge's.
+TEST(Network, RankThatFailsWhileAllLanesAreFull_ExpectTheOthersToFailWhenItHasGone) {
+  // Rank 0 reads nothing until rank 1 has gone, so that only the bridge's own message finds room.
   std::atomic<int> gone{0};
   const auto statuses = run_over_network(2, {2, 256}, [&](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
@@ -179,14 +179,14 @@ TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGon
   EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
 }
 
-/// Gives what this rank sent `given` instead of what the rank asks for, and notes that.
+/// Waits for what this rank sent as long as `given`, instead of what the rank asks for, and notes that.
 class PatienceOf final : public Wiring {
  public:
   PatienceOf(std::unique_ptr<Wiring> inner, std::chrono::nanoseconds given, std::chrono::nanoseconds& asked)
       : Wiring(inner->place()), inner_(std::move(inner)), given_(given), asked_(asked) {
     router_ = &inner_->router();
     presence_ = inner_->presence();
-    distant_ = inner_->distant();
+    bridged_hops_ = inner_->bridged_hops();
   }
   bool progress() noexcept override { return inner_->progress(); }
   [[nodiscard]] Status health() noexcept override { return inner_->health(); }
@@ -194,11 +194,11 @@ class PatienceOf final : public Wiring {
     return inner_->has_sent(lane, written);
   }
   [[nodiscard]] bool has_left(std::uint32_t lane) noexcept override { return inner_->has_left(lane); }
-  [[nodiscard]] bool depart(std::chrono::nanoseconds patience) noexcept override {
+  [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept override {
     asked_ = patience;
-    return inner_->depart(given_);
+    return inner_->settled(given_);
   }
-  [[nodiscard]] std::string untaken() override { return inner_->untaken(); }
+  [[nodiscard]] std::string unsettled() override { return inner_->unsettled(); }
   void leave() noexcept override { inner_->leave(); }
   [[nodiscard]] std::string transport() const override { return inner_->transport(); }
 
@@ -214,8 +214,8 @@ struct Departed {
   std::string said;
 };
 
-/// Rank 0 fills every buffer on the way to rank 1, which does not read, and leaves; `late`: rank 1 reads when rank 0
-/// has waited for more than a second; otherwise when it has gone.
+/// Rank 0 fills every buffer on the way to rank 1, which does not read, and leaves. `late`: rank 1 reads when rank 0
+/// has waited for more than a second. Otherwise it reads when rank 0 has gone.
 Departed leave_with_full_lanes(std::chrono::nanoseconds given, bool late) {
   Departed result;
   std::atomic<int> leaving{0}, gone{0};
@@ -260,7 +260,7 @@ TEST(Network, RankThatLeavesBeforeASlowOneHasTakenItsMessages_ExpectAllToArrive)
   EXPECT_EQ(departed.said, "");
 }
 
-TEST(Network, RankThatLeavesAndIsNotReadInTime_ExpectAWordOfWhoHasNotTakenItsMessages) {
+TEST(Network, RankThatLeavesAndIsNotReadInTime_ExpectALineThatNamesTheReader) {
   const Departed departed = leave_with_full_lanes(100ms, false);
   EXPECT_LT(departed.arrived, departed.sent);
   EXPECT_NE(departed.said.find("rank 0 leaves the job and drops messages: rank 1 did not take them"), std::string::npos)

@@ -15,12 +15,12 @@
 
 #include "base/cpu.hpp"
 #include "base/testing.hpp"
-#include "route/client/introduction.hpp"
+#include "route/client/process_wiring.hpp"
 #include "route/client/runtime_access.hpp"
 
 namespace wherry::route::testing_support {
 
-/// Where the ranks of one process exchange bytes.
+/// An exchange among the ranks of one process.
 class Meeting {
  public:
   explicit Meeting(Rank ranks) : brought_(ranks) {}
@@ -63,12 +63,12 @@ class ThreadBootstrap final : public Bootstrap {
   Rank rank_;
 };
 
-/// Runs `body` as each rank, each on a node of its own, with its wiring in what `wrap(rank, wiring)` returns.
+/// Runs `body` as each rank, each on a node of its own, with the wiring that `wrap(rank, wiring)` returns.
 inline void run_over_network(Rank ranks, RingShape shape,
                              const std::function<std::unique_ptr<Wiring>(Rank, std::unique_ptr<Wiring>)>& wrap,
                              const std::function<void(std::unique_ptr<Runtime>)>& body) {
   ::setenv("WHERRY_ROUTE_LISTEN", "lo", 1);
-  std::vector<Introduction> all;
+  std::vector<Hello> all;
   for (Rank rank = 0; rank < ranks; ++rank) {
     all.push_back({.node = rank,
                    .placement = Placement::kInline,
@@ -90,7 +90,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Runs `body(runtime)` as each rank, each on a node of its own. What status() says at the end, by rank.
+/// Runs `body(runtime)` as each rank, each on a node of its own. Returns status() at the end, by rank.
 inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const std::function<void(Runtime&)>& body) {
   std::vector<Status> statuses(ranks);
   run_over_network(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled without RTTI, as some programs are: there the place of a handler's code tells it from others.
+// Compiled without RTTI, as some programs are: handlers are told apart by the addresses of their code.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ struct Message {
 void first(const Message& /*message*/) {}
 void second(const Message& /*message*/) {}
 
-/// What rank 1 of two says of a quiesce when it registers `a` and `b` in the other order than rank 0 does.
+/// The status of a quiesce of rank 1 of two, which registers `a` and `b` in the other order than rank 0.
 template <typename A, typename B>
 Status compare(A a, B b, bool swapped) {
   Status status;
@@ -53,7 +53,7 @@ TEST(WithoutRtti, AnotherOrder_ExpectFailedPrecondition) {
   EXPECT_EQ(compare(&first, &second, true).code(), StatusCode::kFailedPrecondition);
 }
 
-TEST(WithoutRtti, FunctionsThatNothingTellsApart_ExpectAlreadyExists) {
+TEST(WithoutRtti, IndistinguishableFunctions_ExpectAlreadyExists) {
   using Function = std::function<void(const Message&)>;
   EXPECT_EQ(compare(Function(&first), Function(&second), false).code(), StatusCode::kAlreadyExists);
   EXPECT_EQ(compare(&first, &first, false).code(), StatusCode::kAlreadyExists);

@@ -21,7 +21,7 @@ struct Sized {
   std::array<std::uint8_t, kBytes> bytes{};
 };
 
-/// What arrived, by size: how many, and the sum of their first four bytes.
+/// The messages that have arrived, by size: how many, and the sum of their first four bytes.
 using wherry::testing_support::kPatience;
 using Arrived = std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>>;
 
@@ -145,7 +145,7 @@ TEST(Packing, ReceiverThatTakesBuffers_ExpectWholeMessages) {
   });
 }
 
-/// A pack that claims what it is not.
+/// A malformed pack.
 struct Lie {
   const char* name;
   Header shared;
@@ -153,9 +153,9 @@ struct Lie {
   StatusCode code = StatusCode::kProtocol;
 };
 
-class PackLies : public testing::TestWithParam<Lie> {};
+class MalformedPacks : public testing::TestWithParam<Lie> {};
 
-TEST_P(PackLies, ExpectAnErrorAndNoMessage) {
+TEST_P(MalformedPacks, Receive_ExpectAnErrorAndNoMessage) {
   auto wirings = wire_threads({0, 0}, {});
   Runtime runtime = detail::make_runtime(Options{}, std::move(wirings[0]));
   int handled = 0;
@@ -173,7 +173,7 @@ TEST_P(PackLies, ExpectAnErrorAndNoMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Lies, PackLies,
+    Lies, MalformedPacks,
     testing::Values(Lie{"AnotherSize", Header::make(16, 16, 0), 32, StatusCode::kFailedPrecondition},
                     Lie{"NoSize", Header::make(0, 16, 0), 32}, Lie{"NotWhole", Header::make(16, 16, 0), 24},
                     Lie{"TooLong", Header::make(72, 16, 0), 72}, Lie{"AnotherRank", Header::make(8, 16, 1), 16},

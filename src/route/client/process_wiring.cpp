@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are processes and route for themselves: every rank tells every other who it is and where its inbox lies,
-// connects to its next hops, and waits until all have done so.
+// Ranks that are processes and route for themselves. Each tells all others its address, connects to its next hops, and
+// waits until all have done so.
 #include "route/client/process_wiring.hpp"
 
 #include <fmt/core.h>
@@ -8,67 +8,66 @@
 #include <algorithm>
 
 #include "base/try.hpp"
-#include "route/client/introduction.hpp"
+#include "route/client/settings.hpp"
+#include "route/explain.hpp"
 
 namespace wherry::route {
-Result<std::unique_ptr<Wiring>> wire_inline(const Introduction& mine, const std::vector<Introduction>& all,
+Result<std::unique_ptr<Wiring>> wire_inline(const Hello& mine, const std::vector<Hello>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
   const Rank me = bootstrap->rank();
   Place place{me, topology_of(all), mine.placement};
   const Topology& topology = place.topology;
-  const Topology::Hops hops = topology.hops(me);
-  const std::vector<Rank> sources = topology.sources(me);
+  const NextHops hops = topology.next_hops(me);
+  const std::vector<Rank> previous = topology.previous_hops(me);
 
   const auto mapped = [&](Rank other) { return reached_by_memory(mine, all[other]); };
-  Post::Options options;
+  Hop::Options options;
   options.mine = me;
   options.lanes = hops.next.size();
-  options.inbox = {static_cast<std::uint32_t>(sources.size()), mine.shape};
-  options.network = !std::ranges::all_of(hops.next, mapped) || !std::ranges::all_of(sources, mapped);
+  options.inbox = {static_cast<std::uint32_t>(previous.size()), mine.shape};
+  options.network = !std::ranges::all_of(hops.next, mapped) || !std::ranges::all_of(previous, mapped);
   WHERRY_ASSIGN(options.transport,
                 choose_network(mine, all, *bootstrap, deadline, [] { return fabric::rdma_is_here(); }));
   WHERRY_ASSIGN(options.stream, network_options());
-  WHERRY_ASSIGN(auto post, Post::create(options));
+  WHERRY_ASSIGN(auto hop, Hop::create(options));
 
   Writer out;
-  encode(post->card(), out);
+  encode(hop->address(), out);
   WHERRY_ASSIGN(auto gathered, bootstrap->exchange(out.bytes(), deadline));
-  std::vector<Card> cards;
+  std::vector<Address> addresses;
   for (const Bytes& bytes : gathered) {
     Reader in(bytes);
-    WHERRY_ASSIGN(auto card, decode_card(in));
-    cards.push_back(std::move(card));
+    WHERRY_ASSIGN(auto address, decode_address(in));
+    addresses.push_back(std::move(address));
   }
-  const auto position = [](const std::vector<Rank>& ranks, Rank rank) {
+  const auto index_in = [](const std::vector<Rank>& ranks, Rank rank) {
     return static_cast<std::uint32_t>(std::ranges::find(ranks, rank) - ranks.begin());
   };
+  const auto cannot_reach = [me](Rank other) { return fmt::format("rank {} cannot reach rank {}", me, other); };
   for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane) {
     const Rank next = hops.next[lane];
-    if (Status s = post->connect(lane, cards[next], position(topology.sources(next), me), mapped(next),
-                                 fmt::format("rank {}", next));
-        !s)
-      return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, next, s.message()));
+    const std::uint32_t input = index_in(topology.previous_hops(next), me);
+    WHERRY_TRY(explain(cannot_reach(next),
+                       hop->connect(lane, addresses[next], input, mapped(next), fmt::format("rank {}", next))));
   }
-  for (std::uint32_t input = 0; input < sources.size(); ++input) {
-    const Rank source = sources[input];
-    if (mapped(source)) continue;
-    if (Status s = post->expect(input, cards[source], position(topology.hops(source).next, me),
-                                fmt::format("rank {}", source));
-        !s)
-      return Status(s.code(), fmt::format("rank {} cannot reach rank {}: {}", me, source, s.message()));
+  for (std::uint32_t input = 0; input < previous.size(); ++input) {
+    const Rank from = previous[input];
+    if (mapped(from)) continue;
+    const std::uint32_t lane = index_in(topology.next_hops(from).next, me);
+    WHERRY_TRY(explain(cannot_reach(from), hop->expect(input, addresses[from], lane, fmt::format("rank {}", from))));
   }
-  post->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
-  if (Status s = post->open(deadline); !s) return Status(s.code(), fmt::format("rank {}: {}", me, s.message()));
+  hop->router().set_table(hops.lane_of_rank, std::vector<bool>(hops.next.size(), true));
+  WHERRY_TRY(explain(fmt::format("rank {}", me), hop->open(deadline)));
   WHERRY_TRY(bootstrap->exchange({}, deadline));
-  auto wiring = std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), std::move(post));
+  auto wiring = std::make_unique<ProcessWiring>(std::move(place), std::move(bootstrap), std::move(hop));
   for (std::uint32_t lane = 0; lane < hops.next.size(); ++lane)
-    wiring->watch(hops.next[lane], lane, static_cast<pid_t>(cards[hops.next[lane]].pid));
+    wiring->watch(hops.next[lane], lane, static_cast<pid_t>(addresses[hops.next[lane]].pid));
   return std::unique_ptr<Wiring>(std::move(wiring));
 }
 
 Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,
                                                const Deadline& deadline) {
-  WHERRY_ASSIGN(auto mine, introduce(options, *bootstrap));
+  WHERRY_ASSIGN(auto mine, make_hello(options, *bootstrap));
   WHERRY_ASSIGN(auto gathered, bootstrap->exchange(encode(mine), deadline));
   WHERRY_ASSIGN(auto all, agree(mine, bootstrap->rank(), gathered));
   if (mine.placement != Placement::kInline) return wire_agents(mine, all, std::move(bootstrap), deadline);

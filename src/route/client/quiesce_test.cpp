@@ -45,7 +45,7 @@ TEST(Quiesce, SendsBetweenTheCallsOfThreads_ExpectThemHandledBeforeOk) {
         ASSERT_EQ(code, StatusCode::kWouldBlock) << runtime.status().message();
         if (runtime.rank() != 0 || extra == 20 || random() % 4 != 0) continue;
         ++sent;
-        // Refused when all ranks have agreed meanwhile: then it was not sent.
+        // Refused if all ranks have agreed meanwhile: then it was not sent.
         if (runtime.send(1, add, std::uint64_t{1}) != StatusCode::kOk) --sent;
         ++extra;
       }
@@ -134,7 +134,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
     }
     EXPECT_FALSE(runtime.quiesce(kPatience));
   });
-  // Rank 0 compares whose words come in: which of the others it names beside rank 2 depends on who was first.
+  // Rank 0 compares the reports. Which other rank it names beside rank 2 depends on the order in which they arrive.
   for (const Status& status : statuses)
     EXPECT_TRUE(std::regex_search(status.message(),
                                   std::regex("ranks ([013] and 2|2 and [013]) have registered different handlers")))
@@ -197,7 +197,7 @@ TEST(Handlers, ServicesOfOneTypeInAnotherOrder_ExpectFailedPrecondition) {
   });
 }
 
-/// What registering `first` and then `second` for type A without names says.
+/// The status after `first` and then `second` are registered for type A without names.
 template <typename First, typename Second>
 Status add_both(First first, Second second) {
   const auto statuses = run_until_failure(1, [&](Runtime& runtime) {
@@ -207,7 +207,7 @@ Status add_both(First first, Second second) {
   return statuses[0];
 }
 
-TEST(Handlers, FunctionsThatNothingTellsApart_ExpectAlreadyExists) {
+TEST(Handlers, IndistinguishableFunctions_ExpectAlreadyExists) {
   std::uint64_t sums[2] = {};
   const auto adder = [&](int i) { return [&sums, i](const A& message) { sums[i] += message.a; }; };
   using Function = std::function<void(const A&)>;
@@ -220,7 +220,7 @@ TEST(Handlers, FunctionsThatNothingTellsApart_ExpectAlreadyExists) {
   EXPECT_TRUE(add_both(adder(0), [](const A&) {}));
 }
 
-TEST(Handlers, FunctionsThatNothingTellsApartWithNames_ExpectEachMessageAtItsHandler) {
+TEST(Handlers, IndistinguishableFunctionsWithNames_ExpectEachMessageAtItsHandler) {
   run_ranks({0, 0}, {}, {}, [](Runtime& runtime) {
     std::vector<std::uint64_t> sums(3);
     std::vector<Handler<A>> handlers(sums.size());
@@ -327,20 +327,20 @@ TEST(Collectives, RankThatLeavesInTheMiddle_ExpectUnavailableOnTheOthers) {
   }
 }
 
-TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNobodyToFail) {
+TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNoFailure) {
   for (int round = 0; round < 8; ++round) {
     const auto statuses = run_until_failure(6, [](Runtime& runtime) {
       const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
       for (Rank to = 0; to < 6; ++to) ASSERT_EQ(runtime.send(to, take, std::uint64_t{1}), StatusCode::kOk);
       EXPECT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
-      // Those that stay look at the others, which have left, again and again.
+      // The ranks that stay look for ranks that have left many times.
       for (int i = 0; i < 40'000 && runtime.rank() % 2 == 0; ++i) runtime.poll();
     });
     for (const Status& status : statuses) ASSERT_TRUE(status) << status.message();
   }
 }
 
-TEST(Collectives, OutcomeAndFarewellInOneBuffer_ExpectTheOutcomeToCount) {
+TEST(Collectives, OutcomeAndDepartureInOneBuffer_ExpectTheOutcomeToCount) {
   auto wirings = wire_threads({0, 0}, {2, 1024});
   Runtime root = detail::make_runtime(Options{}, std::move(wirings[0]));
   Runtime leaf = detail::make_runtime(Options{}, std::move(wirings[1]));
@@ -381,7 +381,7 @@ TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
     const auto sum = runtime.reduce(std::uint64_t{1});
     ASSERT_TRUE(sum) << sum.status().message();
     EXPECT_EQ(*sum, 3U);
-    // It ends with most of the messages: they are lost, the outcome is not.
+    // Most of the messages are lost when this rank ends. The outcome is not.
   });
   EXPECT_EQ(of_child, 3U) << statuses[1].message();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays arbitrary interleavings of sends, polls and try_quiesce() on all ranks of a job in one thread, and compares
-// what try_quiesce() says with counts that the play keeps itself: it knows of every message when it was taken and when
-// it was handled. For tests and for a fuzz target.
+// Plays arbitrary interleavings of sends, polls and try_quiesce() on all ranks of a job in one thread. Compares the
+// results of try_quiesce() with its own counts: it knows when each message was taken and when it was handled. For tests
+// and for a fuzz target.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace wherry::route::testing_support {
 
-/// What a message does where it arrives: sends `hops` times on, each time to one rank, and belongs to an episode: the
-/// number of successful quiesces that the rank that began it had seen.
+/// A message that is sent on `hops` times. It belongs to an episode: the number of successful quiesces that the first
+/// sender had seen.
 struct Spark {
   std::uint32_t episode = 0;
   std::uint32_t hops = 0;
@@ -47,7 +47,7 @@ class QuiescePlay {
     }
   }
 
-  /// Empty: every answer was right, and all episodes came to an end. Else what went wrong.
+  /// Empty: all results were right, and all episodes ended. Else what went wrong.
   std::string run() {
     for (std::uint64_t step = 0; step < options_.steps && error_.empty(); ++step) {
       bool all_done = true;
@@ -65,7 +65,7 @@ class QuiescePlay {
     Handler<Spark> spark;
     std::uint32_t episode = 0;
     std::uint32_t sends = 0;
-    bool must_be_over = false;  ///< a send was refused because this episode is over
+    bool must_be_over = false;  ///< a send was refused because all ranks have completed this episode
   };
 
   [[nodiscard]] std::uint32_t ranks() const noexcept { return static_cast<std::uint32_t>(actors_.size()); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank says when it refuses a call or a message: the code, and a sentence that is true of this cause only.
+// How a rank refuses a call or a message: the code, and an error that fits this cause only.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace wherry::route {
 
-/// Its reader takes no value at all.
+/// Its Codec refuses every value.
 struct Unreadable {
   std::string text;
 };
@@ -50,7 +50,8 @@ void expect_words(const Status& status, std::initializer_list<std::string_view> 
   EXPECT_EQ(status.message().find("overwritten"), std::string::npos) << status.to_string();
 }
 
-/// What a rank says of a message for `sent` that it handles as `mine`: both have the same number.
+/// The status of a rank after a message for handler `sent`, which it has registered as `mine`: both have the same
+/// number.
 template <typename Theirs, typename Mine>
 Status misread(const std::vector<Theirs>& messages) {
   auto wirings = wire_threads({0, 0}, {});
@@ -105,7 +106,7 @@ TEST(Misfits, HandlerThatIsNotRegistered_ExpectFailedPrecondition) {
   expect_words(receiver.status(), {"not registered", "rank 1"});
 }
 
-TEST(Misfits, AnswerOfAnotherSize_ExpectFailedPreconditionWithBothSizes) {
+TEST(Misfits, ReplyOfAnotherSize_ExpectFailedPreconditionWithBothSizes) {
   auto wirings = wire_threads({0, 0}, {});
   Runtime asking = detail::make_runtime(Options{}, std::move(wirings[0]));
   Runtime answering = detail::make_runtime(Options{}, std::move(wirings[1]));
@@ -149,7 +150,7 @@ std::vector<std::byte> fragment_of(std::uint32_t handler, std::span<const std::b
   return bytes;
 }
 
-/// What a rank says of bytes that come from itself, and how many messages it has handled then.
+/// The status of a rank after bytes that it sends to itself, and how many messages it has handled then.
 std::pair<Status, std::uint64_t> receive(std::span<const std::byte> bytes) {
   Runtime runtime = alone();
   (void)runtime.on<Small>([](const Small&) {});
@@ -169,11 +170,11 @@ TEST(Fragments, OfAMessageForAHandler_ExpectItHandled) {
   EXPECT_EQ(handled, 1U);
 }
 
-TEST(Fragments, OfFragmentsPacksOrOtherWordsOfTheLibrary_ExpectProtocolAndNothingHandled) {
+TEST(Fragments, OfFragmentsPacksOrNotices_ExpectProtocolAndNothingHandled) {
   const Small small{1};
   const std::vector<std::byte> inner = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
   const std::span<const std::byte> payload = std::span(inner).subspan(sizeof(Header));  // of the inner fragment
-  // The header keeps 15 bits of a handler: those beyond would change its rank, and 0x8001 reads as a fragment again.
+  // The header has 15 bits for the handler: further bits would change the rank, and 0x8001 would be a fragment again.
   for (const std::uint32_t handler : {0U, 1U, 2U, 3U, 5U, 6U, 7U, 15U, 0x8000U, 0x8001U, 0x18001U, 0x8010U, ~0U}) {
     const auto [status, handled] = receive(fragment_of(handler, payload));
     EXPECT_EQ(status.code(), StatusCode::kProtocol) << handler << ": " << status.to_string();
@@ -193,7 +194,7 @@ TEST(Fragments, OfFragmentsPacksOrOtherWordsOfTheLibrary_ExpectProtocolAndNothin
 TEST(Fragments, NestedThousandsDeep_ExpectProtocol) {
   const Small small{1};
   std::vector<std::byte> bytes = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
-  // As large as a buffer takes: each layer adds a header and the head of a fragment.
+  // As large as a buffer permits: each layer adds a header and the head of a fragment.
   while (bytes.size() + 64 < RingShape{}.buffer_bytes) bytes = fragment_of(0x8001, std::span(bytes).subspan(8));
   const auto [status, handled] = receive(bytes);
   EXPECT_EQ(status.code(), StatusCode::kProtocol) << status.to_string();
@@ -241,7 +242,8 @@ TEST(Backlog, LargestMessageFromAHandlerWithTheLeastBacklog_ExpectItTaken) {
   });
 }
 
-/// Many requests at once, whose answers take more than the backlog of who answers: what that rank says, and keeps.
+/// Many requests at once, whose replies exceed the backlog of the rank that answers: its status, and what it keeps
+/// back.
 template <std::size_t kBytes>
 void ask_too_much(std::uint64_t requests) {
   struct Reply {
@@ -294,7 +296,7 @@ TEST(Reductions, UnknownCombine_ExpectInvalidArgumentAndNoRound) {
   EXPECT_EQ(*runtime.reduce(std::uint64_t{1}), 1U);
 }
 
-TEST(Requests, LambdaForTheAnswer_ExpectItsTypeDeduced) {
+TEST(Requests, LambdaForTheReply_ExpectItsTypeDeduced) {
   Runtime runtime = alone();
   const auto twice = runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return 2ULL * x; });
   std::uint64_t got = 0;
@@ -303,7 +305,7 @@ TEST(Requests, LambdaForTheAnswer_ExpectItsTypeDeduced) {
   EXPECT_EQ(got, 8U);
 }
 
-TEST(Requests, NobodyForTheAnswer_ExpectInvalidArgument) {
+TEST(Requests, EmptyFunctionForTheReply_ExpectInvalidArgument) {
   Runtime runtime = alone();
   const auto same = runtime.serve<std::uint32_t, std::uint32_t>([](const std::uint32_t& x) { return x; });
   EXPECT_EQ(runtime.request(0, same, std::uint32_t{4}, std::function<void(const std::uint32_t&)>()),

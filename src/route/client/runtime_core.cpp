@@ -6,7 +6,7 @@
 
 #include "base/error_line.hpp"
 #include "base/guarded.hpp"
-#include "route/post.hpp"
+#include "route/hop.hpp"
 
 namespace wherry::route::detail {
 
@@ -17,12 +17,12 @@ RuntimeCore::RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring,
       file_(std::move(file)),
       router_(wiring_->router()),
       backlog_(router_, wiring_->place().rank, options.backlog_bytes, kFragmentHandler),
-      agreement_(wiring_->place().rank, wiring_->place().topology.family(wiring_->place().rank), kReportHandler,
-                 kVerdictHandler,
+      agreement_(wiring_->place().rank, wiring_->place().topology.tree_links(wiring_->place().rank), kReportHandler,
+                 kOutcomeHandler,
                  [this](Rank to, std::uint32_t handler, ByteView message) { send_notice(to, handler, message); }) {
   lane_of = router_.table();
   ranks = router_.ranks();
-  for (const Rank child : wiring_->place().topology.family(wiring_->place().rank).children)
+  for (const Rank child : wiring_->place().topology.tree_links(wiring_->place().rank).children)
     lanes_of_children_.push_back(router_.index_of(router_.lane_of(child)));
   if (file_ != nullptr) file_->begin();
   start_watching();
@@ -46,10 +46,10 @@ RuntimeCore::~RuntimeCore() {
 
 void RuntimeCore::warn_of_losses() noexcept {
   (void)attempt([&] {
-    const std::string who = wiring_->untaken();
+    const std::string who = wiring_->unsettled();
     if (who.empty()) return;
     error_line(fmt::format("rank {} leaves the job and drops messages: {} did not take them within {} s", place().rank,
-                           who, Post::kPatience.count()));
+                           who, Hop::kPatience.count()));
   });
 }
 
@@ -62,7 +62,7 @@ void RuntimeCore::leave_job() noexcept {
   constexpr std::chrono::seconds kBriefly{1};
   const Deadline patience(kBriefly);  // for what others may have no room for
   // Nobody needs the messages of a job that has failed.
-  while ((!notices_.empty() && !patience.passed()) || !wiring_->depart(failure_ ? Post::kPatience : kBriefly)) {
+  while ((!notices_.empty() && !patience.passed()) || !wiring_->settled(failure_ ? Hop::kPatience : kBriefly)) {
     poll();
     flush();
   }

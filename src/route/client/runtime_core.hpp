@@ -47,7 +47,7 @@ class RuntimeCore : public Front, private ForkWatch {
   /// The job has failed: from now on all calls say so, and the other ranks are told. The first reason counts.
   void fail(Status why) noexcept { fail({std::move(why), place().rank}); }
   /// The same, caused by another rank, or by none that is known.
-  void fail(Breakdown breakdown) noexcept;
+  void fail(JobFailure failure) noexcept;
   /// This rank leaves the job: what it sent leaves, and the others are told. All calls fail from now on.
   void leave_job() noexcept;
   /// Ranks that are known to have left.
@@ -62,13 +62,13 @@ class RuntimeCore : public Front, private ForkWatch {
   // ---- sending
 
   [[nodiscard]] StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
-  /// The number that a request carries: its answer, which repeats it, is given to `then`.
+  /// A number for a request. The reply repeats it, and is given to `then`.
   std::uint64_t expect(std::function<bool(ByteView)> then);
   void forget(std::uint64_t number) noexcept { expected_.erase(number); }
   void send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept;
   std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
   void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
-  [[nodiscard]] std::size_t max_buffer() const noexcept { return router_.largest(); }
+  [[nodiscard]] std::size_t max_buffer() const noexcept { return router_.buffer_bytes(); }
   /// Everything written so far leaves now, over networks too: this rank may not poll again for a while.
   void flush() noexcept;
 
@@ -110,7 +110,7 @@ class RuntimeCore : public Front, private ForkWatch {
   // ---- runtime_pace.cpp
   /// What each poll does after the inputs. `worked`: some input had something.
   void pace(bool worked) noexcept;
-  /// For the statistics' file: the first message, or none are left.
+  /// For file_: the first message has been sent or handled; all have been handled.
   void note_first_message() noexcept;
   void note_quiet() noexcept;
 
@@ -119,21 +119,23 @@ class RuntimeCore : public Front, private ForkWatch {
   void step_quiesce() noexcept;
   void check_mismatch() noexcept;
   void contribute(Agreement::Combine how, Agreement::Words words) noexcept;
-  /// Others may know of the rounds that this rank has concluded: the outcomes are on their way.
+  /// Others may know of the rounds that this rank has concluded, if their outcomes have left.
   void conclude() noexcept;
-  /// Returns when the outcome of a round has left for all children, which may wait for it and for nothing else.
+  /// Blocks until the outcome of a round has left for all children: they may be waiting for nothing else.
   void pass_outcome_on(const Deadline& deadline) noexcept;
-  /// Whether a message that no handler sends must wait: this rank has promised to send none.
+  /// Whether messages from outside of handlers must wait: this rank has promised to send none.
   [[nodiscard]] bool promised() const noexcept { return phase_ == Phase::kDone || promised_; }
   [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
 
   // ---- runtime_peers.cpp
   void look_around() noexcept;
   void on_left(Departure who) noexcept;
-  /// Fails when this rank waits, in a collective call, for one that has left.
+  /// Fails if this rank waits, in a collective call, for one that has left.
   void check_departed() noexcept;
   void check_undeliverable() noexcept;
-  /// Next hops over a network learn by messages that this rank leaves or has failed.
+  /// Whether it is a next hop over a network.
+  [[nodiscard]] bool bridged(Rank rank) const noexcept;
+  /// Sends a notice to each next hop over a network: this rank leaves, or has found that the job has failed.
   void tell(std::uint32_t handler, ByteView message);
   void push_notices() noexcept;
 

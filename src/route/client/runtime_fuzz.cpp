@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that receives a buffer of whatever bytes: messages, fragments, packs, replies, reports and verdicts.
+// Fuzz target: a rank receives buffers of arbitrary bytes: messages, fragments, packs, replies, notices.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@ using namespace wherry::route;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr RingShape kShape{2, 1024};
-  // Two ranks, of which only the first is ever there.
+  // Two ranks, of which only the first exists.
   auto wirings = wire_threads({0, 0}, kShape);
   Runtime runtime = route::detail::make_runtime(Options{}, std::move(wirings[0]));
   std::uint64_t sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank learns that others have left the job or found it broken, and how it tells them.
+// How a rank notices that others have left, or that the job has failed, and how it tells them the same of itself.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,23 +8,28 @@
 
 namespace wherry::route::detail {
 
-void RuntimeCore::fail(Breakdown breakdown) noexcept {
-  if (!failure_ || breakdown.ok()) return;
-  failure_ = breakdown.why;
+void RuntimeCore::fail(JobFailure failure) noexcept {
+  if (!failure_ || failure.ok()) return;
+  failure_ = failure.why;
   notices_.clear();
-  wiring_->fail(breakdown);
+  wiring_->fail(failure);
   try {
-    tell(kAbortHandler, encode(breakdown, router_.largest() - sizeof(Header)));
-  } catch (const std::bad_alloc&) {  // the others notice the end of this process
+    tell(kAbortHandler, encode(failure, router_.buffer_bytes() - sizeof(Header)));
+  } catch (const std::bad_alloc&) {  // the other ranks will notice the end of this process
   }
 }
 
+bool RuntimeCore::bridged(Rank rank) const noexcept {
+  return std::ranges::find(wiring_->bridged_hops(), rank) != wiring_->bridged_hops().end();
+}
+
 void RuntimeCore::tell(std::uint32_t handler, ByteView message) {
-  for (const Rank to : wiring_->distant()) notices_.push_back({to, handler, Bytes(message.begin(), message.end())});
+  for (const Rank to : wiring_->bridged_hops())
+    notices_.push_back({to, handler, Bytes(message.begin(), message.end())});
   push_notices();
 }
 
-/// What one lane has no room for keeps nothing from the others; in a lane, nothing overtakes what came before.
+/// A full lane does not hold up notices for other lanes. In a lane they keep their order.
 void RuntimeCore::push_notices() noexcept {
   auto kept = notices_.begin();
   for (auto one = notices_.begin(); one != notices_.end(); ++one) {
@@ -40,37 +45,36 @@ void RuntimeCore::push_notices() noexcept {
 }
 
 void RuntimeCore::look_around() noexcept {
-  constexpr std::uint64_t kKernelEvery = 8;
-  constexpr std::uint64_t kArrivalNs = 1'000'000'000;  // for what has come already, and waits to be handled
+  constexpr std::uint64_t kLooksBetweenSystemCalls = 8;
+  constexpr std::uint64_t kArrivalNs = 1'000'000'000;  // for messages that have arrived and wait to be handled
   if (!failure_) return;
   exit_watch_.used_here();
-  const bool ask_kernel = ++looks_ % kKernelEvery == 0;
-  for (Neighbour& neighbour : wiring_->neighbours()) {
-    Presence::Seen seen = neighbour.look(ask_kernel);
-    if (seen.state == Presence::State::kBroken) return fail(std::move(seen.breakdown));
-    if (seen.state == Presence::State::kLeft) on_left({neighbour.rank(), seen.rounds});
+  const bool ask_kernel = ++looks_ % kLooksBetweenSystemCalls == 0;
+  for (MappedHop& hop : wiring_->mapped_hops()) {
+    Presence::Seen seen = hop.look(ask_kernel);
+    if (seen.state == Presence::State::kFailed) return fail(std::move(seen.failure));
+    if (seen.state == Presence::State::kLeft) on_left({hop.rank(), seen.rounds});
   }
-  for (const Rank rank : wiring_->distant()) {
-    // Whoever leaves says so in a message, for which there may have been no room: then no outcome has left, either.
+  for (const Rank rank : wiring_->bridged_hops()) {
+    // A rank that leaves sends a departure. If that found no room, no outcome of a round has left after it, either.
     if (!wiring_->has_left(router_.index_of(router_.lane_of(rank)))) continue;
     const std::uint64_t since = closed_since_.try_emplace(rank, now_ns()).first->second;
     if (now_ns() - since > kArrivalNs) on_left({rank, agreement_.round()});
   }
-  fail(Breakdown{wiring_->health()});
+  fail(JobFailure{wiring_->health()});
 }
 
 void RuntimeCore::on_left(Departure who) noexcept {
   if (std::ranges::find(departed_, who.rank, &Departure::rank) != departed_.end()) return;
   departed_.push_back(who);
-  for (const Neighbour& neighbour : wiring_->neighbours()) {
-    if (neighbour.rank() == who.rank) router_.close(router_.lanes()[neighbour.lane()]);
+  for (const MappedHop& hop : wiring_->mapped_hops()) {
+    if (hop.rank() == who.rank) router_.close(router_.lanes()[hop.lane()]);
   }
-  if (std::ranges::find(wiring_->distant(), who.rank) != wiring_->distant().end())
-    router_.close(router_.lane_of(who.rank));
+  if (bridged(who.rank)) router_.close(router_.lane_of(who.rank));
 }
 
-/// A rank that has concluded as many rounds as this one, or fewer, will not contribute to the round at hand. One that
-/// has concluded more was in this round: its outcome is on the way.
+/// A rank that left after as many rounds as this one has concluded, or fewer, will not contribute to the current round.
+/// A rank that left after more rounds was in the current one: its outcome is on the way.
 void RuntimeCore::check_departed() noexcept {
   const bool waiting = reducing_ || phase_ == Phase::kCounting || phase_ == Phase::kConfirming;
   if (!waiting || leaving_ || agreement_.concluded()) return;
@@ -88,14 +92,13 @@ void RuntimeCore::check_departed() noexcept {
 void RuntimeCore::check_undeliverable() noexcept {
   if (leaving_ || !failure_) return;
   const Rank to = router_.undeliverable_to();
-  // The rank itself, or the next hop on the way to it.
+  // The lane to it, if its reader has left: the destination itself, or the next hop on the way.
   const Lane* const lane = to < ranks && router_.lane_of(to).closed ? &router_.lane_of(to) : nullptr;
   const auto ends_lane = [&](const Departure& one) {
-    const bool near = std::ranges::any_of(wiring_->neighbours(), [&](const Neighbour& neighbour) {
-      return neighbour.rank() == one.rank && &router_.lanes()[neighbour.lane()] == lane;
+    const bool mapped = std::ranges::any_of(wiring_->mapped_hops(), [&](const MappedHop& hop) {
+      return hop.rank() == one.rank && &router_.lanes()[hop.lane()] == lane;
     });
-    return near || (&router_.lane_of(one.rank) == lane &&
-                    std::ranges::find(wiring_->distant(), one.rank) != wiring_->distant().end());
+    return mapped || (&router_.lane_of(one.rank) == lane && bridged(one.rank));
   };
   auto who = std::ranges::find(departed_, to, &Departure::rank);
   if (who == departed_.end() && lane != nullptr) who = std::ranges::find_if(departed_, ends_lane);
@@ -106,7 +109,7 @@ void RuntimeCore::check_undeliverable() noexcept {
          fmt::format("rank {} has a message for rank {}, and {} has left the job: call quiesce() on all ranks before "
                      "they end",
                      place().rank, to, why)},
-        known ? who->rank : Breakdown::kNobody});
+        known ? who->rank : JobFailure::kNobody});
 }
 
 }  // namespace wherry::route::detail

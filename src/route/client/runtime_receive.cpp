@@ -42,7 +42,7 @@ void RuntimeCore::drain(Input& input) noexcept {
   const bool worked =
       router_.drain(input, [this](const std::byte* at, const std::byte* limit) { return handle(at, limit); });
   busy_ |= worked || input.waiting;
-  if (input.broken) [[unlikely]]
+  if (input.malformed) [[unlikely]]
     fail_malformed();
 }
 
@@ -143,8 +143,8 @@ bool RuntimeCore::handle_own(std::uint32_t id, ByteView message) noexcept {
       return on_reply(message);
     case kReportHandler:
       return agreement_.on_report(message);
-    case kVerdictHandler:
-      return agreement_.on_verdict(message);
+    case kOutcomeHandler:
+      return agreement_.on_outcome(message);
     case kAbortHandler:
       return on_abort(message);
     case kLeftHandler:
@@ -202,9 +202,9 @@ bool RuntimeCore::on_reply(ByteView message) noexcept {
 }
 
 bool RuntimeCore::on_abort(ByteView message) noexcept {
-  auto breakdown = decode_breakdown(message);
-  if (!breakdown) return false;
-  fail(*std::move(breakdown));
+  auto failure = decode_failure(message);
+  if (!failure) return false;
+  fail(*std::move(failure));
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank sends: into a lane; if that has no room, into the backlog; if that is full, after further polls.
+// How a rank sends: into a lane; if the lane has no room, into the backlog; if that is full, after further polls.
 #include <fmt/core.h>
 
 #include <cstring>
@@ -27,12 +27,12 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   if (file_ != nullptr && !communicating_) note_first_message();
   const bool may_wait = when_full == WhenFull::kWait && !in_handler_;
   const bool own = (when_full == WhenFull::kWait || when_full == WhenFull::kWouldBlock) && !in_handler_;
-  const bool large = Header::stride_of(message.size()) > backlog_.whole();
+  const bool large = Header::stride_of(message.size()) > backlog_.max_whole();
   for (bool first = true;; first = false) {
     if (own && promised()) {
       if (phase_ == Phase::kDone) return StatusCode::kFailedPrecondition;
     } else if (large) {
-      // Beyond a megabyte receivers are behind already, and what is kept back costs memory that no cache has seen.
+      // Beyond this, receivers are behind already, and the copy would go to memory that is in no cache.
       if (when_full == WhenFull::kWouldBlock && backlog_.bytes() > kMuchBacklog) break;
       for (int i = 0; i < kCatchUpPolls && may_wait && failure_ && backlog_.bytes() > kMuchBacklog; ++i) poll();
       if (backlog_.add(to, handler, message, when_full == WhenFull::kMust)) {
@@ -83,12 +83,12 @@ void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noex
   Bytes message(sizeof number + reply.size());
   std::memcpy(message.data(), &number, sizeof number);
   if (!reply.empty()) std::memcpy(message.data() + sizeof number, reply.data(), reply.size());
-  const bool large = Header::stride_of(message.size()) > backlog_.whole();
+  const bool large = Header::stride_of(message.size()) > backlog_.max_whole();
   if ((large || !try_put(to, kReplyHandler, message)) && !backlog_.add(to, kReplyHandler, message, false)) {
     return fail_full("answers more than can leave",
                      "Let ranks wait for answers before they send further requests, or raise backlog_bytes");
   }
-  ++sent;  // an answer counts: quiesce() waits for it
+  ++sent;  // replies count: quiesce() waits for them
 }
 
 /// A handler cannot wait for room: the poll() that called it would have to make that.
@@ -100,7 +100,7 @@ void RuntimeCore::fail_full(std::string_view what, std::string_view remedy) noex
 }
 
 std::span<std::byte> RuntimeCore::try_buffer(Rank towards, std::size_t bytes) noexcept {
-  if (!failure_ || towards >= ranks || bytes > router_.largest() || (!in_handler_ && promised())) return {};
+  if (!failure_ || towards >= ranks || bytes > router_.buffer_bytes() || (!in_handler_ && promised())) return {};
   Lane& lane = router_.lane_of(towards);
   std::byte* const at = router_.room(lane, bytes, towards);
   return at == nullptr ? std::span<std::byte>() : std::span(at, bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads of one process: everything but how ranks find each other.
+// Ranks as threads of one process: all but how ranks find each other.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -100,7 +100,7 @@ TEST(Runtime, EmptyMessages_ExpectThemCounted) {
 }
 
 TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
-  // Each message spawns two until its depth is used up: far more than the buffers hold.
+  // Each message sends two more until its depth is used up: far more than the buffers hold.
   run_ranks({0, 0, 1, 1}, {}, {2, 256}, [&](Runtime& runtime) {
     std::uint64_t handled = 0;
     Handler<std::uint64_t> spawn;
@@ -119,7 +119,7 @@ TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
   });
 }
 
-TEST(Runtime, RequestsBothWays_ExpectAnswersAndNoDeadlock) {
+TEST(Runtime, RequestsBothWays_ExpectRepliesAndNoDeadlock) {
   run_ranks({0, 1}, {}, {2, 256}, [&](Runtime& runtime) {
     const auto square =
         runtime.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{x} * x; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks do together: quiesce() and reduce(). agreement.hpp says why quiesce() is right.
+// The collective calls: quiesce() and reduce(). agreement.hpp explains why quiesce() is correct.
 #include <fmt/core.h>
 
 #include "base/clock.hpp"
@@ -13,7 +13,7 @@ void RuntimeCore::contribute(Agreement::Combine how, Agreement::Words words) noe
   if (agreement_.round() != concluded_) conclude();
 }
 
-/// Two ranks that cannot agree never will: this one, which found out, fails and tells the others.
+/// The round cannot end any more. This rank, which has noticed, fails and tells the others.
 void RuntimeCore::check_mismatch() noexcept {
   const auto& mismatch = agreement_.mismatch();
   if (!mismatch || !failure_) return;
@@ -39,9 +39,10 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   if (in_handler_) return Status(StatusCode::kFailedPrecondition, "reduce() cannot be called in a handler");
   if (!failure_) return failure_;
   if (phase_ != Phase::kNone) {
-    return Status(StatusCode::kFailedPrecondition,
-                  "a quiesce of this rank is under way (quiesce() timed out, or try_quiesce() said would-block): call "
-                  "quiesce() or try_quiesce() until it says ok, then reduce()");
+    return Status(
+        StatusCode::kFailedPrecondition,
+        "a quiesce of this rank is under way (quiesce() timed out, or try_quiesce() returned would-block): call "
+        "quiesce() or try_quiesce() until it returns ok, then reduce()");
   }
   registered_ = handlers_.signature();
   exit_watch_.used_here();
@@ -61,7 +62,7 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   return words->a;
 }
 
-/// A child that sees this rank leave after such a round waits for its outcome for as long as it takes.
+/// A child that sees this rank leave after such a round waits for the outcome as long as needed.
 void RuntimeCore::conclude() noexcept {
   if (!notices_.empty()) return;
   router_.flush(Flush::kExplicit);
@@ -92,7 +93,7 @@ void RuntimeCore::step_quiesce() noexcept {
       promised_ = counted_ == Agreement::Words{sent, handled_};
       contribute(Agreement::Combine::kConfirm, {promised_ ? 0U : 1U, 0});
     }
-    flush();  // this rank may not poll again for a while, and its children wait for the verdict
+    flush();  // this rank may not poll again for a while, and its children wait for the outcome
     if (agreement_.round() != concluded_) conclude();
   }
 }

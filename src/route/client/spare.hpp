@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of large messages, kept for the next ones: fresh memory costs a page fault every 4 KiB, several times what the
-// copy costs.
+// Memory of large messages, kept for the next ones: fresh memory costs a page fault every 4 KiB, which is several times
+// the cost of the copy.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace wherry::route::detail {
 
 class Spare {
  public:
-  /// `bytes` long, of any content. What was kept last, and is therefore in the caches, if it is large enough.
+  /// `bytes` long, with any content. Prefers the memory that was kept last, since it is in the caches.
   Bytes take(std::size_t bytes) {
     Bytes memory;
     for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
@@ -26,17 +26,17 @@ class Spare {
     memory.resize(bytes);
     return memory;
   }
-  /// For take(), unless much is kept already.
+  /// Keeps it for take(), unless much is kept already.
   void give(Bytes memory) {
-    if (memory.capacity() < kSmallest || held_ + memory.capacity() > kMost) return;
+    if (memory.capacity() < kMinKeptBytes || held_ + memory.capacity() > kMaxHeldBytes) return;
     held_ += memory.capacity();
     kept_.push_back(std::move(memory));
   }
 
  private:
-  static constexpr std::size_t kSmallest = 4096, kMost = std::size_t{32} << 20;
+  static constexpr std::size_t kMinKeptBytes = 4096, kMaxHeldBytes = std::size_t{32} << 20;
   std::vector<Bytes> kept_;
-  std::size_t held_ = 0;
+  std::size_t held_ = 0;  ///< bytes of kept_; at most kMaxHeldBytes
 };
 
 }  // namespace wherry::route::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/descriptors.hpp"
 #include "base/try.hpp"
-#include "route/client/introduction.hpp"
 #include "route/client/process_wiring.hpp"
 #include "route/client/runtime_access.hpp"
+#include "route/client/settings.hpp"
 
 namespace wherry::route {
 

@@ -8,7 +8,7 @@
 namespace wherry::route {
 namespace {
 
-TEST(Start, TheProcessIsOutOfDescriptors_ExpectThatAsTheReason) {
+TEST(Start, ProcessWithoutDescriptors_ExpectThemNamedInTheError) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const int lowest_free = ::dup(STDERR_FILENO);

@@ -13,7 +13,9 @@
 
 #include "base/absolute_path.hpp"
 #include "base/clock.hpp"
-#include "route/client/bootstrap_parts.hpp"
+#include "base/try.hpp"
+#include "route/client/environment.hpp"
+#include "route/explain.hpp"
 
 namespace wherry::route {
 namespace {
@@ -26,7 +28,7 @@ std::uint64_t cpu_ns() noexcept {
 }
 
 std::string to_json(const Statistics& s) {
-  static_assert(sizeof(Statistics) == 14 * 8, "a field more: write it, too");
+  static_assert(sizeof(Statistics) == 14 * 8, "write the new field, too");
   std::string text;
   const auto field = [&](const char* name, std::uint64_t value) {
     text += fmt::format(R"({}"{}": {})", text.empty() ? "{" : ", ", name, value);
@@ -48,10 +50,10 @@ std::string to_json(const Statistics& s) {
   return text + "}";
 }
 
-/// The contents of `path` become `text`, under the name only when they are complete.
+/// The contents of `path` become `text`. The file appears under its name when it is complete.
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string unfinished = fmt::format("{}.{}", path, getpid());
-  unlink(unfinished.c_str());  // of a process that had this number; never written through: it may be a link
+  unlink(unfinished.c_str());  // left by an earlier process with this id; it may be a link, so never write through it
   std::FILE* const file = std::fopen(unfinished.c_str(), "wxe");
   const auto failed = [&](const char* verb) {
     return Status(StatusCode::kUnavailable, fmt::format("cannot {} {}: {}", verb, unfinished, std::strerror(errno)));
@@ -74,9 +76,9 @@ Result<std::unique_ptr<StatisticsFile>> StatisticsFile::open() {
                   fmt::format("WHERRY_STATISTICS is '{}': want a directory that this user may write to: {}", *directory,
                               std::strerror(errno)));
   }
-  const auto whole = absolute_path(*directory);  // wherever the program goes
-  if (!whole) return Status(whole.status().code(), fmt::format("WHERRY_STATISTICS: {}", whole.status().message()));
-  return std::make_unique<StatisticsFile>(*whole);
+  // Absolute: the program may change its directory.
+  WHERRY_ASSIGN(std::string path, explain("WHERRY_STATISTICS", absolute_path(*directory)));
+  return std::make_unique<StatisticsFile>(std::move(path));
 }
 
 StatisticsFile::Moment StatisticsFile::take(const Statistics& now) {
@@ -87,7 +89,7 @@ Status StatisticsFile::write(const Place& place, const Statistics& statistics) {
   Moment end = take(statistics);
   if (quiet_.ns != 0 && quiet_.messages == end.messages) end = quiet_;
   const auto since = [](std::uint64_t now, std::uint64_t then) { return static_cast<double>(now - then) * 1e-9; };
-  // Scaling estimates: a count may then be less than an earlier one.
+  // Counts are scaled estimates: one may be less than an earlier one.
   const std::string count = misses_.read() ? std::to_string(end.misses - std::min(began_.misses, end.misses)) : "null";
   const std::string text = fmt::format(
       "{{\"rank\": {}, \"node\": {}, \"placement\": \"{}\", \"seconds\": {:.9f}, \"cpu_seconds\": {:.9f},\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank leaves for whoever looks at the job as a whole (`wherry advise`): one JSON file, when the environment
-// variable WHERRY_STATISTICS names a directory.
+// A JSON file with the statistics of one rank, for `wherry advise`, if the environment variable WHERRY_STATISTICS names
+// a directory.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace wherry::route {
 
 class StatisticsFile {
  public:
-  /// Into the directory that WHERRY_STATISTICS names; null: it is not set. An error when nobody can write there. Call
-  /// it before threads are started: the counter knows the calling one and those that come of it.
+  /// For the directory that WHERRY_STATISTICS names. Null: it is not set. kInvalidArgument: it cannot be written to.
+  /// Call this before threads are started: the counter counts the calling thread and those that it starts.
   static Result<std::unique_ptr<StatisticsFile>> open();
 
   explicit StatisticsFile(std::string directory) : directory_(std::move(directory)) {}
   /// The rank has joined its job.
   void begin() { began_ = take({}); }
-  /// Times and misses count from here, the first message on: start-up, and input that is read or made, do not.
+  /// The first message: times and misses count from here, without start-up and without reading or making the input.
   void communicate(const Statistics& now) { began_ = take(now); }
-  /// All messages have been handled. Times and misses count to here, unless messages follow.
+  /// All messages have been handled: times and misses count up to here, unless messages follow.
   void quiet(const Statistics& now) { quiet_ = take(now); }
-  /// Writes DIRECTORY/rank-N.json, whole or not at all.
+  /// Writes DIRECTORY/rank-N.json. The file appears complete or not at all.
   Status write(const Place& place, const Statistics& statistics);
 
  private:

@@ -110,7 +110,7 @@ TEST_F(StatisticsFileTest, VariableNotSet_ExpectNoFile) {
   EXPECT_EQ(*none, nullptr);
 }
 
-TEST_F(StatisticsFileTest, NoDirectory_ExpectStartToSaySo) {
+TEST_F(StatisticsFileTest, NoSuchDirectory_ExpectStartToFailWithItsName) {
   set(directory_.file("nowhere"));
   const auto runtime = Runtime::start();
   ASSERT_FALSE(runtime);
@@ -118,7 +118,7 @@ TEST_F(StatisticsFileTest, NoDirectory_ExpectStartToSaySo) {
       << runtime.status().message();
 }
 
-TEST_F(StatisticsFileTest, DirectoryThatIsAFile_ExpectStartToSaySo) {
+TEST_F(StatisticsFileTest, DirectoryThatIsAFile_ExpectStartToFailWithItsName) {
   std::ofstream(directory_.file("file")) << "x";
   set(directory_.file("file"));
   EXPECT_FALSE(Runtime::start());

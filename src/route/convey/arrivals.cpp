@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wherry/convey.h"
+
 namespace wherry::route::convey {
 
-AlignedBytes allocate_aligned(std::size_t bytes) {
-  return AlignedBytes(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(64))));
-}
-
-/// Space behind the last packet. Blocks are not used again before all that they hold was read and the next block begun:
-/// the last item that was pulled stays where it is.
+/// Space behind the last packet. A block is used again only after all of it was read and the next block was begun: the
+/// last item that was pulled stays in its place.
 std::byte* Arrivals::grow(std::size_t bytes) {
   if (blocks_.empty() || blocks_.back().capacity - blocks_.back().used < bytes) {
     if (!spare_.empty() && bytes <= kBlockBytes) {
@@ -19,7 +17,7 @@ std::byte* Arrivals::grow(std::size_t bytes) {
       spare_.pop_back();
     } else {
       const std::size_t capacity = std::max(bytes, kBlockBytes);
-      blocks_.push_back({allocate_aligned(capacity), capacity});
+      blocks_.push_back({aligned_bytes(capacity, CONVEY_MAX_ALIGN), capacity});
     }
   }
   Block& block = blocks_.back();
@@ -45,7 +43,7 @@ bool Arrivals::append_piece(Header header, const std::byte* at) {
   if (assembly.received < assembly.item.size()) return false;
   const Header whole = Header::make(sizeof head + assembly.item.size(), header.handler(), header.to());
   std::byte* const out = grow(whole.stride());
-  // Its pieces were acknowledged as they came: nothing is spent when it is pulled.
+  // Its pieces were acknowledged as they came, so pulling it spends nothing.
   head.source |= PacketHead::kPiece;
   head.bytes = static_cast<std::uint32_t>(assembly.item.size());
   whole.store(out);

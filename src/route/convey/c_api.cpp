@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convey.h: thin functions on Conveyor. An error is told in one line on stderr, once per kind and conveyor, unless the
-// conveyor is quiet.
+// convey.h: thin functions on Conveyor. An error is reported in one line on standard error, once for each kind and
+// conveyor, unless the conveyor is quiet.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <new>
 
-#include "route/convey/home.hpp"
+#include "route/convey/context.hpp"
 #include "wherry/convey.h"
 
 using namespace wherry::route::convey;  // NOLINT(google-build-using-namespace)
@@ -22,10 +22,10 @@ constexpr std::array<const char*, 14> kErrors{
     "the conveyor is NULL",
     "there is no such rank",
     "a collective call from the wrong ranks",
-    "the job is broken, or this process has no part in it",
+    "the job has failed, or this process is not a rank of it",
     "out of memory",
     "only an elastic conveyor can do this",
-    "the next item has another size than that of begin: use convey_epull",
+    "the next item is not of the size that convey_begin was given: use convey_epull",
     "the item is larger than this conveyor can take",
     "the size of items cannot be 0",
     "the buffers would be too large",
@@ -38,12 +38,12 @@ const char* text_of(int error) noexcept {
 }
 
 void tell(const char* function, int error, const char* more) noexcept {
-  auto home = Home::get();
-  std::fprintf(stderr, "rank %lld: %s: %s%s%s\n", home ? static_cast<long long>((*home)->runtime().rank()) : -1,
+  auto context = Context::get();
+  std::fprintf(stderr, "rank %lld: %s: %s%s%s\n", context ? static_cast<long long>((*context)->runtime().rank()) : -1,
                function, text_of(error), *more == '\0' ? "" : ": ", more);
 }
 
-/// `result`, which is told if it is an error.
+/// `result`; an error is reported.
 int checked(convey_t* c, const char* function, int result) noexcept {
   if (result >= 0) [[likely]]
     return result;
@@ -53,7 +53,7 @@ int checked(convey_t* c, const char* function, int result) noexcept {
     } else if (c->conveyor.first_time(result)) {
       tell(function, result, result == kComms ? c->conveyor.job().message().c_str() : "");
     }
-  } catch (const std::exception&) {  // there is no memory for words
+  } catch (const std::exception&) {  // no memory for the text
   }
   return result;
 }
@@ -75,13 +75,13 @@ convey_t* create(const char* function, std::size_t largest, bool elastic, std::u
   std::string why = "the capacity cannot be 0";
   try {
     if (largest != 0) {
-      auto home = Home::get();
-      if (home) {
-        auto made = (*home)->create({std::min(largest, wherry::route::kMaxMessageBytes), elastic, quiet});
+      auto context = Context::get();
+      if (context) {
+        auto made = (*context)->create({std::min(largest, wherry::route::kMaxMessageBytes), elastic, quiet});
         if (made) return *made;
         why = made.status().to_string();
       } else {
-        why = home.status().to_string();
+        why = context.status().to_string();
       }
     }
     if (!quiet) std::fprintf(stderr, "%s: %s\n", function, why.c_str());
@@ -91,7 +91,7 @@ convey_t* create(const char* function, std::size_t largest, bool elastic, std::u
   return nullptr;
 }
 
-/// Buffers are rounded up, as far as that goes.
+/// To a multiple of a cache line, unless that overflows.
 std::size_t round_up(std::size_t bytes) noexcept { return bytes > SIZE_MAX - 63 ? bytes : (bytes + 63) & ~size_t{63}; }
 
 bool no_plan(const convey_cargo_t* /*cargo*/, convey_layout_t* /*layout*/) { return false; }
@@ -99,9 +99,9 @@ bool no_plan(const convey_cargo_t* /*cargo*/, convey_layout_t* /*layout*/) { ret
 template <typename Value>
 std::int64_t about_job(const char* function, Value value) noexcept {
   try {
-    auto home = Home::get();
-    if (home) return value((*home)->runtime());
-    std::fprintf(stderr, "%s: %s\n", function, home.status().to_string().c_str());
+    auto context = Context::get();
+    if (context) return value((*context)->runtime());
+    std::fprintf(stderr, "%s: %s\n", function, context.status().to_string().c_str());
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", function, e.what());
   }

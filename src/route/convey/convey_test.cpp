@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conveyors of ranks that are threads of one process, so that ThreadSanitizer sees both ends. What programs in C do
-// with them is in histogram_test.c and its neighbours.
+// Conveyors of ranks that are threads of one process, so that ThreadSanitizer sees both ends. histogram_test.c and the
+// other programs in C use conveyors as processes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@
 #include "base/clock.hpp"
 #include "base/testing.hpp"
 #include "route/client/runtime_access.hpp"
-#include "route/convey/home.hpp"
+#include "route/convey/context.hpp"
 
 namespace wherry::route::convey {
 namespace {
@@ -22,21 +22,21 @@ using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
 void run_ranks(const std::vector<std::uint32_t>& node_of_rank, RingShape shape,
-               const std::function<void(Home&, std::int64_t me)>& body) {
+               const std::function<void(Context&, std::int64_t me)>& body) {
   auto wirings = wire_threads(node_of_rank, shape);
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
     threads.emplace_back([&body, w = std::move(wiring)]() mutable {
-      Home home(detail::make_runtime(Options{}, std::move(w)));
-      body(home, home.runtime().rank());
-      EXPECT_TRUE(home.runtime().quiesce(kPatience));  // acknowledgements travel through any rank
+      Context context(detail::make_runtime(Options{}, std::move(w)));
+      body(context, context.runtime().rank());
+      EXPECT_TRUE(context.runtime().quiesce(kPatience));  // acknowledgements travel through any rank
     });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-Conveyor& create(Home& home, Traits traits) {
-  auto made = home.create(traits);
+Conveyor& create(Context& context, Traits traits) {
+  auto made = context.create(traits);
   EXPECT_TRUE(made) << made.status().message();
   return (*made)->conveyor;
 }
@@ -57,9 +57,9 @@ struct Item {
 
 TEST(Conveyors, TwoSessionsOfOne_ExpectEveryItemInOrderFromEachRank) {
   constexpr std::uint32_t kItems = 20'000;
-  run_ranks({0, 0, 1, 1}, {2, 1024}, [&](Home& home, std::int64_t me) {
-    const auto ranks = static_cast<std::int64_t>(home.runtime().ranks());
-    Conveyor& c = create(home, {.largest = 64});
+  run_ranks({0, 0, 1, 1}, {2, 1024}, [&](Context& context, std::int64_t me) {
+    const auto ranks = static_cast<std::int64_t>(context.runtime().ranks());
+    Conveyor& c = create(context, {.largest = 64});
     for (int session = 0; session < 2; ++session) {
       ASSERT_EQ(c.begin(sizeof(Item), 0), convey_OK);
       std::vector<std::uint32_t> next(static_cast<std::size_t>(ranks));
@@ -86,10 +86,10 @@ TEST(Conveyors, TwoSessionsOfOne_ExpectEveryItemInOrderFromEachRank) {
 
 TEST(Conveyors, RequestsAndAnswersInTwo_ExpectEachAnswered) {
   constexpr std::uint64_t kRequests = 5'000;
-  run_ranks({0, 1, 1}, {2, 512}, [&](Home& home, std::int64_t me) {
-    const auto ranks = static_cast<std::int64_t>(home.runtime().ranks());
-    Conveyor& requests = create(home, {.largest = 64});
-    Conveyor& replies = create(home, {.largest = 64});
+  run_ranks({0, 1, 1}, {2, 512}, [&](Context& context, std::int64_t me) {
+    const auto ranks = static_cast<std::int64_t>(context.runtime().ranks());
+    Conveyor& requests = create(context, {.largest = 64});
+    Conveyor& replies = create(context, {.largest = 64});
     ASSERT_EQ(requests.begin(8, 8), convey_OK);
     ASSERT_EQ(replies.begin(8, 8), convey_OK);
     std::uint64_t asked = 0, answered = 0, sum = 0;
@@ -128,8 +128,8 @@ TEST(Conveyors, ElasticItemsOfAnySize_ExpectTheirBytes) {
     const auto n = random();
     return i == 0 ? 0 : n % 40 == 0 ? n % kLargest : n % 7 == 0 ? 0 : n % 200;
   };
-  run_ranks({0, 1}, {2, 2048}, [&](Home& home, std::int64_t me) {
-    Conveyor& c = create(home, {.largest = kLargest, .elastic = true});
+  run_ranks({0, 1}, {2, 2048}, [&](Context& context, std::int64_t me) {
+    Conveyor& c = create(context, {.largest = kLargest, .elastic = true});
     ASSERT_EQ(c.begin(64, 64), convey_OK);
     std::size_t pushed = 0, pulled = 0;
     bool all = false;
@@ -156,11 +156,11 @@ TEST(Conveyors, ElasticItemsOfAnySize_ExpectTheirBytes) {
   });
 }
 
-TEST(Conveyors, AReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
+TEST(Conveyors, ReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
   constexpr std::size_t kItemBytes = 1024;
   std::atomic<bool> full{false};
-  run_ranks({0, 0}, {4, 32768}, [&](Home& home, std::int64_t me) {
-    Conveyor& c = create(home, {.largest = kItemBytes});
+  run_ranks({0, 0}, {4, 32768}, [&](Context& context, std::int64_t me) {
+    Conveyor& c = create(context, {.largest = kItemBytes});
     ASSERT_EQ(c.begin(kItemBytes, 0), convey_OK);
     std::uint64_t pushed = 0, pulled = 0;
     int refused = 0;
@@ -173,15 +173,15 @@ TEST(Conveyors, AReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
         while (full && c.pull(item.data(), nullptr) == convey_OK) ++pulled;
       } else if (!all) {
         for (; c.push(item.data(), 1) == convey_OK; ++pushed) refused = 0;
-        // A receiver that does not run takes nothing either, for a while.
+        // A receiver that is not running takes nothing for a while, either.
         const bool enough = pushed * kItemBytes >= 240U << 10 || std::chrono::steady_clock::now() - began > 10s;
         all = ++refused >= 1000 && enough;
         if (all) full = true;
       }
     });
-    // The window, and the packet with which it was exceeded.
+    // The window, and the packet that exceeded it.
     EXPECT_LE(pushed * kItemBytes, (256U + 8U) << 10);
-    const auto sent = home.runtime().reduce(pushed), got = home.runtime().reduce(pulled);
+    const auto sent = context.runtime().reduce(pushed), got = context.runtime().reduce(pulled);
     ASSERT_TRUE(sent && got);
     EXPECT_GE(*sent * kItemBytes, 240U << 10);
     EXPECT_EQ(*sent, *got);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One conveyor of one rank, on the route of its process.
+// One conveyor of one rank, on the Runtime of its process.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "base/fork.hpp"
 #include "route/client/agreement.hpp"
 #include "route/client/runtime_core.hpp"
@@ -16,7 +17,7 @@
 
 namespace wherry::route::convey {
 
-/// What calls return when they fail.
+/// What calls return if they fail.
 inline constexpr int kState = -1, kUsage = -2, kNull = -3, kRange = -4, kTeam = -5, kComms = -6, kAlloc = -7,
                      kRigid = -8, kMisfit = -9, kOverflow = -10, kZero = -11, kTooBig = -12, kNoFunction = -13;
 
@@ -26,10 +27,10 @@ struct Traits {
   bool quiet = false;
 };
 
-/// In a child of fork() each call fails, except those that only tell something.
+/// In a child of fork() each call fails, other than those that only return information.
 class Conveyor : private ForkWatch {
  public:
-  /// `data` and `credit`: the handlers of its packets and of acknowledgements.
+  /// `data` and `credit`: the handlers of its packets and of its credits. `epoch` counts the sessions.
   Conveyor(detail::RuntimeCore& core, detail::Agreement& agreement, std::uint32_t data, std::uint32_t credit,
            Traits traits, std::uint32_t& epoch);
   ~Conveyor() override { stop_watching(); }
@@ -37,14 +38,14 @@ class Conveyor : private ForkWatch {
   [[nodiscard]] const Traits& traits() const noexcept { return traits_; }
   [[nodiscard]] std::size_t item_bytes() const noexcept { return state_ == State::kDormant ? 0 : item_bytes_; }
   int set_codec(const convey_codec_t* codec) const noexcept;
-  /// Why nothing can be sent any more, if so.
+  /// Ok, or why the job has failed.
   [[nodiscard]] const Status& job() const noexcept { return core_.status(); }
-  /// Some rank may still wait for this one.
+  /// Other ranks may be waiting for this one.
   [[nodiscard]] bool under_way() const noexcept {
     return state_ == State::kWorking || state_ == State::kEndgame || state_ == State::kCleanup;
   }
   [[nodiscard]] std::int64_t statistic(int which) const noexcept;
-  /// True the first time that `error` is told.
+  /// True if `error` is to be reported: the first time, unless the conveyor is quiet.
   bool first_time(int error) noexcept;
 
   int begin(std::size_t item_bytes, std::size_t align);
@@ -57,30 +58,30 @@ class Conveyor : private ForkWatch {
   int advance(bool done);
   int reset();
 
-  // ---- what comes for it, from its handlers
+  // ---- for its handlers
 
-  /// Takes the packets for it from `at` on. Null: these are none.
+  /// Takes the packets from `at` on. Null: malformed.
   detail::Handled receive(const std::byte* at, const std::byte* limit, Header header) noexcept;
   void receive_credit(const Credit& credit) noexcept;
 
  private:
-  /// kInherited: this process is a fork of the rank, whose packets `outs_` names.
+  /// kInherited: this process is a fork of the rank.
   enum class State : std::uint8_t { kDormant, kWorking, kEndgame, kCleanup, kComplete, kInherited };
-  /// Towards one rank. The packet is open as long as it is the last message in its lane and has not been published:
-  /// Router may move a lane on at any time, so that each push looks.
+  /// The packet towards one rank. It is open as long as it is the last message in its lane and has not been flushed.
+  /// Each push checks that, since the router may move the lane on at any time.
   struct Out {
-    std::byte* packet = nullptr;
-    std::byte* write = nullptr;  ///< behind the last item
-    std::byte* end = nullptr;    ///< behind the message: the lane's `at`
-    std::byte* limit = nullptr;
-    std::size_t bytes = 0;
-    std::uint32_t sequence = 0;    ///< of the buffer
-    std::int64_t unconfirmed = 0;  ///< bytes of closed packets that the receiver has not done with
+    std::byte* packet = nullptr;      ///< null: none is open
+    std::byte* write = nullptr;       ///< behind the last item
+    std::byte* end = nullptr;         ///< behind the message: the lane's `at`, if the packet is open
+    std::byte* limit = nullptr;       ///< the last item may end here
+    std::size_t bytes = 0;            ///< of each item
+    std::uint32_t sequence = 0;       ///< of the buffer
+    std::int64_t unacknowledged = 0;  ///< bytes of closed packets
   };
-  static constexpr std::int64_t kWindow = 256 << 10;  ///< what may be unconfirmed
+  static constexpr std::int64_t kWindow = 256 << 10;  ///< from this many unacknowledged bytes on, nothing is pushed
 
   void in_child() noexcept override { state_ = State::kInherited; }
-  /// What a call returns that the state does not allow.
+  /// The error of a call that the state does not allow.
   [[nodiscard]] int refusal() const noexcept { return state_ == State::kInherited ? kComms : kState; }
   [[nodiscard]] Lane& lane_of(Rank rank) const noexcept { return *static_cast<Lane*>(core_.lane_of[rank]); }
   int push(const void* item, std::size_t bytes, std::int64_t pe);
@@ -108,19 +109,19 @@ class Conveyor : private ForkWatch {
   const std::uint32_t data_, credit_;
   const Traits traits_;
   std::uint32_t& epoch_;
-  const std::size_t packet_bytes_;  ///< most of one packet
+  const std::size_t packet_bytes_;  ///< of a packet, at most
   const Rank ranks_;
 
   State state_ = State::kDormant;
   std::size_t item_bytes_ = 0, align_ = 1;
   std::vector<Out> outs_;
   Arrivals arrivals_;
-  std::vector<std::size_t> spent_;  ///< by source: read to the end, and not yet told
+  std::vector<std::size_t> spent_;  ///< by source: bytes of packets that were pulled and not yet acknowledged
   struct {
     Bytes item;
     std::size_t at = 0;
     Rank to = 0;
-  } pending_;  ///< the one large item that is leaving
+  } pending_;  ///< the large item that is leaving; empty: none
   AlignedBytes scratch_;
   std::size_t scratch_bytes_ = 0;
 
@@ -130,7 +131,7 @@ class Conveyor : private ForkWatch {
   std::uint32_t told_ = 0;
 };
 
-/// Most sizes of items are known here: what memcpy does to find out would cost more than they.
+/// Most items have one of these sizes. For them memcpy would spend more on finding out the size than on the copy.
 inline void copy_item(void* to, const void* from, std::size_t bytes) noexcept {
   switch (bytes) {
     case 4:

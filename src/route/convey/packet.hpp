@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How items travel: a message of route (route_message.hpp) whose payload is this head and then items, back to back. All
-// items of a packet have one size. As long as a packet has not left, further items for its rank are written behind it.
+// How items travel: in packets, which are messages of route (route_message.hpp) with this head and then items, back to
+// back. All items of a packet have the same size. As long as a packet has not left, further items are appended to it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace wherry::route::convey {
 struct PacketHead {
   static constexpr std::uint32_t kPiece = 1U << 31;  ///< part of an item that is too large for one packet
 
-  std::uint32_t source = 0;  ///< rank, and perhaps kPiece
-  std::uint32_t bytes = 0;   ///< of an item; one of no bytes is alone in its packet. Of a piece: the whole item's
+  std::uint32_t source = 0;  ///< rank, with or without kPiece
+  std::uint32_t bytes = 0;   ///< of each item; an item of no bytes is alone in its packet. Of a piece: the whole item's
 
   [[nodiscard]] Rank rank() const noexcept { return source & ~kPiece; }
   [[nodiscard]] bool piece() const noexcept { return (source & kPiece) != 0; }
@@ -23,9 +23,9 @@ static_assert(sizeof(PacketHead) == 8);
 /// From the start of the message to its first item.
 inline constexpr std::size_t kBeforeItems = 8 + sizeof(PacketHead);
 
-/// The receiver has done with packets: more may be on their way.
+/// Acknowledges packets whose items have been pulled: as many bytes more may be sent.
 struct Credit {
-  std::uint32_t epoch = 0;  ///< of the session that they belonged to
+  std::uint32_t epoch = 0;  ///< the session that they belong to
   Rank from = 0;
   std::uint64_t bytes = 0;
 };

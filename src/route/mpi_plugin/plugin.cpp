@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwherry_mpi.so: the few collectives by which the ranks of an MPI job find each other. It is the only part that is
-// tied to an MPI implementation. CMake builds it against the MPI that it finds; for another one:
+// libwherry_mpi.so: the few collective calls by which the ranks of an MPI job find each other. No other part is tied to
+// an MPI implementation. CMake builds it with the MPI that it finds. For another one:
 //   mpicxx -std=c++20 -O2 -fPIC -shared -o libwherry_mpi.so src/route/mpi_plugin/plugin.cpp
 #include "plugin.hpp"
 
@@ -25,13 +25,13 @@
 
 namespace {
 
-/// Lives until the process ends: MPI may still write to it after a call that came too late.
+/// Lives until the process ends: MPI may still write into it after a call has timed out.
 struct State {
-  MPI_Comm everybody = MPI_COMM_NULL;  ///< the program's own messages never meet ours
-  MPI_Comm copy = MPI_COMM_NULL;       ///< what `everybody` becomes
+  MPI_Comm all_ranks = MPI_COMM_NULL;  ///< a communicator of our own, apart from the program's messages
+  MPI_Comm copy = MPI_COMM_NULL;       ///< becomes all_ranks
   int rank = 0, ranks = 0;
-  pid_t process = 0;  ///< that MPI knows as this rank; 0: not asked yet
-  bool broken = false;
+  pid_t process = 0;       ///< the process that MPI knows as this rank; 0: not asked yet
+  bool timed_out = false;  ///< an operation has not ended: no call can succeed any more
   std::string error;
   std::vector<char> mine, all;
   std::vector<int> counts, offsets;
@@ -59,7 +59,7 @@ std::uint64_t now_ms() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-/// Asks `done()` until it says so, or the time is over.
+/// Waits until `done()`. False: it took too long.
 template <typename Done>
 bool in_time(std::uint64_t timeout_ms, Done done) {
   const std::uint64_t begin = now_ms();
@@ -72,12 +72,23 @@ bool in_time(std::uint64_t timeout_ms, Done done) {
 }
 
 int late() {
-  state().broken = true;
+  state().timed_out = true;
   state().error = "not all ranks came in time (Options::start_timeout)";
   return kWherryMpiLate;
 }
 
-/// MPI_Init has no time limit: a thread calls it, which is left behind when it takes too long.
+/// Waits until the operation is complete.
+int finish(MPI_Request& request, std::uint64_t timeout_ms) {
+  int done = 0, code = MPI_SUCCESS;
+  const bool ended = in_time(timeout_ms, [&] {
+    code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    return done != 0 || code != MPI_SUCCESS;
+  });
+  if (!ended) return late();
+  return code == MPI_SUCCESS ? kWherryMpiOk : fail("MPI_Test", code);
+}
+
+/// MPI_Init has no time limit: a thread calls it, and is left behind if it takes too long.
 int initialise(std::uint64_t timeout_ms) {
   struct Outcome {
     std::atomic<bool> done{false};
@@ -100,11 +111,11 @@ void finalize_at_exit(int status, void* initialised_by) {
   MPI_Finalized(&done);
   if (begun == 0 || done != 0) return;
   if (status == 0) {
-    if (!state().broken) MPI_Finalize();
+    if (!state().timed_out) MPI_Finalize();
     return;
   }
-  // That a rank has exited may reach the launcher in a way in which MPICH's leaves the others alone (its proxy looks
-  // for ended processes first, for closed connections next, and kills for neither): they would wait in MPI_Finalize.
+  // MPICH's launcher may notice the exit in a way that leaves the other ranks alone: its proxy looks for ended
+  // processes first, then for closed connections, and kills for neither. The other ranks would wait in MPI_Finalize.
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, status);
 }
@@ -135,7 +146,7 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
     return fail("this process is a fork of process " + std::to_string(s.process) +
                 ", which is the rank of this MPI job: only that one can start a runtime");
   }
-  if (s.broken) return fail("an earlier call came to no end");
+  if (s.timed_out) return fail("an earlier call timed out");
   const std::uint64_t begin = now_ms();
   int there = 0;
   int over = 0;
@@ -146,22 +157,16 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
     if (const int e = initialise(timeout_ms); e != kWherryMpiOk) return e;
     on_exit(finalize_at_exit, reinterpret_cast<void*>(static_cast<std::intptr_t>(getpid())));
   }
-  if (s.everybody == MPI_COMM_NULL) {
+  if (s.all_ranks == MPI_COMM_NULL) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (const int e = MPI_Comm_idup(MPI_COMM_WORLD, &s.copy, &request); e != MPI_SUCCESS)
       return fail("MPI_Comm_idup", e);
     const std::uint64_t spent = now_ms() - begin;
-    int done = 0, e = MPI_SUCCESS;
-    if (!in_time(timeout_ms - std::min(spent, timeout_ms), [&] {
-          e = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-          return done != 0 || e != MPI_SUCCESS;
-        }))
-      return late();
-    if (e != MPI_SUCCESS) return fail("MPI_Test", e);
-    s.everybody = s.copy;
-    MPI_Comm_set_errhandler(s.everybody, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(s.everybody, &s.rank);
-    MPI_Comm_size(s.everybody, &s.ranks);
+    if (const int e = finish(request, timeout_ms - std::min(spent, timeout_ms)); e != kWherryMpiOk) return e;
+    s.all_ranks = s.copy;
+    MPI_Comm_set_errhandler(s.all_ranks, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(s.all_ranks, &s.rank);
+    MPI_Comm_size(s.all_ranks, &s.ranks);
   }
   *rank = static_cast<std::uint32_t>(s.rank);
   *ranks = static_cast<std::uint32_t>(s.ranks);
@@ -171,7 +176,7 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
 __attribute__((visibility("default"))) int wherry_mpi_allgatherv(const void* mine, const std::uint64_t* sizes,
                                                                  void* all, std::uint64_t timeout_ms) {
   State& s = state();
-  if (s.broken) return fail("an earlier exchange came to no end");
+  if (s.timed_out) return fail("an earlier exchange timed out");
   s.counts.clear();
   s.offsets.clear();
   std::uint64_t total = 0;
@@ -179,29 +184,19 @@ __attribute__((visibility("default"))) int wherry_mpi_allgatherv(const void* min
     s.counts.push_back(static_cast<int>(sizes[i]));
     s.offsets.push_back(static_cast<int>(total));
     total += sizes[i];
-    if (sizes[i] > INT_MAX || total > INT_MAX) return fail("the ranks exchange more than 2 GiB: that is no bootstrap");
+    if (sizes[i] > INT_MAX || total > INT_MAX)
+      return fail("the ranks exchange more than 2 GiB: MPI cannot gather that");
   }
   const auto size = static_cast<std::size_t>(sizes[s.rank]);
   s.mine.assign(static_cast<const char*>(mine), static_cast<const char*>(mine) + size);
   s.all.resize(total);
   MPI_Request request = MPI_REQUEST_NULL;
   if (const int e = MPI_Iallgatherv(s.mine.data(), static_cast<int>(size), MPI_BYTE, s.all.data(), s.counts.data(),
-                                    s.offsets.data(), MPI_BYTE, s.everybody, &request);
+                                    s.offsets.data(), MPI_BYTE, s.all_ranks, &request);
       e != MPI_SUCCESS) {
     return fail("MPI_Iallgatherv", e);
   }
-  const std::uint64_t begin = now_ms();
-  for (int done = 0;;) {
-    if (const int e = MPI_Test(&request, &done, MPI_STATUS_IGNORE); e != MPI_SUCCESS) return fail("MPI_Test", e);
-    if (done != 0) break;
-    if (now_ms() - begin >= timeout_ms) {
-      s.broken = true;
-      s.error = "not all ranks came to the exchange in time";
-      return kWherryMpiLate;
-    }
-    const timespec nap{0, 50'000};  // ranks may share a core
-    nanosleep(&nap, nullptr);
-  }
+  if (const int e = finish(request, timeout_ms); e != kWherryMpiOk) return e;
   if (total != 0) std::memcpy(all, s.all.data(), total);
   return kWherryMpiOk;
 }

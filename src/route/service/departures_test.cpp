@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that leave and agents whose ranks have left: what is on its way arrives, and what can never arrive fails the
-// job of those that remain. The test plays the ranks, through memory or over the network.
+// Ranks that leave, and agents whose ranks have left. Messages on their way arrive; messages that can never arrive fail
+// the job of the ranks that remain. The test plays the ranks, mapped or bridged.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
@@ -27,22 +27,22 @@ constexpr std::uint32_t kHandler = 20;
 struct Member {
   explicit Member(Rank rank) : session(rank) {}
   testing::SilentPeer session;
-  std::unique_ptr<Post> post;
+  std::unique_ptr<Hop> hop;
   std::uint64_t handled = 0;
-  std::string aborted;  ///< why the job is over
+  std::string aborted;  ///< why the job has failed
   StatusCode code = StatusCode::kOk;
-  Rank cause = Breakdown::kNobody;
+  Rank cause = JobFailure::kNobody;
 
   /// False: there is no room.
   [[nodiscard]] bool try_send(Rank to) const {
-    Router& router = post->router();
+    Router& router = hop->router();
     if (!router.try_append(router.lane_of(to), Header::make(1000, kHandler, to), [](std::byte*) {})) return false;
     router.flush(Flush::kExplicit);
     return true;
   }
   void read() {
-    post->progress();
-    post->router().each_input([&](Input& input) {
+    hop->progress();
+    hop->router().each_input([&](Input& input) {
       const RingReader::Part part = input.ring.peek();
       ASSERT_FALSE(part.malformed);
       for (const std::byte* at = part.from; at != part.to; at += Header::load(at).stride()) {
@@ -51,11 +51,11 @@ struct Member {
         if (header.handler() == kPackHandler)
           handled += (header.size() - sizeof(Header)) / packed_stride(Header::load(at + sizeof(Header)).size());
         if (header.handler() == kAbortHandler) {
-          const auto breakdown = decode_breakdown(ByteView(at + 8, header.size()));
-          ASSERT_TRUE(breakdown);
-          aborted = breakdown->why.message();
-          code = breakdown->why.code();
-          cause = breakdown->cause;
+          const auto failure = decode_failure(ByteView(at + 8, header.size()));
+          ASSERT_TRUE(failure);
+          aborted = failure->why.message();
+          code = failure->why.code();
+          cause = failure->cause;
         }
       }
       input.ring.advance(static_cast<std::size_t>(part.to - part.from));
@@ -64,35 +64,35 @@ struct Member {
   }
 };
 
-/// A job with an agent for each node, in one process. Nodes know each other over the network only.
-class Job {
+/// A job with an agent for each node, in one process. Nodes reach each other only over the network.
+class TestJob {
  public:
   static constexpr std::uint64_t kId = 77;
-  Job(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape,
-      std::chrono::milliseconds patience = Post::kPatience, bool connected = true)
+  TestJob(std::vector<std::uint32_t> node_of_rank, bool mapped, std::uint32_t threads, RingShape shape = kShape,
+          std::chrono::milliseconds patience = Hop::kPatience, bool connected = true)
       : topology_(node_of_rank) {
     const bool network = !mapped || topology_.nodes() > 1;
     RouteOptions options;
-    options.threads = threads;
-    options.network.listen = "lo";
-    options.patience = patience;
+    options.job.threads = threads;
+    options.job.network.listen = "lo";
+    options.job.patience = patience;
     for (std::uint32_t node = 0; node < topology_.nodes(); ++node)
       agents.push_back(std::make_unique<RouteService>(options));
-    cards.resize(topology_.nodes());
+    addresses.resize(topology_.nodes());
     for (Rank rank = 0; rank < topology_.ranks(); ++rank) {
-      const std::uint32_t node = topology_.node_of(rank), place = topology_.place_of(rank);
+      const std::uint32_t node = topology_.node_of(rank), local = topology_.local_rank(rank);
       const AgentLayout layout{topology_, node, threads};
       Member& member = *ranks.emplace_back(std::make_unique<Member>(rank));
-      Post::Options mine;
+      Hop::Options mine;
       mine.mine = rank;
       mine.lanes = 1;
       mine.inbox = {layout.rank_inputs(), shape};
       mine.network = !mapped;
       mine.transport = Transport::kTcp;
       mine.stream.listen = "lo";
-      auto post = Post::create(mine);
-      if (!post) throw std::runtime_error(post.status().message());
-      member.post = *std::move(post);
+      auto hop = Hop::create(mine);
+      if (!hop) throw std::runtime_error(hop.status().message());
+      member.hop = *std::move(hop);
 
       JoinRequest join;
       join.job = kId;
@@ -102,40 +102,41 @@ class Job {
       join.memory_between_nodes = false;
       join.network = network;
       join.transport = Transport::kTcp;
-      join.card = member.post->card();
-      if (!mapped) join.card.host = "another machine";
+      join.address = member.hop->address();
+      if (!mapped) join.address.host = "another machine";
       agents[node]->on_session_start(member.session);
       const Bytes answer = ask(rank, "join", encode(join));
-      cards[node] = must(decode_cards(answer));
-      must(member.post->connect(0, cards[node][layout.thread_of(place)], layout.input_of_rank(place), mapped, "agent"));
+      addresses[node] = must(decode_addresses(answer));
+      must(member.hop->connect(0, addresses[node][layout.thread_of(local)], layout.input_of_rank(local), mapped,
+                               "agent"));
       for (std::uint32_t i = 0; i < threads && !mapped; ++i)
-        must(member.post->expect(i, cards[node][i], layout.lane_to_rank(place), "agent"));
-      member.post->router().set_table(std::vector<std::uint32_t>(topology_.ranks(), 0));
+        must(member.hop->expect(i, addresses[node][i], layout.lane_to_rank(local), "agent"));
+      member.hop->router().set_table(std::vector<std::uint32_t>(topology_.ranks(), 0));
     }
     for (std::uint32_t node = 0; connected && node < topology_.nodes(); ++node)
-      (void)ask(topology_.on_node(node).front(), "connect", encode(ConnectRequest{kId, cards}));
+      (void)ask(topology_.on_node(node).front(), "connect", encode(ConnectRequest{kId, addresses}));
   }
 
   Bytes ask(Rank rank, std::string_view method, const Bytes& payload) {
     return must(agent_of(rank).on_request(ranks[rank]->session, method, payload));
   }
   [[nodiscard]] RouteService& agent_of(Rank rank) { return *agents[topology_.node_of(rank)]; }
-  /// As a Runtime that is destroyed: without what it has not read.
+  /// As a Runtime that is destroyed: it does not read any more.
   void leave(Rank rank) {
-    ranks[rank]->post->presence().leave();
+    ranks[rank]->hop->presence().leave();
     Writer out;
     out.put(kId);
     out.put(std::uint32_t{0});
     (void)ask(rank, "leave", std::move(out).take());
-    ranks[rank]->post.reset();
+    ranks[rank]->hop.reset();
     agent_of(rank).on_session_end(ranks[rank]->session);
   }
   /// As a process that is killed.
   void die(Rank rank) {
     agent_of(rank).on_session_end(ranks[rank]->session);
-    ranks[rank]->post.reset();
+    ranks[rank]->hop.reset();
   }
-  /// One round of all agents and of the ranks that read.
+  /// One turn of all agents and of the ranks that read.
   void turn(const std::vector<Rank>& reading) {
     for (auto& agent : agents) agent->poll();
     for (const Rank rank : reading) ranks[rank]->read();
@@ -144,7 +145,7 @@ class Job {
 
   std::vector<std::unique_ptr<RouteService>> agents;
   std::vector<std::unique_ptr<Member>> ranks;
-  std::vector<std::vector<Card>> cards;  ///< the agents', by node
+  std::vector<std::vector<Address>> addresses;  ///< the agents', by node
 
  private:
   template <typename Value>
@@ -160,21 +161,21 @@ class Job {
 
 class Departures : public ::testing::TestWithParam<std::tuple<bool, std::uint32_t>> {
  protected:
-  Job job(const std::vector<std::uint32_t>& node_of_rank) {
+  TestJob job(const std::vector<std::uint32_t>& node_of_rank) {
     return {node_of_rank, std::get<0>(GetParam()), std::get<1>(GetParam())};
   }
 };
 
-TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn) {
-  Job all({0, 0}, true, 1);
+TEST(JobsOfOthers, ASessionOutsideTheJob_ExpectItsRequestsRefusedAndTheJobToGoOn) {
+  TestJob all({0, 0}, true, 1);
   testing::SilentPeer stranger(9);
   all.agents[0]->on_session_start(stranger);
   Writer leave, abort;
-  leave.put(Job::kId);
+  leave.put(TestJob::kId);
   leave.put(std::uint32_t{0});
-  abort.put(Job::kId);
-  abort.put_bytes(encode(Breakdown{{StatusCode::kInternal, "nonsense"}, 0}));
-  const Bytes connect = encode(ConnectRequest{Job::kId, {{all.ranks[0]->post->card()}}});
+  abort.put(TestJob::kId);
+  abort.put_bytes(encode(JobFailure{{StatusCode::kInternal, "nonsense"}, 0}));
+  const Bytes connect = encode(ConnectRequest{TestJob::kId, {{all.ranks[0]->hop->address()}}});
   for (const auto& [method, payload] :
        {std::pair("leave", ByteView(leave.bytes())), std::pair("abort", ByteView(abort.bytes())),
         std::pair("connect", ByteView(connect))}) {
@@ -190,11 +191,11 @@ TEST(JobsOfOthers, ASessionThatIsInNone_ExpectItsRequestsRefusedAndTheJobToGoOn)
   EXPECT_TRUE(all.ranks[1]->aborted.empty());
 }
 
-TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEveryRank) {
-  Job all({0, 0, 0}, true, 1);
+TEST(JobsOfOthers, ARankFailsTheJob_ExpectCodeReasonAndCauseAtEveryRank) {
+  TestJob all({0, 0, 0}, true, 1);
   Writer abort;
-  abort.put(Job::kId);
-  abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, "ranks 0 and 2 differ"}, 2}));
+  abort.put(TestJob::kId);
+  abort.put_bytes(encode(JobFailure{{StatusCode::kFailedPrecondition, "ranks 0 and 2 differ"}, 2}));
   (void)all.ask(1, "abort", abort.bytes());
   EXPECT_TRUE(turn_until([&] {
     all.turn({0, 1, 2});
@@ -208,12 +209,12 @@ TEST(JobsOfOthers, ARankFindsTheJobBroken_ExpectItsCodeItsTextAndTheCauseAtEvery
 }
 
 TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
-  Job all({0, 0}, true, 1, {2, 256});
+  TestJob all({0, 0}, true, 1, {2, 256});
   std::string why = "ranks 0 and 1 differ: ";
   while (why.size() < 1000) why += "\u00fc\u00f6 ";
   Writer abort;
-  abort.put(Job::kId);
-  abort.put_bytes(encode(Breakdown{{StatusCode::kFailedPrecondition, why}, 1}));
+  abort.put(TestJob::kId);
+  abort.put_bytes(encode(JobFailure{{StatusCode::kFailedPrecondition, why}, 1}));
   (void)all.ask(1, "abort", abort.bytes());
   EXPECT_TRUE(turn_until([&] {
     all.turn({0, 1});
@@ -232,24 +233,24 @@ TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
 TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
   RouteService service;
   testing::SilentPeer peer(0);
-  Post::Options mine;
+  Hop::Options mine;
   mine.mine = 0;
   mine.lanes = 1;
   mine.inbox = {1, {2, 256}};
-  auto post = Post::create(mine);
-  ASSERT_TRUE(post) << post.status().message();
+  auto hop = Hop::create(mine);
+  ASSERT_TRUE(hop) << hop.status().message();
   JoinRequest join;
-  join.job = Job::kId;
+  join.job = TestJob::kId;
   join.node_of_rank = {0};
   join.shape = kShape;  // of the buffers that others would fill
-  join.card = (*post)->card();
+  join.address = (*hop)->address();
   service.on_session_start(peer);
   const auto joined = service.on_request(peer, "join", encode(join));
   EXPECT_EQ(joined.status().code(), StatusCode::kProtocol) << joined.status().message();
 }
 
 TEST(JobsOfOthers, ARankDies_ExpectUnavailableAndItsNumber) {
-  Job all({0, 0, 0}, true, 1);
+  TestJob all({0, 0, 0}, true, 1);
   all.die(1);
   EXPECT_TRUE(turn_until([&] {
     all.turn({0, 2});
@@ -262,7 +263,7 @@ TEST(JobsOfOthers, ARankDies_ExpectUnavailableAndItsNumber) {
 class DeparturesOfNodes : public Departures {};
 
 TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnThat) {
-  Job all = job({0, 0, 0});
+  TestJob all = job({0, 0, 0});
   ASSERT_TRUE(turn_until([&] {  // both ways are open
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1, 2});
@@ -279,7 +280,7 @@ TEST_P(Departures, ARankLeavesAndAnotherSendsToIt_ExpectThoseThatRemainToLearnTh
 }
 
 TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItReads) {
-  Job all = job({0, 0, 0});
+  TestJob all = job({0, 0, 0});
   std::uint64_t sent = 0, refused = 0;
   ASSERT_TRUE(turn_until([&] {  // the way is open
     (void)all.ranks[1]->try_send(0);
@@ -304,8 +305,8 @@ TEST_P(Departures, ALaneIsFullWhenARankDies_ExpectItsReaderToLearnThatOnceItRead
   EXPECT_NE(sent, 0u);
 }
 
-TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnotherNodeThatIsSlow) {
-  Job all = job({0, 1});
+TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectItsMessagesToReachASlowNode) {
+  TestJob all = job({0, 1});
   ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1});
@@ -317,7 +318,7 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
     const bool went = all.ranks[0]->try_send(1);
     sent += went ? 1 : 0;
     refused = went ? 0 : refused + 1;
-    all.ranks[0]->post->progress();
+    all.ranks[0]->hop->progress();
     all.agents[0]->poll();
     return refused > 2000;
   }));
@@ -335,11 +336,11 @@ TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeaves_ExpectWhatItSentToReachAnothe
       << " of " << sent;
 }
 
-TEST(JobsOfOthers, WhatALastRankSentIsNotTakenInTime_ExpectAWordOfWhoDidNotTakeIt) {
-  Job all({0, 1, 1}, true, 1, kShape, std::chrono::milliseconds(100));
+TEST(JobsOfOthers, MessagesOfTheLastRankNotTakenInTime_ExpectAWarningThatNamesTheReader) {
+  TestJob all({0, 1, 1}, true, 1, kShape, std::chrono::milliseconds(100));
   for (int refused = 0; refused < 2000;) {  // in a row: everything before the other agent, which does not run, is full
     refused = all.ranks[0]->try_send(1) ? 0 : refused + 1;
-    all.ranks[0]->post->progress();
+    all.ranks[0]->hop->progress();
     all.agents[0]->poll();
   }
   ::testing::internal::CaptureStdout();
@@ -358,15 +359,15 @@ TEST(JobsOfOthers, WhatALastRankSentIsNotTakenInTime_ExpectAWordOfWhoDidNotTakeI
 }
 
 TEST(JobsOfOthers, ConnectAgainAfterOneThatFailedHalfWay_ExpectARefusalAndTheAgentToGoOn) {
-  Job all({0, 1, 2}, true, 1, kShape, Post::kPatience, false);
+  TestJob all({0, 1, 2}, true, 1, kShape, Hop::kPatience, false);
   RouteService& agent = *all.agents[0];
-  const auto connect = [&](const std::vector<std::vector<Card>>& cards) {
-    return agent.on_request(all.ranks[0]->session, "connect", encode(ConnectRequest{Job::kId, cards})).status();
+  const auto connect = [&](const std::vector<std::vector<Address>>& addresses) {
+    return agent.on_request(all.ranks[0]->session, "connect", encode(ConnectRequest{TestJob::kId, addresses})).status();
   };
-  auto bad = all.cards;
+  auto bad = all.addresses;
   bad[2].push_back(bad[2].front());  // when node 1 is connected
   EXPECT_NE(connect(bad).message().find("the agent of node 2 (rank 2) has 2 routing threads"), std::string::npos);
-  EXPECT_NE(connect(all.cards).message().find("connect comes once"), std::string::npos);
+  EXPECT_NE(connect(all.addresses).message().find("connect comes once"), std::string::npos);
   session::MetricsWriter metrics;
   agent.metrics(metrics);
   for (int round = 0; round < 100; ++round) agent.poll();
@@ -378,7 +379,7 @@ TEST(JobsOfOthers, ConnectAgainAfterOneThatFailedHalfWay_ExpectARefusalAndTheAge
 }
 
 TEST_P(DeparturesOfNodes, TheLastRankOfANodeLeavesAndAnotherNodeSendsToIt_ExpectThatToFailTheJob) {
-  Job all = job({0, 1, 0});
+  TestJob all = job({0, 1, 0});
   ASSERT_TRUE(turn_until([&] {
     (void)all.ranks[0]->try_send(1);
     all.turn({0, 1, 2});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent's half of route, without an agent: ranks ask, and write into its inboxes, in whatever order.
+// The agent's half of route, without an agent: ranks send requests and write into its inboxes in any order.
 #include "route/service/route_service.hpp"
 
 #include <gtest/gtest.h>
@@ -24,33 +24,33 @@ class BeforeConnect : public ::testing::TestWithParam<std::tuple<End, std::uint3
 
 TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
   const auto [end, threads] = GetParam();
-  RouteService service({.threads = threads});
+  RouteService service({.job = {.threads = threads}});
   constexpr RingShape kShape{4, 4096};
   const Topology topology({0, 0, 1});  // rank 1 never comes, and rank 2 is on another node
   testing::SilentPeer peer(0);
   for (std::uint64_t job = 1; job <= 2; ++job) {
     const AgentLayout layout{topology, 0, threads};
-    Post::Options options;
+    Hop::Options options;
     options.mine = 0;
     options.lanes = 1;
     options.inbox = {layout.rank_inputs(), kShape};
-    auto post = Post::create(options);
-    ASSERT_TRUE(post) << post.status().message();
+    auto hop = Hop::create(options);
+    ASSERT_TRUE(hop) << hop.status().message();
 
     JoinRequest join;
     join.job = job;
     join.node_of_rank = {0, 0, 1};
     join.shape = kShape;
-    join.card = (*post)->card();
+    join.address = (*hop)->address();
     service.on_session_start(peer);
     const auto joined = service.on_request(peer, "join", encode(join));
     ASSERT_TRUE(joined) << joined.status().message();
-    const auto agent = decode_cards(*joined);
+    const auto agent = decode_addresses(*joined);
     ASSERT_TRUE(agent);
     ASSERT_EQ(agent->size(), threads);
-    const Status connected = (*post)->connect(0, agent->front(), layout.input_of_rank(0), true, "the agent");
+    const Status connected = (*hop)->connect(0, agent->front(), layout.input_of_rank(0), true, "the agent");
     ASSERT_TRUE(connected) << connected.message();
-    Router& router = (*post)->router();
+    Router& router = (*hop)->router();
     router.set_table({0, 0, 0});
     for (const Rank to : {0U, 1U, 2U}) {
       ASSERT_TRUE(router.try_append(router.lane_of(to), Header::make(8, 20, to), [](std::byte*) {}));
@@ -75,28 +75,28 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
   EXPECT_NE(metrics.text().find("wherry_route_buffer_bytes 0"), std::string::npos) << metrics.text();
 }
 
-TEST(Joins, RanksThatSeeTheJobsNodesDifferently_ExpectTheSecondRefused) {
+TEST(Joins, RanksDescribeTheNodesDifferently_ExpectTheSecondRefused) {
   constexpr RingShape kShape{4, 4096};
   using Map = std::vector<std::uint32_t>;
-  // The second rank's place on its node is none here, or another's.
+  // The second rank's local rank does not exist here, or is another rank's.
   for (const auto& [first, rank, second] :
        {std::tuple{Map{0, 1, 1, 1}, 3U, Map{1, 1, 1, 0}}, std::tuple{Map{0, 0, 1}, 2U, Map{1, 1, 0}},
         std::tuple{Map{0, 0, 1}, 1U, Map{0, 0, 0}}}) {
-    RouteService service({.threads = 1});
+    RouteService service({.job = {.threads = 1}});
     for (const Rank joining : {0U, rank}) {
       const Map& map = joining == 0 ? first : second;
-      Post::Options options;
+      Hop::Options options;
       options.mine = joining;
       options.lanes = 1;
       options.inbox = {AgentLayout{Topology(first), 0, 1}.rank_inputs(), kShape};
-      const auto post = Post::create(options);
-      ASSERT_TRUE(post) << post.status().message();
+      const auto hop = Hop::create(options);
+      ASSERT_TRUE(hop) << hop.status().message();
       JoinRequest join;
       join.job = 1;
       join.rank = joining;
       join.node_of_rank = map;
       join.shape = kShape;
-      join.card = (*post)->card();
+      join.address = (*hop)->address();
       testing::SilentPeer peer(joining);
       service.on_session_start(peer);
       const Status joined = service.on_request(peer, "join", encode(join)).status();

@@ -8,21 +8,21 @@
 namespace wherry::route {
 namespace {
 
-constexpr std::uint64_t kFlushAfterNs = 50'000;  // what arrives steadily for one hop must not keep others' messages
-constexpr unsigned kNoteEvery = 4096;            // rounds
+constexpr std::uint64_t kFlushAfterNs = 50'000;  // a steady stream to one hop must not hold up messages to others
+constexpr unsigned kTurnsBetweenSnapshots = 4096;
 
 }  // namespace
 
 bool RoutingThread::drain(Input& input) noexcept {
   const auto none_are_mine = [](const std::byte* at, const std::byte*) { return at; };
-  const bool worked = post_->router().drain(input, none_are_mine);
-  malformed_ |= input.broken;
+  const bool worked = hop_->router().drain(input, none_are_mine);
+  malformed_ |= input.malformed;
   return worked;
 }
 
 bool RoutingThread::turn() noexcept {
-  Router& router = post_->router();
-  const bool progressed = post_->progress();
+  Router& router = hop_->router();
+  const bool progressed = hop_->progress();
   const auto drain_all = [&] {
     bool worked = false;
     router.each_input([&](Input& input) { worked |= drain(input); });
@@ -30,32 +30,31 @@ bool RoutingThread::turn() noexcept {
   };
   bool worked = drain_all();
   if (!router.armed()) return progressed || worked;
-  // A second look: who finds nothing more now has no reason to keep what it has until the next turn.
+  // A second look: if there is nothing more, waiting for the next turn would gain nothing.
   if (!worked || !drain_all()) {
     worked |= router.flush(Flush::kIdle);
-    return post_->progress() || progressed || worked;
+    return hop_->progress() || progressed || worked;
   }
   router.flush_late(kFlushAfterNs);
   return true;
 }
 
 bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
-  Router& router = post_->router();
+  Router& router = hop_->router();
   Lane& lane = router.lane_of(to);
   if (!lane.ring || lane.closed) return true;
   return router.try_put(lane, Header::make(message.size(), handler, to), message);
 }
 
-void RoutingThread::note() {
+void RoutingThread::take_snapshot() {
   const std::lock_guard lock(mutex_);
-  noted_ = post_->router().counts;
-  Status health = post_->health();  // before close_left(), which tells once: this may throw
-  // A rank or an agent that has left closes its lanes; what ranks say that have failed counts as the job's failure.
-  Breakdown told = post_->close_left();
+  counts_ = hop_->router().counts;
+  Status health = hop_->health();  // may throw: before close_left(), which returns a failure only once
+  JobFailure told = hop_->close_left();
   if (failure_.ok()) failure_ = {std::move(health)};
   if (failure_.ok()) failure_ = std::move(told);
-  if (failure_.ok() && post_->router().undeliverable()) {
-    const Rank to = post_->router().undeliverable_to();
+  if (failure_.ok() && hop_->router().undeliverable()) {
+    const Rank to = hop_->router().undeliverable_to();
     failure_ = {{StatusCode::kUnavailable, "a message has come for rank " + std::to_string(to) +
                                                ", which has left the job: call quiesce() on all ranks before they end"},
                 to};
@@ -64,16 +63,16 @@ void RoutingThread::note() {
     failure_ = {{StatusCode::kProtocol, "a rank or an agent of the job sent bytes that are not a message"}};
 }
 
-Breakdown RoutingThread::failure() {
-  if (!running()) note();
+JobFailure RoutingThread::failure() {
+  if (!running()) take_snapshot();
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
 RouterCounts RoutingThread::counts() {
-  if (!running()) note();
+  if (!running()) take_snapshot();
   const std::lock_guard lock(mutex_);
-  return noted_;
+  return counts_;
 }
 
 void RoutingThread::start(int core) {
@@ -81,14 +80,14 @@ void RoutingThread::start(int core) {
     name_thread("wherry-route");
     if (core >= 0) (void)pin_thread({core});
     IdleRounds idle;
-    unsigned rounds = 0;
+    unsigned turns = 0;
     while (!stop_.load(std::memory_order_relaxed)) {
       if (turn()) {
         idle.reset();
       } else {
         idle.wait();
       }
-      if (++rounds % kNoteEvery == 0) attempt([this] { note(); });  // the next one has it all
+      if (++turns % kTurnsBetweenSnapshots == 0) attempt([this] { take_snapshot(); });  // or else the next one
     }
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of a job's routing: what it receives, where it sends, and the rounds that it makes.
+// One thread's share of an agent's routing for a job: a hop, and the turns that it takes.
 #pragma once
 
 #include <atomic>
@@ -7,43 +7,43 @@
 #include <mutex>
 #include <thread>
 
-#include "route/post.hpp"
+#include "route/hop.hpp"
 
 namespace wherry::route {
 
 class RoutingThread {
  public:
-  explicit RoutingThread(std::unique_ptr<Post> post) : post_(std::move(post)) {}
+  explicit RoutingThread(std::unique_ptr<Hop> hop) : hop_(std::move(hop)) {}
   ~RoutingThread() { stop(); }
   RoutingThread(const RoutingThread&) = delete;
   RoutingThread& operator=(const RoutingThread&) = delete;
 
-  [[nodiscard]] Post& post() noexcept { return *post_; }
-  /// One round: what has arrived goes on. True if there was something. For the thread that owns this, and nobody once
-  /// start() was called.
+  [[nodiscard]] Hop& hop() noexcept { return *hop_; }
+  /// One turn: forwards what has arrived. True: there was something. For the thread that owns this; not after start().
   bool turn() noexcept;
-  /// Makes rounds in a thread of its own until stop().
+  /// Takes turns in a thread of its own, until stop(). `core`: -1: not pinned.
   void start(int core);
   void stop() noexcept;
-  /// Why messages cannot go on, if so.
-  [[nodiscard]] Breakdown failure();
+  /// Ok, or why the job has failed, as far as this hop has noticed. Any thread.
+  [[nodiscard]] JobFailure failure();
+  /// Any thread.
   [[nodiscard]] RouterCounts counts();
-  /// Puts one message into the lane of its rank; false: there is no room. What can never go, because the lane is closed
-  /// or not connected, is dropped. Owner only.
+  /// Puts one message into the lane to its rank. False: there is no room. A message for a lane that is closed or not
+  /// connected is dropped. As turn().
   [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
   [[nodiscard]] bool running() const noexcept { return thread_.joinable(); }
 
  private:
   bool drain(Input& input) noexcept;
-  void note();
+  void take_snapshot();
 
-  std::unique_ptr<Post> post_;
+  std::unique_ptr<Hop> hop_;
   bool malformed_ = false;
   std::thread thread_;
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;  ///< of what other threads ask for: a copy, made now and then
-  RouterCounts noted_;
-  Breakdown failure_;
+  std::mutex mutex_;  ///< of the snapshot, which other threads read
+  RouterCounts counts_;
+  JobFailure failure_;  ///< the first one
 };
 
 }  // namespace wherry::route

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file
-/// For tests of the agent's half of route: a rank's session without a client behind it.
+// For tests of the agent's half of route: a rank's session without a client.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +10,7 @@
 
 namespace wherry::route::testing {
 
-/// Says who it is. Has no worker, and nothing of what it is told goes anywhere.
+/// Has an identity, but no worker: nothing that is sent to it goes anywhere.
 class SilentPeer final : public session::Client {
  public:
   explicit SilentPeer(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}

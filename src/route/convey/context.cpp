@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "route/convey/home.hpp"
+#include "route/convey/context.hpp"
 #include "base/try.hpp"
 #include "route/client/runtime_access.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 
 using detail::Handled;
 
-/// Calls `take(at, limit, header)` for what comes.
+/// Calls `take(at, limit, header)` for messages.
 template <typename Take>
 struct Entry final : detail::HandlerEntry {
   explicit Entry(Take t) : HandlerEntry(&handle), take(std::move(t)) {}
@@ -24,7 +24,7 @@ struct Entry final : detail::HandlerEntry {
   Take take;
 };
 
-/// `part`: of what.
+/// `part`: tells the handler apart from the others of conveyors.
 template <typename Take>
 std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
   detail::HandlerInfo info;
@@ -33,14 +33,14 @@ std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
   return core.add(std::make_unique<Entry<Take>>(std::move(take)), std::move(info));
 }
 
-/// Of a message that is handled by itself.
+/// For messages that are handled one at a time. `good(payload)`: false: malformed.
 template <typename Good>
 Handled one(const std::byte* at, Header header, Good good) {
   if (!good(ByteView(at + 8, header.size()))) return {};
   return {at + header.stride(), 1};
 }
 
-Home* the_home = nullptr;
+Context* the_context = nullptr;
 
 }  // namespace
 
@@ -63,11 +63,11 @@ Slot::Slot(detail::RuntimeCore& core, std::size_t number) {
                [this](ByteView message) { return agreement_->on_report(message) && !agreement_->mismatch(); });
   });
   const std::uint32_t down = add(core, part("outcomes"), [this](const std::byte* at, const std::byte*, Header header) {
-    return one(at, header, [this](ByteView message) { return agreement_->on_verdict(message); });
+    return one(at, header, [this](ByteView message) { return agreement_->on_outcome(message); });
   });
-  agreement_.emplace(core.place().rank, core.place().topology.family(core.place().rank), up, down,
+  agreement_.emplace(core.place().rank, core.place().topology.tree_links(core.place().rank), up, down,
                      [&core](Rank to, std::uint32_t handler, ByteView message) {
-                       // Refused only when the job is broken, which advance() says.
+                       // Refused only if the job has failed, which advance() reports.
                        (void)core.send(to, handler, message, detail::WhenFull::kMust);
                      });
 }
@@ -78,46 +78,46 @@ convey_t* Slot::create(detail::RuntimeCore& core, Traits traits) {
   return conveyor_.get();
 }
 
-Result<Home*> Home::get() {
-  if (the_home != nullptr) return the_home;
+Result<Context*> Context::get() {
+  if (the_context != nullptr) return the_context;
   WHERRY_ASSIGN(auto runtime, Runtime::start());
-  the_home = new Home(std::move(runtime));
+  the_context = new Context(std::move(runtime));
   std::atexit([] { leave(); });
-  return the_home;
+  return the_context;
 }
 
-/// Nobody leaves before all acknowledgements have arrived, which may travel through any rank. But a process that exits
-/// in the middle of a session does not wait for the others, which wait for it: they are told, and it ends.
-void Home::leave() noexcept {
+/// No rank leaves before all credits have arrived, which may travel through any rank. A process that exits in the
+/// middle of a session cannot wait for the others, which wait for it: it tells them, and ends.
+void Context::leave() noexcept {
   try {
-    detail::RuntimeCore& core = detail::core_of(the_home->runtime_);
-    if (the_home->under_way()) {
+    detail::RuntimeCore& core = detail::core_of(the_context->runtime_);
+    if (the_context->under_way()) {
       core.fail(Status{StatusCode::kUnavailable,
                        fmt::format("rank {} has ended in the middle of a conveyor's session", core.place().rank)});
     } else {
-      (void)the_home->runtime_.quiesce();  // when the job is broken, there is nobody to wait for
+      (void)the_context->runtime_.quiesce();  // if the job has failed, there is nothing to wait for
     }
-  } catch (const std::exception&) {  // it is, and there was no memory to say why
+  } catch (const std::exception&) {  // no memory for the reason
   }
-  delete std::exchange(the_home, nullptr);
+  delete std::exchange(the_context, nullptr);
 }
 
-bool Home::under_way() const noexcept {
+bool Context::under_way() const noexcept {
   return std::ranges::any_of(slots_, [](const std::unique_ptr<Slot>& slot) {
     return slot->conveyor() != nullptr && slot->conveyor()->conveyor.under_way();
   });
 }
 
-Result<convey_t*> Home::create(Traits traits) {
+Result<convey_t*> Context::create(Traits traits) {
   detail::RuntimeCore& core = detail::core_of(runtime_);
   auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot->conveyor() == nullptr; });
   if (free == slots_.end()) {
-    slots_.reserve(slots_.size() + 1);  // a slot has handlers, and stays
+    slots_.reserve(slots_.size() + 1);  // or push_back() could throw after the handlers are registered
     slots_.push_back(std::make_unique<Slot>(core, slots_.size()));
     free = slots_.end() - 1;
   }
   convey_t* const made = (*free)->create(core, traits);
-  // Its packets must not meet a rank that does not know it yet.
+  // Its packets must not reach a rank that has not made it yet.
   if (auto together = core.reduce(0, detail::Agreement::Combine::kSum); !together) {
     (*free)->destroy();
     return together.status();

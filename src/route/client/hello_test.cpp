@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport between machines: what ranks with different devices agree on.
-#include "route/client/introduction.hpp"
+// The transport between machines that ranks with different devices agree on.
+#include "route/client/hello.hpp"
 
 #include <gtest/gtest.h>
 
 namespace wherry::route {
 namespace {
 
-/// Every rank of a job in turn, whose answers are known beforehand.
+/// A job whose other ranks give the answers that the test has recorded.
 class Recorded final : public Bootstrap {
  public:
   explicit Recorded(std::vector<Bytes> all) : all_(std::move(all)) {}
@@ -29,10 +29,10 @@ class Recorded final : public Bootstrap {
 
 constexpr std::byte kYes{1}, kNo{0};
 
-std::vector<Introduction> on_machines(const std::vector<std::string>& hosts) {
-  std::vector<Introduction> all;
+std::vector<Hello> on_machines(const std::vector<std::string>& hosts) {
+  std::vector<Hello> all;
   for (const std::string& host : hosts) {
-    Introduction one;
+    Hello one;
     one.node = static_cast<std::uint32_t>(all.size());
     one.host = host;
     all.push_back(one);
@@ -40,14 +40,14 @@ std::vector<Introduction> on_machines(const std::vector<std::string>& hosts) {
   return all;
 }
 
-Transport chosen(const std::vector<Introduction>& all, Recorded& bootstrap, bool has_rdma) {
+Transport chosen(const std::vector<Hello>& all, Recorded& bootstrap, bool has_rdma) {
   const auto network =
       choose_network(all[0], all, bootstrap, Deadline(std::chrono::seconds(1)), [&] { return Result<bool>(has_rdma); });
   EXPECT_TRUE(network) << network.status().message();
   return network ? *network : Transport::kShm;
 }
 
-TEST(ChooseNetwork, MachinesWithRdmaAndOneWithout_ExpectTcpOnEach) {
+TEST(ChooseNetwork, RdmaOnSomeMachinesOnly_ExpectTcpOnAllRanks) {
   const auto all = on_machines({"a", "b"});
   Recorded with({{kYes}, {kNo}}), without({{kYes}, {kNo}});
   EXPECT_EQ(chosen(all, with, true), Transport::kTcp);
@@ -56,26 +56,26 @@ TEST(ChooseNetwork, MachinesWithRdmaAndOneWithout_ExpectTcpOnEach) {
   EXPECT_EQ(without.said, Bytes{kNo});
 }
 
-TEST(ChooseNetwork, AllMachinesHaveRdma_ExpectIt) {
+TEST(ChooseNetwork, RdmaOnAllMachines_ExpectRdma) {
   Recorded bootstrap({{kYes}, {kYes}, {kYes}});
   EXPECT_EQ(chosen(on_machines({"a", "b", "b"}), bootstrap, true), Transport::kRdma);
 }
 
-TEST(ChooseNetwork, AskedForByName_ExpectThatAndNoQuestion) {
+TEST(ChooseNetwork, AskedForByName_ExpectItWithoutAnExchange) {
   for (const Transport asked : {Transport::kTcp, Transport::kRdma}) {
     auto all = on_machines({"a", "b"});
-    for (Introduction& one : all) one.network = asked;
+    for (Hello& one : all) one.network = asked;
     Recorded bootstrap({{kYes}, {kNo}});
     EXPECT_EQ(chosen(all, bootstrap, false), asked) << "a transport that is named is had, or is an error";
     EXPECT_EQ(bootstrap.exchanges, 0);
   }
 }
 
-TEST(ChooseNetwork, OneMachine_ExpectNoQuestion) {
+TEST(ChooseNetwork, OneMachine_ExpectNoExchange) {
   Recorded bootstrap({{kYes}, {kYes}});
   const auto all = on_machines({"a", "a"});
   const auto network = choose_network(all[0], all, bootstrap, Deadline(std::chrono::seconds(1)), []() -> Result<bool> {
-    ADD_FAILURE() << "UCX was asked for nothing";
+    ADD_FAILURE() << "UCX was asked in vain";
     return true;
   });
   ASSERT_TRUE(network);
@@ -83,21 +83,21 @@ TEST(ChooseNetwork, OneMachine_ExpectNoQuestion) {
   EXPECT_EQ(bootstrap.exchanges, 0);
 }
 
-TEST(ChooseNetwork, AgentsOnTheSmartNicsOfOneMachine_ExpectAChoice) {
+TEST(ChooseNetwork, OneMachineWithAgentsOnSmartNics_ExpectANetwork) {
   auto all = on_machines({"a", "a"});
-  for (Introduction& one : all) one.placement = Placement::kDpu;
+  for (Hello& one : all) one.placement = Placement::kDpu;
   Recorded bootstrap({{kYes}, {kNo}});
   EXPECT_EQ(chosen(all, bootstrap, true), Transport::kTcp);
 }
 
-TEST(ChooseNetwork, MemoryOfOneMachineNotToBeUsedBetweenNodes_ExpectAChoice) {
+TEST(ChooseNetwork, OneMachineWithoutSharedMemoryBetweenNodes_ExpectANetwork) {
   auto all = on_machines({"a", "a"});
-  for (Introduction& one : all) one.memory_between_nodes = false;
+  for (Hello& one : all) one.memory_between_nodes = false;
   Recorded bootstrap({{kYes}, {kYes}});
   EXPECT_EQ(chosen(all, bootstrap, true), Transport::kRdma);
 }
 
-TEST(ChooseNetwork, AnotherRanksAnswerIsNone_ExpectTcp) {
+TEST(ChooseNetwork, AnotherRanksAnswerIsEmpty_ExpectTcp) {
   Recorded bootstrap({{kYes}, {}});
   EXPECT_EQ(chosen(on_machines({"a", "b"}), bootstrap, true), Transport::kTcp);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the conveyors of a process share: its route, and the handlers of each conveyor's messages.
+// What the conveyors of a process share: its Runtime, and slots with the handlers of their messages.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ struct conveyor {
 
 namespace wherry::route::convey {
 
-/// Handlers cannot be taken back, so a conveyor that is freed leaves its own to a later one. All ranks make and free
-/// theirs in the same order: the lowest free slot is the same everywhere.
+/// The handlers of one conveyor. They cannot be unregistered, so a conveyor that is freed leaves its slot to a later
+/// one. All ranks make and free conveyors in the same order, so the lowest free slot is the same on all.
 class Slot {
  public:
   Slot(detail::RuntimeCore& core, std::size_t number);
@@ -34,19 +34,19 @@ class Slot {
   void destroy() noexcept { conveyor_.reset(); }
 
  private:
-  std::uint32_t epoch_ = 0;  ///< counts the sessions, so that late acknowledgements are known
+  std::uint32_t epoch_ = 0;  ///< counts the sessions, to recognise credits that come late
   std::uint32_t data_ = 0, credit_ = 0;
   std::optional<detail::Agreement> agreement_;
   std::unique_ptr<convey_t> conveyor_;
 };
 
-class Home {
+class Context {
  public:
-  /// That of this process, which joins the job if it has not yet.
-  static Result<Home*> get();
-  explicit Home(Runtime runtime) : runtime_(std::move(runtime)) {}
+  /// That of this process. The first call joins the job.
+  static Result<Context*> get();
+  explicit Context(Runtime runtime) : runtime_(std::move(runtime)) {}
   [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
-  /// Collective.
+  /// Collective: blocks until all ranks have called it.
   Result<convey_t*> create(Traits traits);
 
  private:

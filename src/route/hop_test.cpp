@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two posts in one process, through shared memory and over the network: what leaves one arrives at the other, once.
-#include "route/post.hpp"
+// Two hops in one process, mapped and bridged: each message that one sends arrives at the other once.
+#include "route/hop.hpp"
 #include "base/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -20,39 +20,39 @@ struct Way {
   Transport transport;
 };
 
-class Posts : public testing::TestWithParam<Way> {
+class Hops : public testing::TestWithParam<Way> {
  protected:
   static constexpr RingShape kShape{4, 8192};
-  std::unique_ptr<Post> make(Rank mine) {
-    Post::Options options;
+  std::unique_ptr<Hop> make(Rank mine) {
+    Hop::Options options;
     options.mine = mine;
     options.lanes = 1;
     options.inbox = {1, kShape};
     options.network = !GetParam().mapped;
     options.transport = GetParam().transport;
     options.stream.listen = "lo";
-    auto post = Post::create(options);
-    EXPECT_TRUE(post) << post.status().message();
-    return post ? *std::move(post) : nullptr;
+    auto hop = Hop::create(options);
+    EXPECT_TRUE(hop) << hop.status().message();
+    return hop ? *std::move(hop) : nullptr;
   }
   /// a sends to b, and b to a.
   void SetUp() override {
     a = make(0), b = make(1);
     ASSERT_TRUE(a && b);
     for (const auto& [from, to] : {std::pair(a.get(), b.get()), std::pair(b.get(), a.get())}) {
-      const Status s = from->connect(0, to->card(), 0, GetParam().mapped, "the other");
+      const Status s = from->connect(0, to->address(), 0, GetParam().mapped, "the other");
       ASSERT_TRUE(s) << s.message();
       if (!GetParam().mapped) {
-        ASSERT_TRUE(to->expect(0, from->card(), 0, "the other"));
+        ASSERT_TRUE(to->expect(0, from->address(), 0, "the other"));
       }
     }
     a->router().set_table({0, 0});
     b->router().set_table({0, 0});
   }
-  std::unique_ptr<Post> a, b;
+  std::unique_ptr<Hop> a, b;
 };
 
-TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
+TEST_P(Hops, Send_ManyMessagesToAReaderThatStalls_ExpectEachOnce) {
   std::mt19937_64 random(1);
   constexpr std::uint64_t kMessages = 20'000;
   std::uint64_t sent = 0, received = 0, sum_sent = 0, sum_received = 0;
@@ -73,7 +73,7 @@ TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
     if (random() % 4 == 0) a->router().flush(Flush::kExplicit);
     a->progress();
     b->progress();
-    if (random() % 3 != 0) continue;  // the reader is busy elsewhere
+    if (random() % 3 != 0) continue;  // the reader computes
     b->router().each_input([&](Input& input) {
       const RingReader::Part part = input.ring.peek();
       ASSERT_FALSE(part.malformed);
@@ -97,7 +97,7 @@ TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
   EXPECT_TRUE(a->health() && b->health());
 }
 
-TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
+TEST_P(Hops, Send_ReaderNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
   std::uint64_t sent = 0;
   for (int round = 0; round < 2000; ++round) {
     while (true) {
@@ -115,7 +115,7 @@ TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
   EXPECT_TRUE(a->health() && b->health());
 }
 
-TEST_P(Posts, OtherMakesNoProgress_ExpectOpenToNameItAndToSucceedOnceItDoes) {
+TEST_P(Hops, OtherMakesNoProgress_ExpectOpenToNameItAndToSucceedOnceItDoes) {
   if (GetParam().mapped) {
     EXPECT_TRUE(a->open(Deadline(0s)));  // memory is there at once
     return;
@@ -132,7 +132,7 @@ TEST_P(Posts, OtherMakesNoProgress_ExpectOpenToNameItAndToSucceedOnceItDoes) {
   EXPECT_TRUE(late) << late.message();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Posts, testing::Values(Way{true, Transport::kAuto}, Way{false, Transport::kTcp}),
+INSTANTIATE_TEST_SUITE_P(Ways, Hops, testing::Values(Way{true, Transport::kAuto}, Way{false, Transport::kTcp}),
                          [](const auto& way) { return way.param.mapped ? "mapped" : "tcp"; });
 
 }  // namespace

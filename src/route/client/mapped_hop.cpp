@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "route/client/neighbour.hpp"
+#include "route/client/mapped_hop.hpp"
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -9,17 +9,17 @@
 
 namespace wherry::route {
 
-Neighbour::Neighbour(Rank rank, std::uint32_t lane, Presence presence, pid_t process)
+MappedHop::MappedHop(Rank rank, std::uint32_t lane, Presence presence, pid_t process)
     : rank_(rank), lane_(lane), presence_(presence) {
   if (process != 0) process_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0U)));
 }
 
-bool Neighbour::ended() const noexcept {
+bool MappedHop::ended() const noexcept {
   pollfd one{process_.get(), POLLIN, 0};
   return process_ && ::poll(&one, 1, 0) == 1;
 }
 
-Presence::Seen Neighbour::look(bool ask_kernel) {
+Presence::Seen MappedHop::look(bool ask_kernel) {
   constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   if (!presence_.here()) return presence_.look();
   if (!ask_kernel || !ended()) return {};

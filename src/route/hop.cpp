@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "route/post.hpp"
+#include "route/hop.hpp"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -15,81 +15,83 @@
 
 namespace wherry::route {
 
-Result<std::unique_ptr<Post>> Post::create(const Options& options) {
-  auto post = std::unique_ptr<Post>(new Post);
-  WHERRY_ASSIGN(post->shm_, fabric::Context::create(Transport::kShm));
-  WHERRY_ASSIGN(post->shm_worker_, fabric::Worker::create(post->shm_));
-  WHERRY_ASSIGN(auto inbox, post->shm_->allocate(options.inbox.bytes()));
-  post->inbox_memory_ = std::move(inbox);
-  post->inbox_ = post->inbox_memory_.data();
-  Card& card = post->card_;
-  card.host = host_identity();
-  card.pid = static_cast<std::uint32_t>(getpid());
-  card.inbox = options.inbox;
-  card.key.base = reinterpret_cast<std::uint64_t>(post->inbox_);
-  card.key.size = options.inbox.bytes();
-  WHERRY_TRY(post->inbox_memory_.pack_key(card.key.key));
-  card.shm_address = post->shm_worker_->address();
-  card.secret = random_u64();
+Result<std::unique_ptr<Hop>> Hop::create(const Options& options) {
+  auto hop = std::unique_ptr<Hop>(new Hop);
+  WHERRY_ASSIGN(hop->shm_, fabric::Context::create(Transport::kShm));
+  WHERRY_ASSIGN(hop->shm_worker_, fabric::Worker::create(hop->shm_));
+  WHERRY_ASSIGN(auto inbox, hop->shm_->allocate(options.inbox.bytes()));
+  hop->inbox_memory_ = std::move(inbox);
+  hop->inbox_ = hop->inbox_memory_.data();
+  Address& address = hop->address_;
+  address.host = host_identity();
+  address.pid = static_cast<std::uint32_t>(getpid());
+  address.inbox = options.inbox;
+  address.key.base = reinterpret_cast<std::uint64_t>(hop->inbox_);
+  address.key.size = options.inbox.bytes();
+  WHERRY_TRY(hop->inbox_memory_.pack_key(address.key.key));
+  address.shm_worker = hop->shm_worker_->address();
+  address.secret = random_u64();
 
   if (options.network) {
-    WHERRY_ASSIGN(post->net_, fabric::Context::create(options.transport));
-    WHERRY_ASSIGN(post->net_worker_, fabric::Worker::create(post->net_));
-    if (post->net_worker_->stream() != nullptr) {
+    WHERRY_ASSIGN(hop->net_, fabric::Context::create(options.transport));
+    WHERRY_ASSIGN(hop->net_worker_, fabric::Worker::create(hop->net_));
+    if (hop->net_worker_->stream() != nullptr) {
       fabric::StreamOptions stream = options.stream;
       // A message holds a buffer of a ring; all rings of a job have one shape.
       stream.largest_message = sizeof(BridgeHead) + options.inbox.ring.buffer_bytes;
-      WHERRY_TRY(post->net_worker_->listen(stream));
+      WHERRY_TRY(hop->net_worker_->listen(stream));
     }
-    WHERRY_TRY(post->net_worker_->on_message(kBridgeMessage, on_bridge, post.get()));
-    card.net_address = post->net_worker_->address();
+    WHERRY_TRY(hop->net_worker_->on_message(kBridgeMessage, on_bridge, hop.get()));
+    address.net_worker = hop->net_worker_->address();
   }
 
-  post->router_ =
+  hop->router_ =
       std::make_unique<Router>(options.lanes, options.inbox.inputs, options.inbox.ring.buffer_bytes, options.mine);
-  post->router_->set_bells(reinterpret_cast<std::uint64_t*>(post->inbox_));
-  for (std::size_t i = 0; i < options.inbox.inputs; ++i)
-    post->router_->inputs()[i].ring = RingReader(post->inbox_ + options.inbox.ring_at(i), options.inbox.ring);
-  post->presence_ = Presence(post->inbox_ + options.inbox.presence_at());
-  post->presences_.resize(options.lanes);
-  post->out_.resize(options.lanes);
-  post->in_.resize(options.inbox.inputs);
-  return post;
+  hop->router_->read_from(options.inbox, hop->inbox_);
+  hop->presence_ = Presence(hop->inbox_ + options.inbox.presence_at());
+  hop->presences_.resize(options.lanes);
+  hop->out_.resize(options.lanes);
+  hop->in_.resize(options.inbox.inputs);
+  return hop;
 }
 
-void Post::say_goodbye() noexcept {
-  if (std::exchange(said_goodbye_, true) || (net_ && net_->inherited())) return;
-  // Who leaves says so: a connection that ends without is a process that died.
+void Hop::leave() noexcept {
+  if (std::exchange(left_, true) || (net_ && net_->inherited())) return;
+  // A connection that ends without these messages counts as a process that died.
   const Deadline patience(std::chrono::seconds(1));
-  // Links are shared by bridges, and nothing follows a farewell: all that is to be said comes before the first one.
-  for (bool said = !health(); !said && !patience.passed();) {
-    said = true;
-    for (BridgeIn* in : bridges_in_) said &= in->say_left() || in->streams();
-    if (!said) (void)net_worker_->progress();
-  }
-  for (bool gone = health().ok() ? bridges_out_.empty() && bridges_in_.empty() : true; !gone && !patience.passed();) {
-    gone = true;
-    for (BridgeOut* out : bridges_out_) gone &= out->say_bye();
-    for (BridgeIn* in : bridges_in_) gone &= in->say_bye();
-    if (!gone) (void)net_worker_->progress();
-  }
+  // Bridges share links, and nothing can follow the last message of a link: all else is sent before.
+  const auto until_sent = [&](auto try_send_all) {
+    if (!health()) return;
+    while (!try_send_all() && !patience.passed()) (void)net_worker_->progress();
+  };
+  until_sent([&] {
+    bool sent = true;
+    for (BridgeIn* in : bridges_in_) sent &= in->say_left() || in->streams();
+    return sent;
+  });
+  until_sent([&] {
+    bool sent = true;
+    for (BridgeOut* out : bridges_out_) sent &= out->say_bye();
+    for (BridgeIn* in : bridges_in_) sent &= in->say_bye();
+    return sent;
+  });
 }
 
-Post::~Post() {
-  say_goodbye();
+Hop::~Hop() {
+  leave();
   out_.clear();
   in_.clear();
   regions_.clear();
   endpoints_.clear();
 }
 
-Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bool mapped, const std::string& who) {
+Status Hop::connect(std::size_t lane, const Address& next, std::uint32_t input, bool mapped, const std::string& who) {
   if (input >= next.inbox.inputs) return {StatusCode::kProtocol, "a next hop has no such input"};
-  if (next.inbox.ring != card_.inbox.ring)
-    return {StatusCode::kProtocol, "a next hop has buffers of another size: those of a job are alike"};
-  if (out_[lane]) return {StatusCode::kFailedPrecondition, "this lane has its next hop already"};
+  if (next.inbox.ring != address_.inbox.ring)
+    return {StatusCode::kProtocol, "a next hop has other buffers: all ranks and agents of a job need the same"};
+  if (out_[lane]) return {StatusCode::kFailedPrecondition, "this lane is connected already"};
   if (mapped) {
-    WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*shm_worker_, next.shm_address));
+    WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*shm_worker_, next.shm_worker));
     WHERRY_ASSIGN(auto region,
                   endpoint.unpack(next.key.key, next.key.base, next.key.size, static_cast<pid_t>(next.pid)));
     std::byte* const inbox = region.mapped(next.key.base);
@@ -105,10 +107,10 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
     if (transport_.empty()) transport_ = "shared memory";
     return {};
   }
-  if (!net_worker_ || next.net_address.empty()) {
+  if (!net_worker_ || next.net_worker.empty()) {
     return {StatusCode::kUnsupported, "a next hop is on another machine, and one of the two has no network transport"};
   }
-  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, next.net_address, who));
+  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, next.net_worker, who));
   out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, std::move(endpoint), next.secret, input, who);
   route::connect(router_->lanes()[lane], {1, next.inbox.ring}, out_[lane]->inbox(), 0);
   bridges_out_.push_back(out_[lane].get());
@@ -116,17 +118,18 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
   return {};
 }
 
-Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane, const std::string& who) {
-  if (!net_worker_ || source.net_address.empty())
+Status Hop::expect(std::uint32_t input, const Address& previous, std::uint32_t lane, const std::string& who) {
+  if (!net_worker_ || previous.net_worker.empty())
     return {StatusCode::kUnsupported, "messages are to come from another machine, but there is no network transport"};
-  if (in_[input]) return {StatusCode::kFailedPrecondition, "this input has its source already"};
-  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, source.net_address, who));
-  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, std::move(endpoint), source.secret, lane, who);
+  if (in_[input]) return {StatusCode::kFailedPrecondition, "this input is connected already"};
+  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, previous.net_worker, who));
+  in_[input] =
+      std::make_unique<BridgeIn>(address_.inbox, inbox_, input, std::move(endpoint), previous.secret, lane, who);
   bridges_in_.push_back(in_[input].get());
   return {};
 }
 
-Status Post::open(const Deadline& deadline) {
+Status Hop::open(const Deadline& deadline) {
   if (!net_worker_ || net_worker_->stream() == nullptr) return {};
   for (;;) {
     (void)progress();
@@ -141,13 +144,13 @@ Status Post::open(const Deadline& deadline) {
   }
 }
 
-void Post::on_bridge(void* self, ByteView data) { static_cast<Post*>(self)->receive(data); }
+void Hop::on_bridge(void* self, ByteView data) { static_cast<Hop*>(self)->receive(data); }
 
-void Post::receive(ByteView data) {
+void Hop::receive(ByteView data) {
   BridgeHead head;
   if (data.size() < sizeof head) return;
   std::memcpy(&head, data.data(), sizeof head);
-  if (head.secret != card_.secret) return;  // not for us: nobody's business
+  if (head.secret != address_.secret) return;  // from a stranger
   received_ = true;
   if (head.kind == BridgeHead::Kind::kCredits) {
     if (head.index < out_.size() && out_[head.index]) out_[head.index]->add_credits(head.credits);
@@ -158,10 +161,11 @@ void Post::receive(ByteView data) {
     return;
   }
   if (head.index < in_.size() && in_[head.index] && in_[head.index]->receive(data.subspan(sizeof head))) return;
-  if (status_) status_ = {StatusCode::kProtocol, "another process sent more, or other, than it may"};
+  if (status_)
+    status_ = {StatusCode::kProtocol, "another process sent more than it may, or something other than messages"};
 }
 
-bool Post::progress() noexcept {
+bool Hop::progress() noexcept {
   if (!net_worker_) return false;
   received_ = false;
   bool worked = net_worker_->progress() != 0;
@@ -174,7 +178,7 @@ bool Post::progress() noexcept {
   return worked || received_;
 }
 
-bool Post::settled(std::chrono::nanoseconds patience) noexcept {
+bool Hop::settled(std::chrono::nanoseconds patience) noexcept {
   if (settling_since_ == 0) settling_since_ = now_ns();
   for (BridgeOut* out : bridges_out_) {
     if (!out->settled()) return now_ns() - settling_since_ > static_cast<std::uint64_t>(patience.count());
@@ -182,7 +186,7 @@ bool Post::settled(std::chrono::nanoseconds patience) noexcept {
   return true;
 }
 
-std::string Post::unsettled() {
+std::string Hop::unsettled() {
   std::vector<std::string> names;
   for (BridgeOut* out : bridges_out_) {
     if (!out->settled()) names.push_back(out->who());
@@ -190,7 +194,7 @@ std::string Post::unsettled() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Status Post::health() const {
+Status Hop::health() const {
   if (!status_) return status_;
   for (const BridgeIn* in : bridges_in_) {
     WHERRY_TRY(in->status());
@@ -201,19 +205,19 @@ Status Post::health() const {
   return {};
 }
 
-Breakdown Post::close_left() noexcept {
-  Breakdown failure;
+JobFailure Hop::close_left() noexcept {
+  JobFailure failure;
   for (std::size_t lane = 0; lane < presences_.size(); ++lane) {
     if (router_->lanes()[lane].closed) continue;
     if (out_[lane] && out_[lane]->left()) router_->close(router_->lanes()[lane]);
     if (!presences_[lane] || presences_[lane].here()) continue;
     Presence::Seen seen = presences_[lane].look();
-    if (seen.state == Presence::State::kBroken && failure.ok()) failure = std::move(seen.breakdown);
+    if (seen.state == Presence::State::kFailed && failure.ok()) failure = std::move(seen.failure);
     router_->close(router_->lanes()[lane]);
   }
   return failure;
 }
 
-std::string Post::transport() const { return transport_; }
+std::string Hop::transport() const { return transport_; }
 
 }  // namespace wherry::route

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank tells all others first: where it is, and what it was told to do, on which all must agree.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "route/client/bootstrap.hpp"
+#include "route/ring.hpp"
+#include "route/topology.hpp"
+#include "wherry/session.hpp"
+
+namespace wherry::route {
+
+struct Hello {
+  std::uint32_t node = 0;
+  Placement placement = Placement::kInline;
+  RingShape shape;
+  std::string host;                      ///< host_identity()
+  bool memory_between_nodes = true;      ///< nodes of one machine may share memory (WHERRY_ROUTE_BETWEEN)
+  Transport network = Transport::kAuto;  ///< elsewhere
+};
+
+/// From the options and the environment, whose variables are checked.
+Result<Hello> make_hello(const Options& options, const Bootstrap& bootstrap);
+Bytes encode(const Hello& hello);
+/// Decodes those of all ranks. kFailedPrecondition: names the first rank that was told something other than `mine`.
+Result<std::vector<Hello>> agree(const Hello& mine, Rank rank, const std::vector<Bytes>& all);
+Topology topology_of(const std::vector<Hello>& all);
+/// Whether two ranks, or the agents of their nodes, write into each other's memory.
+[[nodiscard]] bool reached_by_memory(const Hello& a, const Hello& b) noexcept;
+/// The transport between machines, the same on every rank: the one that was asked for, or for kAuto the best one that
+/// all ranks have. kAuto: nothing needs one. `has_rdma` says whether this rank, or the agent that routes for it, has
+/// RDMA; it is called only if needed. Collective.
+Result<Transport> choose_network(const Hello& mine, const std::vector<Hello>& all, Bootstrap& bootstrap,
+                                 const Deadline& deadline, const std::function<Result<bool>()>& has_rdma);
+
+}  // namespace wherry::route
