@@ -33,6 +33,8 @@ class Proof:
 
 
 PROOFS = [
+    Proof("axi_split", bound=10, induction=0),
+    Proof("range_split"),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
     *(Proof("stream_align", {"Bytes": count}, bound=bound, induction=0) for count, bound in [(2, 10), (4, 7)]),
