@@ -33,7 +33,7 @@ class Proof:
 
 
 PROOFS = [
-    Proof("axi_split", bound=10, induction=0),
+    *(Proof("axi_split", {"Writes": writes}, bound=8, induction=0) for writes in (0, 1)),
     Proof("range_split"),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
