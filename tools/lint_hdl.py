@@ -26,6 +26,7 @@ BEGUN_BEFORE_USE = {
     "kv_settler": {"step_q"},
     "kv_transmit": {"reader_beat_q"},
     "kv_walk": {"adds_q", "few_q", "free_q", "keys_q"},
+    "range_split": {"first_q"},
 }
 
 

@@ -277,7 +277,8 @@ async def errors_of_subordinates_come_through(dut: Any) -> None:
 
 @cocotb.test()
 async def a_demux_goes_on_while_outputs_alternate(dut: Any) -> None:
-    """Single beats to each output in turn: a transaction a cycle; with Exclusive each waits for the answer before it."""
+    """Single beats to each output in turn: a transaction a cycle; with Exclusive each waits for the answer before
+    it."""
     bench = Bench(dut)
     nets = [net for net in nets_of(bench) if net.name in DEMUXES]
     await bench.reset()

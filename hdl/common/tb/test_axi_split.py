@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_split: long bursts, and bursts across 4 KiB, in front of a memory that takes only short ones; range_split with it."""
+"""axi_split: long bursts, and bursts across 4 KiB, in front of a memory that takes only short ones; range_split with
+it."""
 
 from __future__ import annotations
 
@@ -200,7 +201,7 @@ async def pieces_of_ranges(dut: Any) -> None:
                     after = min(end, (at | ((1 << limit) - 1)) + 1)
                     expected[name].append((at, after - at, int(at == address), int(after == end), user))
                     at = after
-        await bench.until(lambda: all(len(sink.items) == len(expected[name]) for name, _, sink in lanes))
+        await bench.until(lambda want=expected: all(len(sink.items) == len(want[name]) for name, _, sink in lanes))
         for name, _, sink in lanes:
             assert sink.items == expected[name], name
             if idle == stall == 0:
