@@ -40,7 +40,7 @@ build/linearizable: setup
 	@tools/linearizable/build
 
 run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
-	$(PY) -m wherry.jobs.lammps_lj
+	$(PY) apps/lammps/lammps_lj.py
 	@echo
 	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
 
@@ -98,8 +98,8 @@ quick-lint: setup
 format:  ## put every file into the house format
 	git ls-files '*.cpp' '*.hpp' '*.h' | xargs .venv/bin/clang-format -i
 	gofmt -w tools/linearizable
-	.venv/bin/ruff format python examples bench hdl tools
-	.venv/bin/ruff check --fix python examples bench hdl tools
+	.venv/bin/ruff format python apps examples hdl tools
+	.venv/bin/ruff check --fix python apps examples hdl tools
 	$(PY) tools/lint_hdl.py --fix
 
 bench: bench-move bench-route bench-kv  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
@@ -120,4 +120,4 @@ lock: setup  ## resolve requirements-run.in and requirements.in into their lock 
 	$(PY) tools/lock.py
 
 clean:
-	rm -rf build python/wherry/_core*.so python/wherry/_kv_core*.so
+	rm -rf build python/wherry/_native/*.so

@@ -2,7 +2,7 @@
 # Programs that AddressSanitizer checks and that use UCX: see tools/sanitizer_shim.cpp.
 function(wherry_sanitizer_shim target)
   if(WHERRY_SANITIZE MATCHES "address")
-    target_sources(${target} PRIVATE "${CMAKE_SOURCE_DIR}/tools/sanitizer_shim.cpp")
+    target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tools/sanitizer_shim.cpp")
     target_link_options(${target} PRIVATE -Wl,--export-dynamic-symbol=process_vm_readv,--export-dynamic-symbol=process_vm_writev)
   endif()
 endfunction()
@@ -40,9 +40,9 @@ function(wherry_add_test name timeout)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
     list(APPEND _env "UCX_MEM_EVENTS=n" "UCX_MEM_MMAP_HOOK_MODE=none"
          "ASAN_OPTIONS=detect_leaks=1:detect_container_overflow=0"
-         "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0"
+         "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0"
          "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-         "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
+         "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${_env}"
                        ENVIRONMENT_MODIFICATION "PATH=path_list_append:${WHERRY_VENV}/bin")  # etcd, unpacked by tools/setup.sh
@@ -58,6 +58,48 @@ function(wherry_fuzz name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzzers")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzzers")
   add_dependencies(fuzzers ${name})
+endfunction()
+
+# wherry_alone_in_unity(SOURCES...): files of this folder's libraries that sanitizer builds, which compile several files at once
+# (CMAKE_UNITY_BUILD), must not join: they have, in unnamed namespaces, names that others have, too, or import whole namespaces.
+function(wherry_alone_in_unity)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# The C half of a test is C99 with warnings of its own: those of the house are for C++.
+function(wherry_as_c99 target)
+  set_target_properties(${target} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  if(WHERRY_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${WHERRY_SANITIZE} -fno-omit-frame-pointer)
+  endif()
+endfunction()
+
+# wherry_c_half(TEST SOURCE): a file in C99 that joins the test and sees the public headers only.
+function(wherry_c_half test source)
+  add_library(${test}_c OBJECT ${source})
+  wherry_as_c99(${test}_c)
+  target_include_directories(${test}_c PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  target_sources(${test} PRIVATE $<TARGET_OBJECTS:${test}_c>)
+endfunction()
+
+# wherry_rank_in_c(NAME SOURCE): a rank as its user would write it in C99, which knows no more than the headers and libwherry.so. It is for
+# python/tests; AddressSanitizer runs it from ctest.
+function(wherry_rank_in_c name source)
+  if(WHERRY_FUZZ OR WHERRY_SANITIZE STREQUAL "thread" OR SKBUILD)
+    return()
+  endif()
+  add_executable(${name} ${source})
+  wherry_as_c99(${name})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include/wherry/compat")
+  target_link_libraries(${name} PRIVATE wherry)
+  if(WHERRY_SANITIZE)
+    target_link_options(${name} PRIVATE -fsanitize=${WHERRY_SANITIZE})
+    wherry_sanitizer_shim(${name})
+    wherry_add_test(${name} 120 "${WHERRY_VENV}/bin/python" -m wherry.cli run --nodes 2 --ranks-per-node 1 --timeout 100 --
+                    "$<TARGET_FILE:${name}>")
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/python")
+  endif()
 endfunction()

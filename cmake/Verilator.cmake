@@ -13,14 +13,14 @@ function(wherry_verilate name top)
     execute_process(COMMAND "${WHERRY_VERILATOR}" --getenv VERILATOR_ROOT OUTPUT_VARIABLE _root OUTPUT_STRIP_TRAILING_WHITESPACE)
     set(_include "${_root}/include")
   endif()
-  set(_hdl "${CMAKE_SOURCE_DIR}/hdl")
+  set(_hdl "${PROJECT_SOURCE_DIR}/hdl")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_hdl}/*.sv" "${_hdl}/*.svh" "${CMAKE_CURRENT_SOURCE_DIR}/*.vlt")
   list(FILTER _sources EXCLUDE REGEX "/(tb|formal|opennic)/")
   # Assertions name the files: Verilator gets paths relative to the checkout, so that another one finds what this one compiled.
   set(_packages hdl/kv/generated/kv_frame_pkg.sv hdl/kv/generated/kv_registers_pkg.sv hdl/kv/kv_core_pkg.sv)
   set(_waivers ${_sources})
   list(FILTER _waivers INCLUDE REGEX "\\.vlt$")
-  list(TRANSFORM _waivers REPLACE "^${CMAKE_SOURCE_DIR}/" "")
+  list(TRANSFORM _waivers REPLACE "^${PROJECT_SOURCE_DIR}/" "")
   set(_folders "")
   foreach(_folder common kv kv/generated)
     list(APPEND _folders "-Ihdl/${_folder}" -y "hdl/${_folder}")
@@ -33,7 +33,7 @@ function(wherry_verilate name top)
   endif()
   set(_cache "OBJCACHE=")
   if(CCACHE)
-    set(_cache "OBJCACHE=${CCACHE}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1)
+    set(_cache "OBJCACHE=${CCACHE}" "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1)
   endif()
   set(_out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
   set(_model "${_out}/libV${top}.a")
@@ -47,7 +47,7 @@ function(wherry_verilate name top)
             "${WHERRY_VERILATOR}" --cc --build -j 2 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" --assert ${_trace} ${_parameters}
             -Wno-fatal -Wno-lint -Wno-style --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "hdl/kv/${top}.sv"
     DEPENDS ${_sources}
-    WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}"
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     COMMENT "Verilating ${top}"
     VERBATIM)
   add_custom_target(${name}_files DEPENDS "${_model}" "${_runtime}" "${_out}/V${top}.h")

@@ -94,7 +94,9 @@ class Core final : public RegisterIo {
   /// lines are at the base that its registers say.
   void preset_versions(const std::array<std::uint32_t, kWays>& versions);
   /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
-  [[nodiscard]] bool idle() const noexcept { return now_ - active_ > kSilence; }
+  [[nodiscard]] bool idle() const noexcept {
+    return now_ - active_ > kSilence && waiting(Side::kNet) == 0 && waiting(Side::kHost) == 0;
+  }
   /// Cycles that were not computed, since the core was idle.
   [[nodiscard]] Cycles skipped() const noexcept { return skipped_; }
 

@@ -54,5 +54,21 @@ TEST(KvCore, IdleTimeSkipped_ExpectTheClockGoneOn) {
   EXPECT_LE(passed, 5010U);
 }
 
+TEST(KvCore, FrameForAnIdleCore_ExpectItTakenAtOnceAndNotWithTheNextTimer) {
+  Core core({});
+  core.write(registers::kRetryCyclesOffset, 1'000'000);
+  core.run(10'000);
+  ASSERT_TRUE(core.idle());
+  for (const Side in : {Side::kNet, Side::kHost}) {
+    core.put(in, foreign(100, 1));
+    EXPECT_FALSE(core.idle());
+    core.run(500);
+    const auto frame = core.take(in == Side::kNet ? Side::kHost : Side::kNet);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->bytes, foreign(100, 1));
+    EXPECT_TRUE(core.idle());
+  }
+}
+
 }  // namespace
 }  // namespace wherry::kv::rtl

@@ -40,8 +40,8 @@ def generated() -> dict[str, str]:
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
         "hdl/kv/generated/kv_frame_pkg.sv": spec_sv.frame_package(frame, FRAME),
         "hdl/kv/generated/kv_registers_pkg.sv": spec_sv.registers_package(registers, REGISTERS),
-        "python/wherry/_kv_frame.py": spec_python.frame_module(frame, FRAME),
-        "python/wherry/_kv_registers.py": spec_python.registers_module(registers, REGISTERS),
+        "python/wherry/kv/generated/frame.py": spec_python.frame_module(frame, FRAME),
+        "python/wherry/kv/generated/registers.py": spec_python.registers_module(registers, REGISTERS),
         "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
         "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format, the include rule, generated files fresh, ruff, mypy, gofmt and vet, the RTL (tools/lint_hdl.py); and, without --quick, clang-tidy on what changed since it was last clean.
+# clang-format, the rules of includes and imports, generated files fresh, ruff, mypy, gofmt and vet, the RTL (tools/lint_hdl.py); and, without --quick, clang-tidy on what changed since it was last clean.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv/bin
@@ -8,9 +8,10 @@ mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include
 "$venv/clang-format" --dry-run -Werror "${cpp[@]}"
 "$venv/python" tools/check_includes.py
 "$venv/python" tools/generate_spec.py --check
-"$venv/ruff" format --check python examples tools hdl
-"$venv/ruff" check python examples tools hdl
-"$venv/mypy" python/wherry
+"$venv/python" tools/check_python.py
+"$venv/ruff" format --check python apps examples tools hdl
+"$venv/ruff" check python apps examples tools hdl
+"$venv/mypy" python/wherry python/tests apps/lammps tools/soak.py tools/check_python.py
 unformatted=$(gofmt -l tools/linearizable)
 [[ -z "$unformatted" ]] || { echo "gofmt -w $unformatted" >&2; exit 1; }
 (cd tools/linearizable && go vet ./...)

@@ -24,8 +24,10 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 import wherry
-from wherry import _agent, _paths, sessionfile
-from wherry.sessionfile import SessionFile
+from wherry.session import sessionfile
+from wherry.session.metrics import read_metrics
+from wherry.session.sessionfile import SessionFile
+from wherry.system import paths
 
 SETTLE_S = 120.0
 """How long the agent may take to end what clients left behind: far more than it takes."""
@@ -99,7 +101,7 @@ class Soak:
     def quiet(self) -> None:
         """Waits until the agent knows of no client but this one."""
         deadline = time.monotonic() + SETTLE_S
-        while _agent.read_metrics(self._session).get("wherry_agent_sessions") != 1:
+        while read_metrics(self._session).get("wherry_agent_sessions") != 1:
             if time.monotonic() > deadline:
                 raise AssertionError("the agent still has sessions of clients that are gone")
             time.sleep(0.05)
@@ -128,16 +130,16 @@ class Soak:
     def _kill(self) -> None:
         """A client that is killed: while it starts, or with offloads in flight."""
         for transport in self._transports:
-            program = _paths.built("src", "fault_client")
+            program = paths.built("src", "fault_client")
             line = [str(program), str(self._session.path), "die", *([] if transport == "auto" else [transport])]
-            before = _agent.read_metrics(self._session).get("wherry_move_offloads_total", 0.0)
+            before = read_metrics(self._session).get("wherry_move_offloads_total", 0.0)
             with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
                 try:
                     if self._random.random() < 0.5:
                         time.sleep(self._random.uniform(0, 0.3))
                     else:
                         deadline = time.monotonic() + SETTLE_S
-                        while _agent.read_metrics(self._session).get("wherry_move_offloads_total", 0.0) < before + 2:
+                        while read_metrics(self._session).get("wherry_move_offloads_total", 0.0) < before + 2:
                             if client.poll() is not None or time.monotonic() > deadline:
                                 raise AssertionError(f"a client over {transport} delivers nothing ({client.poll()})")
                             time.sleep(0.005)
@@ -194,14 +196,14 @@ def main() -> int:
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wherry-soak-")))
-        program = [str(_paths.wherryd()), "--session-file", str(directory / "agent.json"), "--budget", "256MiB"]
+        program = [str(paths.wherryd()), "--session-file", str(directory / "agent.json"), "--budget", "256MiB"]
         agent = subprocess.Popen([*program, "--log-file", str(directory / "agent.log"), "--log-level", "error"])
         stack.callback(agent.wait)
         stack.callback(agent.terminate)
         deadline = time.monotonic() + SETTLE_S
         while True:
             try:
-                session = sessionfile.load(directory / "agent.json")
+                session = sessionfile.load_session(directory / "agent.json")
                 break
             except wherry.Error:
                 if agent.poll() is not None or time.monotonic() > deadline:

@@ -46,7 +46,7 @@ class {camel(s.name)}:
 
 
 def frame_module(frame: Frame, source: str) -> str:
-    """python/wherry/_kv_frame.py."""
+    """python/wherry/kv/generated/frame.py."""
     constants = "\n".join(f"{n.upper()} = {v}{'  # ' + doc if doc else ''}" for n, (v, doc) in frame.constants.items())
     enums = ""
     for e in frame.enums:
@@ -158,7 +158,7 @@ def bucket_of_candidate(hashed: int, candidate: int, bits: int) -> int:
 
 
 def registers_module(registers: RegisterMap, source: str) -> str:
-    """python/wherry/_kv_registers.py."""
+    """python/wherry/kv/generated/registers.py."""
     rows = []
     for r in registers.registers:
         fields = ", ".join(f'"{f.name}": Bits({f.low}, {f.bits})' for f in r.fields)

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::apps {
 
@@ -20,7 +20,7 @@ inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank,
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
     threads.emplace_back([&body, w = std::move(wiring)]() mutable {
-      route::Runtime runtime(std::make_unique<route::detail::RuntimeCore>(route::Options{}, std::move(w)));
+      route::Runtime runtime = route::detail::make_runtime(route::Options{}, std::move(w));
       body(runtime);
       EXPECT_TRUE(runtime.status()) << runtime.status().message();
     });

@@ -17,8 +17,8 @@
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "common/measure.hpp"
 #include "flight_server.hpp"
-#include "harness.hpp"
 #include "service.hpp"
 
 namespace wherry::bench {
@@ -48,10 +48,11 @@ int agent_main(const Options& options, const std::string& session_file) {
   config.session_file = session_file;
   config.budget = kBudget;
   config.core = options.agent_core;
-  config.flight = "off";
+  config.services["flight.listen"] = "off";
   config.metrics = "off";
-  auto agent = require(Agent::create(config), "agent");
-  require(agent->add_service(std::make_unique<BenchService>(agent->arena())), "agent");
+  Services services = make_services();
+  services.push_back(std::make_unique<BenchService>());
+  auto agent = require(Agent::create(config, std::move(services)), "agent");
   require(agent->run(stop_requested, false), "agent");
   return 0;
 }

@@ -44,7 +44,7 @@ Stream Bench::open(const std::string& name, Strategy strategy, const Schema& sch
   stream.strategy = strategy;
   stream.retention.frames = 1;
   stream.announced_bytes = {bytes};
-  return require(session.open_stream(stream, strategy == Strategy::kRaw ? Schema{} : schema), "open_stream");
+  return require(Stream::open(session, stream, strategy == Strategy::kRaw ? Schema{} : schema), "open_stream");
 }
 
 void spin(const Ticket& ticket) {

@@ -12,7 +12,6 @@
 namespace wherry::bench {
 
 inline constexpr std::string_view kBenchService = "bench";
-inline constexpr unsigned kBenchMessage = 7;  ///< active message id; nothing is sent to it
 
 /// Bytes of a region that was attached before.
 struct Segment {

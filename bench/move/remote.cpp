@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote.hpp"
 
-#include "harness.hpp"
-#include "move/client/session_core.hpp"
+#include "common/measure.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry::bench {
 

@@ -56,12 +56,12 @@ Status Buffer::reserve(fabric::Context& context, std::size_t bytes) {
 
 void BenchService::release() { serialized_.release(); }
 
-void BenchService::on_session_end(fabric::Peer& /*peer*/) {
+void BenchService::on_session_end(session::Client& /*peer*/) {
   regions_.clear();
   release();
 }
 
-Result<Bytes> BenchService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+Result<Bytes> BenchService::on_request(session::Client& peer, std::string_view method, ByteView payload) {
   if (method == "attach") {
     if (Status s = attach(peer, payload); !s) return s;
     return Bytes();
@@ -82,7 +82,7 @@ Result<Bytes> BenchService::on_request(fabric::Peer& peer, std::string_view meth
   return std::move(out).take();
 }
 
-Status BenchService::attach(fabric::Peer& peer, ByteView payload) {
+Status BenchService::attach(session::Client& peer, ByteView payload) {
   Reader in(payload);
   const auto id = in.get<std::uint32_t>();
   const auto base = in.get<std::uint64_t>();
@@ -94,7 +94,7 @@ Status BenchService::attach(fabric::Peer& peer, ByteView payload) {
 }
 
 /// Depth 1: one get, progress until it is done.
-Status BenchService::get(fabric::Peer& peer, const Segment& from, std::byte* to, const fabric::Region& local) {
+Status BenchService::get(session::Client& peer, const Segment& from, std::byte* to, const fabric::Region& local) {
   const auto it = regions_.find(from.region);
   if (it == regions_.end()) return {StatusCode::kNotFound, "no such region"};
   fabric::Completion done;
@@ -104,7 +104,7 @@ Status BenchService::get(fabric::Peer& peer, const Segment& from, std::byte* to,
   return ok_status();
 }
 
-Status BenchService::get_uncached(fabric::Peer& peer, const WorkRequest& request) {
+Status BenchService::get_uncached(session::Client& peer, const WorkRequest& request) {
   const Segment& from = request.segments.front();
   void* memory = nullptr;
   if (request.alignment == Alignment::kMalloc) {
@@ -121,7 +121,7 @@ Status BenchService::get_uncached(fabric::Peer& peer, const WorkRequest& request
 
 /// Every column starts on a page, as in the buffers that move prepares. All gets are posted before the first is
 /// awaited.
-Status BenchService::get_columns(fabric::Peer& peer, const WorkRequest& request,
+Status BenchService::get_columns(session::Client& peer, const WorkRequest& request,
                                  std::vector<std::span<const double>>& columns) {
   std::byte* const to = to_[turn_++ % 2].bytes().data();
   std::size_t at = 0;
@@ -141,13 +141,13 @@ Status BenchService::get_columns(fabric::Peer& peer, const WorkRequest& request,
   return failed;
 }
 
-Status BenchService::run(fabric::Peer& peer, const WorkRequest& request, Writer& out) {
+Status BenchService::run(session::Client& peer, const WorkRequest& request, Writer& out) {
   Status s = run_on(peer, request, out);
   for (Extent& extent : to_) extent = Extent();
   return s;
 }
 
-Status BenchService::run_on(fabric::Peer& peer, const WorkRequest& request, Writer& out) {
+Status BenchService::run_on(session::Client& peer, const WorkRequest& request, Writer& out) {
   fabric::Context& context = *peer.worker().context();
   std::size_t total = 0;
   for (const Segment& s : request.segments) total += whole_pages(s.bytes);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fabric/arena.hpp"
-#include "fabric/service.hpp"
 #include "messages.hpp"
+#include "session/service.hpp"
 
 namespace wherry::bench {
 
@@ -33,27 +33,20 @@ class Buffer {
 };
 
 /// One client, the benchmark itself. Every request runs to its end on the data thread, as move's transfers do.
-class BenchService final : public fabric::Service {
+class BenchService final : public session::Service {
  public:
-  explicit BenchService(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
-
   [[nodiscard]] std::string_view name() const noexcept override { return kBenchService; }
-  [[nodiscard]] unsigned message_id() const noexcept override { return kBenchMessage; }
-  void on_session_start(fabric::Peer& /*peer*/) override {}
-  void on_session_end(fabric::Peer& peer) override;
-  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
-  void on_message(fabric::Peer& /*peer*/, ByteView /*message*/) override {}
-  bool poll() override { return false; }
-  bool drained() override { return true; }
-  void metrics(fabric::MetricsWriter& /*out*/) const override {}
+  Status start(session::ServiceHost& host) override { return arena_ = host.arena, ok_status(); }
+  void on_session_end(session::Client& peer) override;
+  Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
 
  private:
-  Status attach(fabric::Peer& peer, ByteView payload);
-  Status run(fabric::Peer& peer, const WorkRequest& request, Writer& out);
-  Status run_on(fabric::Peer& peer, const WorkRequest& request, Writer& out);
-  Status get(fabric::Peer& peer, const Segment& from, std::byte* to, const fabric::Region& local);
-  Status get_uncached(fabric::Peer& peer, const WorkRequest& request);
-  Status get_columns(fabric::Peer& peer, const WorkRequest& request, std::vector<std::span<const double>>& columns);
+  Status attach(session::Client& peer, ByteView payload);
+  Status run(session::Client& peer, const WorkRequest& request, Writer& out);
+  Status run_on(session::Client& peer, const WorkRequest& request, Writer& out);
+  Status get(session::Client& peer, const Segment& from, std::byte* to, const fabric::Region& local);
+  Status get_uncached(session::Client& peer, const WorkRequest& request);
+  Status get_columns(session::Client& peer, const WorkRequest& request, std::vector<std::span<const double>>& columns);
   void release();
 
   std::map<std::uint32_t, fabric::RemoteRegion> regions_;

@@ -5,7 +5,7 @@
 #include <new>
 #include <numeric>
 
-#include "move/client/session_core.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry::bench {
 

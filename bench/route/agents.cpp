@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/socket.hpp"
 #include "common/measure.hpp"
 
 namespace wherry::bench {
@@ -129,7 +130,7 @@ RunningAgent& AgentPool::take(int core, std::uint32_t threads, bool fresh) {
       "--metrics",         "127.0.0.1:0",          "--spin-us", "0", "--nap-us", "0", "--buffer-budget", "4GiB",
       "--routing-threads", std::to_string(threads)};
   auto agent =
-      require(fabric::EmbeddedProcess::start(wanted, Transport::kAuto, Deadline(std::chrono::seconds(20))), "wherryd");
+      require(session::EmbeddedProcess::start(wanted, Transport::kAuto, Deadline(std::chrono::seconds(20))), "wherryd");
   const pid_t pid = agent.pid();
   if (::write(keeper_.get(), &pid, sizeof pid) != sizeof pid)
     throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));

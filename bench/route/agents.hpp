@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <list>
 
-#include "fabric/embedded.hpp"
+#include "session/embedded.hpp"
 
 namespace wherry::bench {
 
@@ -24,7 +24,7 @@ struct AgentMemory {
 };
 
 struct RunningAgent {
-  fabric::EmbeddedProcess process;
+  session::EmbeddedProcess process;
   int core = 0;
   std::uint32_t threads = 1;
   bool taken = false;

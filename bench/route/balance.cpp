@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/event_counter.hpp"
+#include "base/try.hpp"
 #include "huge.hpp"
 #include "wherry/route.hpp"
 
@@ -42,7 +43,7 @@ class Kernel {
     touches_ = touches;
     const double weight = (large ? 64 : 1) * (1 + touches);  // points take about as long as each other
     const auto messages = static_cast<std::uint64_t>(messages_ / weight);
-    if (const auto ready = runtime_.reduce(std::uint64_t{0}); !ready) return ready.status();
+    WHERRY_TRY(runtime_.reduce(std::uint64_t{0}));
     const Reading before = read();
     for (std::uint64_t i = 0; i < messages; ++i) {
       const auto to = static_cast<route::Rank>((runtime_.rank() + 1 + i % others()) % runtime_.ranks());
@@ -70,7 +71,7 @@ class Kernel {
               {"touched", sum(difference(&Reading::touched))}};
     const std::uint64_t misses = sum(difference(&Reading::misses));
     json["cache_misses"] = uncounted == 0 ? Json(misses) : Json(nullptr);
-    if (!runtime_.status()) return runtime_.status();
+    WHERRY_TRY(runtime_.status());
     return json;
   }
 
@@ -129,29 +130,26 @@ class Kernel {
 };
 
 Status run(const Options& options) {
-  auto runtime = Runtime::start();
-  if (!runtime) return runtime.status();
-  Kernel kernel(*runtime, options);
+  WHERRY_ASSIGN(auto runtime, Runtime::start());
+  Kernel kernel(runtime, options);
   Json points = Json::array();
   const auto add = [&](double touches, bool large) {
-    auto point = kernel.point(touches, large);
-    if (!point) return point.status();
-    points.push_back(*std::move(point));
+    WHERRY_ASSIGN(auto point, kernel.point(touches, large));
+    points.push_back(std::move(point));
     return Status();
   };
   if (Status warm = add(0, false); !warm) return warm;  // not kept
   points.clear();
   for (const double touches : options.touches) {
-    if (Status s = add(touches, false); !s) return s;
+    WHERRY_TRY(add(touches, false));
   }
-  if (Status s = add(0, true); !s) return s;
-  const auto found = runtime->reduce(kernel.found());  // or the compiler may leave the touching out
-  if (!found) return found.status();
-  if (runtime->rank() != 0) return {};
-  const Json line{{"placement", to_string(runtime->placement())},
-                  {"table_bytes", options.megabytes * 0x1p20 * runtime->ranks()},
+  WHERRY_TRY(add(0, true));
+  WHERRY_ASSIGN(const auto found, runtime.reduce(kernel.found()));  // or the compiler may leave the touching out
+  if (runtime.rank() != 0) return {};
+  const Json line{{"placement", to_string(runtime.placement())},
+                  {"table_bytes", options.megabytes * 0x1p20 * runtime.ranks()},
                   {"cache_misses_missing", kernel.missing()},
-                  {"found", *found},
+                  {"found", found},
                   {"points", points}};
   fmt::print("{}\n", line.dump());
   return {};

@@ -17,10 +17,10 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/secret.hpp"
 #include "common/measure.hpp"
-#include "fabric/control.hpp"
 #include "route/client/bootstrap.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -147,7 +147,7 @@ void run_rank(const JobOptions& options, const RankBody& body, Slot* slots, rout
   auto wiring = route::wire_processes(route, std::move(bootstrap), Deadline(std::chrono::seconds(30)));
   if (!wiring) give_up(wiring.status().message());
   try {
-    route::Runtime runtime(std::make_unique<route::detail::RuntimeCore>(route, *std::move(wiring)));
+    route::Runtime runtime = route::detail::make_runtime(route, *std::move(wiring));
     const Results results = body(runtime, shared);
     if (!runtime.status()) give_up(runtime.status().message());
     if (results.size() > kMostResults) give_up("too many results");
@@ -179,13 +179,13 @@ std::vector<Results> run_job(const JobOptions& options, const RankBody& body, st
   g_agents = &agents;
   const std::vector<AgentCounts> before = counts != nullptr ? agents.counts() : std::vector<AgentCounts>();
 
-  const std::uint64_t job = fabric::random_u64();
+  const std::uint64_t job = random_u64();
   std::vector<pid_t> children;
   for (route::Rank rank = 0; rank < ranks; ++rank) {
     const pid_t pid = fork();
     if (pid == 0) {
       if (!agents.all().empty()) {
-        const fabric::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
+        const session::EmbeddedProcess& agent = agents.all()[rank / options.ranks_per_node]->process;
         setenv("WHERRY_AGENT", agent.session_file().c_str(), 1);
       }
       run_rank(options, body, slots, rank, job, shared);

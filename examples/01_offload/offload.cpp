@@ -25,8 +25,8 @@ int main() {
   const std::vector<double> energy(1'000'000, 0.5);
   const std::vector<std::int32_t> id(1'000'000, 7);
 
-  auto stream =
-      session->open_stream({.name = "particles"}, {wherry::field<double>("energy"), wherry::field<std::int32_t>("id")});
+  auto stream = wherry::Stream::open(*session, {.name = "particles"},
+                                     {wherry::field<double>("energy"), wherry::field<std::int32_t>("id")});
   if (!stream) return fail(stream.status());
 
   const auto start = std::chrono::steady_clock::now();

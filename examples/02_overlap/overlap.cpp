@@ -36,7 +36,7 @@ int main() {
     if (!allocated) return fail(allocated.status());
     piece = *std::move(allocated);
   }
-  auto stream = session->open_stream({.name = "field", .announced_bytes = {kCells * sizeof(double)}},
+  auto stream = wherry::Stream::open(*session, {.name = "field", .announced_bytes = {kCells * sizeof(double)}},
                                      {wherry::field<double>("u")});
   if (!stream) return fail(stream.status());
 

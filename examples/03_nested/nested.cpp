@@ -25,7 +25,7 @@ int main() {
   const wherry::Schema schema{wherry::utf8("name"), wherry::list("neighbours", wherry::field<std::int32_t>("")),
                               wherry::field<float>("load", true),                      // nullable
                               wherry::dictionary("material", "c", wherry::utf8(""))};  // 8-bit indices
-  auto stream = session->open_stream({.name = "cells"}, schema);
+  auto stream = wherry::Stream::open(*session, {.name = "cells"}, schema);
   if (!stream) return fail(stream.status());
 
   // name: "a", "bc", "def"

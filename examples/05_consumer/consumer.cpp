@@ -12,7 +12,7 @@ int main() {
     std::fprintf(stderr, "%s\n", session.status().to_string().c_str());
     return 1;
   }
-  auto stream = session->open_stream({.name = "x"}, {wherry::field<double>("x")});
+  auto stream = wherry::Stream::open(*session, {.name = "x"}, {wherry::field<double>("x")});
   const std::vector<double> x(1000, 1.0);
   if (!stream) return 1;
   auto ticket = stream->post({x});

@@ -50,7 +50,7 @@ def ones_sum(data: bytes) -> int:
     """RFC 1071, by the book: 16-bit words in the order of the wire, end-around carry."""
     if len(data) % 2:
         data += b"\0"
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total

@@ -3,7 +3,8 @@
 // (paper 004).
 //
 //   auto session = wherry::Session::open();
-//   auto stream = session->open_stream({.name = "atoms"}, {wherry::field<double>("x"), wherry::field<double>("y")});
+//   auto stream = wherry::Stream::open(*session, {.name = "atoms"},
+//                                      {wherry::field<double>("x"), wherry::field<double>("y")});
 //   auto ticket = stream->post({{x, y}});                 // returns at once: about a microsecond, whatever the size
 //   compute();                                            // must not change x and y yet
 //   wherry::Status done = ticket->wait(std::chrono::seconds(1));
@@ -115,6 +116,10 @@ class StreamCore;
 /// readable.
 class WHERRY_API Stream {
  public:
+  /// Opens a stream for writing; frames have the columns of `schema` (none: a raw stream). Blocks for one round trip to
+  /// the agent. kAlreadyExists: the name is taken; kUnsupported, naming field and type; kInvalidArgument;
+  /// kDeadlineExceeded: no answer in time; the agent may have opened it: the same call again gets that stream.
+  static Result<Stream> open(Session& session, const StreamOptions& options, const Schema& schema);
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
   Stream(const Stream&) = delete;
@@ -139,7 +144,6 @@ class WHERRY_API Stream {
   [[nodiscard]] const Schema& schema() const noexcept;
 
  private:
-  friend class Session;
   explicit Stream(std::unique_ptr<detail::StreamCore> core) noexcept;
   std::unique_ptr<detail::StreamCore> core_;
 };

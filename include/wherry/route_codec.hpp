@@ -8,20 +8,18 @@
 // As bytes, without padding and without alignment:
 //   bool                          0 or 1
 //   numbers, enumerations, other trivially copyable types    as in memory
-//   string, vector, deque, set, map and their like           how many (32 bits), then each; of a map key, then value
+//   string, vector, deque, set, map and their like           the count (32 bits), then each; of a map key, then value
 //   array, pair, tuple, Fields    one after the other
 //   optional                      0, or 1 and the value
-//   what has a Codec of its own with write and read          how many bytes (32 bits), then what write made
-// A message that is one of these has nothing before or behind it. What does not follow this, by a byte too few or too
-// many, is not read. Reading never looks beyond the message and allocates nothing on the word of a number in it that
-// the bytes behind it cannot bear out.
+//   types whose own Codec has write and read                 the number of bytes (32 bits), then what write made
+// A message of one of these types has nothing before or behind it. A message that cannot be decoded (truncated, an
+// impossible count, a key twice, trailing bytes) fails the job. Reading never looks beyond the message, and allocates
+// no more than its bytes can justify.
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <optional>
@@ -35,114 +33,11 @@
 #include <vector>
 
 #include "wherry/route.hpp"
+#include "wherry/route_codec_detail.hpp"
 
 namespace wherry::route {
 
-/// Values that hold values of their own type may do so this many times over.
-inline constexpr unsigned kMaxCodecDepth = 512;
-/// What a value may take up once it has been read: a few bytes can stand for a large one that is mostly empty.
-inline constexpr std::size_t kMaxDecodedBytes = 32 * kMaxMessageBytes;
-
-class Decoder;
-
-namespace detail {
-
-/// Its Codec knows from the bytes themselves where a value ends.
-template <typename T>
-concept Streamed = requires(Decoder& in, T& value) {
-  { Codec<T>::take(in, value) } -> std::same_as<bool>;
-};
-template <typename T>
-concept Codable = Streamed<T> || Plain<T> || Coded<T>;
-/// Travels as it lies in memory.
-template <typename T>
-concept Raw = Plain<T> && !Streamed<T>;
-
-/// The fewest bytes that a T may come as; never zero.
-template <Codable T>
-consteval std::size_t least_bytes() {
-  if constexpr (Streamed<T>) {
-    return Codec<T>::least();
-  } else if constexpr (Plain<T>) {
-    return sizeof(T);
-  } else {
-    return sizeof(std::uint32_t);
-  }
-}
-
-inline void append(std::vector<std::byte>& out, const void* from, std::size_t bytes) {
-  const auto* at = static_cast<const std::byte*>(from);
-  out.insert(out.end(), at, at + bytes);
-}
-
-/// Appends `value` as part of a message.
-template <Codable T>
-void append(std::vector<std::byte>& out, const T& value) {
-  if constexpr (Streamed<T>) {
-    Codec<T>::write(out, value);
-  } else if constexpr (Plain<T>) {
-    append(out, &value, sizeof value);
-  } else {
-    const std::size_t at = out.size();
-    append(out, std::uint32_t{0});
-    Codec<T>::write(out, value);
-    const auto bytes = static_cast<std::uint32_t>(out.size() - at - sizeof(std::uint32_t));
-    std::memcpy(out.data() + at, &bytes, sizeof bytes);
-  }
-}
-
-/// A count that does not fit belongs to a message that is too large to be sent.
-inline void append_count(std::vector<std::byte>& out, std::size_t count) {
-  append(out, static_cast<std::uint32_t>(count));
-}
-
-}  // namespace detail
-
-/// Takes values off the front of a message. After the first false, nothing more can be said of the rest.
-class Decoder {
- public:
-  explicit Decoder(ByteView in) noexcept : in_(in) {}
-
-  template <detail::Codable T>
-  [[nodiscard]] bool take(T& value) {
-    if constexpr (detail::Streamed<T>) {
-      if (depth_ == kMaxCodecDepth) return false;
-      ++depth_;
-      const bool good = Codec<T>::take(*this, value);
-      --depth_;
-      return good;
-    } else if constexpr (Plain<T>) {
-      return take_bytes(&value, sizeof value);
-    } else {
-      std::uint32_t bytes = 0;
-      if (!take(bytes) || bytes > in_.size()) return false;
-      const ByteView mine = in_.first(bytes);
-      in_ = in_.subspan(bytes);
-      return Codec<T>::read(mine, value);
-    }
-  }
-  [[nodiscard]] bool take_bytes(void* to, std::size_t bytes) noexcept {
-    if (bytes > in_.size()) return false;
-    if (bytes != 0) std::memcpy(to, in_.data(), bytes);
-    in_ = in_.subspan(bytes);
-    return true;
-  }
-  /// How many elements follow. False if they cannot all be there, each as `least` bytes, or if they would take up too
-  /// much memory, each `memory` bytes.
-  [[nodiscard]] bool take_count(std::uint32_t& count, std::size_t least, std::size_t memory) noexcept {
-    if (!take_bytes(&count, sizeof count) || count > in_.size() / least || count > memory_ / memory) return false;
-    memory_ -= count * memory;
-    return true;
-  }
-  [[nodiscard]] bool at_end() const noexcept { return in_.empty(); }
-
- private:
-  ByteView in_;
-  std::size_t memory_ = kMaxDecodedBytes;  ///< left to allocate
-  unsigned depth_ = 0;
-};
-
-/// Base of the Codec of a structure: these members, in this order. `Fields<&Page::url, &Page::links>`
+/// Base of the Codec of a structure: `Fields<&Page::url, &Page::links>` writes these members in this order.
 template <auto... kMembers>
 struct Fields {
   static_assert(sizeof...(kMembers) != 0, "a structure without members is trivially copyable: it needs no Codec");
@@ -173,97 +68,8 @@ struct Fields {
   using Member = typename MemberOf<std::remove_cv_t<Pointer>>::Type;
 };
 
-namespace detail {
-
-/// A message that is a T and nothing else.
-template <typename T>
-struct Whole {
-  static bool read(ByteView in, T& value) {
-    Decoder decoder(in);
-    return decoder.take(value) && decoder.at_end();
-  }
-};
-
-template <typename Container, typename Element>
-struct Sequence : Whole<Container> {
-  static constexpr bool kContiguous = Raw<Element> && requires(Container& c, std::size_t n) { c.resize(n), c.data(); };
-
-  static void write(std::vector<std::byte>& out, const Container& value) {
-    append_count(out, value.size());
-    if constexpr (kContiguous) {
-      append(out, value.data(), value.size() * sizeof(Element));
-    } else {
-      for (const Element& element : value) append(out, element);
-    }
-  }
-  static bool take(Decoder& in, Container& value) {
-    std::uint32_t count = 0;
-    if (!in.take_count(count, least_bytes<Element>(), sizeof(Element))) return false;
-    value.clear();
-    if constexpr (kContiguous) {
-      value.resize(count);
-      return in.take_bytes(value.data(), count * sizeof(Element));
-    } else {
-      if constexpr (requires { value.reserve(count); }) value.reserve(count);
-      for (std::uint32_t i = 0; i < count; ++i) {
-        Element element{};
-        if (!in.take(element)) return false;
-        value.push_back(std::move(element));
-      }
-      return true;
-    }
-  }
-  static consteval std::size_t least() { return sizeof(std::uint32_t); }
-};
-
-/// Sets and maps. Element: the key, or a pair of key and value.
-template <typename Container, typename Element>
-struct Association : Whole<Container> {
-  static constexpr std::size_t kNodeBytes = sizeof(Element) + 8 * sizeof(void*);  // links, and what malloc adds
-
-  static void write(std::vector<std::byte>& out, const Container& value) {
-    append_count(out, value.size());
-    for (const auto& element : value) {
-      if constexpr (std::same_as<Element, typename Container::key_type>) {
-        append(out, element);
-      } else {
-        append(out, element.first);
-        append(out, element.second);
-      }
-    }
-  }
-  static bool take(Decoder& in, Container& value) {
-    std::uint32_t count = 0;
-    if (!in.take_count(count, least_bytes<Element>(), kNodeBytes)) return false;
-    value.clear();
-    if constexpr (requires { value.reserve(count); }) value.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      Element element{};
-      if (!in.take(element)) return false;
-      value.insert(value.end(), std::move(element));
-      if (value.size() != i + std::size_t{1}) return false;  // the same key again
-    }
-    return true;
-  }
-  static consteval std::size_t least() { return sizeof(std::uint32_t); }
-};
-
-/// Pairs and tuples.
-template <typename Tuple, typename... Elements>
-struct Product : Whole<Tuple> {
-  static void write(std::vector<std::byte>& out, const Tuple& value) {
-    std::apply([&out](const Elements&... each) { (append(out, each), ...); }, value);
-  }
-  static bool take(Decoder& in, Tuple& value) {
-    return std::apply([&in](Elements&... each) { return (in.take(each) && ...); }, value);
-  }
-  static consteval std::size_t least() { return (least_bytes<Elements>() + ...); }
-};
-
-}  // namespace detail
-
-/// Its own bytes could be neither true nor false. As a message by itself it is trivially copyable, and so sent as it
-/// is.
+/// A byte of a message could be neither true nor false. A bool that is a message by itself is Plain: this Codec is not
+/// used.
 template <>
 struct Codec<bool> : detail::Whole<bool> {
   static void write(std::vector<std::byte>& out, bool value) { detail::append(out, std::uint8_t{value}); }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message looks like in a buffer: an 8-byte header, then its bytes (paper 001 section 3, "Communication
-// Protocol"). Buffers hold messages one behind the other, each at a multiple of 8. For users of the low-level API
-// (Runtime::try_buffer) and for the library itself.
+// What may be a message, and what a message looks like in a buffer: an 8-byte header, then its payload (paper 001
+// section 3, "Communication Protocol"). A buffer holds messages back to back, each at a multiple of 8. Header and packs
+// are for users of the low-level interface (Runtime::try_buffer) and for the library itself.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace wherry::route {
 
@@ -17,12 +22,49 @@ using Rank = std::uint32_t;
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{16} << 20;
 inline constexpr Rank kMaxRanks = Rank{1} << 24;
 inline constexpr std::uint32_t kMaxHandlers = std::uint32_t{1} << 15;
-/// Smaller numbers of handlers are the library's own.
+/// The library's own handlers have smaller numbers.
 inline constexpr std::uint32_t kFirstUserHandler = 16;
-/// Whether a message may be sent to this number: what no handler can have would change the header's other fields.
+/// Whether a message may be sent to this number. A number out of range would change the header's other fields.
 constexpr bool may_be_sent_to(std::uint32_t handler) noexcept {
   return handler - kFirstUserHandler < kMaxHandlers - kFirstUserHandler;
 }
+
+// ---- types that may be messages
+
+/// Bytes without a meaning to the library: messages of any size.
+using ByteView = std::span<const std::byte>;
+
+namespace detail {
+
+/// A T refers to memory of the process that made it.
+template <typename T>
+inline constexpr bool kRefers = std::is_pointer_v<T>;
+template <typename C, typename Traits>
+inline constexpr bool kRefers<std::basic_string_view<C, Traits>> = true;
+template <typename T, std::size_t N>
+inline constexpr bool kRefers<std::span<T, N>> = true;
+
+}  // namespace detail
+
+/// Travels as it lies in memory: trivially copyable, and neither a pointer nor a view.
+template <typename T>
+concept Plain = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> && !detail::kRefers<T> &&
+                sizeof(T) <= kMaxMessageBytes;
+
+/// How a type that is not Plain travels. Specialise it with
+///   static void write(std::vector<std::byte>& out, const T& value);   // appends
+///   static bool read(ByteView in, T& value);                          // false: not a T; the job fails
+/// route_codec.hpp has the standard containers, and makes it one line for structures of them.
+template <typename T>
+struct Codec;
+/// Travels as its Codec writes it.
+template <typename T>
+concept Coded = !Plain<T> && requires(std::vector<std::byte>& out, ByteView in, T& value) {
+  Codec<T>::write(out, value);
+  { Codec<T>::read(in, value) } -> std::same_as<bool>;
+};
+
+// ---- bytes in a buffer
 
 /// One little-endian word: bits 0 to 24 the payload's size, 25 to 39 the handler, 40 to 63 the destination rank.
 struct Header {
@@ -52,11 +94,11 @@ struct Header {
 };
 static_assert(sizeof(Header) == 8);
 
-/// Messages of the same header that follow each other on a way that ends at their rank travel packed: a header with
-/// this handler, that rank and the size of all that follows; the header that they share; then the messages, each
-/// `packed_stride` after the one before. The runtime packs and unpacks; nobody in between meets such a message.
+/// Messages with the same header, back to back in a lane that ends at their rank, travel as a pack: a header with this
+/// handler, that rank and the size of all that follows; the header that the messages share; their payloads, each
+/// `packed_stride` after the one before. The last hop packs and the receiver unpacks, so no router reads a pack.
 inline constexpr std::uint32_t kPackHandler = 6;
-/// Longer messages gain nothing.
+/// Larger messages gain nothing by a pack.
 inline constexpr std::size_t kMaxPackedBytes = 64;
 constexpr std::size_t packed_stride(std::size_t size) noexcept { return (size + 7) & ~std::size_t{7}; }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session: one application process and one agent. Everything else (streams, memory, regions) belongs to a session.
+// A session: one application process and one agent. Memory and regions belong to a session, and so does what
+// a service opens on it (move.hpp: streams).
 #pragma once
 
 #include <chrono>
@@ -12,17 +13,9 @@
 #include <vector>
 
 #include "wherry/status.hpp"
+#include "wherry/transport.hpp"
 
 namespace wherry {
-
-enum class Transport : std::uint8_t {
-  kAuto,  ///< whatever UCX finds best
-  kShm,   ///< shared memory and CMA: agent on the same machine
-  kTcp,   ///< a stream, on the agent's machine through a Unix socket; the client's progress thread answers gets
-  kRdma,  ///< InfiniBand or RoCE verbs (a system UCX; the wheel has none)
-};
-WHERRY_API std::string_view to_string(Transport transport) noexcept;
-WHERRY_API Result<Transport> parse_transport(std::string_view name);
 
 /// Whether the agent reads host memory without the host's help. Measured when the session opens: the client sleeps in a
 /// system call, makes no progress call, and the agent gets from its memory.
@@ -127,9 +120,6 @@ class WHERRY_API Region {
   std::uint32_t region_ = 0;
 };
 
-class Stream;
-struct StreamOptions;
-
 /// One thread at a time may use a session and what belongs to it; Ticket::ready() may be called from any thread.
 /// A session belongs to the process that opened it. In a child of fork() each of its calls fails with
 /// kFailedPrecondition, destructors only close descriptors, and the parent goes on undisturbed; the child opens a
@@ -153,9 +143,6 @@ class WHERRY_API Session {
   /// Registers [data, data + bytes): offloads of anything inside need no registration of their own. The memory must
   /// stay mapped until the region is unregistered.
   Result<Region> register_memory(const void* data, std::size_t bytes);
-
-  /// Opens a stream for writing (move.hpp). Blocks for one round trip to the agent.
-  Result<Stream> open_stream(const StreamOptions& options, const std::vector<struct Field>& schema);
 
   /// Tickets posted and not completed.
   [[nodiscard]] std::size_t in_flight() const noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry._kv_core: the key-value client for wherry/kv.py, without UCX, which takes half a second to load.
+// wherry._native._kv_core: the key-value client for wherry/kv/client.py, without UCX, which takes half a second to
+// load.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from wherry import sessionfile
 from wherry.errors import Error
+from wherry.session import sessionfile
 
 TOKEN = "6f6e6520746f6b656e"
 
@@ -47,7 +47,7 @@ class Agent:
             if self.process.poll() is not None:
                 raise AssertionError(f"wherryd ended with {self.process.returncode}: {self.log.read_text()}")
             try:
-                self.session = sessionfile.load(self.session_file)
+                self.session = sessionfile.load_session(self.session_file)
                 break
             except Error:
                 if time.monotonic() > deadline:

@@ -15,14 +15,14 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from wherry import _paths
+from wherry.system import paths
 
 # Nodes, and ranks on each. ALONE is the program by itself; a job takes a second to launch: most tests try one or two.
 ALONE, JOBS = (1, 1), [(1, 1), (1, 2), (2, 2)]
 
 
 def program(name: str) -> Path:
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None, "the applications are tested in a checkout"
     path = root / "build" / "release" / "apps" / name
     assert path.is_file(), f"{path} was not built: `make build`"

@@ -21,9 +21,10 @@ from jobs import Jobs, built
 from kvclusters import KvHome
 from skips import pytest_runtest_makereport  # noqa: F401 (pytest finds it here)
 
-from wherry import _paths, netns, sessionfile
 from wherry.errors import Error, NotFound
-from wherry.sessionfile import SessionFile
+from wherry.session import sessionfile
+from wherry.session.sessionfile import SessionFile
+from wherry.system import netns, paths
 
 # As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
@@ -61,11 +62,11 @@ def patience_with_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wherryd_or_fail() -> Path:
     try:
-        program = _paths.wherryd()
+        program = paths.wherryd()
     except NotFound as error:
         pytest.fail(str(error))
-    if importlib.util.find_spec("wherry._core") is None:
-        pytest.fail("the compiled module wherry._core was not built: `make build`")
+    if importlib.util.find_spec("wherry._native._core") is None:
+        pytest.fail("the compiled module wherry._native._core was not built: `make build`")
     return program
 
 
@@ -194,7 +195,7 @@ def write_session(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 @pytest.fixture
 def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFile]:
     """The loaded form of what `write_session` writes."""
-    return lambda **fields: sessionfile.load(write_session(**fields))
+    return lambda **fields: sessionfile.load_session(write_session(**fields))
 
 
 @pytest.fixture
@@ -290,7 +291,10 @@ def move() -> dict[str, Any]:
 def route_document() -> dict[str, Any]:
     """The same of route."""
     placements = ["inline", "shared", "host"]
-    agents = lambda placement, value: None if placement == "inline" else value  # noqa: E731
+
+    def agents(placement: str, value: float) -> float | None:
+        return None if placement == "inline" else value
+
     points = [("inline", "buffer_bytes", v) for v in (4096, 32768)] + [("inline", "buffers", v) for v in (2, 4)]
     points += [("host", name, v) for _, name, v in points] + [("host", "routing_threads", v) for v in (1, 2, 4)]
     head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}

@@ -35,7 +35,7 @@ class Bench:
     def name(self) -> str:
         return next(self._names)
 
-    def read(self, name: str) -> list[wherry.reader.Frame]:
+    def read(self, name: str) -> list[wherry.move.Frame]:
         """All frames, as a process on the same machine sees them; the Flight client sees the same."""
         with wherry.open(name, self.file, follow=False, timeout=WAIT) as reader:
             frames = list(reader)
@@ -96,4 +96,5 @@ def back(column: pa.Array, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A column as numpy, in the shape of `like`."""
     if pa.types.is_fixed_size_list(column.type):
         column = column.flatten()
-    return column.to_numpy(zero_copy_only=False).reshape(like.shape)
+    values: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False).reshape(like.shape)
+    return values

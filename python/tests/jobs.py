@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 
 def built(name: str) -> str:
     """A program of the release build, or a failure: nothing is skipped silently."""
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     program = root / "build" / "release" / "src" / name
     if not program.is_file():
@@ -30,7 +30,7 @@ def built(name: str) -> str:
 
 def built_rtl(name: str) -> Path:
     """A program of the release build with the Verilated core in it. Skips where that was left out on purpose."""
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     release = root / "build" / "release"
     program = release / "sim" / name
@@ -41,7 +41,7 @@ def built_rtl(name: str) -> Path:
     return program
 
 
-def eventually(condition: Callable[[], object], seconds: float = 80) -> bool:
+def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
     """Whether it came to hold. `seconds` are for what never happens: far more than it takes on a busy machine."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -58,8 +58,9 @@ class Jobs:
         self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
         self.temporary = Path(tempfile.mkdtemp(prefix="wrt-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
-        self.environment |= dict([self.mark.split("=", 1)], TMPDIR=str(self.temporary), UCX_LOG_LEVEL="fatal")
-        self.environment["PYTHONPATH"] = str(_paths.PACKAGE.parent)  # this checkout, whatever is installed
+        name, _, value = self.mark.partition("=")
+        self.environment |= {name: value, "TMPDIR": str(self.temporary), "UCX_LOG_LEVEL": "fatal"}
+        self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}
         """How long the launcher waits, in seconds, by its constants: for tests of what happens meanwhile."""
@@ -68,7 +69,8 @@ class Jobs:
         if not self.waits:
             return [sys.executable, "-m", "wherry", "run", *words]
         longer = "".join(f"launcher.{name} = {seconds}; " for name, seconds in self.waits.items())
-        script = f"import sys; from wherry import cli, launcher; {longer}sys.exit(cli.main(sys.argv[1:]))"
+        script = "import sys; from wherry import cli; from wherry.route import launcher; "
+        script += f"{longer}sys.exit(cli.main(sys.argv[1:]))"
         return [sys.executable, "-c", script, "run", *words]
 
     def run(self, *words: str, timeout: float = 300, **more: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +111,10 @@ class Jobs:
         eventually(lambda: not self.processes() and not list(self.temporary.iterdir()))
         assert self.processes() == {}
         assert list(self.temporary.iterdir()) == []
-        mine = lambda: {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}  # noqa: E731
+
+        def mine() -> set[str]:
+            return {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}
+
         eventually(lambda: not mine())
         assert mine() == set()
 

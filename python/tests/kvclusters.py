@@ -20,10 +20,10 @@ from unittest import mock
 
 from jobs import Jobs, built, eventually
 
-from wherry import _kv_cluster, cli
-from wherry import _kv_frame as kv
+from wherry import cli
 from wherry.errors import DeadlineExceeded, FailedPrecondition, NotFound, Unavailable
-from wherry.kv import Client
+from wherry.kv import Client, cluster_file, keeper, running
+from wherry.kv.generated import frame as kv
 
 Done = subprocess.CompletedProcess[str]
 
@@ -57,12 +57,12 @@ class KvHome(Jobs):
         return done.stdout
 
     @property
-    def up(self) -> _kv_cluster.Up:
-        return _kv_cluster.read_up(self.runtime / "wherry" / "kv-up.json")
+    def up(self) -> running.Up:
+        return running.read_up(self.runtime / "wherry" / "kv-up.json")
 
     @property
-    def cluster(self) -> _kv_cluster.Cluster:
-        return _kv_cluster.load(self.up.cluster)
+    def cluster(self) -> cluster_file.Cluster:
+        return cluster_file.load(self.up.cluster)
 
     def client(self, *, lane: int | None = None, only: int | None = None, **options: Any) -> Client:
         """Of the newest cluster; `lane`: a static one; `only`: it knows that node alone."""
@@ -75,7 +75,7 @@ class KvHome(Jobs):
     def states(self) -> dict[int, str]:
         """Of the nodes, as the keeper sees them; empty if it does not answer."""
         try:
-            return {node["node"]: node["state"] for node in _kv_cluster.status(self.cluster, 1)["nodes"]}
+            return {node["node"]: node["state"] for node in keeper.status(self.cluster, 1)["nodes"]}
         except (Unavailable, DeadlineExceeded):
             return {}
 
@@ -175,7 +175,7 @@ class Recorder:
             known[key] = 0
         except FailedPrecondition as error:
             outcome = "version_mismatch"
-            known[key] = version = error.version  # type: ignore[attr-defined]
+            known[key] = version = error.version
         except DeadlineExceeded:
             outcome = "unknown"
         except Unavailable:

@@ -8,7 +8,7 @@ import socket
 import threading
 from types import TracebackType
 
-from wherry._kv_frame import Kind, Kv, ReplyDetail, Status
+from wherry.kv.generated.frame import Kind, Kv, ReplyDetail, Status
 
 
 class Store:

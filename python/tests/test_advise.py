@@ -14,13 +14,15 @@ import pytest
 from apps import program
 from jobs import Jobs, built
 
-from wherry import _calibration, _paths, advise, cli
-from wherry._calibration import DEFAULT, Calibration, Cost, Point
-from wherry.advise import Category, RankFile
+from wherry import cli
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
-from wherry.launcher import Job
+from wherry.route import advise, calibration
+from wherry.route.advise import Category, RankFile
+from wherry.route.calibration import DEFAULT, Calibration, Cost, Point
+from wherry.route.launcher import Job
+from wherry.system import paths
 
-LINE = _calibration.line_bytes()
+LINE = calibration.line_bytes()
 
 
 def advise_on(jobs: Jobs, *words: str) -> subprocess.CompletedProcess[str]:
@@ -107,7 +109,7 @@ def test_command_line_is_checked(jobs: Jobs, tmp_path: Path) -> None:
 
 
 def kernel(*words: str) -> dict[str, Any]:
-    line = [str(_paths.built("bench", "route_balance")), *words]
+    line = [str(paths.built("bench", "route_balance")), *words]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -249,7 +251,7 @@ def made_up_rounds(touch_ns: float = 20, message_ns: float = 10) -> list[dict[st
         {
             name: {
                 "table_bytes": 1 << 30,
-                "points": [*(point(t, 8, factor) for t in _calibration.TOUCHES), point(0, 4088, factor)],
+                "points": [*(point(t, 8, factor) for t in calibration.TOUCHES), point(0, 4088, factor)],
             }
             for name, factor in (("inline", 0.5), ("shared", 2.0), ("host", 1.0))
         }
@@ -257,7 +259,7 @@ def made_up_rounds(touch_ns: float = 20, message_ns: float = 10) -> list[dict[st
 
 
 def test_thresholds_of_a_machine_that_is_known() -> None:
-    found = _calibration.evaluate(made_up_rounds(), 64, 1 << 26)
+    found = calibration.evaluate(made_up_rounds(), 64, 1 << 26)
     # Without touches 10.8 ns. Half of that more at 0.27 lines, twice that more at 1.08; a line is a ratio of 4, less
     # what of the table a cache of a 16th may hold.
     assert found.communication_below == pytest.approx(0.27 * 4 * 15 / 16)
@@ -273,14 +275,14 @@ def test_thresholds_of_a_machine_that_is_known() -> None:
 
 def test_machine_without_a_threshold_is_an_error() -> None:
     with pytest.raises(Error, match=r"never took 1\.5 times as long"):
-        _calibration.evaluate(made_up_rounds(touch_ns=0.01), 64, 0)
+        calibration.evaluate(made_up_rounds(touch_ns=0.01), 64, 0)
 
 
 def test_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     point = Point(1.0, 2.0, 3.0, 4.0, 0.75, 0.5, 1.0)
     here = Calibration(1.0, 2.0, 3.0, Cost(4, 5), Cost(6, 7), "here", {"host_above": [1, 2]}, [point])
     here.write(tmp_path / "a" / "here.json")
-    read = _calibration.load(tmp_path / "a" / "here.json")
+    read = calibration.load(tmp_path / "a" / "here.json")
     assert read == dataclasses.replace(here, source=f"{tmp_path / 'a' / 'here.json'}, here")
     assert "kernel of ratio 1 took 2 ns" in advise.conclude(["p"], [rank()], read).what_to_do[1]
 
@@ -295,21 +297,21 @@ def test_calibration_that_is_none_is_refused(tmp_path: Path, change: dict[str, A
     DEFAULT.write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InvalidArgument, match=f"is no calibration: .*{why}"):
-        _calibration.load(path)
+        calibration.load(path)
 
 
 def test_calibration_takes_two_cores() -> None:
     with pytest.raises(InvalidArgument, match="two cores"):
-        _calibration.measure([0])
+        calibration.measure([0])
 
 
 def test_calibrate_shows_and_writes_what_it_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    measured = _calibration.evaluate(made_up_rounds(), 64, 1 << 26)
-    monkeypatch.setattr(_calibration, "measure", lambda _cores: measured)
+    measured = calibration.evaluate(made_up_rounds(), 64, 1 << 26)
+    monkeypatch.setattr(calibration, "measure", lambda _cores: measured)
     assert cli.main(["advise", "--calibrate", "--json", str(tmp_path / "here.json")]) == 0
     said = capsys.readouterr().out
     assert "2.00 [2.00, 2.00]" in said
     assert f"{'host_above':20} 4.05 [4.05, 4.05]" in said
-    assert _calibration.load(tmp_path / "here.json").curve == measured.curve
+    assert calibration.load(tmp_path / "here.json").curve == measured.curve

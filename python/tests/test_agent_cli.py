@@ -26,8 +26,11 @@ import pyarrow as pa
 import pytest
 from agents import Agent, process_exists
 
-from wherry import _agent, _paths, cli, sessionfile
+from wherry import cli
 from wherry.errors import Error, NotFound
+from wherry.session import agent_process, sessionfile
+from wherry.session.metrics import read_metrics
+from wherry.system import paths
 
 pytestmark = pytest.mark.agent
 
@@ -67,7 +70,7 @@ def test_start_status_stop(
     monkeypatch.setenv("WHERRY_SESSION", str(where))
     status, out, err = run(capfd, "agent", "start", "--budget", "64MiB", "--metrics", "127.0.0.1:0")
     assert (status, out) == (0, "")
-    session = sessionfile.load()
+    session = sessionfile.load_session()
     try:
         assert f"agent started: pid {session.pid}" in err
         assert where.stat().st_mode & 0o777 == 0o600
@@ -89,7 +92,7 @@ def test_start_status_stop(
         assert not where.exists()
         assert not process_exists(session.pid)
         with pytest.raises(NotFound):
-            sessionfile.load()
+            sessionfile.load_session()
     finally:
         if process_exists(session.pid):
             os.kill(session.pid, signal.SIGKILL)
@@ -111,7 +114,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
     for words in (["agent", "start"], ["agent", "start", "--foreground"]):
         if "--foreground" in words:
             line = [sys.executable, "-m", "wherry.cli", *words]
-            environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+            environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
             done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
             status, err = done.returncode, done.stderr
         else:
@@ -129,14 +132,14 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
 
 
 def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -> None:
-    session = _agent.start(tmp_path / "agent.json", ["--budget", "64MiB"])
+    session = agent_process.start_agent(tmp_path / "agent.json", ["--budget", "64MiB"])
     try:
         log = tmp_path / "agent.log"
         assert os.path.samestat(os.stat(f"/proc/{session.pid}/fd/2"), log.stat())
         assert log.stat().st_mode & 0o777 == 0o600
         assert f"session file {session.path}" in log.read_text()
     finally:
-        _agent.stop(session, 20)
+        agent_process.stop_agent(session, 20)
         os.waitpid(session.pid, 0)
 
 
@@ -159,7 +162,7 @@ def session_file_that_names(where: Path, command: list[str], **fields: str) -> I
 def test_stop_leaves_a_process_alone_that_got_the_pid_of_a_dead_agent(tmp_path: Path) -> None:
     where = tmp_path / "agent.json"
     with session_file_that_names(where, ["sleep", "600"]):
-        _agent.stop(sessionfile.load(where, require_alive=False), 1)
+        agent_process.stop_agent(sessionfile.load_session(where, require_alive=False), 1)
 
 
 def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_file_of_a_dead_one(
@@ -173,7 +176,7 @@ def test_stop_leaves_another_agent_alone_when_a_member_of_the_group_holds_the_fi
     ):
         fcntl.flock(f, fcntl.LOCK_EX)
         with pytest.raises(Error, match="no agent with pid"):
-            _agent.stop(sessionfile.load(where, require_alive=False), 1)
+            agent_process.stop_agent(sessionfile.load_session(where, require_alive=False), 1)
 
 
 def test_stop_ends_an_agent_of_a_group(
@@ -184,7 +187,7 @@ def test_stop_ends_an_agent_of_a_group(
     monkeypatch.setenv("WHERRY_SESSION", where)
     started = run(capfd, "agent", "start", "--budget", "64MiB")
     assert started[0] == 0, started
-    pid = sessionfile.load(where).pid
+    pid = sessionfile.load_session(where).pid
     stopped = run(capfd, "agent", "stop")
     assert stopped[0] == 0, stopped
     assert not process_exists(pid)
@@ -203,20 +206,20 @@ def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Pa
     """As `flock` and scripts with `exec 3>file` hand theirs on."""
     where, lock = tmp_path / "agent.json", tmp_path / "lock"
     line = [sys.executable, "-m", "wherry", "agent", "start", "--budget", "64MiB", "--session-file", str(where)]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     started = subprocess.run(["flock", "-n", str(lock), *line], env=environment, capture_output=True, timeout=120)
     assert started.returncode == 0, started.stderr
-    session = sessionfile.load(where)
+    session = sessionfile.load_session(where)
     try:
         assert subprocess.run(["flock", "-n", str(lock), "true"], timeout=300).returncode == 0
     finally:
-        _agent.stop(session, 30)
+        agent_process.stop_agent(session, 30)
 
 
 def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
     where = tmp_path / "agent.json"
     line = [sys.executable, "-m", "wherry.cli", "agent", "start", "--foreground", "--session-file", str(where)]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     process = subprocess.Popen(
         [*line, "--budget", "64MiB"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -225,7 +228,7 @@ def test_foreground_becomes_the_agent(wherryd: Path, tmp_path: Path) -> None:
         while not where.exists() and time.monotonic() < deadline:
             assert process.poll() is None
             time.sleep(0.02)
-        assert sessionfile.load(where).pid == process.pid
+        assert sessionfile.load_session(where).pid == process.pid
         process.terminate()
         assert process.wait(timeout=300) == 0
         assert not where.exists()
@@ -341,7 +344,7 @@ def test_rdma_by_name_where_there_is_none_is_an_error(
 
 def test_metrics_are_read(make_agent: Any, capfd: pytest.CaptureFixture[str]) -> None:
     agent = make_agent("--metrics", "127.0.0.1:0")
-    metrics = _agent.read_metrics(agent.session)
+    metrics = read_metrics(agent.session)
     assert metrics
     assert all(name.startswith("wherry") for name in metrics)
     status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))
@@ -397,7 +400,7 @@ def test_cat_table(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
 
 def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
     line = [sys.executable, "-m", "wherry.cli", "cat", "particles", "--follow", "--format", "csv", *at]
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(0.5)

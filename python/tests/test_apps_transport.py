@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from apps import ALONE, JOBS, Outcome, execute, run_app
 
-ALL_IN_ONE = ("--cells", "16,8,4", "--size", "8,4,3", "--boundary", "vacuum,reflect,vacuum")
+ALL_IN_ONE: tuple[object, ...] = ("--cells", "16,8,4", "--size", "8,4,3", "--boundary", "vacuum,reflect,vacuum")
 ALL_IN_ONE += ("--absorb", 0.1, "--scatter", 0.6, "--fission", 0.05, "--steps", 5, "--step-time", 1.5)
 
 

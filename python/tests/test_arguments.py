@@ -84,7 +84,7 @@ def test_of_a_session_and_a_ticket(bench: Bench) -> None:
         ticket = stream.offload({"x": np.zeros(1)})
         for call in (ticket.wait, session.drain, session.close):
             with pytest.raises(wherry.InvalidArgument, match="timeout is 'soon': want seconds"):
-                call("soon")  # type: ignore[operator]
+                call("soon")  # type: ignore[arg-type]
         ticket.wait(WAIT)
 
 
@@ -152,5 +152,6 @@ def test_of_a_reader(options: dict[str, Any], message: str) -> None:
     ],
 )
 def test_of_a_client_of_the_store(options: dict[str, Any], message: str) -> None:
+    usual: dict[str, Any] = {"nodes": ["127.0.0.1:1"], "first_lane": 0, "connect_timeout": 0.1}
     with pytest.raises(wherry.InvalidArgument, match=message):
-        Client(**({"nodes": ["127.0.0.1:1"], "first_lane": 0, "connect_timeout": 0.1} | options))
+        Client(**(usual | options))

@@ -12,20 +12,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import (
-    _bench_kv,
-    _bench_kv_failover,
-    _bench_kv_hardware,
-    _bench_kv_software,
-    _paths,
-    bench_schema,
-    cli,
-    report,
-)
-from wherry._bench_kv_failover import TIMINGS, Outage, outage_of, row_of
-from wherry._bench_kv_software import Contest, Effort, Measurement, median_bar
-from wherry.bench_schema import BenchError
-from wherry.bench_schema_kv import KvBench, parse_kv
+from wherry import cli, report
+from wherry.bench import load, parse_as
+from wherry.errors import BenchError
+from wherry.kv import programs
+from wherry.kv.bench import failover, hardware, software
+from wherry.kv.bench import run as bench_kv
+from wherry.kv.bench.bars import median_bar, resource_bars, simulation_bars
+from wherry.kv.bench.failover import TIMINGS, Outage, outage_of, row_of
+from wherry.kv.bench.schema import KvBench
+from wherry.kv.bench.software import Contest, Effort, Measurement
+from wherry.system import paths
 
 Document = dict[str, Any]
 QUIET = Console(stderr=True, quiet=True)
@@ -59,7 +56,7 @@ def test_bars_of_the_simulation() -> None:
         {"workload": "read", "size": 1024, "per_second": 1e7, "limit_per_second": 1e7, "share": 0.99, "lost": 0},
         {"workload": "read", "size": 64, "per_second": 1e8, "limit_per_second": 1e8, "share": 0.96, "lost": 1},
     ]
-    bars = _bench_kv_hardware.simulation_bars({"rtl_latency": rtl_rows(), "line_rate": rates})
+    bars = simulation_bars({"rtl_latency": rtl_rows(), "line_rate": rates})
     assert set(bars) == {
         "rtl_read_repl_ns", "rtl_write_repl_ns", "rtl_leader_repl_ns", "rtl_read_ns", "rtl_write_store_ns",
         "rtl_write_accept_ns", "rtl_leader_write_accept_ns", "line_rate_read", "line_rate_small_read",
@@ -73,8 +70,8 @@ def test_bars_of_the_simulation() -> None:
     assert bars["line_rate_read"]["pass"]
     assert bars["line_rate_small_read"]["value"] == 0.0, "a frame was lost"
     assert not bars["line_rate_small_read"]["pass"]
-    assert _bench_kv_hardware.simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
-    assert _bench_kv_hardware.simulation_bars({}) == {}
+    assert simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
+    assert simulation_bars({}) == {}
 
 
 def test_resources_are_of_the_core_or_of_its_parts(tmp_path: Path) -> None:
@@ -82,19 +79,19 @@ def test_resources_are_of_the_core_or_of_its_parts(tmp_path: Path) -> None:
     table = [row | {"name": name, "depth": depth} for name, depth in (("kv_parser", 7), ("kv_pool", 9), ("fifo", 20))]
     file = tmp_path / "resources.json"
     file.write_text(json.dumps(table))
-    rows = _bench_kv_hardware.read_resources(file)
+    rows = hardware.read_resources(file)
     assert [one["name"] for one in rows] == ["kv_parser", "kv_pool"]
     assert rows[0]["parameters"] == "Width 8"
-    bars = _bench_kv_hardware.resource_bars(rows)
+    bars = resource_bars(rows)
     assert [bars[name]["value"] for name in ("luts_total", "bram36_total", "lut_levels_max")] == [240, 5.0, 9]
     assert bars["luts_total"]["published"] == "20158 + 5574 LUTRAM"
     assert bars["bram36_total"]["published"] == "74.5"
     file.write_text(json.dumps([*table, row | {"name": "kv_core", "depth": 8}]))
-    bars = _bench_kv_hardware.resource_bars(_bench_kv_hardware.read_resources(file))
+    bars = resource_bars(hardware.read_resources(file))
     assert [bars[name]["value"] for name in ("luts_total", "bram36_total", "lut_levels_max")] == [120, 2.5, 8]
     file.write_text('[{"name": "kv_core"}]')
     with pytest.raises(BenchError, match=r"resources.json is not what tools/synth.py writes"):
-        _bench_kv_hardware.read_resources(file)
+        hardware.read_resources(file)
 
 
 def harness(path: Path, text: str) -> Path:
@@ -110,8 +107,8 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         f"open({str(tmp_path / 'arguments')!r}, 'w').write(' '.join(arguments))\n"
         f"open(arguments[arguments.index('--json') + 1], 'w').write({json.dumps(said)!r})\n",
     )
-    monkeypatch.setattr(_paths, "built", lambda folder, name: program)
-    bench = _bench_kv.run(tmp_path / "k.json", quick=True, only=["rtl_latency"], progress=QUIET)
+    monkeypatch.setattr(programs, "built", lambda folder, name: program)
+    bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["rtl_latency"], progress=QUIET)
     assert (tmp_path / "arguments").read_text().endswith("--quick --only rtl_latency")
     assert len(bench.results.rtl_latency) == 10
     assert bench.bars["rtl_read_ns"].passed
@@ -119,18 +116,19 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "The RTL core, one operation" in report.build([tmp_path / "k.json"])
     harness(program, "sys.exit(3)")
     with pytest.raises(BenchError, match="status 3"):
-        _bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
+        bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
     harness(program, "open(arguments[1], 'w').write('{\"line_rate\": [{}]}')")
     with pytest.raises(BenchError, match=r"rows that docs/bench-json.md does not describe: KeyError"):
-        _bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
-    left = parse_kv(json.loads((tmp_path / "other.json").read_text()))
+        bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
+    left = parse_as(KvBench, json.loads((tmp_path / "other.json").read_text()))
     assert (left.bars, left.results.line_rate, set(left.not_measured)) == ({}, [], {"line_rate"})
 
 
 def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_paths, "repository", lambda: None)
+    monkeypatch.setattr(programs, "repository", lambda: None)
+    monkeypatch.setattr("wherry.system.paths.repository", lambda: None)
     monkeypatch.setenv("PATH", "")
-    bench = _bench_kv.run(tmp_path / "k.json", only=["line_rate", "resources"], progress=QUIET)
+    bench = bench_kv.run(tmp_path / "k.json", only=["line_rate", "resources"], progress=QUIET)
     assert set(bench.not_measured) == {"line_rate", "resources"}
     assert "no kv_rtl_bench" in bench.not_measured["line_rate"]
     assert bench.bars == {}
@@ -160,7 +158,7 @@ def test_ratios_are_of_neighbours_and_of_the_worse_size(monkeypatch: pytest.Monk
 
 
 def test_rates_are_compared_where_the_peer_does_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bench_kv_software, "DEPTHS", (16, 256))
+    monkeypatch.setattr(software, "DEPTHS", (16, 256))
     one = contest({16: [1, 1, 1], 256: [2, 2, 2]}, {16: [10, 10, 10], 256: [3, 4, 5]}, monkeypatch)
     assert one.rate_ratio("redis") == [1.5, 2.0, 2.5]
 
@@ -185,17 +183,17 @@ def test_outage_is_split_by_the_keepers_account() -> None:
 
 def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(document: dict[str, Any], *_: object) -> None:
-        document["bars"]["bar"] = _bench_kv_software.median_bar([3.0], ">=", 2)
+        document["bars"]["bar"] = median_bar([3.0], ">=", 2)
 
     def fails(*_: object) -> None:
         raise BenchError("no answer")
 
-    monkeypatch.setattr(_bench_kv_software, "run", found)
-    monkeypatch.setattr(_bench_kv_failover, "run", fails)
+    monkeypatch.setattr(software, "run", found)
+    monkeypatch.setattr(failover, "run", fails)
     file = tmp_path / "k.json"
     with pytest.raises(BenchError, match=r"failover: no answer.*k\.json"):
-        _bench_kv.run(file, only=["software", "failover"], progress=QUIET)
-    bench = parse_kv(json.loads(file.read_text()))
+        bench_kv.run(file, only=["software", "failover"], progress=QUIET)
+    bench = parse_as(KvBench, json.loads(file.read_text()))
     assert bench.bars["bar"].value == 3
     assert bench.not_measured == {"failover": "no answer"}
 
@@ -206,11 +204,11 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
 @pytest.mark.agent
 def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("redis-server", "etcd"):
-        _paths.peer(name)  # raises, with the remedy
-    monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
-    monkeypatch.setattr(_bench_kv_software, "DEPTHS", (16,))
+        paths.peer_program(name)  # raises, with the remedy
+    monkeypatch.setattr(software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
+    monkeypatch.setattr(software, "DEPTHS", (16,))
     file = tmp_path / "k.json"
-    bench = _bench_kv.run(file, quick=True, only=["software", "throughput"], progress=QUIET)
+    bench = bench_kv.run(file, quick=True, only=["software", "throughput"], progress=QUIET)
     assert isinstance(bench, KvBench)
     rows = {(row.system, row.operation, row.size): row for row in bench.results.software}
     assert len(rows) == 12
@@ -222,7 +220,7 @@ def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.Monkey
                 "sw_throughput_vs_redis"):  # fmt: skip
         assert bench.bars[bar].value > 0
     assert bench.not_measured == {}
-    assert bench_schema.load(file) == bench
+    assert load(file) == bench
     assert "Software nodes beside Redis and etcd" in report.build([file])
 
 
@@ -230,8 +228,8 @@ def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("namespaces")
 def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On machines that are cabled to each other, as namespaces."""
-    monkeypatch.setattr(_bench_kv_software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
-    bench = _bench_kv.run(tmp_path / "k.json", quick=True, only=["software_xdp"], progress=QUIET)
+    monkeypatch.setattr(software, "QUICK", Effort(rounds=1, seconds=0.05, trial_seconds=0.02))
+    bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["software_xdp"], progress=QUIET)
     assert isinstance(bench, KvBench)
     assert bench.not_measured == {}
     rows = bench.results.software
@@ -246,13 +244,13 @@ def test_past_the_kernel_beside_redis(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.agent
 def test_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bench_kv, "QUICK_KILLS", 1)
+    monkeypatch.setattr(bench_kv, "QUICK_KILLS", 1)
     # A busy machine gives each process its turn after tens of milliseconds.
-    timings = _bench_kv_failover.TIMINGS | {"tight": _bench_kv_failover.Timing(80, 5, 400)}
-    monkeypatch.setattr(_bench_kv_failover, "TIMINGS", timings)
-    monkeypatch.setattr(_bench_kv_failover, "READY_S", 300.0)
-    monkeypatch.setattr(_bench_kv_failover, "TRIES", 20)
-    bench = _bench_kv.run(tmp_path / "k.json", quick=True, only=["failover"], progress=QUIET)
+    timings = failover.TIMINGS | {"tight": failover.Timing(80, 5, 400)}
+    monkeypatch.setattr(failover, "TIMINGS", timings)
+    monkeypatch.setattr(failover, "READY_S", 300.0)
+    monkeypatch.setattr(failover, "TRIES", 20)
+    bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["failover"], progress=QUIET)
     rows = {row.timing: row for row in bench.results.failover}
     assert set(rows) == {"default", "tight"}
     default = rows["default"]
@@ -260,7 +258,7 @@ def test_real_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert default.detection_ms > 100, "its lease was good for longer"
     assert default.p50_ms >= default.detection_ms
     assert bench.bars["failover_default_ms_p50"].target is None
-    assert parse_kv(json.loads((tmp_path / "k.json").read_text())) == bench
+    assert parse_as(KvBench, json.loads((tmp_path / "k.json").read_text())) == bench
 
 
 @pytest.mark.parametrize(("members", "alone"), [([1], True), ([1, 2], False)])
@@ -270,7 +268,7 @@ def test_a_leader_that_was_killed_alone_is_said(
     outage = tmp_path / "kv_outage"
     outage.write_text("#!/bin/sh\necho kv_outage: a write ended as no answer >&2; exit 1\n")
     outage.chmod(0o755)
-    monkeypatch.setattr(_paths, "built", lambda *_: outage)
+    monkeypatch.setattr(programs, "built", lambda *_: outage)
     cluster = SimpleNamespace(
         until_all_serve=lambda: {"leaders": "0112"},
         pid=lambda _: 0,
@@ -278,5 +276,5 @@ def test_a_leader_that_was_killed_alone_is_said(
         status=lambda: {"members": members},
     )
     with pytest.raises(BenchError, match="a write ended as no answer") as raised:
-        _bench_kv_failover._kill_one(cluster, 1, 0)  # type: ignore[arg-type]
+        failover._kill_one(cluster, 1, 0)  # type: ignore[arg-type]
     assert ("had removed all other nodes" in str(raised.value)) == alone

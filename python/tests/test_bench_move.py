@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _bases, _bench, _paths, bench_schema, report
+from wherry import report
+from wherry.bench import load
 from wherry.errors import NotFound
+from wherry.move.bench.run import run
+from wherry.move.bench.schema import basis_of
+from wherry.system import paths
 
 pytestmark = pytest.mark.agent
 
 
 def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
     try:
-        _paths.bench_move()
+        paths.built("bench", "bench_move")
     except NotFound as error:
         pytest.fail(str(error))
     file = tmp_path / "move.json"
-    bench = _bench.run_move(file, quick=True, only=["conversion", "initiate"])
+    bench = run(file, quick=True, only=["conversion", "initiate"])
     assert list(tmp_path.iterdir()) == [file], "something was left behind"
     assert bench.repetitions == 5
     assert bench.one_sided == "one_sided"
@@ -41,8 +45,8 @@ def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
 
     assert set(bench.bars) == {"host_us_p50_1col", "host_us_p50_16col", "host_us_size_spread"}
     for name in bench.bars:
-        basis = _bases.basis_of(name, results)
+        basis = basis_of(name, results)
         assert basis.uses
         assert basis.beside, "the figure with cold caches stands beside the one with warm ones"
     assert "after_wait" in report.build([file])
-    assert bench_schema.load(file) == bench
+    assert load(file) == bench

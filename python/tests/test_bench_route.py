@@ -16,8 +16,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wherry import _bench_route, _calibration, _paths, advise, bench_schema, cli, report
-from wherry.bench_schema import BenchError, RouteBench
+from wherry import cli, report
+from wherry.bench import load
+from wherry.errors import BenchError
+from wherry.route import advise, calibration
+from wherry.route.bench import run as measured
+from wherry.route.bench.schema import RouteBench
+from wherry.system import paths
 
 Document = dict[str, Any]
 QUIET = Console(stderr=True, quiet=True)
@@ -46,7 +51,8 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
 print("half way", file=sys.stderr)
 """,
     )
-    monkeypatch.setattr(_paths, "built", lambda folder, name: program)
+    for module in ("wherry.bench.program", "wherry.route.bench.run"):
+        monkeypatch.setattr(f"{module}.built", lambda folder, name: program)
     return program
 
 
@@ -71,7 +77,7 @@ def test_tables_bars_and_options(built: Path, tmp_path: Path, capfd: pytest.Capt
     assert "half way" in err
     assert "Transfer size, number of buffers, routing threads (figure 7)" in out
     assert "Bars: 1 of 1 met" in out
-    assert isinstance(bench_schema.load(target), RouteBench)
+    assert isinstance(load(target), RouteBench)
 
 
 def test_applications_take_turns_and_become_ratios(
@@ -85,13 +91,13 @@ def test_applications_take_turns_and_become_ratios(
         assert directory.is_dir()
         return one_run(seconds[placement], None if app == "transport" else 1.5)
 
-    monkeypatch.setattr(_bench_route, "_run_once", run_once)
-    bench = _bench_route.run(tmp_path / "r.json", only=["applications"], progress=QUIET)
+    monkeypatch.setattr(measured, "_run_once", run_once)
+    bench = measured.run(tmp_path / "r.json", only=["applications"], progress=QUIET)
     arguments = json.loads((tmp_path / "arguments").read_text())
     assert arguments[arguments.index("--only") + 1] == "link", "the network share refers to it"
     assert order[:6] == ["inline", "shared", "host"] * 2
     rows = {row.app: row for row in bench.results.applications}
-    assert set(rows) == set(_bench_route.APPLICATIONS)
+    assert set(rows) == set(measured.APPLICATIONS)
     row = rows["histogram"]
     assert (row.speedup, row.inline_speedup) == (2.0, 4.0)
     assert row.network_share == pytest.approx(8.0 / 100.0)  # 1 GB in a second, over a link of 100 Gbit/s
@@ -102,16 +108,16 @@ def test_applications_take_turns_and_become_ratios(
     assert (row.published_speedup, row.published_network_share, row.published_mc_ratio) == (1.77, 0.77, 1.5)
     assert bench.bars["offload_speedup_transport"].passed
     assert bench.bars["offload_speedup_sssp"].target is None
-    assert bench_schema.load(tmp_path / "r.json") == bench
+    assert load(tmp_path / "r.json") == bench
 
 
 def test_different_results_in_different_placements_are_no_measurement(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bench_route, "_run_once", lambda app, placement, *_: one_run(1.0, 1.0, placement))
+    monkeypatch.setattr(measured, "_run_once", lambda app, placement, *_: one_run(1.0, 1.0, placement))
     (tmp_path / "out").mkdir()
     with pytest.raises(BenchError, match="histogram comes to different results in different placements"):
-        _bench_route.run(tmp_path / "out" / "r.json", only=["applications"], progress=QUIET)
+        measured.run(tmp_path / "out" / "r.json", only=["applications"], progress=QUIET)
     assert list((tmp_path / "out").iterdir()) == [], "half a measurement is none"
 
 
@@ -124,16 +130,16 @@ def rank_file(directory: Path, rank: int, misses: int | None) -> None:
 
 
 def test_memory_to_communication(tmp_path: Path) -> None:
-    ratio = 3000 * _calibration.line_bytes() / 96_000
+    ratio = 3000 * calibration.line_bytes() / 96_000
     rank_file(tmp_path, 0, 1000)
     rank_file(tmp_path, 1, 2000)
-    counted = _bench_route.memory_to_communication("app", tmp_path, alone=True)
+    counted = measured.memory_to_communication("app", tmp_path, alone=True)
     assert counted == {"mc_ratio": ratio, "mc_estimate": None, "mc_missing": "", "category": counted["category"]}
     rank_file(tmp_path, 1, None)
-    estimated = _bench_route.memory_to_communication("app", tmp_path, alone=True)
+    estimated = measured.memory_to_communication("app", tmp_path, alone=True)
     assert (estimated["mc_ratio"], estimated["mc_missing"]) == (None, "no counter")
     assert estimated["mc_estimate"] > 0
-    assert _bench_route.memory_to_communication("app", tmp_path, alone=False)["mc_estimate"] is None
+    assert measured.memory_to_communication("app", tmp_path, alone=False)["mc_estimate"] is None
 
 
 def test_unknown_experiment_is_a_wrong_command_line(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -146,7 +152,7 @@ def test_unknown_experiment_is_a_wrong_command_line(capfd: pytest.CaptureFixture
 
 def bench_route(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(_paths.built("bench", "bench_route")), *words], capture_output=True, text=True, timeout=60, check=False
+        [str(paths.built("bench", "bench_route")), *words], capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -163,9 +169,7 @@ print(json.dumps(dict(mups=2.0)))
 """,
     )
     file = tmp_path / "r.json"
-    bench = _bench_route.run(
-        file, quick=True, only=["histogram"], peers=[f"slow:1e9={peer} {{lg}} {{n}}"], progress=QUIET
-    )
+    bench = measured.run(file, quick=True, only=["histogram"], peers=[f"slow:1e9={peer} {{lg}} {{n}}"], progress=QUIET)
     assert (tmp_path / "calls").read_text().splitlines() == ["20 4000000"] * 3 + ["24 4000000"] * 3
     for row in bench.results.peers:
         assert (row.peer, row.mups, row.samples) == ("slow", 2.0, [2.0] * 3)
@@ -178,7 +182,7 @@ print(json.dumps(dict(mups=2.0)))
 
 @pytest.mark.agent
 def test_agent_memory_of_a_quick_run(tmp_path: Path) -> None:
-    bench = _bench_route.run(tmp_path / "r.json", quick=True, only=["agent_memory"], progress=QUIET)
+    bench = measured.run(tmp_path / "r.json", quick=True, only=["agent_memory"], progress=QUIET)
     rows = bench.results.agent_memory
     assert [row.nodes for row in rows] == [1, 2, 4, 8]
     for row in rows:
@@ -230,7 +234,7 @@ def test_agents_end_with_the_program_however_it_ends(tmp_path: Path, number: sig
     """Most of them stand still, and would not notice."""
     mark = f"MARK_OF_TEST={os.getpid()}-{time.monotonic_ns()}"
     environment = os.environ | dict([mark.split("=", 1)])
-    line = [str(_paths.built("bench", "bench_route")), "--json", str(tmp_path / "r.json"), "--quick"]
+    line = [str(paths.built("bench", "bench_route")), "--json", str(tmp_path / "r.json"), "--quick"]
     process = subprocess.Popen([*line, "--only", "weak_scaling"], env=environment, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 300

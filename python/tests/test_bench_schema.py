@@ -11,20 +11,37 @@ from typing import Any
 
 import pytest
 
-from wherry import _paths, bench_schema
-from wherry.bench_schema import BenchError
-from wherry.bench_schema_kv import KvBench, KvResults
+import wherry
+from wherry.bench import Bar, load, parse
+from wherry.bench.schema import keys, meets
+from wherry.errors import BenchError
+from wherry.kv.bench.schema import KvBench, KvResults
+from wherry.move.bench.schema import (
+    ApproachRow,
+    Bandwidth,
+    Buffers,
+    Conversion,
+    FlightRow,
+    Initiate,
+    Mapped,
+    MoveBench,
+    Results,
+)
+from wherry.route.bench.schema import RouteBench, RouteResults
+from wherry.system import paths
+from wherry.system.machine import Machine, this_machine
+from wherry.version import VERSION
 
 Document = dict[str, Any]
 
 
 def test_complete_document(move: Document) -> None:
-    bench = bench_schema.parse(move)
+    bench = parse(move)
     assert bench.machine.memory_bytes == 8 << 30
     assert bench.bars["page_aligned_over_host"].passed
     assert not bench.bars["call_us"].passed
     assert bench.bars["call_us"].published is None
-    for section in dataclasses.fields(bench_schema.Results):
+    for section in dataclasses.fields(Results):
         rows = getattr(bench.results, section.name)
         assert [dataclasses.asdict(row) for row in rows] == move["results"][section.name]
 
@@ -32,14 +49,14 @@ def test_complete_document(move: Document) -> None:
 def test_experiments_that_were_not_run_are_empty(move: Document) -> None:
     move["results"] = {"bandwidth": move["results"]["bandwidth"]}
     move["bars"] = {}
-    results = bench_schema.parse(move).results
+    results = parse(move).results
     assert results.initiate == []
     assert len(results.bandwidth) == 5
 
 
 def test_whole_numbers_are_numbers(move: Document) -> None:
     move["results"]["flight"][0]["cpu_ratio"] = 250
-    row = bench_schema.parse(move).results.flight[0]
+    row = parse(move).results.flight[0]
     assert row.cpu_ratio == 250.0
     assert isinstance(row.cpu_ratio, float)
 
@@ -47,7 +64,7 @@ def test_whole_numbers_are_numbers(move: Document) -> None:
 def test_unknown_keys_are_ignored(move: Document) -> None:
     move["colour"] = "blue"
     move["results"]["initiate"][0]["mood"] = 3
-    bench_schema.parse(move)
+    parse(move)
 
 
 def change(path: str, value: Any) -> Callable[[Document], None]:
@@ -71,7 +88,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
     [
         ("schema", 2, "schema is 2; this Wherry reads schema 1"),
         ("schema", ..., "schema is None"),
-        ("name", "probe", r"doc.name: 'probe'; one of 'move' is expected"),
+        ("name", "probe", r"doc.name: 'probe'; one of 'move', 'route', 'kv' is expected"),
         ("when", "yesterday", "is not an ISO 8601 time"),
         ("repetitions", 0, "doc.repetitions: 0; at least 1"),
         ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),
@@ -96,22 +113,22 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
         ("bars.call_us.pass", ..., "bars.call_us: pass is missing"),
         ("bars.call_us.pass", True, r"pass is True, but 7.5 <= 5 says otherwise"),
         ("bars.call_us.min", 8.0, "value 7.5 is not between min 8 and max 9"),
-        ("bars.call_us.target", "about 5", "'about 5' is no target"),
+        ("bars.call_us.target", "about 5", "'about 5' is not a target"),
         ("bars.call_us.published", 5, "a string is expected"),
     ],
 )
 def test_each_fault_is_named_with_its_place(move: Document, path: str, value: Any, message: str) -> None:
     change(path, value)(move)
     with pytest.raises(BenchError, match=message):
-        bench_schema.parse(move, "doc")
+        parse(move, "doc")
 
 
 def test_complete_document_of_route(route: Document) -> None:
-    bench = bench_schema.parse(route)
-    assert isinstance(bench, bench_schema.RouteBench)
+    bench = parse(route)
+    assert isinstance(bench, RouteBench)
     assert bench.bars["histogram_vs_limit_20"].passed
     assert bench.bars["histogram_inline_mups_20"].passed is None
-    for section in dataclasses.fields(bench_schema.RouteResults):
+    for section in dataclasses.fields(RouteResults):
         rows = getattr(bench.results, section.name)
         assert rows, section.name
         assert [dataclasses.asdict(row) for row in rows] == route["results"][section.name]
@@ -137,11 +154,11 @@ def test_complete_document_of_route(route: Document) -> None:
 def test_each_fault_of_route_is_named_with_its_place(route: Document, path: str, value: Any, message: str) -> None:
     change(path, value)(route)
     with pytest.raises(BenchError, match=message):
-        bench_schema.parse(route, "doc")
+        parse(route, "doc")
 
 
 def test_complete_document_of_kv(kv: Document) -> None:
-    bench = bench_schema.parse(kv)
+    bench = parse(kv)
     assert isinstance(bench, KvBench)
     assert bench.not_measured == {"line_rate": "no <harness>"}
     for section in dataclasses.fields(KvResults):
@@ -164,13 +181,13 @@ def test_complete_document_of_kv(kv: Document) -> None:
 def test_each_fault_of_kv_is_named_with_its_place(kv: Document, path: str, value: Any, message: str) -> None:
     change(path, value)(kv)
     with pytest.raises(BenchError, match=message):
-        bench_schema.parse(kv, "doc")
+        parse(kv, "doc")
 
 
 @pytest.mark.parametrize("document", [None, [], 3, "move"])
 def test_not_an_object(document: Any) -> None:
     with pytest.raises(BenchError):
-        bench_schema.parse(document)
+        parse(document)
 
 
 @pytest.mark.parametrize(
@@ -182,29 +199,29 @@ def test_not_an_object(document: Any) -> None:
     ],
 )  # fmt: skip
 def test_meets(value: float, target: str, expected: bool) -> None:
-    assert bench_schema.meets(value, target) is expected
+    assert meets(value, target) is expected
 
 
 @pytest.mark.parametrize("target", ["", "0.95", "== 1", ">= ", ">= 1 or so", ">= 1.2.3", "≥ 1"])
 def test_meets_refuses_other_targets(target: str) -> None:
-    with pytest.raises(BenchError, match="is no target"):
-        bench_schema.meets(1.0, target)
+    with pytest.raises(BenchError, match="is not a target"):
+        meets(1.0, target)
 
 
 def test_load_names_the_file(tmp_path: Path, move: Document) -> None:
     path = tmp_path / "bench.json"
     with pytest.raises(BenchError, match=r"cannot read .*bench.json: No such file"):
-        bench_schema.load(path)
+        load(path)
     path.write_text("{")
     with pytest.raises(BenchError, match=r"bench.json is not JSON"):
-        bench_schema.load(path)
+        load(path)
     with pytest.raises(BenchError, match=r"^cannot read /dev/zero: it has more than 16777216 characters"):
-        bench_schema.load("/dev/zero")
+        load("/dev/zero")
     path.write_text('{"schema": NaN}')
     with pytest.raises(BenchError, match=r"NaN is not JSON"):
-        bench_schema.load(path)
+        load(path)
     path.write_text(json.dumps(move))
-    assert bench_schema.load(path).repetitions == 5
+    assert load(path).repetitions == 5
 
 
 def row_type(results: type, section: dataclasses.Field[Any]) -> type:
@@ -212,25 +229,28 @@ def row_type(results: type, section: dataclasses.Field[Any]) -> type:
 
 
 def test_documentation_names_every_key() -> None:
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None, "tests run in a checkout"
     named = set(re.findall(r'`"?([a-z0-9_]+)"?`', (root / "docs" / "bench-json.md").read_text()))
-    kinds = [bench_schema.MoveBench, bench_schema.Machine, bench_schema.Bar, bench_schema.Results]
-    kinds += [bench_schema.Initiate, bench_schema.Bandwidth, bench_schema.Mapped, bench_schema.Buffers]
-    kinds += [bench_schema.Conversion, bench_schema.ApproachRow, bench_schema.FlightRow]
-    for bench, results in ((bench_schema.RouteBench, bench_schema.RouteResults), (KvBench, KvResults)):
+    kinds = [MoveBench, Machine, Bar, Results]
+    kinds += [Initiate, Bandwidth, Mapped, Buffers]
+    kinds += [Conversion, ApproachRow, FlightRow]
+    for bench, results in ((RouteBench, RouteResults), (KvBench, KvResults)):
         kinds += [bench, results, *(row_type(results, section) for section in dataclasses.fields(results))]
     for kind in kinds:
-        missing = set(bench_schema.keys(kind)) - named
+        missing = set(keys(kind)) - named
         assert not missing, f"docs/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"
 
 
 def test_this_machine() -> None:
-    machine = bench_schema.this_machine()
+    machine = this_machine()
     assert machine.cores >= 1
     assert machine.memory_bytes > 1 << 28
     assert machine.cpu
 
 
 def test_version_is_that_of_the_build() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", bench_schema.wherry_version())
+    root = paths.repository()
+    assert root is not None
+    assert f"project(wherry VERSION {VERSION} " in (root / "CMakeLists.txt").read_text()
+    assert wherry.__version__ == VERSION

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wherry import bootstrap
-from wherry.bootstrap import ABORT, CONTRIBUTE, GATHERED, JOIN, WELCOME
+from wherry.route import bootstrap
+from wherry.route.bootstrap import ABORT, CONTRIBUTE, GATHERED, JOIN, WELCOME
 
 KEY = "00ff"
 

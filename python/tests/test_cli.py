@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import stat
@@ -16,8 +17,15 @@ import pyarrow as pa
 import pytest
 import typer.testing
 
-from wherry import _agent, _bench, _paths, bench_schema, cli
-from wherry.errors import AlreadyExists, Error, NotFound, Unavailable
+from wherry import cli
+from wherry.bench import load
+from wherry.errors import AlreadyExists, BenchError, Error, NotFound, Unavailable
+from wherry.move.bench.run import run as run_move
+from wherry.move.bench.schema import Results
+from wherry.session import agent_process
+from wherry.session.metrics import parse_metrics, read_metrics
+from wherry.system import paths
+from wherry.version import VERSION
 
 Write = Callable[..., Path]
 
@@ -56,7 +64,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capfd, "version")
     assert status == 0
-    assert f"wherry    {bench_schema.wherry_version()}" in out
+    assert f"wherry    {VERSION}" in out
     assert f"pyarrow   {pa.__version__}" in out
 
 
@@ -64,7 +72,7 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
 def test_options_that_every_program_has(capfd: pytest.CaptureFixture[str], option: str) -> None:
     status, out, err = run(capfd, option)
     assert (status, err) == (0, "")
-    assert (f"wherry    {bench_schema.wherry_version()}" if option == "--version" else "Usage: wherry") in out
+    assert (f"wherry    {VERSION}" if option == "--version" else "Usage: wherry") in out
 
 
 def test_a_directory_is_not_a_configuration_file(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -151,16 +159,16 @@ def test_agent_that_never_becomes_ready_is_ended(monkeypatch: pytest.MonkeyPatch
     sleeper.write_text(f"#!/bin/sh\necho $$ > '{marker}'\nexec sleep 60\n")
     sleeper.chmod(0o700)
     monkeypatch.setenv("WHERRY_WHERRYD", str(sleeper))
-    monkeypatch.setattr(_agent, "START_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(agent_process, "START_TIMEOUT_S", 1.0)
     with pytest.raises(Error, match="was not ready within 1 s"):
-        _agent.start(tmp_path / "agent.json", [])
+        agent_process.start_agent(tmp_path / "agent.json", [])
     with pytest.raises(ProcessLookupError):
         os.kill(int(marker.read_text()), 0)
 
 
 def test_second_agent_on_a_session_file_is_refused(write_session: Write) -> None:
     with pytest.raises(AlreadyExists, match=rf"an agent runs already: pid {os.getpid()}"):
-        _agent.start(write_session(), [])
+        agent_process.start_agent(write_session(), [])
 
 
 def test_stop_does_not_end_a_process_that_is_no_agent(capfd: pytest.CaptureFixture[str], write_session: Write) -> None:
@@ -184,7 +192,7 @@ broken line here
 wherry_nan NaN
 wherry_bad one
 """
-    metrics = _agent.parse_metrics(text)
+    metrics = parse_metrics(text)
     assert list(metrics) == ["wherry_frames_total", 'wherry_bytes{stream="a b",kind="x}y"}', "wherry_nan"]
     assert metrics["wherry_frames_total"] == 12
     assert metrics['wherry_bytes{stream="a b",kind="x}y"}'] == 1.5e9
@@ -192,10 +200,10 @@ wherry_bad one
 
 def test_metrics_of_an_agent_that_does_not_answer(load_session: Callable[..., Any]) -> None:
     with pytest.raises(Unavailable, match=r"no metrics from http://127\.0\.0\.1:9/"):
-        _agent.read_metrics(load_session(metrics="http://127.0.0.1:9/metrics"))
+        read_metrics(load_session(metrics="http://127.0.0.1:9/metrics"))
     with pytest.raises(Error, match="which is not http://"):
-        _agent.read_metrics(load_session(metrics="file:///etc/passwd"))
-    assert _agent.read_metrics(load_session(metrics="off")) == {}
+        read_metrics(load_session(metrics="file:///etc/passwd"))
+    assert read_metrics(load_session(metrics="off")) == {}
 
 
 @pytest.fixture
@@ -211,7 +219,7 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
     json.dump(arguments, file)
 """
     path = program(tmp_path / "bench_move", text)
-    monkeypatch.setattr(_paths, "bench_move", lambda: path)
+    monkeypatch.setattr("wherry.bench.program.built", lambda folder, name: path)
     return path
 
 
@@ -230,13 +238,13 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
         "initiate,flight",
     ]
     assert "bench_move: half way" in err
-    for title in _bench.TITLES.values():
-        assert title in out
+    for section in dataclasses.fields(Results):
+        assert section.metadata["title"] in out
     assert "Bars: 1 of 2 met" in out
     assert "missed" in out
     assert "more than 95 % from 1 MiB" in out
     assert "128 KiB" in out
-    bench_schema.load(target)
+    load(target)
 
 
 @pytest.mark.parametrize(
@@ -249,18 +257,18 @@ def test_bench_move_prints_tables_and_bars_and_passes_options_on(
     ],
 )
 def test_bench_move_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str) -> None:
-    monkeypatch.setattr(_paths, "bench_move", lambda: program(tmp_path / "bench_move", text))
-    with pytest.raises(bench_schema.BenchError, match=message):
-        _bench.run_move(tmp_path / "b.json")
+    monkeypatch.setattr("wherry.bench.program.built", lambda folder, name: program(tmp_path / "bench_move", text))
+    with pytest.raises(BenchError, match=message):
+        run_move(tmp_path / "b.json")
 
 
 def test_bench_move_that_was_not_built(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing() -> Path:
+    def missing(folder: str, name: str) -> Path:
         raise NotFound("no bench_move: build it with `make build`")
 
-    monkeypatch.setattr(_paths, "bench_move", missing)
+    monkeypatch.setattr("wherry.bench.program.built", missing)
     status, _, err = run(capfd, "bench", "move", "--json", str(tmp_path / "b.json"))
     assert (status, err) == (1, "wherry: no bench_move: build it with `make build`\n")
 
@@ -285,7 +293,7 @@ def test_ctrl_c_is_quiet(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wherry.reader.streams", interrupt)
+    monkeypatch.setattr("wherry.move.reader.streams", interrupt)
     assert run(capfd, "streams") == (130, "", "")
 
 
@@ -293,13 +301,26 @@ def test_a_fault_of_wherry_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) 
     def fault(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("wherry.reader.streams", fault)
+    monkeypatch.setattr("wherry.move.reader.streams", fault)
     with pytest.raises(ZeroDivisionError):
         cli.main(["streams"])
 
 
 def test_closed_pipe_is_no_error(write_session: Write) -> None:
     line = f"{sys.executable} -m wherry.cli --help | true"
-    environment = {**os.environ, "PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
     done = subprocess.run(line, shell=True, capture_output=True, text=True, env=environment, check=False)  # noqa: S602
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2", "msgspec"])
+def test_a_command_whose_package_is_missing_says_which(tmp_path: Path, package: str) -> None:
+    (tmp_path / "b.json").write_text("{}")
+    script = f"import sys; sys.modules[{package!r}] = None; from wherry import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "report", str(tmp_path / "b.json"), "--out", str(tmp_path / "b.html")]
+    environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    said = (
+        f"wherry: this command needs the Python package {package}, which is not installed: `make setup` installs it\n"
+    )
+    assert (done.returncode, done.stderr) == (1, said)

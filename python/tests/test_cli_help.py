@@ -13,9 +13,14 @@ import pytest
 import typer.main
 import typer.testing
 
-from wherry import _paths, cli
+from wherry import cli
+from wherry.system import paths
 
-SOURCES = ("cli.py", "_cli_route.py", *sorted(path.name for path in _paths.PACKAGE.glob("_cli_kv*.py")))
+SOURCES = [
+    path.relative_to(paths.PACKAGE)
+    for path in sorted(paths.PACKAGE.rglob("*.py"))
+    if "cli" in path.relative_to(paths.PACKAGE).with_suffix("").parts
+]
 
 
 def commands() -> Iterator[list[str]]:
@@ -46,7 +51,7 @@ def source_texts() -> list[tuple[str, str]]:
     """(where, text) of every command's docstring and of every help=... in the command line's sources."""
     found = []
     for name in SOURCES:
-        tree = ast.parse((_paths.PACKAGE / name).read_text())
+        tree = ast.parse((paths.PACKAGE / name).read_text())
         functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         for node in functions.values():
             public = not node.name.startswith("_") and "Examples:" in (ast.get_docstring(node) or "")

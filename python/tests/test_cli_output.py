@@ -17,7 +17,7 @@ import pytest
 from jobs import Jobs, eventually
 from kvclusters import KvHome
 
-from wherry import _paths
+from wherry.system import paths
 
 OUTPUT_LOST = 74
 """docs/reference: EX_IOERR of sysexits.h."""
@@ -32,7 +32,7 @@ def without_output(
     line = OUTPUTS[how].format('"$@"')
     return subprocess.run(
         ["sh", "-c", line, "sh", *WHERRY, *words],
-        env=environment or os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)},
+        env=environment or os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -178,10 +178,10 @@ sys.meta_path.insert(0, Slow())
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "wherry.cli", "wherry.launcher", "asyncio"])
+@pytest.mark.parametrize("module", ["typer", "wherry.cli", "wherry.route.launcher", "asyncio"])
 def test_ctrl_c_while_modules_are_imported_is_exit_130_without_a_traceback(tmp_path: Path, module: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(SLOW.format(module=module))
-    search = f"{tmp_path}{os.pathsep}{_paths.PACKAGE.parent}"
+    search = f"{tmp_path}{os.pathsep}{paths.PACKAGE.parent}"
     with subprocess.Popen(
         [*WHERRY, "run", "--", "true"],
         env=os.environ | {"PYTHONPATH": search},
@@ -216,7 +216,7 @@ def test_a_job_that_is_ended_early_leaves_no_directory(jobs: Jobs, number: signa
 
 def test_the_installed_command_begins_where_ctrl_c_is_expected() -> None:
     """What pip and tools/setup.sh make a command of."""
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     assert 'wherry = "wherry.__main__:main"' in (root / "pyproject.toml").read_text()
     assert "from wherry.__main__ import main" in (root / "tools" / "setup.sh").read_text()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from jobs import Jobs, built
 
-from wherry import _paths
+from wherry.system import paths
 
 PROGRAMS = [
     f"route_{name}"
@@ -36,7 +36,7 @@ def jobs() -> Iterator[Jobs]:
 
 
 def words(nodes: int, ranks: int, *more: str) -> list[str]:
-    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--timeout", "50", *more, "--"]
+    return ["--nodes", str(nodes), "--ranks-per-node", str(ranks), "--timeout", "280", *more, "--"]
 
 
 def expect_all_done(done: subprocess.CompletedProcess[str], ranks: int) -> None:
@@ -81,7 +81,7 @@ def test_a_rank_that_exits_in_a_session_expect_the_end_of_the_job(jobs: Jobs) ->
     code += "c = (c, ctypes.c_void_p(c.convey_new(ctypes.c_size_t(-1), 0, None, 0))); "
     code += "c[0].convey_begin(c[1], 8, 0); rank = os.environ['WHERRY_RANK']; "
     code += "exit(3) if rank == '0' else [0 for _ in iter(lambda: c[0].convey_advance(c[1], True), -6)]"
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     library = str(root / "build" / "release" / "src" / "libwherry.so")
     done = jobs.run(*words(1, 2), sys.executable, "-c", code, timeout=300, LIBRARY=library)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 RAN = """[ RUN      ] Ports.Bound_ExpectPackets
 [       OK ] Ports.Bound_ExpectPackets (3 ms)
@@ -33,7 +33,7 @@ def said(build: Path, log: str, **environment: str) -> subprocess.CompletedProce
 
 
 def report(build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, _paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
+    command: list[str | Path] = [sys.executable, paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
     clean = {name: value for name, value in os.environ.items() if name != "NO_SKIPS"}
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment)
 
@@ -89,7 +89,7 @@ def test_in_ci_a_skipped_python_test_fails_unless_the_machine_may_lack_what_it_t
         "@pytest.mark.may_lack\ndef test_may_lack(): pytest.skip('z')\n"
         "def test_runs(): pass\n"
     )
-    tests = str(_paths.PACKAGE.parent / "tests")
+    tests = str(paths.PACKAGE.parent / "tests")
     for no_skips, counts in (("1", "1 failed, 1 passed, 1 skipped, 1 error"), ("0", "1 passed, 3 skipped")):
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "skips", str(tmp_path)],

@@ -125,7 +125,7 @@ def test_numpy_layouts_that_are_copied_first(bench: Bench) -> None:
 
 
 def test_numpy_masked_arrays_have_nulls(bench: Bench) -> None:
-    got = bench.deliver({"x": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])})
+    got = bench.deliver({"x": np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])})
     assert got["x"].to_pylist() == [1.0, None, 3.0]
 
 

@@ -178,7 +178,8 @@ def test_options_of_an_offload_that_mean_nothing(bench: Bench, options: dict[str
 def test_tags_are_any_64_bits(bench: Bench) -> None:
     name = bench.name()
     with bench.session.stream(name, {"x": np.zeros(1)}) as stream:
-        for tag in (0, np.int64(5), (1 << 64) - 1):
+        tags: tuple[Any, ...] = (0, np.int64(5), (1 << 64) - 1)
+        for tag in tags:
             stream.offload({"x": np.zeros(1)}, tag=tag).wait(WAIT)
     assert [frame.tag for frame in bench.read(name)] == [0, 5, (1 << 64) - 1]
 

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import kv_frames
 import kv_model as oracle
 import pytest
 from jobs import built
 from kvclusters import keys_of_one_hash
 
-from wherry import _kv_frame as kv
-from wherry._ports import free_ports
+from wherry.kv.generated import frame as kv
+from wherry.system.ports import free_ports
 
 BITS = oracle.BUCKET_BITS
 PATIENCE_S = 60
@@ -34,7 +35,7 @@ class Alone:
             f'[cluster]\nname = "alone"\nmode = "static"\nbucket_bits = {BITS}\nlanes = {oracle.LANES}\n'
             f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{self.address[1]}"\n'
         )
-        command = [built("wherry-kv"), "node", "--cluster", file, "--number", "0"]
+        command: list[str | Path] = [built("wherry-kv"), "node", "--cluster", file, "--number", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self.tag = 0
 
@@ -76,7 +77,7 @@ class Model:
         self.node.take({
             "from": 0, "kv": oracle.pack(oracle.KV_FIELDS, fields | {"epoch": oracle.EPOCH}),
             "hash": kv.hash_of(asked.key), "length": asked.kind in (2, 3), "too_long": 0, "summed": 0, "sum": 0,
-            "has_place": asked.kind in oracle.frames.KINDS_WITH_PLACE, "place": 0,
+            "has_place": asked.kind in kv_frames.KINDS_WITH_PLACE, "place": 0,
         })  # fmt: skip
         (said,) = self.node.sends + self.node.later
         self.node.sends, self.node.later, self.node.jobs = [], [], []

@@ -14,9 +14,9 @@ import pytest
 from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
-from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Cancelled, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from wherry.kv import keeper, keys
+from wherry.system.ports import free_ports
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +78,7 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
 
 
 def test_keys_as_users_write_them() -> None:
-    parse = _kv_cluster.parse_key
+    parse = keys.parse_key
     assert [parse(word) for word in ("0", "42", "0x2a", "0XfF", "a", "user:42")] == [
         0, 42, 42, 255, 0x61, 0x757365723A3432,
     ]  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
 
     with home.program("node", "--number", "1"):
         home.wait_until_all_serve()
-        leads = {one["node"]: one["leads"] for one in _kv_cluster.status(home.cluster)["nodes"]}
+        leads = {one["node"]: one["leads"] for one in keeper.status(home.cluster)["nodes"]}
         assert min(leads.values()) > 80
         alone = home.client(lanes=0, only=1)
         with pytest.raises(NotFound):
@@ -143,7 +143,7 @@ def test_two_clients_with_default_options_lose_nothing(home: KvHome) -> None:
     for i in range(300):
         for who in range(2):
             assert reader.get((who + 1) * 1_000_000 + i)[0] == str(who).encode()
-    lanes = _kv_cluster.status(home.cluster)["lanes"]
+    lanes = keeper.status(home.cluster)["lanes"]
     assert (lanes["clients"], lanes["granted"], lanes["static"]) == (2, 2, 1024)
     # Static lanes are other ones.
     static = home.client(lane=1023)
@@ -208,10 +208,9 @@ def test_keeper_killed_the_store_stops_and_goes_on(home: KvHome) -> None:
     home.ok("up", "--detach", *QUICK)
     client = home.client(lanes=1)
     version = client.put(1, b"one")
-    keeper = home.up.keeper
-    os.kill(keeper, signal.SIGKILL)
+    os.kill(home.up.keeper, signal.SIGKILL)
     assert eventually(lambda: home.up.keeper == 0)
-    assert eventually(lambda: "serving" not in _kv_cluster.ping(home.cluster, 0.05).values())
+    assert eventually(lambda: "serving" not in keeper.ping(home.cluster, 0.05).values())
     done = home.run("get", "1", "--timeout", "0.2")
     assert done.returncode == 4, done.stderr
     shown = home.run("nodes")
@@ -232,7 +231,7 @@ def test_all_nodes_killed_the_data_is_lost_and_it_is_said(home: KvHome, tmp_path
     client.put(1, b"one")
     for pid in home.up.nodes.values():
         os.kill(pid, signal.SIGKILL)
-    lost = lambda: _kv_cluster.status(home.cluster)["phase"] == "lost"  # noqa: E731
+    lost = lambda: keeper.status(home.cluster)["phase"] == "lost"  # noqa: E731
     assert eventually(lost)
     shown = home.ok("nodes")
     assert "the data is gone" in shown

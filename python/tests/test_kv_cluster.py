@@ -45,11 +45,14 @@ FAULTS = {
     "forget_leases": 100,
     "forget_refusals": 30,
     "trust_lanes": 10,
-    "forget_unsettled": 30,
+    "forget_unsettled": 10,
     "ignore_other_flights": 10,
     "ignore_other_versions": 10,
 }
 BROKEN_RETURN = ["--trouble", "broken_return"]
+# A core fetches a table of 1024 locations in a tenth of the time.
+NOTHING_LOST = ["--loss", "0", "--duplicate", "0", "--late", "0"]
+CORE_SEEDS = 8
 OPTIONS = {
     "forget_refusals": ["--duplicate", "100000"],
     "forget_unsettled": [*BROKEN_RETURN, "--nodes", "4", "--operations", "100"],
@@ -66,14 +69,14 @@ def programs() -> None:
 
 
 def simulate(folder: Path, fault: str, count: int, *options: str, program: Path = CLUSTER) -> dict[str, Any]:
-    command = [program, "--fault", fault, "--count", str(count), "--out", folder, *options]
+    command: list[str | Path] = [program, "--fault", fault, "--count", str(count), "--out", folder, *options]
     done = subprocess.run(command, check=True, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True)
     counts: dict[str, Any] = json.loads(done.stdout)
     return counts
 
 
 def judge(folder: Path, *options: str) -> tuple[int, str]:
-    command = [JUDGE, "--timeout", "300s", *options, *sorted(folder.glob("*.jsonl"))]
+    command: list[str | Path] = [JUDGE, "--timeout", "300s", *options, *sorted(folder.glob("*.jsonl"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout + done.stderr
 
@@ -194,23 +197,32 @@ def test_versions_that_wrap_without_a_refresh_are_found_out(tmp_path: Path) -> N
     assert "NOT linearizable" in output
 
 
-def expect_found_out(folder: Path, fault: str, seeds: int, *options: str, program: Path, refreshed: bool) -> None:
-    """By one of so many seeds. They come a few at a time, and end with the first that shows the fault."""
+def expect_found_out(
+    folder: Path,
+    fault: str,
+    seeds: int,
+    *options: str,
+    program: Path,
+    refreshed: bool = False,
+    at_once: int = SEEDS_AT_ONCE,
+) -> int:
+    """By one of so many seeds. They come a few at a time, and end with the first that shows the fault: how many."""
     output = "no seed"
-    for first in range(1, seeds + 1, SEEDS_AT_ONCE):
+    for first in range(1, seeds + 1, at_once):
         some = folder / str(first)
         some.mkdir()
-        simulate(some, fault, min(SEEDS_AT_ONCE, seeds + 1 - first), "--seed", str(first), *options, program=program)
+        count = min(at_once, seeds + 1 - first)
+        simulate(some, fault, count, "--seed", str(first), *options, program=program)
         code, output = judge(some, *(["--refreshed"] if refreshed else []))
         if code == 1 and "NOT linearizable" in output:
-            return
+            return first - 1 + count
         assert code == 0, output
     pytest.fail(f"{fault} in {seeds} seeds: {output}")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_breach_of_the_protocol_is_found_out(tmp_path: Path, fault: str) -> None:
-    expect_found_out(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []), program=CLUSTER, refreshed=False)
+    expect_found_out(tmp_path, fault, FAULTS[fault], *OPTIONS.get(fault, []), program=CLUSTER)
 
 
 @pytest.mark.parametrize("fault", HARDWARE_FAULT_SEEDS)
@@ -223,10 +235,33 @@ def test_a_breach_of_the_protocol_by_hardware_is_found_out(tmp_path: Path, fault
     expect_found_out(tmp_path, fault, HARDWARE_FAULT_SEEDS[fault], *options, program=mixed, refreshed=old)
 
 
-def test_a_leftover_that_is_taken_for_settled_is_found_out_in_clusters_with_a_core(tmp_path: Path) -> None:
-    options = [*OPTIONS["forget_unsettled"], "--rtl", "1"]
+@pytest.mark.parametrize("rtl", ["3", "5"])
+def test_a_leftover_that_a_core_takes_for_settled_is_found_out(tmp_path: Path, rtl: str) -> None:
+    """The fault is in the cores alone. The same seeds without it are linearizable."""
     mixed = built_rtl("kv_sim_mixed")
-    expect_found_out(tmp_path, "forget_unsettled", 60, *options, program=mixed, refreshed=False)
+    options = ["--nodes", "5", "--rtl", rtl, "--operations", "12", *NOTHING_LOST, *BROKEN_RETURN]
+    faulty = ["--fault-in", "cores", *options]
+    seeds = expect_found_out(tmp_path, "forget_unsettled", CORE_SEEDS, *faulty, program=mixed, at_once=2)
+    right = tmp_path / "right"
+    right.mkdir()
+    counts = simulate(right, "none", seeds, *options, program=mixed)
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["leaders_died"] > 0
+    code, output = judge(right)
+    assert code == 0, output
+    assert output.count(": linearizable; ") == seeds
+
+
+@pytest.mark.parametrize(
+    ("where", "fault"), [("cores", "skip_lane_check"), ("cores", "none"), ("software", "ignore_leases")]
+)
+def test_a_fault_that_these_nodes_cannot_have_is_refused(tmp_path: Path, where: str, fault: str) -> None:
+    options = f"--rtl 1 --fault {fault} --fault-in {where}".split()
+    command: list[str | Path] = [built_rtl("kv_sim_mixed"), *options, "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert f"--fault-in {where}: the fault {fault} cannot be put into these nodes alone" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_epoch_with_two_contents_stops_the_cluster_and_shows_nothing_wrong(tmp_path: Path) -> None:
@@ -249,7 +284,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_failover_is_measured(tmp_path: Path) -> None:
     options = "--failover --count 20 --ping-ms 1 --lease-ms 3 --retry-ms 0.2 --retry-cap-ms 1"
-    command = [CLUSTER, *options.split()]
+    command: list[str | Path] = [CLUSTER, *options.split()]
     done = subprocess.run(command, check=True, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True)
     last = done.stdout.splitlines()[-1]
     assert last.startswith("first write"), done.stdout

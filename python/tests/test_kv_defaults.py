@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from wherry import _kv_up
+from wherry.kv.options import Options, cluster_text
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "src" / "kv" / "cluster_file.hpp"
@@ -44,7 +44,7 @@ def test_defaults_are_those_of_the_comment_beside_them() -> None:
 
 
 def test_up_writes_the_defaults_but_for_a_smaller_table() -> None:
-    written = numbers(tomllib.loads(_kv_up.cluster_text(_kv_up.Options())))
+    written = numbers(tomllib.loads(cluster_text(Options())))
     assert written.pop("bucket_bits") == 16
     assert written == {name: in_code()[name] for name in written}
     assert written.keys() == {"lanes", "ping_ms", "misses", "lease_ms", "retry_cycles"}

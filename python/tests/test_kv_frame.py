@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kvclusters import keys_of_one_hash
 
-from wherry import _kv_frame as kv
-from wherry import _kv_registers as registers
+from wherry.kv.generated import frame as kv
+from wherry.kv.generated import registers as registers
 
 DOCS = Path(__file__).parents[2] / "docs/kv-frame.md"
 

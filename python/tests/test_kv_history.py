@@ -22,7 +22,7 @@ def programs() -> None:
 
 
 def histories(flaw: str, folder: Path, *options: str, last: int = SEEDS) -> list[Path]:
-    command = [REFERENCE, flaw, "1", str(last), folder, *options]
+    command: list[str | Path] = [REFERENCE, flaw, "1", str(last), folder, *options]
     subprocess.run(command, check=True, timeout=200, stdout=subprocess.DEVNULL)
     return [folder / f"{flaw}-{seed}.jsonl" for seed in range(1, last + 1)]
 

@@ -16,10 +16,9 @@ import pytest
 from jobs import built, eventually
 from kvclusters import KvHome, Recorder
 
-from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Error
-from wherry.kv import Client
+from wherry.kv import Client, cluster_file, keeper
+from wherry.system.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = 3
@@ -67,7 +66,7 @@ class Keepers:
 
     def all_serve(self) -> bool:
         try:
-            status = _kv_cluster.status(_kv_cluster.load(self.file), 1)
+            status = keeper.status(cluster_file.load(self.file), 1)
         except Error:
             return False
         return bool(status["settled"]) and {node["state"] for node in status["nodes"]} == {"serving"}
@@ -87,7 +86,7 @@ def test_writes_go_on_while_the_elected_keeper_is_stopped_and_after_it_goes_on(
     recorder = Recorder(lambda _: Client(cluster=keepers.file, lanes=1, connect_timeout=60.0))
     with Client(cluster=keepers.file, connect_timeout=60.0, deadline=1.0) as client:
         version = client.put(1, b"before")
-        epoch = _kv_cluster.status(_kv_cluster.load(keepers.file))["epoch"]
+        epoch = keeper.status(cluster_file.load(keepers.file))["epoch"]
         os.kill(first.pid, signal.SIGSTOP)
         assert eventually(lambda: ": elected" in keepers.log("keeper1")), keepers.log("keeper1")
 

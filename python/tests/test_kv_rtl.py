@@ -18,10 +18,10 @@ import pytest
 from jobs import built_rtl, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _kv_network, _paths, netns
-from wherry._ports import free_ports
 from wherry.errors import Error, FailedPrecondition, NotFound
-from wherry.kv import Client
+from wherry.kv import Client, cluster_file, keeper, network
+from wherry.system import netns, paths
+from wherry.system.ports import free_ports
 
 PATIENCE_S = 200.0
 """A core computes some hundred thousand cycles a second, where nobody else wants the machine."""
@@ -218,7 +218,7 @@ def test_a_core_answers_only_the_clients_of_the_cluster_file(home: KvHome, tmp_p
             '[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\nclients = ["127.0.0.8/31"]\n'
             f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{node[1]}"\n'
         )
-        command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
+        command: list[str | Path] = [paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
         process = stack.enter_context(subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL))
         stack.callback(process.kill)
         for one in named:  # the last one is a member's address
@@ -240,7 +240,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
     for number, port in enumerate(free_ports(2)):
         text += f'[[node]]\nnumber = {number}\nudp = "127.0.0.1:{port}"\n'
     file.write_text(text)
-    programs = [[built_rtl("wherry-kv-rtl")], [_paths.wherry_kv(), "node"]]
+    programs: list[list[str | Path]] = [[built_rtl("wherry-kv-rtl")], [paths.wherry_kv(), "node"]]
     with ExitStack() as stack:
 
         def start(number: int) -> tuple[subprocess.Popen[bytes], Path]:
@@ -253,7 +253,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
             return process, log
 
         def serving() -> list[int]:
-            said = _kv_cluster.ping(_kv_cluster.load(file), 1.0)
+            said = keeper.ping(cluster_file.load(file), 1.0)
             return sorted(number for number, state in said.items() if state == "serving")
 
         nodes = [start(number)[0] for number in range(2)]
@@ -284,7 +284,7 @@ def test_more_clients_than_a_core_holds_are_refused(home: KvHome, tmp_path: Path
         f'[cluster]\nname = "a"\nmode = "static"\nbucket_bits = 8\nlanes = 16\nclients = {clients}\n'
         f'[[node]]\nnumber = 0\nudp = "127.0.0.1:{port}"\n'
     )
-    command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
+    command: list[str | Path] = [paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode != 0
     assert "the core holds 14 subnets that it answers" in done.stderr
@@ -301,7 +301,15 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
     assert "--xdp has neither" in refused("--rtl", "1", "--xdp")
     file = tmp_path / "cluster.toml"
     file.write_text('[cluster]\nname = "a"\nmode = "static"\n[[node]]\nnumber = 0\nudp = "127.0.0.1:19286"\n')
-    command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0", "--tap", "cable"]
+    command: list[str | Path] = [
+        paths.built("sim", "wherry-kv-rtl"),
+        "--cluster",
+        str(file),
+        "--number",
+        "0",
+        "--tap",
+        "cable",
+    ]
     alone = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "--tap requires --host-tap" in alone.stderr
     no_mac = subprocess.run([*command, "--host-tap", "card"], capture_output=True, text=True, timeout=300)
@@ -321,7 +329,7 @@ def test_another_mac_is_refused(home: KvHome, tmp_path: Path, with_rights: None)
     file.write_text(file.read_text() + 'mac = "02:00:00:00:00:01"\n')
     space = netns.Namespace()
     try:
-        command = [_paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
+        command: list[str | Path] = [paths.built("sim", "wherry-kv-rtl"), "--cluster", str(file), "--number", "0"]
         done = subprocess.run(
             [*command, "--tap", "cable", "--host-tap", "card"],
             capture_output=True,
@@ -338,4 +346,4 @@ def test_another_mac_is_refused(home: KvHome, tmp_path: Path, with_rights: None)
 def test_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Error, match="--tap makes network namespaces and interfaces, which takes root"):
-        _kv_network.require_root("--tap")
+        network.require_root("--tap")

@@ -12,10 +12,9 @@ import pytest
 from jobs import built, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster
-from wherry._ports import free_ports
 from wherry.errors import Error, NotFound
-from wherry.kv import Client
+from wherry.kv import Client, cluster_file, keeper
+from wherry.system.ports import free_ports
 
 NODES = 3
 
@@ -52,7 +51,7 @@ class Static:
         return (self._folder / f"node{number}.log").read_text()
 
     def serving(self) -> list[int]:
-        said = _kv_cluster.ping(_kv_cluster.load(self.file))
+        said = keeper.ping(cluster_file.load(self.file))
         return sorted(number for number, state in said.items() if state == "serving")
 
     def client(self, only: int | None = None) -> Client:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _secure
 from wherry.errors import PermissionDenied
+from wherry.kv import running
+from wherry.system import secure
 
 QUICK = ("--bucket-bits", "8", "--ping-ms", "40")
 WRITTEN = ("up.lock", "cluster.toml", "keeper.log", "node0.log", "up.log", "cluster.toml.state.json.lock")
@@ -78,37 +79,37 @@ def test_a_directory_of_another_user_or_that_others_may_write_to_is_refused(home
 
 
 def test_what_others_may_have_written_is_not_believed(home: KvHome, tmp_path: Path) -> None:
-    said = {"pid": os.getpid(), "started": _kv_cluster.start_time(os.getpid()), "cluster": "x", "keeper": 0}
+    said = {"pid": os.getpid(), "started": running.start_time(os.getpid()), "cluster": "x", "keeper": 0}
     said["nodes"] = {}
     place = tmp_path / "place"
     place.mkdir(0o700)
     file = place / "up.json"
     file.write_text(json.dumps(said))
-    assert _kv_cluster.read_up(file).pid == os.getpid()
+    assert running.read_up(file).pid == os.getpid()
     place.chmod(0o777)
     with pytest.raises(PermissionDenied, match="other users may write"):
-        _kv_cluster.read_up(file)
+        running.read_up(file)
     place.chmod(0o700)
     other = tmp_path / "other.json"
     file.rename(other)
     file.symlink_to(other)
     with pytest.raises(PermissionDenied, match="symbolic link"):
-        _kv_cluster.read_up(file)
+        running.read_up(file)
     if os.geteuid() == 0:
         file.unlink()
         other.rename(file)
         os.chown(file, 65534, 0)
         with pytest.raises(PermissionDenied, match="belongs to user 65534"):
-            _kv_cluster.read_up(file)
+            running.read_up(file)
 
 
 def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with (
-        _secure.secure_directory(tmp_path) as directory,
+        secure.secure_directory(tmp_path) as directory,
         pytest.raises(PermissionDenied, match="is not a file"),
     ):
-        _secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
+        secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
 
 
 def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(tmp_path: Path) -> None:
@@ -116,14 +117,14 @@ def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(t
     file.write_text("old")
     names = set()
     for text in ("one", "two"):
-        with _secure.replacing(file) as new:
+        with secure.replacing(file) as new:
             new.write_text(text)
             names.add(new.name)
         assert file.read_text() == text
     assert len(names) == 2
 
     def interrupted() -> None:
-        with _secure.replacing(file) as new:
+        with secure.replacing(file) as new:
             new.write_text("half")
             raise KeyboardInterrupt
 

@@ -17,8 +17,9 @@ import pytest
 from jobs import built, eventually
 from kvclusters import KvHome
 
-from wherry import _kv_cluster, _kv_network, _paths, netns
 from wherry.errors import Error
+from wherry.kv import keeper, network
+from wherry.system import netns, paths
 
 QUICK = ("--xdp", "--nodes", "2", "--bucket-bits", "8", "--ping-ms", "40")
 
@@ -59,7 +60,7 @@ def inside(home: KvHome, program: str) -> str:
 
 
 def dropped(home: KvHome, node: int) -> int:
-    return int(_kv_cluster.status(home.cluster)["nodes"][node]["dropped"])
+    return int(keeper.status(home.cluster)["nodes"][node]["dropped"])
 
 
 # An echo request by hand: not every machine has a program for it.
@@ -78,7 +79,7 @@ PING = """
 # A ping of the protocol, whose UDP checksum is wrong; then one that is right, and its answer.
 WRONG_CHECKSUM = """
     import socket
-    from wherry._kv_frame import Kind, Kv
+    from wherry.kv.generated.frame import Kind, Kv
     datagram = Kv(kind=Kind.PING, request=7).pack()
     to = ("10.89.0.1", 19286)
     wrong = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
@@ -241,7 +242,7 @@ def test_what_is_refused(home: KvHome, tmp_path: Path) -> None:
 
 def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
     """Nodes and a client at two interfaces each, which sleep while nothing arrives."""
-    program = str(_paths.built("bench", "kv_load"))
+    program = str(paths.built("bench", "kv_load"))
     file = tmp_path / "cluster.toml"
     with netns.Mesh(3) as mesh, ExitStack() as stack:
         both = ",".join(mesh.interfaces(0))
@@ -287,4 +288,4 @@ def test_cabled_without_a_switch(home: KvHome, tmp_path: Path) -> None:
 def test_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(Error, match="be root"):
-        _kv_network.require_root()
+        network.require_root()

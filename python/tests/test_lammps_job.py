@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import lammps_lj
+import lammps_reader
 import numpy as np
 import pyarrow as pa
 import pytest
+from host_serialisation import HostSerialisation, schema_of
+from lammps_lj import Expected
+from lammps_reader import Figures
+from melt import Columns
 
-from wherry import _paths, report
-from wherry.jobs import lammps_lj, lammps_reader
-from wherry.jobs.host_serialisation import HostSerialisation, schema_of
-from wherry.jobs.lammps_lj import Expected
-from wherry.jobs.lammps_reader import Figures
-from wherry.jobs.melt import Columns
+from wherry import report
+from wherry.system import paths
+
+JOB = paths.PACKAGE.parent.parent / "apps" / "lammps" / "lammps_lj.py"
 
 
 def columns(atoms: int = 1000, seed: int = 1) -> Columns:
@@ -181,7 +185,7 @@ def test_wrong_command_lines(line: list[str], capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as caught:
         lammps_lj.arguments_of(line)
     assert caught.value.code == 2
-    assert "lammps_lj: error: " in capsys.readouterr().err
+    assert "lammps_lj.py: error: " in capsys.readouterr().err
 
 
 @pytest.mark.agent
@@ -189,9 +193,9 @@ def test_wrong_command_lines(line: list[str], capsys: pytest.CaptureFixture[str]
 def test_the_whole_job_on_a_small_box(tmp_path: Path, wherryd: Path) -> None:
     """As `make run` does, in a process of its own: LAMMPS, an embedded agent, and the reader."""
     target = tmp_path / "new" / "lammps.json"
-    line = [sys.executable, "-m", "wherry.jobs.lammps_lj", "--atoms", "4000", "--steps", "40", "--every", "10"]
+    line = [sys.executable, str(JOB), "--atoms", "4000", "--steps", "40", "--every", "10"]
     line += ["--budget", "64MiB", "--json", str(target)]
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS: 4 of 4 frames read once, in order and complete" in done.stdout
@@ -223,7 +227,7 @@ def test_sizes_that_fit() -> None:
 
 
 def job_line(target: Path, *more: str) -> list[str]:
-    line = [sys.executable, "-m", "wherry.jobs.lammps_lj", "--atoms", "4000", "--every", "10", "--budget", "64MiB"]
+    line = [sys.executable, str(JOB), "--atoms", "4000", "--every", "10", "--budget", "64MiB"]
     return [*line, "--json", str(target), *more]
 
 
@@ -233,8 +237,8 @@ def shared_memory_of(pid: int) -> list[str]:
 
 
 def start(line: list[str], wherryd: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent), "WHERRY_WHERRYD": str(wherryd)}
-    environment["PYTHONUNBUFFERED"] = "1"
+    search = f"{paths.PACKAGE.parent}{os.pathsep}{JOB.parent}"
+    environment = os.environ | {"PYTHONPATH": search, "WHERRY_WHERRYD": str(wherryd), "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -267,7 +271,7 @@ def test_a_signal_while_mpi_starts_leaves_no_shared_memory(wherryd: Path, number
     """It comes as soon as the segment is there, from a thread that looks at nothing else."""
     lines = f"""
 import os, signal, threading
-from wherry.jobs import melt
+import melt
 def watch():
     while f"mpich_shm_{{os.getpid():x}}_" not in " ".join(os.listdir("/dev/shm")):
         pass

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from jobs import Jobs, built, eventually
 
-from wherry import _cores
 from wherry.errors import InvalidArgument
+from wherry.route.pinning import parse_cores, plan_cores
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_placement_and_agents(jobs: Jobs, rank: str) -> None:
     done = jobs.run(*shape(2, 2), "--placement", "shared", "--", rank, "exchange", "environment", "where")
     assert (done.returncode, done.stderr) == (0, "")
     cores = sorted(os.sched_getaffinity(0))
-    pinning = _cores.plan("shared", 2, 2, cores)
+    pinning = plan_cores("shared", 2, 2, cores)
     for number in range(4):
         mine = [line[4:] for line in done.stdout.splitlines() if line.startswith(f"[{number}]")]
         assert "WHERRY_PLACEMENT=shared" in mine
@@ -392,19 +392,19 @@ def test_help_teaches(jobs: Jobs) -> None:
 def test_cores(
     placement: str, nodes: int, per_node: int, cores: list[int], ranks: list[int], agents: list[int]
 ) -> None:
-    plan = _cores.plan(placement, nodes, per_node, cores)
+    plan = plan_cores(placement, nodes, per_node, cores)
     assert plan.ranks == [{core} for core in ranks]
     assert plan.agents == agents
 
 
 def test_lists_of_cores() -> None:
     allowed = sorted(os.sched_getaffinity(0))
-    assert _cores.parse("auto") == allowed
-    assert _cores.parse(",".join(map(str, reversed(allowed)))) == allowed[::-1]
-    assert _cores.parse(f"{allowed[0]}-{allowed[0]}") == allowed[:1]
+    assert parse_cores("auto") == allowed
+    assert parse_cores(",".join(map(str, reversed(allowed)))) == allowed[::-1]
+    assert parse_cores(f"{allowed[0]}-{allowed[0]}") == allowed[:1]
     for wrong in ("", "1-0", "a", "-1", "0-", "1.5"):
         with pytest.raises(InvalidArgument, match="--cores"):
-            _cores.parse(wrong)
+            parse_cores(wrong)
 
 
 # ---- nodes of their own

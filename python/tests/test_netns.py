@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from wherry.netns import Mesh, Network
+from wherry.system.netns import Mesh, Network
 
 NODES = 4
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 AGENT, CLIENT = "10.77.0.1", "10.77.0.2"
 
@@ -122,7 +122,7 @@ def hosts() -> Iterator[Hosts]:
 def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
     """An agent on the first host that listens for the second; its session file's content."""
     file = tmp_path / "agent.json"
-    command = hosts.on(hosts.agent, str(_paths.wherryd()), "--session-file", str(file))
+    command = hosts.on(hosts.agent, str(paths.wherryd()), "--session-file", str(file))
     command += ["--listen", f"{AGENT}:0", "--flight", f"{AGENT}:0", "--log-level", "warn", "--budget", "256MiB"]
     process = subprocess.Popen(command)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 CPP = """
 #include <wherry/kv.hpp>
@@ -81,7 +81,7 @@ C_STATEMENTS = ["convey_begin(0, 8, 0)", "convey_reset(0)", "convey_free(0)"]
 
 
 def warnings(language: str, source: str) -> list[str]:
-    root = _paths.repository()
+    root = paths.repository()
     assert root is not None
     words = ["c++", "-std=c++20"] if language == "c++" else ["cc", "-std=c99"]
     done = subprocess.run(

@@ -20,7 +20,8 @@ from arrow_values import NESTED, PLAIN, array_of
 from conftest import wherryd_or_fail
 
 import wherry
-from wherry import reader
+from wherry.move.connection import Connection, Lease
+from wherry.session.which_agent import locate
 
 pytestmark = pytest.mark.agent
 
@@ -34,7 +35,7 @@ class Source:
     def __init__(self, agent: Agent) -> None:
         self.file = agent.session_file
         self.session = wherry.Session(self.file)
-        self.connection = reader._Connection(reader.locate(self.file), WAIT)
+        self.connection = Connection(locate(self.file), WAIT)
         self._names = (f"s{i}" for i in itertools.count())
 
     def deliver(self, batches: list[pa.RecordBatch], strategy: str) -> list[pa.Buffer]:
@@ -47,7 +48,7 @@ class Source:
         for i in range(len(batches)):
             reply = self.connection.request({"op": "next", "stream": name, "sequence": i, "timeout_ms": 1000}, 1)
             assert reply["what"] == "frame"
-            lease = reader._Lease(self.connection, reply["lease"])
+            lease = Lease(self.connection, reply["lease"])
             frames.append(pa.foreign_buffer(self.connection.address + reply["offset"], reply["bytes"], base=lease))
         return frames
 

@@ -19,7 +19,6 @@ import pytest
 from agents import LocalAgent
 from samples import batch
 
-from wherry import reader, sessionfile
 from wherry.errors import (
     DeadlineExceeded,
     Error,
@@ -29,6 +28,8 @@ from wherry.errors import (
     Unavailable,
     VersionMismatch,
 )
+from wherry.move import reader
+from wherry.session import sessionfile
 
 Write = Callable[..., Path]
 
@@ -388,7 +389,7 @@ def test_agents_can_be_named_in_four_ways(
     class Session:
         info = type("Info", (), {"session_file": str(path)})()
 
-    for agent in (path, str(path), sessionfile.load(path), Session()):
+    for agent in (path, str(path), sessionfile.load_session(path), Session()):
         assert len(reader.streams(agent)) == 1
     with pytest.raises(NotFound, match="wherry agent start"):
         reader.streams()

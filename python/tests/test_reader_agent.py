@@ -20,8 +20,9 @@ from inputs import STRATEGIES, WAIT
 from samples import batch
 
 import wherry
-from wherry import _agent, reader
 from wherry.errors import Error, NotFound, PermissionDenied, ResourceExhausted
+from wherry.move import reader
+from wherry.session.metrics import read_metrics
 
 Write = Callable[..., Path]
 
@@ -44,9 +45,9 @@ def test_real_agent_delivers_what_was_offloaded(agent: Agent, session: Any, stra
     stream.close()
     with reader.open("s", agent.session_file, timeout=60) as frames:
         local = list(frames)
-    client, options = reader.flight_client(agent.session_file)
+    client, options = wherry.flight_client(agent.session_file)
     with client:
-        remote = list(reader.flight_frames(client, options, "s"))
+        remote = list(wherry.flight_frames(client, options, "s"))
     assert [(f.sequence, f.tag, f.rows, f.skipped) for f in local] == [
         (0, 100, 1, 0),
         (1, 101, 100, 0),
@@ -108,7 +109,7 @@ def test_real_agent_lists_streams_everywhere_alike(agent: Agent, session: Any) -
     found = {stream.name: stream for stream in reader.streams(agent.session_file)}
     assert (found["a"].open, found["a"].held_frames, found["a"].held_rows) == (True, 1, 100)
     assert (found["b"].open, found["b"].strategy, found["b"].total_frames) == (False, "arrays", 0)
-    client, options = reader.flight_client(agent.session_file)
+    client, options = wherry.flight_client(agent.session_file)
     with client:
         (answer,) = client.do_action(flight.Action("streams", b""), options)
         listed = {entry["name"]: entry for entry in json.loads(answer.body.to_pybytes())}
@@ -125,18 +126,18 @@ def test_real_agent_refuses_a_wrong_token(agent: Agent, tmp_path: Path) -> None:
     fcntl.flock(locked, fcntl.LOCK_EX)
     with pytest.raises(PermissionDenied):
         reader.streams(other)
-    client, options = reader.flight_client(other)
+    client, options = wherry.flight_client(other)
     with locked, client, pytest.raises(PermissionDenied):
-        list(reader.flight_frames(client, options, "s"))
+        list(wherry.flight_frames(client, options, "s"))
 
 
 @pytest.mark.agent
 def test_real_agent_unknown_stream(agent: Agent) -> None:
     with pytest.raises(NotFound, match="streams: none yet"):
         reader.open("s", agent.session_file)
-    client, options = reader.flight_client(agent.session_file)
+    client, options = wherry.flight_client(agent.session_file)
     with client, pytest.raises(NotFound, match="has no stream 's'"):
-        list(reader.flight_frames(client, options, "s"))
+        list(wherry.flight_frames(client, options, "s"))
 
 
 @pytest.mark.agent
@@ -218,11 +219,11 @@ def test_readers_that_keep_all_they_may_do_not_stop_writers(make_agent: Callable
                     break
             refused_at_once = len(kept) == held
         assert len(kept) >= 25, "half of the budget"
-        assert _agent.read_metrics(agent.session)["wherry_agent_lent_bytes"] == len(kept) * 1280 << 10
+        assert read_metrics(agent.session)["wherry_agent_lent_bytes"] == len(kept) * 1280 << 10
         stream.offload({"x": x}).wait(WAIT)
-        client, options = reader.flight_client(agent.session_file)
+        client, options = wherry.flight_client(agent.session_file)
         with client, pytest.raises(ResourceExhausted, match=r"agent\.reader_budget.*release frames"):
-            list(reader.flight_frames(client, options, "s", follow=False))
+            list(wherry.flight_frames(client, options, "s", follow=False))
 
 
 def test_a_loop_over_frames_of_which_three_fit_goes_on(make_agent: Callable[..., Agent]) -> None:

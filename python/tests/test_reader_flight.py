@@ -14,7 +14,7 @@ import pytest
 from agents import TOKEN
 from samples import batch
 
-from wherry import reader
+import wherry
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
 
 Write = Callable[..., Path]
@@ -72,13 +72,13 @@ def at(server: FlightAgent) -> dict[str, str]:
 
 
 def test_flight_frames(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
+    client, options = wherry.flight_client(write_session(**at(flights)))
     with client:
-        seen = list(reader.flight_frames(client, options, "s", follow=False))
+        seen = list(wherry.flight_frames(client, options, "s", follow=False))
         assert [about["tag"] for about, _ in seen] == [0, 10, 20]
         for i, (_, data) in enumerate(seen):
             assert data.equals(sent(i))
-        assert len(list(reader.flight_frames(client, options, "s", from_sequence=1, count=1))) == 1
+        assert len(list(wherry.flight_frames(client, options, "s", from_sequence=1, count=1))) == 1
     assert flights.tickets == [
         {"stream": "s", "from": 0, "follow": False},
         {"stream": "s", "from": 1, "follow": True, "count": 1},
@@ -86,19 +86,19 @@ def test_flight_frames(flights: FlightAgent, write_session: Write) -> None:
 
 
 def test_flight_reader_that_leaves_early(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
+    client, options = wherry.flight_client(write_session(**at(flights)))
     with client:
-        for about, _ in reader.flight_frames(client, options, "s"):
+        for about, _ in wherry.flight_frames(client, options, "s"):
             assert about["sequence"] == 0
             break
-        assert len(list(reader.flight_frames(client, options, "s"))) == 3
+        assert len(list(wherry.flight_frames(client, options, "s"))) == 3
 
 
 def test_flight_errors_are_wherrys(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(**at(flights)))
+    client, options = wherry.flight_client(write_session(**at(flights)))
     with client:
         with pytest.raises(NotFound, match="has no stream 'x'"):
-            list(reader.flight_frames(client, options, "x"))
+            list(wherry.flight_frames(client, options, "x"))
         for broken, kind, message in [
             ("metadata", Error, "without its metadata"),
             ("middle", Error, "reading 's' failed: .*the frame is gone"),
@@ -108,19 +108,19 @@ def test_flight_errors_are_wherrys(flights: FlightAgent, write_session: Write) -
         ]:
             flights.broken = broken
             with pytest.raises(kind, match=message) as caught:
-                list(reader.flight_frames(client, options, "s"))
+                list(wherry.flight_frames(client, options, "s"))
             assert "\n" not in str(caught.value)
 
 
 def test_flight_wrong_token(flights: FlightAgent, write_session: Write) -> None:
-    client, options = reader.flight_client(write_session(token="0000", **at(flights)))
+    client, options = wherry.flight_client(write_session(token="0000", **at(flights)))
     with client, pytest.raises(PermissionDenied, match="refused the token"):
-        list(reader.flight_frames(client, options, "s"))
+        list(wherry.flight_frames(client, options, "s"))
 
 
 def test_flight_without_a_server(write_session: Write) -> None:
     with pytest.raises(Error, match="serves no Arrow Flight: start the agent with --flight"):
-        reader.flight_client(write_session(flight="off"))
-    client, options = reader.flight_client(write_session(flight="grpc://127.0.0.1:9"))
+        wherry.flight_client(write_session(flight="off"))
+    client, options = wherry.flight_client(write_session(flight="grpc://127.0.0.1:9"))
     with client, pytest.raises(Unavailable, match="no agent answers"):
-        list(reader.flight_frames(client, options, "s"))
+        list(wherry.flight_frames(client, options, "s"))

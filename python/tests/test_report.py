@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wherry import _bases, _bench, _paths, _plots, _published, bench_schema, report
-from wherry.bench_schema import BenchError
+from wherry import report
+from wherry.bench import Basis, parse, published_text, published_values, size_text
+from wherry.errors import BenchError
+from wherry.move.bench.schema import basis_of
+from wherry.move.report import buffer_gains, chapter, pearson
+from wherry.system import paths
 
 Document = dict[str, Any]
 VOID = {"meta", "br", "path", "use", "rect", "line", "image"}
@@ -107,10 +111,10 @@ def test_page_stands_alone_and_is_well_formed(file: Path) -> None:
 
 def test_no_ink_is_left_and_no_plot_is_empty(file: Path) -> None:
     text = report.build([file])
-    assert _plots.INK not in text
+    assert report.INK not in text
     assert text.count("<svg role=") == 8
     assert "currentColor" in text
-    assert _plots.PUBLISHED in text
+    assert report.PUBLISHED in text
 
 
 def test_svg_ids_do_not_clash_between_figures(file: Path) -> None:
@@ -153,22 +157,30 @@ def test_bars_say_what_they_use_and_what_they_leave_out(move: Document, bar: str
         if row["approach"] == "idp_page_aligned_ipc":
             row["fresh_gbps"] = 15.0
     move["bars"] = {bar: move["bars"]["page_aligned_over_host"]}
-    basis = _bases.basis_of(bar, bench_schema.parse(move).results)
+    basis = basis_of(bar, parse(move).results)
     assert basis.uses.startswith(uses)
     assert basis.beside.endswith(beside)
     assert bool(basis.beside) == bool(beside)
-    text = " ".join(parsed(report._bars(bench_schema.parse(move))).text)
-    assert uses in text
-    assert beside in text
+    (line,) = chapter(move, "x.json").bars or ()
+    assert (line.uses, line.beside) == (basis.uses, basis.beside)
+
+
+def test_page_shows_what_a_bar_uses_and_what_stands_beside_it(tmp_path: Path, move: Document) -> None:
+    move["bars"] = {"flight_host_cpu_ratio_1m": move["bars"]["page_aligned_over_host"]}
+    move["results"] = {name: move["results"][name] for name in ("flight", "flight_16_columns")}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(move))
+    text = " ".join(parsed(report.build([path])).text)
+    assert "uses flight cpu_ratio, 1 column; beside it, 16 columns: 120" in text
 
 
 def test_bars_of_a_run_without_their_experiment_say_nothing_beside(move: Document) -> None:
-    results = bench_schema.parse({**move, "results": {}}).results
+    results = parse({**move, "results": {}}).results
     for bar in ("host_us_p50_1col", "host_us_size_spread", "idp_paged_vs_host_1col_1m", "flight_throughput_ratio_1m"):
-        basis = _bases.basis_of(bar, results)
+        basis = basis_of(bar, results)
         assert basis.uses
         assert basis.beside == ""
-    assert _bases.basis_of("something_else", results) == _bases.Basis("")
+    assert basis_of("something_else", results) == Basis("")
 
 
 def test_text_of_the_file_is_escaped(tmp_path: Path, move: Document) -> None:
@@ -216,14 +228,14 @@ def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
     del document["totals"]["hold_ms"]
     path = tmp_path / "lammps.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(BenchError, match=r"lammps.json is no summary of the job lammps_lj: .*hold_ms"):
+    with pytest.raises(BenchError, match=r"lammps.json is not a summary of the job lammps_lj: .*hold_ms"):
         report.build([path])
 
 
 def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"name": "probe"}')
-    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'route', 'kv' or 'lammps_lj' is"):
+    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'lammps_lj', 'route' or 'kv' is"):
         report.build([path])
     path.write_text("[]")
     with pytest.raises(BenchError, match="name is None"):
@@ -244,17 +256,17 @@ def test_write_leaves_the_old_page_when_it_fails(tmp_path: Path, small_file: Pat
 
 
 def test_buffer_gains_against_numbers_done_by_hand(move: Document) -> None:
-    gains = report.buffer_gains(bench_schema.parse(move).results.buffers)
+    gains = buffer_gains(parse(move).results.buffers)
     assert gains == pytest.approx({"alignment": 25.0, "cache_aligned": 25.0, "cache_unaligned": 100.0})
-    assert report.buffer_gains([]) == {}
+    assert buffer_gains([]) == {}
 
 
 def test_pearson_is_numpys() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=50), rng.normal(size=50)
-    assert report.pearson(list(x), list(y)) == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert report.pearson([1.0], [1.0]) is None
-    assert report.pearson([1.0, 2.0], [3.0, 3.0]) is None
+    assert pearson(list(x), list(y)) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert pearson([1.0], [1.0]) is None
+    assert pearson([1.0, 2.0], [3.0, 3.0]) is None
 
 
 @pytest.mark.parametrize(
@@ -262,7 +274,7 @@ def test_pearson_is_numpys() -> None:
     [(1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (131072, "128 KiB"), (1 << 20, "1 MiB"), (1 << 30, "1 GiB")],
 )
 def test_size_text(size: int, text: str) -> None:
-    assert _bench.size_text(size) == text
+    assert size_text(size) == text
 
 
 @pytest.mark.parametrize(
@@ -276,20 +288,20 @@ def test_size_text(size: int, text: str) -> None:
     ],
 )
 def test_published_values_in_words(identifier: str, text: str) -> None:
-    assert _published.text_of(_published.values("move")[identifier]) == text
+    assert published_text(published_values("move")[identifier]) == text
 
 
 @pytest.mark.may_lack  # the tables are no part of the project
 @pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv")])
 def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
-    root = _paths.repository()
+    root = paths.repository()
     tables = [path / "shared" / "published" / table for path in ([root, root.parent] if root else [])]
     found = next((path for path in tables if path.is_file()), None)
     if found is None:
         pytest.skip(f"shared/published/{table} is not beside this checkout")
     with found.open(newline="") as source:
         rows = {row["id"]: row for row in csv.DictReader(source)}
-    for identifier, entry in _published.values(of).items():
+    for identifier, entry in published_values(of).items():
         row = rows[identifier]
         for key in ("value", "low", "high"):
             assert (float(row[key]) if row[key] else None) == entry.get(key), identifier

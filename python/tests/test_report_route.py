@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from test_report import parsed
 
-from wherry import _bases, _bench, _plots, bench_schema, report
+from wherry import report
+from wherry.bench import Basis, met_of, parse
+from wherry.route.bench.schema import basis_of
 
 Document = dict[str, Any]
 
@@ -26,7 +28,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, rou
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
     assert text.count("<svg role=") == 10  # `link` has none of its own
-    assert _plots.INK not in text
+    assert report.INK not in text
     words = " ".join(page.text)
     assert "1 of 2 bars met" in words, "a bar without a target counts neither way"
     for part in ("a <peer>", "figure 7 of the paper", "only estimated from above: no counter", "a is core 0",
@@ -56,12 +58,12 @@ def test_each_experiment_alone_and_with_one_row(tmp_path: Path, route: Document,
 
 
 def test_bars_say_what_they_use(route: Document) -> None:
-    results = bench_schema.parse_route(route).results
+    results = parse(route).results
     for bar in (
         "histogram_inline_mups_24", "histogram_vs_limit_24", "histogram_inline_vs_conveyors-shipped_20",
         "random_size_gbps_ratio", "agent_mmps_per_core", "idle_latency_us", "weak_scaling_8",
     ):  # fmt: skip
-        assert _bases.basis_of(bar, results).uses, bar
-    assert _bases.basis_of("offload_speedup_sssp", results).beside == "inline over shared: 4"
-    assert _bases.basis_of("something_else", results) == _bases.Basis("")
-    assert _bench.met_of(bench_schema.parse(route)) == "1 of 2"
+        assert basis_of(bar, results).uses, bar
+    assert basis_of("offload_speedup_sssp", results).beside == "inline over shared: 4"
+    assert basis_of("something_else", results) == Basis("")
+    assert met_of(parse(route)) == "1 of 2"

@@ -25,7 +25,10 @@ def _openssl(*words: str) -> None:
 
 def _certificates(directory: Path, authority: str) -> dict[str, str]:
     """An authority, a certificate of it for 127.0.0.1 and its key: the variables that name them."""
-    at = lambda name: str(directory / f"{authority}-{name}")  # noqa: E731
+
+    def at(name: str) -> str:
+        return str(directory / f"{authority}-{name}")
+
     new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     _openssl("req", "-x509", *new, "-days", "2", "-subj", f"/CN={authority}", "-keyout", at("ca.key"), "-out", at("ca"))
     _openssl("req", *new, "-subj", "/CN=node", "-keyout", at("key"), "-out", at("request"))

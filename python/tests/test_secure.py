@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wherry._secure import open_directory, secure_directory
 from wherry.errors import InvalidArgument, NotFound, PermissionDenied
+from wherry.system.secure import open_directory, secure_directory
 
 
 def secured(path: Path) -> None:

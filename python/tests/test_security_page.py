@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from wherry import _paths
+from wherry.system import paths
 
 TEST_FOLDERS = ("src", "sim", "bench", "apps", "python/tests")
 
 
 def root() -> Path:
-    found = _paths.repository()
+    found = paths.repository()
     assert found is not None
     return found
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import snippets
 
-from wherry import _paths
+from wherry.system import paths
 
-ROOT = _paths.PACKAGE.parent.parent
+ROOT = paths.PACKAGE.parent.parent
 NOT_FOR_THE_JOB = {"etcd-server", "redis-server", "golang-go", "clang-16", "libgtest-dev", "spin", "tcl"}
 
 APT = """#!/bin/sh
@@ -256,7 +256,7 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         command("git", "checkout-index", "--all", f"--prefix={checkout}/")
         (checkout / ".venv").symlink_to(ROOT / ".venv")
         command("cmake", "--preset", "release", at=checkout)
-        command("ninja", "-C", "build/release", "src/CMakeFiles/wherry_base.dir/base/socket.cpp.o", at=checkout)
+        command("ninja", "-C", "build/release", "src/base/CMakeFiles/wherry_base.dir/socket.cpp.o", at=checkout)
         assert hits() == expected, name
         # The Verilated core takes minutes. What is compiled names the files of its assertions as this command does.
         verilate = command(
@@ -288,7 +288,7 @@ def programs_called() -> set[str]:
 
 def packages_of(programs: set[str]) -> dict[str, str]:
     """The installed Debian package of each that is one of Debian's."""
-    of_path = {}
+    of_path: dict[str, str] = {}
     for name in programs:
         if path := shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin"):
             of_path |= dict.fromkeys((path, path.removeprefix("/usr"), os.path.realpath(path)), name)

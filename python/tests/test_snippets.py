@@ -24,13 +24,15 @@ import snippets
 import typer.main
 from snippets import HOW, Snippet
 
-from wherry import _kv_cluster, _paths, cli
-from wherry._ports import free_ports
+from wherry import cli
+from wherry.kv import cluster_file, running
+from wherry.system import paths
+from wherry.system.ports import free_ports
 
 # ruff: noqa: E501 - examples stand in one line
 pytestmark = pytest.mark.agent
 
-ROOT = _paths.PACKAGE.parent.parent
+ROOT = paths.PACKAGE.parent.parent
 RELEASE = ROOT / "build" / "release"
 SURROUNDINGS = Path(__file__).parent / "surroundings"
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -143,7 +145,7 @@ class Workspace:
     def cluster(self) -> Path:
         """Starts a kv cluster; the file of it is also lab.toml."""
         self.run(["wherry", "kv", "up", "--detach", "--name", "lab"])
-        file = _kv_cluster.read_up(self.runtime / "wherry" / "kv-up.json").cluster
+        file = running.read_up(self.runtime / "wherry" / "kv-up.json").cluster
         (self.directory / "lab.toml").write_text(file.read_text())
         return file
 
@@ -244,7 +246,7 @@ def test_block(workspace: Workspace, snippet: Snippet, agent: str, capsys: pytes
                 tomllib.loads(code)
                 if "[cluster]" in code:
                     (workspace.directory / "c.toml").write_text(code)
-                    _kv_cluster.load(workspace.directory / "c.toml")
+                    cluster_file.load(workspace.directory / "c.toml")
     except AssertionError as error:
         pytest.fail(f"the block at {snippet} does not work as it stands.\n{error}\n{HOW}", pytrace=False)
 

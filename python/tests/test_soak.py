@@ -14,7 +14,8 @@ import pytest
 from agents import Agent
 from soak import Soak, Usage
 
-from wherry import _agent, _paths
+from wherry.session.metrics import read_metrics
+from wherry.system import paths
 
 pytestmark = [pytest.mark.agent, pytest.mark.timeout(600)]
 
@@ -56,7 +57,7 @@ def _shared_memory() -> set[Path]:
 
 def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Callable[..., Agent]) -> None:
     agent = make_agent("--log-level", "error", "--flight", "off")
-    program = str(_paths.built("src", "fault_client"))
+    program = str(paths.built("src", "fault_client"))
     before = _shared_memory()
     begin = time.monotonic()
     subprocess.run([program, str(agent.session_file), "load", "whole", "1"], check=True, timeout=60)
@@ -71,7 +72,7 @@ def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Cal
     subprocess.run([program, str(agent.session_file), "load", "last", "1"], check=True, timeout=60)
     assert _shared_memory() <= before
     deadline = time.monotonic() + 300
-    while _agent.read_metrics(agent.session)["wherry_agent_sessions"] != 0:
+    while read_metrics(agent.session)["wherry_agent_sessions"] != 0:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -81,20 +82,20 @@ def test_clients_killed_with_offloads_in_flight_leave_no_descriptor_behind(
     make_agent: Callable[..., Agent], transport: str
 ) -> None:
     agent = make_agent("--log-level", "error", "--flight", "off")
-    program = str(_paths.built("src", "fault_client"))
+    program = str(paths.built("src", "fault_client"))
 
     def kill(times: int) -> None:
         for _ in range(times):
-            before = _agent.read_metrics(agent.session)["wherry_move_offloads_total"]
+            before = read_metrics(agent.session)["wherry_move_offloads_total"]
             line = [program, str(agent.session_file), "die", *([] if transport == "auto" else [transport])]
             with subprocess.Popen(line) as one:
                 deadline = time.monotonic() + 300
-                while _agent.read_metrics(agent.session)["wherry_move_offloads_total"] < before + 2:
+                while read_metrics(agent.session)["wherry_move_offloads_total"] < before + 2:
                     assert one.poll() is None
                     assert time.monotonic() < deadline
                     time.sleep(0.002)
                 one.kill()
-            while _agent.read_metrics(agent.session)["wherry_agent_sessions"] != 0:
+            while read_metrics(agent.session)["wherry_agent_sessions"] != 0:
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
 

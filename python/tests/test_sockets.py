@@ -24,7 +24,7 @@ from agents import Agent
 from jobs import Jobs, built, eventually
 
 import wherry
-from wherry import _agent
+from wherry.session.metrics import read_metrics
 
 pytestmark = pytest.mark.agent
 
@@ -166,7 +166,7 @@ def test_every_socket_of_an_agent_as_it_starts_bears_what_strangers_send(wherryd
             batches = [batch for _, batch in wherry.flight_frames(flight, options, "s", follow=False)]
         assert batches
         assert all(np.array_equal(batch["x"].to_numpy(), np.arange(1000.0)) for batch in batches)
-        assert _agent.read_metrics(session)["wherry_agent_sessions"] == 1
+        assert read_metrics(session)["wherry_agent_sessions"] == 1
         with wherry.Session(str(agent.session_file)) as another:
             another.stream("t", {"x": np.zeros(1)}).offload({"x": np.ones(1)}).wait(WORK_S)
         assert len(agent.log.read_text().splitlines()) <= lines + FEW, agent.log.read_text()

@@ -29,9 +29,9 @@ def copy(tmp_path: Path) -> Path:
     for file in ("pyproject.toml", ".clang-format", "docs/kv-frame.md", "docs/kv-registers.md"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
-    (tmp_path / "python/wherry").mkdir(parents=True)
-    for file in ("_kv_frame.py", "_kv_registers.py"):
-        shutil.copy(ROOT / "python/wherry" / file, tmp_path / "python/wherry" / file)
+    (tmp_path / "python/wherry/kv/generated").mkdir(parents=True)
+    for file in ("frame.py", "registers.py"):
+        shutil.copy(ROOT / "python/wherry/kv/generated" / file, tmp_path / "python/wherry/kv/generated" / file)
     return tmp_path
 
 
@@ -55,7 +55,7 @@ def test_a_change_of_the_spec_makes_every_language_stale(copy: Path) -> None:
     assert stale == {
         "src/kv/generated/frame.hpp",
         "hdl/kv/generated/kv_frame_pkg.sv",
-        "python/wherry/_kv_frame.py",
+        "python/wherry/kv/generated/frame.py",
         "docs/kv-frame.md",
     }
     assert generate(copy).returncode == 0
@@ -149,7 +149,7 @@ def test_packages_are_clean_under_verilator(verilator: str) -> None:
 def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path: Path) -> None:
     from test_kv_frame import WRITTEN, candidates
 
-    from wherry import _kv_frame as kv
+    from wherry.kv.generated import frame as kv
 
     (tmp_path / "bench.sv").write_text(BENCH.replace("WRITTEN", WRITTEN.hex()))
     options = ["--top", "bench", "-Mdir", "obj", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]

@@ -22,7 +22,8 @@ from inputs import STRATEGIES, WAIT, Bench, stopped
 from jobs import eventually
 
 import wherry
-from wherry import _agent, sessionfile
+from wherry.session import sessionfile
+from wherry.session.metrics import read_metrics, sessions
 
 pytestmark = pytest.mark.agent
 
@@ -98,7 +99,7 @@ def test_an_announced_size_is_resident_before_the_first_offload(make_agent: Call
     x = np.arange(8 << 20, dtype="f8")  # 64 MiB
     with wherry.Session(str(agent.session_file)) as session:
         stream = session.stream("s", {"x": x}, "ipc_page_aligned", keep_frames=1, announce=[x.nbytes])
-        set_aside = _agent.read_metrics(agent.session)["wherry_agent_touched_bytes"]
+        set_aside = read_metrics(agent.session)["wherry_agent_touched_bytes"]
         assert set_aside >= x.nbytes
         deadline = time.monotonic() + WAIT
         while (now := resident()) < set_aside / 1024:
@@ -199,7 +200,7 @@ def test_a_closed_session_says_so(bench: Bench) -> None:
 
 
 def clients_of(agent: Agent) -> list[str]:
-    return [one.name for one in _agent.sessions(_agent.read_metrics(sessionfile.load(agent.session_file)))]
+    return [one.name for one in sessions(read_metrics(sessionfile.load_session(agent.session_file)))]
 
 
 def test_leaving_a_session_closes_its_streams_and_leaves_the_agent(agent: Agent) -> None:

@@ -19,7 +19,7 @@ from agents import Agent
 from inputs import WAIT, Bench, stopped
 
 import wherry
-from wherry import _paths
+from wherry.system import paths
 
 pytestmark = pytest.mark.agent
 
@@ -146,7 +146,7 @@ except KeyboardInterrupt:
 finally:
     os.kill({agent.process.pid}, signal.SIGCONT)
 """
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=40, env=environment)
     assert done.stdout == "interrupted\n", done.stderr
 
@@ -203,7 +203,7 @@ for tag in range(50):
     stream.offload({{"x": np.full(100_000, float(tag))}}, tag=tag)
 sys.exit(0)
 """
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     with wherry.open("s", agent.session_file, follow=False, timeout=WAIT) as reader:
@@ -213,15 +213,15 @@ sys.exit(0)
 def test_a_process_that_ends_says_what_it_could_not_deliver(make_agent: Callable[..., Agent]) -> None:
     agent = make_agent()
     script = f"""
-import os, signal, numpy as np, wherry, wherry.session
-wherry.session._AT_EXIT_S = 0.2
+import os, signal, numpy as np, wherry, wherry.move.ticket
+wherry.move.ticket._AT_EXIT_S = 0.2
 session = wherry.Session({str(agent.session_file)!r})
 stream = session.stream("s", {{"x": np.zeros(1)}})
 os.kill({agent.process.pid}, signal.SIGSTOP)
 while " T " not in open("/proc/{agent.process.pid}/stat").read(): pass
 stream.offload({{"x": np.zeros(10)}})
 """
-    environment = os.environ | {"PYTHONPATH": str(_paths.PACKAGE.parent)}
+    environment = os.environ | {"PYTHONPATH": str(paths.PACKAGE.parent)}
     try:
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment

@@ -2,9 +2,7 @@
 """Wherry: move data off the host CPU. `Session` offloads, `open` and `flight_client` read; `wherry --help` is the
 command line."""
 
-from typing import TYPE_CHECKING, Any
-
-from wherry import errors
+from wherry import errors, lazy, version
 from wherry.errors import (
     AlreadyExists,
     Cancelled,
@@ -22,27 +20,15 @@ from wherry.errors import (
     WouldBlock,
 )
 
+TYPE_CHECKING = False  # `typing` takes milliseconds to import, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
-    from wherry._columns import schema_of
-    from wherry.reader import flight_client, flight_frames, open, streams
-    from wherry.session import Session, Stream, Ticket
+    from wherry.move import Session, Stream, Ticket, flight_client, flight_frames, open, schema_of, streams
 
-__version__ = "0.1.0"
+__version__ = version.VERSION
 
-_LAZY = {
-    "Session": "session", "Stream": "session", "Ticket": "session", "schema_of": "_columns",
-    "open": "reader", "streams": "reader", "flight_client": "reader", "flight_frames": "reader",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    """Loads pyarrow and the C++ module only when they are used: `wherry --help` stays quick."""
-    if name in _LAZY:
-        import importlib
-
-        return getattr(importlib.import_module(f"wherry.{_LAZY[name]}"), name)
-    raise AttributeError(f"module 'wherry' has no attribute '{name}'")
-
+_OF_MOVE = ("Session", "Stream", "Ticket", "flight_client", "flight_frames", "open", "schema_of", "streams")
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})
 
 __all__ = [
     "AlreadyExists",

@@ -29,6 +29,9 @@ class Unsupported(Error):
 class FailedPrecondition(Error):
     """The right call at the wrong moment."""
 
+    version: int
+    """Of a conditional write to the store: the version found, 0 if there is no such key. Otherwise not set."""
+
 
 class DeadlineExceeded(Error, TimeoutError):
     """The call's time is over; what it waited for may still come about."""
@@ -40,6 +43,11 @@ class ResourceExhausted(Error):
 
 class SourceFault(Error):
     """The agent could not read the host's memory."""
+
+
+class BenchError(Error, ValueError):
+    """A benchmark failed, or its JSON is not what a benchmark writes: the message names the file, the place in it, and
+    what was expected."""
 
 
 class Cancelled(Error):

@@ -4,47 +4,21 @@
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "agent/impl.hpp"
 #include "base/absolute_path.hpp"
+#include "base/background.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
+#include "base/try.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/session_file.hpp"
-#include "move/service/move_service.hpp"
-#include "route/service/route_service.hpp"
 
 namespace wherry {
-namespace {
-
-constexpr int kBackgroundNice = 10;  // of threads that must not keep the data thread from its core
-
-/// Runs `start` on a thread of lower priority: the threads that it starts inherit that (nice is per thread on Linux).
-template <typename Start>
-auto in_background(Start start) {
-  decltype(start()) result = Status(StatusCode::kInternal, "not started");
-  std::thread thread([&] {
-    (void)setpriority(PRIO_PROCESS, 0, kBackgroundNice);
-    try {
-      result = start();
-    } catch (const std::exception& error) {  // threads that it needs cannot be had, say
-      result =
-          Status(StatusCode::kResourceExhausted, fmt::format("a part of the agent did not start: {}", error.what()));
-    }
-  });
-  thread.join();
-  return result;
-}
-
-}  // namespace
 
 Agent::Agent(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -53,18 +27,20 @@ Agent::~Agent() { (void)close(); }
 Status Agent::close() {
   if (!impl_ || std::exchange(impl_->closed, true)) return ok_status();
   Impl& a = *impl_;
-  a.catalogue.shut_down();
-  while (!a.peers.empty()) a.end(*a.peers.front(), Status(StatusCode::kUnavailable, "the agent ended"));
+  while (!a.clients.empty()) a.end(*a.clients.front(), Status(StatusCode::kUnavailable, "the agent ended"));
   a.guard.reset();
   a.planes.clear();  // before the services: what UCX still held reports now
   if (a.http) a.http->stop();
-  if (a.local) a.local->stop();
-  if (a.flight) a.flight->stop();
-  if (!a.sink) return ok_status();
-  // After drain() all of agent.drain_ms is over, or nothing is left to be written.
-  Status files = a.sink->stop(std::chrono::milliseconds(a.draining ? 0 : a.config.drain_ms));
-  if (!files) spdlog::error("the agent goes without waiting: {}", files.message());
-  return files;
+  // After drain() all of agent.drain_ms is over, or nothing is left to be done.
+  const std::chrono::milliseconds patience(a.draining ? 0 : a.config.drain_ms);
+  Status outcome;
+  for (const auto& service : a.services) {
+    Status stopped = service->stop(patience);
+    if (stopped) continue;
+    spdlog::error("the agent goes without waiting: {}", stopped.message());
+    outcome = std::move(stopped);
+  }
+  return outcome;
 }
 
 Agent::Impl::~Impl() {
@@ -72,148 +48,101 @@ Agent::Impl::~Impl() {
 }
 
 Status Agent::Impl::listen() {
-  auto made = listen_unix(control_socket_for(config.session_file));
-  if (!made) return made.status();
-  listener = *std::move(made);
-  if (!config.group.empty()) {
-    if (Status s = share_with_group(control_socket_for(config.session_file), config.group, 0660); !s) return s;
-  }
+  WHERRY_ASSIGN(listener, listen_unix(control_socket_for(config.session_file)));
+  if (!config.group.empty()) WHERRY_TRY(share_with_group(control_socket_for(config.session_file), config.group, 0660));
   if (config.listen != "off") {
-    auto where = parse_host_port(config.listen);
-    if (!where) return where.status();
-    auto remote = listen_tcp(*where);
-    if (!remote) return remote.status();
-    auto port = local_port(*remote);
-    if (!port) return port.status();
-    tcp_listener = *std::move(remote);
-    auto secured = fabric::Tls::server(config.tls);
-    if (!secured) return secured.status();
-    tls = *std::move(secured);
-    at = HostPort{where->host, *port};
+    WHERRY_ASSIGN(const HostPort where, parse_host_port(config.listen));
+    WHERRY_ASSIGN(Fd remote, listen_tcp(where));
+    WHERRY_ASSIGN(const std::uint16_t port, local_port(remote));
+    tcp_listener = std::move(remote);
+    WHERRY_ASSIGN(tls, fabric::Tls::server(config.tls));
+    host.address = HostPort{where.host, port};
   }
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
   return open_doors();
 }
 
-Status Agent::Impl::start_services(const std::vector<int>& cores) {
-  move::MoveOptions move_options;
-  move_options.transfer_unit = config.transfer_unit;
-  move_options.window = config.window;
-  move_options.streaming_copy_from = config.streaming_copy_from;
-  move_options.sink_root = config.sink_root;
-  move_options.sink_needs_root = !config.group.empty();
-  services.push_back(std::make_unique<move::MoveService>(move_options, arena, catalogue));
-  route::RouteOptions route_options;
-  route_options.budget = config.route_budget;
-  route_options.threads = static_cast<std::uint32_t>(config.route_threads);
-  route_options.cores = cores;
-  if (at) route_options.network.listen = at->host;
-  route_options.network.tls = config.tls;
-  route_options.network.peer_timeout = std::chrono::seconds(config.route_peer_timeout_s);
-  services.push_back(std::make_unique<route::RouteService>(std::move(route_options)));
+Status Agent::Impl::start_services() {
+  host.session_file = config.session_file;
+  host.group = config.group;
+  host.tls = config.tls;
+  host.plane = [this](Transport transport) { return plane_for(transport); };
+  host.guard = [this](session::GuardedPort port) { guarded_ports.push_back(std::move(port)); };
   // A transport that was asked for by name and cannot be had is an error now, not when the first client comes. Shared
   // memory is made ready in any case: UCX starts a thread with its first transport, and when it is out of descriptors
   // just then (strangers may have taken them), its second attempt ends the process.
   const Transport first = config.transport == Transport::kAuto ? Transport::kShm : config.transport;
   if (const Status s = plane_for(first).status(); !s && config.transport != Transport::kAuto)
-    return Status(s.code(), fmt::format("agent.transport: {}", s.message()));
+    return {s.code(), fmt::format("agent.transport: {}", s.message())};
+  for (const auto& service : services) WHERRY_TRY(service->start(host));
+  return ok_status();
+}
+
+Status Agent::Impl::start_metrics() {
+  if (config.metrics == "off") return ok_status();
+  WHERRY_ASSIGN(HostPort where, parse_host_port(config.metrics));
+  HttpMetrics::Options options{std::move(where), config.metrics_public ? "" : host.token, [this] {
+                                 session::MetricsWriter out;
+                                 for (const auto& service : services) service->shared_metrics(out);
+                                 return out.text();
+                               }};
+  WHERRY_ASSIGN(http, in_background([&] { return HttpMetrics::start(std::move(options)); }));
+  guarded_ports.push_back({.port = http->port(), .limit = 16, .proven = {}});
   return ok_status();
 }
 
 Status Agent::Impl::start_guard() {
-  std::vector<PortGuard::Port> ports;
-  if (flight) {
-    ports.push_back({.port = static_cast<std::uint16_t>(flight->port()),
-                     .proven = [this](const auto& connected) { return flight->proven(connected); }});
-  }
-  if (http) ports.push_back({.port = http->port(), .limit = 16});
-  if (ports.empty()) return ok_status();
-  auto started = in_background([&] { return PortGuard::start(std::move(ports), {tcp_listener.get()}); });
-  if (!started) return started.status();
-  guard = *std::move(started);
+  if (guarded_ports.empty()) return ok_status();
+  WHERRY_ASSIGN(guard, in_background([&] { return PortGuard::start(std::move(guarded_ports), {tcp_listener.get()}); }));
   return ok_status();
 }
 
-Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config) {
-  if (Status s = check(config); !s) return s;
+void Agent::Impl::announce() {
+  announced.pid = getpid();
+  // Names only: whoever sees the directory at another place, in a container say, finds the sockets beside the file.
+  announced.control = std::filesystem::path(control_socket_for(config.session_file)).filename().string();
+  if (host.address) {
+    announced.host = host.address->host;
+    announced.port = host.address->port;
+  }
+  announced.token = host.token;
+  announced.metrics = http ? http->url() : "";
+  announced.group = config.group;
+  for (const auto& service : services) service->announce(announced);
+}
+
+Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config, Services services) {
+  WHERRY_TRY(check(config));
+  WHERRY_TRY(configure(config, services));
+  WHERRY_TRY(check(services));
   auto impl = std::make_unique<Impl>();
   Impl& a = *impl;
   a.config = config;
+  a.services = std::move(services);
+  a.unwell.resize(a.services.size());
   if (a.config.session_file.empty()) a.config.session_file = default_session_file();
   // Clients and readers find its sockets by what it says, wherever they run.
-  const auto session_file = absolute_path(a.config.session_file);
-  if (!session_file) return session_file.status();
-  a.config.session_file = session_file->string();
-
-  auto arena = Arena::create(config.budget);
-  if (!arena) return arena.status();
-  a.arena = *std::move(arena);
-  a.catalogue.loans().limit(config.reader_budget != 0 ? config.reader_budget : config.budget / 2, config.budget);
+  WHERRY_ASSIGN(const std::filesystem::path session_file, absolute_path(a.config.session_file));
+  a.config.session_file = session_file.string();
+  a.host.token = make_token();
+  WHERRY_ASSIGN(a.host.arena, Arena::create(config.budget));
 
   // Helper threads keep off the cores that others were promised: they share the agent's.
-  std::vector<int> cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};
-  if (config.core >= 0) {
-    if (Status s = pin_thread(cores); !s) return s;
-  }
-  auto claim = SessionFileClaim::make(a.config.session_file, config.group);
-  if (!claim) return claim.status();
-  a.claim = *std::move(claim);
-  if (Status s = a.listen(); !s) return s;
-  if (Status s = a.start_services(cores); !s) return s;
-  auto sink = in_background([&] { return Result(std::make_unique<move::FileSink>(a.catalogue)); });
-  if (!sink) return sink.status();
-  a.sink = *std::move(sink);
-  if (config.flight != "off") {
-    auto where = parse_host_port(config.flight);
-    if (!where) return where.status();
-    auto flight = in_background(
-        [&] { return move::FlightService::start(a.catalogue, where->host, where->port, a.token, cores); });
-    if (!flight) return flight.status();
-    a.flight = *std::move(flight);
-  }
-  auto local = in_background([&] {
-    return move::LocalReaderService::start(a.catalogue, a.arena, local_socket_for(a.config.session_file), a.token);
-  });
-  if (!local) return local.status();
-  a.local = *std::move(local);
-  if (!config.group.empty()) {
-    if (Status s = share_with_group(local_socket_for(a.config.session_file), config.group, 0660); !s) return s;
-  }
-  if (config.metrics != "off") {
-    auto where = parse_host_port(config.metrics);
-    if (!where) return where.status();
-    HttpMetrics::Options options{*where, config.metrics_public ? "" : a.token, [&a] {
-                                   fabric::MetricsWriter out;
-                                   a.metrics_of_streams(out);
-                                   return out.text();
-                                 }};
-    auto http = in_background([&] { return HttpMetrics::start(std::move(options)); });
-    if (!http) return http.status();
-    a.http = *std::move(http);
-  }
-  if (Status s = a.start_guard(); !s) return s;
+  a.host.cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};
+  if (config.core >= 0) WHERRY_TRY(pin_thread(a.host.cores));
+  WHERRY_ASSIGN(a.claim, SessionFileClaim::make(a.config.session_file, config.group));
+  WHERRY_TRY(a.listen());
+  WHERRY_TRY(a.start_services());
+  WHERRY_TRY(a.start_metrics());
+  WHERRY_TRY(a.start_guard());
+  a.announce();
   return std::unique_ptr<Agent>(new Agent(std::move(impl)));
 }
 
-Status Agent::add_service(std::unique_ptr<fabric::Service> service) {
-  for (auto& [transport, plane] : impl_->planes) {
-    if (Status s = impl_->route(plane, service->message_id(), service.get()); !s) return s;
-  }
-  impl_->services.push_back(std::move(service));
-  return ok_status();
-}
-std::string Agent::address() const { return impl_->at ? impl_->at->to_string() : std::string(); }
+std::string Agent::address() const { return impl_->host.address ? impl_->host.address->to_string() : std::string(); }
 std::string Agent::control_socket() const { return control_socket_for(impl_->config.session_file); }
-const std::string& Agent::token() const noexcept { return impl_->token; }
+const std::string& Agent::token() const noexcept { return impl_->host.token; }
 const std::string& Agent::session_file() const noexcept { return impl_->config.session_file; }
-const std::shared_ptr<Arena>& Agent::arena() const noexcept { return impl_->arena; }
-std::string Agent::local_socket() const { return local_socket_for(impl_->config.session_file); }
-
-std::string Agent::flight_uri() const {
-  if (!impl_->flight) return {};
-  HostPort where = *parse_host_port(impl_->config.flight);
-  where.port = static_cast<std::uint16_t>(impl_->flight->port());
-  return "grpc://" + where.to_string();
-}
+const SessionFile& Agent::announced() const noexcept { return impl_->announced; }
 
 }  // namespace wherry

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 /// All frames that a stream holds, through a stock Flight client.
 std::vector<std::shared_ptr<arrow::RecordBatch>> read_all(Agent& agent, const std::string& stream) {
   std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
-  for (auto& frame : testing_support::read_frames(agent.flight_uri(), agent.token(), stream))
+  for (auto& frame : testing_support::read_frames(agent.announced().flight, agent.token(), stream))
     batches.push_back(std::move(frame.batch));
   return batches;
 }
@@ -56,7 +56,7 @@ TEST_P(Strategies, HeapRegisteredAndAllocatedMemoryArriveAlike) {
   EXPECT_EQ(session.info().heap, Verdict::kOneSided);
   EXPECT_EQ(session.info().allocated, Verdict::kOneSided);
   EXPECT_TRUE(session.info().mapped);
-  auto stream = session.open_stream({.name = "s", .strategy = GetParam()}, {field<double>("x"), field<double>("y")});
+  auto stream = Stream::open(session, {.name = "s", .strategy = GetParam()}, {field<double>("x"), field<double>("y")});
   ASSERT_TRUE(stream) << stream.status().message();
   // Odd sizes, and one that takes several transfer units.
   for (const std::size_t rows : {1UL, 1001UL, (9UL << 20) / 8 + 3}) {
@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(All, Strategies,
 TEST(Raw, BuffersOfAnySizeBecomeRows) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "raw", .strategy = Strategy::kRaw}, {});
+  auto stream = Stream::open(session, {.name = "raw", .strategy = Strategy::kRaw}, {});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::string a = "hello";
   const std::string b;
@@ -117,7 +117,7 @@ TEST(Raw, BuffersOfAnySizeBecomeRows) {
 TEST(Raw, MoreUnregisteredBuffersThanSixteenBitsCount_ExpectARowEach) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "raw", .strategy = Strategy::kRaw}, {});
+  auto stream = Stream::open(session, {.name = "raw", .strategy = Strategy::kRaw}, {});
   ASSERT_TRUE(stream) << stream.status().message();
   constexpr std::size_t kBuffers = 70'000;
   const std::vector<std::uint32_t> words = [] {
@@ -145,7 +145,7 @@ TEST(Raw, MoreUnregisteredBuffersThanSixteenBitsCount_ExpectARowEach) {
 TEST(Tickets, ManyInFlightKeepTheirOrder) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "many", .retention = {.frames = 0}}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "many", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(stream);
   std::vector<std::vector<double>> data;
   for (int i = 0; i < 200; ++i) data.push_back(ramp(static_cast<std::size_t>(1 + (i * 7919) % 50'000), i));
@@ -172,11 +172,11 @@ TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
   ThreadAgent agent;
   Session session = agent.open();
   const Retention one{.frames = 1};
-  auto ipc = session.open_stream({.name = "ipc", .strategy = Strategy::kIpcPageAligned, .retention = one},
-                                 {field<double>("x", true)});
-  auto raw = session.open_stream({.name = "raw", .strategy = Strategy::kRaw, .retention = one}, {});
-  auto pair = session.open_stream({.name = "pair", .strategy = Strategy::kIpcPageAligned, .retention = one},
-                                  {field<float>("a"), field<float>("b")});
+  auto ipc = Stream::open(session, {.name = "ipc", .strategy = Strategy::kIpcPageAligned, .retention = one},
+                          {field<double>("x", true)});
+  auto raw = Stream::open(session, {.name = "raw", .strategy = Strategy::kRaw, .retention = one}, {});
+  auto pair = Stream::open(session, {.name = "pair", .strategy = Strategy::kIpcPageAligned, .retention = one},
+                           {field<float>("a"), field<float>("b")});
   ASSERT_TRUE(ipc && raw && pair);
   const std::string junk(16384, '\xff');
   const std::vector<std::span<const std::byte>> junk_buffers{std::as_bytes(std::span(junk))};
@@ -218,8 +218,9 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   auto session = Session::open(options);
   ASSERT_TRUE(session);
   // Nobody reads, and nothing may be lost: two frames, then offloads wait.
-  auto stream = session->open_stream(
-      {.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}}, {field<double>("x")});
+  auto stream =
+      Stream::open(*session, {.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}},
+                   {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(1000, 0);
   int posted = 0;
@@ -247,8 +248,9 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   config.budget = 8 << 20;
   ThreadAgent agent(config);
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "b", .retention = {.frames = 0, .when_full = Retention::WhenFull::kWait}},
-                                    {field<double>("x")});
+  auto stream =
+      Stream::open(session, {.name = "b", .retention = {.frames = 0, .when_full = Retention::WhenFull::kWait}},
+                   {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto huge = ramp((16 << 20) / 8, 0);
   auto ticket = stream->post({Column(huge)});
@@ -256,7 +258,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   Status refused = ticket->wait(kPatience);
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(refused.message().find("budget of 8388608 bytes"), std::string::npos) << refused.message();
-  auto raw = session.open_stream({.name = "r", .strategy = Strategy::kRaw}, {});
+  auto raw = Stream::open(session, {.name = "r", .strategy = Strategy::kRaw}, {});
   ASSERT_TRUE(raw);
   const std::vector<std::span<const std::byte>> buffers{std::as_bytes(std::span(huge))};
   ticket = raw->post_raw(buffers);
@@ -270,7 +272,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   ASSERT_TRUE(ticket);
   EXPECT_EQ(ticket->wait(kPatience).code(), StatusCode::kCancelled);
   // With the rule that lets old frames go, the same sequence never waits.
-  auto evicting = session.open_stream({.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
+  auto evicting = Stream::open(session, {.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(evicting);
   read_all(agent.agent(), "b");
   const auto quarter = ramp((1 << 20) / 8, 0);
@@ -278,7 +280,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
     const Status s = evicting->post({Column(quarter)})->wait(kPatience);
     ASSERT_TRUE(s) << i << s.message();
   }
-  EXPECT_EQ(session.open_stream({.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(),
+  EXPECT_EQ(Stream::open(session, {.name = "x", .announced_bytes = {1 << 30}}, {field<double>("x")}).status().code(),
             StatusCode::kResourceExhausted);
 }
 
@@ -286,21 +288,21 @@ TEST(Streams, OneWriterANameUntilItCloses) {
   ThreadAgent agent;
   Session first = agent.open();
   Session second = agent.open();
-  auto stream = first.open_stream({.name = "n"}, {field<double>("x")});
+  auto stream = Stream::open(first, {.name = "n"}, {field<double>("x")});
   ASSERT_TRUE(stream);
-  EXPECT_EQ(second.open_stream({.name = "n"}, {field<double>("x")}).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Stream::open(second, {.name = "n"}, {field<double>("x")}).status().code(), StatusCode::kAlreadyExists);
   ASSERT_TRUE(stream->close());
   EXPECT_EQ(stream->post({Column(std::span<const double>())}).status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(second.open_stream({.name = "n"}, {field<double>("x")}));
-  EXPECT_EQ(second.open_stream({.name = "u"}, {field("u", "+ud:0")}).status().code(), StatusCode::kUnsupported);
-  EXPECT_EQ(second.open_stream({.name = "a/b"}, {field<double>("x")}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Stream::open(second, {.name = "n"}, {field<double>("x")}));
+  EXPECT_EQ(Stream::open(second, {.name = "u"}, {field("u", "+ud:0")}).status().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(Stream::open(second, {.name = "a/b"}, {field<double>("x")}).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(Streams, CloseWaitsForWhatWasPosted) {
   ThreadAgent agent;
   Session session = agent.open();
   for (int round = 0; round < 50; ++round) {
-    auto stream = session.open_stream({.name = "c" + std::to_string(round)}, {field<double>("x")});
+    auto stream = Stream::open(session, {.name = "c" + std::to_string(round)}, {field<double>("x")});
     ASSERT_TRUE(stream);
     const auto x = ramp(1000, round);
     std::vector<Ticket> tickets;
@@ -317,7 +319,7 @@ TEST(Streams, CloseWaitsForWhatWasPosted) {
 TEST(Columns, WrongOnesAreRefusedAtTheCall) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "w"}, {field<double>("x"), field<double>("y")});
+  auto stream = Stream::open(session, {.name = "w"}, {field<double>("x"), field<double>("y")});
   ASSERT_TRUE(stream);
   const auto x = ramp(10, 0);
   const auto y = ramp(11, 0);
@@ -330,8 +332,9 @@ TEST(Columns, WrongOnesAreRefusedAtTheCall) {
 TEST(Regions, UnregisterTooEarlyIsRefused) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "r", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
-                                    {field<double>("x")});
+  auto stream =
+      Stream::open(session, {.name = "r", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
+                   {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(1000, 0);
   auto region = session.register_memory(x.data(), x.size() * 8);
@@ -408,7 +411,7 @@ TEST(Sinks, FilesAppearComplete) {
   const auto directory = *TemporaryDirectory::create("test");
   Session session = agent.open();
   auto stream =
-      session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+      Stream::open(session, {.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const auto x = ramp(100, 0);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
@@ -418,11 +421,11 @@ TEST(Sinks, FilesAppearComplete) {
 TEST(Sinks, OutsideTheAgentsRoot_ExpectRefusalAtOpen) {
   const auto directory = *TemporaryDirectory::create("test");
   AgentConfig config;
-  config.sink_root = directory.file("");
+  config.services["sink.root"] = directory.file("");
   ThreadAgent agent(config);
   Session session = agent.open();
   const auto open = [&](const char* name, const std::string& where) {
-    return session.open_stream({.name = name, .sink = {Sink::Format::kArrow, where}}, {field<double>("x")});
+    return Stream::open(session, {.name = name, .sink = {Sink::Format::kArrow, where}}, {field<double>("x")});
   };
   EXPECT_EQ(open("out", "/tmp").status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(open("up", directory.file("..")).status().code(), StatusCode::kPermissionDenied);
@@ -441,7 +444,7 @@ TEST(Sinks, RelativeDirectory_ExpectItToStartWhereTheClientIs) {
   std::filesystem::current_path(here.path());
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "f", .sink = {Sink::Format::kArrow, "frames"}}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "f", .sink = {Sink::Format::kArrow, "frames"}}, {field<double>("x")});
   std::filesystem::current_path(before);
   ASSERT_TRUE(stream) << stream.status().message();
   const auto x = ramp(10, 0);
@@ -461,7 +464,7 @@ TEST(Sinks, RelativeDirectoryOverTheNetwork_ExpectRefusalThatSaysWhatToGive) {
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
   const Status s =
-      session->open_stream({.name = "f", .sink = {Sink::Format::kArrow, "frames"}}, {field<double>("x")}).status();
+      Stream::open(*session, {.name = "f", .sink = {Sink::Format::kArrow, "frames"}}, {field<double>("x")}).status();
   EXPECT_EQ(s.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(s.message().find("complete path"), std::string::npos) << s.message();
 }
@@ -473,7 +476,7 @@ TEST(Sinks, AgentOfAGroupWithoutARoot_ExpectNoFiles) {
   ThreadAgent agent(config);
   Session session = agent.open();
   const Status s =
-      session.open_stream({.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")})
+      Stream::open(session, {.name = "f", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")})
           .status();
   EXPECT_EQ(s.code(), StatusCode::kPermissionDenied);
   EXPECT_NE(s.message().find("sink.root"), std::string::npos) << s.message();
@@ -502,10 +505,10 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
   ThreadAgent agent;
   const auto directory = *TemporaryDirectory::create("test");
   Session session = agent.open();
-  auto first =
-      session.open_stream({.name = "first", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
-  auto behind =
-      session.open_stream({.name = "behind", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+  auto first = Stream::open(session, {.name = "first", .sink = {Sink::Format::kArrow, directory.file("")}},
+                            {field<double>("x")});
+  auto behind = Stream::open(session, {.name = "behind", .sink = {Sink::Format::kArrow, directory.file("")}},
+                             {field<double>("x")});
   ASSERT_TRUE(first && behind);
   HungThread disk("wherry-sink");
   const auto x = ramp(10, 0);
@@ -521,7 +524,7 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
   };
   EXPECT_TRUE(eventually([&] { return ready() >= kQueue; }));
   // Whoever has nothing to do with the disk goes on meanwhile.
-  auto other = session.open_stream({.name = "other"}, {field<double>("x")});
+  auto other = Stream::open(session, {.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(other);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->post({Column(x)})->wait(kPatience));
   // Room is asked for before an offload moves: those that move together go over the limit, by fifteen at most.
@@ -539,8 +542,9 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
 TEST(Shutdown, ClientsAreToldAndTheSessionFileGoes) {
   auto agent = std::make_unique<ThreadAgent>();
   Session session = agent->open();
-  auto stream = session.open_stream({.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
-                                    {field<double>("x")});
+  auto stream =
+      Stream::open(session, {.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
+                   {field<double>("x")});
   const auto x = ramp(10, 0);
   ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   auto waiting = stream->post({Column(x)});

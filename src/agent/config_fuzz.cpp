@@ -6,17 +6,29 @@
 
 #include "agent/config.hpp"
 
+namespace {
+
+struct Configuration {
+  wherry::AgentConfig agent;
+  wherry::Services services = wherry::make_services();
+  wherry::Settings table = wherry::settings(agent, services);
+};
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  wherry::AgentConfig config;
-  if (!wherry::load_toml_text(text, "fuzz", config)) return 0;
-  for (const wherry::Setting& setting : wherry::settings()) {
-    wherry::AgentConfig one;
-    if (!setting.set(one, setting.get(config)) || setting.get(one) != setting.get(config)) std::abort();
+  const Configuration read;
+  if (!wherry::load_toml_text(text, "fuzz", read.table)) return 0;
+  const Configuration one;
+  for (std::size_t i = 0; i < read.table.size(); ++i) {
+    const std::string value = read.table[i].get();
+    if (!one.table[i].set(value) || one.table[i].get() != value) std::abort();
   }
-  (void)wherry::check(config);
-  const std::string dumped = wherry::dump_toml(config);
-  wherry::AgentConfig again;
-  if (!wherry::load_toml_text(dumped, "dump", again) || wherry::dump_toml(again) != dumped) std::abort();
+  (void)wherry::check(read.agent);
+  (void)wherry::check(read.services);
+  const std::string dumped = wherry::dump_toml(read.table);
+  const Configuration again;
+  if (!wherry::load_toml_text(dumped, "dump", again.table) || wherry::dump_toml(again.table) != dumped) std::abort();
   return 0;
 }

@@ -3,58 +3,125 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 namespace wherry {
 namespace {
 
+/// As wherryd has it.
+struct Configuration {
+  AgentConfig agent;
+  Services services = make_services();
+  Settings table = settings(agent, services);
+  [[nodiscard]] const Setting& at(std::string_view key) const { return *std::ranges::find(table, key, &Setting::key); }
+};
+
 TEST(Config, DumpFeedsBackToTheSame) {
-  AgentConfig config;
-  config.budget = 123456789;
-  config.core = 1;
-  config.transport = Transport::kTcp;
-  config.flight = "off";
-  config.log_file = "/a \"quoted\" \\ path";
-  const std::string text = dump_toml(config);
-  AgentConfig again;
-  const Status s = load_toml_text(text, "dump", again);
+  Configuration config;
+  config.agent.budget = 123456789;
+  config.agent.core = 1;
+  config.agent.transport = Transport::kTcp;
+  config.agent.log_file = "/a \"quoted\" \\ path";
+  ASSERT_TRUE(config.at("flight.listen").set("off"));
+  ASSERT_TRUE(config.at("route.routing_threads").set("7"));
+  const std::string text = dump_toml(config.table);
+  const Configuration again;
+  const Status s = load_toml_text(text, "dump", again.table);
   ASSERT_TRUE(s) << s.message();
-  for (const Setting& setting : settings()) EXPECT_EQ(setting.get(again), setting.get(config)) << setting.key;
-  EXPECT_EQ(dump_toml(again), text);
+  for (const Setting& setting : config.table) EXPECT_EQ(again.at(setting.key).get(), setting.get()) << setting.key;
+  EXPECT_EQ(dump_toml(again.table), text);
+}
+
+/// What programs and scripts rely on.
+TEST(Config, Names_ExpectThoseThatTheyAlwaysHad) {
+  const Configuration config;
+  const std::map<std::string, std::string> flags{{"agent.listen", "--listen"},
+                                                 {"agent.session_file", "--session-file"},
+                                                 {"agent.group", "--group"},
+                                                 {"agent.budget", "--budget"},
+                                                 {"agent.reader_budget", "--reader-budget"},
+                                                 {"agent.core", "--core"},
+                                                 {"agent.transport", "--transport"},
+                                                 {"agent.log_level", "--log-level"},
+                                                 {"agent.log_file", "--log-file"},
+                                                 {"agent.max_sessions", "--max-sessions"},
+                                                 {"agent.max_tickets", "--max-tickets"},
+                                                 {"agent.drain_ms", "--drain-ms"},
+                                                 {"poll.spin_us", "--spin-us"},
+                                                 {"poll.nap_us", "--nap-us"},
+                                                 {"flight.listen", "--flight"},
+                                                 {"metrics.listen", "--metrics"},
+                                                 {"metrics.public", "--metrics-public"},
+                                                 {"tls.certificate", "--tls-certificate"},
+                                                 {"tls.key", "--tls-key"},
+                                                 {"tls.ca", "--tls-ca"},
+                                                 {"sink.root", "--sink-root"},
+                                                 {"move.transfer_unit", "--transfer-unit"},
+                                                 {"move.window", "--window"},
+                                                 {"move.streaming_copy_from", "--streaming-copy-from"},
+                                                 {"route.buffer_budget", "--buffer-budget"},
+                                                 {"route.routing_threads", "--routing-threads"},
+                                                 {"route.peer_timeout_s", "--peer-timeout-s"}};
+  std::map<std::string, std::string> found;
+  for (const Setting& setting : config.table) found[setting.key] = setting.flag();
+  EXPECT_EQ(found, flags);
+  EXPECT_EQ(config.at("sink.root").environment(), "WHERRY_SINK_ROOT");
+  EXPECT_EQ(config.at("flight.listen").environment(), "WHERRY_FLIGHT");
+}
+
+TEST(Config, SettingsOfServicesMadeInCode_ExpectThemSetOrTheErrorToNameThem) {
+  const Configuration config;
+  AgentConfig agent;
+  agent.services = {{"move.window", "64MiB"}, {"flight.listen", "off"}};
+  ASSERT_TRUE(configure(agent, config.services));
+  EXPECT_EQ(config.at("move.window").get(), "67108864");
+  EXPECT_EQ(config.at("flight.listen").get(), "off");
+  for (const auto& [key, value] : {std::pair{"move.window", "much"}, std::pair{"move.widow", "1"}}) {
+    agent.services = {{key, value}};
+    const Status s = configure(agent, config.services);
+    EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << key;
+    EXPECT_NE(s.message().find(key), std::string::npos) << s.message();
+  }
 }
 
 TEST(Config, FlagsAndVariablesAreUnique) {
+  const Configuration config;
   std::set<std::string> flags;
   std::set<std::string> variables;
-  for (const Setting& s : settings()) {
+  for (const Setting& s : config.table) {
     EXPECT_TRUE(flags.insert(s.flag()).second) << s.flag();
     EXPECT_TRUE(variables.insert(s.environment()).second) << s.environment();
   }
 }
 
 TEST(Config, UnknownSettingNamesItselfAndItsFile) {
-  AgentConfig config;
+  const Configuration config;
   for (const char* text :
        {"[agent]\nbudgett = 1\n", "[agnet]\nbudget = 1\n", "budget = 1\n", "[agent]\nbudget = [1]\n", "[agent\n"}) {
-    const Status s = load_toml_text(text, "some.toml", config);
+    const Status s = load_toml_text(text, "some.toml", config.table);
     EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_NE(s.message().find("some.toml"), std::string::npos) << s.message();
   }
 }
 
 TEST(Config, WrongValuesSayWhatIsAllowed) {
-  AgentConfig config;
+  const Configuration config;
   for (const char* text :
        {"[agent]\nbudget = 'much'\n", "[agent]\nbudget = '99999999999TiB'\n", "[agent]\ntransport = 'pigeon'\n",
         "[flight]\nlisten = 'nowhere'\n", "[poll]\nspin_us = -1\n", "[agent]\ncore = -2\n"}) {
-    EXPECT_EQ(load_toml_text(text, "t", config).code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(load_toml_text(text, "t", config.table).code(), StatusCode::kInvalidArgument) << text;
   }
-  ASSERT_TRUE(load_toml_text("[agent]\nbudget = '2GiB'\n[move]\nwindow = '1MiB'\ntransfer_unit = 8192\n", "t", config));
-  EXPECT_EQ(config.budget, 2ULL << 30);
-  config.window = 4096;
-  EXPECT_FALSE(check(config));
+  ASSERT_TRUE(
+      load_toml_text("[agent]\nbudget = '2GiB'\n[move]\nwindow = '1MiB'\ntransfer_unit = 8192\n", "t", config.table));
+  EXPECT_EQ(config.agent.budget, 2ULL << 30);
+  EXPECT_TRUE(check(config.services));
+  ASSERT_TRUE(config.at("move.window").set("4096"));
+  EXPECT_FALSE(check(config.services));
 }
 
 TEST(Config, SessionsThatNobodyChose_ExpectFourACoreAndNeverFewerThanOnASmallMachine) {
@@ -66,28 +133,29 @@ TEST(Config, SessionsThatNobodyChose_ExpectFourACoreAndNeverFewerThanOnASmallMac
 }
 
 TEST(Config, NumbersOutOfRange_ExpectTheRangeAndNoCrash) {
-  for (const Setting& setting : settings()) {
+  const Configuration config;
+  for (const Setting& setting : config.table) {
     if (setting.quoted) continue;
+    const std::string before = setting.get();
     for (const char* number :
          {"18446744073709551615", "9223372036854775808", "99999999999999999999", "-9", "1e3", ""}) {
-      AgentConfig config;
-      const Status s = setting.set(config, number);
+      const Status s = setting.set(number);
       EXPECT_EQ(s.code(), StatusCode::kInvalidArgument) << setting.key << " = " << number;
       EXPECT_NE(s.message().find(setting.key), std::string::npos) << s.message();
+      EXPECT_EQ(setting.get(), before);
     }
   }
-  AgentConfig config;
-  EXPECT_FALSE(load_toml_text("[agent]\nmax_sessions = '18446744073709551615'\n", "t", config));
-  EXPECT_FALSE(load_toml_text("[poll]\nnap_us = 1000001\n", "t", config));
-  EXPECT_TRUE(load_toml_text("[poll]\nnap_us = 1000000\n", "t", config));
-  EXPECT_TRUE(check(config));
+  EXPECT_FALSE(load_toml_text("[agent]\nmax_sessions = '18446744073709551615'\n", "t", config.table));
+  EXPECT_FALSE(load_toml_text("[poll]\nnap_us = 1000001\n", "t", config.table));
+  EXPECT_TRUE(load_toml_text("[poll]\nnap_us = 1000000\n", "t", config.table));
+  EXPECT_TRUE(check(config.agent));
 }
 
 TEST(Config, SettingsMadeInCode_ExpectTheSameChecks) {
   const auto wrong = [](auto change) {
     AgentConfig config;
     change(config);
-    (void)dump_toml(config);  // of anything
+    (void)dump_toml(settings(config));  // of anything
     return check(config).code() == StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(wrong([](AgentConfig& c) { c.nap_us = 1'000'001; }));
@@ -101,17 +169,17 @@ TEST(Config, SettingsMadeInCode_ExpectTheSameChecks) {
 }
 
 TEST(Config, EnvironmentOverridesAndUnknownVariablesAreErrors) {
-  AgentConfig config;
+  const Configuration config;
   std::string good = "WHERRY_BUDGET=64MiB";
   std::string foreign = "WHERRY_AGENT=embedded";
   std::string of_a_job = "WHERRY_JOB_KEY=0123";
   std::string other = "PATH=/bin";
   char* environment[] = {good.data(), foreign.data(), of_a_job.data(), other.data(), nullptr};
-  ASSERT_TRUE(load_environment(environment, config));
-  EXPECT_EQ(config.budget, 64ULL << 20);
+  ASSERT_TRUE(load_environment(environment, config.table));
+  EXPECT_EQ(config.agent.budget, 64ULL << 20);
   std::string bad = "WHERRY_BUGDET=1";
   char* wrong[] = {bad.data(), nullptr};
-  const Status s = load_environment(wrong, config);
+  const Status s = load_environment(wrong, config.table);
   EXPECT_EQ(s.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(s.message().find("WHERRY_BUGDET"), std::string::npos);
 }

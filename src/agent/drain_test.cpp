@@ -21,8 +21,8 @@ TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
   options.transport = Transport::kTcp;  // slow enough that SIGTERM arrives in the middle
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
-  auto stream =
-      session->open_stream({.name = "last", .sink = {Sink::Format::kArrow, directory.file("")}}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "last", .sink = {Sink::Format::kArrow, directory.file("")}},
+                             {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x((16 << 20) / 8, 1.0);
   std::vector<Ticket> tickets;
@@ -46,7 +46,7 @@ TEST(Drain, ClientThatGoesOnOffloading_ExpectItToBeToldAndTheAgentToEnd) {
   AgentProcess agent({"--drain-ms", "60000"});
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session);
-  auto stream = session->open_stream({.name = "busy"}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "busy"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x((1 << 20) / 8, 1.0);
   ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
@@ -75,8 +75,8 @@ TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
   AgentProcess agent({"--drain-ms", "4000"});
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session);
-  auto full = session->open_stream({.name = "full", .retention = kLossless}, {field<double>("x")});
-  auto other = session->open_stream({.name = "other"}, {field<double>("x")});
+  auto full = Stream::open(*session, {.name = "full", .retention = kLossless}, {field<double>("x")});
+  auto other = Stream::open(*session, {.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(full && other);
   const std::vector<double> x(1000, 1.0);
   ASSERT_TRUE(full->post({Column(x)})->wait(kPatience));
@@ -86,7 +86,7 @@ TEST(Drain, RequestsMeanwhile_ExpectCloseToWorkAndOpenToBeRefused) {
   agent.child().kill(SIGTERM);
   int opened = 0;  // until the agent has noticed the signal
   EXPECT_TRUE(eventually([&] {
-    const auto late = session->open_stream({.name = "new" + std::to_string(opened++)}, {field<double>("x")});
+    const auto late = Stream::open(*session, {.name = "new" + std::to_string(opened++)}, {field<double>("x")});
     return late.status().code() == StatusCode::kUnavailable;
   }));
   const Status closed = other->close();

@@ -24,7 +24,7 @@ int fail(const char* where, const Status& s) {
 
 /// Posts for ever, two frames ahead of the agent; frame n comes from source n % 3, whose every value is its own.
 int die(Session& session) {
-  auto stream = session.open_stream({.name = "doomed", .retention = {.frames = 2}}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "doomed", .retention = {.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
   constexpr std::size_t kRows = (32 << 20) / sizeof(double);
   std::vector<std::vector<double>> sources;
@@ -41,7 +41,7 @@ int die(Session& session) {
 /// Many small offloads of ever the same 500 sizes, as fast as they go. Status 0: all were delivered.
 int load(Session& session, const std::string& name, int count) {
   auto stream =
-      session.open_stream({.name = name, .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
+      Stream::open(session, {.name = name, .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
   if (!stream) return fail("open_stream", stream.status());
   const std::vector<double> x(4096, 1.0);
   const std::vector<float> y(4096, 2.0F);
@@ -70,8 +70,9 @@ int main(int argc, char** argv) {
   if (scenario == "die") return die(*session);
   if (scenario == "load") return load(*session, argument, argc > 4 ? std::atoi(argv[4]) : 0);
   const Retention lossless{.frames = 1, .when_full = Retention::WhenFull::kWait};
-  auto stream = session->open_stream(
-      {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}}, {field<double>("x")});
+  auto stream =
+      Stream::open(*session, {.name = "doomed", .retention = scenario == "wait" ? lossless : Retention{.frames = 2}},
+                   {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
 
   if (scenario == "tcp") {

@@ -10,9 +10,10 @@
 #include "agent/process_testing.hpp"
 #include "base/testing.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/control.hpp"
-#include "move/client/session_core.hpp"
+#include "move/client/post.hpp"
 #include "move/message.hpp"
+#include "session/control.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry {
 namespace {
@@ -23,7 +24,7 @@ using testing_support::eventually;
 using testing_support::expect_alive;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
-using fabric::ControlType;
+using session::ControlType;
 using testing_support::kPatience;
 
 class KilledClient : public testing::TestWithParam<const char*> {};
@@ -153,12 +154,12 @@ TEST(Faults, WrongToken_ExpectPermissionDenied) {
 TEST(Faults, WrongVersion_ExpectBothVersionsNamed) {
   ThreadAgent agent;
   FrameChannel channel = testing_support::control_channel(agent.agent());
-  fabric::Hello hello;
+  session::Hello hello;
   hello.version = 77;
   ASSERT_TRUE(channel.send(static_cast<std::uint16_t>(ControlType::kHello), encode(hello), Deadline(kPatience)));
   auto frame = channel.receive(Deadline(kPatience));
   ASSERT_TRUE(frame);
-  auto failure = fabric::decode_failure(frame->payload);
+  auto failure = session::decode_failure(frame->payload);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code, StatusCode::kVersionMismatch);
   EXPECT_NE(failure->message.find("77"), std::string::npos);
@@ -182,7 +183,7 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   EXPECT_NE(tcp->info().transports.find("stream/"), std::string::npos);
   EXPECT_EQ(tcp->info().heap, Verdict::kEmulated);
   // Emulated gets need the client's progress thread; the result is the same.
-  auto stream = tcp->open_stream({.name = "tcp"}, {field<double>("x")});
+  auto stream = Stream::open(*tcp, {.name = "tcp"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(1 << 20, 3.0);
   for (int i = 0; i < 3; ++i) {
@@ -233,7 +234,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   ThreadAgent agent;
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session);
-  auto stream = session->open_stream({.name = "lies"}, {field<double>("x"), utf8("s")});
+  auto stream = Stream::open(*session, {.name = "lies"}, {field<double>("x"), utf8("s")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(100, 1.0);
   std::vector<std::int32_t> offsets(101);
@@ -266,7 +267,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
     flat.nodes.assign(lie.nodes.begin(), lie.nodes.end());
     flat.buffers.assign(lie.buffers.begin(), lie.buffers.end());
     HotVector<std::uint32_t> hints;
-    auto ticket = session->core()->post(1, lie.rows, flat, hints, {});
+    auto ticket = move::post(*session->core(), 1, lie.rows, flat, hints, {});
     ASSERT_TRUE(ticket) << lie.what;
     const Status s = session->core()->wait(*ticket, kPatience);
     EXPECT_TRUE(s.code() == StatusCode::kInvalidArgument || s.code() == StatusCode::kSourceFault)
@@ -274,7 +275,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   }
   move::FlatOffload none;
   HotVector<std::uint32_t> hints;
-  auto ticket = session->core()->post(999, 0, none, hints, {});
+  auto ticket = move::post(*session->core(), 999, 0, none, hints, {});
   EXPECT_EQ(session->core()->wait(*ticket, kPatience).code(), StatusCode::kNotFound);
   EXPECT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(kPatience));
 }

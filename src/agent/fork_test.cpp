@@ -10,8 +10,8 @@
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/testing.hpp"
-#include "fabric/client_session.hpp"
-#include "move/client/session_core.hpp"
+#include "session/connection.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry {
 namespace {
@@ -66,7 +66,7 @@ class Forks : public testing::TestWithParam<Transport> {
 TEST_P(Forks, ChildCalls_ExpectEachToFailAndTheParentToGoOn) {
   auto session = Session::open(options());
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "p"}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "p"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   auto memory = session->allocate(4096);
   ASSERT_TRUE(memory);
@@ -80,7 +80,7 @@ TEST_P(Forks, ChildCalls_ExpectEachToFailAndTheParentToGoOn) {
   const int failures = in_child([&] {
     Failures f;
     f.expect_refused(stream->post({Column(x)}).status(), "post");
-    f.expect_refused(session->open_stream({.name = "q"}, {field<double>("x")}).status(), "open_stream");
+    f.expect_refused(Stream::open(*session, {.name = "q"}, {field<double>("x")}).status(), "open_stream");
     f.expect_refused(session->allocate(4096).status(), "allocate");
     f.expect_refused(session->register_memory(x.data(), 8).status(), "register_memory");
     f.expect_refused(region->unregister(), "unregister");
@@ -105,7 +105,7 @@ TEST_P(Forks, ChildCalls_ExpectEachToFailAndTheParentToGoOn) {
 
 TEST_P(Forks, ChildDestroysEverythingAndOpensASessionOfItsOwn_ExpectBothToServe) {
   auto session = std::make_unique<Session>(*Session::open(options()));
-  auto stream = std::make_unique<Stream>(*session->open_stream({.name = "p"}, {field<double>("x")}));
+  auto stream = std::make_unique<Stream>(*Stream::open(*session, {.name = "p"}, {field<double>("x")}));
   auto memory = std::make_unique<Memory>(*session->allocate(4096));
   std::vector<double> x(1000, 1.0);
   auto region = std::make_unique<Region>(*session->register_memory(x.data(), x.size() * sizeof(double)));
@@ -119,7 +119,7 @@ TEST_P(Forks, ChildDestroysEverythingAndOpensASessionOfItsOwn_ExpectBothToServe)
     auto own = Session::open(agent_.options());  // not over UCX's TCP, which needs a thread that children lack
     f.expect(own.ok(), "open", own.status());
     if (!own) return f.count();
-    auto q = own->open_stream({.name = "q"}, {field<double>("x")});
+    auto q = Stream::open(*own, {.name = "q"}, {field<double>("x")});
     f.expect(q.ok(), "open_stream", q.status());
     if (!q) return f.count();
     const Status s = q->post({Column(x)})->wait(kPatience);
@@ -135,10 +135,10 @@ TEST_P(Forks, ChildDestroysEverythingAndOpensASessionOfItsOwn_ExpectBothToServe)
   EXPECT_TRUE(stream->close());
 }
 
-TEST_P(Forks, ClientSessionInAChild_ExpectRefusalsAndNoLockHeldForEver) {
+TEST_P(Forks, ConnectionInAChild_ExpectRefusalsAndNoLockHeldForEver) {
   SessionOptions one = options();
   one.max_tickets = 1;
-  auto session = *fabric::ClientSession::open(one);
+  auto session = *session::Connection::open(one);
   for (int i = 0; i < 20; ++i) {  // over TCP: also while its thread holds the lock
     const int failures = in_child([&] {
       Failures f;
@@ -176,7 +176,7 @@ TEST(EmbeddedForks, ChildEndsItsCopy_ExpectAgentAndDirectoryToStay) {
             }),
             0);
   EXPECT_TRUE(std::filesystem::exists(file));
-  auto stream = session->open_stream({.name = "p"}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "p"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
@@ -236,7 +236,7 @@ TEST(AgentForks, ClientIsKilledWhileItsChildLives_ExpectItsSessionToEnd) {
   const pid_t owner = fork();
   if (owner == 0) {
     auto session = Session::open(agent.options());
-    auto stream = session->open_stream({.name = "p"}, {field<double>("x")});
+    auto stream = Stream::open(*session, {.name = "p"}, {field<double>("x")});
     const pid_t child = fork();
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, 0);
@@ -255,7 +255,7 @@ TEST(AgentForks, ClientIsKilledWhileItsChildLives_ExpectItsSessionToEnd) {
   ::kill(child, SIGKILL);
   auto session = Session::open(agent.options());
   ASSERT_TRUE(session);
-  EXPECT_TRUE(session->open_stream({.name = "p"}, {field<double>("x")}));
+  EXPECT_TRUE(Stream::open(*session, {.name = "p"}, {field<double>("x")}));
 }
 
 }  // namespace

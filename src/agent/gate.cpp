@@ -11,6 +11,7 @@
 #include "agent/impl.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 
 namespace wherry {
 namespace {
@@ -20,24 +21,24 @@ constexpr std::size_t kMaxHelloBytes = 16'384;  // what a client may say before 
 }  // namespace
 
 Status Agent::Impl::open_doors() {
-  auto made = fabric::Doorway::create({
-      .secret = [this](fabric::Purpose purpose, std::uint64_t key) { return secret_for(purpose, key); },
-      .proven = [this](fabric::Doorway::Proven proven) { settle(std::move(proven)); },
-      .turned_away = [this](const Status& why) { turn_away(why); },
-      .cannot_accept =
-          [this](int error) {
-            if (std::uint64_t more = 0; turned_away.admit(now_ns(), more))
-              spdlog::warn(
-                  "clients wait: the agent cannot accept a connection: {}; raise its limit (ulimit -n, LimitNOFILE=)",
-                  std::strerror(error));
-          },
-      .accepted = {},
-  });
-  if (!made) return made.status();
-  gate = *std::move(made);
-  if (Status s = gate->add(listener); !s) return s;
+  WHERRY_ASSIGN(gate,
+                fabric::Doorway::create({
+                    .secret = [this](fabric::Purpose purpose, std::uint64_t key) { return secret_for(purpose, key); },
+                    .proven = [this](fabric::Doorway::Proven proven) { settle(std::move(proven)); },
+                    .turned_away = [this](const Status& why) { turn_away(why); },
+                    .cannot_accept =
+                        [this](int error) {
+                          if (std::uint64_t more = 0; turned_away.admit(now_ns(), more))
+                            spdlog::warn(
+                                "clients wait: the agent cannot accept a connection: {}; raise its limit (ulimit -n, "
+                                "LimitNOFILE=)",
+                                std::strerror(error));
+                        },
+                    .accepted = {},
+                }));
+  WHERRY_TRY(gate->add(listener));
   if (tcp_listener) {
-    if (Status s = gate->add(tcp_listener, tls); !s) return s;
+    WHERRY_TRY(gate->add(tcp_listener, tls));
   }
   epoll_event event{};
   event.events = EPOLLIN;
@@ -47,10 +48,10 @@ Status Agent::Impl::open_doors() {
 }
 
 std::optional<fabric::Secret> Agent::Impl::secret_for(fabric::Purpose purpose, std::uint64_t key) const {
-  if (purpose == fabric::Purpose::kControl) return token;
+  if (purpose == fabric::Purpose::kControl) return host.token;
   if (purpose != fabric::Purpose::kData) return std::nullopt;
-  for (const auto& peer : peers) {
-    if (peer->awaits_data() && peer->link == key) return fabric::derive(token, "data", peer->session);
+  for (const auto& client : clients) {
+    if (client->awaits_data() && client->link == key) return fabric::derive(host.token, "data", client->session);
   }
   return std::nullopt;
 }
@@ -68,9 +69,9 @@ void Agent::Impl::turn_away(const Status& why) noexcept {
 /// The place of a connection that has proven itself.
 void Agent::Impl::settle(fabric::Doorway::Proven proven) {
   if (proven.purpose == fabric::Purpose::kData) {  // its worker watches it
-    for (const auto& peer : peers) {
-      if (peer->awaits_data() && peer->link == proven.key) {
-        peer->data = std::move(proven.stream);
+    for (const auto& client : clients) {
+      if (client->awaits_data() && client->link == proven.key) {
+        client->data = std::move(proven.stream);
         return;
       }
     }
@@ -83,11 +84,11 @@ void Agent::Impl::settle(fabric::Doorway::Proven proven) {
     return turn_away({StatusCode::kResourceExhausted, fmt::format("it knows the token, but the agent cannot wait for "
                                                                   "what it says: epoll: {}",
                                                                   std::strerror(errno))});
-  peers.push_back(std::make_unique<AgentPeer>(std::move(proven.stream), "a client"));  // if it throws, all closes
-  peers.back()->credentials = proven.credentials;
-  peers.back()->state_since = now_ns();
-  peers.back()->channel.limit_received(kMaxHelloBytes);
-  peers.back()->watched = EPOLLIN | EPOLLRDHUP;
+  clients.push_back(std::make_unique<AgentClient>(std::move(proven.stream), "a client"));  // if it throws, all closes
+  clients.back()->credentials = proven.credentials;
+  clients.back()->state_since = now_ns();
+  clients.back()->channel.limit_received(kMaxHelloBytes);
+  clients.back()->watched = EPOLLIN | EPOLLRDHUP;
 }
 
 }  // namespace wherry

@@ -11,14 +11,14 @@
 #include "agent/testing.hpp"
 #include "base/cpu.hpp"
 #include "base/testing.hpp"
-#include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mailbox.hpp"
+#include "session/control.hpp"
 
 namespace wherry {
 namespace {
 
-using fabric::ControlType;
+using session::ControlType;
 using testing_support::AgentProcess;
 using testing_support::Child;
 using testing_support::eventually;
@@ -41,7 +41,7 @@ void forbid_reads() { forbid({SYS_process_vm_readv}); }
 void forbid_cma() { forbid({SYS_process_vm_readv, SYS_process_vm_writev}); }
 
 void expect_offload(Session& session) {
-  auto stream = session.open_stream({.name = "alive"}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "alive"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(100'000, 1.0);
   auto ticket = stream->post({Column(x)});
@@ -118,7 +118,7 @@ TEST(Transports, SessionsOverStreams_ExpectNoListenerButTheAgentsOwn) {
   // What a user may set for other programs' UCX must not open a listener in ours.
   setenv("UCX_TLS", "all", 1);
   setenv("UCX_NET_DEVICES", "all", 1);
-  ThreadAgent agent({.listen = "127.0.0.1:0", .flight = "off", .metrics = "off"});
+  ThreadAgent agent({.listen = "127.0.0.1:0", .metrics = "off", .services = {{"flight.listen", "off"}}});
   for (const std::string& at : {agent.session_file(), agent.agent().address()}) {
     SessionOptions options = agent.options();
     options.agent = at;
@@ -154,32 +154,32 @@ TEST(Transports, RdmaByNameWithoutRdma_ExpectTheAgentNotToStart) {
 /// about its memory.
 class HalfClient {
  public:
-  using Lie = void (*)(fabric::Attach&);
+  using Lie = void (*)(session::Attach&);
   /// `pid`: who it says that it is.
   explicit HalfClient(Agent& agent, Lie lie = nullptr, pid_t pid = getpid()) {
     channel_ = testing_support::control_channel(agent);
-    fabric::Hello hello;
+    session::Hello hello;
     hello.host = host_identity();
     hello.pid = static_cast<std::uint32_t>(pid);
     send(ControlType::kHello, encode(hello));
-    const auto greeting = *fabric::decode_greeting(channel_.receive(Deadline(kPatience))->payload);
+    const auto greeting = *session::decode_greeting(channel_.receive(Deadline(kPatience))->payload);
     context_ = *fabric::Context::create(greeting.transport);
     worker_ = *fabric::Worker::create(context_);
     endpoint_ = *fabric::Endpoint::connect(*worker_, greeting.worker_address);
     memory_ = *context_->allocate(kBytes);
     fabric::RemoteKey key{reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size(), {}};
     EXPECT_TRUE(memory_.pack_key(key.key));
-    fabric::Attach attach{
+    session::Attach attach{
         .worker_address = worker_->address(), .completions = key, .heap_probe = key, .alloc_probe = key, .mailbox = {}};
     if (lie != nullptr) lie(attach);
     send(ControlType::kAttach, encode(attach));
-    EXPECT_TRUE(endpoint_.send(fabric::kPingMessage, std::as_bytes(std::span(&greeting.session, 1)), pinged_));
+    EXPECT_TRUE(endpoint_.send(session::kPingMessage, std::as_bytes(std::span(&greeting.session, 1)), pinged_));
     EXPECT_TRUE(eventually([this] {
       worker_->progress();
       const auto frame = channel_.try_receive();
       if (!frame || !frame->has_value()) return !frame;
       attached_ = (*frame)->type == static_cast<std::uint16_t>(ControlType::kAttached);
-      if (const auto failure = fabric::decode_failure((*frame)->payload)) refusal_ = {failure->code, failure->message};
+      if (const auto failure = session::decode_failure((*frame)->payload)) refusal_ = {failure->code, failure->message};
       return true;
     }));
   }
@@ -219,9 +219,9 @@ TEST(Handshake, ClientClaimsMoreMemoryThanItHas_ExpectRefusalWithBothNumbersAndT
   ThreadAgent agent;
   constexpr std::uint64_t kRing = fabric::Mailbox::bytes_for(1 << 20);
   const std::vector<std::pair<HalfClient::Lie, std::uint64_t>> lies{
-      {[](fabric::Attach& m) { m.completions.size = 1024 * sizeof(fabric::CompletionRecord); }, 65536},
-      {[](fabric::Attach& m) { m.alloc_probe.size = 1 << 30; }, 1 << 30},
-      {[](fabric::Attach& m) { m.mailbox = {m.completions.base, kRing, m.completions.key}; }, kRing}};
+      {[](session::Attach& m) { m.completions.size = 1024 * sizeof(session::CompletionRecord); }, 65536},
+      {[](session::Attach& m) { m.alloc_probe.size = 1 << 30; }, 1 << 30},
+      {[](session::Attach& m) { m.mailbox = {m.completions.base, kRing, m.completions.key}; }, kRing}};
   for (const auto& [lie, claimed] : lies) {
     const HalfClient liar(agent.agent(), lie);
     EXPECT_FALSE(liar.attached());
@@ -252,7 +252,7 @@ TEST(Handshake, SharedMemoryWithoutTheUnixSocket_ExpectRefusalWithTheRemedy) {
 }
 
 TEST(Handshake, AgentAsItStarts_ExpectNoTcpListenerAndAPrivateSocket) {
-  ThreadAgent agent({.flight = "off", .metrics = "off"});
+  ThreadAgent agent({.metrics = "off", .services = {{"flight.listen", "off"}}});
   for_each_listener([](const sockaddr_in& at) { ADD_FAILURE() << "port " << ntohs(at.sin_port); });
   EXPECT_EQ(std::filesystem::status(agent.agent().control_socket()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -263,12 +263,12 @@ TEST(Handshake, AgentAsItStarts_ExpectNoTcpListenerAndAPrivateSocket) {
 TEST(Handshake, ClientSendsKeysThatAreNone_ExpectRefusalAndTheAgentToServeOn) {
   ThreadAgent agent;
   const std::vector<HalfClient::Lie> lies{
-      [](fabric::Attach& m) { m.completions.key.clear(); },
-      [](fabric::Attach& m) { m.heap_probe.key.clear(); },
-      [](fabric::Attach& m) { m.alloc_probe.key.clear(); },
-      [](fabric::Attach& m) { m.mailbox = {m.completions.base, fabric::Mailbox::bytes_for(4096), {}}; },
-      [](fabric::Attach& m) { m.completions = {m.completions.base + 8, 64, m.completions.key}; },
-      [](fabric::Attach& m) { m.mailbox.size = fabric::Mailbox::bytes_for(std::size_t{1} << 21); }};
+      [](session::Attach& m) { m.completions.key.clear(); },
+      [](session::Attach& m) { m.heap_probe.key.clear(); },
+      [](session::Attach& m) { m.alloc_probe.key.clear(); },
+      [](session::Attach& m) { m.mailbox = {m.completions.base, fabric::Mailbox::bytes_for(4096), {}}; },
+      [](session::Attach& m) { m.completions = {m.completions.base + 8, 64, m.completions.key}; },
+      [](session::Attach& m) { m.mailbox.size = fabric::Mailbox::bytes_for(std::size_t{1} << 21); }};
   for (const auto& lie : lies) {
     const HalfClient liar(agent.agent(), lie);
     EXPECT_FALSE(liar.attached());
@@ -282,13 +282,13 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   AgentConfig config;
   config.spin_us = 0;
   config.nap_us = 1'000'000;
-  config.transfer_unit = config.window = 1 << 20;  // a get at a time
+  config.services["move.transfer_unit"] = config.services["move.window"] = "1MiB";  // a get at a time
   ThreadAgent agent(config);
   SessionOptions options = agent.options();
   options.transport = Transport::kTcp;
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "naps"}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "naps"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   // Emulated gets: the agent waits for each of 128 pieces. One nap before the first is its right; one before each would
   // take more than two minutes, and without naps it is done in well under a second.

@@ -20,7 +20,8 @@
 
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
-#include "fabric/control.hpp"
+#include "base/secret.hpp"
+#include "base/socket.hpp"
 
 namespace wherry {
 
@@ -149,8 +150,7 @@ struct HttpMetrics::Impl {
     return stopped;
   }
   bool may_read(const httplib::Request& request) const {
-    return options.token.empty() ||
-           fabric::equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
+    return options.token.empty() || equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
   }
   /// Numbers that are newer than the request.
   void answer(httplib::Response& response) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the agent share. All of it belongs to the data thread, but for the helpers (Flight, local readers,
-// file sink, metrics), which have threads of their own inside.
+// What the parts of the agent share. All of it belongs to the data thread, but for the metrics page, which has threads
+// of its own inside, as services may.
 #pragma once
 
 #include <list>
@@ -13,48 +13,43 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "agent/client.hpp"
 #include "agent/http_metrics.hpp"
-#include "agent/peer.hpp"
 #include "agent/port_guard.hpp"
+#include "agent/services.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
-#include "fabric/arena.hpp"
 #include "fabric/doorway.hpp"
-#include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/tls.hpp"
-#include "move/service/catalogue.hpp"
-#include "move/service/file_sink.hpp"
-#include "move/service/flight_server.hpp"
-#include "move/service/local_reader.hpp"
+#include "session/service_host.hpp"
+#include "session/session_file.hpp"
 
 namespace wherry {
 
 struct Agent::Impl {
   AgentConfig config;
-  std::string token = fabric::make_token();
   SessionFileClaim claim;
-  Fd listener, epoll;  ///< of the Unix socket
-  Fd tcp_listener;     ///< none: clients of this machine only
-  std::optional<HostPort> at;
-  std::shared_ptr<Arena> arena;
-  move::Catalogue catalogue;
-  std::unique_ptr<move::FileSink> sink;
-  std::unique_ptr<move::FlightService> flight;
-  std::unique_ptr<move::LocalReaderService> local;
-  std::unique_ptr<HttpMetrics> http;
-  std::unique_ptr<PortGuard> guard;  ///< of the ports of flight and http
+  Fd listener, epoll;         ///< of the Unix socket
+  Fd tcp_listener;            ///< none: clients of this machine only
+  session::ServiceHost host;  ///< what the services know of all this
+  SessionFile announced;      ///< what the session file will say
 
-  std::map<Transport, Plane> planes;
+  std::map<Transport, session::Plane> planes;
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
-  std::vector<std::unique_ptr<fabric::Service>> services;
-  std::list<std::unique_ptr<AgentPeer>> peers;
+  Services services;
+  std::vector<bool> unwell;  ///< of each service: the log says that it cannot do its work
+  // Their threads ask the services.
+  std::unique_ptr<HttpMetrics> http;
+  std::vector<session::GuardedPort> guarded_ports;
+  std::unique_ptr<PortGuard> guard;
+  std::list<std::unique_ptr<AgentClient>> clients;
   std::shared_ptr<const fabric::Tls> tls;
-  std::unique_ptr<fabric::Doorway> gate;     ///< of both listeners
-  const std::string host = host_identity();  ///< once: it takes descriptors
-  std::unordered_map<std::uint64_t, AgentPeer*> by_session;
+  std::unique_ptr<fabric::Doorway> gate;        ///< of both listeners
+  const std::string machine = host_identity();  ///< once: it takes descriptors
+  std::unordered_map<std::uint64_t, AgentClient*> by_session;
   bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0, links = 0;
@@ -62,7 +57,7 @@ struct Agent::Impl {
 
   struct Route {
     Impl* agent;
-    fabric::Service* service;  ///< null: the ping
+    session::Service* service;  ///< null: the ping
   };
   std::vector<std::unique_ptr<Route>> routes;
 
@@ -72,11 +67,13 @@ struct Agent::Impl {
   Status listen();
   Status start_guard();
   // agent.cpp: what clients get there; nobody is let in yet
-  Status start_services(const std::vector<int>& cores);
+  Status start_services();
+  Status start_metrics();
+  void announce();
 
   // messages.cpp: transports and what comes over them
-  Result<Plane*> plane_for(Transport transport);
-  Status route(const Plane& plane, unsigned id, fabric::Service* service);
+  Result<session::Plane*> plane_for(Transport transport);
+  Status route(const session::Plane& plane, unsigned id, session::Service* service);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
@@ -88,16 +85,16 @@ struct Agent::Impl {
 
   // sessions.cpp: control connections, from greeting to end
   bool control();
-  void serve(AgentPeer& peer);
-  void watch(AgentPeer& peer);
-  Status advance(AgentPeer& peer, bool& worked);
-  Status handle(AgentPeer& peer, ControlFrame& frame);
-  Status greet(AgentPeer& peer, const ControlFrame& frame);
-  Status respond(AgentPeer& peer, const ControlFrame& frame);
+  void serve(AgentClient& client);
+  void watch(AgentClient& client);
+  Status advance(AgentClient& client, bool& worked);
+  Status handle(AgentClient& client, ControlFrame& frame);
+  Status greet(AgentClient& client, const ControlFrame& frame);
+  Status respond(AgentClient& client, const ControlFrame& frame);
   bool handshakes();
-  Status judge(AgentPeer& peer, bool late);
-  void end(AgentPeer& peer, const Status& why) noexcept;
-  void tell(AgentPeer& peer, const Status& why) noexcept;
+  Status judge(AgentClient& client, bool late);
+  void end(AgentClient& client, const Status& why) noexcept;
+  void tell(AgentClient& client, const Status& why) noexcept;
 
   // loop.cpp: what the data thread does in a round, and when it has nothing to do or must stop
   /// Runs a part of a round: what it throws costs that part of this round only, and is logged.
@@ -113,7 +110,7 @@ struct Agent::Impl {
   [[nodiscard]] bool moving() const;
   void idle(std::uint64_t since_work_ns);
   void publish_metrics();
-  void metrics_of_streams(fabric::MetricsWriter& out) const;
+  void metrics_of_services(session::MetricsWriter& out);
   void drain();
 };
 

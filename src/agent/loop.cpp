@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "agent/impl.hpp"
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
+#include "base/try.hpp"
 #include "base/version.hpp"
 
 namespace wherry {
@@ -27,7 +27,7 @@ bool Agent::Impl::step() {
   bool worked = false;
   for (auto& [transport, plane] : planes) worked |= plane.worker->progress() != 0;
   worked |= part_of_round("mailboxes", [&] { return mailboxes(); });
-  for (const auto& peer : peers) worked |= peer->puts_pending() && peer->push_puts();
+  for (const auto& client : clients) worked |= client->puts_pending() && client->push_puts();
   for (const auto& service : services) {
     const Result<bool> polled = guarded([&] { return Result<bool>(service->poll()); });
     worked |= !polled || *polled;
@@ -64,8 +64,8 @@ bool Agent::Impl::moving() const {
   for (const auto& service : services) {
     if (service->moving()) return true;
   }
-  for (const auto& peer : peers) {
-    if (peer->puts_pending() || peer->probe_pending()) return true;
+  for (const auto& client : clients) {
+    if (client->puts_pending() || client->probe_pending()) return true;
   }
   return false;
 }
@@ -86,53 +86,45 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
 
 /// The numbers that only this thread may look at.
 void Agent::Impl::publish_metrics() {
-  fabric::MetricsWriter out;
+  session::MetricsWriter out;
   out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
   out.counter("wherry_agent_sessions_total", "Sessions that were opened.", sessions_total);
   out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);
-  out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(arena->capacity()));
-  out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(arena->in_use()));
-  out.gauge("wherry_agent_lent_bytes", "Memory of frames that readers hold now.",
-            static_cast<double>(catalogue.loans().bytes()));
+  out.gauge("wherry_agent_budget_bytes", "Memory for frames.", static_cast<double>(host.arena->capacity()));
+  out.gauge("wherry_agent_used_bytes", "Memory that frames hold now.", static_cast<double>(host.arena->in_use()));
   out.gauge("wherry_agent_touched_bytes", "Part of the budget that was ever used.",
-            static_cast<double>(arena->touched()));
-  for (const auto& peer : peers) {
-    if (peer->state != AgentPeer::State::kReady) continue;
+            static_cast<double>(host.arena->touched()));
+  for (const auto& client : clients) {
+    if (client->state != AgentClient::State::kReady) continue;
     out.gauge("wherry_session_info", "A client: who it is and how it is reached.", 1,
-              fmt::format("{},{},{},{},{},{}", peer->label(),
-                          fabric::MetricsWriter::label("pid", std::to_string(peer->pid())),
-                          fabric::MetricsWriter::label("transports", peer->verdict.transports),
-                          fabric::MetricsWriter::label("heap", to_string(peer->verdict.heap)),
-                          fabric::MetricsWriter::label("allocated", to_string(peer->verdict.allocated)),
-                          fabric::MetricsWriter::label("mapped", peer->verdict.mapped ? "true" : "false")));
+              fmt::format("{},{},{},{},{},{}", client->label(),
+                          session::MetricsWriter::label("pid", std::to_string(client->pid())),
+                          session::MetricsWriter::label("transports", client->verdict.transports),
+                          session::MetricsWriter::label("heap", to_string(client->verdict.heap)),
+                          session::MetricsWriter::label("allocated", to_string(client->verdict.allocated)),
+                          session::MetricsWriter::label("mapped", client->verdict.mapped ? "true" : "false")));
   }
-  for (const auto& peer : peers) {
-    if (peer->state != AgentPeer::State::kReady) continue;
-    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", peer->moved(), peer->label());
+  for (const auto& client : clients) {
+    if (client->state != AgentClient::State::kReady) continue;
+    out.counter("wherry_session_bytes_total", "Bytes moved from a client's memory.", client->moved(), client->label());
   }
-  for (const auto& service : services) service->metrics(out);
+  metrics_of_services(out);
   http->publish(out.text());
 }
 
-/// The rest, on the metrics page's own thread.
-void Agent::Impl::metrics_of_streams(fabric::MetricsWriter& out) const {
-  const move::FileSinkStatus files = sink->status();
-  out.counter("wherry_sink_files_total", "Files written.", files.files);
-  out.counter("wherry_sink_errors_total", "Frames that did not become a file.", files.errors);
-  const std::vector<move::StreamStatus> streams = catalogue.list();
-  const auto label = [](const move::StreamStatus& s) { return fmt::format("stream=\"{}\"", s.info->name); };
-  for (const auto& s : streams)
-    out.gauge("wherry_stream_held_frames", "Frames held.", static_cast<double>(s.held_frames), label(s));
-  for (const auto& s : streams)
-    out.counter("wherry_stream_frames_total", "Frames delivered.", s.total_frames, label(s));
-  for (const auto& s : streams) {
-    out.counter("wherry_stream_evicted_unread_total", "Frames that went before anybody read them.", s.evicted_unread,
-                label(s));
+void Agent::Impl::metrics_of_services(session::MetricsWriter& out) {
+  for (std::size_t i = 0; i < services.size(); ++i) {
+    const Status health = services[i]->health();
+    out.gauge("wherry_service_healthy", "1: the service can do its work; 0: it cannot, and the log says why.",
+              health ? 1 : 0, session::MetricsWriter::label("service", services[i]->name()));
+    if (!health && !unwell[i]) spdlog::warn("{}: {}", services[i]->name(), health.message());
+    unwell[i] = !health;
   }
+  for (const auto& service : services) service->metrics(out);
 }
 
-/// Accepted offloads finish and files are written; meanwhile clients may close streams, and whoever offloads more is
-/// told that the agent ends.
+/// What was accepted is finished, on this thread and on others; meanwhile clients may close streams, and whoever
+/// offloads more is told that the agent ends.
 void Agent::Impl::drain() {
   for (int i = 0; i < 64; ++i) step();  // what was posted before the signal may still lie in UCX's queues
   draining = true;
@@ -142,41 +134,33 @@ void Agent::Impl::drain() {
     for (const auto& service : services) {
       if (!service->drained()) return false;
     }
-    return std::none_of(peers.begin(), peers.end(), [](const auto& peer) { return peer->puts_pending(); });
+    return std::none_of(clients.begin(), clients.end(), [](const auto& client) { return client->puts_pending(); });
   };
   while (!drained() && !deadline.passed()) turn(true);
   if (!drained()) spdlog::warn("not everything that was accepted was done within agent.drain_ms = {}", config.drain_ms);
-  Status files = sink->drain(std::chrono::milliseconds(0));
-  while (!files && !deadline.passed()) {
+  const auto flushed = [&](std::chrono::milliseconds patience) -> Status {
+    for (const auto& service : services) WHERRY_TRY(service->flush(patience));
+    return ok_status();
+  };
+  Status rest = flushed(std::chrono::milliseconds(0));
+  while (!rest && !deadline.passed()) {
     turn(false);
-    files = sink->drain(std::chrono::milliseconds(1));
+    rest = flushed(std::chrono::milliseconds(1));
   }
-  if (!files) spdlog::warn("{}", files.message());
+  if (!rest) spdlog::warn("{}", rest.message());
   const Status bye(StatusCode::kUnavailable, "the agent was shut down");
-  while (!peers.empty()) {
-    tell(*peers.front(), bye);
-    end(*peers.front(), bye);
+  while (!clients.empty()) {
+    tell(*clients.front(), bye);
+    end(*clients.front(), bye);
   }
 }
 
 Status Agent::run(const std::atomic<bool>& stop, bool embedded) {
   Impl& a = *impl_;
-  SessionFile file;
-  file.pid = getpid();
-  // Names only: whoever sees the directory at another place, in a container say, finds the sockets beside the file.
-  file.control = std::filesystem::path(control_socket()).filename().string();
-  if (a.at) {
-    file.host = a.at->host;
-    file.port = a.at->port;
-  }
-  file.token = a.token;
-  file.local_socket = std::filesystem::path(local_socket()).filename().string();
-  file.flight = flight_uri();
-  file.metrics = a.http ? a.http->url() : "";
-  file.group = a.config.group;
-  if (Status s = a.claim.publish(file); !s) return s;
+  a.announced.pid = getpid();
+  WHERRY_TRY(a.claim.publish(a.announced));
   spdlog::info("wherry {} agent on {}, budget {} MiB, UCX {}, session file {}", kVersion,
-               address().empty() ? control_socket() : address(), a.arena->capacity() >> 20, fabric::ucx_version(),
+               address().empty() ? control_socket() : address(), a.host.arena->capacity() >> 20, fabric::ucx_version(),
                a.config.session_file);
 
   a.last_work = now_ns();

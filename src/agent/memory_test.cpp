@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "agent/testing.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
@@ -126,7 +127,7 @@ class Memory : public testing::Test {
     config.session_file = directory_.file("agent.json");
     config.budget = 64 << 20;
     config.listen = "127.0.0.1:0";
-    config.flight = "off";  // gRPC ends the process when it has no memory
+    config.services["flight.listen"] = "off";  // gRPC ends the process when it has no memory
     config.metrics = "127.0.0.1:0";
     if (tls) config.tls = {certificates_.certificate, certificates_.key, {}};
     auto agent = Agent::create(config);
@@ -152,7 +153,7 @@ class Memory : public testing::Test {
   Status use(Transport transport) const {
     auto session = Session::open(options(transport));
     if (!session) return session.status();
-    auto stream = session->open_stream({.name = "x"}, {field<double>("x")});
+    auto stream = Stream::open(*session, {.name = "x"}, {field<double>("x")});
     if (!stream) return stream.status();
     const std::vector<double> x(1000, 1.0);
     for (int i = 0; i < 2; ++i) {
@@ -256,7 +257,7 @@ TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServ
   const auto ask = [&](bool local, const std::string& words, int patience_ms = 50'000) {
     const auto file = read_session_file(agent_->session_file());
     const std::string address = file->metrics.substr(7, file->metrics.find('/', 7) - 7);
-    auto socket = local ? connect_unix(agent_->local_socket(), Deadline(kPatience))
+    auto socket = local ? connect_unix(local_socket_for(agent_->session_file()), Deadline(kPatience))
                         : connect_tcp(*parse_host_port(address), Deadline(kPatience));
     std::string answer;
     if (!socket) return answer;

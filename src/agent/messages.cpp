@@ -4,30 +4,27 @@
 #include <utility>
 
 #include "agent/impl.hpp"
+#include "base/try.hpp"
 
 namespace wherry {
 
-Result<Plane*> Agent::Impl::plane_for(Transport transport) {
+Result<session::Plane*> Agent::Impl::plane_for(Transport transport) {
   if (const auto it = planes.find(transport); it != planes.end()) return &it->second;
   if (const auto it = no_planes.find(transport); it != no_planes.end()) return it->second;
   auto context = fabric::Context::create(transport);
   if (!context) return no_planes.emplace(transport, context.status()).first->second;
-  Plane plane;
+  session::Plane plane;
   plane.context = *std::move(context);
-  auto worker = fabric::Worker::create(plane.context);
-  if (!worker) return worker.status();
-  plane.worker = *std::move(worker);
-  auto region = plane.context->register_memory(arena->memory().data(), arena->memory().size());
-  if (!region) return region.status();
-  plane.arena = *std::move(region);
-  if (Status s = route(plane, fabric::kPingMessage, nullptr); !s) return s;
+  WHERRY_ASSIGN(plane.worker, fabric::Worker::create(plane.context));
+  WHERRY_ASSIGN(plane.arena, plane.context->register_memory(host.arena->memory().data(), host.arena->memory().size()));
+  WHERRY_TRY(route(plane, session::kPingMessage, nullptr));
   for (const auto& service : services) {
-    if (Status s = route(plane, service->message_id(), service.get()); !s) return s;
+    if (service->message_id() != 0) WHERRY_TRY(route(plane, service->message_id(), service.get()));
   }
   return &planes.emplace(transport, std::move(plane)).first->second;
 }
 
-Status Agent::Impl::route(const Plane& plane, unsigned id, fabric::Service* service) {
+Status Agent::Impl::route(const session::Plane& plane, unsigned id, session::Service* service) {
   routes.push_back(std::make_unique<Route>(Route{this, service}));
   return plane.worker->on_message(id, on_fabric_message, routes.back().get());
 }
@@ -40,39 +37,39 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   std::memcpy(&session, data.data(), sizeof session);
   const auto it = route.agent->by_session.find(session);
   if (it == route.agent->by_session.end()) return;
-  AgentPeer& peer = *it->second;
+  AgentClient& client = *it->second;
   // UCX called this: no exception may pass.
   Status s = guarded([&]() -> Status {
     if (route.service == nullptr) {
-      peer.on_ping();
-    } else if (peer.state != AgentPeer::State::kReady) {
+      client.on_ping();
+    } else if (client.state != AgentClient::State::kReady) {
       return ok_status();
-    } else if (peer.has_mailbox()) {
-      peer.defer(data);
+    } else if (client.has_mailbox()) {
+      client.defer(data);
     } else {
-      route.service->on_message(peer, data);
+      route.service->on_message(client, data);
     }
     return ok_status();
   });
-  if (!s) peer.fail(std::move(s));
+  if (!s) client.fail(std::move(s));
 }
 
 /// What clients on this machine have posted.
 bool Agent::Impl::mailboxes() {
   bool worked = false;
-  for (auto it = peers.begin(); it != peers.end();) {
-    AgentPeer& peer = **it++;
-    if (peer.state != AgentPeer::State::kReady || !peer.has_mailbox()) continue;
+  for (auto it = clients.begin(); it != clients.end();) {
+    AgentClient& client = **it++;
+    if (client.state != AgentClient::State::kReady || !client.has_mailbox()) continue;
     const auto read = guarded([&] {
-      return peer.read_mailbox([&](std::uint8_t kind, ByteView message) {
+      return client.read_mailbox([&](std::uint8_t kind, ByteView message) {
         for (const auto& service : services) {
-          if (service->message_id() == kind) service->on_message(peer, message);
+          if (service->message_id() == kind) service->on_message(client, message);
         }
       });
     });
     if (!read) {
-      tell(peer, read.status());
-      end(peer, read.status());
+      tell(client, read.status());
+      end(client, read.status());
     }
     worked |= !read || *read;
   }

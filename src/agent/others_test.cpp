@@ -19,15 +19,16 @@
 #include "agent/process_testing.hpp"
 #include "agent/sequence_testing.hpp"
 #include "agent/testing.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/client_session.hpp"
-#include "move/client/session_core.hpp"
+#include "session/connection.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry {
 namespace {
 
-using fabric::ControlType;
+using session::ControlType;
 using testing_support::AgentProcess;
 using testing_support::eventually;
 using testing_support::expect_alive;
@@ -58,7 +59,7 @@ TEST(Strangers, ManyOpenConnections_ExpectSessionsToOpenAllTheSame) {
   const auto third = Session::open(agent.options());
   EXPECT_EQ(third.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(third.status().message().find("2 sessions already"), std::string::npos) << third.status().message();
-  auto stream = first.open_stream({.name = "x"}, {field<double>("x")});
+  auto stream = Stream::open(first, {.name = "x"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
@@ -70,7 +71,7 @@ TEST(Strangers, LongMessageBeforeTheToken_ExpectNoRoomMadeForIt) {
   (void)channel.post(static_cast<std::uint16_t>(ControlType::kHello), Bytes(100'000));
   auto answer = channel.receive(Deadline(kPatience));
   if (answer) {
-    const auto failure = fabric::decode_failure(answer->payload);
+    const auto failure = session::decode_failure(answer->payload);
     ASSERT_TRUE(failure);
     EXPECT_EQ(failure->code, StatusCode::kProtocol);
   } else {
@@ -161,7 +162,7 @@ TEST(Sessions, PortOfMetricsAtAnotherAddress_ExpectThemLeftAlone) {
   EXPECT_TRUE(eventually([&] { return still_open(strangers) <= 16 + 5; })) << "these are limited, but for the backlog";
   std::this_thread::sleep_for(300ms);  // some more looks
   EXPECT_EQ(agent->metric("wherry_agent_sessions"), 16);
-  for (Session& session : sessions) EXPECT_TRUE(session.open_stream({.name = "s"}, {field<double>("x")}));
+  for (Session& session : sessions) EXPECT_TRUE(Stream::open(session, {.name = "s"}, {field<double>("x")}));
 }
 
 TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
@@ -379,14 +380,14 @@ TEST(Metrics, DeclaredPublic_ExpectThePageWithoutTheToken) {
 }
 
 /// A client that asks and does not read.
-class Silent : public fabric::ClientSession {
+class Silent : public session::Connection {
  public:
   static std::unique_ptr<Silent> open(const SessionOptions& options) {
-    auto session = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new Silent); });
+    auto session = Connection::open(options, [] { return std::unique_ptr<Connection>(new Silent); });
     EXPECT_TRUE(session) << session.status().message();
     return std::unique_ptr<Silent>(static_cast<Silent*>(session->release()));
   }
-  using ClientSession::tell;
+  using Connection::tell;
 
  private:
   Silent() = default;
@@ -397,7 +398,7 @@ TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
   SessionOptions options = agent.options();
   options.max_tickets = 1;
   const auto silent = Silent::open(options);
-  const auto other = *fabric::ClientSession::open(options);
+  const auto other = *session::Connection::open(options);
   const std::string nobody(4000, 'x');  // its name comes back in the answer
   int asked = 0;
   const Deadline deadline(kPatience);
@@ -417,25 +418,21 @@ TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
 }
 
 /// Fails for whoever asks it to.
-class Failing final : public fabric::Service {
+class Failing final : public session::Service {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "failing"; }
   [[nodiscard]] unsigned message_id() const noexcept override { return 30; }
-  void on_session_start(fabric::Peer&) override {}
-  void on_session_end(fabric::Peer&) override {}
-  Result<Bytes> on_request(fabric::Peer&, std::string_view method, ByteView) override {
+  Result<Bytes> on_request(session::Client&, std::string_view method, ByteView) override {
     if (method == "poll") throw_in_poll_ = true;
     if (method == "memory") throw std::bad_alloc();
     if (method == "logic") throw std::out_of_range("an index");
     return Bytes();
   }
-  void on_message(fabric::Peer&, ByteView) override { throw std::bad_alloc(); }
+  void on_message(session::Client&, ByteView) override { throw std::bad_alloc(); }
   bool poll() override {
     if (std::exchange(throw_in_poll_, false)) throw std::bad_alloc();
     return false;
   }
-  bool drained() override { return true; }
-  void metrics(fabric::MetricsWriter&) const override {}
 
  private:
   bool throw_in_poll_ = false;
@@ -446,9 +443,10 @@ TEST(Services, ThrowForOneClient_ExpectItsSessionToEndAndOthersToGoOn) {
   const auto directory = *TemporaryDirectory::create("test");
   AgentConfig config;
   config.session_file = directory.file("agent.json");
-  config.flight = "off";
-  auto agent = *Agent::create(config);
-  ASSERT_TRUE(agent->add_service(std::make_unique<Failing>()));
+  config.services["flight.listen"] = "off";
+  Services services = make_services();
+  services.push_back(std::make_unique<Failing>());
+  auto agent = *Agent::create(config, std::move(services));
   std::atomic<bool> stop{false};
   std::thread thread([&] { EXPECT_TRUE(agent->run(stop, false)); });
   EXPECT_TRUE(eventually([&] { return read_session_file(config.session_file).ok(); }));
@@ -457,13 +455,13 @@ TEST(Services, ThrowForOneClient_ExpectItsSessionToEndAndOthersToGoOn) {
   options.max_tickets = 1;
   for (const Transport transport : {Transport::kShm, Transport::kTcp}) {
     options.transport = transport;
-    const auto other = *fabric::ClientSession::open(options);
+    const auto other = *session::Connection::open(options);
     for (const char* how : {"memory", "logic"}) {
-      const auto session = *fabric::ClientSession::open(options);
+      const auto session = *session::Connection::open(options);
       EXPECT_FALSE(session->request("failing", how, {}));
       EXPECT_TRUE(eventually([&] { return !session->health(); }));
     }
-    const auto session = *fabric::ClientSession::open(options);
+    const auto session = *session::Connection::open(options);
     fabric::Completion sent;
     const std::uint64_t id = session->id();
     if (session->mailbox()) {

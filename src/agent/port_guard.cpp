@@ -21,9 +21,10 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/fd.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
-#include "base/socket.hpp"
+#include "base/try.hpp"
 
 namespace wherry {
 namespace {
@@ -213,7 +214,7 @@ Result<std::unique_ptr<PortGuard>> PortGuard::start(std::vector<Port> ports, con
   if (impl->directory == nullptr || !impl->stop || !impl->spare)
     return Status(StatusCode::kUnavailable,
                   std::string("cannot limit the connections to Flight and metrics: ") + std::strerror(errno));
-  if (Status s = impl->find_listeners(others); !s) return s;
+  WHERRY_TRY(impl->find_listeners(others));
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<PortGuard>(new PortGuard(std::move(impl)));
 }

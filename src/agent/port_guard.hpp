@@ -8,25 +8,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <set>
-#include <string>
 #include <vector>
 
+#include "session/service_host.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry {
 
 class PortGuard {
  public:
-  struct Port {
-    std::uint16_t port = 0;  ///< where the library listens already
-    std::size_t limit = 64;
-    /// Those of the connected ones ("address:port") that have shown the token; null: none can. Called on the guard's
-    /// thread.
-    std::function<std::set<std::string>(const std::set<std::string>&)> proven;
-  };
+  using Port = session::GuardedPort;
   /// Connections to another address than those on which this process listens at the port now, `others` excepted, are
   /// left alone: an application may have the same port there. `others`: listeners that have limits of their own.
   /// kUnavailable when there is no /proc, no thread or descriptor to be had, or no listener at one of the ports.

@@ -89,7 +89,7 @@ TEST(Embedded, AgentStartsServesAndEndsWithItsSession) {
     ASSERT_TRUE(session) << session.status().message();
     pid = session->info().agent_pid;
     EXPECT_EQ(::kill(pid, 0), 0);
-    auto stream = session->open_stream({.name = "e"}, {field<double>("x")});
+    auto stream = Stream::open(*session, {.name = "e"}, {field<double>("x")});
     const std::vector<double> x(1000, 1.0);
     EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
   }
@@ -206,7 +206,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   options.transport = GetParam();
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "burst"}, {field<double>("x"), field<float>("y")});
+  auto stream = Stream::open(*session, {.name = "burst"}, {field<double>("x"), field<float>("y")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(100, 1.0);
   const std::vector<float> y(100, 2.0F);
@@ -257,7 +257,7 @@ class Stalled {
     auto opened = Session::open(options);
     if (!opened) throw std::runtime_error(opened.status().message());
     session = std::make_unique<Session>(*std::move(opened));
-    auto stream = session->open_stream({.name = "burst", .strategy = Strategy::kRaw}, {});
+    auto stream = Stream::open(*session, {.name = "burst", .strategy = Strategy::kRaw}, {});
     if (!stream) throw std::runtime_error(stream.status().message());
     stream_ = std::make_unique<Stream>(*std::move(stream));
     std::vector<std::span<const std::byte>> buffers;  // too many for the mailbox

@@ -75,7 +75,7 @@ class AgentProcess {
 inline void expect_alive(const SessionOptions& options, const char* stream_name = "alive") {
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = stream_name}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = stream_name}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   const std::vector<double> x(1000, 1.0);
   const Status s = stream->post({Column(x)})->wait(kPatience);

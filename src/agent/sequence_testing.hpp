@@ -12,13 +12,14 @@
 
 #include "agent/agent.hpp"
 #include "base/cpu.hpp"
+#include "base/frame_channel.hpp"
 #include "base/testing.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/control.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/mailbox.hpp"
 #include "fabric/stream_auth.hpp"
 #include "move/message.hpp"
+#include "session/control.hpp"
 
 namespace wherry::testing_support {
 
@@ -82,12 +83,12 @@ class SequencePlayer {
       case 1:
         return attach(choices);
       case 2:
-        return send(fabric::ControlType::kAsleep, {});
+        return send(session::ControlType::kAsleep, {});
       case 3:
         return request(choices);
       case 4: {
         const std::uint8_t type = choices.byte();
-        return send(static_cast<fabric::ControlType>(type), choices.some());
+        return send(static_cast<session::ControlType>(type), choices.some());
       }
       case 5:
         return ping();
@@ -104,14 +105,14 @@ class SequencePlayer {
   }
 
   void hello(Choices& choices) {
-    fabric::Hello m;
+    session::Hello m;
     const std::uint8_t wrong = choices.byte();
     m.host = wrong == 2 ? "elsewhere" : host_identity();
     m.name = wrong == 3 ? std::string(5000, '\xff') : "player";
     m.pid = wrong == 4 ? 1 : static_cast<std::uint32_t>(getpid());
     m.version += wrong == 5 ? 1 : 0;
     m.transport = wrong == 6 ? Transport::kRdma : Transport::kShm;
-    send(fabric::ControlType::kHello, encode(m));
+    send(session::ControlType::kHello, encode(m));
     receive();
   }
 
@@ -128,24 +129,24 @@ class SequencePlayer {
   }
 
   void attach(Choices& choices) {
-    constexpr std::size_t kProbe = fabric::kProbeWords * sizeof(std::uint64_t);
+    constexpr std::size_t kProbe = session::kProbeWords * sizeof(std::uint64_t);
     const auto fill = [&](std::size_t at) {
-      for (std::uint64_t i = 0; greeting_ && i < fabric::kProbeWords; ++i) {
-        const std::uint64_t word = fabric::probe_word(greeting_->session, i);
+      for (std::uint64_t i = 0; greeting_ && i < session::kProbeWords; ++i) {
+        const std::uint64_t word = session::probe_word(greeting_->session, i);
         std::memcpy(memory_.data() + at + i * sizeof word, &word, sizeof word);
       }
     };
     fill(4096);
     fill(4096 + kProbe);
     std::memset(memory_.data() + kMailbox, 0, fabric::Mailbox::bytes_for(4096));
-    fabric::Attach m;
+    session::Attach m;
     if (choices.byte() != 1) m.worker_address = worker_->address();
-    m.completions = region(choices, 0, 16 * sizeof(fabric::CompletionRecord));
+    m.completions = region(choices, 0, 16 * sizeof(session::CompletionRecord));
     m.heap_probe = region(choices, 4096, kProbe);
     m.alloc_probe = region(choices, 4096 + kProbe, kProbe);
     m.mailbox = region(choices, kMailbox, fabric::Mailbox::bytes_for(4096));
     if (choices.byte() == 1) m.mailbox = {};
-    send(fabric::ControlType::kAttach, encode(m));
+    send(session::ControlType::kAttach, encode(m));
   }
   static constexpr std::size_t kMailbox = 16384;
 
@@ -157,14 +158,14 @@ class SequencePlayer {
       endpoint_ = *std::move(endpoint);
     }
     fabric::Completion done;
-    (void)endpoint_.send(fabric::kPingMessage, std::as_bytes(std::span(&greeting_->session, 1)), done);
+    (void)endpoint_.send(session::kPingMessage, std::as_bytes(std::span(&greeting_->session, 1)), done);
     for (int i = 0; i < 1000 && done.pending() != 0; ++i) worker_->progress();
     receive();
     if (done.pending() != 0) endpoint_ = fabric::Endpoint();
   }
 
   void request(Choices& choices) {
-    fabric::Request m;
+    session::Request m;
     m.id = choices.byte();
     const std::uint8_t what = choices.byte();
     m.service = what % 4 == 3 ? "route" : "move";
@@ -196,7 +197,7 @@ class SequencePlayer {
         m.payload.assign(bytes.begin(), bytes.end());
       }
     }
-    send(fabric::ControlType::kRequest, encode(m));
+    send(session::ControlType::kRequest, encode(m));
   }
 
   /// Words of any kind where the agent reads offloads.
@@ -209,7 +210,7 @@ class SequencePlayer {
     std::memcpy(ring, &word, sizeof word);
   }
 
-  void send(fabric::ControlType type, ByteView payload) {
+  void send(session::ControlType type, ByteView payload) {
     if (!channel_.send(static_cast<std::uint16_t>(type), payload, Deadline(std::chrono::seconds(1))))
       channel_ = FrameChannel();
   }
@@ -228,8 +229,8 @@ class SequencePlayer {
         usleep(50);
         continue;
       }
-      if ((*frame)->type == static_cast<std::uint16_t>(fabric::ControlType::kGreeting)) {
-        if (auto greeting = fabric::decode_greeting((*frame)->payload)) greeting_ = *std::move(greeting);
+      if ((*frame)->type == static_cast<std::uint16_t>(session::ControlType::kGreeting)) {
+        if (auto greeting = session::decode_greeting((*frame)->payload)) greeting_ = *std::move(greeting);
       }
       return;
     }
@@ -241,7 +242,7 @@ class SequencePlayer {
   fabric::Region memory_;
   Bytes key_;
   FrameChannel channel_;
-  std::optional<fabric::Greeting> greeting_;
+  std::optional<session::Greeting> greeting_;
   fabric::Endpoint endpoint_;
 };
 

@@ -8,8 +8,8 @@
 #include "agent/sequence_testing.hpp"
 #include "base/log.hpp"
 #include "base/temporary_directory.hpp"
-#include "fabric/client_session.hpp"
-#include "fabric/session_file.hpp"
+#include "session/connection.hpp"
+#include "session/session_file.hpp"
 
 namespace {
 
@@ -24,8 +24,9 @@ struct Running {
     AgentConfig config;
     config.session_file = directory.file("agent.json");
     config.budget = 16 << 20;
-    config.flight = config.metrics = "off";
-    config.sink_root = directory.path();
+    config.metrics = "off";
+    config.services["flight.listen"] = "off";
+    config.services["sink.root"] = directory.path();
     agent = *Agent::create(config);
     thread = std::thread([this] { (void)agent->run(stop, false); });
     while (!read_session_file(config.session_file)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -54,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.agent = running.agent->session_file();
   options.max_tickets = 1;
   options.connect_timeout = std::chrono::seconds(60);
-  const auto session = fabric::ClientSession::open(options);
+  const auto session = session::Connection::open(options);
   if (!session || !(*session)->request("move", "status", {})) {
     std::fprintf(stderr, "the agent does not serve any more: %s\n", session.status().to_string().c_str());
     std::abort();

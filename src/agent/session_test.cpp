@@ -13,8 +13,9 @@
 #include "agent/testing.hpp"
 #include "base/socket.hpp"
 #include "base/testing.hpp"
-#include "fabric/control.hpp"
-#include "move/client/session_core.hpp"
+#include "move/client/post.hpp"
+#include "session/control.hpp"
+#include "session/session_core.hpp"
 
 namespace wherry {
 namespace {
@@ -23,7 +24,7 @@ using testing_support::Child;
 using testing_support::eventually;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
-using fabric::ControlType;
+using session::ControlType;
 
 using testing_support::kPatience;
 using Buffers = std::vector<std::span<const std::byte>>;
@@ -48,7 +49,7 @@ class UnansweredOpens : public testing::Test {
   void open_in_vain(const std::string& name, const Schema& schema) {
     agent_.child().stop();
     session_.core()->request_patience = 20ms;
-    EXPECT_EQ(session_.open_stream({.name = name}, schema).status().code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(Stream::open(session_, {.name = name}, schema).status().code(), StatusCode::kDeadlineExceeded);
     session_.core()->request_patience = 30s;
     agent_.child().kill(SIGCONT);
   }
@@ -67,36 +68,36 @@ class UnansweredOpens : public testing::Test {
 
 TEST_F(UnansweredOpens, OpenedAgain_ExpectTheStream) {
   open_in_vain("a", schema_);
-  auto stream = session_.open_stream({.name = "a"}, schema_);
+  auto stream = Stream::open(session_, {.name = "a"}, schema_);
   ASSERT_TRUE(stream) << stream.status().message();
   expect_offload(*stream, 0);
-  EXPECT_EQ(session_.open_stream({.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Stream::open(session_, {.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(stream->close());
 }
 
 TEST_F(UnansweredOpens, TwiceInVain_ExpectTheStreamTheThirdTime) {
   open_in_vain("a", schema_);
   open_in_vain("a", schema_);
-  auto stream = session_.open_stream({.name = "a"}, schema_);
+  auto stream = Stream::open(session_, {.name = "a"}, schema_);
   ASSERT_TRUE(stream) << stream.status().message();
   expect_offload(*stream, 0);
 }
 
 TEST_F(UnansweredOpens, OpenedAgainWithAnotherSchema_ExpectThatOne) {
   open_in_vain("a", {field<std::int32_t>("y"), field<float>("z")});
-  auto stream = session_.open_stream({.name = "a"}, schema_);
+  auto stream = Stream::open(session_, {.name = "a"}, schema_);
   ASSERT_TRUE(stream) << stream.status().message();
   expect_offload(*stream, 0);
 }
 
 TEST_F(UnansweredOpens, NotOpenedAgain_ExpectTheNameFreeForOthers) {
   for (const char* name : {"a", "b", "c"}) open_in_vain(name, schema_);
-  auto stream = session_.open_stream({.name = "d"}, schema_);
+  auto stream = Stream::open(session_, {.name = "d"}, schema_);
   ASSERT_TRUE(stream) << stream.status().message();
   expect_offload(*stream, 0);
   auto other = Session::open(agent_.options());
   ASSERT_TRUE(other) << other.status().message();
-  EXPECT_TRUE(eventually([&] { return other->open_stream({.name = "b"}, schema_).ok(); }));
+  EXPECT_TRUE(eventually([&] { return Stream::open(*other, {.name = "b"}, schema_).ok(); }));
   EXPECT_TRUE(stream->close());
 }
 
@@ -104,21 +105,21 @@ TEST_F(UnansweredOpens, AnAnswerComesWhileAnotherIsAwaitedInVain_ExpectBothNames
   auto other = Session::open(agent_.options());
   ASSERT_TRUE(other) << other.status().message();
   open_in_vain("a", schema_);
-  (void)other->open_stream({.name = "a"}, schema_);  // as a rule refused: the agent has answered the one before
+  (void)Stream::open(*other, {.name = "a"}, schema_);  // as a rule refused: the agent has answered the one before
   open_in_vain("b", schema_);
-  auto stream = session_.open_stream({.name = "c"}, schema_);
+  auto stream = Stream::open(session_, {.name = "c"}, schema_);
   ASSERT_TRUE(stream) << stream.status().message();
   for (const char* name : {"a", "b"})
-    EXPECT_TRUE(eventually([&] { return other->open_stream({.name = name}, schema_).ok(); })) << name;
+    EXPECT_TRUE(eventually([&] { return Stream::open(*other, {.name = name}, schema_).ok(); })) << name;
 }
 
 TEST_F(UnansweredOpens, NameThatAnotherSessionHas_ExpectItsStreamToStay) {
   auto other = Session::open(agent_.options());
   ASSERT_TRUE(other) << other.status().message();
-  auto theirs = other->open_stream({.name = "a"}, schema_);
+  auto theirs = Stream::open(*other, {.name = "a"}, schema_);
   ASSERT_TRUE(theirs);
   open_in_vain("a", schema_);
-  EXPECT_EQ(session_.open_stream({.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Stream::open(session_, {.name = "a"}, schema_).status().code(), StatusCode::kAlreadyExists);
   expect_offload(*theirs, 0);
 }
 
@@ -129,7 +130,7 @@ TEST(Close, SessionWithWorkInFlight_ExpectMemoryAndOutcomesToOutliveIt) {
   Session session = agent.open();
   auto memory = session.allocate(8000);
   ASSERT_TRUE(memory);
-  auto stream = session.open_stream({.name = "c", .retention = kLossless}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "c", .retention = kLossless}, {field<double>("x")});
   ASSERT_TRUE(stream);
   std::vector<Ticket> tickets;
   for (int i = 0; i < 3; ++i) tickets.push_back(*stream->post({memory->as<double>()}, {.wait_for_ticket = kPatience}));
@@ -140,7 +141,7 @@ TEST(Close, SessionWithWorkInFlight_ExpectMemoryAndOutcomesToOutliveIt) {
   EXPECT_TRUE(tickets[1].ready());
   expect(tickets[1].wait(0s), StatusCode::kCancelled, {"offload 2", "the session was closed"});
   expect(stream->post({memory->as<double>()}).status(), StatusCode::kFailedPrecondition, {"the session was closed"});
-  expect(session.open_stream({.name = "d"}, {field<double>("x")}).status(), StatusCode::kFailedPrecondition, {});
+  expect(Stream::open(session, {.name = "d"}, {field<double>("x")}).status(), StatusCode::kFailedPrecondition, {});
   expect(session.allocate(8).status(), StatusCode::kFailedPrecondition, {"the session was closed"});
   std::ranges::fill(memory->as<double>(), 1.0);
   EXPECT_EQ(session.in_flight(), 0U);
@@ -151,7 +152,7 @@ TEST(Close, SessionWithWorkInFlight_ExpectMemoryAndOutcomesToOutliveIt) {
 TEST(Posts, FailedOne_ExpectTheRegionsThatItWouldHaveAnnouncedUsable) {
   ThreadAgent agent;
   Session session = agent.open();
-  auto stream = session.open_stream({.name = "u", .strategy = Strategy::kRaw}, {});
+  auto stream = Stream::open(session, {.name = "u", .strategy = Strategy::kRaw}, {});
   ASSERT_TRUE(stream);
   const std::string good(1000, 'x');
   const std::string other(1000, 'y');
@@ -177,7 +178,7 @@ TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
   move::FlatOffload none;
   HotVector<std::uint32_t> hints;
   for (int i = 0; i < kFailures; ++i) {
-    auto ticket = core.post(999, 0, none, hints, {.wait_for_ticket = kPatience});
+    auto ticket = move::post(core, 999, 0, none, hints, {.wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
     tickets.push_back(*ticket);
   }
@@ -185,11 +186,11 @@ TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
   expect(core.wait(tickets.front(), 0s), StatusCode::kFailedPrecondition, {"offload 1 is no longer known", "1024"});
   EXPECT_EQ(core.wait(tickets[kFailures - 1024], 0s).code(), StatusCode::kNotFound);
   EXPECT_EQ(core.wait(tickets.back(), 0s).code(), StatusCode::kNotFound);
-  auto stream = session.open_stream({.name = "n"}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "n"}, {field<double>("x")});
   const std::vector<double> x(10);
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
   // Whoever waits first is told, however many failed meanwhile.
-  auto late = core.post(999, 0, none, hints, {});
+  auto late = move::post(core, 999, 0, none, hints, {});
   ASSERT_TRUE(late);
   EXPECT_EQ(core.wait(*late, kPatience).code(), StatusCode::kNotFound);
 }
@@ -200,7 +201,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
   ThreadAgent agent;
   Session session = agent.open();
   detail::SessionCore& core = *session.core();
-  auto stream = session.open_stream({.name = "g", .retention = kLossless}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "g", .retention = kLossless}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(1000);
   ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
@@ -220,7 +221,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
   // It is nobody's any more: new offloads from there do not use it.
   auto stranger = stream->post({Column(rows)}, {.deadline = 300ms});
   ASSERT_TRUE(stranger);
-  ASSERT_EQ(testing_support::read_frames(agent.agent().flight_uri(), agent.agent().token(), "g").size(), 1U);
+  ASSERT_EQ(testing_support::read_frames(agent.agent().announced().flight, agent.agent().token(), "g").size(), 1U);
   EXPECT_TRUE(waiting->wait(kPatience));
   EXPECT_TRUE(eventually([&] { return !mapped(data); })) << "nobody reads it any more";
   EXPECT_EQ(stranger->wait(kPatience).code(), StatusCode::kCancelled);
@@ -229,7 +230,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
 TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
   auto agent = std::make_unique<ThreadAgent>();
   Session session = agent->open();
-  auto stream = session.open_stream({.name = "g", .retention = kLossless}, {field<double>("x")});
+  auto stream = Stream::open(session, {.name = "g", .retention = kLossless}, {field<double>("x")});
   ASSERT_TRUE(stream);
   auto memory = session.allocate(8000);
   ASSERT_TRUE(memory);
@@ -247,7 +248,7 @@ TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
 TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
   AgentConfig config;
   config.transport = Transport::kTcp;
-  config.flight = "off";
+  config.services["flight.listen"] = "off";
   ThreadAgent agent(config);
   SessionOptions options = agent.options();
   options.max_tickets = 8;
@@ -255,7 +256,7 @@ TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
   ASSERT_TRUE(session) << session.status().message();
   ASSERT_EQ(session->info().heap, Verdict::kEmulated);
   auto stream =
-      session->open_stream({.name = "t", .retention = {.frames = 2}}, {field<double>("x"), field<double>("y")});
+      Stream::open(*session, {.name = "t", .retention = {.frames = 2}}, {field<double>("x"), field<double>("y")});
   ASSERT_TRUE(stream);
   std::vector<std::vector<double>> heap(16);
   for (int i = 0; i < 300; ++i) {
@@ -373,7 +374,7 @@ TEST_F(Opening, NotAnAgent_ExpectTheQuestion) {
 
 TEST_F(Opening, AgentOfAnotherVersion_ExpectItsOwnWords) {
   const auto answer = [](FrameChannel& c) {
-    const fabric::Failure failure{StatusCode::kVersionMismatch, "install the same version on both sides"};
+    const session::Failure failure{StatusCode::kVersionMismatch, "install the same version on both sides"};
     EXPECT_TRUE(c.send(static_cast<std::uint16_t>(ControlType::kFailure), encode(failure), Deadline(kPatience)));
   };
   expect(open_against(answer), StatusCode::kVersionMismatch,

@@ -14,16 +14,18 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
+#include "base/frame_channel.hpp"
 #include "base/log.hpp"
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "base/unix_socket.hpp"
-#include "fabric/session_file.hpp"
 #include "fabric/stream_auth.hpp"
+#include "session/session_file.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::testing_support {
@@ -49,10 +51,10 @@ inline FrameChannel control_channel(Agent& agent) {
 
 class ThreadAgent {
  public:
-  explicit ThreadAgent(AgentConfig config = {}) {
+  explicit ThreadAgent(AgentConfig config = {}, Services services = make_services()) {
     (void)init_log("off", "");
     config.session_file = directory_.file("agent.json");
-    auto agent = Agent::create(config);
+    auto agent = Agent::create(config, std::move(services));
     EXPECT_TRUE(agent) << agent.status().message();
     agent_ = *std::move(agent);
     thread_ = std::thread([this] {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "agent/process_testing.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
 
@@ -56,7 +57,7 @@ TEST_F(TlsStrangers, FloodOfHandshakes_ExpectSessionsToGoOn) {
   const std::vector<char> hello = client_hello();
   auto session = Session::open(agent_.options());  // of this machine: its door is another one
   ASSERT_TRUE(session) << session.status().message();
-  auto stream = session->open_stream({.name = "x"}, {field<double>("x")});
+  auto stream = Stream::open(*session, {.name = "x"}, {field<double>("x")});
   ASSERT_TRUE(stream) << stream.status().message();
   std::atomic<bool> over{false};
   std::vector<std::thread> flood;

@@ -33,7 +33,7 @@ class SessionTls : public testing::Test {
   }
   static void expect_offload(Session& session, const std::string& name) {
     EXPECT_EQ(session.info().transports, "stream/tcp+tls");
-    auto stream = session.open_stream({.name = name}, {field<double>("x")});
+    auto stream = Stream::open(session, {.name = name}, {field<double>("x")});
     ASSERT_TRUE(stream) << stream.status().message();
     const std::vector<double> x(100'000, 1.0);
     const Status s = stream->post({Column(x)})->wait(kPatience);

@@ -13,15 +13,16 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/agent.hpp"
 #include "base/descriptors.hpp"
+#include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
-#include "base/socket.hpp"
 #include "base/version.hpp"
-#include "fabric/session_file.hpp"
+#include "session/session_file.hpp"
 
 namespace {
 
@@ -77,11 +78,14 @@ int main(int argc, char** argv) {
   app.add_flag("--embedded", embedded, "end when standard input closes (used by the client library)");
   app.add_option("--default-log-file", log_file, "log file unless the settings name one (used by wherry agent start)");
   app.add_flag("--version", version, "print the version and exit");
+  wherry::AgentConfig config;
+  wherry::Services services = wherry::make_services();
+  const wherry::Settings table = wherry::settings(config, services);
   std::map<std::string, std::string> flags;
-  for (const auto& setting : wherry::settings()) {
+  for (const auto& setting : table) {
     app.add_option(
            setting.flag(), flags[setting.key],
-           fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get({})))
+           fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get()))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   CLI11_PARSE(app, argc, argv);
@@ -90,18 +94,18 @@ int main(int argc, char** argv) {
     return 0;
   }
 
-  wherry::AgentConfig config;
   if (!config_file.empty()) {
-    if (auto s = wherry::load_toml(config_file, config); !s) return fail(s);
+    if (auto s = wherry::load_toml(config_file, table); !s) return fail(s);
   }
-  if (auto s = wherry::load_environment(environ, config); !s) return fail(s);
-  for (const auto& setting : wherry::settings()) {
+  if (auto s = wherry::load_environment(environ, table); !s) return fail(s);
+  for (const auto& setting : table) {
     if (app.count(setting.flag()) == 0) continue;
-    if (auto s = setting.set(config, flags[setting.key]); !s) return fail(s);
+    if (auto s = setting.set(flags[setting.key]); !s) return fail(s);
   }
   if (auto s = wherry::check(config); !s) return fail(s);
+  if (auto s = wherry::check(services); !s) return fail(s);
   if (dump) {
-    fmt::print("{}", wherry::dump_toml(config));
+    fmt::print("{}", wherry::dump_toml(table));
     return 0;
   }
   if (config.session_file.empty()) config.session_file = wherry::default_session_file();
@@ -128,7 +132,7 @@ int main(int argc, char** argv) {
   wherry::Result<std::unique_ptr<wherry::Agent>> agent =
       wherry::Status(wherry::StatusCode::kInternal, "the agent did not start");
   try {
-    agent = wherry::Agent::create(config);
+    agent = wherry::Agent::create(config, std::move(services));
   } catch (const std::exception& error) {
     agent = wherry::Status(wherry::StatusCode::kResourceExhausted, fmt::format("cannot start: {}", error.what()));
   }

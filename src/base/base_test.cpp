@@ -10,6 +10,7 @@
 #include "base/bytes.hpp"
 #include "base/copy.hpp"
 #include "base/cpu.hpp"
+#include "base/frame_channel.hpp"
 #include "base/log.hpp"
 #include "base/socket.hpp"
 #include "base/testing.hpp"

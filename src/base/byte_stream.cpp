@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/fork.hpp"
+#include "base/socket.hpp"
 
 namespace wherry {
 namespace {

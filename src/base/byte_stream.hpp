@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/bytes.hpp"
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 
 namespace wherry {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 
 namespace wherry {
 

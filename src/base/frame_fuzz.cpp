@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/socket.hpp"
+#include "base/frame_channel.hpp"
 
 using namespace wherry;
 

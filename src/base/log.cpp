@@ -15,6 +15,7 @@
 
 #include "base/error_line.hpp"
 #include "base/secure_directory.hpp"
+#include "base/try.hpp"
 
 namespace wherry {
 
@@ -56,10 +57,9 @@ Status init_log(const std::string& level, const std::string& file) {
             fmt::format("log level '{}' is none of trace, debug, info, warn, error, off", level)};
   }
   if (!file.empty()) {
-    auto log = open_log_file(file);
-    if (!log) return log.status();
+    WHERRY_ASSIGN(auto log, open_log_file(file));
     // What libraries write there, and the last words of a process that aborts, belong into the log, too.
-    if (dup2(log->get(), STDERR_FILENO) < 0)
+    if (dup2(log.get(), STDERR_FILENO) < 0)
       return {StatusCode::kInternal, fmt::format("cannot log to '{}': {}", file, std::strerror(errno))};
   }
   const auto logger =

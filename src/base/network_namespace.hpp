@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/socket.hpp"
+#include "wherry/status.hpp"
 
 namespace wherry {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/absolute_path.hpp"
+#include "base/try.hpp"
 
 namespace wherry {
 namespace {
@@ -124,7 +125,7 @@ Result<Fd> secure_directory(const std::string& path, mode_t make_mode, const std
     if (directory.status().code() != StatusCode::kPermissionDenied) return directory;
     return Status(StatusCode::kPermissionDenied, fmt::format("{}, or {}", directory.status().message(), remedy));
   }
-  if (Status s = check_private(*directory, path, remedy); !s) return s;
+  WHERRY_TRY(check_private(*directory, path, remedy));
   return directory;
 }
 

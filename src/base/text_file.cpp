@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 
 namespace wherry {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/unix_socket.hpp"
+#include "base/try.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -77,9 +78,8 @@ Result<PeerCredentials> peer_credentials(int socket) {
 }
 
 Result<Fd> listen_unix(const std::string& path) {
-  auto address = Address::of(path);
-  if (!address) return address.status();
-  if (Status s = clear_path(path, *address); !s) return s;
+  WHERRY_ASSIGN(auto address, Address::of(path));
+  WHERRY_TRY(clear_path(path, address));
   const auto failed = [&](const char* what) {
     return Status(StatusCode::kUnavailable,
                   fmt::format("cannot listen on {}: {}: {}", path, what, std::strerror(errno)));
@@ -87,7 +87,7 @@ Result<Fd> listen_unix(const std::string& path) {
   Fd listener = new_socket();
   // Linux gives the file that bind() makes the mode of the socket, so that it is 0600 from the start.
   if (!listener || ::fchmod(listener.get(), 0600) != 0) return failed("socket");
-  if (::bind(listener.get(), address->get(), Address::kSize) != 0) return failed("bind");
+  if (::bind(listener.get(), address.get(), Address::kSize) != 0) return failed("bind");
   if (::chmod(path.c_str(), 0600) != 0 || ::listen(listener.get(), 64) != 0) {
     const Status status = failed("listen");
     ::unlink(path.c_str());
@@ -97,11 +97,10 @@ Result<Fd> listen_unix(const std::string& path) {
 }
 
 Result<Fd> connect_unix(const std::string& path, const Deadline& deadline) {
-  auto address = Address::of(path);
-  if (!address) return address.status();
+  WHERRY_ASSIGN(auto address, Address::of(path));
   Fd socket = new_socket();
   for (;;) {
-    if (socket && ::connect(socket.get(), address->get(), Address::kSize) == 0) return socket;
+    if (socket && ::connect(socket.get(), address.get(), Address::kSize) == 0) return socket;
     if (errno != EAGAIN || deadline.passed()) break;  // EAGAIN: its queue is full
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

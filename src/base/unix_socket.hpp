@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/socket.hpp"
 #include "wherry/status.hpp"
 

@@ -2,5 +2,6 @@
 #pragma once
 
 namespace wherry {
-inline constexpr const char* kVersion = "0.1.0";
+/// "0.1.0": the version in CMakeLists.txt.
+extern const char* const kVersion;
 }  // namespace wherry

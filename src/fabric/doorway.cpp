@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
+#include "base/try.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -172,9 +173,7 @@ Status Doorway::enter(Door& door, Fd socket) {
   }
   std::unique_ptr<ByteStream> stream;
   if (door.tls) {
-    auto under = door.tls->accept(std::move(socket));
-    if (!under) return under.status();
-    stream = *std::move(under);
+    WHERRY_ASSIGN(stream, door.tls->accept(std::move(socket)));
   } else {
     stream = plain_stream(std::move(socket));
   }

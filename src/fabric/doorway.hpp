@@ -21,11 +21,12 @@
 
 #include "base/byte_stream.hpp"
 #include "base/crowd.hpp"
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 #include "base/time_share.hpp"
 #include "base/unix_socket.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/tls.hpp"
+#include "wherry/status.hpp"
 
 namespace wherry::fabric {
 

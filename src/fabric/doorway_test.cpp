@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers at the listeners of a thread: what they cost it, and who makes way when descriptors run out.
 #include "fabric/doorway.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
+#include "fabric/fabric.hpp"
 #include "fabric/stream_address.hpp"
 #include "fabric/stream_worker.hpp"
 #include "fabric/tls_testing.hpp"

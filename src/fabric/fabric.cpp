@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/free_memory.hpp"
 #include "base/guarded.hpp"
+#include "base/try.hpp"
 #include "fabric/segment_directory.hpp"
 #include "fabric/shared_memory.hpp"
 #include "fabric/stream_worker.hpp"
@@ -125,12 +126,7 @@ std::string ucx_version() {
 Region::~Region() {
   if (context_ == nullptr || context_->inherited()) return;
   if (memory_ == nullptr) {
-    const auto base = reinterpret_cast<std::uint64_t>(data_);
-    for (auto [it, end] = context_->regions_.equal_range(base); it != end; ++it) {
-      if (it->second != size_) continue;
-      context_->regions_.erase(it);
-      break;
-    }
+    context_->registered_.remove(reinterpret_cast<std::uint64_t>(data_), size_);
     if (owned_) munmap(data_, size_);
     return;
   }
@@ -163,15 +159,6 @@ Status Region::pack_key(Bytes& out) const {
 }
 
 // ---------------------------------------------------------------- Context
-
-bool Context::holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
-  if (address + bytes < address) return false;
-  for (auto it = regions_.upper_bound(address); it != regions_.begin();) {
-    --it;
-    if (address - it->first <= it->second && bytes <= it->second - (address - it->first)) return true;
-  }
-  return false;
-}
 
 Result<std::shared_ptr<Context>> Context::create(Transport transport) {
   if (transport == Transport::kShm || transport == Transport::kRdma) return create_ucx(transport);
@@ -232,7 +219,7 @@ Result<Region> Context::register_memory(void* data, std::size_t bytes) {
     region.context_ = shared_from_this();
     region.data_ = static_cast<std::byte*>(data);
     region.size_ = bytes;
-    regions_.emplace(reinterpret_cast<std::uint64_t>(data), bytes);
+    registered_.add(reinterpret_cast<std::uint64_t>(data), bytes);
     return region;
   }
   ucp_mem_map_params_t params{};
@@ -267,7 +254,7 @@ Status Context::has_room(std::size_t bytes) const {
 }
 
 Result<Region> Context::allocate(std::size_t bytes) {
-  if (Status s = has_room(bytes); !s) return s;
+  WHERRY_TRY(has_room(bytes));
   if (context_ == nullptr) {
     // Populated: every page is touched, as below.
     void* const memory =
@@ -318,7 +305,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
         if (known == id) handler.function(handler.context, message);
       }
     };
-    worker->stream_ = std::make_unique<StreamWorker>(*worker->context_, deliver);
+    worker->stream_ = std::make_unique<StreamWorker>(worker->context_->registered(), deliver);
     return worker;
   }
   ucp_worker_params_t params{};
@@ -403,11 +390,10 @@ Endpoint Endpoint::over(Worker& worker, std::unique_ptr<ByteStream> stream) {
 Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address, const std::string& who) {
   if (peer_address.empty()) return Status(StatusCode::kProtocol, "the peer sent no worker address");
   if (worker.stream() != nullptr) {
-    auto link = worker.stream()->connect(peer_address, who);
-    if (!link) return link.status();
+    WHERRY_ASSIGN(auto link, worker.stream()->connect(peer_address, who));
     Endpoint endpoint;
     endpoint.worker_ = &worker;
-    endpoint.link_ = *std::move(link);
+    endpoint.link_ = std::move(link);
     return endpoint;
   }
   ucp_ep_params_t params{};

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,8 +22,10 @@
 #include "base/byte_stream.hpp"
 #include "base/bytes.hpp"
 #include "base/fork.hpp"
-#include "wherry/session.hpp"
+#include "fabric/completion.hpp"
+#include "fabric/registered_memory.hpp"
 #include "wherry/status.hpp"
+#include "wherry/transport.hpp"
 
 struct ucp_context;
 struct ucp_worker;
@@ -89,8 +90,8 @@ class Context : public std::enable_shared_from_this<Context> {
   Result<Region> allocate(std::size_t bytes);
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
-  /// Whether all of this memory lies in one live Region. Of Transport::kTcp only.
-  [[nodiscard]] bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept;
+  /// What lies in live Regions. Of Transport::kTcp only.
+  [[nodiscard]] const RegisteredMemory& registered() const noexcept { return registered_; }
   [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
   [[nodiscard]] bool inherited() const noexcept { return mark_.inherited(); }
   /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX: two calls at a time, by threads
@@ -103,7 +104,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Context() = default;
   std::shared_ptr<const class SegmentDirectory> segments_;  ///< null: UCX's own place
   static Result<std::shared_ptr<Context>> create_ucx(Transport transport);
-  std::multimap<std::uint64_t, std::uint64_t> regions_;  ///< of Transport::kTcp: size by address
+  RegisteredMemory registered_;
   ucp_context* context_ = nullptr;
   std::uint64_t calls_ = 0;
   ProcessMark mark_;
@@ -112,25 +113,6 @@ class Context : public std::enable_shared_from_this<Context> {
 
 /// Whether Transport::kRdma can be had here. The first call asks UCX, which takes tens of milliseconds.
 [[nodiscard]] bool rdma_is_here();
-
-/// Counts a group of operations down. Must outlive them and must not move while pending() > 0.
-class Completion {
- public:
-  [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
-  /// The first failure's UCX text; null if none failed.
-  [[nodiscard]] const char* error() const noexcept { return error_; }
-  void reset() noexcept { pending_ = 0, error_ = nullptr; }
-
-  void op_started() noexcept { ++pending_; }
-  void op_done(const char* error) noexcept {
-    --pending_;
-    if (error != nullptr && error_ == nullptr) error_ = error;
-  }
-
- private:
-  std::uint32_t pending_ = 0;
-  const char* error_ = nullptr;
-};
 
 /// A message handler: `from` is nothing that can be trusted; `data` is valid during the call only.
 using MessageHandler = void (*)(void* context, ByteView data);
@@ -171,6 +153,13 @@ class Worker {
 };
 
 class Endpoint;
+
+/// What a peer says of a region of its: where it is and how to reach it.
+struct RemoteKey {
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;
+  Bytes key;
+};
 
 /// A peer's region as seen through one endpoint. Move-only; must not outlive the endpoint.
 class RemoteRegion {

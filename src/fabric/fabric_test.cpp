@@ -15,7 +15,6 @@
 
 #include "base/clock.hpp"
 #include "base/free_memory.hpp"
-#include "fabric/control.hpp"
 #include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {

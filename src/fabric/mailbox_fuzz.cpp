@@ -3,12 +3,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/aligned.hpp"
 #include "fabric/mailbox.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace wherry::fabric;
   constexpr std::size_t kBytes = Mailbox::bytes_for(4096);
-  static auto* const memory = static_cast<std::byte*>(std::aligned_alloc(64, kBytes));
+  static const wherry::AlignedBytes owner = wherry::aligned_bytes(kBytes, 64);
+  std::byte* const memory = owner.get();
   std::memset(memory, 0, kBytes);
   if (size != 0) std::memcpy(memory, data, std::min(size, kBytes));
   MailboxReader reader({memory, kBytes});

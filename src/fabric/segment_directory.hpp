@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 
 namespace wherry::fabric {
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/try.hpp"
 #include "fabric/process_reader.hpp"
 
 namespace wherry::fabric {
@@ -49,20 +50,18 @@ bool readable(const std::byte* at) {
   std::byte byte{};
   ProcessReader self(getpid());
   (void)self.add(&byte, reinterpret_cast<std::uint64_t>(at), 1);
-  // Where the call is forbidden nothing is known; shared memory is not used there (AgentPeer::post_probe).
+  // Where the call is forbidden nothing is known; shared memory is not used there (AgentClient::post_probe).
   return self.read().code() != StatusCode::kSourceFault;
 }
 
 }  // namespace
 
 Result<std::size_t> shared_bytes(pid_t owner, std::uint64_t base, const std::byte* here) {
-  const auto theirs = mapping_at(owner, base);
-  if (!theirs) return theirs.status();
-  const auto ours = mapping_at(getpid(), reinterpret_cast<std::uint64_t>(here));
-  if (!ours) return ours.status();
-  if (theirs->bytes == 0 || ours->bytes == 0 || theirs->file != ours->file || theirs->offset != ours->offset)
+  WHERRY_ASSIGN(const auto theirs, mapping_at(owner, base));
+  WHERRY_ASSIGN(const auto ours, mapping_at(getpid(), reinterpret_cast<std::uint64_t>(here)));
+  if (theirs.bytes == 0 || ours.bytes == 0 || theirs.file != ours.file || theirs.offset != ours.offset)
     return Status(StatusCode::kInvalidArgument, fmt::format("process {} has other memory there", owner));
-  const std::size_t both = std::min(theirs->bytes, ours->bytes);
+  const std::size_t both = std::min(theirs.bytes, ours.bytes);
   if (readable(here + both - 1)) return both;
   // A file ends once: what can be read is the beginning.
   std::size_t some = 0;

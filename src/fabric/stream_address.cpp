@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/stream_address.hpp"
+#include "base/socket.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>

@@ -2,16 +2,16 @@
 #include "fabric/stream_auth.hpp"
 
 #include <fmt/core.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <poll.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "base/secret.hpp"
+#include "base/try.hpp"
 #include "base/version.hpp"
 
 namespace wherry::fabric {
@@ -31,15 +31,6 @@ Bytes hmac(const Secret& secret, ByteView message) {
 
 ByteView view(std::string_view text) { return std::as_bytes(std::span(text)); }
 void append(Bytes& to, ByteView more) { to.insert(to.end(), more.begin(), more.end()); }
-
-Bytes random_bytes(std::size_t count) {
-  Bytes bytes(count);
-  while (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) {
-  }
-  return bytes;
-}
-
-bool same(ByteView a, ByteView b) { return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
 
 Status not_the_handshake(ByteView got) {
   // TLS records begin with 20 to 23, then a version 3.x.
@@ -142,7 +133,7 @@ Status StreamHandshake::on_answer(const Bytes& binding) {
 }
 
 Status StreamHandshake::on_proof(const Bytes& binding) {
-  const bool right = same(in_, proof("client", binding));
+  const bool right = equal_secrets(in_, proof("client", binding));
   Writer out;
   out.put(static_cast<std::uint64_t>(right ? 0 : 1));
   append(out_, out.bytes());
@@ -158,7 +149,7 @@ Status StreamHandshake::on_verdict(const Bytes& binding) {
   wanted_ = 0;
   if (in.get<std::uint64_t>() != 0)
     return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
-  if (same(ByteView(in_).subspan(8), proof("server", binding))) return ok_status();
+  if (equal_secrets(ByteView(in_).subspan(8), proof("server", binding))) return ok_status();
   return {StatusCode::kPermissionDenied, "the other side does not know the secret: it is not who it should be"};
 }
 
@@ -229,9 +220,8 @@ Result<bool> StreamHandshake::advance(ByteStream& stream) {
 Status prove(ByteStream& stream, Purpose purpose, std::uint64_t key, const Secret& secret, const Deadline& deadline) {
   StreamHandshake handshake = StreamHandshake::client(purpose, key, secret);
   for (;;) {
-    auto done = handshake.advance(stream);
-    if (!done) return done.status();
-    if (*done) return ok_status();
+    WHERRY_ASSIGN(auto done, handshake.advance(stream));
+    if (done) return ok_status();
     if (deadline.passed())
       return {StatusCode::kDeadlineExceeded, "the other side did not answer the handshake in time"};
     const bool writes = !handshake.out().empty() || stream.read_needs_room();

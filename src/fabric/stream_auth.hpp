@@ -19,6 +19,7 @@
 
 #include "base/byte_stream.hpp"
 #include "base/clock.hpp"
+#include "wherry/status.hpp"
 
 namespace wherry::fabric {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/stream_frame.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,12 +13,11 @@ Status FrameReader::filled(std::size_t bytes) {
     if (have_ < head_.size()) return ok_status();
     have_ = 0;
     std::memcpy(&current_, head_.data(), sizeof current_);
-    auto body = sink_.on_head(current_);
-    if (!body) return body.status();
+    WHERRY_ASSIGN(auto body, sink_.on_head(current_));
     missing_ = current_.bytes;
     if (missing_ == 0) return sink_.on_frame(current_);
-    if (body->empty() || body->size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
-    rest_ = *body;
+    if (body.empty() || body.size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
+    rest_ = body;
     in_body_ = true;
     return ok_status();
   }
@@ -25,10 +25,9 @@ Status FrameReader::filled(std::size_t bytes) {
   missing_ -= bytes;
   if (!rest_.empty()) return ok_status();
   if (missing_ != 0) {
-    auto part = sink_.on_part(current_, current_.bytes - missing_);
-    if (!part) return part.status();
-    if (part->empty() || part->size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
-    rest_ = *part;
+    WHERRY_ASSIGN(auto part, sink_.on_part(current_, current_.bytes - missing_));
+    if (part.empty() || part.size() > missing_) return {StatusCode::kInternal, "no room for the body of a frame"};
+    rest_ = part;
     return ok_status();
   }
   in_body_ = false;
@@ -41,7 +40,7 @@ Status FrameReader::feed(ByteView bytes) {
     const std::size_t n = std::min(to.size(), bytes.size());
     std::memcpy(to.data(), bytes.data(), n);
     bytes = bytes.subspan(n);
-    if (Status s = filled(n); !s) return s;
+    WHERRY_TRY(filled(n));
   }
   return ok_status();
 }

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "base/byte_stream.hpp"
-#include "fabric/fabric.hpp"
+#include "base/bytes.hpp"
+#include "fabric/completion.hpp"
 #include "fabric/stream_frame.hpp"
+#include "wherry/status.hpp"
 
 namespace wherry::fabric {
 

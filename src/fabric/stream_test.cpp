@@ -12,6 +12,7 @@
 #include <random>
 
 #include "base/testing.hpp"
+#include "fabric/fabric.hpp"
 #include "fabric/stream_worker.hpp"
 
 namespace wherry::fabric {

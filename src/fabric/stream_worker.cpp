@@ -21,7 +21,9 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/log.hpp"
-#include "fabric/control.hpp"
+#include "base/secret.hpp"
+#include "base/socket.hpp"
+#include "base/try.hpp"
 #include "fabric/doorway.hpp"
 #include "fabric/stream_address.hpp"
 
@@ -150,32 +152,31 @@ struct StreamWorker::Impl {
 };
 
 Status StreamWorker::Impl::open_door() {
-  auto made = Doorway::create({
-      .secret =
-          [this](Purpose purpose, std::uint64_t key) {
-            return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
-          },
-      .proven =
-          [this](Doorway::Proven proven) {
-            auto link = std::make_shared<StreamLink>(worker);
-            const int fd = proven.stream->fd();
-            link->attach(std::move(proven.stream));
-            entries.push_back({std::move(link), watch(fd), proven.from, false, false, {}});
-          },
-      .turned_away = [this](const Status& why) { turn_away(why); },
-      .cannot_accept =
-          [this](int error) {
-            if (std::uint64_t more = 0; full.admit(now_ns(), more))
-              warn_line(
-                  fmt::format("connections of a job wait: this process cannot accept any: {}; raise its limit "
-                              "(ulimit -n, LimitNOFILE=)",
-                              std::strerror(error)));
-          },
-      .accepted = [this](int fd) { keep_alive(fd, options.peer_timeout); },
-  });
-  if (!made) return made.status();
-  doorway = *std::move(made);
-  if (Status s = doorway->add(listener, tls_server); !s) return s;
+  WHERRY_ASSIGN(
+      doorway, Doorway::create({
+                   .secret =
+                       [this](Purpose purpose, std::uint64_t key) {
+                         return purpose == Purpose::kPeer && key == self.id ? std::optional(self.secret) : std::nullopt;
+                       },
+                   .proven =
+                       [this](Doorway::Proven proven) {
+                         auto link = std::make_shared<StreamLink>(worker);
+                         const int fd = proven.stream->fd();
+                         link->attach(std::move(proven.stream));
+                         entries.push_back({std::move(link), watch(fd), proven.from, false, false, {}});
+                       },
+                   .turned_away = [this](const Status& why) { turn_away(why); },
+                   .cannot_accept =
+                       [this](int error) {
+                         if (std::uint64_t more = 0; full.admit(now_ns(), more))
+                           warn_line(fmt::format(
+                               "connections of a job wait: this process cannot accept any: {}; raise its limit "
+                               "(ulimit -n, LimitNOFILE=)",
+                               std::strerror(error)));
+                       },
+                   .accepted = [this](int fd) { keep_alive(fd, options.peer_timeout); },
+               }));
+  WHERRY_TRY(doorway->add(listener, tls_server));
   listening = watch(doorway->fd());
   return ok_status();
 }
@@ -195,17 +196,12 @@ Result<bool> StreamWorker::Impl::dial(Dial& one) {
     return Status(StatusCode::kDeadlineExceeded, "no answer");
   if (!one.stream) {
     if (!one.socket) {
-      auto socket = start_connect_tcp(to);
-      if (!socket) return socket.status();
-      one.socket = *std::move(socket);
+      WHERRY_ASSIGN(one.socket, start_connect_tcp(to));
     }
-    auto there = try_finish_connect_tcp(one.socket, to);
-    if (!there) return there.status();
-    if (!*there) return false;
+    WHERRY_ASSIGN(auto there, try_finish_connect_tcp(one.socket, to));
+    if (!there) return false;
     if (tls_client) {
-      auto under = tls_client->connect(std::move(one.socket), to.host);
-      if (!under) return under.status();
-      one.stream = *std::move(under);
+      WHERRY_ASSIGN(one.stream, tls_client->connect(std::move(one.socket), to.host));
     } else {
       one.stream = plain_stream(std::move(one.socket));
     }
@@ -287,29 +283,21 @@ bool StreamWorker::Impl::serve(Entry& entry) {
   return worked;
 }
 
-StreamWorker::StreamWorker(const Context& context, Deliver deliver)
-    : context_(context), deliver_(std::move(deliver)), impl_(std::make_unique<Impl>(*this)) {}
+StreamWorker::StreamWorker(const RegisteredMemory& registered, Deliver deliver)
+    : registered_(registered), deliver_(std::move(deliver)), impl_(std::make_unique<Impl>(*this)) {}
 StreamWorker::~StreamWorker() = default;
 
 Status StreamWorker::listen(const StreamOptions& options) {
   Impl& i = *impl_;
   i.options = options;
-  auto server = Tls::server(options.tls);
-  if (!server) return server.status();
-  auto client = Tls::client(options.tls);
-  if (!client) return client.status();
-  i.tls_server = *std::move(server);
-  i.tls_client = *std::move(client);
-  auto hosts = addresses_of(options.listen);
-  if (!hosts) return hosts.status();
-  auto listener = listen_on(*hosts);
-  if (!listener) return listener.status();
-  i.listener = *std::move(listener);
-  auto port = local_port(i.listener);
-  if (!port) return port.status();
+  WHERRY_ASSIGN(i.tls_server, Tls::server(options.tls));
+  WHERRY_ASSIGN(i.tls_client, Tls::client(options.tls));
+  WHERRY_ASSIGN(auto hosts, addresses_of(options.listen));
+  WHERRY_ASSIGN(i.listener, listen_on(hosts));
+  WHERRY_ASSIGN(auto port, local_port(i.listener));
   i.self.id = random_u64();
   i.self.secret = make_token() + make_token();
-  for (std::string& host : *hosts) i.self.candidates.push_back({std::move(host), *port});
+  for (std::string& host : hosts) i.self.candidates.push_back({std::move(host), port});
   i.address = encode(i.self);
   return i.open_door();
 }
@@ -325,18 +313,17 @@ std::shared_ptr<StreamLink> StreamWorker::adopt(std::unique_ptr<ByteStream> stre
 }
 
 Result<std::shared_ptr<StreamLink>> StreamWorker::connect(ByteView address, std::string who) {
-  auto to = decode_stream_address(address);
-  if (!to) return to.status();
-  nearest_first(to->candidates);
+  WHERRY_ASSIGN(StreamAddress to, decode_stream_address(address));
+  nearest_first(to.candidates);
   for (const Impl::Entry& entry : impl_->entries) {
-    if (entry.ours && entry.peer == to->id) return entry.link;
+    if (entry.ours && entry.peer == to.id) return entry.link;
   }
   for (const Impl::Dial& dial : impl_->dials) {
-    if (dial.to.id == to->id) return dial.link;
+    if (dial.to.id == to.id) return dial.link;
   }
   auto link = std::make_shared<StreamLink>(*this);
   link->set_paired();
-  impl_->dials.push_back({.link = link, .to = *std::move(to), .who = std::move(who)});
+  impl_->dials.push_back({.link = link, .to = std::move(to), .who = std::move(who)});
   return link;
 }
 
@@ -418,7 +405,7 @@ void StreamWorker::wake() {
 }
 
 bool StreamWorker::may_read(std::uint64_t address, std::uint64_t bytes) const {
-  return offers_ && context_.holds(address, bytes);
+  return offers_ && registered_.holds(address, bytes);
 }
 
 bool StreamWorker::may_write(std::uint64_t address, std::uint64_t bytes) const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/registered_memory.hpp"
 #include "fabric/stream_auth.hpp"
 #include "fabric/stream_link.hpp"
 #include "fabric/tls.hpp"
@@ -31,7 +32,8 @@ struct StreamOptions {
 class StreamWorker final : public StreamLink::Host {
  public:
   using Deliver = std::function<void(std::uint32_t id, ByteView message)>;
-  StreamWorker(const Context& context, Deliver deliver);
+  /// `registered`: what offer_memory() is about; it outlives this.
+  StreamWorker(const RegisteredMemory& registered, Deliver deliver);
   ~StreamWorker() override;
 
   /// Opens a listener, whose address() then says where it is and which secret lets in.
@@ -55,7 +57,7 @@ class StreamWorker final : public StreamLink::Host {
   void wait(std::chrono::milliseconds most);
   void wake();
 
-  /// The other side of a link may read all memory that is registered with the context, if `offer`.
+  /// The other side of a link may read all registered memory, if `offer`.
   void offer_memory(bool offer) noexcept { offers_ = offer; }
   /// ... and put data here, and nowhere else.
   void accept_puts(std::uint64_t address, std::uint64_t bytes) noexcept {
@@ -71,7 +73,7 @@ class StreamWorker final : public StreamLink::Host {
 
  private:
   struct Impl;
-  const Context& context_;
+  const RegisteredMemory& registered_;
   Deliver deliver_;
   bool offers_ = false;
   std::uint64_t puts_at_ = 0, puts_bytes_ = 0;

@@ -15,8 +15,10 @@
 #include <optional>
 #include <random>
 
+#include "base/secret.hpp"
+#include "base/socket.hpp"
 #include "base/testing.hpp"
-#include "fabric/control.hpp"
+#include "fabric/fabric.hpp"
 #include "fabric/stream_address.hpp"
 #include "fabric/stream_worker.hpp"
 #include "fabric/tls_testing.hpp"

@@ -20,6 +20,7 @@
 
 #include "base/fork.hpp"
 #include "base/guarded.hpp"
+#include "base/socket.hpp"
 
 namespace wherry::fabric {
 namespace {

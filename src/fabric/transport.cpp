@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <string>
-
-#include "wherry/session.hpp"
+#include "wherry/transport.hpp"
 
 namespace wherry {
 
@@ -26,15 +24,6 @@ Result<Transport> parse_transport(std::string_view name) {
     if (name == to_string(t)) return t;
   }
   return Status(StatusCode::kUnsupported, fmt::format("transport '{}' is none of auto, shm, tcp, rdma", name));
-}
-
-std::string_view to_string(Verdict verdict) noexcept {
-  return verdict == Verdict::kOneSided ? "one_sided" : "emulated";
-}
-
-std::string SessionInfo::to_string() const {
-  return fmt::format("agent {} (pid {}), {}, heap {}, allocated {}{}", agent_version, agent_pid, transports,
-                     wherry::to_string(heap), wherry::to_string(allocated), mapped ? ", mapped" : "");
 }
 
 }  // namespace wherry

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.hpp"
 #include "move/c_data.hpp"
 #include "move/message.hpp"
 #include "move/plan.hpp"
@@ -67,7 +68,7 @@ class BorrowedTree {
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata) {
   // Arrow trusts the C data interface: metadata without an end or text with zero bytes must not get there.
   if (Result<Plan> plan = make_plan(schema); !plan) return plan.status();
-  if (Status s = check_schema_metadata(metadata); !s) return s;
+  WHERRY_TRY(check_schema_metadata(metadata));
   BorrowedTree tree(schema, metadata);
   arrow::Result<std::shared_ptr<arrow::Schema>> imported = arrow::ImportSchema(tree.root());
   if (!imported.ok())

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/try.hpp"
 #include "move/format.hpp"
+#include "move/plan.hpp"
 
 namespace wherry::move {
 namespace {
-
-constexpr std::int64_t kMost = std::int64_t{1} << 48;  ///< rows; as in flatten
 
 Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
@@ -56,7 +56,7 @@ Status read_field(const ArrowSchema& schema, std::size_t depth, Field& out) {
   for (std::size_t i = 0; i < out.children.size(); ++i) {
     if (schema.children[i] == nullptr)
       return invalid("child " + std::to_string(i) + " of field '" + out.name + "' is a null pointer");
-    if (Status s = read_field(*schema.children[i], depth + 1, out.children[i]); !s) return s;
+    WHERRY_TRY(read_field(*schema.children[i], depth + 1, out.children[i]));
   }
   if (schema.dictionary != nullptr) {
     out.dictionary.resize(1);
@@ -92,7 +92,7 @@ class TreeBuilder {
   Status run(const ArrowArray& batch) {
     nodes_.clear();
     width_ = 0;
-    if (Status s = check_batch(batch); !s) return s;
+    WHERRY_TRY(check_batch(batch));
     nodes_.reserve(count_fields(schema_));  // from here on pointers to nodes stay good
     nodes_.resize(schema_.size());
     for (std::size_t i = 0; i < schema_.size(); ++i) {
@@ -115,7 +115,7 @@ class TreeBuilder {
  private:
   Status check_batch(const ArrowArray& batch) const {
     if (batch.release == nullptr) return invalid("the ArrowArray was released already");
-    if (batch.length < 0 || batch.offset < 0 || batch.length > kMost || batch.offset > kMost) {
+    if (batch.length < 0 || batch.offset < 0 || batch.length > kMaxExtent || batch.offset > kMaxExtent) {
       return invalid("the ArrowArray has a bad length (" + std::to_string(batch.length) + ") or offset (" +
                      std::to_string(batch.offset) + ")");
     }
@@ -154,7 +154,7 @@ class TreeBuilder {
       return invalid(array->dictionary == nullptr ? "has no dictionary, its field has"
                                                   : "has a dictionary, its field has not");
     }
-    if (array->length < 0 || array->offset < 0 || array->length > kMost || array->offset > kMost) {
+    if (array->length < 0 || array->offset < 0 || array->length > kMaxExtent || array->offset > kMaxExtent) {
       return invalid("has a bad length (" + std::to_string(array->length) + ") or offset (" +
                      std::to_string(array->offset) + ")");
     }
@@ -195,18 +195,17 @@ class TreeBuilder {
 
 Result<Field> from_c_field(const ArrowSchema& schema) {
   Field field;
-  if (Status s = read_field(schema, 0, field); !s) return s;
+  WHERRY_TRY(read_field(schema, 0, field));
   return field;
 }
 
 Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata) {
-  Result<Field> root = from_c_field(schema);
-  if (!root) return root.status();
-  if (root->format != "+s" || !root->dictionary.empty()) {
-    return invalid("the ArrowSchema is of format '" + root->format + "', not that of a record batch ('+s')");
+  WHERRY_ASSIGN(Field root, from_c_field(schema));
+  if (root.format != "+s" || !root.dictionary.empty()) {
+    return invalid("the ArrowSchema is of format '" + root.format + "', not that of a record batch ('+s')");
   }
-  if (metadata != nullptr) *metadata = std::move(root->metadata);
-  return std::move(root->children);
+  if (metadata != nullptr) *metadata = std::move(root.metadata);
+  return std::move(root.children);
 }
 
 Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out) {

@@ -11,7 +11,6 @@ namespace {
 
 /// Rows of one node and bytes up to the end of one buffer: more than any address space, little enough that sums of them
 /// never overflow.
-constexpr std::int64_t kMost = std::int64_t{1} << 48;
 
 enum class Fault : std::uint8_t {
   kNone,
@@ -73,12 +72,12 @@ class Flattener {
   }
 
   /// `rows` rows of the column from its row `start` on: what a sliced or nested parent leaves of it. Those two are
-  /// within [0, kMost].
+  /// within [0, kMaxExtent].
   WHERRY_HOT bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
     const std::uint32_t node = node_++;
     const NodeSpec& spec = plan_.nodes[node];
     if (column.length < 0 || column.offset < 0) return fail(node, Fault::kNegative, column.length, column.offset);
-    if (column.length > kMost || column.offset > kMost) return fail(node, Fault::kTooLong);
+    if (column.length > kMaxExtent || column.offset > kMaxExtent) return fail(node, Fault::kTooLong);
     if (start + rows > column.length) return fail(node, Fault::kTooShort, column.length, start + rows);
     const std::int64_t first = column.offset + start;
 
@@ -111,7 +110,7 @@ class Flattener {
       case Kind::kBinary: {
         Range range;
         if (!offsets(node, spec, column, first, rows, range)) return false;
-        if (range.count > kMost || range.start > kMost) return fail(node, Fault::kTooLong);
+        if (range.count > kMaxExtent || range.start > kMaxExtent) return fail(node, Fault::kTooLong);
         if (column.data == nullptr && range.count != 0) return fail(node, Fault::kNoData, range.count);
         put(column.data, range.start, range.count, 0);
         return true;
@@ -121,7 +120,7 @@ class Flattener {
         if (!offsets(node, spec, column, first, rows, range)) return false;
         if (column.children.size() != 1)
           return fail(node, Fault::kChildCount, static_cast<std::int64_t>(column.children.size()), 1);
-        if (range.count > kMost || range.start > kMost) return fail(node, Fault::kTooLong);
+        if (range.count > kMaxExtent || range.start > kMaxExtent) return fail(node, Fault::kTooLong);
         return visit(column.children.front(), range.start, range.count);
       }
       case Kind::kFixedSizeList: {
@@ -130,8 +129,8 @@ class Flattener {
         if (column.list_size != 0 && column.list_size != static_cast<std::int32_t>(spec.list_size))
           return fail(node, Fault::kListSize, column.list_size, spec.list_size);
         Range range;
-        if (__builtin_mul_overflow(first, std::int64_t{spec.list_size}, &range.start) || range.start > kMost ||
-            __builtin_mul_overflow(rows, std::int64_t{spec.list_size}, &range.count) || range.count > kMost) {
+        if (__builtin_mul_overflow(first, std::int64_t{spec.list_size}, &range.start) || range.start > kMaxExtent ||
+            __builtin_mul_overflow(rows, std::int64_t{spec.list_size}, &range.count) || range.count > kMaxExtent) {
           return fail(node, Fault::kTooLong);
         }
         if (column.list_size != 0) {
@@ -153,7 +152,7 @@ class Flattener {
     if (column.value_bytes != 0 && column.value_bytes != spec.width)
       return fail(node, Fault::kValueSize, column.value_bytes, spec.width);
     std::int64_t end = 0;
-    if (__builtin_mul_overflow(first + rows, std::int64_t{spec.width}, &end) || end > kMost)
+    if (__builtin_mul_overflow(first + rows, std::int64_t{spec.width}, &end) || end > kMaxExtent)
       return fail(node, Fault::kTooLong);
     const std::int64_t bytes = rows * spec.width;
     if (column.values == nullptr && bytes != 0) return fail(node, Fault::kNoValues);

@@ -6,9 +6,18 @@
 #include <cstdint>
 #include <string_view>
 
-#include "move/plan.hpp"
-
 namespace wherry::move {
+
+/// The buffers and children that an Arrow array has.
+enum class Kind : std::uint8_t {
+  kNull,           ///< no buffers at all
+  kFixed,          ///< validity, values of `width` bytes (dictionary indices too)
+  kBool,           ///< validity, packed bits
+  kBinary,         ///< validity, offsets of `width` (4 or 8) bytes, data
+  kList,           ///< validity, offsets of `width` bytes; one child (map too)
+  kFixedSizeList,  ///< validity; one child of list_size * length rows
+  kStruct,         ///< validity; children as long as itself
+};
 
 struct Format {
   enum class Verdict : std::uint8_t { kKnown, kUnsupported, kUnknown } verdict = Verdict::kUnknown;

@@ -15,6 +15,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/try.hpp"
 #include "move/arrow_schema.hpp"
 #include "move/layout.hpp"
 
@@ -127,9 +128,8 @@ Status refused(const arrow::Status& status) {
 /// The schema as an encapsulated message that a stock reader was seen to accept, with dictionaries numbered as in the
 /// plan.
 Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan, const std::string& metadata) {
-  Result<std::shared_ptr<arrow::Schema>> types = to_arrow(schema, metadata);
-  if (!types) return types.status();
-  arrow::Result<std::shared_ptr<arrow::Buffer>> message = arrow::ipc::SerializeSchema(**types);
+  WHERRY_ASSIGN(const std::shared_ptr<arrow::Schema> types, to_arrow(schema, metadata));
+  arrow::Result<std::shared_ptr<arrow::Buffer>> message = arrow::ipc::SerializeSchema(*types);
   if (!message.ok()) return refused(message.status());
 
   arrow::ipc::DictionaryMemo memo;
@@ -153,13 +153,10 @@ Result<std::shared_ptr<const IpcTemplate>> IpcTemplate::make(const Schema& schem
     return Status(StatusCode::kInvalidArgument,
                   "an alignment of " + std::to_string(alignment) + " is not a power of two from 8 to 2^30");
   }
-  Result<std::vector<std::byte>> message = write_schema(schema, plan, schema_metadata);
-  if (!message) return message.status();
-
   auto made = std::make_shared<IpcTemplate>();
+  WHERRY_ASSIGN(made->schema_message_, write_schema(schema, plan, schema_metadata));
   made->plan_ = plan;
   made->alignment_ = alignment;
-  made->schema_message_ = *std::move(message);
   for (const Section& section : plan.sections) {
     FlatWriter out;
     const Positions at = write_message(section, out);

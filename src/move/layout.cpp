@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint64_t kEndOfStreamBytes = 8;
 constexpr std::uint64_t kPrefixBytes = 8;  ///< of an encapsulated message: continuation marker, metadata length
-constexpr std::int64_t kMost = std::int64_t{1} << 48;
 
 constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
@@ -57,7 +56,7 @@ class OffloadCheck {
   const char* node(std::uint32_t i) {
     const NodeSpec& spec = plan_.nodes[i];
     const NodeRef& ref = nodes_[i];
-    if (ref.length < 0 || ref.length > kMost) return "length is negative or more than 2^48";
+    if (ref.length < 0 || ref.length > kMaxExtent) return "length is negative or more than 2^48";
     if (ref.null_count < -1 || ref.null_count > ref.length) return "null count is neither -1 nor 0 to length";
     if (const char* fault = length(spec, ref)) return fault;
     if (spec.kind == Kind::kNull) return nullptr;
@@ -116,7 +115,7 @@ class OffloadCheck {
   const char* exactly(std::uint64_t bytes, std::int64_t rebase = 0) {
     if (next_ >= buffers_.size()) return "a buffer is missing";
     const BufferRef& buffer = buffers_[next_];
-    if (bytes > static_cast<std::uint64_t>(kMost)) return "a buffer of more than 2^48 bytes";
+    if (bytes > static_cast<std::uint64_t>(kMaxExtent)) return "a buffer of more than 2^48 bytes";
     if (buffer.bytes != bytes) return "a buffer has not exactly the bytes that its rows need";
     if (buffer.address > std::numeric_limits<std::uint64_t>::max() - bytes)
       return "a buffer ends beyond the last address";
@@ -136,7 +135,7 @@ class OffloadCheck {
   const char* offsets(const NodeSpec& spec, const NodeRef& ref, std::uint64_t selected) {
     if (next_ >= buffers_.size()) return "a buffer is missing";
     const BufferRef& buffer = buffers_[next_];
-    if (selected > static_cast<std::uint64_t>(kMost)) return "the offsets select more than 2^48";
+    if (selected > static_cast<std::uint64_t>(kMaxExtent)) return "the offsets select more than 2^48";
     if (ref.length == 0) {
       if (selected != 0) return "no rows, and yet they select something";
       // Nothing at all, or the lone offset of an array without rows.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/try.hpp"
 #include "move/format.hpp"
 
 namespace wherry::move {
@@ -166,14 +167,12 @@ Result<OpenRequest> decode_open(ByteView bytes) {
   }
   for (unsigned i = 0; i < announced; ++i) m.options.announced_bytes.push_back(in.get<std::uint64_t>());
   m.options.schema_metadata = in.get_string();
-  if (Status s = check_schema_metadata(m.options.schema_metadata); !s) return s;
+  WHERRY_TRY(check_schema_metadata(m.options.schema_metadata));
   if (!valid_stream_name(m.options.name)) {
     return Status(StatusCode::kInvalidArgument, "a stream name is 1 to 255 of A-Z a-z 0-9 . _ -, and not . or ..");
   }
-  auto schema = decode_schema(in);
-  if (!schema) return schema.status();
+  WHERRY_ASSIGN(m.schema, decode_schema(in));
   if (!in.at_end()) return Status(StatusCode::kProtocol, "malformed open request");
-  m.schema = *std::move(schema);
   return m;
 }
 

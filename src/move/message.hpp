@@ -9,6 +9,7 @@
 
 #include "base/bytes.hpp"
 #include "move/flatten.hpp"
+#include "session/new_region.hpp"
 #include "wherry/move.hpp"
 
 namespace wherry::move {
@@ -41,12 +42,7 @@ struct RegionHeader {
 };
 static_assert(sizeof(RegionHeader) == 24 && sizeof(NodeRef) == 16 && sizeof(BufferRef) == 32);
 
-struct NewRegion {
-  std::uint32_t id = 0;
-  std::uint64_t base = 0;
-  std::uint64_t size = 0;
-  ByteView key;
-};
+using session::NewRegion;
 
 /// A parsed offload; the spans point into the message.
 struct OffloadView {

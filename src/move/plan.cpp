@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "move/plan.hpp"
+#include "base/try.hpp"
 
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "move/format.hpp"
 
 namespace wherry::move {
 namespace {
@@ -31,7 +30,7 @@ class Planner {
     Draft batch;
     for (const Field& column : schema) {
       const Path path{nullptr, column.name};
-      if (Status s = add(column, path, -1, 1, batch); !s) return s;
+      WHERRY_TRY(add(column, path, -1, 1, batch));
     }
     close(std::move(batch), -1);
     return std::move(plan_);
@@ -52,7 +51,7 @@ class Planner {
       return {StatusCode::kInvalidArgument,
               "the schema has more than " + std::to_string(kMaxNodes) + " fields, nested ones included"};
     }
-    if (Status s = check_texts(field, path); !s) return s;
+    WHERRY_TRY(check_texts(field, path));
 
     const Format format = parse_format(field.format);
     if (format.verdict == Format::Verdict::kUnsupported) {
@@ -63,7 +62,7 @@ class Planner {
       return invalid(path, "unknown format '" + field.format +
                                "': give one of the Arrow C data interface, such as 'g' for float64");
     }
-    if (Status s = check_children(field, format, path); !s) return s;
+    WHERRY_TRY(check_children(field, format, path));
 
     const auto index = static_cast<std::int32_t>(draft.nodes.size());
     NodeSpec node;
@@ -78,13 +77,12 @@ class Planner {
     add_buffers(format.kind, static_cast<std::uint32_t>(index), draft);
 
     if (!field.dictionary.empty()) {
-      Result<std::uint32_t> section = add_dictionary(field, path, depth);
-      if (!section) return section.status();
-      draft.nodes[static_cast<std::size_t>(index)].dictionary_section = static_cast<std::int32_t>(*section);
+      WHERRY_ASSIGN(const std::uint32_t section, add_dictionary(field, path, depth));
+      draft.nodes[static_cast<std::size_t>(index)].dictionary_section = static_cast<std::int32_t>(section);
     }
     for (const Field& child : field.children) {
       const Path child_path{&path, child.name};
-      if (Status s = add(child, child_path, index, depth + 1, draft); !s) return s;
+      WHERRY_TRY(add(child, child_path, index, depth + 1, draft));
     }
     return {};
   }
@@ -104,7 +102,7 @@ class Planner {
     }
     const std::int64_t id = next_dictionary_id_++;  // before the inner ones: ids are in pre-order, sections are not
     Draft draft;
-    if (Status s = add(values, values_path, -1, depth + 1, draft); !s) return s;
+    WHERRY_TRY(add(values, values_path, -1, depth + 1, draft));
     draft.nodes.front().nullable = true;  // Arrow keeps no such flag of a dictionary's values
     return close(std::move(draft), id);
   }

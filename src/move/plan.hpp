@@ -16,19 +16,10 @@
 
 #include "base/bytes.hpp"
 #include "base/hot_memory.hpp"
+#include "move/format.hpp"
 #include "wherry/schema.hpp"
 
 namespace wherry::move {
-
-enum class Kind : std::uint8_t {
-  kNull,           ///< no buffers at all
-  kFixed,          ///< validity, values of `width` bytes (dictionary indices too)
-  kBool,           ///< validity, packed bits
-  kBinary,         ///< validity, offsets of `width` (4 or 8) bytes, data
-  kList,           ///< validity, offsets of `width` bytes; one child (map too)
-  kFixedSizeList,  ///< validity; one child of list_size * length rows
-  kStruct,         ///< validity; children as long as itself
-};
 
 enum class BufferKind : std::uint8_t { kValidity, kBits, kFixed, kOffsets, kData };
 
@@ -62,6 +53,9 @@ struct Plan {
   HotVector<BufferSpec> buffers;
   HotVector<Section> sections;  ///< at least one
 };
+
+/// Rows of a node, and bytes of a buffer: beyond it nothing is believed.
+inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
 
 /// Limits that a schema must keep, checked on both sides.
 inline constexpr std::size_t kMaxDepth = 32;

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/aligned.hpp"
+#include "base/try.hpp"
 #include "move/c_import.hpp"
 
 namespace wherry::move::test {
@@ -40,26 +42,22 @@ void forget(ArrowArray& array) {
 }
 
 Result<Delivered> deliver_c(ArrowSchema& c_schema, ArrowArray& c_array, std::uint32_t alignment) {
-  Result<Schema> schema = from_c_schema(c_schema);
+  Result<Schema> imported = from_c_schema(c_schema);
   c_schema.release(&c_schema);
-  if (!schema) return schema.status();
-  Result<Plan> plan = make_plan(*schema);
-  if (!plan) return plan.status();
-  Result<std::shared_ptr<const IpcTemplate>> ipc = IpcTemplate::make(*schema, *plan, alignment);
-  if (!ipc) return ipc.status();
-  Delivered d{*std::move(schema), *std::move(plan), {}, {}, {}, *ipc, nullptr};
+  WHERRY_ASSIGN(Schema schema, std::move(imported));
+  WHERRY_ASSIGN(Plan plan, make_plan(schema));
+  WHERRY_ASSIGN(auto ipc, IpcTemplate::make(schema, plan, alignment));
+  Delivered d{std::move(schema), std::move(plan), {}, {}, {}, std::move(ipc), nullptr};
 
   ColumnTree tree;
-  if (Status s = columns_from_c_array(d.schema, c_array, tree); !s) return s;
-  if (Status s = flatten(d.schema, d.plan, tree.columns(), d.offload); !s) return s;
-  if (Status s = check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers);
-      !s)
-    return s;
+  WHERRY_TRY(columns_from_c_array(d.schema, c_array, tree));
+  WHERRY_TRY(flatten(d.schema, d.plan, tree.columns(), d.offload));
+  WHERRY_TRY(check_offload(d.plan, static_cast<std::uint64_t>(c_array.length), d.offload.nodes, d.offload.buffers));
   d.nodes = d.offload.nodes;
   d.ipc->place(d.nodes, d.offload.buffers, d.layout);
   d.memory = page_aligned(d.layout.total_bytes);
   get_all(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame());
-  if (Status s = finish_buffers(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame()); !s) return s;
+  WHERRY_TRY(finish_buffers(d.plan, d.nodes, d.offload.buffers, d.layout, d.frame()));
   d.ipc->write_metadata(d.layout, d.nodes, d.frame());
   return d;
 }
@@ -79,10 +77,10 @@ void expect_inside(const ArrayData& data, std::span<const std::byte> frame, std:
 }  // namespace
 
 std::shared_ptr<std::byte> page_aligned(std::size_t bytes) {
-  const std::size_t size = (bytes + 4095) / 4096 * 4096;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, size));
-  std::memset(memory, 0xA5, size);
-  return {memory, [](std::byte* p) { std::free(p); }};
+  AlignedBytes memory = aligned_bytes(bytes, 4096);
+  std::memset(memory.get(), 0xA5, bytes);
+  const AlignedDelete free = memory.get_deleter();
+  return {memory.release(), free};
 }
 
 std::shared_ptr<arrow::Buffer> RandomArrow::bytes(std::int64_t size) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/bytes.hpp"
-#include "fabric/control.hpp"
+#include "fabric/fabric.hpp"
 #include "route/inbox.hpp"
 #include "wherry/route_message.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/bytes.hpp"
 #include "wherry/route_message.hpp"
 
 namespace wherry::route {
@@ -22,6 +23,13 @@ static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLe
 struct Departure {
   Rank rank = 0;
   std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
+};
+
+/// A message of the library's own that waits for room.
+struct Notice {
+  Rank to = 0;
+  std::uint32_t handler = 0;
+  Bytes message;
 };
 
 /// Whether a message can be dropped when its rank has left: it is the library's and asks for nothing.

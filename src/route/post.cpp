@@ -10,20 +10,17 @@
 
 #include "base/clock.hpp"
 #include "base/cpu.hpp"
+#include "base/secret.hpp"
+#include "base/try.hpp"
 
 namespace wherry::route {
 
 Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   auto post = std::unique_ptr<Post>(new Post);
-  auto shm = fabric::Context::create(Transport::kShm);
-  if (!shm) return shm.status();
-  post->shm_ = *std::move(shm);
-  auto worker = fabric::Worker::create(post->shm_);
-  if (!worker) return worker.status();
-  post->shm_worker_ = *std::move(worker);
-  auto inbox = post->shm_->allocate(options.inbox.bytes());
-  if (!inbox) return inbox.status();
-  post->inbox_memory_ = *std::move(inbox);
+  WHERRY_ASSIGN(post->shm_, fabric::Context::create(Transport::kShm));
+  WHERRY_ASSIGN(post->shm_worker_, fabric::Worker::create(post->shm_));
+  WHERRY_ASSIGN(auto inbox, post->shm_->allocate(options.inbox.bytes()));
+  post->inbox_memory_ = std::move(inbox);
   post->inbox_ = post->inbox_memory_.data();
   Card& card = post->card_;
   card.host = host_identity();
@@ -31,24 +28,20 @@ Result<std::unique_ptr<Post>> Post::create(const Options& options) {
   card.inbox = options.inbox;
   card.key.base = reinterpret_cast<std::uint64_t>(post->inbox_);
   card.key.size = options.inbox.bytes();
-  if (Status s = post->inbox_memory_.pack_key(card.key.key); !s) return s;
+  WHERRY_TRY(post->inbox_memory_.pack_key(card.key.key));
   card.shm_address = post->shm_worker_->address();
-  card.secret = fabric::random_u64();
+  card.secret = random_u64();
 
   if (options.network) {
-    auto net = fabric::Context::create(options.transport);
-    if (!net) return net.status();
-    post->net_ = *std::move(net);
-    auto net_worker = fabric::Worker::create(post->net_);
-    if (!net_worker) return net_worker.status();
-    post->net_worker_ = *std::move(net_worker);
+    WHERRY_ASSIGN(post->net_, fabric::Context::create(options.transport));
+    WHERRY_ASSIGN(post->net_worker_, fabric::Worker::create(post->net_));
     if (post->net_worker_->stream() != nullptr) {
       fabric::StreamOptions stream = options.stream;
       // A message holds a buffer of a ring; all rings of a job have one shape.
       stream.largest_message = sizeof(BridgeHead) + options.inbox.ring.buffer_bytes;
-      if (Status s = post->net_worker_->listen(stream); !s) return s;
+      WHERRY_TRY(post->net_worker_->listen(stream));
     }
-    if (Status s = post->net_worker_->on_message(kBridgeMessage, on_bridge, post.get()); !s) return s;
+    WHERRY_TRY(post->net_worker_->on_message(kBridgeMessage, on_bridge, post.get()));
     card.net_address = post->net_worker_->address();
   }
 
@@ -96,11 +89,10 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
     return {StatusCode::kProtocol, "a next hop has buffers of another size: those of a job are alike"};
   if (out_[lane]) return {StatusCode::kFailedPrecondition, "this lane has its next hop already"};
   if (mapped) {
-    auto endpoint = fabric::Endpoint::connect(*shm_worker_, next.shm_address);
-    if (!endpoint) return endpoint.status();
-    auto region = endpoint->unpack(next.key.key, next.key.base, next.key.size, static_cast<pid_t>(next.pid));
-    if (!region) return region.status();
-    std::byte* const inbox = region->mapped(next.key.base);
+    WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*shm_worker_, next.shm_address));
+    WHERRY_ASSIGN(auto region,
+                  endpoint.unpack(next.key.key, next.key.base, next.key.size, static_cast<pid_t>(next.pid)));
+    std::byte* const inbox = region.mapped(next.key.base);
     if (inbox == nullptr) {
       return {StatusCode::kUnsupported,
               "the memory of another process of this machine cannot be mapped: both must run as one user and see the "
@@ -108,17 +100,16 @@ Status Post::connect(std::size_t lane, const Card& next, std::uint32_t input, bo
     }
     route::connect(router_->lanes()[lane], next.inbox, inbox, input);
     presences_[lane] = Presence(inbox + next.inbox.presence_at());
-    endpoints_.push_back(*std::move(endpoint));
-    regions_.push_back(*std::move(region));
+    endpoints_.push_back(std::move(endpoint));
+    regions_.push_back(std::move(region));
     if (transport_.empty()) transport_ = "shared memory";
     return {};
   }
   if (!net_worker_ || next.net_address.empty()) {
     return {StatusCode::kUnsupported, "a next hop is on another machine, and one of the two has no network transport"};
   }
-  auto endpoint = fabric::Endpoint::connect(*net_worker_, next.net_address, who);
-  if (!endpoint) return endpoint.status();
-  out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, *std::move(endpoint), next.secret, input, who);
+  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, next.net_address, who));
+  out_[lane] = std::make_unique<BridgeOut>(next.inbox.ring, std::move(endpoint), next.secret, input, who);
   route::connect(router_->lanes()[lane], {1, next.inbox.ring}, out_[lane]->inbox(), 0);
   bridges_out_.push_back(out_[lane].get());
   transport_ = std::string(to_string(net_->transport()));
@@ -129,9 +120,8 @@ Status Post::expect(std::uint32_t input, const Card& source, std::uint32_t lane,
   if (!net_worker_ || source.net_address.empty())
     return {StatusCode::kUnsupported, "messages are to come from another machine, but there is no network transport"};
   if (in_[input]) return {StatusCode::kFailedPrecondition, "this input has its source already"};
-  auto endpoint = fabric::Endpoint::connect(*net_worker_, source.net_address, who);
-  if (!endpoint) return endpoint.status();
-  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, *std::move(endpoint), source.secret, lane, who);
+  WHERRY_ASSIGN(auto endpoint, fabric::Endpoint::connect(*net_worker_, source.net_address, who));
+  in_[input] = std::make_unique<BridgeIn>(card_.inbox, inbox_, input, std::move(endpoint), source.secret, lane, who);
   bridges_in_.push_back(in_[input].get());
   return {};
 }
@@ -140,7 +130,7 @@ Status Post::open(const Deadline& deadline) {
   if (!net_worker_ || net_worker_->stream() == nullptr) return {};
   for (;;) {
     (void)progress();
-    if (Status s = health(); !s) return s;
+    WHERRY_TRY(health());
     const std::vector<std::string> awaited = net_worker_->stream()->awaited();
     if (awaited.empty()) return {};
     if (deadline.passed()) {
@@ -203,10 +193,10 @@ std::string Post::unsettled() {
 Status Post::health() const {
   if (!status_) return status_;
   for (const BridgeIn* in : bridges_in_) {
-    if (!in->status()) return in->status();
+    WHERRY_TRY(in->status());
   }
   for (const BridgeOut* out : bridges_out_) {
-    if (!out->status()) return out->status();
+    WHERRY_TRY(out->status());
   }
   return {};
 }

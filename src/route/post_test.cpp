@@ -62,12 +62,11 @@ TEST_P(Posts, ManyMessages_ExpectEachOnceWhileTheReaderStalls) {
       const std::size_t size = 8 + random() % 2000;
       const Header header = Header::make(size, 20, 1);
       Lane& lane = a->router().lane_of(1);
-      std::byte* const at = a->router().room(lane, header.stride(), 1);
-      if (at == nullptr) break;
-      header.store(at);
-      std::memset(at + 8, static_cast<int>(sent & 0xff), header.stride() - 8);
-      std::memcpy(at + 8, &sent, 8);
-      lane.at += header.stride();
+      const auto copy = [&](std::byte* to) {
+        std::memset(to, static_cast<int>(sent & 0xff), header.stride() - sizeof header);
+        std::memcpy(to, &sent, sizeof sent);
+      };
+      if (!a->router().try_append(lane, header, copy)) break;
       sum_sent += sent * size;
       ++sent;
     }
@@ -103,11 +102,7 @@ TEST_P(Posts, ReaderThatNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
   for (int round = 0; round < 2000; ++round) {
     while (true) {
       Lane& lane = a->router().lane_of(1);
-      const Header header = Header::make(1000, 20, 1);
-      std::byte* const at = a->router().room(lane, header.stride(), 1);
-      if (at == nullptr) break;
-      header.store(at);
-      lane.at += header.stride();
+      if (!a->router().try_append(lane, Header::make(1000, 20, 1), [](std::byte*) {})) break;
       ++sent;
     }
     a->progress();

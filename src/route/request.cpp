@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/request.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 
@@ -18,9 +19,8 @@ Result<std::vector<Card>> get_cards(Reader& in) {
   if (!in.ok() || count == 0 || count > kMaxThreads) return nonsense("connect");
   std::vector<Card> cards;
   for (std::uint32_t i = 0; i < count; ++i) {
-    auto card = decode_card(in);
-    if (!card) return card.status();
-    cards.push_back(*std::move(card));
+    WHERRY_ASSIGN(auto card, decode_card(in));
+    cards.push_back(std::move(card));
   }
   return cards;
 }
@@ -67,9 +67,8 @@ Result<JoinRequest> decode_join(ByteView bytes) {
   request.transport = in.get<Transport>();
   if (!in.ok() || nodes != distinct || !request.shape.valid() || request.transport > Transport::kRdma)
     return nonsense("join");
-  auto card = decode_card(in);
-  if (!card) return card.status();
-  request.card = *std::move(card);
+  WHERRY_ASSIGN(auto card, decode_card(in));
+  request.card = std::move(card);
   if (!in.at_end() || request.card.inbox.ring != request.shape) return nonsense("join");
   return request;
 }
@@ -89,9 +88,8 @@ Result<ConnectRequest> decode_connect(ByteView bytes) {
   const auto nodes = in.get<std::uint32_t>();
   if (!in.ok() || nodes > in.remaining()) return nonsense("connect");
   for (std::uint32_t i = 0; i < nodes; ++i) {
-    auto cards = get_cards(in);
-    if (!cards) return cards.status();
-    request.agents.push_back(*std::move(cards));
+    WHERRY_ASSIGN(auto cards, get_cards(in));
+    request.agents.push_back(std::move(cards));
   }
   if (!in.at_end()) return nonsense("connect");
   return request;

@@ -11,15 +11,15 @@
 namespace wherry::route {
 namespace {
 
-/// Messages are multiples of 8 bytes, most of them short: what memcpy does to find out would cost more than this.
-inline void copy_message(std::byte* to, const std::byte* from, std::size_t stride) noexcept {
-  if (stride > detail::kLongCopy) return copy_to_other_core(to, from, stride);
-  if (stride > 128) {
-    std::memcpy(to, from, stride);
+/// Payloads are padded to multiples of 8 bytes. Most are short: memcpy would spend more on finding that out.
+inline void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes > detail::kLongCopy) return copy_to_other_core(to, from, bytes);
+  if (bytes > 128) {
+    std::memcpy(to, from, bytes);
     return;
   }
-  for (; stride >= 16; stride -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
-  if (stride != 0) std::memcpy(to, from, 8);
+  for (; bytes >= 16; bytes -= 16, to += 16, from += 16) std::memcpy(to, from, 16);
+  if (bytes != 0) std::memcpy(to, from, 8);
 }
 
 }  // namespace
@@ -108,6 +108,24 @@ void Router::abandon() noexcept {
   }
 }
 
+bool Router::try_put(Lane& lane, Header header, std::span<const std::byte> payload) noexcept {
+  const std::size_t stride = header.stride();
+  if (room(lane, stride, header.to()) == nullptr) return false;
+  const auto copy = [payload](std::byte* to) noexcept {
+    if (payload.size() > detail::kLongCopy) {
+      copy_to_other_core(to, payload.data(), payload.size());
+    } else if (!payload.empty()) {
+      std::memcpy(to, payload.data(), payload.size());
+    }
+  };
+  if (begin_pack(lane, header)) {
+    lane.append_packed(stride - sizeof header, copy);
+  } else {
+    lane.append(header, stride, copy);
+  }
+  return true;
+}
+
 std::byte* Router::room(Lane& lane, std::size_t stride, Rank to) noexcept {
   if (lane.closed) [[unlikely]] {
     lose(to);
@@ -149,6 +167,7 @@ void Router::flush(Lane& lane, Flush why) noexcept {
 }
 
 bool Router::flush(Flush why) noexcept {
+  flush_at_ = 0;
   if (armed_.empty()) return false;
   for (Lane* lane : armed_) {
     lane->armed = false;
@@ -176,16 +195,16 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
       break;
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
-    std::byte* out = lane.at;
     const std::size_t step = stride - sizeof(Header);
-    if (lane.pack == header.word && lane.pack_end - out >= static_cast<std::ptrdiff_t>(step)) {
-      copy_message(out, from + sizeof(Header), step);
-      lane.at = out + step;
+    // As many bytes as the header says that was read once: the bytes may be somebody else's, and change meanwhile.
+    const auto copy = [=](std::byte* out) noexcept { copy_payload(out, from + sizeof(Header), step); };
+    if (lane.pack_takes(header, step)) {
+      lane.append_packed(step, copy);
       from += stride;
       ++messages;
       continue;
     }
-    if (lane.end - out < static_cast<std::ptrdiff_t>(stride)) [[unlikely]] {
+    if (!lane.has_room(stride)) [[unlikely]] {
       if (stride > largest_) {
         why = Why::kMalformed;
         break;
@@ -195,23 +214,18 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
         from += stride;
         continue;
       }
-      out = room(lane, stride, rank);
-      if (out == nullptr) {
+      if (room(lane, stride, rank) == nullptr) {
         why = Why::kBlocked;
         break;
       }
       if (begin_pack(lane, header)) {
-        copy_message(lane.at, from + sizeof(Header), step);
-        lane.at += step;
+        lane.append_packed(step, copy);
         from += stride;
         ++messages;
         continue;
       }
     }
-    copy_message(out, from, stride);
-    // The copy's length is that of the header read once: the bytes may be somebody else's, and change meanwhile.
-    header.store(out);
-    lane.at = out + stride;
+    lane.append(header, stride, copy);
     from += stride;
     ++messages;
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "route/inbox.hpp"
 #include "wherry/route.hpp"
 
@@ -82,11 +83,22 @@ class Router {
   /// Makes the space that room() has just returned for a message with this header the start of a pack, at lane.at;
   /// false: it should be an ordinary message.
   bool begin_pack(Lane& lane, Header header) noexcept;
+  /// Appends a message to a lane, of which `copy(to)` writes the payload. False: there is no room().
+  template <typename Copy>
+  [[nodiscard]] bool try_append(Lane& lane, Header header, Copy copy) noexcept {
+    const std::size_t stride = header.stride();
+    if (room(lane, stride, header.to()) == nullptr) return false;
+    lane.append(header, stride, copy);
+    return true;
+  }
+  /// Appends a message to a lane, as the start of a pack if that pays. False: there is no room().
+  [[nodiscard]] bool try_put(Lane& lane, Header header, std::span<const std::byte> payload) noexcept;
   /// The reader of the lane has left the job: room() finds none any more, and forward() drops what is for it.
   void close(Lane& lane) noexcept;
   /// Nothing is written or read any more: the lanes and inputs are another process', or this one has left. Callable in
   /// the midst of any other call.
   void abandon() noexcept;
+  [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
   /// A message of the application for `rank` will not arrive, since somebody on its way has left.
   void lose(Rank rank) noexcept {
     undeliverable_ = true;
@@ -101,6 +113,12 @@ class Router {
   /// Lets readers see all that was written. True: there was something.
   bool flush(Flush why) noexcept;
   void flush(Lane& lane, Flush why) noexcept;
+  /// The same once `after_ns` have passed since the first call that followed a flush of all lanes.
+  void flush_late(std::uint64_t after_ns) noexcept {
+    const std::uint64_t now = now_ns();
+    if (flush_at_ == 0) flush_at_ = now + after_ns;
+    if (now >= flush_at_) flush(Flush::kTimeout);
+  }
   /// Whether there is something to flush.
   [[nodiscard]] bool armed() const noexcept { return !armed_.empty(); }
 
@@ -112,6 +130,43 @@ class Router {
   /// Copies messages towards their ranks, from `from` on, until the first that cannot go or is for rank `mine`.
   Stop forward(const std::byte* from, const std::byte* to) noexcept;
 
+  /// Reads what has come in an input: a ring's worth at most, so that one source keeps neither the others nor the
+  /// caller waiting. `mine(from, to)` takes the messages for rank `mine` at `from`; it returns where they end, or null:
+  /// those bytes are not a message. The other messages go towards their ranks. Afterwards input.waiting says that some
+  /// are left, input.broken that the writer wrote something else than messages. True: something was read.
+  template <typename Mine>
+  bool drain(Input& input, Mine mine) {
+    using Why = Stop::Why;
+    bool worked = false;
+    const std::uint32_t first = input.ring.sequence();
+    while (input.ring.sequence() - first <= input.ring.shape().buffers) {
+      const RingReader::Part part = input.ring.peek();
+      if (!part.malformed && part.empty()) return worked;
+      Stop stop{part.malformed ? Why::kMalformed : Why::kMine, part.from};
+      while (stop.why == Why::kMine) {
+        const std::byte* const next = mine(stop.at, part.to);
+        if (abandoned_) [[unlikely]]
+          return worked;
+        if (next == nullptr) [[unlikely]] {
+          stop.why = Why::kMalformed;
+          break;
+        }
+        stop = {Why::kEnd, next};
+        if (next != part.to) stop = forward(next, part.to);
+      }
+      const auto bytes = static_cast<std::size_t>(stop.at - part.from);
+      counts.bytes_in += bytes;
+      input.ring.advance(bytes);
+      worked |= bytes != 0;
+      if (stop.why == Why::kMalformed) [[unlikely]] {
+        input.broken = true;
+        return worked;
+      }
+      if (stop.why == Why::kBlocked) break;
+    }
+    input.waiting = true;
+    return worked;
+  }
   /// Calls `drain(Input&)` for each input that has something new, or is waiting.
   template <typename Drain>
   void each_input(Drain drain) {
@@ -144,6 +199,7 @@ class Router {
   std::vector<detail::LaneFront*> table_;
   std::vector<std::uint64_t> waiting_;  ///< a bit for each input that is waiting
   std::vector<Lane*> armed_;
+  std::uint64_t flush_at_ = 0;  ///< now_ns() from which on flush_late() flushes; 0: not set since the last flush
   Bells bells_;
   bool abandoned_ = false;
   bool undeliverable_ = false;

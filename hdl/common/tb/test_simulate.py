@@ -37,10 +37,12 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
             shutil.copytree(folder, packages / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
         for folder in (COMMON, ROOT / "hdl" / "tb"):
             shutil.copytree(folder, checkout / folder.relative_to(ROOT), ignore=shutil.ignore_patterns("__pycache__"))
+        (checkout / "tools").mkdir()
+        shutil.copy(ROOT / "tools" / "hdl_tools.py", checkout / "tools")
         bench = checkout / "hdl" / "bench.py"
         bench.write_text(BENCH)
         environment = os.environ | {"CCACHE_LOGFILE": str(log)}
-        environment["PYTHONPATH"] = f"{packages}{os.pathsep}{checkout / 'hdl' / 'tb'}"
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, (packages, checkout / "hdl" / "tb", checkout / "tools")))
         subprocess.run([sys.executable, bench], cwd=tmp_path, env=environment, check=True)
     results = re.findall(r"Result: (\w+_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE)
     assert len(results) > 4  # the simulation, and what every simulation has

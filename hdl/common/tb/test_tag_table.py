@@ -86,7 +86,8 @@ class Lane:
             self.queue.append(tag)
         if self.source.cycles_of and self.source.cycles_of[-1] == self.bench.cycles:
             tag = self.tag.get()
-            assert tag not in self.payload | self.ended, f"{self.name}: {tag} has an owner"
+            assert tag not in self.payload, f"{self.name}: {tag} has an owner"
+            assert tag not in self.ended, f"{self.name}: {tag} has an owner"
             if self.parameters["InOrder"] and self.order:
                 assert tag == (self.order[-1] + 1) % self.parameters["Tags"], self.name
             sent = self.source.sent[-1]

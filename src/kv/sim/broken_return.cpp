@@ -8,7 +8,9 @@ namespace wherry::kv::sim {
 namespace {
 
 constexpr Cycles kLookAgain = 500;
-constexpr Cycles kRemovals = 12;  ///< it is over after so many, come what may
+constexpr std::uint16_t kLastLane = (1U << Cluster::kLaneBits) - 1;
+constexpr Cycles kWriteRemovals = 2;  ///< for so many a write is waited for
+constexpr Cycles kRemovals = 20;      ///< and so many later it is over, come what may: a core returns slowly
 
 Kv header_of(const Packet& packet) { return Kv::unpack(packet.bytes.first<Kv::kBytes>()); }
 bool is_replicate(const Kv& header) {
@@ -21,21 +23,27 @@ bool is_replicate(const Kv& header) {
 void BrokenReturn::begin(std::uint64_t key, Cycles now) {
   const std::uint32_t nodes = cluster_.options().nodes;
   key_ = key;
+  arranged_ = likely();
   leader_ = cluster_.leader_of(key);
   returning_ = (leader_ + 1 + random_.below(nodes - 1)) % nodes;
+  const std::uint32_t next = next_leader();
+  const bool next_holds = nodes == kFewestNodes || !mostly();
   do holder_ = random_.below(nodes);
-  while (holder_ == leader_ || holder_ == returning_);
+  while (holder_ == leader_ || holder_ == returning_ || (holder_ == next && !next_holds));
   deaf_ = mask_of(returning_);
   slow_ = dead_ = 0;
   for (std::uint32_t node = 0; node < nodes; ++node) {
-    if (node != leader_ && node != holder_ && likely()) deaf_ |= mask_of(node);
+    if (node != leader_ && node != holder_ && (node == next ? mostly() : likely())) deaf_ |= mask_of(node);
     if (!likely()) slow_ |= mask_of(node);
   }
   late_ = up_to(removal_);
+  unheard_ = mostly();
+  told_first_ = mostly();
+  still_ = mostly();
   second_ = nodes > kFewestNodes && toss();
-  paused_ = false;
+  told_ = paused_ = false;
   due_ = 0;
-  limit_ = now + kRemovals * removal_;
+  limit_ = now + kWriteRemovals * removal_;
   phase_ = Phase::kArmed;
   cluster_.network().interfere([this](Port from, Port to, const Packet& packet) { return delay_of(from, to, packet); });
   cluster_.kill_node(returning_, toss());
@@ -43,28 +51,50 @@ void BrokenReturn::begin(std::uint64_t key, Cycles now) {
 }
 
 void BrokenReturn::see(Fate fate, const Packet& packet) {
-  if (phase_ != Phase::kArmed || fate != Fate::kDelivered) return;
+  if (fate != Fate::kDelivered) return;
+  if (phase_ == Phase::kReturning && tells(packet)) told_ = true;
+  if (phase_ != Phase::kArmed) return;
   if (!(packet.from == Cluster::endpoint_of(leader_)) || !(packet.to == Cluster::endpoint_of(holder_))) return;
   const Kv header = header_of(packet);
   if (!is_replicate(header) || slot_of(hash_of(header.key)) != slot_of(hash_of(key_))) return;
-  client_ = cluster_.client_of_lane(header.client).port();
-  paused_ = likely();
+  lane_ = header.client;
+  client_ = cluster_.client_of_lane(lane_).port();
+  paused_ = mostly();
+  limit_ = cluster_.network().now() + kRemovals * removal_;
   phase_ = Phase::kAway;
+}
+
+/// The holder's word on the write's lane, which the returning node believes.
+bool BrokenReturn::tells(const Packet& packet) const {
+  if (!(packet.from == Cluster::endpoint_of(holder_)) || !(packet.to == Cluster::endpoint_of(returning_)) ||
+      !cluster_.keeper().alive())
+    return false;
+  const Kv header = header_of(packet);
+  const Configuration& c = cluster_.keeper().keeper().configuration();
+  return static_cast<Kind>(header.kind) == Kind::lane_record && header.client == lane_ && has(c.members, returning_) &&
+         header.epoch == (c.epoch & 0xffff) && static_cast<Status>(header.detail) == Status::ok;
 }
 
 Cycles BrokenReturn::delay_of(Port from, Port to, const Packet& packet) const {
   if (phase_ == Phase::kOver || packet.bytes.size() < Kv::kBytes) return 0;
   const Kv header = header_of(packet);
+  const auto kind = static_cast<Kind>(header.kind);
   if (from == Cluster::port_of(leader_) && is_replicate(header) && to < kMaxNodes && has(deaf_, to))
     return Network::kLose;
-  const bool question = static_cast<Kind>(header.kind) == Kind::lane && from == Cluster::port_of(returning_);
-  return question && to < kMaxNodes && has(slow_, to) ? late_ : 0;
+  if (phase_ == Phase::kArmed) return 0;
+  if (unheard_ && kind == Kind::fetch && from == Cluster::port_of(holder_) && to == Cluster::port_of(leader_))
+    return Network::kLose;
+  if (kind != Kind::lane || from != Cluster::port_of(returning_)) return 0;
+  // Who has not heard of all lanes does not serve.
+  if (second_ && header.client == kLastLane && to == Cluster::port_of(holder_)) return 2 * removal_;
+  // Of the write's lane alone: a core asks for four lanes at a time, and would not end before the limit.
+  return header.client == lane_ && to < kMaxNodes && has(slow_, to) ? late_ : 0;
 }
 
 void BrokenReturn::look(Cycles now) {
   if (cluster_.keeper().alive()) step(now);
-  if (now >= limit_) end(now);
-  if (active()) cluster_.network().call_at(now + kLookAgain, [this](Cycles later) { look(later); });
+  if (now >= limit_ && goes_on()) end(now);
+  if (goes_on()) cluster_.network().call_at(now + kLookAgain, [this](Cycles later) { look(later); });
 }
 
 bool BrokenReturn::due(Cycles now, Cycles most) {
@@ -87,14 +117,18 @@ void BrokenReturn::step(Cycles now) {
     case Phase::kReturning:
       // It is in an epoch. The others enter that, too, and the leader says again what it said.
       if (machine == nullptr || machine->driver().epoch() != c.epoch || !has(c.members, returning_)) return;
-      if (!due(now, removal_ / 2)) return;
+      if ((told_first_ && !told_) || !due(now, removal_ / (told_first_ ? 4 : 2))) return;
       phase_ = second_ ? Phase::kLed : Phase::kServing;
       if (alive_and_serving() < 2) return;
       ++died_[0];
       die(leader_);
+      if (!still_) return;
+      for (std::uint32_t i = 0; i < cluster_.options().clients; ++i)
+        cluster_.network().pause(cluster_.client(i).port());
       return;
     case Phase::kLed:
-      if (has(c.members, leader_) || !due(now, removal_ / 4)) return;
+      // Time to settle what is left over, more often than not.
+      if (has(c.members, leader_) || !due(now, removal_ / 2)) return;
       phase_ = Phase::kServing;
       if (serves || alive_and_serving() < 2) return;
       ++died_[1];
@@ -115,17 +149,32 @@ void BrokenReturn::die(std::uint32_t node) {
 
 void BrokenReturn::end(Cycles now) {
   const std::uint32_t slot = slot_of(hash_of(key_));
-  phase_ = Phase::kOver;
+  phase_ = Phase::kEnding;
   cluster_.network().interfere({});
   // A client that stood still may find that the node leads which returned.
-  if (cluster_.keeper().alive() && likely())
+  if (cluster_.keeper().alive() && mostly())
     (void)cluster_.keeper().command({.op = Op::move, .node = returning_, .first_slot = slot, .last_slot = slot});
   const Cycles later = now + 20 * cluster_.options().control_latency;
   cluster_.network().call_at(later, [this](Cycles) {
-    if (paused_) cluster_.network().resume(client_);
+    if (paused_ || still_) cluster_.network().resume(client_);
     for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
       if (node == returning_ || has(dead_, node)) cluster_.start_node(node);
   });
+  // Else somebody writes the key before its client has asked again, and nothing shows.
+  cluster_.network().call_at(later + (still_ ? removal_ / 2 : 0), [this](Cycles) {
+    for (std::uint32_t i = 0; i < cluster_.options().clients; ++i) cluster_.network().resume(cluster_.client(i).port());
+    phase_ = Phase::kOver;
+  });
+}
+
+/// Of the key's slot, once the returning node is away and then the leader has died.
+std::uint32_t BrokenReturn::next_leader() const {
+  const Configuration& c = cluster_.keeper().keeper().configuration();
+  Leaders leaders = c.leaders;
+  const NodeMask left = without(c.serving, mask_of(returning_));
+  spread_leaders(leaders, left);
+  spread_leaders(leaders, without(left, mask_of(leader_)));
+  return leaders[slot_of(hash_of(key_))];
 }
 
 /// Nodes that answer clients, and that are there.

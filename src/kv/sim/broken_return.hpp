@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node returns while leaders die. One follower alone has a leader's write when the epoch begins that has the
-// returning node as a member, so that the write is a leftover there and is written again; the returning node's
-// questions for lanes arrive late; then the leader dies, and if enough nodes are left the next one, too, before the
-// node serves.
+// A node returns while leaders die. One follower alone, the holder, has a leader's write when the epoch begins that has
+// the returning node as a member, so that the write is a leftover there. The leader writes it again before the holder
+// hears that it is not committed; the holder tells the returning node of its lane, at times late; then the leader dies,
+// and if enough nodes are left the next one, too, before the node serves. The write is gone, and its client asks again
+// when the returning node leads. Each part of that is left to chance now and then.
 #pragma once
 
 #include "kv/sim/cluster.hpp"
@@ -37,7 +38,8 @@ class BrokenReturn final {
     kAway,       ///< one has
     kReturning,  ///< the node is a member that does not serve
     kLed,        ///< the leader died, and another leads
-    kServing     ///< nobody else dies; until the node serves
+    kServing,    ///< nobody else dies; until the node serves
+    kEnding      ///< clients go on, and dead nodes start
   };
 
   void look(Cycles now);
@@ -47,10 +49,14 @@ class BrokenReturn final {
   /// The first call chooses a time, a later one is true when it has come.
   [[nodiscard]] bool due(Cycles now, Cycles most);
   [[nodiscard]] Cycles delay_of(Port from, Port to, const Packet& packet) const;
+  [[nodiscard]] bool goes_on() const noexcept { return active() && phase_ != Phase::kEnding; }
   [[nodiscard]] std::uint32_t alive_and_serving() const;
+  [[nodiscard]] std::uint32_t next_leader() const;
+  [[nodiscard]] bool tells(const Packet& packet) const;
   [[nodiscard]] Cycles up_to(Cycles most) { return random_.below(static_cast<std::uint32_t>(most)); }
   [[nodiscard]] bool toss() { return random_.below(2) == 0; }
   [[nodiscard]] bool likely() { return random_.below(4) != 0; }
+  [[nodiscard]] bool mostly() { return likely() || arranged_; }
 
   Cluster& cluster_;
   Random& random_;
@@ -66,8 +72,14 @@ class BrokenReturn final {
   Cycles late_ = 0;
   Cycles due_ = 0;
   Cycles limit_ = 0;
+  bool arranged_ = false;    ///< each part, as far as this can
+  bool unheard_ = false;     ///< the leader does not hear the holder's questions
+  bool told_first_ = false;  ///< the leader dies after the returning node was told of the write's lane
+  bool told_ = false;
+  bool still_ = false;  ///< all clients stand still from the leader's death on
   bool second_ = false;
-  bool paused_ = false;
+  bool paused_ = false;  ///< the write's client does, from the write on
+  std::uint16_t lane_ = 0;
   Port client_ = 0;
   std::array<std::uint64_t, 2> died_{};
 };

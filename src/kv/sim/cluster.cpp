@@ -64,8 +64,14 @@ void Cluster::start() {
   workload_.start();
 }
 
+bool Cluster::breaks_rules(bool core) const noexcept {
+  return options_.fault_in == FaultIn::all || core == (options_.fault_in == FaultIn::cores);
+}
+
 std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
-  MachineOptions options{.lane_bits = kLaneBits, .driver = options_.driver, .faults = options_.node_faults};
+  const bool core = node < options_.hardware_nodes;
+  MachineOptions options{.lane_bits = kLaneBits, .driver = options_.driver};
+  if (breaks_rules(core)) options.faults = options_.node_faults;
   options.driver.node = node;
   options.driver.bucket_bits = options_.workload.bucket_bits;
   options.driver.lanes = 1U << kLaneBits;
@@ -76,7 +82,7 @@ std::unique_ptr<Machine> Cluster::make_machine(std::uint32_t node) {
   options.drift = static_cast<std::int32_t>(network_.random().below(2 * options_.drift + 1)) -
                   static_cast<std::int32_t>(options_.drift);
   Machine::ToKeeperFunction to_keeper = [this, node](const ToKeeper& m) { keeper_.to_keeper(node, m); };
-  if (node < options_.hardware_nodes) return options_.hardware(network_, port_of(node), options, std::move(to_keeper));
+  if (core) return options_.hardware(network_, port_of(node), options, std::move(to_keeper));
   return std::make_unique<SoftwareMachine>(network_, port_of(node), options, std::move(to_keeper));
 }
 

@@ -20,6 +20,9 @@ enum class LanesOf : std::uint8_t {
   shared    ///< static ones, and two clients each have the same, as nobody should
 };
 
+/// Which nodes break the protocol as ClusterOptions::node_faults says.
+enum class FaultIn : std::uint8_t { all, cores, software };
+
 struct ClusterOptions {
   std::uint32_t nodes = 3;
   std::uint32_t clients = 4;
@@ -48,6 +51,7 @@ struct ClusterOptions {
   /// The table of the cluster's first epoch: MachineOptions::versions.
   std::optional<Versions> versions;
   NodeFaults node_faults{};  ///< breaches of the protocol that the judge must find
+  FaultIn fault_in = FaultIn::all;
   KeeperFault keeper_fault = KeeperFault::none;
 };
 
@@ -109,6 +113,7 @@ class Cluster final {
  private:
   [[nodiscard]] KeeperOptions keeper_options() const;
   [[nodiscard]] std::unique_ptr<Machine> make_machine(std::uint32_t node);
+  [[nodiscard]] bool breaks_rules(bool core) const noexcept;
   void count_life(const Machine& machine, ClusterCounts& counts) const;
 
   ClusterOptions options_;

@@ -27,20 +27,21 @@ constexpr Cycles kMillisecond = 1'000'000 / wherry::kv::kCycleNs;
 struct NodeFaultName {
   std::string_view name;
   bool NodeFaults::* fault;
+  bool cores = false;  ///< can be put into a core, too (CoreFaults)
 };
-constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFaults::serve_pending_reads},
+constexpr std::array kNodeFaults{NodeFaultName{"serve_pending_reads", &NodeFaults::serve_pending_reads, true},
                                  NodeFaultName{"skip_lane_check", &NodeFaults::skip_lane_check},
-                                 NodeFaultName{"commit_before_all", &NodeFaults::commit_before_all},
+                                 NodeFaultName{"commit_before_all", &NodeFaults::commit_before_all, true},
                                  NodeFaultName{"forget_fence", &NodeFaults::forget_fence},
                                  NodeFaultName{"keep_leftovers", &NodeFaults::keep_leftovers},
                                  NodeFaultName{"ignore_lease", &NodeFaults::ignore_lease},
                                  NodeFaultName{"forget_refusals", &NodeFaults::forget_refusals},
                                  NodeFaultName{"keep_rolled_back_lanes", &NodeFaults::keep_rolled_back_lanes},
-                                 NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled},
+                                 NodeFaultName{"forget_unsettled", &NodeFaults::forget_unsettled, true},
                                  NodeFaultName{"tell_leftovers", &NodeFaults::tell_leftovers},
-                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions},
-                                 NodeFaultName{"ignore_other_flights", &NodeFaults::ignore_other_flights},
-                                 NodeFaultName{"ignore_other_versions", &NodeFaults::ignore_other_versions},
+                                 NodeFaultName{"keep_lagging_versions", &NodeFaults::keep_lagging_versions, true},
+                                 NodeFaultName{"ignore_other_flights", &NodeFaults::ignore_other_flights, true},
+                                 NodeFaultName{"ignore_other_versions", &NodeFaults::ignore_other_versions, true},
                                  NodeFaultName{"open_early", &NodeFaults::open_early}};
 constexpr std::array<std::string_view, 7> kKeeperFaults{
     "none",         "ignore_leases", "serve_incomplete", "leader_is_member", "overlook_restart",
@@ -52,6 +53,7 @@ struct Arguments {
   std::uint32_t nodes = 0;
   int rtl = 0;
   std::string fault = "none";
+  std::string fault_in = "all";
   std::string trouble;
   std::string folder = ".";
   std::string pcap;
@@ -76,6 +78,16 @@ bool set_fault(const std::string& name, sim::ClusterOptions& options) {
   if (keeper == kKeeperFaults.end()) return false;
   options.keeper_fault = static_cast<KeeperFault>(keeper - kKeeperFaults.begin());
   return true;
+}
+
+constexpr std::array<std::string_view, 3> kFaultIn{"all", "cores", "software"};
+
+/// False: no node that is asked for can have that fault.
+bool set_fault_in(const std::string& where, const std::string& fault, sim::ClusterOptions& options) {
+  options.fault_in = static_cast<sim::FaultIn>(std::ranges::find(kFaultIn, where) - kFaultIn.begin());
+  if (options.fault_in == sim::FaultIn::all) return true;
+  const auto* const node = std::ranges::find(kNodeFaults, fault, &NodeFaultName::name);
+  return node != kNodeFaults.end() && (node->cores || options.fault_in == sim::FaultIn::software);
 }
 
 struct Totals {
@@ -236,6 +248,9 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--duplicate", options.link.duplicate, "likewise");
   app.add_option("--late", options.link.late, "likewise");
   app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFaults or KeeperFault");
+  if (options.hardware)
+    app.add_option("--fault-in", arguments.fault_in, "which nodes have it: all, cores or software")
+        ->check(CLI::IsMember(std::vector<std::string>(kFaultIn.begin(), kFaultIn.end())));
   app.add_option("--trouble", arguments.trouble, "nothing else goes wrong")->check([](const std::string& name) {
     return sim::trouble_named(name) ? std::string() : "there is no trouble " + name;
   });
@@ -255,6 +270,11 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   if (arguments.failover) return failover(arguments);
   if (!set_fault(arguments.fault, options)) {
     fmt::print(stderr, "there is no fault {}\n", arguments.fault);
+    return EXIT_FAILURE;
+  }
+  if (!set_fault_in(arguments.fault_in, arguments.fault, options)) {
+    fmt::print(stderr, "--fault-in {}: the fault {} cannot be put into these nodes alone\n", arguments.fault_in,
+               arguments.fault);
     return EXIT_FAILURE;
   }
   Totals totals;

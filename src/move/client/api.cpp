@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public classes: thin handles on SessionCore.
+// The public classes of move.hpp: thin handles on StreamCore and SessionCore.
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "base/hot.hpp"
-#include "move/client/session_core.hpp"
+#include "base/try.hpp"
+#include "move/client/post.hpp"
+#include "move/client/stream_core.hpp"
 
 namespace wherry {
-
-// ---------------------------------------------------------------- Session
-
-Session::Session(std::unique_ptr<detail::SessionCore> core) noexcept : core_(std::move(core)) {}
-Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
-Session::~Session() = default;
-
-Result<Session> Session::open(const SessionOptions& options) {
-  auto core = detail::SessionCore::open(options);
-  if (!core) return core.status();
-  return Session(*std::move(core));
-}
-
-const SessionInfo& Session::info() const noexcept { return core_->info(); }
-std::size_t Session::in_flight() const noexcept { return core_->in_flight(); }
-Status Session::drain(std::chrono::nanoseconds timeout) { return core_->drain(timeout); }
-
-Status Session::close(std::chrono::nanoseconds timeout) {
-  if (core_->closed()) return ok_status();
-  Status s = core_->drain(timeout);
-  (void)core_->leave();
-  return s;
-}
-
-Result<Memory> Session::allocate(std::size_t bytes) {
-  if (bytes == 0) return Status(StatusCode::kInvalidArgument, "allocate(0): want at least one byte");
-  auto index = core_->allocate(bytes);
-  if (!index) return index.status();
-  Memory memory;
-  memory.data_ = core_->region_data(*index);
-  memory.size_ = bytes;
-  memory.region_ = *index;
-  memory.core_ = core_.get();
-  return memory;
-}
-
-Result<Region> Session::register_memory(const void* data, std::size_t bytes) {
-  if (data == nullptr || bytes == 0)
-    return Status(StatusCode::kInvalidArgument, "register_memory: want an address and at least one byte");
-  auto index = core_->register_memory(const_cast<void*>(data), bytes);
-  if (!index) return index.status();
-  Region region;
-  region.core_ = core_.get();
-  region.region_ = *index;
-  return region;
-}
 
 namespace {
 
@@ -80,69 +36,27 @@ Status complete(Sink& sink, const detail::SessionCore& core) {
 
 }  // namespace
 
-Result<Stream> Session::open_stream(const StreamOptions& options, const Schema& schema) {
+// ---------------------------------------------------------------- Stream
+
+Result<Stream> Stream::open(Session& session, const StreamOptions& options, const Schema& schema) {
+  detail::SessionCore& core = *session.core();
   if (!move::valid_stream_name(options.name)) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
-  if (Status s = move::check_schema_metadata(options.schema_metadata); !s) return s;
+  WHERRY_TRY(move::check_schema_metadata(options.schema_metadata));
   auto stream = std::make_unique<detail::StreamCore>();
-  stream->session = core_.get();
+  stream->session = &core;
   stream->options = options;
   stream->schema = schema;
   if (options.strategy != Strategy::kRaw) {
-    auto plan = move::make_plan(schema);
-    if (!plan) return plan.status();
-    stream->plan = *std::move(plan);
+    WHERRY_ASSIGN(stream->plan, move::make_plan(schema));
   }
   move::OpenRequest request{options, schema};
-  if (Status s = complete(request.options.sink, *core_); !s) return s;
-  auto id = core_->open_stream(request);
-  if (!id) return id.status();
-  stream->id = *id;
+  WHERRY_TRY(complete(request.options.sink, core));
+  WHERRY_ASSIGN(stream->id, move::open_stream(core, std::move(request)));
   return Stream(std::move(stream));
 }
-
-// ---------------------------------------------------------------- Memory, Region
-
-Memory::Memory(Memory&& other) noexcept
-    : core_(std::exchange(other.core_, nullptr)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      region_(other.region_) {}
-
-Memory& Memory::operator=(Memory&& other) noexcept {
-  std::swap(core_, other.core_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(region_, other.region_);
-  return *this;
-}
-
-Memory::~Memory() {
-  if (core_ != nullptr) core_->remove_region_waiting(region_);
-}
-
-Region::Region(Region&& other) noexcept : core_(std::exchange(other.core_, nullptr)), region_(other.region_) {}
-
-Region& Region::operator=(Region&& other) noexcept {
-  std::swap(core_, other.core_);
-  std::swap(region_, other.region_);
-  return *this;
-}
-
-Region::~Region() {
-  if (core_ != nullptr) core_->remove_region_waiting(region_);
-}
-
-Status Region::unregister() {
-  if (core_ == nullptr) return {StatusCode::kFailedPrecondition, "this region is not registered"};
-  Status s = core_->remove_region(region_);
-  if (s) core_ = nullptr;
-  return s;
-}
-
-// ---------------------------------------------------------------- Stream
 
 Stream::Stream(std::unique_ptr<detail::StreamCore> core) noexcept : core_(std::move(core)) {}
 Stream::Stream(Stream&&) noexcept = default;
@@ -169,13 +83,12 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   prefetch_for_writing(s.flat.nodes.data(), s.flat.nodes.size() * sizeof(move::NodeRef));
   prefetch_for_writing(s.flat.buffers.data(), s.flat.buffers.size() * sizeof(move::BufferRef));
   s.session->prefetch_for(s.hints, s.last_message_bytes);
-  if (Status flat = move::flatten(s.schema, s.plan, columns, s.flat); !flat) return flat;
+  WHERRY_TRY(move::flatten(s.schema, s.plan, columns, s.flat));
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
-  auto ticket = s.session->post(s.id, rows, s.flat, s.hints, options);
-  if (!ticket) return ticket.status();
+  WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options));
   ++s.posted;
   s.last_message_bytes = move::offload_bytes(s.flat, {}, {});
-  return Ticket(s.session, *ticket);
+  return Ticket(s.session, ticket);
 }
 
 Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options) {
@@ -190,10 +103,9 @@ Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buff
   s.flat.clear();
   for (const auto& buffer : buffers)
     s.flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
-  auto ticket = s.session->post(s.id, buffers.size(), s.flat, s.hints, options);
-  if (!ticket) return ticket.status();
+  WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, buffers.size(), s.flat, s.hints, options));
   ++s.posted;
-  return Ticket(s.session, *ticket);
+  return Ticket(s.session, ticket);
 }
 
 Status Stream::close() {
@@ -202,7 +114,7 @@ Status Stream::close() {
   Writer out;
   out.put(core_->id);
   out.put(core_->posted);
-  auto answer = core_->session->request("close", out.bytes());
+  auto answer = core_->session->request(move::kServiceName, "close", out.bytes());
   return answer ? ok_status() : answer.status();
 }
 

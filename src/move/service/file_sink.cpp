@@ -60,6 +60,7 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
   }
   void fail(const std::string& what) noexcept {  // under the lock
     ++status.errors;
+    status.failing = true;
     attempt([&] { status.last_error = what; });
   }
 };
@@ -155,6 +156,7 @@ void FileSink::Impl::run(Disk& disk) {
       --status.queued;
       if (written) {
         ++status.files;
+        status.failing = false;
         status.bytes += *written;
       } else {
         fail(written.status().message());

@@ -21,6 +21,7 @@ struct FileSinkStatus {
   std::uint64_t errors = 0;  ///< frames that did not become a file
   std::uint64_t queued = 0;  ///< still to be written, the one being written included
   std::string last_error;    ///< names the file and the cause
+  bool failing = false;      ///< the latest frame did not become a file
 };
 
 /// A thread for each file system (up to 16; more share one) writes the files there, in the order of publication: a disk

@@ -14,11 +14,12 @@
 #include <utility>
 
 #include "base/cpu.hpp"
+#include "base/secret.hpp"
 #include "move/arrow_schema.hpp"
+#include "move/arrow_status.hpp"
 #include "move/service/flight_stream.hpp"
 #include "move/service/frame_arrow.hpp"
 #include "move/service/stream_json.hpp"
-#include "move/service/token.hpp"
 
 namespace wherry::move {
 namespace {
@@ -70,7 +71,7 @@ class TokenCheck final : public flight::ServerMiddlewareFactory {
       return flight::MakeFlightError(flight::FlightStatusCode::Unauthenticated,
                                      "no token: send the header \"authorization: Bearer <token of the session file>\"");
     }
-    if (std::next(first) != last || !same_token(first->second, expected_)) {
+    if (std::next(first) != last || !equal_secrets(first->second, expected_)) {
       return flight::MakeFlightError(
           flight::FlightStatusCode::Unauthenticated,
           "wrong token: it is the one in the agent's session file, sent as \"authorization: Bearer <token>\"");

@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "move/service/catalogue.hpp"
-#include "move/service/flight_server.hpp"
+#include "move/service/flight_ticket.hpp"
 
 namespace wherry::move {
 

@@ -6,11 +6,11 @@
 #include <arrow/ipc/options.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
-#include <arrow/status.h>
 
 #include <string>
 #include <utility>
 
+#include "move/arrow_status.hpp"
 #include "move/service/products.hpp"
 
 namespace wherry::move {
@@ -48,36 +48,6 @@ Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame) {
   if (!batch.ok()) return from_arrow(batch.status(), name_of(*frame));
   if (*batch == nullptr) return Status(StatusCode::kInternal, name_of(*frame) + " holds no record batch");
   return *std::move(batch);
-}
-
-std::string with_cause(const arrow::Status& status) {
-  return status.detail() == nullptr ? status.message() : status.message() + ": " + status.detail()->ToString();
-}
-
-Status from_arrow(const arrow::Status& status, std::string_view what) {
-  if (status.ok()) return ok_status();
-  StatusCode code = StatusCode::kInternal;
-  switch (status.code()) {
-    case arrow::StatusCode::Invalid:
-    case arrow::StatusCode::TypeError:
-      code = StatusCode::kInvalidArgument;
-      break;
-    case arrow::StatusCode::KeyError:
-      code = StatusCode::kNotFound;
-      break;
-    case arrow::StatusCode::NotImplemented:
-      code = StatusCode::kUnsupported;
-      break;
-    case arrow::StatusCode::Cancelled:
-      code = StatusCode::kCancelled;
-      break;
-    case arrow::StatusCode::IOError:
-      code = StatusCode::kUnavailable;
-      break;
-    default:
-      break;
-  }
-  return {code, std::string(what) + ": " + with_cause(status)};
 }
 
 }  // namespace wherry::move

@@ -3,15 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "move/service/frame.hpp"
 
 namespace arrow {
 class Buffer;
 class RecordBatch;
-class Status;
 }  // namespace arrow
 
 namespace wherry::move {
@@ -24,10 +21,5 @@ std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame);
 /// and the last come from the host unchecked: call ValidateFull() before anything that follows them. kInternal when
 /// Arrow cannot read the frame.
 Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame);
-
-/// Arrow's message, and the system's reason if there is one: Arrow keeps that apart.
-std::string with_cause(const arrow::Status& status);
-/// "what: <with_cause()>" with the nearest of Wherry's codes.
-Status from_arrow(const arrow::Status& status, std::string_view what);
 
 }  // namespace wherry::move

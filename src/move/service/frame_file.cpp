@@ -15,8 +15,9 @@
 #include <filesystem>
 #include <random>
 
+#include "base/fd.hpp"
 #include "base/secure_directory.hpp"
-#include "base/socket.hpp"
+#include "move/arrow_status.hpp"
 #include "move/service/frame_arrow.hpp"
 
 namespace wherry::move {

@@ -13,9 +13,8 @@
 #include <utility>
 
 #include "base/guarded.hpp"
-#include "move/service/local_reader.hpp"
+#include "base/secret.hpp"
 #include "move/service/stream_json.hpp"
-#include "move/service/token.hpp"
 
 namespace wherry::move {
 namespace {
@@ -122,7 +121,7 @@ bool LocalConnection::greet() {
   std::string wrong;
   if (!request) {
     wrong = request.status().message();
-  } else if (request->op != LocalRequest::Op::kHello || !same_token(request->token, token_)) {
+  } else if (request->op != LocalRequest::Op::kHello || !equal_secrets(request->token, token_)) {
     wrong = "wrong token: the first request must carry the one in the agent's session file";
   } else if (request->version != kLocalVersion) {
     wrong = "this agent speaks version " + std::to_string(kLocalVersion) + " of the local protocol, not " +

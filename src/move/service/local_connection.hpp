@@ -9,12 +9,15 @@
 #include <optional>
 #include <string>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 #include "fabric/arena.hpp"
 #include "move/service/catalogue.hpp"
 #include "move/service/local_request.hpp"
+#include "wherry/status.hpp"
 
 namespace wherry::move {
+
+inline constexpr std::size_t kMaxLeases = 1024;  ///< frames that one connection may hold at once
 
 class LocalConnection {
  public:

@@ -29,7 +29,6 @@ namespace wherry::move {
 
 inline constexpr std::size_t kMaxLocalReaders = 64;   ///< connections that have shown the token; one thread each
 inline constexpr std::size_t kMaxSilentReaders = 64;  ///< connections that have not; then one goes
-inline constexpr std::size_t kMaxLeases = 1024;       ///< frames that one connection may hold at once
 
 class LocalReaderService {
  public:

@@ -17,7 +17,8 @@
 #include <optional>
 #include <thread>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
+#include "move/service/local_connection.hpp"
 #include "move/service/local_request.hpp"
 #include "move/service/testing.hpp"
 

@@ -1,115 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service half of move: takes offload messages, gets the columns, places them, publishes frames.
-// One thread (the agent's data thread) calls everything.
+// move as an agent hosts it: the engine that makes frames of offloads, the catalogue that holds them, and who reads
+// them: Arrow Flight, processes of this machine, files.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "base/copy.hpp"
-#include "fabric/arena.hpp"
-#include "fabric/service.hpp"
-#include "move/message.hpp"
 #include "move/service/catalogue.hpp"
+#include "move/service/file_sink.hpp"
+#include "move/service/flight_server.hpp"
+#include "move/service/local_reader.hpp"
+#include "move/service/offload_engine.hpp"
+#include "session/service.hpp"
 
 namespace wherry::move {
 
-struct MoveOptions {
-  /// Bytes of one get: larger buffers are cut, so that transfers of several clients take turns and a NIC can pipeline.
-  std::size_t transfer_unit = std::size_t{4} << 20;
-  /// Bytes of gets in flight per offload.
-  std::size_t window = std::size_t{16} << 20;
-  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
-  /// memcpy.
-  std::size_t streaming_copy_from = std::size_t{8} << 20;
-  /// Streams' files lie below this directory; empty: wherever the agent's user may write.
-  std::string sink_root;
-  /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
-  bool sink_needs_root = false;
-  /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
-  /// buffers take here (one offload may always be queued).
-  std::uint32_t max_offloads_per_session = 4096;
-  std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
-  /// Bytes of one client's table of regions: some 300,000 of them.
-  std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
-};
-
-class MoveService final : public fabric::Service {
+class MoveService final : public session::Service {
  public:
-  MoveService(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue);
-  ~MoveService() override;
-
   [[nodiscard]] std::string_view name() const noexcept override { return kServiceName; }
   [[nodiscard]] unsigned message_id() const noexcept override { return kOffloadMessage; }
-  void on_session_start(fabric::Peer& peer) override;
-  void on_session_end(fabric::Peer& peer) override;
-  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
-  void on_message(fabric::Peer& peer, ByteView message) override;
-  bool poll() override;
-  [[nodiscard]] bool moving() const override;
-  void start_draining() override { draining_ = true; }
-  bool drained() override;
-  void metrics(fabric::MetricsWriter& out) const override;
+
+  Settings settings() override;
+  [[nodiscard]] Status check_settings() const override;
+  Status start(session::ServiceHost& host) override;
+  void announce(SessionFile& file) const override;
+
+  void on_session_start(session::Client& client) override { engine_->on_session_start(client); }
+  void on_session_end(session::Client& client) override { engine_->on_session_end(client); }
+  Result<Bytes> on_request(session::Client& client, std::string_view method, ByteView payload) override {
+    return engine_->on_request(client, method, payload);
+  }
+  void on_message(session::Client& client, ByteView message) override { engine_->on_message(client, message); }
+
+  bool poll() override { return engine_->poll(); }
+  [[nodiscard]] bool moving() const override { return engine_->moving(); }
+
+  void metrics(session::MetricsWriter& out) const override;
+  void shared_metrics(session::MetricsWriter& out) const override;
+  [[nodiscard]] Status health() const override;
+
+  void start_draining() override { engine_->start_draining(); }
+  bool drained() override { return engine_->drained(); }
+  Status flush(std::chrono::milliseconds patience) override { return sink_->drain(patience); }
+  Status stop(std::chrono::milliseconds patience) override;
 
  private:
-  struct Offload;
-  struct StreamState;
-  struct SessionState;
-
-  Result<Bytes> open_stream(SessionState& session, ByteView payload);
-  const StreamState* opened_before(SessionState& session, const std::string& name, ByteView opened_with);
-  void prepare_memory(const StreamInfo& info, std::uint64_t announced);
-  bool warm_up();
-  Result<Bytes> close_stream(SessionState& session, ByteView payload);
-  void retire(StreamState& stream);
-  const fabric::RemoteRegion* region_of(SessionState& session, std::uint32_t id);
-
-  // The path of an offload, in this order (transfer.cpp).
-  void activate(StreamState& stream);
-  Status learn_regions(SessionState& session);
-  static void free_regions(SessionState& session);
-  Status admit(SessionState& session, StreamState& stream, Offload& offload);
-  bool try_start(StreamState& stream, Offload& offload);
-  bool must_wait(Offload& offload);
-  bool advance(StreamState& stream, Offload& offload);
-  Status issue(SessionState& session, Offload& offload, std::size_t bytes, bool one_get);
-  Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
-  static void stop_moving(StreamState& stream, Offload& offload);
-  void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
-  void note_failure(StreamState& stream, const Offload& offload, const Status& why);
-  void lose(SessionState& session);
-  static void tell_failures(SessionState& session);
-  void place(StreamState& stream, Offload& offload);
-  void settle(StreamState& stream);
-  void recover(SessionState& session);
-  bool poll_stream(StreamState& stream);
-
   MoveOptions options_;
-  std::shared_ptr<Arena> arena_;
-  Catalogue& catalogue_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<SessionState>> sessions_;
-  std::vector<StreamState*> active_;             ///< streams whose queue is not empty
-  std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
-  std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
-  std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
-  std::size_t warm_bytes_ = 0;                   ///< of the first of them
-  std::uint32_t polls_ = 0;
-  std::uint64_t tell_at_ = 0;  ///< now_ns() at which failures are logged; 0: there are none
-  OffloadView view_;           ///< reused by on_message
-  CopyChooser copier_;
-  std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
-  Bytes aligned_;
-  std::uint32_t next_stream_ = 1;
-  bool draining_ = false;
+  std::string flight_listen_ = "127.0.0.1:0";
+  std::uint64_t reader_budget_ = 0;  ///< 0: half of the agent's budget
 
-  struct Counters {
-    std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
-                  transfer_ns = 0;
-  } counters_;
+  Catalogue catalogue_;
+  std::unique_ptr<OffloadEngine> engine_;
+  std::unique_ptr<FileSink> sink_;
+  std::unique_ptr<FlightService> flight_;  ///< null: off
+  std::string flight_uri_;
+  std::unique_ptr<LocalReaderService> local_;
+  std::string local_socket_;
 };
 
 }  // namespace wherry::move

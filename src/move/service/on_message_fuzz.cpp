@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "move/fuzz_offload.hpp"
-#include "move/service/move_service.hpp"
+#include "move/service/offload_engine.hpp"
 
 namespace {
 
@@ -84,6 +84,7 @@ Status Endpoint::get(std::byte* to, const Region& /*local*/, const RemoteRegion&
 }
 
 Status ProcessReader::read() {
+  require(pid_ == 1);  // the client's
   const std::size_t count = std::exchange(count_, 0);
   for (failed_ = 0; failed_ < count; ++failed_) {
     const auto from = reinterpret_cast<std::uint64_t>(remote_[failed_].iov_base);
@@ -100,7 +101,7 @@ namespace {
 using namespace wherry;        // NOLINT(google-build-using-namespace)
 using namespace wherry::move;  // NOLINT(google-build-using-namespace)
 
-class FakePeer final : public fabric::Peer {
+class FakePeer final : public session::Client {
  public:
   FakePeer(std::uint64_t id, bool local, bool reconnects) : id_(id), local_(local), reconnects_(reconnects) {}
   [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
@@ -118,7 +119,7 @@ class FakePeer final : public fabric::Peer {
     return reconnects_;
   }
   void complete(std::uint64_t /*ticket*/, StatusCode /*code*/,
-                const fabric::CompletionRecord& /*fields*/) noexcept override {
+                const session::CompletionRecord& /*fields*/) noexcept override {
     ++completed;
     // A put may make progress in UCX, which may hand over the next message.
     if (deliver_inside != nullptr) (*deliver_inside)();
@@ -227,7 +228,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.max_offloads_per_session = 32;
     options.max_queued_bytes_per_session = 16384;
     options.max_region_bytes_per_session = 1024;
-    MoveService service(options, arena(), catalogue);
+    OffloadEngine service(options, arena(), catalogue);
     FakePeer peer(7, fuzz.ConsumeBool(), fuzz.ConsumeBool());
     service.on_session_start(peer);
 

@@ -14,8 +14,9 @@
 #include <string>
 #include <utility>
 
+#include "base/try.hpp"
 #include "move/arrow_schema.hpp"
-#include "move/service/frame_arrow.hpp"
+#include "move/arrow_status.hpp"
 
 namespace wherry::move {
 namespace {
@@ -122,10 +123,9 @@ struct Products::Structs {
 class ProductTemplate {
  public:
   static Result<std::shared_ptr<ProductTemplate>> make(const StreamInfo& stream) {
-    auto schema = to_arrow(stream.schema, stream.schema_metadata);
-    if (!schema) return schema.status();
+    WHERRY_ASSIGN(auto schema, to_arrow(stream.schema, stream.schema_metadata));
     auto made = std::make_shared<ProductTemplate>();
-    made->schema_ = *std::move(schema);
+    made->schema_ = std::move(schema);
     made->plan_ = stream.plan;
     made->types_.resize(made->plan_.nodes.size());
     std::uint32_t node = made->plan_.sections.back().first_node;
@@ -251,12 +251,10 @@ Status make_products(const StreamInfo& stream, std::span<const NodeRef> nodes, F
   const Strategy strategy = stream.strategy;
   if (strategy != Strategy::kArrays && strategy != Strategy::kRecordBatch && strategy != Strategy::kCAbi) return {};
   if (stream.products == nullptr) {
-    auto shape = ProductTemplate::make(stream);
-    if (!shape) return shape.status();
-    stream.products = *std::move(shape);
+    WHERRY_ASSIGN(stream.products, ProductTemplate::make(stream));
   }
   const std::shared_ptr<ProductTemplate>& shape = stream.products;
-  if (Status s = shape->check(nodes); !s) return s;
+  WHERRY_TRY(shape->check(nodes));
   const std::byte* base = frame.extent.bytes().data();
   std::shared_ptr<Products> made(new Products(shape));
   if (strategy == Strategy::kCAbi) {

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/secure_directory.hpp"
+#include "base/try.hpp"
 
 namespace wherry::move {
 namespace {
@@ -179,20 +180,18 @@ Result<std::shared_ptr<const SinkDirectory>> SinkDirectory::open(const std::stri
                     fmt::format("sink directory {}: a name with a NUL is none for files", directory.c_str()));
     }
   }
-  auto fd = root.empty() ? open_anywhere(directory) : open_rooted(root, directory);
-  if (!fd) return fd.status();
+  WHERRY_ASSIGN(auto fd, root.empty() ? open_anywhere(directory) : open_rooted(root, directory));
   fs::path whole = directory;
   if (whole.is_relative()) whole = fs::absolute(root) / directory;
   std::string path = whole.lexically_normal().string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  if (Status s = check_names(*fd, path, stream, format); !s) return s;
+  WHERRY_TRY(check_names(fd, path, stream, format));
   struct stat where{};
-  if (::fstat(fd->get(), &where) != 0) return refused(StatusCode::kUnavailable, directory, std::strerror(errno));
-  auto handle = handles().share(*std::move(fd), path);
-  if (!handle) return handle.status();
+  if (::fstat(fd.get(), &where) != 0) return refused(StatusCode::kUnavailable, directory, std::strerror(errno));
+  WHERRY_ASSIGN(auto handle, handles().share(std::move(fd), path));
   const std::shared_ptr<SinkDirectory> opened(new SinkDirectory);
   opened->device_ = where.st_dev;
-  opened->fd_ = *std::move(handle);
+  opened->fd_ = std::move(handle);
   opened->path_ = std::move(path);
   return std::shared_ptr<const SinkDirectory>(opened);
 }

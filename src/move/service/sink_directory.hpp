@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "base/socket.hpp"
+#include "base/fd.hpp"
 #include "wherry/move.hpp"
 #include "wherry/status.hpp"
 

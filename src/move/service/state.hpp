@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
-#include "move/service/move_service.hpp"
+#include "move/service/offload_engine.hpp"
 
 namespace wherry::move {
 
 /// One accepted offload, from its message to its frame.
-struct MoveService::Offload {
+struct OffloadEngine::Offload {
   enum class State : std::uint8_t {
     kWaiting,  ///< for destination memory
     kMoving,   ///< gets in flight or still to be issued
@@ -27,10 +27,10 @@ struct MoveService::Offload {
   std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
   std::uint64_t source_bytes = 0;
   std::uint64_t shape = 0;         ///< of its frame, see StreamState::shape; 0: not known beforehand
-  std::uint64_t queued_bytes = 0;  ///< of its own lists here, see SessionState::queued_bytes
-  std::uint64_t start = 0;         ///< which of its session's starts it was
+  std::uint64_t queued_bytes = 0;  ///< of its own lists here, see ClientState::queued_bytes
+  std::uint64_t start = 0;         ///< which of its client's starts it was
   bool waited = false;             ///< for memory or for room in its stream; counted
-  bool suspect = false;            ///< its gets were in flight when one failed, see MoveService::recover
+  bool suspect = false;            ///< its gets were in flight when one failed, see OffloadEngine::recover
 
   std::vector<NodeRef> nodes;
   std::vector<BufferRef> buffers;          ///< as the client sent them
@@ -59,9 +59,9 @@ struct MoveService::Offload {
   }
 };
 
-struct MoveService::StreamState {
+struct OffloadEngine::StreamState {
   std::shared_ptr<const StreamInfo> info;
-  SessionState* session = nullptr;
+  ClientState* client = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
   /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
@@ -72,7 +72,7 @@ struct MoveService::StreamState {
   std::vector<std::uint64_t> shape_bytes;
   std::uint32_t moving = 0;
   std::uint64_t received = 0;  ///< offload messages seen
-  bool active = false;         ///< it is in MoveService::active_
+  bool active = false;         ///< it is in OffloadEngine::active_
   bool closing = false;
   Bytes opened_with;  ///< the request's options and schema, until something is posted: see OpenRequest::again
   std::uint64_t shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers);
@@ -81,7 +81,7 @@ struct MoveService::StreamState {
   [[nodiscard]] bool finished() const noexcept { return closing && queue.empty() && received >= close_after; }
 };
 
-struct MoveService::SessionState {
+struct OffloadEngine::ClientState {
   struct RegionState {
     std::uint64_t base = 0, size = 0;
     Bytes key;
@@ -94,13 +94,15 @@ struct MoveService::SessionState {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
-  fabric::Peer* peer = nullptr;
+  session::Client* handle = nullptr;
   std::unordered_map<std::uint32_t, RegionState> regions;
   std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
   std::uint64_t region_bytes = 0;     ///< of both
   std::unordered_map<std::uint32_t, std::unique_ptr<StreamState>> streams;
-  std::uint32_t offloads = 0;      ///< in all queues
-  std::uint64_t queued_bytes = 0;  ///< that their lists take
+  std::uint32_t arrived = 0;        ///< messages in the inbox
+  std::uint64_t arrived_bytes = 0;  ///< of those
+  std::uint32_t offloads = 0;       ///< in all queues
+  std::uint64_t queued_bytes = 0;   ///< that their lists take
   std::uint64_t starts = 0;
   std::uint32_t moving = 0;
   bool reconnect = false;      ///< a get failed: the connection must be made anew once nothing is in flight

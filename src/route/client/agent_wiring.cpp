@@ -6,24 +6,25 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fabric/client_session.hpp"
+#include "base/try.hpp"
 #include "route/client/introduction.hpp"
 #include "route/client/process_wiring.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
+#include "session/connection.hpp"
 
 namespace wherry::route {
 namespace {
 
-class RouteSession final : public fabric::ClientSession {
+class RouteSession final : public session::Connection {
  public:
   static Result<std::unique_ptr<RouteSession>> open(const SessionOptions& options) {
-    auto session = ClientSession::open(options, [] { return std::unique_ptr<ClientSession>(new RouteSession); });
-    if (!session) return session.status();
-    return std::unique_ptr<RouteSession>(static_cast<RouteSession*>(session->release()));
+    WHERRY_ASSIGN(auto session,
+                  Connection::open(options, [] { return std::unique_ptr<Connection>(new RouteSession); }));
+    return std::unique_ptr<RouteSession>(static_cast<RouteSession*>(session.release()));
   }
   ~RouteSession() override { close(); }
-  using ClientSession::tell;
+  using Connection::tell;
 
  private:
   RouteSession() = default;
@@ -110,11 +111,9 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   const Rank me = bootstrap->rank();
   Place place{me, topology_of(all), mine.placement};
   const Topology& topology = place.topology;
-  auto session = open_session(mine, me, deadline);
-  if (!session) return session.status();
-  auto hello = (*session)->request("route", "hello", {});
-  if (!hello) return hello.status();
-  Reader reader(*hello);
+  WHERRY_ASSIGN(auto session, open_session(mine, me, deadline));
+  WHERRY_ASSIGN(auto hello, session->request("route", "hello", {}));
+  Reader reader(hello);
   const auto threads = reader.get<std::uint32_t>();
   if (!reader.at_end() || threads == 0 || threads > kMaxThreads)
     return Status(StatusCode::kProtocol, "the agent's answer to hello makes no sense");
@@ -124,22 +123,18 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   options.mine = me;
   options.lanes = 1;
   options.inbox = {layout.rank_inputs(), mine.shape};
-  options.network = (*session)->context().transport() != Transport::kShm;
-  const Transport own = (*session)->context().transport();
+  options.network = session->context().transport() != Transport::kShm;
+  const Transport own = session->context().transport();
   // An agent has one transport for its ranks on other machines and for other agents.
-  auto network = choose_network(mine, all, *bootstrap, deadline, [&]() -> Result<bool> {
+  const auto has_rdma = [&]() -> Result<bool> {
     if (options.network && own != Transport::kRdma) return false;
-    auto answer = (*session)->request("route", "network", {});
-    if (!answer) return answer.status();
-    return answer->size() == 1 && answer->front() == std::byte{1};
-  });
-  if (!network) return network.status();
-  options.transport = options.network && *network == Transport::kAuto ? own : *network;
-  auto stream = network_options();
-  if (!stream) return stream.status();
-  options.stream = *std::move(stream);
-  auto post = Post::create(options);
-  if (!post) return post.status();
+    WHERRY_ASSIGN(auto answer, session->request("route", "network", {}));
+    return answer.size() == 1 && answer.front() == std::byte{1};
+  };
+  WHERRY_ASSIGN(const auto network, choose_network(mine, all, *bootstrap, deadline, has_rdma));
+  options.transport = options.network && network == Transport::kAuto ? own : network;
+  WHERRY_ASSIGN(options.stream, network_options());
+  WHERRY_ASSIGN(auto post, Post::create(options));
 
   JoinRequest join;
   join.job = bootstrap->job();
@@ -150,42 +145,37 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Introduction& mine, const std:
   join.network = options.network ||
                  !std::ranges::all_of(all, [&](const Introduction& other) { return reached_by_memory(mine, other); });
   join.transport = options.transport;
-  join.card = (*post)->card();
-  auto joined = (*session)->request("route", "join", encode(join));
-  if (!joined) return joined.status();
-  auto agent = decode_cards(*joined);
-  if (!agent) return agent.status();
-  if (agent->size() != threads) return Status(StatusCode::kProtocol, "the agent has other threads than it said");
+  join.card = post->card();
+  WHERRY_ASSIGN(auto joined, session->request("route", "join", encode(join)));
+  WHERRY_ASSIGN(auto agent, decode_cards(joined));
+  if (agent.size() != threads) return Status(StatusCode::kProtocol, "the agent has other threads than it said");
 
   const std::uint32_t position = topology.place_of(me);
   const std::uint32_t thread = layout.thread_of(position);
   const std::string agent_name = topology.agent_name(mine.node);
-  const bool mapped = (*post)->shares_memory((*agent)[thread]);
-  if (Status s = (*post)->connect(0, (*agent)[thread], layout.input_of_rank(position), mapped, agent_name); !s)
+  const bool mapped = post->shares_memory(agent[thread]);
+  if (Status s = post->connect(0, agent[thread], layout.input_of_rank(position), mapped, agent_name); !s)
     return Status(s.code(), fmt::format("rank {} cannot reach its agent: {}", me, s.message()));
   for (std::uint32_t i = 0; i < threads && !mapped; ++i) {
-    if (Status s = (*post)->expect(i, (*agent)[i], layout.lane_to_rank(position), agent_name); !s)
+    if (Status s = post->expect(i, agent[i], layout.lane_to_rank(position), agent_name); !s)
       return Status(s.code(), fmt::format("rank {} cannot hear its agent: {}", me, s.message()));
   }
-  (*post)->router().set_table(std::vector<std::uint32_t>(topology.ranks(), 0));
+  post->router().set_table(std::vector<std::uint32_t>(topology.ranks(), 0));
 
-  auto gathered = bootstrap->exchange(*joined, deadline);
-  if (!gathered) return gathered.status();
+  WHERRY_ASSIGN(auto gathered, bootstrap->exchange(joined, deadline));
   if (position == 0) {
     ConnectRequest connect;
     connect.job = join.job;
     for (std::uint32_t node = 0; node < topology.nodes(); ++node) {
-      auto cards = decode_cards((*gathered)[topology.on_node(node).front()]);
-      if (!cards) return cards.status();
-      connect.agents.push_back(*std::move(cards));
+      WHERRY_ASSIGN(auto cards, decode_cards(gathered[topology.on_node(node).front()]));
+      connect.agents.push_back(std::move(cards));
     }
-    if (auto connected = (*session)->request("route", "connect", encode(connect)); !connected)
-      return connected.status();
+    WHERRY_TRY(session->request("route", "connect", encode(connect)));
   }
-  if (Status s = (*post)->open(deadline); !s) return Status(s.code(), fmt::format("rank {}: {}", me, s.message()));
-  if (auto ready = bootstrap->exchange({}, deadline); !ready) return ready.status();
+  if (Status s = post->open(deadline); !s) return Status(s.code(), fmt::format("rank {}: {}", me, s.message()));
+  WHERRY_TRY(bootstrap->exchange({}, deadline));
   return std::unique_ptr<Wiring>(
-      std::make_unique<AgentWiring>(std::move(place), std::move(bootstrap), *std::move(session), *std::move(post)));
+      std::make_unique<AgentWiring>(std::move(place), std::move(bootstrap), std::move(session), std::move(post)));
 }
 
 }  // namespace wherry::route

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/copy.hpp"
+#include "base/try.hpp"
 #include "route/client/runtime_core.hpp"
 #include "wherry/route.hpp"
 
@@ -39,7 +40,7 @@ Statistics Runtime::statistics() const noexcept { return core_->statistics(); }
 const Status& Runtime::status() const noexcept { return core_->status(); }
 std::string Runtime::describe() const { return core_->describe(); }
 
-void Runtime::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+void detail::copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   copy_to_other_core(to, from, bytes);
 }
 
@@ -51,12 +52,12 @@ std::uint32_t Runtime::add(std::unique_ptr<detail::HandlerEntry> entry, const de
 }
 std::uint64_t Runtime::expect(std::function<bool(ByteView)> then) { return core_->expect(std::move(then)); }
 void Runtime::forget(std::uint64_t number) noexcept { core_->forget(number); }
-void Runtime::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept {
+void detail::send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept {
   core.send_reply(to, number, reply);
 }
 
 std::uint64_t Runtime::poll() noexcept { return core_->poll(); }
-void Runtime::flush() noexcept { core_->flush_now(); }
+void Runtime::flush() noexcept { core_->flush(); }
 Status Runtime::quiesce(std::chrono::nanoseconds timeout) { return core_->quiesce(timeout); }
 StatusCode Runtime::try_quiesce() noexcept { return core_->try_quiesce(); }
 
@@ -76,9 +77,8 @@ Result<double> Runtime::reduce(double value, Combine how) {
   if (how > Combine::kMax) return unknown(how);
   constexpr std::array kHow{Agreement::Combine::kSumDouble, Agreement::Combine::kMinDouble,
                             Agreement::Combine::kMaxDouble};
-  auto bits = core_->reduce(std::bit_cast<std::uint64_t>(value), kHow[static_cast<std::size_t>(how)]);
-  if (!bits) return bits.status();
-  return std::bit_cast<double>(*bits);
+  WHERRY_ASSIGN(auto bits, core_->reduce(std::bit_cast<std::uint64_t>(value), kHow[static_cast<std::size_t>(how)]));
+  return std::bit_cast<double>(bits);
 }
 
 std::span<std::byte> Runtime::try_buffer(Rank towards, std::size_t bytes) noexcept {

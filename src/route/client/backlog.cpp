@@ -85,12 +85,10 @@ bool Backlog::push(Lane& lane, Block& block) noexcept {
   while (block.at != block.data.size()) {
     const std::byte* const from = block.data.data() + block.at;
     const Header header = Header::load(from);
-    const std::size_t stride = header.stride();
-    std::byte* const to = router_.room(lane, stride, header.to());
-    if (to == nullptr) return false;
-    std::memcpy(to, from, stride);
-    lane.at += stride;
-    block.at += stride;
+    const std::size_t bytes = header.stride() - sizeof header;
+    if (!router_.try_append(lane, header, [=](std::byte* to) { std::memcpy(to, from + sizeof header, bytes); }))
+      return false;
+    block.at += header.stride();
   }
   return true;
 }
@@ -100,18 +98,17 @@ bool Backlog::push_fragments(Lane& lane, Large& message, ByteView rest) noexcept
   while (!rest.empty()) {
     const ByteView piece = rest.first(std::min(most, rest.size()));
     const Header header = Header::make(sizeof(FragmentHead) + piece.size(), fragment_handler_, message.header.to());
-    std::byte* const to = router_.room(lane, header.stride(), header.to());
-    if (to == nullptr) return false;
     const FragmentHead head{source_,
                             message.number,
                             static_cast<std::uint32_t>(message.header.size()),
                             message.header.handler(),
                             message.sent,
                             0};
-    header.store(to);
-    std::memcpy(to + 8, &head, sizeof head);
-    copy_to_other_core(to + 8 + sizeof head, piece.data(), piece.size());
-    lane.at += header.stride();
+    const auto copy = [&](std::byte* to) {
+      std::memcpy(to, &head, sizeof head);
+      copy_to_other_core(to + sizeof head, piece.data(), piece.size());
+    };
+    if (!router_.try_append(lane, header, copy)) return false;
     message.sent += static_cast<std::uint32_t>(piece.size());
     rest = rest.subspan(piece.size());
   }

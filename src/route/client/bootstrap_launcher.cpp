@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "base/fork.hpp"
-#include "base/socket.hpp"
+#include "base/frame_channel.hpp"
+#include "base/try.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
 
@@ -50,24 +51,20 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
   ~LauncherBootstrap() override { stop_watching(); }
 
   Status join(const std::string& key, const Deadline& deadline) {
-    if (auto s = send(LauncherFrame::kJoin, encode_join(key, rank_), deadline); !s) return s;
-    auto payload = expect(LauncherFrame::kWelcome, deadline);
-    if (!payload) return payload.status();
-    auto job = decode_welcome(*payload);
-    if (!job) return job.status();
-    job_ = *job;
+    WHERRY_TRY(send(LauncherFrame::kJoin, encode_join(key, rank_), deadline));
+    WHERRY_ASSIGN(auto payload, expect(LauncherFrame::kWelcome, deadline));
+    WHERRY_ASSIGN(job_, decode_welcome(payload));
     return {};
   }
 
   Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) override {
     if (!failure_) return failure_;
     const std::uint32_t round = round_++;
-    if (auto s = send(LauncherFrame::kContribute, encode_contribution(round, mine), deadline); !s) return s;
+    WHERRY_TRY(send(LauncherFrame::kContribute, encode_contribution(round, mine), deadline));
     std::vector<Bytes> all;
     while (all.size() < ranks_) {
-      auto payload = expect(LauncherFrame::kGathered, deadline);
-      if (!payload) return payload.status();
-      auto part = decode_gathered(*payload);
+      WHERRY_ASSIGN(auto payload, expect(LauncherFrame::kGathered, deadline));
+      auto part = decode_gathered(payload);
       if (!part) return failure_ = part.status();
       if (part->round != round || part->first != all.size() || part->contributions.size() > ranks_ - all.size()) {
         return failure_ = Status(StatusCode::kProtocol,
@@ -151,12 +148,9 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> join_launcher(const std::string& socket_path, const Deadline& deadline) {
-  const auto ranks = number_variable("WHERRY_RANKS", 1, kMaxRanks);
-  if (!ranks) return ranks.status();
-  const auto rank = number_variable("WHERRY_RANK", 0, *ranks - 1);
-  if (!rank) return rank.status();
-  const auto node = number_variable("WHERRY_NODE", 0, *ranks - 1);
-  if (!node) return node.status();
+  WHERRY_ASSIGN(const auto ranks, number_variable("WHERRY_RANKS", 1, kMaxRanks));
+  WHERRY_ASSIGN(const auto rank, number_variable("WHERRY_RANK", 0, ranks - 1));
+  WHERRY_ASSIGN(const auto node, number_variable("WHERRY_NODE", 0, ranks - 1));
   const auto key = variable("WHERRY_JOB_KEY");
   if (!key) {
     return Status(
@@ -167,10 +161,9 @@ Result<std::unique_ptr<Bootstrap>> join_launcher(const std::string& socket_path,
     return Status(StatusCode::kInvalidArgument,
                   "WHERRY_JOB_KEY is not a job's key (up to 256 hexadecimal digits): `wherry run` sets it");
   }
-  auto socket = connect_unix(socket_path);
-  if (!socket) return socket.status();
-  auto bootstrap = std::make_unique<LauncherBootstrap>(*rank, *ranks, *node, FrameChannel(*std::move(socket)));
-  if (auto s = bootstrap->join(*key, deadline); !s) return s;
+  WHERRY_ASSIGN(auto socket, connect_unix(socket_path));
+  auto bootstrap = std::make_unique<LauncherBootstrap>(rank, ranks, node, FrameChannel(std::move(socket)));
+  WHERRY_TRY(bootstrap->join(*key, deadline));
   return std::unique_ptr<Bootstrap>(std::move(bootstrap));
 }
 

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/cpu.hpp"
+#include "base/try.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/mpi_plugin/plugin.hpp"
 
@@ -86,7 +87,7 @@ Result<Plugin> load_plugin(const MpiLauncher& launcher) {
       void* const candidate = dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
       decltype(&wherry_mpi_family) family = nullptr;
       if (candidate != nullptr && find(candidate, "wherry_mpi_family", family)) {
-        if (Status s = check_family(program, family(), place); !s) return s;
+        WHERRY_TRY(check_family(program, family(), place));
       }
     }
     // Global: some MPI libraries load parts that expect to find the rest of it so. Never closed: MPI does not like
@@ -144,10 +145,9 @@ class MpiBootstrap final : public Bootstrap {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
     mine.put_string(host_identity() + '/' + name.data());
-    auto all = exchange(mine.bytes(), deadline);
-    if (!all) return all.status();
+    WHERRY_ASSIGN(auto all, exchange(mine.bytes(), deadline));
     std::vector<std::string> host_of_rank;
-    for (const Bytes& bytes : *all) {
+    for (const Bytes& bytes : all) {
       Reader in(bytes);
       const auto theirs = in.get<std::uint32_t>();
       const auto job = in.get<std::uint64_t>();
@@ -246,14 +246,11 @@ std::optional<MpiLauncher> find_mpi_launcher() {
 Result<std::unique_ptr<Bootstrap>> join_mpi(const MpiLauncher& launcher, const Deadline& deadline) {
   std::uint32_t ranks_per_node = 0;
   if (const auto text = variable(kPerNodeVariable)) {
-    auto number = parse_number(kPerNodeVariable, *text, 1, kMaxRanks);
-    if (!number) return number.status();
-    ranks_per_node = *number;
+    WHERRY_ASSIGN(ranks_per_node, parse_number(kPerNodeVariable, *text, 1, kMaxRanks));
   }
-  auto plugin = load_plugin(launcher);
-  if (!plugin) return plugin.status();
-  auto bootstrap = std::make_unique<MpiBootstrap>(*plugin);
-  if (auto s = bootstrap->join(launcher, ranks_per_node, deadline); !s) return s;
+  WHERRY_ASSIGN(auto plugin, load_plugin(launcher));
+  auto bootstrap = std::make_unique<MpiBootstrap>(plugin);
+  WHERRY_TRY(bootstrap->join(launcher, ranks_per_node, deadline));
   return std::unique_ptr<Bootstrap>(std::move(bootstrap));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank and its launcher (python/wherry/bootstrap.py) say to each other, as frames of base/socket.hpp over a unix
-// socket. Numbers are little-endian, byte strings have a u32 length before them:
+// What a rank and its launcher (python/wherry/route/bootstrap.py) say to each other, as frames of base/socket.hpp over
+// a unix socket. Numbers are little-endian, byte strings have a u32 length before them:
 //
 //   rank      kJoin        u32 version, string key, u32 rank
 //   launcher  kWelcome     u64 job

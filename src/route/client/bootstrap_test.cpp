@@ -12,7 +12,7 @@
 #include <functional>
 #include <thread>
 
-#include "base/socket.hpp"
+#include "base/frame_channel.hpp"
 #include "base/temporary_directory.hpp"
 #include "base/testing.hpp"
 #include "route/client/bootstrap_parts.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/testing.hpp"
 #include "route/client/codec_testing.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::route {
 namespace {
@@ -159,7 +159,7 @@ void run_two(RingShape shape, const std::function<void(Runtime&)>& body) {
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
     threads.emplace_back([&body, w = std::move(wiring)]() mutable {
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(w)));
+      Runtime runtime = detail::make_runtime(Options{}, std::move(w));
       body(runtime);
     });
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "route/internal.hpp"
-#include "wherry/route_handler.hpp"
+#include "wherry/route_detail.hpp"
 
 namespace wherry::route::detail {
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/cpu.hpp"
+#include "base/try.hpp"
 
 namespace wherry::route {
 namespace {
@@ -42,12 +43,10 @@ Status check(const Options& options) {
 
 Result<RingShape> resolve_shape(const Options& options) {
   RingShape shape;
-  auto bytes = number_from("WHERRY_ROUTE_BUFFER_BYTES", shape.buffer_bytes);
-  if (!bytes) return bytes.status();
-  auto buffers = number_from("WHERRY_ROUTE_BUFFERS", shape.buffers);
-  if (!buffers) return buffers.status();
-  shape.buffer_bytes = options.buffer_bytes.value_or(*bytes);
-  shape.buffers = options.buffers.value_or(*buffers);
+  WHERRY_ASSIGN(auto bytes, number_from("WHERRY_ROUTE_BUFFER_BYTES", shape.buffer_bytes));
+  WHERRY_ASSIGN(auto buffers, number_from("WHERRY_ROUTE_BUFFERS", shape.buffers));
+  shape.buffer_bytes = options.buffer_bytes.value_or(bytes);
+  shape.buffers = options.buffers.value_or(buffers);
   if (!shape.valid()) {
     return Status(
         StatusCode::kInvalidArgument,
@@ -71,25 +70,21 @@ Result<fabric::StreamOptions> network_options() {
   fabric::StreamOptions options;
   if (const char* listen = std::getenv("WHERRY_ROUTE_LISTEN"); listen != nullptr) options.listen = listen;
   options.tls = fabric::tls_from_environment();
-  auto seconds = number_from("WHERRY_PEER_TIMEOUT_S", static_cast<std::uint32_t>(options.peer_timeout.count()));
-  if (!seconds) return seconds.status();
-  if (*seconds < 3 || *seconds > 3600) {
+  WHERRY_ASSIGN(auto seconds,
+                number_from("WHERRY_PEER_TIMEOUT_S", static_cast<std::uint32_t>(options.peer_timeout.count())));
+  if (seconds < 3 || seconds > 3600) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("WHERRY_PEER_TIMEOUT_S={}: want 3 to 3600 seconds", *seconds));
+                  fmt::format("WHERRY_PEER_TIMEOUT_S={}: want 3 to 3600 seconds", seconds));
   }
-  options.peer_timeout = std::chrono::seconds(*seconds);
+  options.peer_timeout = std::chrono::seconds(seconds);
   return options;
 }
 
 Result<Introduction> introduce(const Options& options, const Bootstrap& bootstrap) {
   Introduction mine;
   mine.node = bootstrap.node();
-  auto placement = resolve_placement(options);
-  if (!placement) return placement.status();
-  mine.placement = *placement;
-  auto shape = resolve_shape(options);
-  if (!shape) return shape.status();
-  mine.shape = *shape;
+  WHERRY_ASSIGN(mine.placement, resolve_placement(options));
+  WHERRY_ASSIGN(mine.shape, resolve_shape(options));
   mine.host = host_identity();
   if (const char* between = std::getenv("WHERRY_ROUTE_BETWEEN"); between != nullptr && *between != 0) {
     auto transport = parse_transport(between);
@@ -166,14 +161,12 @@ Result<Transport> choose_network(const Introduction& mine, const std::vector<Int
                          return reached_by_memory(all[0], one);
                        });
   if (!between) return Transport::kAuto;
-  auto here = has_rdma();
-  if (!here) return here.status();
+  WHERRY_ASSIGN(auto here, has_rdma());
   Writer out;
-  out.put(static_cast<std::uint8_t>(*here));
-  auto everybodys = bootstrap.exchange(out.bytes(), deadline);
-  if (!everybodys) return everybodys.status();
+  out.put(static_cast<std::uint8_t>(here));
+  WHERRY_ASSIGN(auto everybodys, bootstrap.exchange(out.bytes(), deadline));
   const bool everywhere =
-      std::ranges::all_of(*everybodys, [](const Bytes& one) { return one.size() == 1 && one.front() == std::byte{1}; });
+      std::ranges::all_of(everybodys, [](const Bytes& one) { return one.size() == 1 && one.front() == std::byte{1}; });
   return everywhere ? Transport::kRdma : Transport::kTcp;
 }
 

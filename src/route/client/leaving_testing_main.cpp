@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 #include "wherry/convey.h"
 #include "wherry/route.hpp"
 
@@ -53,7 +53,8 @@ int go(const std::string& how) {
 int end(Runtime& runtime, Rank who, const std::string& how) {
   if (runtime.rank() == who) return go(how);
   const auto has_left = [&] {
-    return std::ranges::any_of(runtime.core()->departed(), [&](const Departure& one) { return one.rank == who; });
+    return std::ranges::any_of(route::detail::core_of(runtime).departed(),
+                               [&](const Departure& one) { return one.rank == who; });
   };
   const Deadline deadline(kPatience);
   while (runtime.status() && !has_left()) {

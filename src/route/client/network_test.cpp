@@ -147,8 +147,7 @@ class SilentDeparture final : public Wiring {
 
 TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) {
   auto wirings = wire_threads({0, 1}, kShape);
-  Runtime runtime(
-      std::make_unique<detail::RuntimeCore>(Options{}, std::make_unique<SilentDeparture>(std::move(wirings[0]))));
+  Runtime runtime = detail::make_runtime(Options{}, std::make_unique<SilentDeparture>(std::move(wirings[0])));
   EXPECT_EQ(runtime.quiesce(kPatience).code(), StatusCode::kUnavailable);
   EXPECT_NE(runtime.status().message().find("rank 1 has left the job"), std::string::npos)
       << runtime.status().message();
@@ -168,7 +167,7 @@ TEST(Network, RankThatFailsWhileNothingHasRoom_ExpectTheOthersToFailWhenItHasGon
         while (runtime.try_send(0, take, std::uint64_t{1}) == StatusCode::kOk) {
         }
       }
-      runtime.core()->fail(Status{StatusCode::kResourceExhausted, "the reason"});
+      detail::core_of(runtime).fail(Status{StatusCode::kResourceExhausted, "the reason"});
       ++gone;
       return;
     }

@@ -16,7 +16,7 @@
 #include "base/cpu.hpp"
 #include "base/testing.hpp"
 #include "route/client/introduction.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::route::testing_support {
 
@@ -84,7 +84,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
       auto wiring = wire_inline(all[rank], all, std::make_unique<ThreadBootstrap>(meeting, rank),
                                 Deadline(wherry::testing_support::kPatience));
       ASSERT_TRUE(wiring) << wiring.status().message();
-      body(std::make_unique<Runtime>(std::make_unique<detail::RuntimeCore>(Options{}, wrap(rank, *std::move(wiring)))));
+      body(std::make_unique<Runtime>(detail::make_runtime(Options{}, wrap(rank, *std::move(wiring)))));
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -31,7 +31,7 @@ Status compare(A a, B b, bool swapped) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank, wiring = std::move(wirings[rank])]() mutable {
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wiring)));
+      Runtime runtime = detail::make_runtime(Options{}, std::move(wiring));
       const bool other_way = swapped && rank == 1;
       if (other_way) runtime.on<Message>(b);
       runtime.on<Message>(a);

@@ -157,7 +157,7 @@ class PackLies : public testing::TestWithParam<Lie> {};
 
 TEST_P(PackLies, ExpectAnErrorAndNoMessage) {
   auto wirings = wire_threads({0, 0}, {});
-  Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
+  Runtime runtime = detail::make_runtime(Options{}, std::move(wirings[0]));
   int handled = 0;
   const auto eight = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++handled; });
   ASSERT_EQ(eight.id(), 16u);

@@ -105,7 +105,7 @@ std::vector<Status> run_until_failure(Rank ranks, const std::function<void(Runti
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank, wiring = std::move(wirings[rank])]() mutable {
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wiring)));
+      Runtime runtime = detail::make_runtime(Options{}, std::move(wiring));
       body(runtime);
       statuses[rank] = runtime.status();
     });
@@ -342,8 +342,8 @@ TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNobodyToFail) {
 
 TEST(Collectives, OutcomeAndFarewellInOneBuffer_ExpectTheOutcomeToCount) {
   auto wirings = wire_threads({0, 0}, {2, 1024});
-  Runtime root(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
-  Runtime leaf(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[1])));
+  Runtime root = detail::make_runtime(Options{}, std::move(wirings[0]));
+  Runtime leaf = detail::make_runtime(Options{}, std::move(wirings[1]));
   StatusCode code = StatusCode::kWouldBlock;
   while ((code = root.try_quiesce()) == StatusCode::kWouldBlock) ASSERT_EQ(leaf.try_quiesce(), StatusCode::kWouldBlock);
   ASSERT_EQ(code, StatusCode::kOk);
@@ -388,15 +388,15 @@ TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
 
 TEST(Sends, ThroughSeveralThatHaveLeft_ExpectTheRankOfTheMessageNamed) {
   auto wirings = wire_threads({0, 0, 0}, {2, 1024});
-  Runtime sender(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
+  Runtime sender = detail::make_runtime(Options{}, std::move(wirings[0]));
   const auto take = sender.on<std::uint64_t>([](const std::uint64_t&) {});
   for (const Rank rank : {2U, 1U}) {
-    const Runtime gone(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[rank])));
+    const Runtime gone = detail::make_runtime(Options{}, std::move(wirings[rank]));
   }
   const Deadline deadline(kPatience);
-  while (sender.core()->departed().size() != 2 && !deadline.passed()) sender.poll();
-  ASSERT_EQ(sender.core()->departed().size(), 2U);
-  const Rank last = sender.core()->departed().back().rank;
+  while (detail::core_of(sender).departed().size() != 2 && !deadline.passed()) sender.poll();
+  ASSERT_EQ(detail::core_of(sender).departed().size(), 2U);
+  const Rank last = detail::core_of(sender).departed().back().rank;
   (void)sender.send(last, take, std::uint64_t{1});
   sender.poll();
   EXPECT_EQ(sender.status().code(), StatusCode::kUnavailable);

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::route::testing_support {
 
@@ -36,8 +36,7 @@ class QuiescePlay {
         sent_(options_.episodes),
         handled_(options_.episodes) {
     for (auto& wiring : wire_threads(options_.node_of_rank, {2, 256}))
-      actors_.push_back(
-          std::make_unique<Actor>(std::make_unique<detail::RuntimeCore>(route::Options{}, std::move(wiring))));
+      actors_.push_back(std::make_unique<Actor>(detail::make_runtime(route::Options{}, std::move(wiring))));
     for (auto& actor : actors_) {
       actor->spark = actor->runtime.on<Spark>([this, a = actor.get()](const Spark& spark) {
         ++handled_[spark.episode];
@@ -61,7 +60,7 @@ class QuiescePlay {
 
  private:
   struct Actor {
-    explicit Actor(std::unique_ptr<detail::RuntimeCore> core) : runtime(std::move(core)) {}
+    explicit Actor(Runtime r) : runtime(std::move(r)) {}
     Runtime runtime;
     Handler<Spark> spark;
     std::uint32_t episode = 0;

@@ -41,7 +41,7 @@ struct Large {
 };
 
 Runtime alone(const Options& options = {}) {
-  return Runtime(std::make_unique<detail::RuntimeCore>(options, std::move(wire_threads({0}, {}).front())));
+  return detail::make_runtime(options, std::move(wire_threads({0}, {}).front()));
 }
 
 void expect_words(const Status& status, std::initializer_list<std::string_view> words) {
@@ -54,8 +54,8 @@ void expect_words(const Status& status, std::initializer_list<std::string_view> 
 template <typename Theirs, typename Mine>
 Status misread(const std::vector<Theirs>& messages) {
   auto wirings = wire_threads({0, 0}, {});
-  Runtime sender(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
-  Runtime receiver(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[1])));
+  Runtime sender = detail::make_runtime(Options{}, std::move(wirings[0]));
+  Runtime receiver = detail::make_runtime(Options{}, std::move(wirings[1]));
   const auto theirs = sender.on<Theirs>([](auto&&) {});
   (void)receiver.on<Mine>([](auto&&) {});
   for (const Theirs& message : messages) EXPECT_EQ(sender.send(1, theirs, message), StatusCode::kOk);
@@ -96,8 +96,8 @@ TEST(Misfits, MessageThatItsCodecRefuses_ExpectTheCodecNamed) {
 
 TEST(Misfits, HandlerThatIsNotRegistered_ExpectFailedPrecondition) {
   auto wirings = wire_threads({0, 0}, {});
-  Runtime sender(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
-  Runtime receiver(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[1])));
+  Runtime sender = detail::make_runtime(Options{}, std::move(wirings[0]));
+  Runtime receiver = detail::make_runtime(Options{}, std::move(wirings[1]));
   EXPECT_EQ(sender.send(1, sender.on<Small>([](const Small&) {}), Small{}), StatusCode::kOk);
   sender.flush();
   receiver.poll();
@@ -107,8 +107,8 @@ TEST(Misfits, HandlerThatIsNotRegistered_ExpectFailedPrecondition) {
 
 TEST(Misfits, AnswerOfAnotherSize_ExpectFailedPreconditionWithBothSizes) {
   auto wirings = wire_threads({0, 0}, {});
-  Runtime asking(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[0])));
-  Runtime answering(std::make_unique<detail::RuntimeCore>(Options{}, std::move(wirings[1])));
+  Runtime asking = detail::make_runtime(Options{}, std::move(wirings[0]));
+  Runtime answering = detail::make_runtime(Options{}, std::move(wirings[1]));
   const auto four = asking.serve<std::uint32_t, std::uint32_t>([](const std::uint32_t& x) { return x; });
   (void)answering.serve<std::uint32_t, std::uint64_t>([](const std::uint32_t& x) { return std::uint64_t{x}; });
   EXPECT_EQ(asking.request(1, four, std::uint32_t{1}, [](const std::uint32_t&) { FAIL(); }), StatusCode::kOk);
@@ -250,8 +250,8 @@ void ask_too_much(std::uint64_t requests) {
   Options options;
   options.backlog_bytes = kMaxMessageBytes;
   auto wirings = wire_threads({0, 0}, {2, 4096});
-  Runtime asking(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[0])));
-  Runtime answering(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[1])));
+  Runtime asking = detail::make_runtime(options, std::move(wirings[0]));
+  Runtime answering = detail::make_runtime(options, std::move(wirings[1]));
   const auto answer = [](const std::uint32_t&) { return Reply{}; };
   const auto service = asking.serve<std::uint32_t, Reply>(answer);
   (void)answering.serve<std::uint32_t, Reply>(answer);
@@ -278,7 +278,7 @@ TEST(Reductions, AfterAFailedQuiesce_ExpectWhatStatusSays) {
   const auto take = runtime.on<Small>([&](const Small&) { inside = StatusCode::kCancelled; });
   ASSERT_EQ(runtime.send(0, take, Small{}), StatusCode::kOk);
   ASSERT_EQ(runtime.quiesce(0ns).code(), StatusCode::kDeadlineExceeded) << "it is under way";
-  runtime.core()->fail(Status{StatusCode::kResourceExhausted, "the reason"});
+  detail::core_of(runtime).fail(Status{StatusCode::kResourceExhausted, "the reason"});
   EXPECT_EQ(runtime.quiesce(1s).code(), StatusCode::kResourceExhausted);
   const auto reduced = runtime.reduce(std::uint64_t{1});
   ASSERT_FALSE(reduced);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 using namespace wherry;
 using namespace wherry::route;
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr RingShape kShape{2, 1024};
   // Two ranks, of which only the first is ever there.
   auto wirings = wire_threads({0, 0}, kShape);
-  Runtime runtime(std::make_unique<route::detail::RuntimeCore>(Options{}, std::move(wirings[0])));
+  Runtime runtime = route::detail::make_runtime(Options{}, std::move(wirings[0]));
   std::uint64_t sum = 0;
   runtime.on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; },
                             [&](const std::uint64_t& value) { sum ^= value; });

@@ -1,60 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank learns that others have left the job or found it broken, and how it tells them.
 #include <fmt/core.h>
-#include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <mutex>
 
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route::detail {
-/// Ranks of this process. One that exit() ends in the middle takes no part any more, though its Runtime is never
-/// destroyed, and the process may live on for long (in MPI_Finalize).
-struct Living {
-  pid_t process = getpid();  // a child of fork() has no part in the job: its end says nothing
-  std::mutex mutex;
-  std::vector<Alive*> ranks;
-
-  static Living& get() {
-    static Living* const one = [] {
-      (void)spdlog::default_logger_raw();  // what logs at the end must have been made before, to go later
-      on_exit([](int status, void*) { get().at_exit(status); }, nullptr);
-      return new Living;  // for threads that still run while the process ends
-    }();
-    return *one;
-  }
-
- private:
-  void at_exit(int status) {
-    if (process != getpid()) return;
-    const std::lock_guard lock(mutex);
-    for (Alive* rank : ranks) rank->at_exit(status);
-  }
-};
-
-Alive::Alive(Presence presence, RuntimeCore& core) : presence_(presence), core_(core) {
-  const std::lock_guard lock(Living::get().mutex);
-  Living::get().ranks.push_back(this);
-}
-
-Alive::~Alive() {
-  const std::lock_guard lock(Living::get().mutex);
-  std::erase(Living::get().ranks, this);
-}
-
-/// A runtime that another thread uses, perhaps at this moment, is not touched: its presence is one word.
-void Alive::at_exit(int status) noexcept {
-  if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) core_.leave_job();
-  presence_.leave();
-}
 
 void RuntimeCore::fail(Breakdown breakdown) noexcept {
   if (!failure_ || breakdown.ok()) return;
   failure_ = breakdown.why;
-  news_.clear();
+  notices_.clear();
   wiring_->fail(breakdown);
   try {
     tell(kAbortHandler, encode(breakdown, router_.largest() - sizeof(Header)));
@@ -63,47 +20,30 @@ void RuntimeCore::fail(Breakdown breakdown) noexcept {
 }
 
 void RuntimeCore::tell(std::uint32_t handler, ByteView message) {
-  for (const Rank to : wiring_->distant()) news_.push_back({to, handler, Bytes(message.begin(), message.end())});
-  push_news();
+  for (const Rank to : wiring_->distant()) notices_.push_back({to, handler, Bytes(message.begin(), message.end())});
+  push_notices();
 }
 
 /// What one lane has no room for keeps nothing from the others; in a lane, nothing overtakes what came before.
-void RuntimeCore::push_news() noexcept {
-  auto kept = news_.begin();
-  for (auto one = news_.begin(); one != news_.end(); ++one) {
+void RuntimeCore::push_notices() noexcept {
+  auto kept = notices_.begin();
+  for (auto one = notices_.begin(); one != notices_.end(); ++one) {
     const Lane* const lane = &router_.lane_of(one->to);
     const bool behind =
-        std::any_of(news_.begin(), kept, [&](const News& other) { return &router_.lane_of(other.to) == lane; });
-    if (!behind && put(one->to, one->handler, one->message) == StatusCode::kOk) continue;
+        std::any_of(notices_.begin(), kept, [&](const Notice& other) { return &router_.lane_of(other.to) == lane; });
+    if (!behind && try_put(one->to, one->handler, one->message)) continue;
     if (kept != one) *kept = std::move(*one);
     ++kept;
   }
-  news_.erase(kept, news_.end());
-  send_out();
-}
-
-void RuntimeCore::note_first_message() noexcept {
-  communicating_ = true;
-  file_->communicate(statistics());
-}
-
-void RuntimeCore::note_quiet() noexcept {
-  if (file_ != nullptr && communicating_) file_->quiet(statistics());
-}
-
-/// A child that sees this rank leave after such a round waits for its outcome for as long as it takes.
-void RuntimeCore::conclude() noexcept {
-  if (!news_.empty()) return;
-  flush(Flush::kExplicit);
-  concluded_ = agreement_.round();
-  wiring_->conclude(concluded_);
+  notices_.erase(kept, notices_.end());
+  flush();
 }
 
 void RuntimeCore::look_around() noexcept {
   constexpr std::uint64_t kKernelEvery = 8;
   constexpr std::uint64_t kArrivalNs = 1'000'000'000;  // for what has come already, and waits to be handled
   if (!failure_) return;
-  alive_.used_here();
+  exit_watch_.used_here();
   const bool ask_kernel = ++looks_ % kKernelEvery == 0;
   for (Neighbour& neighbour : wiring_->neighbours()) {
     Presence::Seen seen = neighbour.look(ask_kernel);
@@ -113,7 +53,7 @@ void RuntimeCore::look_around() noexcept {
   for (const Rank rank : wiring_->distant()) {
     // Whoever leaves says so in a message, for which there may have been no room: then no outcome has left, either.
     if (!wiring_->has_left(router_.index_of(router_.lane_of(rank)))) continue;
-    const std::uint64_t since = silent_since_.try_emplace(rank, now_ns()).first->second;
+    const std::uint64_t since = closed_since_.try_emplace(rank, now_ns()).first->second;
     if (now_ns() - since > kArrivalNs) on_left({rank, agreement_.round()});
   }
   fail(Breakdown{wiring_->health()});

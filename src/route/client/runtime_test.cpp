@@ -207,8 +207,8 @@ TEST(Runtime, HandlerThatSendsBeyondTheBacklog_ExpectTheJobToFailWithResourceExh
   Options options;
   options.backlog_bytes = kMaxMessageBytes;
   auto wirings = wire_threads({0, 0}, {2, 256});
-  Runtime sender(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[0])));
-  Runtime receiver(std::make_unique<detail::RuntimeCore>(options, std::move(wirings[1])));  // never polls
+  Runtime sender = detail::make_runtime(options, std::move(wirings[0]));
+  Runtime receiver = detail::make_runtime(options, std::move(wirings[1]));  // never polls
   const Bytes message(1 << 20);
   Handler<ByteView> take;
   std::vector<StatusCode> codes;

@@ -9,7 +9,7 @@ namespace wherry::route::detail {
 
 void RuntimeCore::contribute(Agreement::Combine how, Agreement::Words words) noexcept {
   agreement_.contribute(how, words, registered_);
-  send_out();
+  flush();
   if (agreement_.round() != concluded_) conclude();
 }
 
@@ -44,7 +44,7 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
                   "quiesce() or try_quiesce() until it says ok, then reduce()");
   }
   registered_ = handlers_.signature();
-  alive_.used_here();
+  exit_watch_.used_here();
   reducing_ = true;
   contribute(how, {bits, 0});
   check_departed();
@@ -52,7 +52,7 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   for (;;) {
     words = agreement_.take_outcome();
     if (words || !failure_) break;
-    flush(Flush::kExplicit);
+    router_.flush(Flush::kExplicit);
     poll();
   }
   reducing_ = false;
@@ -61,9 +61,17 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   return words->a;
 }
 
+/// A child that sees this rank leave after such a round waits for its outcome for as long as it takes.
+void RuntimeCore::conclude() noexcept {
+  if (!notices_.empty()) return;
+  router_.flush(Flush::kExplicit);
+  concluded_ = agreement_.round();
+  wiring_->conclude(concluded_);
+}
+
 void RuntimeCore::pass_outcome_on(const Deadline& deadline) noexcept {
-  send_out();
-  while (!news_.empty() && failure_ && !deadline.passed()) poll();
+  flush();
+  while (!notices_.empty() && failure_ && !deadline.passed()) poll();
   if (agreement_.round() != concluded_) conclude();
   for (const std::uint32_t lane : lanes_of_children_) {
     const std::uint64_t written = router_.lanes()[lane].written;
@@ -84,7 +92,7 @@ void RuntimeCore::step_quiesce() noexcept {
       promised_ = counted_ == Agreement::Words{sent, handled_};
       contribute(Agreement::Combine::kConfirm, {promised_ ? 0U : 1U, 0});
     }
-    send_out();  // this rank may not poll again for a while, and its children wait for the verdict
+    flush();  // this rank may not poll again for a while, and its children wait for the verdict
     if (agreement_.round() != concluded_) conclude();
   }
 }
@@ -94,7 +102,7 @@ StatusCode RuntimeCore::try_quiesce() noexcept {
   if (phase_ == Phase::kNone && failure_) {
     phase_ = Phase::kCounting;
     registered_ = handlers_.signature();
-    alive_.used_here();
+    exit_watch_.used_here();
     check_departed();
   }
   poll();
@@ -103,7 +111,7 @@ StatusCode RuntimeCore::try_quiesce() noexcept {
     counted_ = {sent, handled_};
     contribute(Agreement::Combine::kQuiesce, counted_);
     step_quiesce();  // the only rank concludes at once
-    if (promised()) flush(Flush::kExplicit);
+    if (promised()) router_.flush(Flush::kExplicit);
   }
   if (phase_ != Phase::kDone) return StatusCode::kWouldBlock;
   phase_ = Phase::kNone;
@@ -114,7 +122,7 @@ StatusCode RuntimeCore::try_quiesce() noexcept {
 Status RuntimeCore::quiesce(std::chrono::nanoseconds timeout) {
   if (in_handler_) return {StatusCode::kFailedPrecondition, "quiesce() cannot be called in a handler"};
   const Deadline deadline(timeout);
-  flush(Flush::kExplicit);
+  router_.flush(Flush::kExplicit);
   for (;;) {
     const StatusCode code = try_quiesce();
     if (code == StatusCode::kOk) {

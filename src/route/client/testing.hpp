@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 
 namespace wherry::route::testing_support {
 
@@ -21,7 +21,7 @@ inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank, const Opti
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
     threads.emplace_back([&body, &options, w = std::move(wiring)]() mutable {
-      Runtime runtime(std::make_unique<detail::RuntimeCore>(options, std::move(w)));
+      Runtime runtime = detail::make_runtime(options, std::move(w));
       body(runtime);
       EXPECT_TRUE(runtime.status()) << runtime.status().message();
     });

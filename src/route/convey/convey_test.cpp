@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/testing.hpp"
-#include "route/client/runtime_core.hpp"
+#include "route/client/runtime_access.hpp"
 #include "route/convey/home.hpp"
 
 namespace wherry::route::convey {
@@ -27,7 +27,7 @@ void run_ranks(const std::vector<std::uint32_t>& node_of_rank, RingShape shape,
   std::vector<std::thread> threads;
   for (auto& wiring : wirings) {
     threads.emplace_back([&body, w = std::move(wiring)]() mutable {
-      Home home(Runtime(std::make_unique<detail::RuntimeCore>(Options{}, std::move(w))));
+      Home home(detail::make_runtime(Options{}, std::move(w)));
       body(home, home.runtime().rank());
       EXPECT_TRUE(home.runtime().quiesce(kPatience));  // acknowledgements travel through any rank
     });

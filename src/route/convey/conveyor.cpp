@@ -51,12 +51,16 @@ void Conveyor::close_packet(Out& out) noexcept {
   out.packet = nullptr;
 }
 
-void Conveyor::write_packet(std::byte* at, Rank to, PacketHead head, const void* bytes, std::size_t size) noexcept {
-  const Header header = Header::make(sizeof head + size, data_, to);
-  header.store(at);
-  std::memcpy(at + 8, &head, sizeof head);
-  if (size != 0) std::memcpy(at + kBeforeItems, bytes, size);
-  core_.post_buffer(to, header.stride(), 1);
+std::byte* Conveyor::try_packet(Rank to, PacketHead head, const void* items, std::size_t bytes) noexcept {
+  const Header header = Header::make(sizeof head + bytes, data_, to);
+  const std::span<std::byte> space = core_.try_buffer(to, header.stride());
+  if (space.empty()) return nullptr;
+  lane_of(to).append(header, header.stride(), [&](std::byte* at) {
+    std::memcpy(at, &head, sizeof head);
+    if (bytes != 0) std::memcpy(at + sizeof head, items, bytes);
+  });
+  ++core_.sent;
+  return space.data();
 }
 
 int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept {
@@ -75,11 +79,9 @@ int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept
     ++counts_[convey_PUSHES];
     return convey_OK;
   }
-  const std::span<std::byte> space = core_.try_buffer(to, stride);
-  if (space.empty()) return convey_FAIL;
+  std::byte* const at = try_packet(to, {core_.place().rank, static_cast<std::uint32_t>(bytes)}, item, bytes);
+  if (at == nullptr) return convey_FAIL;
   const Lane& lane = lane_of(to);
-  std::byte* const at = space.data();
-  write_packet(at, to, {core_.place().rank, static_cast<std::uint32_t>(bytes)}, item, bytes);
   // An item of no bytes cannot be counted, so it stays alone.
   const std::ptrdiff_t room = std::min(lane.end - at, static_cast<std::ptrdiff_t>(packet_bytes_));
   out.packet = at;
@@ -100,11 +102,8 @@ bool Conveyor::push_pending() noexcept {
   while (pending_.at != pending_.item.size()) {
     if (out.unconfirmed >= kWindow) return false;
     const std::size_t bytes = std::min(most, pending_.item.size() - pending_.at);
-    const std::size_t stride = Header::stride_of(sizeof head + bytes);
-    const std::span<std::byte> space = core_.try_buffer(pending_.to, stride);
-    if (space.empty()) return false;
-    write_packet(space.data(), pending_.to, head, pending_.item.data() + pending_.at, bytes);
-    out.unconfirmed += static_cast<std::int64_t>(stride);
+    if (try_packet(pending_.to, head, pending_.item.data() + pending_.at, bytes) == nullptr) return false;
+    out.unconfirmed += static_cast<std::int64_t>(Header::stride_of(sizeof head + bytes));
     ++counts_[convey_COMMS];
     counts_[convey_BYTES] += static_cast<std::int64_t>(bytes);
     pending_.at += bytes;
@@ -241,7 +240,7 @@ int Conveyor::advance(bool done) {
                             {static_cast<std::uint64_t>(counts_[convey_PUSHES]), arrived_});
       ++counts_[convey_SYNCS];
     }
-    core_.flush_now();
+    core_.flush();
   }
   if (state_ == State::kEndgame) return convey_OK;
   if (ready()) return convey_NEAR;

@@ -86,7 +86,8 @@ class Conveyor : private ForkWatch {
   int push(const void* item, std::size_t bytes, std::int64_t pe);
   int open_packet(const void* item, std::size_t bytes, Rank to) noexcept;
   void close_packet(Out& out) noexcept;
-  void write_packet(std::byte* at, Rank to, PacketHead head, const void* bytes, std::size_t size) noexcept;
+  /// Sends a packet of these items. Where it lies, or null: there is no room.
+  std::byte* try_packet(Rank to, PacketHead head, const void* items, std::size_t bytes) noexcept;
   bool push_pending() noexcept;
   bool may_pull(int& error) const noexcept;
   std::byte* aligned_item();

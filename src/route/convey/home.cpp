@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/convey/home.hpp"
+#include "base/try.hpp"
+#include "route/client/runtime_access.hpp"
 
 #include <fmt/core.h>
 
@@ -78,9 +80,8 @@ convey_t* Slot::create(detail::RuntimeCore& core, Traits traits) {
 
 Result<Home*> Home::get() {
   if (the_home != nullptr) return the_home;
-  auto runtime = Runtime::start();
-  if (!runtime) return runtime.status();
-  the_home = new Home(*std::move(runtime));
+  WHERRY_ASSIGN(auto runtime, Runtime::start());
+  the_home = new Home(std::move(runtime));
   std::atexit([] { leave(); });
   return the_home;
 }
@@ -89,7 +90,7 @@ Result<Home*> Home::get() {
 /// in the middle of a session does not wait for the others, which wait for it: they are told, and it ends.
 void Home::leave() noexcept {
   try {
-    detail::RuntimeCore& core = *the_home->runtime_.core();
+    detail::RuntimeCore& core = detail::core_of(the_home->runtime_);
     if (the_home->under_way()) {
       core.fail(Status{StatusCode::kUnavailable,
                        fmt::format("rank {} has ended in the middle of a conveyor's session", core.place().rank)});
@@ -108,7 +109,7 @@ bool Home::under_way() const noexcept {
 }
 
 Result<convey_t*> Home::create(Traits traits) {
-  detail::RuntimeCore& core = *runtime_.core();
+  detail::RuntimeCore& core = detail::core_of(runtime_);
   auto free = std::ranges::find_if(slots_, [](const auto& slot) { return slot->conveyor() == nullptr; });
   if (free == slots_.end()) {
     slots_.reserve(slots_.size() + 1);  // a slot has handlers, and stays

@@ -36,11 +36,7 @@ struct Member {
   /// False: there is no room.
   [[nodiscard]] bool try_send(Rank to) const {
     Router& router = post->router();
-    const Header header = Header::make(1000, kHandler, to);
-    std::byte* const at = router.room(router.lane_of(to), header.stride(), to);
-    if (at == nullptr) return false;
-    header.store(at);
-    router.lane_of(to).at += header.stride();
+    if (!router.try_append(router.lane_of(to), Header::make(1000, kHandler, to), [](std::byte*) {})) return false;
     router.flush(Flush::kExplicit);
     return true;
   }
@@ -234,7 +230,7 @@ TEST(JobsOfOthers, AReasonLongerThanABuffer_ExpectItsBeginningAtEveryRank) {
 }
 
 TEST(JobsOfOthers, ARankWithSmallerBuffersThanTheJob_ExpectItRefused) {
-  RouteService service({});
+  RouteService service;
   testing::SilentPeer peer(0);
   Post::Options mine;
   mine.mine = 0;
@@ -371,7 +367,7 @@ TEST(JobsOfOthers, ConnectAgainAfterOneThatFailedHalfWay_ExpectARefusalAndTheAge
   bad[2].push_back(bad[2].front());  // when node 1 is connected
   EXPECT_NE(connect(bad).message().find("the agent of node 2 (rank 2) has 2 routing threads"), std::string::npos);
   EXPECT_NE(connect(all.cards).message().find("connect comes once"), std::string::npos);
-  fabric::MetricsWriter metrics;
+  session::MetricsWriter metrics;
   agent.metrics(metrics);
   for (int round = 0; round < 100; ++round) agent.poll();
   all.leave(0);

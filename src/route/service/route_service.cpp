@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
+#include "base/try.hpp"
 #include "route/internal.hpp"
 
 namespace wherry::route {
@@ -32,10 +33,37 @@ constexpr unsigned kCheckEvery = 1024;    // rounds between looks at what went w
 RouteService::RouteService(RouteOptions options) : options_(std::move(options)) {}
 RouteService::~RouteService() = default;
 
-void RouteService::on_session_start(fabric::Peer&) {}
-void RouteService::on_message(fabric::Peer&, ByteView) {}
+Settings RouteService::settings() {
+  auto set_threads = [this](const std::string& text) -> Status {
+    const auto threads = parse_number(text, 1, kMaxThreads);
+    if (!threads) return bad_setting("route.routing_threads", text, threads.status().message());
+    return options_.threads = static_cast<std::uint32_t>(*threads), ok_status();
+  };
+  auto set_timeout = [this](const std::string& text) -> Status {
+    const auto seconds = parse_number(text, 3, 3600);
+    if (!seconds) return bad_setting("route.peer_timeout_s", text, seconds.status().message());
+    return options_.network.peer_timeout = std::chrono::seconds(*seconds), ok_status();
+  };
+  return {
+      bytes_setting("route.buffer_budget", "buffer_budget", options_.budget,
+                    "memory for the buffers that messages between ranks are routed through"),
+      {"route.routing_threads", "routing_threads",
+       "threads that route the messages of a job; all its agents must agree",
+       [this] { return fmt::format("{}", options_.threads); }, std::move(set_threads), false},
+      {"route.peer_timeout_s", "peer_timeout_s",
+       "seconds without a sign of life after which another agent of a job, or its machine, counts as lost",
+       [this] { return fmt::format("{}", options_.network.peer_timeout.count()); }, std::move(set_timeout), false},
+  };
+}
 
-void RouteService::on_session_end(fabric::Peer& peer) {
+Status RouteService::start(session::ServiceHost& host) {
+  options_.cores = host.cores;
+  if (host.address) options_.network.listen = host.address->host;
+  options_.network.tls = host.tls;
+  return ok_status();
+}
+
+void RouteService::on_session_end(session::Client& peer) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     Job* const job = it->second.get();
     const auto present = job->present.find(peer.id());
@@ -54,7 +82,7 @@ void RouteService::on_session_end(fabric::Peer& peer) {
   }
 }
 
-Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view method, ByteView payload) {
+Result<Bytes> RouteService::on_request(session::Client& peer, std::string_view method, ByteView payload) {
   if (method == "hello") {
     Writer out;
     out.put(options_.threads);
@@ -66,14 +94,12 @@ Result<Bytes> RouteService::on_request(fabric::Peer& peer, std::string_view meth
     return std::move(out).take();
   }
   if (method == "join") {
-    auto request = decode_join(payload);
-    if (!request) return request.status();
-    return join(peer, *request);
+    WHERRY_ASSIGN(auto request, decode_join(payload));
+    return join(peer, request);
   }
   if (method == "connect") {
-    auto request = decode_connect(payload);
-    if (!request) return request.status();
-    if (Status s = connect(peer, *request); !s) return s;
+    WHERRY_ASSIGN(auto request, decode_connect(payload));
+    WHERRY_TRY(connect(peer, request));
     return Bytes();
   }
   if (method == "leave") {
@@ -132,8 +158,7 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
     options.network = request.network;
     options.transport = request.transport;
     options.stream = options_.network;
-    auto post = Post::create(options);
-    if (!post) return post.status();
+    WHERRY_ASSIGN(auto post, Post::create(options));
     std::vector<std::uint32_t> lane_of_rank(job->topology.ranks());
     std::vector<bool> ends_at_rank(layout.lanes());
     for (Rank rank = 0; rank < job->topology.ranks(); ++rank) {
@@ -142,18 +167,17 @@ Result<RouteService::Job*> RouteService::job_for(const JoinRequest& request) {
           node == job->node ? layout.lane_to_rank(job->topology.place_of(rank)) : layout.lane_to_node(node);
       if (node == job->node) ends_at_rank[lane_of_rank[rank]] = true;
     }
-    (*post)->router().set_table(lane_of_rank, ends_at_rank);
-    job->threads.push_back(std::make_unique<RoutingThread>(*std::move(post)));
+    post->router().set_table(lane_of_rank, ends_at_rank);
+    job->threads.push_back(std::make_unique<RoutingThread>(std::move(post)));
   }
   Job* const made = jobs_.emplace(request.job, std::move(job)).first->second.get();
   used_ += made->bytes;
   return made;
 }
 
-Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request) {
-  auto found = job_for(request);
-  if (!found) return found.status();
-  Job& job = **found;
+Result<Bytes> RouteService::join(session::Client& peer, const JoinRequest& request) {
+  WHERRY_ASSIGN(auto found, job_for(request));
+  Job& job = *found;
   if (job.joined.contains(request.rank) || job.asked_to_connect) {
     return Status(StatusCode::kAlreadyExists, fmt::format("rank {} of this job has joined already", request.rank));
   }
@@ -166,9 +190,9 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
     Post& post = job.threads[thread]->post();
     const std::string who = fmt::format("rank {}", request.rank);
     const bool mapped = post.shares_memory(request.card);
-    if (Status s = post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who); !s) return s;
+    WHERRY_TRY(post.connect(layout.lane_to_rank(place), request.card, thread, mapped, who));
     if (!mapped && layout.thread_of(place) == thread) {
-      if (Status s = post.expect(layout.input_of_rank(place), request.card, 0, who); !s) return s;
+      WHERRY_TRY(post.expect(layout.input_of_rank(place), request.card, 0, who));
     }
     cards.push_back(post.card());
   }
@@ -177,7 +201,7 @@ Result<Bytes> RouteService::join(fabric::Peer& peer, const JoinRequest& request)
   return encode(cards);
 }
 
-Status RouteService::connect(fabric::Peer& peer, const ConnectRequest& request) {
+Status RouteService::connect(session::Client& peer, const ConnectRequest& request) {
   const auto it = jobs_.find(request.job);
   if (it == jobs_.end() || !it->second->present.contains(peer.id()))
     return {StatusCode::kNotFound, "this session is in no such job"};
@@ -255,7 +279,7 @@ RouteService::Jobs::iterator RouteService::end(Jobs::iterator job) {
 void RouteService::abort(Job& job, Breakdown breakdown) {
   if (job.failed || !job.connected) return;
   const Bytes message = encode(breakdown, std::min(kMostWords, job.shape.buffer_bytes - sizeof(Header)));
-  std::vector<Job::Notice> notices;
+  std::vector<Notice> notices;
   for (Rank rank = 0; rank < job.topology.ranks(); ++rank) notices.push_back({rank, kAbortHandler, message});
   job.notices.swap(notices);
   job.failed = true;
@@ -265,8 +289,8 @@ void RouteService::abort(Job& job, Breakdown breakdown) {
 bool RouteService::push_notices(Job& job) noexcept {
   if (job.notices.empty()) return false;
   RoutingThread& thread = *job.threads.front();
-  const std::size_t put = std::erase_if(
-      job.notices, [&](const Job::Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
+  const std::size_t put =
+      std::erase_if(job.notices, [&](const Notice& one) { return thread.try_put(one.to, one.handler, one.message); });
   if (put != 0) thread.post().router().flush(Flush::kExplicit);
   return put != 0;
 }
@@ -329,7 +353,7 @@ bool RouteService::poll() {
   return worked;
 }
 
-void RouteService::metrics(fabric::MetricsWriter& out) const {
+void RouteService::metrics(session::MetricsWriter& out) const {
   RouterCounts sum = past_;
   std::size_t ranks = 0;
   for (const auto& [id, job] : jobs_) {
@@ -347,7 +371,7 @@ void RouteService::metrics(fabric::MetricsWriter& out) const {
       {Flush::kFull, "full"}, {Flush::kIdle, "idle"}, {Flush::kTimeout, "timeout"}, {Flush::kExplicit, "explicit"}};
   for (const auto& [cause, label] : kCauses) {
     out.counter("wherry_route_flushes_total", "Why buffers were handed on.",
-                sum.flushes[static_cast<std::size_t>(cause)], fabric::MetricsWriter::label("cause", label));
+                sum.flushes[static_cast<std::size_t>(cause)], session::MetricsWriter::label("cause", label));
   }
 }
 

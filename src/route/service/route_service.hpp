@@ -10,11 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "fabric/service.hpp"
 #include "fabric/stream_worker.hpp"
+#include "route/internal.hpp"
 #include "route/layout.hpp"
 #include "route/request.hpp"
 #include "route/service/routing_thread.hpp"
+#include "session/service.hpp"
 
 namespace wherry::route {
 
@@ -27,24 +28,22 @@ struct RouteOptions {
   std::chrono::milliseconds patience = Post::kPatience;
 };
 
-class RouteService final : public fabric::Service {
+class RouteService final : public session::Service {
  public:
-  explicit RouteService(RouteOptions options);
+  explicit RouteService(RouteOptions options = {});
   ~RouteService() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "route"; }
-  [[nodiscard]] unsigned message_id() const noexcept override { return kMessage; }
-  void on_session_start(fabric::Peer& peer) override;
-  void on_session_end(fabric::Peer& peer) override;
-  Result<Bytes> on_request(fabric::Peer& peer, std::string_view method, ByteView payload) override;
-  void on_message(fabric::Peer& peer, ByteView message) override;
+  Settings settings() override;
+  Status start(session::ServiceHost& host) override;
+  void on_session_end(session::Client& peer) override;
+  Result<Bytes> on_request(session::Client& peer, std::string_view method, ByteView payload) override;
   bool poll() override;
   void start_draining() override { draining_ = true; }
   bool drained() override { return jobs_.empty(); }
-  void metrics(fabric::MetricsWriter& out) const override;
+  void metrics(session::MetricsWriter& out) const override;
 
  private:
-  static constexpr unsigned kMessage = 2;  ///< none are sent: ranks write into inboxes
   struct Job {
     Topology topology;
     std::uint32_t node = 0;
@@ -60,21 +59,16 @@ class RouteService final : public fabric::Service {
     std::optional<Rank> died;  ///< of which there was no memory to tell the others: poll() does
     bool ending = false;       ///< its ranks here have left; what they wrote may still lie here, or be on its way
     std::uint64_t ending_since = 0;
-    int quiet = 0;  ///< rounds in a row of an ending job that found nothing to do
-    struct Notice {
-      Rank to;
-      std::uint32_t handler;
-      Bytes message;
-    };
+    int quiet = 0;                ///< rounds in a row of an ending job that found nothing to do
     std::vector<Notice> notices;  ///< for ranks, to be put as their lanes get room
     std::size_t bytes = 0;
     [[nodiscard]] AgentLayout layout() const noexcept {
       return {topology, node, static_cast<std::uint32_t>(threads.size())};
     }
   };
-  Result<Bytes> join(fabric::Peer& peer, const JoinRequest& request);
+  Result<Bytes> join(session::Client& peer, const JoinRequest& request);
   Result<Job*> job_for(const JoinRequest& request);
-  Status connect(fabric::Peer& peer, const ConnectRequest& request);
+  Status connect(session::Client& peer, const ConnectRequest& request);
   using Jobs = std::map<std::uint64_t, std::unique_ptr<Job>>;
   /// The rank of the session has left, `rounds` collective rounds after the start. The job ends with its last one.
   void leave(Job& job, std::uint64_t session, std::uint32_t rounds);

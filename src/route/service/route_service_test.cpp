@@ -53,11 +53,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
     Router& router = (*post)->router();
     router.set_table({0, 0, 0});
     for (const Rank to : {0U, 1U, 2U}) {
-      const Header header = Header::make(8, 20, to);
-      std::byte* const at = router.room(router.lane_of(to), header.stride(), to);
-      ASSERT_NE(at, nullptr);
-      header.store(at);
-      router.lane_of(to).at += header.stride();
+      ASSERT_TRUE(router.try_append(router.lane_of(to), Header::make(8, 20, to), [](std::byte*) {}));
     }
     router.flush(Flush::kExplicit);
     EXPECT_FALSE(service.poll());
@@ -74,7 +70,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
     EXPECT_TRUE(service.drained());
     EXPECT_FALSE(service.poll());
   }
-  fabric::MetricsWriter metrics;
+  session::MetricsWriter metrics;
   service.metrics(metrics);
   EXPECT_NE(metrics.text().find("wherry_route_buffer_bytes 0"), std::string::npos) << metrics.text();
 }

@@ -1,44 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "route/service/routing_thread.hpp"
 
-#include <sched.h>
-
-#include <cstring>
-
-#include "base/clock.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
+#include "route/idle.hpp"
 
 namespace wherry::route {
 namespace {
 
 constexpr std::uint64_t kFlushAfterNs = 50'000;  // what arrives steadily for one hop must not keep others' messages
 constexpr unsigned kNoteEvery = 4096;            // rounds
-constexpr unsigned kSpins = 16;                  // idle rounds before the core is offered to others
 
 }  // namespace
 
 bool RoutingThread::drain(Input& input) noexcept {
-  Router& router = post_->router();
-  const std::uint32_t first = input.ring.sequence();
-  bool worked = false;
-  while (input.ring.sequence() - first <= input.ring.shape().buffers) {
-    const RingReader::Part part = input.ring.peek();
-    if (!part.malformed && part.empty()) return worked;
-    Router::Stop stop{Router::Stop::Why::kMalformed, part.from};
-    if (!part.malformed) stop = router.forward(part.from, part.to);
-    const auto bytes = static_cast<std::size_t>(stop.at - part.from);
-    router.counts.bytes_in += bytes;
-    input.ring.advance(bytes);
-    worked |= bytes != 0;
-    if (stop.why == Router::Stop::Why::kMalformed) {
-      input.broken = true;
-      malformed_ = true;
-      return worked;
-    }
-    if (stop.why == Router::Stop::Why::kBlocked) break;
-  }
-  input.waiting = true;
+  const auto none_are_mine = [](const std::byte* at, const std::byte*) { return at; };
+  const bool worked = post_->router().drain(input, none_are_mine);
+  malformed_ |= input.broken;
   return worked;
 }
 
@@ -54,30 +32,18 @@ bool RoutingThread::turn() noexcept {
   if (!router.armed()) return progressed || worked;
   // A second look: who finds nothing more now has no reason to keep what it has until the next turn.
   if (!worked || !drain_all()) {
-    flush_at_ = 0;
     worked |= router.flush(Flush::kIdle);
     return post_->progress() || progressed || worked;
   }
-  const std::uint64_t now = now_ns();
-  if (flush_at_ == 0) flush_at_ = now + kFlushAfterNs;
-  if (now >= flush_at_) {
-    router.flush(Flush::kTimeout);
-    flush_at_ = 0;
-  }
+  router.flush_late(kFlushAfterNs);
   return true;
 }
 
 bool RoutingThread::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   Router& router = post_->router();
-  const Header header = Header::make(message.size(), handler, to);
   Lane& lane = router.lane_of(to);
   if (!lane.ring || lane.closed) return true;
-  std::byte* const at = router.room(lane, header.stride(), to);
-  if (at == nullptr) return false;
-  header.store(at);
-  if (!message.empty()) std::memcpy(at + 8, message.data(), message.size());
-  lane.at += header.stride();
-  return true;
+  return router.try_put(lane, Header::make(message.size(), handler, to), message);
 }
 
 void RoutingThread::note() {
@@ -114,14 +80,13 @@ void RoutingThread::start(int core) {
   thread_ = std::thread([this, core] {
     name_thread("wherry-route");
     if (core >= 0) (void)pin_thread({core});
-    unsigned idle = 0, rounds = 0;
+    IdleRounds idle;
+    unsigned rounds = 0;
     while (!stop_.load(std::memory_order_relaxed)) {
       if (turn()) {
-        idle = 0;
-      } else if (++idle < kSpins) {
-        cpu_relax();
+        idle.reset();
       } else {
-        sched_yield();
+        idle.wait();
       }
       if (++rounds % kNoteEvery == 0) attempt([this] { note(); });  // the next one has it all
     }

@@ -38,7 +38,6 @@ class RoutingThread {
   void note();
 
   std::unique_ptr<Post> post_;
-  std::uint64_t flush_at_ = 0;
   bool malformed_ = false;
   std::thread thread_;
   std::atomic<bool> stop_{false};

@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <string>
 
-#include "fabric/service.hpp"
+#include "session/service.hpp"
 #include "wherry/route_message.hpp"
 
 namespace wherry::route::testing {
 
 /// Says who it is. Has no worker, and nothing of what it is told goes anywhere.
-class SilentPeer final : public fabric::Peer {
+class SilentPeer final : public session::Client {
  public:
   explicit SilentPeer(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}
   [[nodiscard]] std::uint64_t id() const noexcept override { return id_; }
@@ -22,7 +22,7 @@ class SilentPeer final : public fabric::Peer {
   [[nodiscard]] fabric::Worker& worker() noexcept override { std::abort(); }
   [[nodiscard]] const fabric::Region& arena_region() const noexcept override { return region_; }
   [[nodiscard]] fabric::ProcessReader* reader() noexcept override { return nullptr; }
-  void complete(std::uint64_t, StatusCode, const fabric::CompletionRecord&) noexcept override {}
+  void complete(std::uint64_t, StatusCode, const session::CompletionRecord&) noexcept override {}
   [[nodiscard]] std::uint32_t max_tickets() const noexcept override { return 1; }
   void fail(Status) noexcept override {}
   bool reconnect() override { return false; }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry._native._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in the
+// Python package. One file a service: each binds what it offers.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <utility>
+
+#include "raise.hpp"
+#include "wherry/session.hpp"
+
+namespace wherry::python {
+
+namespace nb = nanobind;
+
+using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+T value_or_raise(Result<T> result) {
+  if (!result) raise(result.status());
+  return *std::move(result);
+}
+inline void ok_or_raise(const Status& status) {
+  if (!status) raise(status);
+}
+
+/// Objects of Python that belong to a session keep it alive through `owner`.
+struct PySession {
+  explicit PySession(Session s) : session(std::move(s)) {}
+  Session session;
+};
+
+/// SessionInfo, Memory, Region, Session, open_session().
+nb::class_<PySession> bind_session(nb::module_& m);
+/// Ticket, Stream, Session.open_stream().
+void bind_move(nb::module_& m, nb::class_<PySession>& session);
+
+}  // namespace wherry::python

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting from Python: with the GIL or without it, so that other threads run and Ctrl-C works meanwhile.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "wherry/status.hpp"
+
+namespace wherry::python {
+
+using Clock = std::chrono::steady_clock;
+
+/// Not-a-number and everything beyond thirty years: thirty years.
+inline std::chrono::nanoseconds from_seconds(double seconds) {
+  constexpr double kForever = 1e9;
+  if (seconds < -kForever) seconds = -kForever;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>((seconds < kForever ? seconds : kForever) * 1e9));
+}
+
+/// A look at something that may be over.
+struct Look {
+  bool over;
+  Status status;
+};
+
+/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, which in Python is
+/// the one that holds the GIL: so whatever changes the session (`look`, given the time that it may take) runs with the
+/// GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
+template <typename LookFor, typename Ready>
+Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
+  // The client notices an agent's death only in a wait of more than a millisecond.
+  constexpr std::chrono::microseconds kLongLook{1200};
+  constexpr std::chrono::milliseconds kBetweenLongLooks{20};
+  const auto start = Clock::now();
+  const auto end = start + from_seconds(seconds);
+  auto long_look = start + kBetweenLongLooks;
+  Look seen = look(std::chrono::nanoseconds(0));
+  while (!seen.over && Clock::now() < end) {
+    {
+      const nanobind::gil_scoped_release release;
+      const auto until = std::min(end, Clock::now() + slice);
+      // Spin while an answer may come any moment, then let others run, then sleep.
+      for (auto now = Clock::now(); now < until && !ready(); now = Clock::now()) {
+        if (now - start > std::chrono::milliseconds(2))
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        else if (now - start > std::chrono::microseconds(50))
+          std::this_thread::yield();
+      }
+    }
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+    const bool is_long = Clock::now() >= long_look;
+    seen = look(is_long ? std::chrono::nanoseconds(kLongLook) : std::chrono::nanoseconds(0));
+    if (is_long) long_look = Clock::now() + kBetweenLongLooks;
+  }
+  return std::move(seen.status);
+}
+inline constexpr std::chrono::microseconds kShortSlice{50};   ///< where `ready` cannot tell
+inline constexpr std::chrono::microseconds kLongSlice{1000};  ///< where it can
+
+}  // namespace wherry::python

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a benchmark program, and writes what came of it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from wherry.bench.schema import SCHEMA
+from wherry.errors import BenchError
+from wherry.system import built, replacing, this_machine
+from wherry.version import VERSION
+
+
+def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str]) -> None:
+    """Runs a benchmark program to its good end. Raises NotFound when it was not built; BenchError."""
+    program = built("bench", name)
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    line = [str(program), "--json", str(json_file), *(["--quick"] if quick else []), *more]
+    status = wait_for(subprocess.Popen(line, stdin=subprocess.DEVNULL))
+    if status:
+        how = f"exit status {status}" if status > 0 else f"signal {-status}"
+        raise BenchError(f"{program} failed ({how}); its last lines above say why")
+
+
+def wait_for(process: subprocess.Popen[Any]) -> int:
+    """Its exit status. After Ctrl-C it is given the time to end what it has started."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # the terminal has sent it to the program, too; otherwise it is ended here
+        process.terminate()
+        process.wait()
+        raise
+
+
+def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
+    """The JSON of a run that has not measured anything yet."""
+    return {
+        "schema": SCHEMA,
+        "name": name,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "wherry": VERSION,
+        "machine": asdict(this_machine()),
+        "versions": {"python": platform.python_version()},
+        "pinning": dict(pinning),
+        "repetitions": repetitions,
+        "bars": {},
+        "results": {},
+    }
+
+
+def write(json_file: Path, document: Mapping[str, Any]) -> None:
+    """The file as a whole: an interrupted run leaves nothing, or the old file."""
+    json_file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(json_file) as partial:
+        partial.write_text(json.dumps(document, indent=2) + "\n")

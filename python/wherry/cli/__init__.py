@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line `wherry`, and what services make their commands with: groups, output, common options."""
+
+from typing import TYPE_CHECKING
+
+from wherry import lazy
+from wherry.cli.bench import JsonFileOption as JsonFileOption
+from wherry.cli.bench import OnlyOption as OnlyOption
+from wherry.cli.bench import check_experiments as check_experiments
+from wherry.cli.bench import show_bench as show_bench
+from wherry.cli.help import App as App
+from wherry.cli.output import OUTPUT_LOST as OUTPUT_LOST
+from wherry.cli.output import OutputLost as OutputLost
+from wherry.cli.output import after as after
+from wherry.cli.output import bytes_text as bytes_text
+from wherry.cli.output import into as into
+from wherry.cli.output import note as note
+from wherry.cli.output import out as out
+from wherry.cli.output import progress as progress
+from wherry.cli.session import AgentOption as AgentOption
+from wherry.cli.session import AgentPart as AgentPart
+
+if TYPE_CHECKING:
+    from wherry.cli.root import app as app
+    from wherry.cli.root import main as main
+
+# The root imports the commands of all services, which import this package.
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(__name__, {"wherry.cli.root": ("app", "main")})

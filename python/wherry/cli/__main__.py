@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m wherry.cli`: as `python -m wherry`."""
+
+from wherry.cli.root import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

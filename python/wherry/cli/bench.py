@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands `wherry bench NAME` share; each service brings its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wherry.cli.output import note, out
+
+if TYPE_CHECKING:
+    from wherry.bench import Run
+
+JsonFileOption = Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")]
+OnlyOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")]
+
+
+def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """What --only says, once each name is known."""
+    for name in only or []:
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint="--only")
+    return list(only or [])
+
+
+def show_bench(result: Run, json_file: Path) -> None:
+    """Its tables and bars, and where the results are."""
+    from wherry.bench import print_bench
+
+    print_bench(result, out())
+    note(f"results: {json_file}; `wherry report {json_file}` draws them")

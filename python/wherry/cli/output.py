@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the command line writes: a result that cannot be written is an error of its own, with its own exit status."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+OUTPUT_LOST = os.EX_IOERR
+"""Exit status: the command did its work, and its result could not be written. 74."""
+
+
+def out() -> Console:
+    """The console for results. Made when it is needed: tests and pipes replace sys.stdout."""
+    terminal = sys.stdout.isatty()
+    return Console(file=sys.stdout, width=None if terminal else 160, soft_wrap=not terminal, highlight=False)
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def progress() -> Console:
+    """The console for what goes on meanwhile."""
+    return Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def bytes_text(number: int) -> str:
+    """1536 as "1.5 KiB"."""
+    value = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+class OutputLost(OSError):
+    """A result could not be written. `code`: the errno."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+    @property
+    def closed_pipe(self) -> bool:
+        """The reader of a pipe has gone, as in `wherry cat x | head`: not an error."""
+        return self.code == errno.EPIPE
+
+
+class _Raw(io.FileIO):
+    """A standard stream. After its first error it takes everything and writes nothing: Python flushes it at exit."""
+
+    def __init__(self, number: int, reported: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._reported, self._lost = reported, False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        if self._lost:
+            return memoryview(data).nbytes
+        try:
+            while (taken := super().write(data)) is None:  # a pipe that somebody made non-blocking, and is full
+                select.select([], [self], [])
+            return taken
+        except OSError as error:
+            self._lost = True
+            if self._reported:
+                why = "it is closed" if error.errno == errno.EBADF else error.strerror
+                raise OutputLost(error.errno or errno.EIO, f"standard output: {why}") from None
+            return memoryview(data).nbytes
+
+
+def _stream(now: TextIO | None, number: int, reported: bool) -> TextIO:
+    raw = _Raw(number, reported)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=now.encoding if now is not None else "utf-8",
+        errors=now.errors if now is not None else "backslashreplace",
+        line_buffering=not reported or raw.isatty(),
+    )
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Within it, printing raises OutputLost if standard output takes nothing; standard error never fails a command.
+
+    A standard stream that the caller closed is opened, so that no file or socket takes its number; a write to standard
+    output fails all the same. Streams that a program has put in their place are left alone.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # Not for writing: that it is closed must be noticed. The lowest free number is this one.
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+            os.set_inheritable(number, True)
+    before = sys.stdout, sys.stderr
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _stream(sys.__stdout__, 1, True)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _stream(sys.__stderr__, 2, False)
+    try:
+        yield
+    finally:
+        with suppress(OutputLost, BrokenPipeError):  # that of a result was told already
+            sys.stdout.flush()
+        sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def after(effect: str) -> Iterator[None]:
+    """Around the printing of a result: says that `effect` came about although the result is lost."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OutputLost as error:
+        if error.closed_pipe:
+            raise
+        raise OutputLost(error.code, f"{effect}: {error}") from None
+
+
+@contextmanager
+def into(file: Path | None) -> Iterator[None]:
+    """Around the writing of a result to a file, which the error names. None: to standard output."""
+    try:
+        yield
+    except OutputLost:
+        raise
+    except OSError as error:
+        if file is None or error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT):
+            raise
+        raise OutputLost(error.errno, f"{file}: {os.strerror(error.errno)}") from None

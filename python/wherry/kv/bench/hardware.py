@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The RTL's part of `wherry bench kv`: what kv_rtl_bench measured in simulation, and what Yosys says the cores take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from wherry.bench import read_json
+from wherry.errors import BenchError
+from wherry.kv.bench.bars import resource_bars, simulation_bars
+from wherry.kv.bench.software import Say
+from wherry.kv.programs import resource_table, rtl_bench
+
+SECTIONS = ("rtl_latency", "line_rate")
+
+
+def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> None:
+    """`rtl_latency` and `line_rate`. Raises NotFound: the harness was not built; BenchError: it fails."""
+    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
+        file = Path(directory) / "rtl.json"
+        words = ["--json", str(file), *(["--quick"] if quick else [])]
+        program, *words = rtl_bench(*words, "--only", ",".join(name for name in SECTIONS if name in wanted))
+        try:
+            status = subprocess.run([program, *words], stdin=subprocess.DEVNULL, check=False).returncode
+        except OSError as error:
+            raise BenchError(f"{program}: {error.strerror}") from None
+        if status:
+            raise BenchError(f"{program} failed (status {status}); its last lines above say why")
+        said = read_json(file)
+    if not isinstance(said, dict):
+        raise BenchError(f"{program} wrote no object")
+    document["versions"] |= said.get("versions", {})
+    rows = {section: said.get(section, []) for section in SECTIONS if section in wanted}
+    try:
+        document["bars"] |= simulation_bars(rows)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BenchError(f"{program} wrote rows that docs/bench-json.md does not describe: {error!r}") from None
+    document["results"] |= rows
+
+
+def read_resources(file: Path) -> list[dict[str, Any]]:
+    """The rows of hdl/resources.json that are kv's. Raises BenchError."""
+    try:
+        table = json.loads(file.read_text())
+        return [
+            {
+                "name": row["name"],
+                "parameters": ", ".join(f"{name} {value}" for name, value in row["parameters"].items()),
+                **{key: row[key] for key in ("lut", "lutram", "ff", "uram")},
+                "bram36": row["bram36"] + row["bram18"] / 2,
+                "levels": row["depth"],
+            }
+            for row in table
+            if row["name"].startswith("kv_")
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BenchError(f"{file} is not what tools/synth.py writes: {error!r}") from None
+
+
+def run_resources(document: dict[str, Any], say: Say) -> None:
+    """`resources`, of the committed table. Raises BenchError; NotFound: this is no checkout."""
+    rows = read_resources(resource_table())
+    document["bars"] |= resource_bars(rows)
+    document["results"]["resources"] = rows
+    say(f"resources: {len(rows)} cores of hdl/resources.json")

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stores that `wherry bench kv` compares, each of a leader and a follower on this machine, and their clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import BenchError
+from wherry.kv import programs
+from wherry.system import Process, free_ports, how_it_ended, peer_program
+from wherry.version import VERSION
+
+KEYS = 1000
+READY_S = 20.0
+TRY_S = 60
+VERBS = {"read": "read", "leader_write": "write"}
+"""Operations as the clients call them."""
+
+Enter = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the three run, and how the client waits."""
+
+    leader: frozenset[int]
+    follower: frozenset[int]
+    client: frozenset[int]
+    idle: str
+    """spin, yield (to others on its core) or sleep."""
+
+    def __str__(self) -> str:
+        cores = [",".join(map(str, sorted(of))) for of in (self.leader, self.follower, self.client)]
+        return "leader on core {}, follower on {}, client on {}, which waits by: {}".format(*cores, self.idle)
+
+
+def placements(a: int, b: int) -> list[Placement]:
+    """Those that servers which sleep between requests may do best with."""
+    one, two, both = frozenset({a}), frozenset({b}), frozenset({a, b})
+    cores = [(one, two, two), (one, one, two), (both, both, both)]
+    return [Placement(*who, idle) for who in cores for idle in ("spin", "yield", "sleep")]
+
+
+@contextmanager
+def memory_directory() -> Iterator[Path]:
+    """In memory, where there is such a place: stores that write files are not measured by the disk."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="wherry-bench-", dir=base) as directory:
+        yield Path(directory)
+
+
+class Store(ABC):
+    """A leader and a follower. They run from start() to the end of the stack."""
+
+    name: str
+    version = ""
+    most_in_flight = 1024
+
+    def __init__(self, stack: ExitStack, directory: Path, *, leader_in: Enter | None = None,
+                 follower_in: Enter | None = None, client_in: Enter | None = None) -> None:  # fmt: skip
+        """`..._in`: what the process does first, as entering a namespace."""
+        self._stack, self._directory = stack, directory
+        self._enter = {"leader": leader_in, "follower": follower_in, "client": client_in}
+        self._processes: dict[str, Process] = {}
+        self._client_in = client_in
+
+    def start_process(self, role: str, command: Sequence[str], cores: frozenset[int] | None = None) -> Process:
+        """Its output goes to a file, whose end is told when it dies."""
+        log = self._directory / f"{self.name}-{role}.log"
+        with log.open("ab") as output:
+            process = Process(
+                f"{self.name}'s {role}", command, environment=os.environ,
+                cores=set(cores or os.sched_getaffinity(0)), enter=self._enter[role], stdout=output, stderr=output,
+            )  # fmt: skip
+        self._processes[role] = process
+        self._stack.callback(process.close)
+        return process
+
+    def until(self, ready: Callable[[], bool], what: str) -> None:
+        """Waits. Raises BenchError when a process dies or it takes too long."""
+        deadline = time.monotonic() + READY_S
+        while True:
+            for role, process in self._processes.items():
+                if (status := process.poll()) is not None:
+                    log = self._directory / f"{self.name}-{role}.log"
+                    raise BenchError(f"{process.name} {how_it_ended(status)}: {log.read_text(errors='replace')[-400:]}")
+            try:
+                if ready():
+                    return
+            except (OSError, ValueError):
+                pass  # not yet
+            if time.monotonic() > deadline:
+                raise BenchError(f"{self.name}: {what} within {READY_S:g} s did not happen")
+            time.sleep(0.05)
+
+    def place(self, where: Placement) -> None:
+        """Moves all threads of leader and follower."""
+        for role, cores in (("leader", where.leader), ("follower", where.follower)):
+            for thread in Path(f"/proc/{self._processes[role].pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), cores)
+
+    def _send(self, number: signal.Signals, *roles: str) -> None:
+        for role in roles:
+            self._processes[role].signal(number)
+
+    @abstractmethod
+    def start(self) -> None:
+        """Until both serve. Raises BenchError."""
+
+    def resume(self, operation: str) -> None:  # noqa: B027 - most have nothing to do
+        """Its turn begins."""
+
+    def pause(self) -> None:  # noqa: B027
+        """Its turn is over: it leaves the cores to others."""
+
+    @abstractmethod
+    def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
+        """Of its client."""
+
+    def fill(self, size: int, where: Placement) -> None:
+        """Every key has a value of that size then."""
+        self._load("leader_write", self.command("leader_write", size, 1, 0.02, where.idle, fill=True), where)
+
+    def load(self, operation: str, size: int, depth: int, seconds: float, where: Placement) -> dict[str, Any]:
+        """What the client saw: count, per_second, p50_us, p99_us ... of operations that all went well."""
+        return self._load(operation, self.command(operation, size, depth, seconds, where.idle, fill=False), where)
+
+    def _load(self, operation: str, command: Sequence[str], where: Placement) -> dict[str, Any]:
+        self.resume(operation)
+        self.place(where)
+        try:
+            end = time.monotonic() + TRY_S
+            while True:
+                found = self._run_client(operation, command, where)
+                if found:
+                    return found
+                if time.monotonic() > end:
+                    break
+        finally:
+            self.pause()
+        raise BenchError(f"{self.name}: for {TRY_S} s no {operation} began in time and ended: others have the cores")
+
+    def _run_client(self, operation: str, command: Sequence[str], where: Placement) -> dict[str, Any]:
+        enter = self._enter["client"]
+
+        def before() -> None:
+            os.sched_setaffinity(0, where.client)
+            if enter is not None:
+                enter()
+
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, preexec_fn=before)
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"{self.name}, {operation}: its client did not end") from None
+        if done.returncode:
+            raise BenchError(f"{self.name}, {operation}: {done.stderr.strip() or how_it_ended(done.returncode)}")
+        found: dict[str, Any] = json.loads(done.stdout)["operations"].get(VERBS[operation], {})
+        if found and found["outcomes"] != {"ok": found["count"]}:
+            raise BenchError(f"{self.name}, {operation}: not all went well: {found['outcomes']}")
+        return found
+
+
+class Wherry(Store):
+    """Two software nodes in mode static; node 0 leads the keys that are used. It spins on a core of its own. On two
+    cores the follower has to share the client's, so that both yield; it stands still (SIGSTOP) while reads are
+    measured, which it has no part in, and both do in others' turns."""
+
+    name = "wherry"
+
+    def start(self) -> None:
+        """Nodes on two free ports of the loopback."""
+        self.start_nodes([f"127.0.0.1:{port}" for port in free_ports(2)])
+
+    def start_nodes(self, addresses: Sequence[str]) -> None:
+        """At these host:port. They stand still until their first turn."""
+        self.version = VERSION
+        self.addresses = list(addresses)
+        file = self._directory / "cluster.toml"
+        file.write_text(self.cluster_text())
+        programs.load()  # raises before anything runs
+        for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
+            self.start_process(role, programs.node(file, number, waits, *self.node_options()))
+        # They agree with each other first: one that stands still before that agrees to nothing.
+        logs = [self._directory / f"{self.name}-{role}.log" for role in ("leader", "follower")]
+        self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
+        self.pause()
+
+    def node_options(self) -> list[str]:
+        """More of a node's command line."""
+        return []
+
+    def client_options(self) -> list[str]:
+        """More of the client's command line."""
+        return []
+
+    def cluster_text(self) -> str:
+        """A loss is a loss here: what is sent again because a process waited for its core would be measured twice."""
+        lines = ["[cluster]", 'name = "bench"', 'mode = "static"', "bucket_bits = 16", "lanes = 4096", "[timing]"]
+        lines += ["retry_cycles = 2500000"]
+        for number, address in enumerate(self.addresses):
+            lines += ["[[node]]", f"number = {number}", f'udp = "{address}"']
+        return "\n".join(lines) + "\n"
+
+    def resume(self, operation: str) -> None:
+        """Reads have no part for the follower."""
+        self._send(signal.SIGCONT, *(["leader"] if operation == "read" else ["leader", "follower"]))
+
+    def pause(self) -> None:
+        """Both stand still."""
+        self._send(signal.SIGSTOP, "leader", "follower")
+
+    def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
+        """kv_load; many reads in flight are kv_peer_load's."""
+        reads = operation == "read"
+        if reads and depth > 1:  # the client library would be the slower one of the two
+            words = peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill)
+            return programs.peer_load(*words)
+        nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
+        words = [*nodes, "--reads", str(int(reads)), "--writes", str(int(not reads))]
+        words += ["--depth", str(depth), "--seconds", str(seconds), "--warm-up", "0.1", "--keys", str(KEYS)]
+        words += ["--value-bytes", str(size), "--led-by", "0", "--first-lane", "0", *self.client_options()]
+        words += {"spin": ["--spin"], "yield": ["--yield"], "sleep": []}[idle] + ([] if fill else ["--no-fill"])
+        return programs.load(*words)
+
+
+class Redis(Store):
+    """A leader and a replica that keep nothing on disk. A write is SET, then WAIT 1 0; a read is GET at the leader."""
+
+    name = "redis"
+
+    def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
+        """`hosts`: of the leader and of the replica."""
+        program = str(peer_program("redis-server"))
+        self.version = (
+            subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
+        )
+        first, second = free_ports(2)
+        self.address = f"{hosts[0]}:{first}"
+        for role, host, port in (("leader", hosts[0], first), ("follower", hosts[1], second)):
+            words = ["--bind", host, "--port", str(port), "--save", "", "--appendonly", "no", "--protected-mode", "no"]
+            words += [
+                "--dir",
+                str(self._directory),
+                "--repl-diskless-sync-delay",
+                "0",
+                "--repl-diskless-load",
+                "swapdb",
+            ]
+            if role == "follower":
+                words += ["--replicaof", hosts[0], str(first)]
+            self.start_process(role, [program, *words])
+        # WAIT comes back once the replica is there.
+        probe = [*self.command("leader_write", 64, 1, 0.01, "sleep", fill=False)]
+        self.until(lambda: self._answers(probe), "a write on leader and replica")
+
+    def _answers(self, probe: Sequence[str]) -> bool:
+        enter = self._enter["client"]
+        try:
+            return subprocess.run(probe, capture_output=True, timeout=3, preexec_fn=enter, check=False).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+    def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
+        """kv_peer_load."""
+        words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
+        return programs.peer_load(*words)
+
+
+class Etcd(Store):
+    """Two members, their data in memory (tmpfs). A write is Put, a read a linearizable Range, both at the leader, by
+    gRPC on a connection that stays."""
+
+    name = "etcd"
+    most_in_flight = 32
+
+    def start(self) -> None:
+        """Until a leader is elected."""
+        program = str(peer_program("etcd"))
+        self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
+        ports = free_ports(4)
+        peers, clients = ports[:2], ports[2:]
+        members = ",".join(f"m{n}=http://127.0.0.1:{port}" for n, port in enumerate(peers))
+        for n, role in enumerate(("leader", "follower")):
+            peer, client = f"http://127.0.0.1:{peers[n]}", f"http://127.0.0.1:{clients[n]}"
+            words = ["--name", f"m{n}", "--data-dir", str(self._directory / f"m{n}"), "--initial-cluster", members]
+            words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap"]
+            words += ["--listen-client-urls", client, "--advertise-client-urls", client, "--log-level", "error"]
+            self.start_process(role, [program, *words])
+        urls = [f"http://127.0.0.1:{port}/v3/maintenance/status" for port in clients]
+        found: list[dict[str, Any]] = []
+
+        def elected() -> bool:
+            found[:] = [_post(url) for url in urls]
+            return all(int(said.get("leader", "0")) for said in found)
+
+        self.until(elected, "the election of a leader")
+        lead = next(n for n, said in enumerate(found) if said["leader"] == said["header"]["member_id"])
+        if lead == 1:
+            processes = self._processes
+            processes["leader"], processes["follower"] = processes["follower"], processes["leader"]
+        self.address = f"127.0.0.1:{clients[lead]}"
+
+    def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
+        """kv_peer_load."""
+        words = peer_words(self.name, self.address, operation, size, depth, seconds, idle, fill)
+        return programs.peer_load(*words)
+
+
+def peer_words(
+    peer: str, at: str, operation: str, size: int, depth: int, seconds: float, idle: str, fill: bool
+) -> list[str]:
+    """Arguments of kv_peer_load."""
+    words = [peer, "--at", at, "--verb", VERBS[operation], "--depth", str(depth), "--seconds", str(seconds)]
+    words += ["--warm-up", "0.1", "--value-bytes", str(size), "--keys", str(KEYS), "--idle", idle]
+    return words + ([] if fill else ["--no-fill"])
+
+
+def _post(url: str) -> dict[str, Any]:
+    request = urllib.request.Request(url, data=b"{}", method="POST")
+    with urllib.request.urlopen(request, timeout=2) as answer:
+        said: dict[str, Any] = json.load(answer)
+    return said

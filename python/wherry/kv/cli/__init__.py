@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv`: a cluster of the replicated key-value store, its keys and its nodes."""
+
+from __future__ import annotations
+
+from wherry.cli import App
+from wherry.kv.cli import keys, load, nodes, up
+from wherry.kv.cli.bench import bench
+
+kv_app = App(
+    no_args_is_help=True,
+    help="A replicated key-value store: every key linearizable, what was acknowledged on every live node (docs/kv.md)."
+    "\n\n[bold]A first look[/bold]\n\n"
+    "  wherry kv up --detach                  three nodes and a keeper on this machine\n\n"
+    "  wherry kv put greeting hello           prints the version\n\n"
+    "  wherry kv get greeting\n\n"
+    "  wherry kv put greeting bye --if-version 1\n\n"
+    "  wherry kv nodes                        who serves, leads, and holds a lease until when\n\n"
+    "  wherry kv bench --seconds 3            throughput and latency\n\n"
+    "  wherry kv down\n\n"
+    "[bold]Keys[/bold] are numbers of 64 bits: 42, 0x2a, or a text of up to 8 bytes, which stands for the number that "
+    "its bytes make (greeting is 0x6772656574696e67). Values are up to 1024 bytes.\n\n"
+    "[bold]Exit status[/bold] of get, put, delete: 0 done, 1 no such key or another version, 3 not known whether it "
+    "happened, 4 nobody answered and nothing was changed, 74 the result could not be written.",
+)
+
+
+def add_to(app: App, benches: App) -> None:
+    """Gives `app` the group kv, and `wherry bench` its command."""
+    kv_app.command("up")(up.up)
+    kv_app.command("down")(up.down)
+    kv_app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+        up.execute
+    )
+    kv_app.command("get")(keys.get)
+    kv_app.command("put")(keys.put)
+    kv_app.command("delete")(keys.delete)
+    kv_app.command("nodes")(nodes.nodes)
+    kv_app.command("bench")(load.load)
+    app.add_typer(kv_app, name="kv")
+    benches.command("kv")(bench)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv nodes`: who serves, and until when."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from wherry.cli import note, out
+from wherry.errors import DeadlineExceeded, Error, Unavailable
+from wherry.kv.cli.common import UNAVAILABLE, ClusterOption, JsonOption
+
+if TYPE_CHECKING:
+    from wherry.kv.cluster_file import Cluster
+
+
+def nodes(
+    cluster: ClusterOption = None,
+    as_json: JsonOption = False,
+    remove: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=7, help="Take node N out, until --admit.")
+    ] = None,
+    admit: Annotated[int | None, typer.Option(metavar="N", min=0, max=7, help="Let node N in again.")] = None,
+    start_over: Annotated[
+        bool, typer.Option("--start-over", help="After all nodes that had the data were lost: an empty store.")
+    ] = False,
+) -> None:
+    """What the keeper knows of the nodes; or, if it does not answer, what the nodes say (exit status 4).
+
+    "leads": how many of the 256 slots of keys. "lease left": how long it may still answer without hearing from the
+    keeper. "to fetch": buckets and lanes that a node that came back still gets from the others.
+
+    Examples:
+
+      wherry kv nodes
+
+      wherry kv nodes --json | jq '.nodes[] | {node, state}'
+
+      wherry kv nodes --remove 2
+    """
+    from wherry.kv import keeper, running
+
+    where = running.locate(cluster)
+    orders = [("remove", remove)] if remove is not None else []
+    orders += [("admit", admit)] if admit is not None else []
+    orders += [("start_over", 0)] if start_over else []
+    for op, number in orders:
+        note(keeper.ask(where, op, number))
+    if orders:
+        return
+    try:
+        status = keeper.status(where)
+    except (Unavailable, DeadlineExceeded) as error:
+        found = keeper.ping(where)
+        said = {number: found.get(number, "silent") for number in where.numbers}
+        if as_json:
+            print(json.dumps({"error": str(error), "nodes": [{"node": n, "state": s} for n, s in said.items()]}))
+        else:
+            table = Table("node", "address", "says", box=None)
+            for number, state in said.items():
+                table.add_row(str(number), where.nodes[number], state)
+            out().print(table)
+            note(str(error))
+        raise typer.Exit(0 if where.mode == "static" and found else UNAVAILABLE) from None
+    pids, rtl = _started(where)
+    for node in status["nodes"]:
+        node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
+        node["rtl"] = node["node"] in rtl
+    if as_json:
+        print(json.dumps(status, indent=1))
+        return
+    _show_nodes(status)
+
+
+def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
+    """Pids of the nodes, and those that are simulated RTL, as far as a `wherry kv up` knows."""
+    from wherry.kv import running
+
+    try:
+        up = running.up_of(cluster.path)
+    except (Error, OSError):
+        return {}, []  # started otherwise
+    return up.nodes, up.rtl
+
+
+def _show_nodes(status: dict[str, Any]) -> None:
+    console = out()
+    table = Table("node", "address", "state", box=None)
+    for name in ("pid", "leads", "lease left", "to fetch", "frames", "dropped", "retries", "boot"):
+        table.add_column(name, justify="right")
+    for node in status["nodes"]:
+        state = node["state"]
+        colour = (
+            "green"
+            if state == "serving"
+            else "red"
+            if state in ("silent", "fault", "removed", "refused", "cut off")
+            else "yellow"
+        )
+        fetch = f"{node['buckets_left']} buckets, {node['lanes_left']} lanes" if state == "catching up" else "-"
+        table.add_row(
+            f"{node['node']} rtl" if node.get("rtl") else str(node["node"]),
+            node["address"],
+            f"[{colour}]{escape(state)}[/{colour}]",
+            str(node["pid"] or "-"),
+            str(node["leads"]),
+            f"{node['lease_ms']:.0f} ms" if node["lease_ms"] else "-",
+            fetch,
+            str(node["frames"]),
+            str(node["dropped"]),
+            str(node["retries"]),
+            f"{node['boot']:016x}"[:8],
+        )
+    console.print(table)
+    for node in status["nodes"]:
+        if node["state"] == "refused":
+            console.print(f"\nnode {node['node']} is refused: {node['refusal']}", markup=False)
+    settled = "" if status["settled"] else ", not yet entered by all"
+    console.print(f"\ncluster '{status['cluster']}': {status['phase']}, epoch {status['epoch']}{settled}", markup=False)
+    if status.get("waits_for"):
+        hint = status["waits_for"].replace("`start_over`", "`wherry kv nodes --start-over`")
+        console.print(f"waits: {hint}", markup=False)
+    for failover in status["failovers"][-3:]:
+        removed = ", ".join(map(str, failover["removed"]))
+        done = f", in {failover['confirmed_ms']:.0f} ms entered by all" if "confirmed_ms" in failover else ""
+        console.print(
+            f"epoch {failover['epoch']} removed node {removed}: published {failover['published_ms']:.0f} ms after its "
+            f"last word{done}",
+            markup=False,
+        )

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the replicated key-value store (docs/kv-protocol.md).
+
+    from wherry.kv import Client
+
+    store = Client.of("lab.toml")            # or Client(keepers=["10.0.0.9:19287"])
+    version = store.put(7, b"value")
+    value, version = store.get(7)
+    store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
+
+Keys are numbers of 64 bits, values at most 1024 bytes. What was acknowledged is on every live node. Any thread may use
+a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any, Self, SupportsIndex
+
+import wherry._native._kv_core as _core
+from wherry import arguments
+from wherry.errors import FailedPrecondition, InvalidArgument
+from wherry.kv.generated.frame import MAX_LANES
+
+_MOST = 1024
+_BUFFERS = bytes | bytearray | memoryview
+
+
+def _key(key: SupportsIndex) -> int:
+    return arguments.number("key", key, 0, arguments.U64)
+
+
+def _version(version: SupportsIndex) -> int:
+    """What get() or put() returned, or 0 for no such key."""
+    return arguments.number("version", version, 0, (1 << 32) - 1)
+
+
+def _value(value: _BUFFERS) -> bytes:
+    if not isinstance(value, _BUFFERS):
+        raise InvalidArgument(f"a value is bytes, not {type(value).__name__}")
+    data = bytes(value)
+    if len(data) > _MOST:
+        raise InvalidArgument(f"a value of {len(data)} bytes: at most {_MOST}")
+    return data
+
+
+def _deadline(deadline: float) -> float:
+    time = arguments.seconds("deadline", deadline)
+    if not time > 0:
+        raise InvalidArgument(f"deadline is {deadline}: want seconds above 0")
+    return time
+
+
+class Client:
+    """A client of the store. close(), or the end of a `with`, gives its lanes back; so does the end of the object.
+
+    `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `keepers`: "host:port" of those that
+    grant lanes; they know the nodes, too. `lanes`: how many writes may be in flight at once; 0 to read only, without a
+    keeper. `first_lane`: static lanes from there on instead, which no other client uses. `reads`: which node is asked
+    first, "nearest", "round_robin" or "leader". Times are in seconds. Raises Unavailable when no node serves, or no
+    keeper grants lanes, within `connect_timeout`; ResourceExhausted when too few lanes are free.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[str] = (),
+        *,
+        keepers: Iterable[str] = (),
+        cluster: str | os.PathLike[str] | None = None,
+        first_lane: int | None = None,
+        lanes: int = 1,
+        deadline: float = 5.0,
+        reads: str = "nearest",
+        spin: bool = False,
+        first_timeout: float = 0.002,
+        timeout_cap: float = 0.1,
+        connect_timeout: float = 5.0,
+        seed: int = 0,
+    ) -> None:
+        self._deadline = _deadline(deadline)
+        self._lock = threading.Lock()
+        self._core: _core.Client | None = _core.connect(
+            arguments.texts("nodes", nodes),
+            "" if cluster is None else arguments.path("cluster", cluster),
+            arguments.texts("keepers", keepers),
+            None if first_lane is None else arguments.number("first_lane", first_lane, 0, MAX_LANES - 1),
+            arguments.number("lanes", lanes, 0, MAX_LANES),
+            arguments.text("reads", reads),
+            bool(spin),
+            arguments.seconds("first_timeout", first_timeout, 0),
+            arguments.seconds("timeout_cap", timeout_cap, 0),
+            arguments.seconds("connect_timeout", connect_timeout, 0),
+            arguments.number("seed", seed, 0, arguments.U64),
+        )
+
+    @classmethod
+    def of(cls, cluster: str | os.PathLike[str] | None = None, **options: Any) -> Client:
+        """A client of the cluster that a file describes.
+
+        Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`. `options`: as those of Client.
+        """
+        from wherry.kv import running
+
+        where = running.locate(cluster)
+        with running.reached(where):
+            return cls(cluster=where.path, **options)
+
+    def close(self) -> None:
+        """Gives the lanes back. Any later call raises FailedPrecondition, but for another close()."""
+        with self._lock:
+            self._core = None
+
+    def __enter__(self) -> Self:
+        """As it is."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes."""
+        self.close()
+
+    def _open(self) -> _core.Client:
+        if self._core is None:
+            raise FailedPrecondition("this client is closed: make another")
+        return self._core
+
+    def _seconds(self, deadline: float | None) -> float:
+        return self._deadline if deadline is None else _deadline(deadline)
+
+    def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
+        """Value and version. NotFound: no such key; Unavailable: nobody answered in time."""
+        number = _key(key)
+        with self._lock:
+            version, value = self._open().get(number, self._seconds(deadline))
+        return value, version
+
+    def put(self, key: SupportsIndex, value: _BUFFERS, *, deadline: float | None = None) -> int:
+        """The version written.
+
+        ResourceExhausted: no room in the key's bucket. DeadlineExceeded: not answered in time: the write may have taken
+        effect, or still take effect, once. Unavailable: not answered, and nothing was changed. Cancelled: another
+        client writes through this one's lane: the write may have taken effect, once. So do all writes.
+        """
+        number, data = _key(key), _value(value)
+        with self._lock:
+            version, _ = self._open().put(number, data, self._seconds(deadline))
+        return version
+
+    def put_if(
+        self, key: SupportsIndex, value: _BUFFERS, version: SupportsIndex, *, deadline: float | None = None
+    ) -> int:
+        """The same, only if the key has this version; 0: only if there is no such key.
+
+        FailedPrecondition otherwise: its `version` is the one found, 0 if there is none.
+        """
+        number, expected, data = _key(key), _version(version), _value(value)
+        with self._lock:
+            written, _ = self._open().put_if(number, expected, data, self._seconds(deadline))
+        return written
+
+    def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
+        """Deletes the key; the version of that. NotFound: there is none."""
+        number = _key(key)
+        with self._lock:
+            version, _ = self._open().remove(number, self._seconds(deadline))
+        return version
+
+    def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> int:
+        """The same, only if the key has this version; FailedPrecondition otherwise, as put_if."""
+        number, expected = _key(key), _version(version)
+        with self._lock:
+            removed, _ = self._open().remove_if(number, expected, self._seconds(deadline))
+        return removed

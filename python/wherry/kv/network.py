@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network of this machine's own for a kv cluster: each node in a network namespace, and one more for clients and
+the keeper, joined by a switch.
+
+Each has an interface eth0, one end of a veth pair; the other ends are in a namespace of their own, in a bridge.
+With --xdp, `wherry-kv switch` forwards past the bridge (docs/kv-xdp.md), which forwards what that does not know. With
+--tap, eth0 and the other end of a simulated node are TAP devices, and the core is between them (docs/kv-sim.md). The
+namespaces have no names: they, and their interfaces, live as long as `wherry kv up`, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Container, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from wherry.errors import InvalidArgument, PermissionDenied, Unsupported
+from wherry.system import Namespace, set_network
+
+if TYPE_CHECKING:
+    from wherry.kv.cluster_file import Cluster
+
+INTERFACE = "eth0"
+"""In each namespace."""
+PORT = 19286
+KEEPER_PORT = 19287
+OUTSIDE = "10.89.0.100"
+"""Clients and the keeper."""
+OUTSIDE_MAC = 0x02_57_4B_56_00_64
+
+
+def node_address(number: int) -> str:
+    """Of a node."""
+    return f"10.89.0.{number + 1}"
+
+
+def node_mac(number: int) -> int:
+    """Of its interface."""
+    return 0x02_57_4B_56_00_01 + number
+
+
+def mac_text(mac: int) -> str:
+    """As the cluster file has it."""
+    return mac.to_bytes(6).hex(":")
+
+
+def require_root(option: str = "--xdp") -> None:
+    """Raises PermissionDenied."""
+    if os.geteuid() != 0:
+        raise PermissionDenied(f"{option} makes network namespaces and interfaces, which takes root: be root")
+
+
+@contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """The calling thread is in the network namespace of this file, and afterwards back in its own."""
+    try:
+        with open("/proc/thread-self/ns/net", "rb") as here, open(namespace, "rb") as there:
+            set_network(there.fileno())
+            try:
+                yield
+            finally:
+                set_network(here.fileno())
+    except PermissionError as error:
+        why = f"the cluster is in a network namespace of its own ({error.strerror}): be root"
+        raise PermissionDenied(why) from None
+
+
+class KvNetwork:
+    """What a cluster file written by `up --xdp` or `up --tap` describes."""
+
+    def __init__(self, cluster: Cluster, *, option: str = "--xdp", taps: Container[int] = ()) -> None:
+        """`taps`: nodes that come between two TAP devices."""
+        self._option = option
+        require_root(option)
+        _check(cluster, option)
+        try:
+            with ExitStack() as stack:
+                self._switch = self._make(stack)
+                self._switch.ip("link", "add", "switch", "type", "bridge", "stp_state", "0")
+                self._switch.ip("link", "set", "switch", "up")
+                self.outside = self._join(stack, "clients", OUTSIDE, OUTSIDE_MAC)
+                self.nodes = {
+                    number: self._join(
+                        stack, f"node{number}", node_address(number), node_mac(number), tap=number in taps
+                    )
+                    for number in cluster.numbers
+                }
+                self._open = stack.pop_all()
+        except FileNotFoundError as error:
+            raise Unsupported(
+                f"{option} needs the program {error.filename}: install util-linux, iproute2 and ethtool"
+            ) from None
+
+    @property
+    def outside_file(self) -> str:
+        """Of the clients' namespace: for `nsenter --net=`, and for other processes while this one lives."""
+        return f"/proc/{os.getpid()}/fd/{self.outside.net}"
+
+    @property
+    def switch(self) -> Namespace:
+        """Where the other ends are."""
+        return self._switch
+
+    @property
+    def stations(self) -> list[str]:
+        """Arguments of `wherry-kv switch`."""
+        macs = {"clients": OUTSIDE_MAC} | {f"node{number}": node_mac(number) for number in self.nodes}
+        return [f"{name}={mac_text(mac)}" for name, mac in macs.items()]
+
+    def tap_arguments(self, number: int) -> list[str]:
+        """Of `wherry-kv-rtl`, which runs in the node's namespace."""
+        space = f"/proc/{os.getpid()}/fd/{self._switch.net}"
+        return ["--tap", f"node{number}", "--tap-netns", space, "--host-tap", INTERFACE]
+
+    def _make(self, stack: ExitStack) -> Namespace:
+        namespace = Namespace(self._option)
+        stack.callback(namespace.close)
+        return namespace
+
+    def _join(self, stack: ExitStack, name: str, address: str, mac: int, *, tap: bool = False) -> Namespace:
+        """A namespace, and its cable to the switch."""
+        namespace = self._make(stack)
+        if tap:  # devices that outlive the process which opens them: addresses and connections stay while it is away
+            self._switch.ip("tuntap", "add", "dev", name, "mode", "tap")
+            namespace.ip("tuntap", "add", "dev", INTERFACE, "mode", "tap")
+            namespace.ip("link", "set", INTERFACE, "address", mac_text(mac))
+        else:
+            peer = ["peer", "name", INTERFACE, "address", mac_text(mac), "netns", str(namespace.pid)]
+            self._switch.ip("link", "add", name, "type", "veth", *peer)
+        self._switch.ip("link", "set", name, "master", "switch", "up")
+        namespace.ip("addr", "add", f"{address}/24", "dev", INTERFACE)
+        namespace.ip("link", "set", INTERFACE, "up")
+        if self._option == "--xdp":
+            # A veth computes no checksums. What is redirected to one is lost where nothing polls, which GRO makes it
+            # do; the other end only learns of that if this one is up already.
+            _ethtool(namespace, INTERFACE, "tx", "off", "gro", "on")
+        return namespace
+
+    def close(self) -> None:
+        """The namespaces go when the last process has left them, and with them the interfaces."""
+        self._open.close()
+
+
+def _ethtool(namespace: Namespace, interface: str, *features: str) -> None:
+    command = ["ethtool", "--features", interface, *features]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=namespace.enter)
+    if done.returncode != 0:
+        raise Unsupported(f"--xdp: {' '.join(command)}: {done.stderr.strip()}")
+
+
+def _check(cluster: Cluster, option: str) -> None:
+    """That the file is of such a network: others need other addresses, and are real machines'."""
+    interface = INTERFACE if option == "--xdp" else ""
+    for number in cluster.numbers:
+        wanted = f'udp = "{node_address(number)}:{PORT}", mac = "{mac_text(node_mac(number))}"'
+        wanted += f', xdp = "{interface}"' if interface else " and no xdp"
+        if (cluster.nodes[number], cluster.macs[number], cluster.xdp[number]) != (
+            f"{node_address(number)}:{PORT}",
+            node_mac(number),
+            interface,
+        ):
+            raise InvalidArgument(f"{cluster.path}: `up {option}` makes a network in which node {number} has {wanted}")
+    if cluster.keeper != f"{OUTSIDE}:{KEEPER_PORT}":
+        why = f'`up {option}` makes a network in which keeper = "{OUTSIDE}:{KEEPER_PORT}"'
+        raise InvalidArgument(f"{cluster.path}: {why}")

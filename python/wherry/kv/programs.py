@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines of kv's programs, and what else of a checkout kv measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wherry.errors import NotFound
+from wherry.system import built, repository, wherry_kv
+
+
+def node(cluster: Path, number: int, *options: str) -> list[str]:
+    """A software node. As all of these: raises NotFound if it was not built."""
+    return [str(wherry_kv()), "node", "--cluster", str(cluster), "--number", str(number), *options]
+
+
+def rtl_node(cluster: Path, number: int, *options: str) -> list[str]:
+    """A node that is the simulated RTL."""
+    return [str(built("sim", "wherry-kv-rtl")), "--cluster", str(cluster), "--number", str(number), *options]
+
+
+def keeper(cluster: Path) -> list[str]:
+    """The keeper."""
+    return [str(wherry_kv()), "keeper", "--cluster", str(cluster)]
+
+
+def switch(stations: Sequence[str]) -> list[str]:
+    """The switch of `wherry kv up --xdp`."""
+    return [str(wherry_kv()), "switch", *stations]
+
+
+def load(*options: str) -> list[str]:
+    """The load of `wherry kv bench` and `wherry bench kv`, on our client library."""
+    return [str(built("bench", "kv_load")), *options]
+
+
+def peer_load(*options: str) -> list[str]:
+    """The load without a library, for peers and for many reads in flight."""
+    return [str(built("bench", "kv_peer_load")), *options]
+
+
+def outage(*options: str) -> list[str]:
+    """Kills a node, and says when writes go on."""
+    return [str(built("bench", "kv_outage")), *options]
+
+
+def rtl_bench(*options: str) -> list[str]:
+    """Measures the RTL in simulation."""
+    return [str(built("sim", "kv_rtl_bench")), *options]
+
+
+def resource_table() -> Path:
+    """What the cores take, by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    root = repository()
+    file = root / "hdl" / "resources.json" if root is not None else None
+    if file is None or not file.is_file():
+        raise NotFound("the table of resources is in a checkout: hdl/resources.json")
+    return file

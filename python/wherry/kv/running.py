@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The running `wherry kv up`: what it says of itself, which one is meant, and where its cluster is reached.
+
+And what else lies in the user's own directory: the lanes that commands write with.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from wherry.errors import Error, NotFound, ResourceExhausted, Unavailable
+from wherry.kv.cluster_file import Cluster, load
+from wherry.kv.network import inside
+from wherry.system import check_private, open_directory, open_own, replace_own, runtime_directory, secure_directory
+
+LANES_OF_COMMANDS = 64
+"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
+
+
+@dataclass(slots=True)
+class Up:
+    """What a running `wherry kv up` says of itself: in its own directory, and, the newest, in a well-known file."""
+
+    pid: int
+    started: int
+    """When, as the kernel counts it: another process that got the number later is not meant."""
+    cluster: Path
+    keeper: int = 0
+    """Its pid; 0: it does not run. So in `nodes`."""
+    nodes: dict[int, int] = field(default_factory=dict)
+    namespace: str = ""
+    """A file: the network namespace where clients reach it, if it has one of its own."""
+    rtl: list[int] = field(default_factory=list)
+    """Nodes that are the RTL, simulated."""
+    before: list[str] = field(default_factory=list)
+    """Cluster files of this user's older ones that ran when it started, the newest last."""
+
+    def alive(self) -> bool:
+        """Whether it runs still."""
+        return start_time(self.pid) == self.started
+
+    def write(self, file: Path) -> None:
+        """Replaces the file as a whole. Raises PermissionDenied if others can put files into its directory."""
+        text = json.dumps(asdict(self) | {"cluster": str(self.cluster)}) + "\n"
+        with secure_directory(file.parent) as directory:
+            replace_own(file.name, text, directory)
+
+
+def start_time(pid: int) -> int:
+    """When a process started, in ticks since the machine did; 0 if there is none, or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
+def up_file(environment: Mapping[str, str] | None = None) -> Path:
+    """Where the newest `wherry kv up` of this user is known."""
+    return runtime_directory(environment) / "kv-up.json"
+
+
+def read_up(path: Path) -> Up:
+    """Raises NotFound when it is missing, Unavailable when what it tells of has gone, Error when it is no such file.
+
+    PermissionDenied: somebody else could have put it there.
+    """
+    path = path.absolute()
+    remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
+    directory = -1
+    try:
+        directory = open_directory(path.parent)
+        check_private(directory, path.parent, remedy)
+        with open(open_own(path.name, os.O_RDONLY, directory, path.parent), "rb") as file:
+            text = file.read(1 << 16)
+    except (FileNotFoundError, NotFound):
+        raise NotFound(
+            "no kv cluster: none was named, and no `wherry kv up` of this user runs; start one, or name a file with "
+            "--cluster or $WHERRY_KV_CLUSTER"
+        ) from None
+    finally:
+        if directory >= 0:
+            os.close(directory)
+    try:
+        said = json.loads(text)
+        nodes = {int(number): int(pid) for number, pid in said["nodes"].items()}
+        up = Up(int(said["pid"]), int(said["started"]), Path(said["cluster"]), int(said["keeper"]), nodes)
+        up.namespace = str(said.get("namespace", ""))
+        up.rtl = [int(number) for number in said.get("rtl", [])]
+        up.before = [str(file) for file in said.get("before", [])]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Error(f"{path} is not what `wherry kv up` wrote ({error}): remove it") from None
+    if not up.alive():
+        older = older_up(up)
+        others = f", or use your older one with --cluster {older.cluster}" if older is not None else ""
+        raise Unavailable(
+            f"the `wherry kv up` of {up.cluster} (pid {up.pid}) has gone, and its data; start another{others}"
+        )
+    return up
+
+
+def older_up(up: Up) -> Up | None:
+    """The newest of this user's that started before it and runs still."""
+    for cluster in reversed(up.before):
+        try:
+            return up_of(Path(cluster))
+        except (Error, OSError):
+            continue
+    return None
+
+
+def newest_up(environment: Mapping[str, str] | None = None) -> Up:
+    """This user's newest `wherry kv up`."""
+    return read_up(up_file(environment))
+
+
+def up_of(cluster: Path) -> Up:
+    """The `wherry kv up` that runs a cluster file."""
+    try:
+        return read_up(cluster.absolute().parent / "up.json")
+    except NotFound:
+        raise NotFound(f"no `wherry kv up` runs {cluster}") from None
+
+
+def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Cluster:
+    """The cluster that is meant: that of `path`, of $WHERRY_KV_CLUSTER, or of this user's newest `wherry kv up`."""
+    environment = os.environ if environment is None else environment
+    if path is not None:
+        return load(Path(path).expanduser())
+    if environment.get("WHERRY_KV_CLUSTER"):
+        return load(Path(environment["WHERRY_KV_CLUSTER"]).expanduser())
+    return load(newest_up(environment).cluster)
+
+
+@contextmanager
+def reached(cluster: Cluster) -> Iterator[None]:
+    """Inside, sockets are made where the cluster is reached: the network of an `up --xdp` or `--tap`, or here."""
+    try:
+        namespace = up_of(cluster.path).namespace
+    except (Error, OSError):
+        namespace = ""  # started otherwise
+    if not namespace:
+        yield
+        return
+    with inside(namespace):
+        yield
+
+
+@contextmanager
+def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
+    """A static lane for a command to write with; None: the keeper grants one. `lane`: this one.
+
+    In mode static, without a keeper: one of the cluster's last that no other command of this user has.
+    """
+    if lane is not None or cluster.mode != "static":
+        yield lane
+        return
+    directory = runtime_directory() / "kv-lanes"
+    mark = hashlib.sha256("\0".join(cluster.nodes).encode()).hexdigest()[:16]
+    for number in range(cluster.lanes - 1, max(-1, cluster.lanes - 1 - LANES_OF_COMMANDS), -1):
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with secure_directory(directory, "set $XDG_RUNTIME_DIR") as opened:
+            handle = os.open(f"{mark}.{number}", flags, 0o600, dir_fd=opened)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            continue
+        try:
+            yield number
+        finally:
+            os.close(handle)
+        return
+    raise ResourceExhausted(f"{LANES_OF_COMMANDS} other commands write just now: try again")

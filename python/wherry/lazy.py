@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a package that are loaded when they are first used: `wherry --help` needs neither pyarrow nor C++."""
+
+from __future__ import annotations
+
+import importlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`: it finds the names of each of `modules` there."""
+    home = {name: module for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name in home:
+            return getattr(importlib.import_module(home[name]), name)
+        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+
+    return find

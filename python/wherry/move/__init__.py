@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""move: an agent takes columns out of the application's memory; readers get them as Arrow."""
+
+from typing import TYPE_CHECKING
+
+from wherry import lazy
+
+if TYPE_CHECKING:
+    from wherry.move.columns import schema_of as schema_of
+    from wherry.move.flight import flight_client as flight_client
+    from wherry.move.flight import flight_frames as flight_frames
+    from wherry.move.reader import Frame as Frame
+    from wherry.move.reader import StreamReader as StreamReader
+    from wherry.move.reader import StreamStatus as StreamStatus
+    from wherry.move.reader import open as open
+    from wherry.move.reader import streams as streams
+    from wherry.move.session import Session as Session
+    from wherry.move.stream import Stream as Stream
+    from wherry.move.ticket import Ticket as Ticket
+
+if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+    __getattr__ = lazy.names(
+        __name__,
+        {
+            "wherry.move.columns": ("schema_of",),
+            "wherry.move.flight": ("flight_client", "flight_frames"),
+            "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
+            "wherry.move.session": ("Session",),
+            "wherry.move.stream": ("Stream",),
+            "wherry.move.ticket": ("Ticket",),
+        },
+    )

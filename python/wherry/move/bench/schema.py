@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `wherry bench move --json FILE` writes, as types, and what its bars are made of (docs/bench-json.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from wherry.bench import Basis, Benchmark, Run, rows
+
+Allocator = Literal["malloc", "memalign"]
+Api = Literal["cpp", "c_abi"]
+Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "idp_page_aligned_ipc", "idp_c_abi"]
+"""The five approaches of paper 004, section V-G."""
+
+EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight")
+"""What `--only` takes. `flight` fills two sections of the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Initiate:
+    """Host time of one offload call (paper 004, figure 2)."""
+
+    columns: int
+    size: int
+    p50_us: float
+    """In the steady state: small offloads of the same columns went ahead, the caches are warm."""
+    min_us: float
+    max_us: float
+    p99_us: float
+    after_wait_p50_us: float
+    """Of a call right after the wait for a transfer of `size`: the caches have gone cold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Move against a raw get of the same size, from heap memory, one at a time (figure 3)."""
+
+    size: int
+    move_gbps: float
+    raw_gbps: float
+    ratio: float
+    ratio_min: float
+    ratio_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Move from memory that Wherry allocated and the agent maps, against one memcpy of the same size."""
+
+    size: int
+    move_gbps: float
+    memcpy_gbps: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Buffer management (figure 4): the allocators of both sides, and whether destination buffers are cached."""
+
+    size: int
+    client_alloc: Allocator
+    server_alloc: Allocator
+    cache: bool
+    gbps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The four steps from columns to Arrow IPC on the host (figures 7 and 8)."""
+
+    api: Api
+    columns: int
+    size: int
+    arrays_us: float
+    schema_us: float
+    batch_us: float
+    ipc_us: float
+    total_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApproachRow:
+    """Host time and agent throughput of one approach (figure 11)."""
+
+    approach: Approach
+    columns: int
+    size: int
+    host_us: float
+    gbps: float
+    """Of a source that is in no cache as modified: the same state for all approaches."""
+    fresh_gbps: float
+    """Of a source that the host has just written (or serialised): its lines are in the other core's caches."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlightRow:
+    """Move against Arrow Flight's DoPut of the same batch on the same machine."""
+
+    size: int
+    move_gbps: float
+    flight_gbps: float
+    throughput_ratio: float
+    move_cpu_us: float
+    flight_cpu_us: float
+    cpu_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The measurements, by experiment; what --only left out is empty. Sizes are bytes of data in one offload, all
+    columns."""
+
+    initiate: list[Initiate] = rows("Host time of one offload call (figure 2)")
+    bandwidth: list[Bandwidth] = rows("Move against a raw get, heap memory (figure 3)")
+    mapped: list[Mapped] = rows("Move from mapped memory against memcpy")
+    buffers: list[Buffers] = rows("Buffer management (figure 4)")
+    conversion: list[Conversion] = rows("Steps of the conversion on the host (figures 7 and 8)")
+    approaches: list[ApproachRow] = rows("Five approaches (figure 11)")
+    flight: list[FlightRow] = rows("Move against Arrow Flight DoPut, 1 column")
+    """One column."""
+    flight_16_columns: list[FlightRow] = rows("Move against Arrow Flight DoPut, 16 columns")
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBench(Run):
+    """One run of `wherry bench move`."""
+
+    name: Literal["move"]
+    transports: str
+    one_sided: Literal["one_sided", "emulated"]
+    results: Results
+
+
+def basis_of(bar: str, results: Results) -> Basis:
+    """The basis of the bar of that name."""
+    if match := re.fullmatch(r"host_us_p50_(\d+)col", bar):
+        cold = [row.after_wait_p50_us for row in results.initiate if row.columns == int(match[1])]
+        return Basis("initiate p50_us, largest of all sizes: warm caches", _cold(max(cold, default=None), " us"))
+    if bar == "host_us_size_spread":
+        cold = [row.after_wait_p50_us for row in results.initiate if row.columns == 1]
+        spread = max(cold) / min(cold) if cold and min(cold) > 0 else None
+        return Basis("initiate p50_us, 1 column: warm caches", _cold(spread, ""))
+    if bar == "get_vs_raw_min":
+        return Basis("bandwidth ratio, smallest of all sizes: one at a time, warm destinations on both sides")
+    if bar == "get_vs_memcpy_min":
+        return Basis("mapped ratio, smallest of all sizes: warm destinations on both sides")
+    if match := re.fullmatch(r"idp_paged_vs_host_(\d+)col_(\d+[km])", bar):
+        rows = [row for row in results.approaches if (row.columns, row.size) == (int(match[1]), _size(match[2]))]
+        ratio = _fresh_ratio(rows)
+        beside = "" if ratio is None else f"fresh_gbps (source just written): {ratio:.3g}"
+        return Basis("approaches gbps: source in no cache as modified, initiation not counted", beside)
+    if re.fullmatch(r"host_time_saved_\d+[km]", bar):
+        return Basis("approaches host_us, 16 columns: caches as the application's computing left them")
+    if match := re.fullmatch(r"flight_(throughput|host_cpu)_ratio_(\d+[km])", bar):
+        figure = "throughput_ratio" if match[1] == "throughput" else "cpu_ratio"
+        wide = _flight(results.flight_16_columns, _size(match[2]), figure)
+        return Basis(f"flight {figure}, 1 column", "" if wide is None else f"16 columns: {wide:.3g}")
+    return Basis("")
+
+
+def _cold(value: float | None, unit: str) -> str:
+    return "" if value is None else f"after_wait_p50_us (cold caches): {value:.3g}{unit}"
+
+
+def _size(text: str) -> int:
+    return int(text[:-1]) << {"k": 10, "m": 20}[text[-1]]
+
+
+def _fresh_ratio(rows: Iterable[ApproachRow]) -> float | None:
+    fresh = {row.approach: row.fresh_gbps for row in rows}
+    ours, host = fresh.get("idp_page_aligned_ipc"), fresh.get("host_serialization")
+    return ours / host if ours is not None and host else None
+
+
+def _flight(rows: Iterable[FlightRow], size: int, figure: str) -> float | None:
+    return next((getattr(row, figure) for row in rows if row.size == size), None)
+
+
+BENCHMARK = Benchmark(
+    name="move",
+    schema=MoveBench,
+    basis=basis_of,
+    paper="004 (SDMS, which move answers: AMD EPYC 7543P, BlueField-2, 100 Gbit/s InfiniBand)",
+)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of move: `wherry streams`, `cat` and `bench move`."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import enum
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from wherry.cli import (
+    AgentOption,
+    AgentPart,
+    App,
+    JsonFileOption,
+    OnlyOption,
+    bytes_text,
+    check_experiments,
+    into,
+    note,
+    out,
+    show_bench,
+)
+from wherry.errors import Error
+
+if TYPE_CHECKING:  # commands import it themselves: pyarrow and numpy take half of a start
+    from wherry.move import reader
+    from wherry.session import SessionFile
+
+
+def add_to(app: App, benches: App) -> None:
+    """Gives `app` and `wherry bench` these commands."""
+    app.command()(streams)
+    app.command()(cat)
+    benches.command("move")(bench)
+
+
+def agent_status(session: SessionFile) -> AgentPart:
+    """The streams that the agent holds."""
+    from wherry.move import reader
+
+    found = reader.streams(session)
+    return AgentPart({"streams": [dataclasses.asdict(stream) for stream in found]}, _streams_table(found))
+
+
+def streams(
+    agent: AgentOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON array, for programs.")] = False,
+) -> None:
+    """List the streams that the agent holds.
+
+    Examples:
+
+      wherry streams
+
+      wherry streams --json | jq '.[].name'
+    """
+    from wherry.move import reader
+
+    found = reader.streams(agent)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(stream) for stream in found], indent=1))
+    else:
+        out().print(_streams_table(found))
+
+
+def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
+    if not found:
+        return "no streams yet"
+    table = Table("stream", "strategy", "state", box=None)
+    for name in ("frames held", "of", "bytes held", "bytes moved"):
+        table.add_column(name, justify="right")
+    failed = [
+        f"{stream.name}: {stream.sink_errors} frames did not become files; the first: {stream.sink_error}"
+        for stream in found
+        if stream.sink_errors
+    ]
+    if failed:
+        table.caption, table.caption_justify = escape("\n".join(failed)), "left"
+    for stream in found:
+        state = "open" if stream.open else "ended"
+        counts = (
+            str(stream.held_frames),
+            str(stream.total_frames),
+            bytes_text(stream.held_bytes),
+            bytes_text(stream.total_bytes),
+        )
+        table.add_row(stream.name, stream.strategy, state, *counts)
+    return table
+
+
+class Format(enum.StrEnum):
+    """How `wherry cat` writes."""
+
+    table = "table"
+    csv = "csv"
+    arrow = "arrow"
+
+
+def cat(
+    stream: Annotated[str, typer.Argument(help="Name, as `wherry streams` lists it.")],
+    limit: Annotated[int | None, typer.Option(min=0, help="Rows to write. Default: 20 for a table, else all.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for frames to come until the stream ends.")] = False,
+    format_: Annotated[
+        Format, typer.Option("--format", help="table, csv, or arrow (an Arrow IPC stream).")
+    ] = Format.table,
+    output: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: standard output.")] = None,
+    agent: AgentOption = None,
+) -> None:
+    """Read a stream on this machine, without a copy, and write it to standard output.
+
+    Examples:
+
+      wherry cat particles --limit 5                     # the first rows
+
+      wherry cat particles --format csv > particles.csv
+
+      wherry cat particles --format arrow --out p.arrow  # all frames
+
+      wherry cat particles --follow                      # until the stream ends
+    """
+    if limit is None and format_ is Format.table and not follow:
+        limit = 20
+    if format_ is Format.arrow and output is None and sys.stdout.isatty():
+        raise typer.BadParameter("Arrow is not text: give --out FILE, or redirect the output", param_hint="--format")
+    from wherry.move import reader
+
+    with reader.open(stream, agent, follow=follow) as source, into(output):
+        batches = _limited(source, limit)
+        if format_ is Format.arrow:
+            _write_arrow(batches, output)
+        elif format_ is Format.csv:
+            _write_csv(batches, output)
+        else:
+            _write_table(batches, output)
+
+
+def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[reader.Frame, Any]]:
+    """(frame, batch) with `limit` rows in all."""
+    left = limit
+    for frame in source:
+        if frame.skipped:
+            note(f"wherry: {frame.skipped} frames before frame {frame.sequence} were gone before they could be read")
+        if left is None:
+            yield frame, frame.batch
+            continue
+        yield frame, frame.batch.slice(0, left)
+        left -= min(left, frame.batch.num_rows)
+        if left == 0:
+            return
+
+
+def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    import pyarrow as pa
+
+    sink = pa.OSFile(str(output), "wb") if output else pa.PythonFile(sys.stdout.buffer, "w")
+    writer = None
+    for _, batch in batches:
+        if writer is None:
+            writer = pa.ipc.new_stream(sink, batch.schema)
+        writer.write_batch(batch)
+    if writer is None:
+        raise Error("the stream holds no frame yet: nothing was written")
+    writer.close()
+    sink.close() if output else sink.flush()
+
+
+def _write_csv(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    # csv of the standard library: pyarrow's cannot write lists, and a fixed-size list of 3 is what particles are made
+    # of.
+    file = output.open("w", newline="", encoding="utf-8") if output else sys.stdout
+    try:
+        writer = csv.writer(file, lineterminator="\n")
+        header = False
+        for frame, batch in batches:
+            if not header:
+                writer.writerow(["frame", "tag", *batch.schema.names])
+                header = True
+            columns = [column.to_pylist() for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                writer.writerow([frame.sequence, frame.tag, *(_cell(value) for value in row)])
+            file.flush()
+    finally:
+        if output:
+            file.close()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=str)
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
+    file = output.open("w", encoding="utf-8") if output else sys.stdout
+    console = Console(file=file, highlight=False)
+    try:
+        for frame, batch in batches:
+            table = Table(
+                title=f"frame {frame.sequence}, tag {frame.tag}: {frame.rows} rows", title_justify="left", box=None
+            )
+            for field in batch.schema:
+                table.add_column(f"{field.name}\n[dim]{str(field.type).replace('[', '(').replace(']', ')')}[/dim]")
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                table.add_row(*(_shown(value) for value in row))
+            console.print(table)
+    finally:
+        if output:
+            file.close()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return "(" + ", ".join(_shown(item) for item in value) + ")"
+    text = str(_cell(value))
+    return (text if len(text) <= 60 else text[:57] + "...").replace("[", r"\[")
+
+
+def bench(
+    json_file: JsonFileOption,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer sizes and repetitions: a look, not a measurement.")
+    ] = False,
+    only: OnlyOption = None,
+) -> None:
+    """The evaluation of paper 004 on this machine, as ratios: writes JSON, and prints tables and the bars. A bar
+    that is missed is a result: the exit status is 0.
+
+    Examples:
+
+      wherry bench move --json build/bench-move.json
+
+      wherry bench move --json /tmp/quick.json --quick --only initiate --only bandwidth
+
+      wherry report build/bench-move.json
+    """
+    from wherry.move.bench.run import run
+    from wherry.move.bench.schema import EXPERIMENTS
+
+    experiments = check_experiments(only, EXPERIMENTS)
+    with into(json_file):
+        result = run(json_file, quick=quick, only=experiments)
+    show_bench(result, json_file)

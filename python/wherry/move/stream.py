@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams open for writing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import wherry._native._core as _core
+from wherry import arguments
+from wherry.errors import InvalidArgument
+from wherry.move import columns
+from wherry.move.ticket import InFlight, Ticket
+
+_BUFFERS = bytes | bytearray | memoryview
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+class Stream:
+    """A stream open for writing."""
+
+    def __init__(self, core: _core.Stream, schema: pa.Schema | None, in_flight: InFlight) -> None:
+        self._core = core
+        self._schema = schema
+        self._in_flight = in_flight
+        self._turn = threading.Lock()  # an offload that waits for a ticket lets other threads run
+
+    @property
+    def name(self) -> str:
+        """Its name on the agent."""
+        return self._core.name
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Its Arrow schema; None for a raw stream."""
+        return self._schema
+
+    def offload(self, data: Any, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
+        """Hands one batch of rows to the agent and returns at once.
+
+        data: a dict of numpy arrays (n,) or (n, k) and Arrow arrays, in the order of the schema; a RecordBatch, a
+            Table, or anything with __arrow_c_array__ or __arrow_c_stream__; for a raw stream a list of numpy arrays or
+            buffers.
+        tag: the application's own number for this frame (a time step), 0 to 2**64 - 1; readers see it.
+        deadline: seconds after which the agent gives up (Cancelled), more than 0.
+        timeout: seconds to wait when as many offloads are in flight as the session allows.
+
+        C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides or of the
+        other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
+        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as the
+        number -2**63, not as null: offload pyarrow.array(x) where readers need nulls.
+        Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
+        """
+        self._in_flight.forget_finished()
+        if deadline is not None and not (limit := arguments.seconds("deadline", deadline)) > 0:
+            raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
+        options = (
+            arguments.number("tag", tag, 0, arguments.U64),
+            0.0 if deadline is None else limit,
+            arguments.seconds("timeout", timeout),
+        )
+        sources: Any
+        if self._schema is None:
+            sources = self._raw_buffers(data)
+            with self._turn:
+                core = self._core.post_raw(sources, *options)
+        elif isinstance(data, Mapping):
+            self._check_names(list(data))
+            sources = [self._column(field, data[field.name]) for field in self._schema]
+            columns = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
+            with self._turn:
+                core = self._core.post(columns, *options)
+        else:
+            sources = self._one_batch(data)
+            with self._turn:
+                core = self._core.post_batch(sources.__arrow_c_array__()[1], *options)
+        ticket = Ticket(core, sources)
+        self._in_flight.add(ticket)
+        return ticket
+
+    def close(self) -> None:
+        """Ends the stream once its offloads are done; readers that follow it see the end."""
+        with self._turn:
+            self._core.close()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _raw_buffers(self, data: Any) -> list[np.ndarray[Any, Any]]:
+        if isinstance(data, _BUFFERS | str | np.ndarray | Mapping):
+            raise InvalidArgument(f"stream '{self.name}' is raw: want a list of buffers, not one {type(data).__name__}")
+        buffers = []
+        for buffer in data:
+            try:
+                array = buffer if isinstance(buffer, np.ndarray) else np.frombuffer(buffer, np.uint8)
+                buffers.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            except (TypeError, ValueError, BufferError) as error:
+                what = f"buffer {len(buffers)}, a {type(buffer).__name__}, has no bytes to move: {error}"
+                raise InvalidArgument(f"stream '{self.name}': {what}") from None
+        return buffers
+
+    def _check_names(self, given: list[str]) -> None:
+        names = self._schema.names if self._schema is not None else []
+        if given == names:
+            return
+        missing = [name for name in names if name not in given]
+        extra = [name for name in given if name not in names]
+        if missing or extra:
+            what = [f"missing {_named(missing)}"] * bool(missing) + [f"not in the schema {_named(extra)}"] * bool(extra)
+            raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}: {'; '.join(what)}")
+        raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}, in this order, not {_named(given)}")
+
+    def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
+        """`value` as what belongs into `field`, or InvalidArgument."""
+        column = columns.as_column(field.name, value, field.type)
+        if not isinstance(column, np.ndarray):
+            self._check_type(field, column.type)
+            if not field.nullable and column.null_count != 0:
+                raise InvalidArgument(
+                    f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
+                )
+            return column
+        given = columns.numpy_type(field.name, column.dtype)
+        wanted = field.type
+        if column.ndim == 2 and pa.types.is_fixed_size_list(wanted) and wanted.list_size == column.shape[1]:
+            wanted = wanted.value_type
+        elif column.ndim == 2:
+            self._check_type(field, pa.list_(given, column.shape[1]))
+        if given != wanted and not columns.same_bytes(column.dtype, wanted):
+            self._check_type(field, given if column.ndim == 1 else pa.list_(given, column.shape[1]))
+        return column.view(np.int64) if column.dtype.kind in "mM" else column
+
+    def _check_type(self, field: pa.Field, given: pa.DataType) -> None:
+        if given != field.type:
+            raise InvalidArgument(f"column '{field.name}' of stream '{self.name}' is {field.type}, not {given}")
+
+    def _one_batch(self, data: Any) -> pa.RecordBatch:
+        """The rows of a batch, a table or a foreign object, which must be those of the stream."""
+        wanted = self._schema
+        assert wanted is not None
+        try:
+            if not isinstance(data, pa.RecordBatch | pa.Table):
+                if hasattr(data, "__arrow_c_array__"):
+                    data = columns.batch_of_structs(pa.array(data))
+                elif hasattr(data, "__arrow_c_stream__"):
+                    data = pa.table(data)
+                else:
+                    kind = type(data).__name__
+                    raise InvalidArgument(f"cannot offload a {kind}: want a dict of arrays, a batch or a table")
+            if data.schema != wanted:
+                self._check_schema(data)
+            if isinstance(data, pa.Table):
+                batches = data.combine_chunks().to_batches()
+                if len(batches) > 1:
+                    raise InvalidArgument("the table's chunks do not fit into one batch: offload them one by one")
+                data = batches[0] if batches else columns.no_rows(wanted)
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidArgument(f"stream '{self.name}': {error}") from None
+        return data
+
+    def _check_schema(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Names and types are the stream's; what is nullable may differ as long as there are no nulls."""
+        wanted = self._schema
+        assert wanted is not None
+        self._check_names(data.schema.names)
+        for field, column in zip(wanted, data.columns, strict=True):
+            self._check_type(field, column.type)
+            if not field.nullable and column.null_count != 0:
+                raise InvalidArgument(
+                    f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
+                )

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `wherry advise` measures a program against: two thresholds, and the costs that its estimate is made of."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wherry.errors import Error, InvalidArgument
+from wherry.system import built
+
+TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
+"""Cache lines that the handler of a message touches: the points of the curve. A line a message is a ratio of 4."""
+ROUNDS = 5
+PLACEMENTS = {"inline": "{0},{1}", "shared": "{0}", "host": "{0},{1}"}
+"""Two ranks, on two nodes, and their cores."""
+
+COMMUNICATION_SHARE, HOST_SHARE = 1.5, 3.0
+"""How many times as long as without local work a message takes at the thresholds: then communication is two thirds,
+or one third, of the time."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What communication costs a rank, as ns of its core."""
+
+    message_ns: float
+    byte_ns: float
+
+    def seconds(self, messages: int, bytes_: int) -> float:
+        """Of sending and handling these."""
+        return (messages * self.message_ns + bytes_ * self.byte_ns) * 1e-9
+
+
+@dataclass(frozen=True)
+class Point:
+    """The kernel at one ratio: ns for each message, medians, and host over shared, of the rounds."""
+
+    ratio: float
+    inline_ns: float
+    shared_ns: float
+    host_ns: float
+    speedup: float
+    speedup_min: float
+    speedup_max: float
+    counted_ratio: float | None = None
+    """By the hardware's counter, where there is one: beside `ratio`, which is by construction."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """One machine's."""
+
+    communication_below: float
+    """Ratios below are communication-dominated."""
+    host_above: float
+    """Ratios above are host-dominated."""
+    line_ns: float
+    """For one line that is touched at random, several at a time under way."""
+    inline: Cost
+    agent: Cost
+    """A rank's part where agents route."""
+    source: str
+    spread: dict[str, list[float]] = field(default_factory=dict)
+    """[least, most] of the thresholds over the rounds."""
+    curve: list[Point] = field(default_factory=list)
+
+    def nearest(self, ratio: float) -> Point | None:
+        """The kernel's point nearest to `ratio`."""
+        return min(self.curve, key=lambda point: abs(point.ratio - ratio), default=None)
+
+    def write(self, path: Path) -> None:
+        """As load() reads it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"schema": 1, "name": "advise-calibration"} | asdict(self), indent=2) + "\n")
+
+
+# From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, nothing else
+# running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. That
+# command gives another machine's, `--thresholds FILE` uses them. What the kernel is and where it crosses what:
+# docs/route-advise.md.
+COMMUNICATION_BELOW = 0.2
+HOST_ABOVE = 1.35
+LINE_NS = 31.0
+INLINE_COST = Cost(message_ns=10.0, byte_ns=0.10)
+AGENT_COST = Cost(message_ns=17.0, byte_ns=0.085)
+DEFAULT = Calibration(
+    COMMUNICATION_BELOW,
+    HOST_ABOVE,
+    LINE_NS,
+    INLINE_COST,
+    AGENT_COST,
+    source="Wherry's own, from another machine perhaps: `wherry advise --calibrate --json FILE` measures this one's",
+)
+
+
+def load(path: Path) -> Calibration:
+    """What `wherry advise --calibrate --json` wrote. Raises InvalidArgument."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+        if document["name"] != "advise-calibration":
+            raise ValueError(f"it is of {document['name']!r}")
+        numbers = {key: float(document[key]) for key in ("communication_below", "host_above", "line_ns")}
+        if not 0 <= numbers["communication_below"] <= numbers["host_above"] or numbers["line_ns"] <= 0:
+            raise ValueError("want 0 <= communication_below <= host_above, and line_ns > 0")
+        return Calibration(
+            **numbers,
+            inline=Cost(**document["inline"]),
+            agent=Cost(**document["agent"]),
+            source=f"{path}, {document['source']}",
+            spread=document["spread"],
+            curve=[Point(**point) for point in document["curve"]],
+        )
+    except KeyError as error:
+        raise InvalidArgument(f"{path} is no calibration: it lacks {error}") from None
+    except (ValueError, TypeError) as error:  # JSON's errors are ValueErrors
+        raise InvalidArgument(f"{path} is no calibration: {error}") from None
+
+
+def line_bytes() -> int:
+    """Of a line of this machine's caches."""
+    try:
+        return int(Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size").read_text())
+    except (OSError, ValueError):
+        return 64
+
+
+def last_level_cache_bytes() -> int:
+    """0: unknown."""
+    sizes = [0]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]])
+    return max(sizes)
+
+
+def crossing(ratios: Sequence[float], values: Sequence[float], level: float) -> float:
+    """Where `values` first reach `level`, between two points in proportion. Raises Error if they never do."""
+    for i, value in enumerate(values):
+        if value < level:
+            continue
+        if i == 0:
+            return ratios[0]
+        below = values[i - 1]
+        return ratios[i - 1] + (ratios[i] - ratios[i - 1]) * (level - below) / (value - below)
+    raise Error(f"a message never took {level:g} times as long as at first: something else was using the machine")
+
+
+def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """(intercept, slope) of the line between most pairs of points (Theil and Sen): outliers do not move it."""
+    slopes = [(b - a) / (t - s) for s, a in zip(xs, ys, strict=True) for t, b in zip(xs, ys, strict=True) if t > s]
+    slope = statistics.median(slopes)
+    return statistics.median(y - slope * x for x, y in zip(xs, ys, strict=True)), slope
+
+
+def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, Any]:
+    command = [sys.executable, "-m", "wherry.cli", "run", "--nodes", "2", "--placement", placement, "--timeout", "60"]
+    command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(built("bench", "route_balance"))]
+    command += ["--touches", *map(str, TOUCHES), *(["--messages", "4e5", "--table", "64"] if quick else [])]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        if '"points"' in line and done.returncode == 0:
+            found: dict[str, Any] = json.loads(line[line.index("{") :])
+            return found
+    raise Error(f"the calibration's kernel failed, placement {placement}: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def measure(cores: Sequence[int], *, quick: bool = False) -> Calibration:
+    """Runs the kernel on the first two of `cores`, in all placements in turn. `quick`: a look, for tests."""
+    if len(cores) < 2:
+        raise InvalidArgument("calibrating takes two cores, for the ranks and for their agents")
+    rounds = [{name: _run_kernel(name, cores, quick) for name in PLACEMENTS} for _ in range(2 if quick else ROUNDS)]
+    return evaluate(rounds, line_bytes(), last_level_cache_bytes())
+
+
+def _ns(point: dict[str, Any]) -> float:
+    return float(point["seconds"]) / int(point["messages"]) * 1e9
+
+
+def _busy_ns(point: dict[str, Any]) -> float:
+    """Of all ranks together, without what they waited. Where they share a core, waiting is not told from the other's
+    turn."""
+    busy = min(point["cpu_seconds"], point["rank_seconds"] - point["blocked_seconds"])
+    return float(busy) / int(point["messages"]) * 1e9
+
+
+def _by_size(small: float, large: float, small_bytes: int, large_bytes: int) -> Cost:
+    byte_ns = max(0.0, (large - small) / (large_bytes - small_bytes))
+    return Cost(max(0.0, small - byte_ns * small_bytes), byte_ns)
+
+
+def evaluate(rounds: Sequence[dict[str, dict[str, Any]]], line: int, cache: int) -> Calibration:
+    """From the kernel's results by placement, of each round. The last point of each is the one with large messages."""
+    table = rounds[0]["shared"]["table_bytes"]
+    missing = max(0.0, 1 - cache / table)  # the share of touches that the last-level cache cannot hold
+
+    def of(placement: str, index: int, how: Any = _ns) -> list[float]:
+        return [how(one[placement]["points"][index]) for one in rounds]
+
+    curve, ratios = [], []
+    for index, point in enumerate(rounds[0]["shared"]["points"][:-1]):
+        ratios.append(point["touched"] * line * missing / point["bytes"])
+        speedups = [shared / host for shared, host in zip(of("shared", index), of("host", index), strict=True)]
+        counted = [one["shared"]["points"][index] for one in rounds]
+        known = all(one["cache_misses"] is not None for one in counted)
+        curve.append(
+            Point(
+                ratio=ratios[-1],
+                inline_ns=statistics.median(of("inline", index)),
+                shared_ns=statistics.median(of("shared", index)),
+                host_ns=statistics.median(of("host", index)),
+                speedup=statistics.median(speedups),
+                speedup_min=min(speedups),
+                speedup_max=max(speedups),
+                counted_ratio=statistics.median(one["cache_misses"] * line / one["bytes"] for one in counted)
+                if known
+                else None,
+            )
+        )
+
+    def threshold(shared_ns: Sequence[float], times: float) -> float:
+        return crossing(ratios, [ns / shared_ns[0] for ns in shared_ns], times)
+
+    shared = [point.shared_ns for point in curve]
+    spread = {
+        name: [threshold([_ns(p) for p in one["shared"]["points"][:-1]], times) for one in rounds]
+        for name, times in (("communication_below", COMMUNICATION_SHARE), ("host_above", HOST_SHARE))
+    }
+    # Where the ranks' own work limits, from half a line a message on: its cost, and beneath it communication's.
+    working = [index for index, touches in enumerate(TOUCHES) if touches >= 0.5]
+    message_ns, touch_ns = fit([TOUCHES[i] for i in working], [curve[i].host_ns for i in working])
+    small, large = (rounds[0]["host"]["points"][i]["message_bytes"] + 8 for i in (0, -1))
+    inline_small, inline_large = (statistics.median(of("inline", i, _busy_ns)) for i in (0, -1))
+    return Calibration(
+        communication_below=threshold(shared, COMMUNICATION_SHARE),
+        host_above=threshold(shared, HOST_SHARE),
+        line_ns=touch_ns,
+        inline=_by_size(inline_small, inline_large, small, large),
+        agent=_by_size(max(0.0, message_ns), statistics.median(of("host", -1)), small, large),
+        source=f"measured on {_machine()}",
+        spread={name: [min(values), max(values)] for name, values in spread.items()},
+        curve=curve,
+    )
+
+
+def _machine() -> str:
+    for entry in Path("/proc/cpuinfo").read_text().splitlines():
+        if entry.startswith("model name"):
+            return entry.partition(":")[2].strip()
+    return "an unnamed CPU"

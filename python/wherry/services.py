@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of services: a new one is a folder, and its name here.
+
+A service's folder has, beside its library, what it brings to the rest. Each is a module or a package, and may be
+missing.
+
+cli     add_to(app, bench): its commands, and its `wherry bench NAME`; agent_status(session), its part of `agent status`
+bench   BENCHMARK: a wherry.bench.Benchmark, with the types of its JSON
+report  CHAPTERS: by the "name" of a JSON document, what makes a wherry.report.Chapter of it
+
+They are imported when they are needed. `cli` is for every start of the command line: it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+SERVICES = ("move", "route", "kv")
+
+
+def parts(part: str) -> Iterator[Any]:
+    """The module wherry.<service>.<part> of each service that has one, in the order of the list."""
+    for service in SERVICES:
+        name = f"wherry.{service}.{part}"
+        if importlib.util.find_spec(name) is not None:
+            yield importlib.import_module(name)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent as a process: start it, stop it. For the command line and for tests."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from wherry.errors import AlreadyExists, DeadlineExceeded, Error, NotFound, PermissionDenied, Unavailable
+from wherry.session.sessionfile import SessionFile, load_session
+from wherry.system import doing, wherryd
+
+START_TIMEOUT_S = 20.0
+
+
+def agent_command(session_file: Path, arguments: Sequence[str]) -> list[str]:
+    """wherryd's command line. Raises NotFound when it was not built."""
+    return [str(wherryd()), "--session-file", str(session_file), *arguments]
+
+
+def check_free(session_file: Path) -> None:
+    """Raises AlreadyExists when a living agent owns the session file. A stale file is the agent's to replace."""
+    try:
+        session = load_session(session_file)
+    except (NotFound, Unavailable):
+        return
+    raise AlreadyExists(
+        f"an agent runs already: pid {session.pid}, session file {session.path}; `wherry agent stop` ends it"
+    )
+
+
+def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
+    """Becomes the agent: signals and the exit status are its own from here on."""
+    check_free(session_file)
+    line = agent_command(session_file, arguments)
+    os.execv(line[0], line)
+
+
+def start_agent(session_file: Path, arguments: Sequence[str]) -> SessionFile:
+    """Starts the agent in the background, in a session of its own; returns when it is ready.
+
+    It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
+    after it has checked that nobody else could have put something there: no file is opened here. Raises Error with the
+    agent's last words when it does not come up within START_TIMEOUT_S.
+    """
+    check_free(session_file)
+    log = session_file.with_suffix(".log")
+    line = agent_command(session_file, ["--default-log-file", str(log), *arguments])
+    with doing("cannot start the agent"):
+        # Where it says why it did not start.
+        said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
+    try:
+        with doing("cannot start the agent"):
+            # What the caller handed on, such as the lock of `flock`, is not the agent's to keep. (posix_spawn closes
+            # no descriptor whose number is above the limit, `ulimit -n`, and there may be some.)
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+        pid = process.pid
+        process.returncode = 0  # it outlives this process: Popen is not to wait for it, nor to warn
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log)}")
+            try:
+                session = load_session(session_file)
+                if session.pid == pid:
+                    return session
+            except Error:
+                pass  # not there yet, of the agent before, or half way
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        why = _last_words(said, log)
+        raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {why}")
+    finally:
+        os.close(said)
+
+
+def stop_agent(session: SessionFile, timeout: float) -> None:
+    """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
+    if not session.local:
+        raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")
+    try:
+        process = os.pidfd_open(session.pid)  # no other process can get this one's pid unnoticed from here on
+    except ProcessLookupError:
+        return
+    try:
+        # Whoever holds the session file wrote the pid that it names.
+        if not session.alive():
+            return
+        # But members of `agent.group` can open the file, and so hold it: they cannot listen in the agent's place.
+        if os.stat(session.path).st_mode & stat.S_IRGRP and _listener_of(session.control) != session.pid:
+            raise Error(
+                f"no agent with pid {session.pid} listens at {session.control}: it drains, or has gone; then end who "
+                f"holds {session.path} (`fuser {session.path}` names them) and remove it"
+            )
+        name = _program_of(session.pid)
+        if name is not None and not name.startswith("wherryd"):
+            raise Error(f"pid {session.pid} of {session.path} is {name!r}, not an agent: the file is stale, remove it")
+        try:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            raise PermissionDenied(f"the agent (pid {session.pid}) belongs to another user") from None
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        if not ended.poll(timeout * 1000):
+            raise Error(f"the agent (pid {session.pid}) still drains after {timeout:g} s; it will go, or use --timeout")
+    finally:
+        os.close(process)
+
+
+def _listener_of(path: Path) -> int | None:
+    """The process that listens at a Unix socket, as the kernel says; None: nobody does."""
+    directory = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX) as there:
+            there.settimeout(5)
+            there.connect(f"/proc/self/fd/{directory}/{path.name}")  # a path may be longer than a socket address
+            return int(struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+    except OSError:
+        return None
+    finally:
+        os.close(directory)
+
+
+def _program_of(pid: int) -> str | None:
+    """Name of the program that `pid` runs; None when it is gone or another user's."""
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name.removesuffix(" (deleted)")
+    except OSError:
+        return None
+
+
+def _last_words(said: int, log: Path) -> str:
+    """The last line that the agent wrote to its first standard error."""
+    os.lseek(said, 0, os.SEEK_SET)
+    lines = [line for line in os.read(said, 1 << 20).decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"it did not say why; its log is {log}, unless its settings name another"

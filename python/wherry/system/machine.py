@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine that this process runs on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where it was measured."""
+
+    cpu: str
+    cores: int
+    kernel: str
+    memory_bytes: int
+
+
+def this_machine() -> Machine:
+    """The machine that this process runs on."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                cpu = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass  # not Linux, or no /proc
+    pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return Machine(cpu=cpu, cores=os.cpu_count() or 1, kernel=platform.release(), memory_bytes=pages * page)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Wherry's programs and files are: the one place that knows the layout of a checkout and of a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wherry.errors import NotFound
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def repository() -> Path | None:
+    """The checkout that this package is part of, or None when it was installed from a wheel."""
+    root = PACKAGE.parent.parent
+    return root if (root / "CMakeLists.txt").is_file() and (root / "include" / "wherry").is_dir() else None
+
+
+def _find(
+    name: str, variable: str | None, candidates: Iterable[Path], remedy: str, environment: Mapping[str, str]
+) -> Path:
+    named = environment.get(variable) if variable else None
+    if named:
+        path = Path(named).expanduser()
+        if not _runnable(path):
+            raise NotFound(f"${variable} names {path}, which is not an executable file")
+        return path.resolve()
+    tried = list(candidates)
+    for path in tried:
+        if _runnable(path):
+            return path.resolve()
+    on_path = shutil.which(name, path=environment.get("PATH"))
+    if on_path:
+        return Path(on_path).resolve()
+    places = ", ".join(str(path) for path in tried)
+    raise NotFound(
+        f"no {name}: looked at {places} and in PATH; {remedy}" + (f", or set ${variable}" if variable else "")
+    )
+
+
+def _runnable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _program(name: str, variable: str, environment: Mapping[str, str] | None) -> Path:
+    """One that wheels carry: $`variable`, the wheel's own, the checkout's release build, PATH, in this order.
+
+    Raises NotFound, which lists the places that were tried.
+    """
+    environment = os.environ if environment is None else environment
+    candidates = [PACKAGE / "_bin" / name]
+    root = repository()
+    if root is not None:
+        candidates.append(root / "build" / "release" / "src" / name)
+    return _find(name, variable, candidates, "build it with `make build`", environment)
+
+
+def wherryd(environment: Mapping[str, str] | None = None) -> Path:
+    """The agent's program; $WHERRY_WHERRYD. Raises NotFound."""
+    return _program("wherryd", "WHERRY_WHERRYD", environment)
+
+
+def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
+    """The program of kv's nodes and keeper; $WHERRY_KV. Raises NotFound."""
+    return _program("wherry-kv", "WHERRY_KV", environment)
+
+
+def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
+    environment = os.environ if environment is None else environment
+    root = repository()
+    candidates = [] if root is None else [root / "build" / "release" / folder / name]
+    return _find(name, None, candidates, "build it with `make build`", environment)
+
+
+def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Path:
+    """A program that kv is measured against: on PATH, else where tools/setup.sh unpacks it. Raises NotFound."""
+    environment = os.environ if environment is None else environment
+    # Not resolved: redis-server is a link to a program that looks at the name it was called by.
+    for path in (shutil.which(name, path=environment.get("PATH")), Path(sys.prefix) / "bin" / name):
+        if path is not None and _runnable(Path(path)):
+            return Path(path)
+    raise NotFound(f"no {name}: looked in PATH and in {sys.prefix}/bin; `make setup` puts it there")
+
+
+def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Where the user's running things are known by name: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>."""
+    environment = os.environ if environment is None else environment
+    if environment.get("XDG_RUNTIME_DIR"):
+        return Path(environment["XDG_RUNTIME_DIR"]) / "wherry"
+    return Path(f"/tmp/wherry-{os.getuid()}")

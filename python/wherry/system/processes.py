@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a job: they end with the launcher, however it ends, and their output comes in whole lines."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from wherry.errors import Unavailable
+from wherry.system.os_errors import doing
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+LONGEST_LINE = 1 << 20
+"""What is longer comes in parts."""
+
+# It outlives the launcher, and then ends the process groups that it was told of: a process that a rank has started is
+# not told when the launcher dies. It makes the directory itself, so that at no moment there is one without a sweeper;
+# a launcher that was killed before it read "made" (PIPE) must not end it.
+_SWEEPER = """
+trap '' INT TERM HUP PIPE
+mkdir -m 700 -- "$1" || exit 1
+echo made
+exec >/dev/null 2>&1
+groups=
+while read -r word; do
+  [ "$word" = done ] && exit 0
+  groups="$groups -$word"
+done
+[ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null
+# Those that die with the launcher may still be making files.
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$1"
+  sleep 0.1
+  [ -e "$1" ] || break
+done
+"""
+
+
+def inherited() -> list[int]:
+    """Descriptors that a program started from here would get, but for the standard streams."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # that of the listing itself
+    return found
+
+
+class Workspace:
+    """A private directory for sockets, session files and logs; and somebody who sweeps up if the launcher is killed."""
+
+    def __init__(self) -> None:
+        # A unix socket's path has 107 bytes at most.
+        base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
+        self.directory = Path(base).absolute() / f"wherry-run-{secrets.token_hex(6)}"
+        with doing("no directory for the job's sockets and logs"):
+            self._sweeper = subprocess.Popen(
+                ["sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        assert self._sweeper.stdout is not None
+        assert self._sweeper.stderr is not None
+        if self._sweeper.stdout.readline() != b"made\n":
+            _, said = self._sweeper.communicate()
+            raise Unavailable(f"no directory for the job's sockets and logs: {said.decode(errors='replace').strip()}")
+        self._sweeper.stdout.close()
+        self._sweeper.stderr.close()
+        self._sweeper.stdout = self._sweeper.stderr = None
+
+    def sweep_also(self, group: int) -> None:
+        """Ends this process group, too, if the launcher is killed."""
+        self._tell(str(group))
+
+    def close(self) -> None:
+        """Removes the directory."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self._tell("done")
+        self._sweeper.communicate()
+
+    def _tell(self, word: str) -> None:
+        assert self._sweeper.stdin is not None
+        try:
+            self._sweeper.stdin.write(word.encode() + b"\n")
+            self._sweeper.stdin.flush()
+        except BrokenPipeError:
+            pass  # somebody has killed it
+
+
+class Process:
+    """A process in a session, and a process group, of its own. Its pid stays taken until close()."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        cores: set[int],
+        enter: Callable[[], None] | None = None,
+        stdin: int | None = subprocess.DEVNULL,
+        stdout: int | IO[bytes] | None = None,
+        stderr: int | IO[bytes] | None = None,
+    ) -> None:
+        """`enter` runs in the new process before the program does. Raises Error when it cannot be started."""
+        self.name = name
+        self.status: int | None = None
+        """As subprocess' returncode; None: it runs."""
+        launcher = os.getpid()
+
+        def before() -> None:
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != launcher:
+                os._exit(1)
+            os.sched_setaffinity(0, cores)
+            if enter is not None:
+                enter()
+
+        with doing(f"cannot start {name}"):
+            try:
+                self._popen = subprocess.Popen(
+                    list(command),
+                    env=dict(environment),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                    preexec_fn=before,
+                )
+            except subprocess.SubprocessError as error:  # of before()
+                raise Unavailable(f"cannot start {name}: {error}") from None
+            try:
+                self.pidfd = os.pidfd_open(self._popen.pid)
+            except OSError:
+                self._popen.kill()
+                self._popen.communicate()
+                raise
+        self.stdout, self.stderr = self._popen.stdout, self._popen.stderr
+
+    @property
+    def pid(self) -> int:
+        """Also the number of its process group."""
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        """Its status if it has ended. Leaves a zombie: nobody else gets the group's number."""
+        if self.status is None:
+            ended = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                self.status = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        return self.status
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to it and to what it has started."""
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def close(self) -> None:
+        """Ends it, and what is left of its group."""
+        self.signal(signal.SIGKILL)
+        self._popen.wait()
+        os.close(self.pidfd)
+        for pipe in (self.stdout, self.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def how_it_ended(status: int) -> str:
+    """ "was killed by signal 9 (SIGKILL)", "exited with status 1"."""
+    if status >= 0:
+        return f"exited with status {status}"
+    try:
+        return f"was killed by signal {-status} ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def exit_status(status: int) -> int:
+    """As a shell says it: 128 + 9 for who was killed by signal 9."""
+    return status if status >= 0 else 128 - status
+
+
+class Lines:
+    """Passes on what comes from a pipe in whole lines, each with a prefix."""
+
+    def __init__(self, pipe: IO[bytes], to: int, prefix: bytes, lost: Callable[[OSError], None]) -> None:
+        """`lost` is called when `to` takes nothing any more, with why. Inside a running event loop."""
+        self._pipe, self._to, self._prefix, self._lost = pipe, to, prefix, lost
+        self._rest = bytearray()
+        self.ended = asyncio.Event()
+        os.set_blocking(pipe.fileno(), False)
+        asyncio.get_running_loop().add_reader(pipe.fileno(), self._read)
+
+    def stop(self) -> None:
+        """Passes on what is left, and looks no more."""
+        if self.ended.is_set():
+            return
+        asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+        self.ended.set()
+        if self._rest:
+            self._write([self._rest])
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._pipe.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            self.stop()
+            return
+        self._rest += data
+        if b"\n" not in data and len(self._rest) < LONGEST_LINE:
+            return
+        lines = self._rest.split(b"\n")
+        self._rest = lines.pop() if len(lines) > 1 else bytearray()
+        self._write(lines)
+
+    def _write(self, lines: Sequence[bytes | bytearray]) -> None:
+        data = memoryview(b"".join(self._prefix + line + b"\n" for line in lines))
+        while data:
+            try:
+                data = data[os.write(self._to, data) :]
+            except BlockingIOError:
+                select.select([], [self._to], [])
+            except OSError as error:
+                self._lost(error)
+                return

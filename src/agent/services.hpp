@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "session/service.hpp"
+
+namespace wherry {
+
+using Services = std::vector<std::unique_ptr<session::Service>>;
+
+/// One of each that an agent hosts.
+Services make_services();
+
+}  // namespace wherry

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Length-prefixed frames over a stream: the control channel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/byte_stream.hpp"
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry {
+
+/// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
+inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
+
+/// What a channel keeps for a peer that does not read.
+inline constexpr std::size_t kMaxUnsentBytes = 2 * kMaxFrameBytes;
+
+/// Frames of {u32 length of what follows, u16 type, payload}. One thread at a time.
+struct ControlFrame {
+  std::uint16_t type = 0;
+  Bytes payload;
+};
+
+/// Takes the first frame off what arrived; nullopt: it is not all there yet. kProtocol: these are no frames.
+Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most = kMaxFrameBytes);
+
+class FrameChannel {
+ public:
+  FrameChannel() noexcept;
+  explicit FrameChannel(Fd socket);
+  explicit FrameChannel(std::unique_ptr<ByteStream> stream) noexcept;
+  FrameChannel(FrameChannel&& other) noexcept;
+  FrameChannel& operator=(FrameChannel&& other) noexcept;
+  ~FrameChannel();
+
+  /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable: the peer is gone.
+  /// kDeadlineExceeded: the peer does not read. The rest of a frame that was begun is kept and goes first next time, so
+  /// the peer never sees half of one.
+  Status send(std::uint16_t type, ByteView payload, const Deadline& deadline);
+  /// Never blocks: keeps what the kernel does not take; flush() sends it. kUnavailable: the peer is gone.
+  /// kResourceExhausted: more than kMaxUnsentBytes would be kept; nothing of this frame is.
+  Status post(std::uint16_t type, ByteView payload);
+  /// Sends what post() and send() kept, as far as the kernel takes it; never blocks. kUnavailable: the peer is gone.
+  Status flush();
+  [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
+  /// Frames of more than `most` bytes are not received (kProtocol), nor is room made for them.
+  void limit_received(std::size_t most) noexcept { most_ = most; }
+  /// Blocks until a whole frame is there. kUnavailable: peer gone; kProtocol: not frames; kDeadlineExceeded.
+  Result<ControlFrame> receive(const Deadline& deadline);
+  /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
+  Result<std::optional<ControlFrame>> try_receive();
+  /// Whether the peer has closed its side or the connection is broken. Never blocks.
+  [[nodiscard]] bool peer_gone() const noexcept;
+  void close() noexcept;
+  [[nodiscard]] int fd() const noexcept;  ///< -1: closed
+
+ private:
+  std::unique_ptr<ByteStream> stream_;
+  Bytes in_;
+  std::size_t most_ = kMaxFrameBytes;
+  Bytes out_;  ///< framed, not yet taken by the kernel
+};
+
+}  // namespace wherry

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "move/client/post.hpp"
+
+#include <fmt/core.h>
+
+#include <string>
+#include <utility>
+
+namespace wherry::move {
+namespace {
+
+/// What became of an offload that failed.
+Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
+  switch (code) {
+    case StatusCode::kOk:
+      return ok_status();
+    case StatusCode::kSourceFault:
+      return {code, fmt::format("offload {}: the agent could not read buffer {} of the request: was its memory "
+                                "released or changed before the ticket was ready?",
+                                ticket, detail)};
+    case StatusCode::kResourceExhausted:
+      return {code, fmt::format("offload {}: {}", ticket, limit_text(detail))};
+    case StatusCode::kCancelled:
+      return {code,
+              fmt::format("offload {}: the agent could not place the data before the deadline that was given", ticket)};
+    case StatusCode::kInvalidArgument:
+      return {code,
+              fmt::format("offload {}: the agent refused the request at buffer {}; its log says why", ticket, detail)};
+    case StatusCode::kNotFound:
+      return {code, fmt::format("offload {}: the stream was closed", ticket)};
+    default:
+      return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
+  }
+}
+
+/// A stream that was opened after all, when nobody waited for it any more.
+void close_again(detail::SessionCore& session, const session::Response& opened) {
+  if (opened.code != StatusCode::kOk) return;
+  Writer out;
+  out.put(Reader(opened.payload).get<std::uint32_t>());
+  out.put(std::uint64_t{0});
+  (void)session.tell(kServiceName, "close", out.bytes());  // fails only with the session, whose end closes it, too
+}
+
+}  // namespace
+
+Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request) {
+  std::string name = fmt::format("move open {}", request.options.name);
+  request.again = session.recall(name);
+  // Late answers that come meanwhile make requests of their own.
+  const std::uint64_t number = session.last_request() + 1;
+  const auto answer = session.ask(kServiceName, "open", encode(request));
+  if (!answer) {
+    if (answer.status().code() == StatusCode::kDeadlineExceeded) {
+      session.abandon(std::move(name), number,
+                      [&session](const session::Response& late) { close_again(session, late); });
+    }
+    return answer.status();
+  }
+  if (answer->code != StatusCode::kOk) return Status(answer->code, answer->message);
+  Reader in(answer->payload);
+  const auto stream = in.get<std::uint32_t>();
+  if (!in.at_end()) return Status(StatusCode::kProtocol, "the agent's answer to open is malformed");
+  return stream;
+}
+
+Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, std::uint64_t rows, FlatOffload& flat,
+                           HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
+  WHERRY_ASSIGN(detail::SessionCore::Slot* const slot, session.begin(options.wait_for_ticket, describe));
+  const std::uint64_t ticket = slot->ticket;
+  hints.resize(flat.buffers.size(), detail::kNoRegion);
+  for (std::size_t i = 0; i < flat.buffers.size(); ++i) {
+    BufferRef& buffer = flat.buffers[i];
+    if (buffer.bytes == 0) continue;
+    auto region = session.reads(*slot, buffer.address, buffer.bytes, hints[i]);
+    if (!region) {
+      session.undo(*slot);
+      return std::move(region).status();
+    }
+    buffer.region = *region;
+  }
+  const auto dropped = session.dropped(kMaxOffloadBuffers);
+  const auto announcements = session.announcements();
+  OffloadHeader header;
+  header.session = session.id();
+  header.ticket = ticket;
+  header.tag = options.tag;
+  header.rows = rows;
+  header.deadline_ns = options.deadline.count() > 0 ? static_cast<std::uint64_t>(options.deadline.count()) : 0;
+  header.stream = stream;
+  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+  header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
+  header.dropped_count = static_cast<std::uint32_t>(dropped.size());
+  header.region_count = static_cast<std::uint32_t>(announcements.size());
+  const std::size_t bytes = offload_bytes(flat, dropped, announcements);
+  Status sent = session.send(*slot, kOffloadMessage, bytes, options.wait_for_ticket,
+                             [&](std::byte* to) { write_offload(header, flat, dropped, announcements, to); });
+  if (!sent) {
+    session.undo(*slot);
+    Status alive = session.health();
+    return alive ? std::move(sent) : std::move(alive);
+  }
+  session.posted(dropped.size());
+  return ticket;
+}
+
+}  // namespace wherry::move

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Stream handle holds.
+#pragma once
+
+#include <cstdint>
+
+#include "base/hot_memory.hpp"
+#include "move/flatten.hpp"
+#include "move/plan.hpp"
+#include "session/session_core.hpp"
+#include "wherry/move.hpp"
+
+namespace wherry::detail {
+
+class StreamCore : public InHotMemory {
+ public:
+  SessionCore* session = nullptr;
+  std::uint32_t id = 0;
+  StreamOptions options;
+  Schema schema;
+  move::Plan plan;
+  move::FlatOffload flat;          ///< reused
+  HotVector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
+  std::uint64_t posted = 0;
+  std::size_t last_message_bytes = 0;
+  bool open = true;
+};
+
+}  // namespace wherry::detail

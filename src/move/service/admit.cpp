@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first step of an offload: its message arrives, waits for the engine's turn, and is believed or refused.
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "base/guarded.hpp"
+#include "base/log.hpp"
+#include "base/try.hpp"
+#include "move/service/state.hpp"
+
+namespace wherry::move {
+namespace {
+
+std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
+  std::uint64_t sum = 0;
+  for (const BufferRef& buffer : buffers) sum += buffer.bytes;
+  return sum;
+}
+
+}  // namespace
+
+/// Only queues: UCX may run this inside any call into the fabric, complete() included.
+void OffloadEngine::on_message(session::Client& handle, ByteView message) {
+  ClientState& client = *clients_.at(handle.id());
+  // A client posts no ticket before the one that had its place is done.
+  if (client.arrived == handle.max_tickets() ||
+      (client.arrived != 0 && client.arrived_bytes + message.size() > options_.max_arrived_bytes_per_session)) {
+    handle.fail({StatusCode::kResourceExhausted, "the client sends more messages than its tickets allow"});
+    return;
+  }
+  inbox_.push(client, message);
+  ++client.arrived;
+  client.arrived_bytes += message.size();
+}
+
+/// What has arrived, in its order.
+bool OffloadEngine::take_messages() {
+  if (inbox_.empty()) return false;
+  inbox_.read([this](ClientState& client, ByteView message) {
+    --client.arrived;
+    client.arrived_bytes -= message.size();
+    Status s = guarded([&] { return take(client, message), ok_status(); });
+    if (!s) client.handle->fail(std::move(s));
+  });
+  return true;
+}
+
+/// Refuses the message, or puts it into its stream's queue.
+void OffloadEngine::take(ClientState& client, ByteView message) {
+  const Status parsed = parse_offload(message, view_);
+  if (!parsed) spdlog::warn("{} (pid {}): {}", client.handle->name(), client.handle->pid(), parsed.message());
+  if (message.size() < sizeof(OffloadHeader)) {
+    ++counters_.refused;  // nobody knows which ticket
+    return;
+  }
+  const OffloadHeader& header = view_.header;
+  const auto refuse = [&](StatusCode code, std::uint64_t detail) {
+    ++counters_.refused;
+    if (header.ticket != 0) client.handle->complete(header.ticket, code, {.detail = detail});
+  };
+  const Status learned = parsed ? learn_regions(client) : parsed;
+  const auto it = client.streams.find(header.stream);
+  if (it == client.streams.end()) return refuse(parsed ? StatusCode::kNotFound : parsed.code(), 0);
+  StreamState& stream = *it->second;
+  if (stream.received++ == 0) stream.opened_with = Bytes();
+  activate(stream);  // also when it is refused: it may have been the last that a closing stream waited for
+  if (!learned) {
+    return refuse(learned.code(),
+                  parsed ? limit_detail(Limit::kRegionBytes, options_.max_region_bytes_per_session) : 0);
+  }
+  if (draining_) return refuse(StatusCode::kUnavailable, 0);
+  const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
+  if (client.offloads >= options_.max_offloads_per_session) {
+    return refuse(StatusCode::kResourceExhausted, limit_detail(Limit::kOffloads, options_.max_offloads_per_session));
+  }
+  if (client.offloads != 0 && client.queued_bytes + queued_bytes > options_.max_queued_bytes_per_session) {
+    return refuse(StatusCode::kResourceExhausted,
+                  limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session));
+  }
+
+  std::unique_ptr<Offload> offload;
+  if (spare_.empty()) {
+    offload = std::make_unique<Offload>();
+  } else {
+    offload = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (Status s = admit(client, stream, *offload); !s) {
+    spdlog::warn("stream '{}', ticket {}: {}", stream.info->name, header.ticket, s.message());
+    return refuse(s.code(), offload->detail);
+  }
+  offload->queued_bytes = queued_bytes;
+  client.queued_bytes += queued_bytes;
+  stream.queue.push_back(std::move(offload));
+  ++client.offloads;
+}
+
+void OffloadEngine::activate(StreamState& stream) {
+  if (std::exchange(stream.active, true)) return;
+  active_.push_back(&stream);
+}
+
+Status OffloadEngine::learn_regions(ClientState& client) {
+  // Gets in flight may still use the key of a region that is dropped or announced again.
+  const auto drop = [&](ClientState::RegionState& region) {
+    client.dropped.push_back({std::move(region), client.starts});
+  };
+  for (const std::uint32_t id : view_.dropped) {
+    const auto it = client.regions.find(id);
+    if (it == client.regions.end()) continue;
+    drop(it->second);
+    client.regions.erase(it);
+  }
+  free_regions(client);
+  for (const NewRegion& region : view_.regions) {
+    ClientState::RegionState known{region.base, region.size, Bytes(region.key.begin(), region.key.end()), 0, {}};
+    if (client.region_bytes + known.bytes() > options_.max_region_bytes_per_session) {
+      spdlog::warn(
+          "{} (pid {}): {} regions of memory are over the limit of {} bytes a session: register large pieces once",
+          client.handle->name(), client.handle->pid(), client.regions.size(), options_.max_region_bytes_per_session);
+      return {StatusCode::kResourceExhausted, "too many regions"};
+    }
+    client.region_bytes += known.bytes();
+    const auto [it, is_new] = client.regions.try_emplace(region.id);
+    if (!is_new) drop(it->second);
+    it->second = std::move(known);
+  }
+  return ok_status();
+}
+
+/// Forgets dropped regions that no offload in flight was started with.
+void OffloadEngine::free_regions(ClientState& client) {
+  if (client.dropped.empty()) return;
+  std::uint64_t oldest = client.starts + 1;
+  for (const auto& [id, stream] : client.streams) {
+    for (const auto& o : stream->queue) {
+      if (o->state == Offload::State::kWaiting) break;  // and so do those behind it
+      if (o->state == Offload::State::kMoving) oldest = std::min(oldest, o->start);
+    }
+  }
+  while (!client.dropped.empty() && client.dropped.front().until < oldest) {
+    client.region_bytes -= client.dropped.front().region.bytes();
+    client.dropped.pop_front();
+  }
+}
+
+const fabric::RemoteRegion* OffloadEngine::region_of(ClientState& client, std::uint32_t id) {
+  const auto it = client.regions.find(id);
+  if (it == client.regions.end()) return nullptr;
+  ClientState::RegionState& region = it->second;
+  if (!region.remote || region.epoch != client.handle->epoch()) {
+    auto remote = client.handle->endpoint().unpack(region.key, region.base, region.size,
+                                                   static_cast<pid_t>(client.handle->pid()));
+    if (!remote) {
+      spdlog::warn("{} (pid {}): region {}: {}", client.handle->name(), client.handle->pid(), id,
+                   remote.status().message());
+      return nullptr;
+    }
+    region.remote = *std::move(remote);
+    region.epoch = client.handle->epoch();
+  }
+  return &region.remote;
+}
+
+std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers) {
+  bool same = std::equal(nodes.begin(), nodes.end(), shape_nodes.begin(), shape_nodes.end()) &&
+              buffers.size() == shape_bytes.size();
+  for (std::size_t i = 0; same && i < buffers.size(); ++i) same = buffers[i].bytes == shape_bytes[i];
+  if (!same) {
+    ++shape;
+    shape_nodes.assign(nodes.begin(), nodes.end());
+    shape_bytes.clear();
+    for (const BufferRef& buffer : buffers) shape_bytes.push_back(buffer.bytes);
+  }
+  for (const NodeRef& node : nodes) {
+    if (node.null_count < 0) return 0;  // the metadata will hold what is counted later
+  }
+  return std::uint64_t{info->id} << 32 | shape;
+}
+
+/// Checks the message against its stream and copies what must outlive it.
+Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o) {
+  const StreamInfo& info = *stream.info;
+  const OffloadHeader& header = view_.header;
+  o.state = Offload::State::kWaiting;
+  o.ticket = header.ticket;
+  o.tag = header.tag;
+  o.rows = header.rows;
+  o.deadline_at = header.deadline_ns == 0 ? 0 : now_ns() + header.deadline_ns;
+  o.code = StatusCode::kOk;
+  o.detail = 0;
+  o.waited = false;
+  o.suspect = false;
+  o.nodes.assign(view_.nodes.begin(), view_.nodes.end());
+  o.buffers.assign(view_.buffers.begin(), view_.buffers.end());
+  o.rewind();
+  if (info.strategy == Strategy::kRaw) {
+    // The message lists any number of buffers; the frame holds them as the rows of one large_binary column.
+    for (const BufferRef& buffer : o.buffers) {
+      if (buffer.bytes <= arena_->capacity()) continue;
+      o.detail = limit_detail(Limit::kBudget, arena_->capacity());
+      return {StatusCode::kResourceExhausted, "a raw buffer is larger than the budget"};
+    }
+    const std::uint64_t count = o.buffers.size();
+    o.rows = count;
+    o.nodes = {{static_cast<std::int64_t>(count), 0}};
+    o.plan_buffers = {{0, (count + 1) * sizeof(std::int64_t), 0, 0, 0}, {0, sum_bytes(o.buffers), 0, 0, 0}};
+  } else if (Status s = check_offload(info.plan, o.rows, o.nodes, o.buffers); !s) {
+    return s;
+  }
+  o.source_bytes = sum_bytes(o.buffers);
+  for (std::size_t i = 0; i < o.buffers.size(); ++i) {
+    const BufferRef& buffer = o.buffers[i];
+    if (buffer.bytes == 0) continue;
+    const fabric::RemoteRegion* region = region_of(client, buffer.region);
+    if (region == nullptr || !region->contains(buffer.address, buffer.bytes)) {
+      o.detail = i;
+      return {StatusCode::kInvalidArgument, "a buffer lies outside the region that it names, or that is none"};
+    }
+  }
+
+  o.shape = stream.shape_of(o.nodes, o.buffers);
+  if (!o.frame) o.frame = std::make_shared<Frame>();
+  FrameLayout& layout = o.frame->layout;
+  info.ipc->place(o.nodes, info.strategy == Strategy::kRaw ? o.plan_buffers : o.buffers, layout);
+  if (layout.total_bytes > arena_->capacity()) {
+    o.detail = limit_detail(Limit::kBudget, arena_->capacity());
+    return {StatusCode::kResourceExhausted, "the frame is larger than the whole budget"};
+  }
+  o.destination.clear();
+  if (info.strategy == Strategy::kRaw) {
+    std::uint64_t at = layout.buffers[2].offset;  // validity, offsets, data
+    for (const BufferRef& buffer : o.buffers) {
+      o.destination.push_back(at);
+      at += buffer.bytes;
+    }
+  } else {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < info.plan.buffers.size(); ++i) {
+      const BufferSpec& spec = info.plan.buffers[i];
+      if (spec.kind == BufferKind::kValidity && o.nodes[spec.node].null_count == 0) continue;
+      o.destination.push_back(layout.buffers[i].offset);
+      ++next;
+    }
+    if (next != o.buffers.size()) return {StatusCode::kInternal, "the plan and the message disagree on buffers"};
+  }
+  return ok_status();
+}
+
+}  // namespace wherry::move

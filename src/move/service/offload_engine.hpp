@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes offload messages, gets the columns, places them, publishes frames in the catalogue. One thread (the agent's
+// data thread) calls everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/copy.hpp"
+#include "fabric/arena.hpp"
+#include "move/message.hpp"
+#include "move/service/catalogue.hpp"
+#include "move/service/inbox.hpp"
+#include "session/client.hpp"
+#include "session/metrics.hpp"
+
+namespace wherry::move {
+
+struct MoveOptions {
+  /// Bytes of one get: larger buffers are cut, so that transfers of several clients take turns and a NIC can pipeline.
+  std::size_t transfer_unit = std::size_t{4} << 20;
+  /// Bytes of gets in flight per offload.
+  std::size_t window = std::size_t{16} << 20;
+  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
+  /// memcpy.
+  std::size_t streaming_copy_from = std::size_t{8} << 20;
+  /// Streams' files lie below this directory; empty: wherever the agent's user may write.
+  std::string sink_root;
+  /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
+  bool sink_needs_root = false;
+  /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
+  /// buffers take here (one offload may always be queued).
+  std::uint32_t max_offloads_per_session = 4096;
+  std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
+  /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
+  std::uint64_t max_arrived_bytes_per_session = std::uint64_t{64} << 20;
+  /// Bytes of one client's table of regions: some 300,000 of them.
+  std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
+};
+
+class OffloadEngine {
+ public:
+  OffloadEngine(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue);
+  ~OffloadEngine();
+  OffloadEngine(const OffloadEngine&) = delete;
+  OffloadEngine& operator=(const OffloadEngine&) = delete;
+
+  // As session::Service's.
+  void on_session_start(session::Client& handle);
+  void on_session_end(session::Client& handle);
+  Result<Bytes> on_request(session::Client& handle, std::string_view method, ByteView payload);
+  void on_message(session::Client& handle, ByteView message);
+  bool poll();
+  [[nodiscard]] bool moving() const;
+  void start_draining() { draining_ = true; }
+  bool drained();
+  void metrics(session::MetricsWriter& out) const;
+
+ private:
+  struct Offload;
+  struct StreamState;
+  struct ClientState;
+
+  Result<Bytes> open_stream(ClientState& client, ByteView payload);
+  const StreamState* opened_before(ClientState& client, const std::string& name, ByteView opened_with);
+  void prepare_memory(const StreamInfo& info, std::uint64_t announced);
+  bool warm_up();
+  Result<Bytes> close_stream(ClientState& client, ByteView payload);
+  void retire(StreamState& stream);
+  const fabric::RemoteRegion* region_of(ClientState& client, std::uint32_t id);
+
+  // The path of an offload: admit.cpp, start.cpp, issue.cpp, recover.cpp, settle.cpp.
+  bool take_messages();
+  void take(ClientState& client, ByteView message);
+  void activate(StreamState& stream);
+  Status learn_regions(ClientState& client);
+  static void free_regions(ClientState& client);
+  Status admit(ClientState& client, StreamState& stream, Offload& offload);
+  bool try_start(StreamState& stream, Offload& offload);
+  bool must_wait(Offload& offload);
+  bool advance(StreamState& stream, Offload& offload);
+  Status issue(ClientState& client, Offload& offload, std::size_t bytes, bool one_get);
+  Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
+  static void stop_moving(StreamState& stream, Offload& offload);
+  void fail(StreamState& stream, Offload& offload, const Status& why, std::uint64_t detail);
+  void note_failure(StreamState& stream, const Offload& offload, const Status& why);
+  void lose(ClientState& client);
+  static void tell_failures(ClientState& client);
+  void place(StreamState& stream, Offload& offload);
+  void settle(StreamState& stream);
+  void recover(ClientState& client);
+  bool poll_stream(StreamState& stream);
+
+  MoveOptions options_;
+  std::shared_ptr<Arena> arena_;
+  Catalogue& catalogue_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> clients_;
+  std::vector<StreamState*> active_;             ///< streams whose queue is not empty
+  std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
+  std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
+  std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
+  std::size_t warm_bytes_ = 0;                   ///< of the first of them
+  std::uint32_t polls_ = 0;
+  std::uint64_t tell_at_ = 0;  ///< now_ns() at which failures are logged; 0: there are none
+  Inbox<ClientState> inbox_;
+  OffloadView view_;  ///< of the message at hand; reused
+  CopyChooser copier_;
+  std::vector<std::uint32_t> piece_buffers_;  ///< reused by issue(): the buffer of each piece that it collected
+  std::uint32_t next_stream_ = 1;
+  bool draining_ = false;
+
+  struct Counters {
+    std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
+                  transfer_ns = 0;
+  } counters_;
+};
+
+}  // namespace wherry::move

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second step of an offload: memory for its frame. Old frames go for it, or it waits.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "move/service/announced.hpp"
+#include "move/service/state.hpp"
+
+namespace wherry::move {
+namespace {
+
+constexpr std::uint32_t kMovingPerStream = 16;                // offloads whose gets may be in flight at once
+constexpr std::size_t kAnnouncedFrames = 2;                   // of one size: one is read while the other arrives
+constexpr std::size_t kWarmUpBytes = std::size_t{512} << 10;  // at a time: about 50 us
+
+}  // namespace
+
+bool OffloadEngine::must_wait(Offload& o) {
+  if (!std::exchange(o.waited, true)) ++counters_.busy;
+  return false;
+}
+
+/// Finds destination memory. False: not now.
+bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
+  // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
+  const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
+  if (lossless && &o != stream.queue.front().get()) return false;
+  ClientState& client = *stream.client;
+  if (stream.moving >= kMovingPerStream || client.reconnect || client.suspects != 0) return false;
+  if (!catalogue_.make_room(*stream.info)) return must_wait(o);
+  for (;;) {
+    auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
+    if (extent) {
+      o.frame->extent = *std::move(extent);
+      // From here on the memory is this offload's: what stood there stands no more, unless it is the same.
+      const bool ipc = stream.info->strategy == Strategy::kIpc || stream.info->strategy == Strategy::kIpcPageAligned;
+      if (!ipc || o.shape != o.frame->extent.stamp()) o.frame->extent.set_stamp(0);
+      break;
+    }
+    if (extent.status().code() == StatusCode::kResourceExhausted) {
+      o.state = Offload::State::kFailed;
+      o.code = StatusCode::kResourceExhausted;
+      o.detail = limit_detail(Limit::kBudget, arena_->capacity());
+      return true;
+    }
+    // What was only announced gives way to what is here, and old frames do.
+    if (!cold_.empty()) {
+      cold_.clear();
+      warm_bytes_ = 0;
+    } else if (!catalogue_.evict_one(*stream.info)) {
+      return must_wait(o);
+    }
+  }
+  o.state = Offload::State::kMoving;
+  o.start = ++client.starts;
+  ++stream.moving;
+  ++client.moving;
+  o.started_ns = now_ns();
+  return true;
+}
+
+/// Sets memory aside for frames of offloads of about that many bytes, with and without validity where that makes a
+/// difference; poll() touches it.
+void OffloadEngine::prepare_memory(const StreamInfo& info, std::uint64_t announced) {
+  std::size_t before = 0;
+  for (const bool validity : {false, true}) {
+    const std::size_t bytes = announced_frame_bytes(info, announced, validity);
+    if (Arena::class_size(bytes) == std::exchange(before, Arena::class_size(bytes))) continue;
+    for (std::size_t i = 0; i < kAnnouncedFrames; ++i) {
+      auto extent = arena_->try_allocate(bytes);
+      if (!extent) break;  // then there is nothing to prepare
+      cold_.push_back(*std::move(extent));
+    }
+  }
+}
+
+/// The next slice of what was announced: a new stream must not make all others wait while gigabytes become resident.
+bool OffloadEngine::warm_up() {
+  if (cold_.empty()) return false;
+  const std::span<std::byte> bytes = cold_.front().bytes();
+  const std::size_t n = std::min(kWarmUpBytes, bytes.size() - warm_bytes_);
+  Arena::touch(bytes.subspan(warm_bytes_, n));
+  warm_bytes_ += n;
+  if (warm_bytes_ == bytes.size()) {
+    cold_.pop_front();
+    warm_bytes_ = 0;
+  }
+  return true;
+}
+
+}  // namespace wherry::move

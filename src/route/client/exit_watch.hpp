@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exit() means for the ranks of a process.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
+
+#include "route/presence.hpp"
+
+namespace wherry::route::detail {
+
+/// While it lives, other ranks see an exit() of the process as the end of this rank's part in the job. With status 0,
+/// in the thread that uses the runtime, exit() calls `leave`, which leaves the job as the destructor does. Otherwise
+/// only the ranks that share memory with this one learn that it has left.
+class ExitWatch {
+ public:
+  ExitWatch(Presence presence, std::function<void()> leave);
+  ~ExitWatch();
+  ExitWatch(const ExitWatch&) = delete;
+  ExitWatch& operator=(const ExitWatch&) = delete;
+  /// The calling thread uses the runtime.
+  void used_here() noexcept { user_.store(pthread_self(), std::memory_order_relaxed); }
+
+ private:
+  friend struct ExitWatches;
+  void at_exit(int status) noexcept;
+  const Presence presence_;
+  const std::function<void()> leave_;
+  std::atomic<pthread_t> user_{pthread_self()};
+};
+
+}  // namespace wherry::route::detail

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client half of a session, whatever service it is for: finds an agent, proves who we are, connects, and carries
+// requests. Services derive from it, or use it as it is. One thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/fork.hpp"
+#include "base/frame_channel.hpp"
+#include "base/socket.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/mailbox.hpp"
+#include "fabric/stream_auth.hpp"
+#include "fabric/tls.hpp"
+#include "session/control.hpp"
+#include "session/embedded.hpp"
+
+namespace wherry::session {
+
+/// Takes the fabric lock if somebody competes for it.
+class FabricLock {
+ public:
+  FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
+    if (needed) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+/// Where an agent is reached: through a file if it runs on this machine, else over the network.
+struct AgentAddress {
+  std::string socket;  ///< empty: it has no Unix socket, or none is known
+  std::optional<HostPort> tcp;
+  [[nodiscard]] std::string to_string() const { return tcp ? tcp->to_string() : socket; }
+};
+
+/// In a child of fork() every call fails (kFailedPrecondition) and the destructor only closes descriptors.
+class Connection : private ForkWatch {
+ public:
+  /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. Whoever posts no
+  /// tickets wants few of them: each is a completion record in registered memory.
+  static Result<std::unique_ptr<Connection>> open(const SessionOptions& options);
+  /// Leaves; an embedded agent drains and exits. What was sent with a Completion must be done, or the Completion
+  /// outlive the session.
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Asks a service of the agent; blocks for the answer, request_patience at most. kUnsupported: the agent has no such
+  /// service. kDeadlineExceeded: no answer in time; the agent may still do what was asked, and the session goes on.
+  Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
+  std::chrono::nanoseconds request_patience = std::chrono::seconds(30);
+  /// The same, of a service that refuses, too: what it answered; else why there is no answer.
+  Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
+  /// Asks without waiting for the answer, which is ignored unless abandon() says whose it is. The request's number.
+  Result<std::uint64_t> tell(std::string_view service, std::string_view method, ByteView payload);
+  /// The number of the latest request; each is one more than the one before.
+  [[nodiscard]] std::uint64_t last_request() const noexcept { return next_request_ - 1; }
+  using LateAnswer = std::function<void(const Response&)>;
+  /// Nobody waits any more for the answer to this request, which may still come: then `then` gets it, while another
+  /// request waits for its own. It may tell(), not ask(). `name`: for recall().
+  void abandon(std::string name, std::uint64_t request, LateAnswer then);
+  /// Whether a request was abandoned by that name and its answer has not come. It will be ignored.
+  bool recall(const std::string& name);
+  /// Whether the agent was reached through its Unix socket, and so runs on this machine.
+  [[nodiscard]] bool agent_is_local() const noexcept;
+  /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
+  /// system call; never blocks.
+  [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }
+  [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
+  /// Secret: messages on the fabric start with it.
+  [[nodiscard]] std::uint64_t id() const noexcept { return session_; }
+
+  /// For as long as it lives, the caller may use context(), worker() and endpoint(), and what was made from them.
+  /// Needed around every such call, the end of a Region included: where the agent's gets are emulated, a thread of the
+  /// session makes progress. Costs nothing where none does. Don't call anything else of the session under it.
+  [[nodiscard]] FabricLock lock_fabric() { return {fabric_mutex_, shared()}; }
+  [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
+  [[nodiscard]] fabric::Worker& worker() noexcept { return *worker_; }
+  [[nodiscard]] fabric::Endpoint& endpoint() noexcept { return endpoint_; }  ///< to the agent
+  /// True where the agent reads it: then services get their messages from there, and one that goes over endpoint()
+  /// waits at the agent for an empty record here, of its service's message id, which keeps its place among the others.
+  [[nodiscard]] fabric::MailboxWriter& mailbox() noexcept { return mailbox_; }
+
+ protected:
+  using Maker = std::unique_ptr<Connection> (*)();
+  /// Opens a session of the derived class that `make` makes.
+  static Result<std::unique_ptr<Connection>> open(const SessionOptions& options, Maker make);
+  Connection() { start_watching(); }
+  /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
+  void close() noexcept;
+  /// Leaves the agent before the destructor does: every later call fails with `why`. Memory, context() included, stays.
+  /// An embedded agent drains and exits when what this returns is destroyed.
+  [[nodiscard]] EmbeddedProcess leave(Status why) noexcept;
+
+  /// Under the lock, after progress, as long as unsent_ is not 0: counts anew. Also called by the progress thread.
+  virtual void note_unsent() {}
+  [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
+  bool agent_gone();
+  [[nodiscard]] bool inherited() const noexcept { return inherited_; }
+
+ private:
+  void in_child() noexcept override;
+  Status find_agent(const SessionOptions& options, const Deadline& deadline, AgentAddress& at, std::string& token);
+  struct Ends {
+    AgentAddress at;
+    std::string token;
+    std::shared_ptr<const fabric::Tls> tls;  ///< null: none
+  };
+  static Result<std::unique_ptr<ByteStream>> connect(const Ends& ends, fabric::Purpose purpose, std::uint64_t key,
+                                                     const fabric::Secret& secret, const Deadline& deadline);
+  Status handshake(const SessionOptions& options, Transport transport, const Ends& ends, const Deadline& deadline);
+  Status wire_up(const Greeting& greeting, const Ends& ends, const Deadline& deadline);
+  static Status expect(ControlFrame& frame, ControlType type);
+  Bytes next_request(std::string_view service, std::string_view method, ByteView payload);
+  Result<Response> answer_to(std::uint64_t id, const Deadline& deadline);
+  void on_late_answer(const Response& late);
+  void start_progress_thread();
+
+  // Order matters: what is declared first is destroyed last.
+  EmbeddedProcess embedded_;
+  FrameChannel channel_;
+  std::atomic<bool> stop_{false};
+  std::thread progress_thread_;
+
+ protected:
+  // Who may call into the fabric, registering and unregistering memory included: the session's thread, without a lock,
+  // as long as there is no progress thread and every message has left. While some have not (the agent's queue is full),
+  // a derived class may help them along from any thread, so all take the lock. `unsent_` rises on the session's thread
+  // after its last call into the fabric, and falls under the lock.
+  std::mutex fabric_mutex_;
+  bool threaded_ = false;
+  std::atomic<std::uint32_t> unsent_{0};
+
+  std::shared_ptr<fabric::Context> context_;
+  std::unique_ptr<fabric::Worker> worker_;
+  fabric::Endpoint endpoint_;
+
+ private:
+  fabric::Region completions_;
+  fabric::Region mailbox_memory_;
+  fabric::Completion wired_;  ///< of the handshake's ping
+
+ protected:
+  fabric::MailboxWriter mailbox_;  ///< none: messages go over the fabric
+  CompletionRecord* records_ = nullptr;
+  std::uint64_t mask_ = 0;  ///< of a ticket: where its record is
+
+  SessionInfo info_;
+  std::uint64_t session_ = 0;
+  Status broken_;           ///< why the session is over, once it is
+  std::string address_;     ///< of the agent, as it was named or found
+  bool inherited_ = false;  ///< this process is a fork of the session's
+
+ private:
+  /// What broken_ becomes in a child. Apart: an offload fetches all of the session, and does not need this.
+  std::unique_ptr<Status> in_child_ = std::make_unique<Status>(inherited_by_fork("session"));
+  std::uint64_t next_request_ = 1;
+  struct Abandoned {
+    std::uint64_t request;
+    LateAnswer then;
+  };
+  std::unique_ptr<std::map<std::string, Abandoned>> abandoned_ =
+      std::make_unique<std::map<std::string, Abandoned>>();  ///< by name; apart, as in_child_
+  Transport chosen_ = Transport::kAuto;                      ///< by the agent, in its greeting
+};
+
+}  // namespace wherry::session

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// An agent of one's own: wherryd as a child process on another core, ended when its owner ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "base/fork.hpp"
+#include "base/temporary_directory.hpp"
+#include "session/session_file.hpp"
+#include "wherry/session.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::session {
+
+class EmbeddedProcess {
+ public:
+  /// Starts wherryd and waits until it has written its session file. kNotFound: no wherryd program; kUnavailable: it
+  /// ended at once (its message is on standard error).
+  static Result<EmbeddedProcess> start(const EmbeddedAgent& options, Transport transport, const Deadline& deadline);
+  EmbeddedProcess() noexcept = default;
+  EmbeddedProcess(EmbeddedProcess&& other) noexcept;
+  EmbeddedProcess& operator=(EmbeddedProcess&& other) noexcept;
+  EmbeddedProcess(const EmbeddedProcess&) = delete;
+  EmbeddedProcess& operator=(const EmbeddedProcess&) = delete;
+  /// Closes its standard input, waits for it to drain and exit (10 s, then kills it). Nothing in a child of fork().
+  ~EmbeddedProcess();
+  /// In a child of fork(): the agent shall end with this process's parent, whatever the child does.
+  void in_child() noexcept { detach_descriptor(leash_.get()); }
+
+  [[nodiscard]] const std::string& session_file() const noexcept { return session_file_; }
+  [[nodiscard]] int pid() const noexcept { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+  Fd leash_;  ///< the write end of its standard input
+  TemporaryDirectory directory_;
+  ProcessMark mark_;
+  std::string session_file_;
+};
+
+/// The core that an embedded agent should take: the highest that this process may use (or that is online, when it is
+/// confined to one) other than the calling thread's; -1 if there is no other.
+int spare_core();
+
+}  // namespace wherry::session

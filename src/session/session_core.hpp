@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Session handle holds: the connection to the agent, the memory that the agent may read, and the tickets of what
+// was posted. It knows no service. One thread at a time, but for ready().
+//
+// A service's client half posts in these steps (move/client/post.cpp): begin() gives the next ticket its slot; reads()
+// for each buffer says by which region the agent knows its memory; send() hands over the message, which tells the agent
+// of announcements() and dropped(); posted(). If a step fails, undo().
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hot.hpp"
+#include "base/hot_memory.hpp"
+#include "base/prefetch.hpp"
+#include "base/try.hpp"
+#include "fabric/fabric.hpp"
+#include "session/connection.hpp"
+#include "session/control.hpp"
+#include "session/new_region.hpp"
+#include "wherry/session.hpp"
+
+namespace wherry::detail {
+
+inline constexpr std::uint32_t kNoRegion = ~0U;
+inline constexpr std::size_t kAutomaticRegions = 1024;  ///< remembered, although nobody registered them
+
+using session::FabricLock;
+
+class SessionCore final : public session::Connection, public InHotMemory {
+ public:
+  static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
+  ~SessionCore() override;
+  /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays
+  /// until it is removed. An embedded agent drains and exits when what this returns is destroyed. Idempotent.
+  [[nodiscard]] session::EmbeddedProcess leave();
+  [[nodiscard]] bool closed() const noexcept { return worker_ == nullptr; }
+
+  // ---- memory
+  struct alignas(64) RegionEntry {  // what post() looks at lies in the first line
+    std::uint64_t base = 0, size = 0;
+    std::uint32_t id = 0;         ///< on the wire; never reused
+    std::uint32_t in_flight = 0;  ///< buffers of tickets that read it
+    bool used = false;            ///< this entry of the table is taken
+    bool automatic = false;  ///< of memory that nobody registered: valid only while an offload holds a registration
+    bool orphaned = false;   ///< its owner gave it up while it was read: it goes with the last ticket that reads it
+    std::uint64_t announced = 0;  ///< the ticket whose message told the agent its key; 0: none
+    Bytes key;
+    fabric::Region handle;  ///< automatic entries: none, tickets hold theirs
+    /// Whether offloads of that memory may use it.
+    [[nodiscard]] bool offers(std::uint64_t address, std::uint64_t bytes) const noexcept {
+      return used && !automatic && !orphaned && address >= base && bytes <= size && address - base <= size - bytes;
+    }
+  };
+  /// Of remove_region_waiting, where the caller has no opinion.
+  static constexpr std::chrono::seconds kRemovePatience{10};
+  Result<std::uint32_t> allocate(std::size_t bytes);
+  Result<std::uint32_t> register_memory(void* data, std::size_t bytes);
+  /// kFailedPrecondition while the agent lives and tickets that read it are in flight.
+  Status remove_region(std::uint32_t index);
+  /// Waits for those tickets. If `patience` runs out, the session keeps the region until they are done, and says so on
+  /// standard error; nobody may use `index` again either way.
+  void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
+  [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
+  /// The second half of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
+  /// progress thread.
+  Result<std::uint32_t> add_region(Result<fabric::Region> made);
+
+  // ---- posting
+  /// What a ticket's failure means, in the words of the service that posted it. `code` and `detail`: as in its
+  /// CompletionRecord.
+  using Describe = Status (*)(std::uint64_t ticket, StatusCode code, std::uint64_t detail);
+  /// What a ticket holds until its operation is done.
+  struct alignas(64) Slot {
+    std::uint64_t ticket = 0;  ///< 0: free
+    fabric::Completion sent;
+    Bytes message;                     ///< only while `sent` is pending: the bytes that UCX still reads
+    HotVector<std::uint32_t> regions;  ///< indices, each counted in in_flight
+    std::vector<fabric::Region> temporary;
+    Describe describe = nullptr;
+  };
+  /// Starts to fetch what posting will need for these buffers.
+  void prefetch_for(std::span<const std::uint32_t> hints, std::size_t message_bytes) noexcept {
+    for (const std::uint32_t hint : hints) {
+      if (hint < regions_.size()) __builtin_prefetch(&regions_[hint], 1);
+    }
+    const Slot& slot = slots_[next_ticket_ & mask_];
+    prefetch_for_writing(&slot, sizeof slot);
+    prefetch_for_writing(slot.regions.data(), hints.size_bytes());
+    __builtin_prefetch(&record(next_ticket_));
+    if (mailbox_) mailbox_.prefetch(message_bytes);
+  }
+  /// The slot of the next ticket, Slot::ticket. kWouldBlock: as many are in flight as the session allows, and none was
+  /// done within `patience`.
+  WHERRY_HOT Result<Slot*> begin(std::chrono::nanoseconds patience, Describe describe);
+  /// The operation reads [address, address + bytes), which may not be empty: the id that the agent knows the memory by.
+  /// Memory outside every region is registered until the operation is done. `hint`: where it was found last time
+  /// (kNoRegion: nowhere); set to where it is.
+  [[gnu::always_inline]] Result<std::uint32_t> reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
+                                                     std::uint32_t& hint);
+  /// Regions that the message must tell the agent of: it has not heard of them yet.
+  [[nodiscard]] std::span<const session::NewRegion> announcements() const noexcept { return announcements_; }
+  /// Ids that the agent may forget, `most` at most; posted() is told how many of them the message named.
+  [[nodiscard]] std::span<const std::uint32_t> dropped(std::size_t most) const noexcept {
+    return std::span(dropped_).first(std::min(dropped_.size(), most));
+  }
+  /// Sends a message of `bytes` bytes to the service that takes messages `kind`. `write(std::byte* to)` writes it, at
+  /// once. kWouldBlock: there was no room for it within `patience`.
+  template <typename Write>
+  [[gnu::always_inline]] Status send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
+                                     const Write& write);
+  /// The ticket is on its way.
+  void posted(std::size_t told_dropped) noexcept {
+    dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(told_dropped));
+    ++next_ticket_;
+  }
+  /// Nothing was sent: the slot, its regions and what the agent knows of them are as before.
+  void undo(Slot& slot);
+
+  // ---- tickets
+  [[nodiscard]] bool ready(std::uint64_t ticket) noexcept {
+    if (std::atomic_ref(record(ticket).word).load(std::memory_order_acquire) >> 8 >= ticket) return true;
+    if (unsent_.load(std::memory_order_relaxed) != 0) nudge();
+    return inherited_;  // nothing reads this process's memory
+  }
+  Status wait(std::uint64_t ticket, std::chrono::nanoseconds timeout);
+  [[nodiscard]] const session::CompletionRecord* outcome(std::uint64_t ticket) const noexcept;
+  std::size_t in_flight();
+  Status drain(std::chrono::nanoseconds timeout);
+
+ private:
+  SessionCore() = default;
+  [[nodiscard]] session::CompletionRecord& record(std::uint64_t ticket) const noexcept {
+    return records_[ticket & mask_];
+  }
+  WHERRY_HOT Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
+  Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
+  void free_region(std::uint32_t index);
+  std::uint32_t free_entry();
+  WHERRY_HOT void limit_automatic();
+  WHERRY_HOT void let_go(Slot& slot);
+  WHERRY_HOT Status release(Slot& slot);
+  void remember_failure(std::uint64_t ticket, Status why);
+  /// Room in the mailbox, once there is some; null: not within `patience`.
+  WHERRY_HOT std::byte* reserve(std::size_t bytes, std::chrono::nanoseconds patience);
+  Status send_over_fabric(Slot& slot, unsigned kind);
+  void reap();
+  WHERRY_HOT Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
+  WHERRY_HOT bool message_left(Slot& slot);
+  template <typename Done>
+  Status wait_until(const Deadline& deadline, Done done);
+  void progress();
+  void nudge() noexcept;
+  void note_unsent() override;
+
+  HotVector<RegionEntry> regions_;
+  std::uint32_t next_region_id_ = 1;
+  std::vector<std::uint32_t> registered_;                            ///< entries that somebody registered
+  std::unordered_multimap<std::uint64_t, std::uint32_t> automatic_;  ///< the others, by address
+  std::vector<std::uint32_t> free_entries_;
+  std::size_t automatic_limit_ = kAutomaticRegions;  ///< of automatic_, then those not in use go
+  std::vector<std::uint32_t> dropped_;               ///< ids that the agent may forget: told with the next offload
+  std::vector<session::NewRegion> announcements_;
+  Bytes key_;      ///< of memory that nobody registered; reused
+  Bytes message_;  ///< the one being posted, where there is no mailbox; one buffer for all keeps it in the cache
+
+  HotVector<Slot> slots_;
+  std::uint64_t next_ticket_ = 1;
+  std::map<std::uint64_t, Status> failures_;  ///< of released tickets, the latest kRememberedFailures
+  std::uint64_t forgotten_ = 0;               ///< the latest ticket whose failure fell out of failures_; 0: none
+  Status first_unseen_;
+
+  std::vector<std::uint32_t> unsent_slots_;  ///< unsent_ of the session counts them
+};
+
+inline Result<std::uint32_t> SessionCore::reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
+                                                std::uint32_t& hint) {
+  WHERRY_ASSIGN(const std::uint32_t index, resolve(address, bytes, hint, slot));
+  RegionEntry& region = regions_[index];
+  ++region.in_flight;
+  slot.regions.push_back(index);
+  if (region.announced == 0) {
+    region.announced = slot.ticket;
+    announcements_.push_back({region.id, region.base, region.size, region.key});
+  }
+  return region.id;
+}
+
+/// Into the mailbox where there is one. What is too large for it goes over the fabric; an empty record in the mailbox
+/// then keeps its place among the others.
+template <typename Write>
+inline Status SessionCore::send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
+                                const Write& write) {
+  const bool fits = mailbox_ && bytes <= mailbox_.largest();
+  std::byte* const to = mailbox_ ? reserve(fits ? bytes : 0, patience) : nullptr;
+  if (mailbox_ && to == nullptr) return Status::would_block();
+  if (fits) {
+    write(to);
+  } else {
+    message_.resize(bytes);
+    write(message_.data());
+    WHERRY_TRY(send_over_fabric(slot, kind));
+  }
+  if (mailbox_) mailbox_.publish(static_cast<std::uint8_t>(kind));
+  return ok_status();
+}
+
+}  // namespace wherry::detail

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session's table of regions: memory that was allocated or registered, memory that nobody registered, and when each
+// may go.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/patience.hpp"
+#include "base/try.hpp"
+#include "session/session_core.hpp"
+
+namespace wherry::detail {
+
+Result<std::uint32_t> SessionCore::allocate(std::size_t bytes) {
+  if (inherited() || closed()) return broken_;
+  const FabricLock lock(fabric_mutex_, shared());
+  return add_region(context_->allocate(bytes));
+}
+
+Result<std::uint32_t> SessionCore::register_memory(void* data, std::size_t bytes) {
+  if (inherited() || closed()) return broken_;
+  const FabricLock lock(fabric_mutex_, shared());
+  return add_region(context_->register_memory(data, bytes));
+}
+
+std::uint32_t SessionCore::free_entry() {
+  if (!free_entries_.empty()) {
+    const std::uint32_t index = free_entries_.back();
+    free_entries_.pop_back();
+    return index;
+  }
+  regions_.emplace_back();
+  return static_cast<std::uint32_t>(regions_.size() - 1);
+}
+
+/// Under the fabric lock, as is everything that ends in free_region: UCX's context takes one call at a time.
+Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> made) {
+  WHERRY_ASSIGN(fabric::Region handle, std::move(made));
+  Bytes key;
+  WHERRY_TRY(handle.pack_key(key));
+  const std::uint32_t index = free_entry();
+  RegionEntry& region = regions_[index];
+  region.base = reinterpret_cast<std::uint64_t>(handle.data());
+  region.size = handle.size();
+  region.id = next_region_id_++;
+  region.used = true;
+  region.key = std::move(key);
+  region.handle = std::move(handle);
+  registered_.push_back(index);
+  return index;
+}
+
+void SessionCore::free_region(std::uint32_t index) {
+  RegionEntry& region = regions_[index];
+  if (region.announced != 0) dropped_.push_back(region.id);
+  if (!region.automatic) std::erase(registered_, index);
+  region = {};
+  free_entries_.push_back(index);
+}
+
+Status SessionCore::remove_region(std::uint32_t index) {
+  if (inherited()) return broken_;
+  if (regions_[index].in_flight != 0) reap();
+  RegionEntry& region = regions_[index];
+  if (region.in_flight != 0 && !agent_gone()) {
+    const auto reads = [&](const Slot& slot) { return std::ranges::find(slot.regions, index) != slot.regions.end(); };
+    return {StatusCode::kFailedPrecondition,
+            fmt::format("{} offloads that read this memory are in flight: wait for their tickets first",
+                        std::ranges::count_if(slots_, reads))};
+  }
+  const FabricLock lock(fabric_mutex_, shared());
+  free_region(index);
+  return ok_status();
+}
+
+void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience) {
+  if (inherited()) return;  // the parent's
+  const Deadline deadline(patience);
+  Patience pause;
+  while (!remove_region(index)) {
+    if (deadline.passed()) {
+      RegionEntry& region = regions_[index];
+      region.orphaned = true;
+      // Not fmt::print, which throws where standard error is closed: this runs in destructors.
+      std::fputs(
+          fmt::format("wherry: warning: offloads in flight still read {} buffers in the {} bytes at {:#x}, which "
+                      "were given up: these stay registered until those are done\n",
+                      region.in_flight, region.size, region.base)
+              .c_str(),
+          stderr);
+      return;
+    }
+    progress();
+    pause.pause();
+  }
+}
+
+/// What an offload held of memory: nothing reads it any more, or nothing ever will.
+void SessionCore::let_go(Slot& slot) {
+  const FabricLock lock(fabric_mutex_, shared());
+  for (const std::uint32_t index : slot.regions) {
+    RegionEntry& region = regions_[index];
+    if (--region.in_flight == 0 && region.orphaned) free_region(index);
+  }
+  slot.regions.clear();
+  slot.temporary.clear();
+}
+
+Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,
+                                           Slot& slot) {
+  if (hint < regions_.size() && regions_[hint].offers(address, bytes)) return hint;
+  for (const std::uint32_t i : registered_) {
+    if (regions_[i].offers(address, bytes)) return hint = i;
+  }
+  return register_temporarily(address, bytes, slot);
+}
+
+/// Memory that nobody registered: registered until the ticket completes. UCX's own cache makes that cheap for memory
+/// seen before, and notices memory that was released and mapped again; the agent is told only when the key differs from
+/// the last one. Keeping the registration longer would save packing the key, but hold on to pinned memory (RDMA) that
+/// the application has released.
+Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
+  const FabricLock lock(fabric_mutex_, shared());
+  WHERRY_ASSIGN(auto handle, context_->register_memory(reinterpret_cast<void*>(address), bytes));
+  key_.clear();
+  WHERRY_TRY(handle.pack_key(key_));
+  for (auto [it, end] = automatic_.equal_range(address); it != end; ++it) {
+    const RegionEntry& region = regions_[it->second];
+    if (region.size == bytes && region.key == key_) {
+      slot.temporary.push_back(std::move(handle));
+      return it->second;
+    }
+  }
+  const std::uint32_t index = free_entry();
+  RegionEntry& region = regions_[index];
+  region.base = address;
+  region.size = bytes;
+  region.id = next_region_id_++;
+  region.used = true;
+  region.automatic = true;
+  region.key = key_;
+  automatic_.emplace(address, index);
+  slot.temporary.push_back(std::move(handle));
+  return index;
+}
+
+/// Forgets the automatic entries that are not in use, once there are many. Looks at all of them: not again before there
+/// are twice as many.
+void SessionCore::limit_automatic() {
+  if (automatic_.size() < automatic_limit_) return;
+  reap();
+  const FabricLock lock(fabric_mutex_, shared());
+  std::erase_if(automatic_, [this](const auto& entry) {
+    if (regions_[entry.second].in_flight != 0) return false;
+    free_region(entry.second);
+    return true;
+  });
+  automatic_limit_ = std::max(kAutomaticRegions, 2 * automatic_.size());
+}
+
+}  // namespace wherry::detail

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds python/wherry to its house: what may import what, without circles, in folders that fit into a head.
+
+errors < system < session < {move, route, kv, ...} < bench < report < cli. A room is a folder of python/wherry; it uses
+what other rooms offer in their __init__.py. bench, report and cli know no service: what a service brings to them
+(wherry.<service>.bench, .report, .cli) lies above them, and above the service's own library. Services never import each
+other. wherry/services.py names them.
+
+An arrow is a module of one room that imports a module of another one. Imports in functions and for type checkers count.
+
+    tools/check_python.py [--arrows] [PACKAGE]
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "python" / "wherry"
+MOST_MODULES, MOST_ARROWS = 14, 60
+FACES = ("bench", "report", "cli")
+"""Rooms that know no service, and the parts of a service that lie above them."""
+LAYERS = ["errors", "system", "session", "service", "bench", "service.bench", "report", "service.report", "cli",
+          "service.cli", "top"]  # fmt: skip
+BESIDE = ("arguments", "errors", "lazy", "services", "version")
+"""Modules beside the rooms that know no room, and that every room may use."""
+COMPILED = "_native"
+"""A room without a door: its modules are imported themselves."""
+
+
+class House:
+    """The modules of the package, and what each imports."""
+
+    def __init__(self, package: Path) -> None:
+        self.package = package
+        paths = sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])
+        self._modules = {self._name(path): path for path in paths}
+        listed = re.search(r"^SERVICES = \(([^)]*)\)", (package / "services.py").read_text(), re.MULTILINE)
+        self.services = tuple(re.findall(r'"(\w+)"', listed[1])) if listed else ()
+        self.graph = {name: self._imports(name, path) for name, path in self._modules.items()}
+
+    def _name(self, path: Path) -> str:
+        parts = path.relative_to(self.package.parent).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def _imports(self, name: str, path: Path) -> set[str]:
+        """The modules of the package that a file imports, wherever in it."""
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                of = node.module or ""
+                if node.level or any(alias.name == "*" for alias in node.names):
+                    raise SystemExit(f"{path}, line {node.lineno}: name the module, and what is imported from it")
+                found |= {inner if (inner := f"{of}.{alias.name}") in self._modules else of for alias in node.names}
+        return {one for one in found if one in self._modules and one != name}
+
+    def room(self, module: str) -> str:
+        """The folder of the package that it lies in; empty: beside the rooms."""
+        parts = module.split(".")
+        return parts[1] if len(parts) > 1 and (self.package / parts[1]).is_dir() else ""
+
+    def layer(self, module: str) -> str:
+        """One of LAYERS; or the name of a room that is in none of them."""
+        room = self.room(module)
+        if room in self.services:
+            part = module.split(".")[2:3]
+            return f"service.{part[0]}" if part and part[0] in FACES else "service"
+        if not room:
+            return "errors" if module.removeprefix("wherry.") in BESIDE else "top"
+        return "errors" if room == COMPILED else room
+
+    def arrows(self) -> list[tuple[str, str]]:
+        """Between modules of different rooms. What lies beside the rooms is in none."""
+        return [
+            (one, other)
+            for one, others in sorted(self.graph.items())
+            for other in sorted(others)
+            if "" not in (rooms := (self.room(one), self.room(other))) and rooms[0] != rooms[1]
+        ]
+
+    def violations(self) -> list[str]:
+        """One line for every import that breaks the rule, every circle and every full folder."""
+        found = []
+        for one, others in self.graph.items():
+            if self.layer(one) not in LAYERS:
+                found.append(f"{one}: '{self.room(one)}' is neither a room nor in SERVICES of wherry/services.py")
+                continue
+            found += [f"{one} -> {other}: {why}" for other in sorted(others) if (why := self._forbidden(one, other))]
+        found += [f"a circle: {', '.join(group)}" for group in circles(self.graph)]
+        for folder in sorted({path.parent for path in self._modules.values()}):
+            if (count := len(list(folder.glob("*.py")))) > MOST_MODULES:
+                found.append(f"{folder.relative_to(self.package.parent)}: {count} modules, at most {MOST_MODULES}")
+        if (count := len(self.arrows())) > MOST_ARROWS:
+            found.append(f"{count} arrows between rooms, at most {MOST_ARROWS} (--arrows shows them)")
+        return found
+
+    def _forbidden(self, one: str, other: str) -> str:
+        """Why `one` must not import `other`; empty: it may."""
+        mine, theirs = self.layer(one), self.layer(other)
+        rooms = self.room(one), self.room(other)
+        if theirs not in LAYERS:
+            return ""  # it has a line of its own
+        if rooms[0] != rooms[1] and {*rooms} <= {*self.services}:
+            return "services do not import each other"
+        if mine in FACES and rooms[1] in self.services:
+            return f"{mine} knows no service"
+        if LAYERS.index(theirs) > LAYERS.index(mine):
+            return f"{mine} lies below {theirs}"
+        if "" not in rooms and rooms[0] != rooms[1] and rooms[1] != COMPILED and other.count(".") > 1:
+            return f"import it from wherry.{rooms[1]}, which says what the room offers"
+        return ""
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(one: str) -> None:
+        index[one] = low[one] = len(index)
+        stack.append(one)
+        for other in sorted(graph[one]):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[one] = min(low[one], low[other])
+        if low[one] == index[one]:
+            group = stack[stack.index(one) :]
+            del stack[stack.index(one) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for one in sorted(graph):
+        if one not in index:
+            visit(one)
+    return found
+
+
+def main(words: list[str]) -> int:
+    """0, or 1 with a line for each violation. `--arrows` prints all of them."""
+    named = [word for word in words if not word.startswith("--")]
+    house = House(Path(named[0]) if named else PACKAGE)
+    arrows = house.arrows()
+    if "--arrows" in words:
+        print("\n".join(f"{one} -> {other}" for one, other in arrows))
+    pairs = {(house.room(one), house.room(other)) for one, other in arrows}
+    lines = house.violations()
+    figures = f"{len(house.graph)} modules, {len(arrows)} arrows between rooms ({len(pairs)} pairs of rooms)"
+    print("\n".join(lines) or f"imports: {figures}")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
