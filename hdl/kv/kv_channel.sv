@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// One port of memory: an AXI3 master of 256 bits, for words of 64 bytes.
 ///
@@ -117,11 +118,11 @@ module kv_channel #(
   logic [CreditWidth-1:0] credit_q;  // words of the fifo that nobody has asked for
   logic [CreditWidth-1:0] asked;
   logic read_take, tags_ready, word_take;
-  (* keep *)
+  `YOSYS_KEEP
   logic many, room;
   logic may_ask;
   // With what is late last.
-  (* keep *)
+  `YOSYS_KEEP
   logic [CreditWidth-1:0] credit_more, credit_less;
   assign credit_more = credit_q + CreditWidth'(word_take);
   assign credit_less = credit_more - asked;
@@ -129,21 +130,28 @@ module kv_channel #(
   assign many        = credit_q[CreditWidth-1:3] != '0;
   assign room        = ReadDepth < 16 && credit_q[2:0] > read_words;
   assign asked       = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
-  assign may_ask     = (!m_axi_arvalid || m_axi_arready) && tags_ready;
-  assign read_ready  = may_ask && (read_line || many || room);
-  assign read_take   = read_valid && read_ready;
+  logic ar_ready, read_may;
+  assign may_ask    = ar_ready && tags_ready;
+  assign read_may   = read_line || many || room;
+  assign read_ready = may_ask && read_may;
+  assign read_take  = read_valid && read_ready;
+
+  stream_register #(
+      .Width(AddressWidth + 4)
+  ) i_ar (
+      .clk_i,
+      .rst_i,
+      .s_valid  (read_valid && tags_ready && read_may),
+      .s_ready  (ar_ready),
+      .s_payload({read_address, read_line ? 3'd0 : read_words, 1'b1}),
+      .m_valid  (m_axi_arvalid),
+      .m_ready  (m_axi_arready),
+      .m_payload({m_axi_araddr, m_axi_arlen})
+  );
 
   always_ff @(posedge clk_i) begin
-    if (!m_axi_arvalid || m_axi_arready) m_axi_arvalid <= read_take;
-    if (read_take) begin
-      m_axi_araddr <= read_address;
-      m_axi_arlen  <= {read_line ? 3'd0 : read_words, 1'b1};
-    end
     credit_q <= read_take ? credit_less : credit_more;
-    if (rst_i) begin
-      m_axi_arvalid <= 1'b0;
-      credit_q      <= CreditWidth'(ReadDepth);
-    end
+    if (rst_i) credit_q <= CreditWidth'(ReadDepth);
   end
 
   // What is on its way: tag and words of each read.
@@ -219,19 +227,22 @@ module kv_channel #(
 
   // ---- writes
 
-  logic done_ready;
-  logic write_take;
-  assign write_ready = (!m_axi_awvalid || m_axi_awready) && done_ready;
+  logic done_ready, aw_ready, write_take;
+  assign write_ready = aw_ready && done_ready;
   assign write_take  = write_valid && write_ready;
 
-  always_ff @(posedge clk_i) begin
-    if (!m_axi_awvalid || m_axi_awready) m_axi_awvalid <= write_take;
-    if (write_take) begin
-      m_axi_awaddr <= write_address;
-      m_axi_awlen  <= {write_words, !write_way};
-    end
-    if (rst_i) m_axi_awvalid <= 1'b0;
-  end
+  stream_register #(
+      .Width(AddressWidth + 4)
+  ) i_aw (
+      .clk_i,
+      .rst_i,
+      .s_valid  (write_valid && done_ready),
+      .s_ready  (aw_ready),
+      .s_payload({write_address, write_words, !write_way}),
+      .m_valid  (m_axi_awvalid),
+      .m_ready  (m_axi_awready),
+      .m_payload({m_axi_awaddr, m_axi_awlen})
+  );
 
   // Half a word at a time: the low half is given on at once, the high half kept for the next beat.
   logic high_there_q, high_last_q, high_zero_q;
@@ -307,10 +318,6 @@ module kv_channel #(
                "a line was withdrawn or changed")
   `ASSERT_NEXT(high_kept, line_valid && line_ready, line_data[511:256] == $past(line_data[511:256])
                && line_tag == $past(line_tag), "a line's upper half went with the lower one")
-  `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
-               "a read command was withdrawn or changed")
-  `ASSERT_NEXT(aw_kept, m_axi_awvalid && !m_axi_awready, m_axi_awvalid && m_axi_awaddr == $past(m_axi_awaddr),
-               "a write command was withdrawn or changed")
   `ASSERT_NEXT(w_kept, m_axi_wvalid && !m_axi_wready, m_axi_wvalid && m_axi_wdata == $past(m_axi_wdata)
                && m_axi_wstrb == $past(m_axi_wstrb), "write data was withdrawn or changed")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// What memory has done: the place is free, and with `store` now is the time for the answer.
 ///
@@ -35,7 +36,7 @@ module kv_deferred
 
   logic done_valid, waiting_answer, answer, ready;
   // Kept, since what leads to them is early or late.
-  (* keep *)
+  `YOSYS_KEEP
   logic waits, leaves;
   place_t waiting_place;
   // verilator lint_off UNUSEDSIGNAL

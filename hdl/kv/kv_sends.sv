@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Records of frames to send: all in one memory, and which of them is next.
 ///
@@ -157,11 +158,11 @@ module kv_sends
   logic [7:0] sent_q;  // nodes of now's first that have been served
   logic [2:0] now_lowest;
   // What is kept is so that Yosys does not make a chain of it; take_i is late.
-  (* keep *)
+  `YOSYS_KEEP
   logic [7:0] now_left;
-  (* keep *)
+  `YOSYS_KEEP
   logic [1:0] now_some, now_several;  // of each half
-  (* keep *)
+  `YOSYS_KEEP
   logic now_done, chosen;
 
   assign later_begun  = later_there && (later_empty || begun_q != '0);
