@@ -248,33 +248,48 @@ module kv_channel #(
   logic high_there_q, high_last_q, high_zero_q;
   logic [255:0] high_q;
   logic w_free, single;
-  logic [1:0] halves_q;  // of the beat, that are written
+  typedef struct packed {
+    logic [255:0] data;
+    logic [1:0] halves;  // that are written
+    logic last;
+  } beat_t;
+  beat_t beat, beat_out;
   logic [1:0] source;
   logic [3:0][255:0] sources;
-  assign w_free      = !m_axi_wvalid || m_axi_wready;
-  assign data_ready  = w_free && !high_there_q;
-  assign single      = data_is_way && !data_clear;
-  assign source      = {high_there_q, high_there_q ? high_zero_q : data_is_way};
-  assign sources     = {256'd0, high_q, {2{data_way}}, data[255:0]};
-  assign m_axi_wstrb = {{16{halves_q[1]}}, {16{halves_q[0]}}};
+  assign data_ready = w_free && !high_there_q;
+  assign single = data_is_way && !data_clear;
+  assign source = {high_there_q, high_there_q ? high_zero_q : data_is_way};
+  assign sources = {256'd0, high_q, {2{data_way}}, data[255:0]};
+  assign beat = '{
+          data: sources[source],
+          halves: {high_there_q || !single || data_odd, high_there_q || !single || !data_odd},
+          last: high_there_q ? high_last_q : single
+      };
+  assign m_axi_wdata = beat_out.data;
+  assign m_axi_wstrb = {{16{beat_out.halves[1]}}, {16{beat_out.halves[0]}}};
+  assign m_axi_wlast = beat_out.last;
+
+  stream_register #(
+      .Width($bits(beat_t))
+  ) i_w (
+      .clk_i,
+      .rst_i,
+      .s_valid  (high_there_q || data_valid),
+      .s_ready  (w_free),
+      .s_payload(beat),
+      .m_valid  (m_axi_wvalid),
+      .m_ready  (m_axi_wready),
+      .m_payload(beat_out)
+  );
 
   always_ff @(posedge clk_i) begin
-    if (w_free) begin
-      m_axi_wvalid <= high_there_q || data_valid;
-      m_axi_wdata  <= sources[source];
-      halves_q     <= {high_there_q || !single || data_odd, high_there_q || !single || !data_odd};
-      m_axi_wlast  <= high_there_q ? high_last_q : single;
-      high_there_q <= !high_there_q && data_valid && !single;
-    end
+    if (w_free) high_there_q <= !high_there_q && data_valid && !single;
     if (data_valid && data_ready) begin
       high_q      <= data[511:256];
       high_last_q <= data_last;
       high_zero_q <= data_is_way;
     end
-    if (rst_i) begin
-      m_axi_wvalid <= 1'b0;
-      high_there_q <= 1'b0;
-    end
+    if (rst_i) high_there_q <= 1'b0;
   end
 
   logic done_valid;
@@ -318,8 +333,6 @@ module kv_channel #(
                "a line was withdrawn or changed")
   `ASSERT_NEXT(high_kept, line_valid && line_ready, line_data[511:256] == $past(line_data[511:256])
                && line_tag == $past(line_tag), "a line's upper half went with the lower one")
-  `ASSERT_NEXT(w_kept, m_axi_wvalid && !m_axi_wready, m_axi_wvalid && m_axi_wdata == $past(m_axi_wdata)
-               && m_axi_wstrb == $past(m_axi_wstrb), "write data was withdrawn or changed")
 
 endmodule
 `default_nettype wire
