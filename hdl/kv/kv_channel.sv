@@ -130,28 +130,22 @@ module kv_channel #(
   assign many        = credit_q[CreditWidth-1:3] != '0;
   assign room        = ReadDepth < 16 && credit_q[2:0] > read_words;
   assign asked       = read_line ? '0 : CreditWidth'(read_words) + 1'b1;
-  logic ar_ready, read_may;
-  assign may_ask    = ar_ready && tags_ready;
-  assign read_may   = read_line || many || room;
-  assign read_ready = may_ask && read_may;
-  assign read_take  = read_valid && read_ready;
+  assign may_ask     = (!m_axi_arvalid || m_axi_arready) && tags_ready;
+  assign read_ready  = may_ask && (read_line || many || room);
+  assign read_take   = read_valid && read_ready;
 
-  stream_register #(
-      .Width(AddressWidth + 4)
-  ) i_ar (
-      .clk_i,
-      .rst_i,
-      .s_valid  (read_valid && tags_ready && read_may),
-      .s_ready  (ar_ready),
-      .s_payload({read_address, read_line ? 3'd0 : read_words, 1'b1}),
-      .m_valid  (m_axi_arvalid),
-      .m_ready  (m_axi_arready),
-      .m_payload({m_axi_araddr, m_axi_arlen})
-  );
-
+  // Not a stream_register: with one, Yosys makes the joined core's longest path, through read_ready, a LUT longer.
   always_ff @(posedge clk_i) begin
+    if (!m_axi_arvalid || m_axi_arready) m_axi_arvalid <= read_take;
+    if (read_take) begin
+      m_axi_araddr <= read_address;
+      m_axi_arlen  <= {read_line ? 3'd0 : read_words, 1'b1};
+    end
     credit_q <= read_take ? credit_less : credit_more;
-    if (rst_i) credit_q <= CreditWidth'(ReadDepth);
+    if (rst_i) begin
+      m_axi_arvalid <= 1'b0;
+      credit_q      <= CreditWidth'(ReadDepth);
+    end
   end
 
   // What is on its way: tag and words of each read.
@@ -333,6 +327,8 @@ module kv_channel #(
                "a line was withdrawn or changed")
   `ASSERT_NEXT(high_kept, line_valid && line_ready, line_data[511:256] == $past(line_data[511:256])
                && line_tag == $past(line_tag), "a line's upper half went with the lower one")
+  `ASSERT_NEXT(ar_kept, m_axi_arvalid && !m_axi_arready, m_axi_arvalid && m_axi_araddr == $past(m_axi_araddr),
+               "a read command was withdrawn or changed")
 
 endmodule
 `default_nettype wire
