@@ -25,6 +25,8 @@ class Proof:
     parameters: dict[str, int] = field(default_factory=dict)
     bound: int = 12
     induction: int = 6
+    clocks: int = 1
+    """With two, a step is any edges of any of them: two or more steps are a cycle. State begins as configured."""
 
     @property
     def name(self) -> str:
@@ -33,6 +35,10 @@ class Proof:
 
 
 PROOFS = [
+    *(Proof("cdc_bus", {"Resets": resets}, bound=18, induction=0, clocks=2) for resets in (0, 1)),
+    *(Proof("cdc_fifo", {"Depth": 2, "Resets": resets}, bound=16, induction=0, clocks=2) for resets in (0, 1)),
+    *(Proof("axi_split", {"Writes": writes}, bound=8, induction=0) for writes in (0, 1)),
+    Proof("range_split"),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
     *(Proof("stream_align", {"Bytes": count}, bound=bound, induction=0) for count, bound in [(2, 10), (4, 7)]),
@@ -72,10 +78,9 @@ def prove(proof: Proof, sources: tuple[Path, ...] = ()) -> Outcome:
     BUILD.mkdir(parents=True, exist_ok=True)
     model = BUILD / f"{label}.smt2"
     files = " ".join([f"hdl/common/formal/{top}.sv", *(str(path.relative_to(hdl.ROOT)) for path in sources)])
-    script = (
-        hdl.read(top, proof.parameters, "--no-synthesis-define", files) + f"; prep -flatten -top {top}; async2sync; "
-    )
-    script += f"chformal -lower; memory_nordff; dffunmap; write_smt2 -wires {model.relative_to(hdl.ROOT)}"
+    script = hdl.read(top, proof.parameters, "--no-synthesis-define", files) + f"; prep -flatten -top {top}; "
+    script += "async2sync" if proof.clocks == 1 else "setundef -init -zero; clk2fflogic; memory_map -formal; opt -full"
+    script += f"; chformal -lower; memory_nordff; dffunmap; write_smt2 -wires {model.relative_to(hdl.ROOT)}"
     result = hdl.yosys(script)
     if result.returncode:
         return Outcome(proof, [f"Yosys: {result.stderr[-2000:]}"], proved=False)
@@ -84,7 +89,7 @@ def prove(proof: Proof, sources: tuple[Path, ...] = ()) -> Outcome:
     asserted = re.findall(r"^; yosys-smt2-assert \d+ (\S+)", text, re.MULTILINE)
     covered = re.findall(r"^; yosys-smt2-cover \d+ (\S+)", text, re.MULTILINE)
     holds, log = _smtbmc(model, "-t", str(proof.bound))
-    how = f"for {proof.bound} cycles"
+    how = f"for {proof.bound} {'cycles' if proof.clocks == 1 else 'steps of two clocks'}"
     if holds and proof.induction:
         holds, log = _smtbmc(model, "-i", "-t", str(proof.induction))
         how = f"for ever (bounded by {proof.bound} cycles, then induction over {proof.induction})"

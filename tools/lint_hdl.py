@@ -16,7 +16,6 @@ import hdl_tools as hdl
 # State without a reset: it is written where its walk, frame or epoch begins, and counts for nothing before.
 BEGUN_BEFORE_USE = {
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
-    "kv_box_registers": {"answer_q", "answer_resp_q"},  # data; the toggle that tells of them has a value to begin with
     "kv_epoch": {"step_q"},
     "kv_fetcher": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
     "kv_handed": {"found_q"},
@@ -26,7 +25,11 @@ BEGUN_BEFORE_USE = {
     "kv_settler": {"step_q"},
     "kv_transmit": {"reader_beat_q"},
     "kv_walk": {"adds_q", "few_q", "free_q", "keys_q"},
+    "range_split": {"first_q"},
 }
+
+# The cells in which a value meets another clock. All others instantiate them.
+SYNCHRONISERS = {"sync", "reset_sync"}
 
 
 def run(command: list[str]) -> str:
@@ -119,6 +122,8 @@ def main(arguments: list[str]) -> int:
             complaints.append(f"{path}: holds no module of its name\n")
         for name in unmarked_synchronisers((hdl.ROOT / path).read_text()):
             complaints.append(f'{path}: {name} crosses clocks and needs (* ASYNC_REG = "TRUE" *)\n')
+        if "ASYNC_REG" in (hdl.ROOT / path).read_text() and path.stem not in SYNCHRONISERS:
+            complaints.append(f"{path}: has a synchroniser of its own in place of sync or reset_sync\n")
         missing = state_without_reset((hdl.ROOT / path).read_text())
         for name in sorted(missing ^ BEGUN_BEFORE_USE.get(path.stem, set())):
             said = "has no reset" if name in missing else "needs no entry in BEGUN_BEFORE_USE"

@@ -30,6 +30,9 @@ module axi_monitor #(
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     /// Transactions under way that it can follow in each direction; a power of two, at least 2.
     parameter int unsigned Outstanding = 64,
+    /// Bursts stay within 4 KiB.
+    parameter bit Boundary = 1'b1,
+    /// In a proof: the rules of the manager, or of the subordinate, are assumed rather than asserted.
     parameter bit AssumeManager = 1'b0,
     parameter bit AssumeSubordinate = 1'b0
 ) (
@@ -54,7 +57,7 @@ module axi_monitor #(
 
   function automatic logic legal(axi_pkg::burst_e burst, logic [7:0] len, logic [2:0] size, logic [11:0] address);
     case (burst)
-      axi_pkg::BurstIncr: return size <= FullSize && !axi_pkg::crosses_boundary(address, len, size);
+      axi_pkg::BurstIncr: return size <= FullSize && !(Boundary && axi_pkg::crosses_boundary(address, len, size));
       axi_pkg::BurstFixed: return size <= FullSize && len < 16;
       axi_pkg::BurstWrap:
       return size <= FullSize && (len inside {8'd1, 8'd3, 8'd7, 8'd15}) && (address & ((12'd1 << size) - 12'd1)) == '0;

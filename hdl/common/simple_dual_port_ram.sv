@@ -3,8 +3,8 @@
 
 /// A memory in block RAM or UltraRAM: one write port, one read port, one clock.
 ///
-/// Behaviour: read_data_o holds its value while read_i is low. A read of the entry that is written in the same cycle
-/// returns what was there before (Forward = 0) or what is written (Forward = 1).
+/// Behaviour: each bit of write_i writes its part of an entry. read_data_o holds its value while read_i is low. A read of the entry that is
+/// written in the same cycle returns what was there before (Forward = 0) or what is written (Forward = 1).
 /// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
 /// Reset: none; contents start at 0 in block RAM and simulation. UltraRAM always starts at 0.
 /// Requirements: none.
@@ -13,17 +13,20 @@ module simple_dual_port_ram #(
     parameter int unsigned Width = 8,
     /// Entries; at least 2.
     parameter int unsigned Depth = 512,
+    /// Bits that are written together; divides Width. Block RAM and UltraRAM have write enables for 8 or 9 bits.
+    parameter int unsigned WriteWidth = Width,
     /// In UltraRAM, which comes in blocks of 4096 times 72 bits, rather than in block RAM (512 times 72).
     parameter bit Ultra = 1'b0,
     /// A read of the entry being written returns the new data; costs a register and a multiplexer of Width bits.
     parameter bit Forward = 1'b0,
     /// The RAM's own output register: one cycle more, a much shorter path from clock to data.
     parameter bit OutputRegister = 1'b0,
-    localparam int unsigned AddressWidth = $clog2(Depth)
+    localparam int unsigned AddressWidth = $clog2(Depth),
+    localparam int unsigned Writes = Width / WriteWidth
 ) (
     input wire clk_i,
 
-    input wire                    write_i,
+    input wire [      Writes-1:0] write_i,
     input wire [AddressWidth-1:0] write_address_i,
     input wire [       Width-1:0] write_data_i,
 
@@ -39,13 +42,19 @@ module simple_dual_port_ram #(
     $fatal(1, "Depth must be at least 2 in %m");
   end
 
+  if (WriteWidth < 1 || Writes * WriteWidth != Width) begin : gen_check_write_width
+    $fatal(1, "WriteWidth must divide Width in %m");
+  end
+
   logic [Width-1:0] ram_q;
 
   if (Ultra) begin : gen_ultra
     (* ram_style = "ultra" *)
     logic [Width-1:0] memory[Depth];
     always_ff @(posedge clk_i) begin
-      if (write_i) memory[write_address_i] <= write_data_i;
+      for (int i = 0; i < int'(Writes); i++) begin
+        if (write_i[i]) memory[write_address_i][i*WriteWidth+:WriteWidth] <= write_data_i[i*WriteWidth+:WriteWidth];
+      end
       if (read_i) ram_q <= memory[read_address_i];
     end
   end else begin : gen_block
@@ -55,22 +64,27 @@ module simple_dual_port_ram #(
       for (int i = 0; i < int'(Depth); i++) memory[i] = '0;
     end
     always_ff @(posedge clk_i) begin
-      if (write_i) memory[write_address_i] <= write_data_i;
+      for (int i = 0; i < int'(Writes); i++) begin
+        if (write_i[i]) memory[write_address_i][i*WriteWidth+:WriteWidth] <= write_data_i[i*WriteWidth+:WriteWidth];
+      end
       if (read_i) ram_q <= memory[read_address_i];
     end
   end
 
   logic [Width-1:0] data;
   if (Forward) begin : gen_forward
-    logic hit_q;
-    logic [Width-1:0] written_q;
+    logic [Writes-1:0] hit_q;
+    logic [ Width-1:0] written_q;
     always_ff @(posedge clk_i) begin
       if (read_i) begin
-        hit_q <= write_i && write_address_i == read_address_i;
+        hit_q <= write_address_i == read_address_i ? write_i : '0;
         written_q <= write_data_i;
       end
     end
-    assign data = hit_q ? written_q : ram_q;
+    for (genvar i = 0; i < Writes; i++) begin : gen_part
+      assign data[i*WriteWidth+:WriteWidth] = hit_q[i] ? written_q[i*WriteWidth+:WriteWidth]
+                                              : ram_q[i*WriteWidth+:WriteWidth];
+    end
   end else begin : gen_no_forward
     assign data = ram_q;
   end

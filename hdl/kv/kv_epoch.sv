@@ -100,7 +100,24 @@ module kv_epoch
   logic one_q;  // the note of a refresh
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
-  logic [6:0] writes_q;  // jobs that memory has not done
+
+  // Jobs that memory has not done.
+  localparam int unsigned MostWrites = 127;
+  logic [$clog2(MostWrites+1)-1:0] writes_left;
+  logic writes_done;
+  // verilator lint_off PINCONNECTEMPTY
+  credit_counter #(
+      .Credits(MostWrites)
+  ) i_writes (
+      .clk_i,
+      .rst_i,
+      .take_i(job_write_i),
+      .give_i(done_i),
+      .available_o(),
+      .count_o(writes_left)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+  assign writes_done = writes_left == '1;
 
   assign active_o = state_q != Off;
   assign refreshing_o = refresh_due_o || one_q || late_q != '0;
@@ -157,7 +174,6 @@ module kv_epoch
     entered_o     <= 1'b0;
     cache_clear_o <= 1'b0;
     quiet_q       <= {quiet_q[2:0], quiet_i};
-    writes_q      <= writes_q + 7'(job_write_i) - 7'(done_i);
 
     refreshed_o   <= one_q && state_q == Off;
     late_q        <= {late_q[1:0], one_q};
@@ -240,7 +256,7 @@ module kv_epoch
           if (waits_i) begin
             clearing_o <= 1'b0;
             state_q    <= Off;
-          end else if (&quiet_q && writes_q == '0 && transmit_idle_i) state_q <= ClearRams;
+          end else if (&quiet_q && writes_done && transmit_idle_i) state_q <= ClearRams;
         end
         ClearRams: begin
           overflow_o <= 1'b0;
@@ -249,7 +265,7 @@ module kv_epoch
         end
         ClearLines: if (last_bucket_i) state_q <= ClearWait;
         ClearWait: begin
-          if (writes_q == '0 && &quiet_q) begin
+          if (writes_done && &quiet_q) begin
             cache_clear_o <= 1'b1;
             state_q       <= ClearCache;
           end
@@ -276,7 +292,6 @@ module kv_epoch
       entered_o     <= 1'b0;
       cache_clear_o <= 1'b0;
       quiet_q       <= '0;
-      writes_q      <= '0;
     end
   end
 

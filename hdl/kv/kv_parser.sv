@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Tells the core's frames from the host's, and checks them: docs/kv-protocol.md, section 3.
 ///
@@ -355,7 +356,7 @@ module kv_parser
   assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
   // Three bits of each half are a LUT. What is kept is so that Yosys does not make a chain of it: the sum is late.
-  (* keep *)
+  `YOSYS_KEEP
   logic [5:0] equal;
   logic right_sum;
   always_comb begin
@@ -365,7 +366,7 @@ module kv_parser
   assign right_sum = equal == '1;
 
   logic early, right_rest, right_lengths, decided;
-  (* keep *)
+  `YOSYS_KEEP
   logic gives, gives_if, frees, frees_if;  // for certain; or if the sum is right, or not
   assign early              = WholeFrames && first3_q && !frame3_q.summed;
   assign right_rest         = right_ip3_q && (early || !error3_q);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Values on their way: 64 places of 1 KiB, and which of them are free.
 ///
@@ -53,15 +54,15 @@ module kv_pool
   logic [Freers-1:0][5:0] put_q, take_q;
   place_t [Freers-1:0] oldest;
   // By threes of bits, as in kv_tracker.
-  (* keep *)
+  `YOSYS_KEEP
   logic [Freers-1:0][1:0] differs;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Freers-1:0] some, pick;
   logic [6:0] count_q;  // free places, with the one on offer
   logic offer_q;
   place_t place_q, next;
   // take_i is late: what it meets is there.
-  (* keep *)
+  `YOSYS_KEEP
   logic found;
   logic fresh, move;
 

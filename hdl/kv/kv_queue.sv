@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Requests that wait, and those that are being tried: a queue whose reader can start over.
 ///
@@ -42,7 +43,7 @@ module kv_queue #(
   // Modulo 2 Depth: write - done is what is held, take - done what is being tried.
   logic [Bits:0] write_q, take_q, done_q, held;
   // rewind_i is late: what it meets is there.
-  (* keep *)
+  `YOSYS_KEEP
   logic [Bits:0] onward;
   assign held    = write_q - done_q;
   assign valid_o = write_q != take_q;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Records of frames to send: all in one memory, and which of them is next.
 ///
@@ -92,7 +93,14 @@ module kv_sends
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  logic answer_valid, answered_q;
+  // What `now` holds of a record.
+  typedef struct packed {
+    logic [7:0] nodes;
+    logic deferred;
+    place_t at;  // or the place that a deferred one waited for
+  } now_t;
+  now_t now_record, answer_record, next_record, now_first;
+  logic answer_valid, answer_open, answer_ready, answered_q, next_valid, unused_ready;
   place_t answer_place, answered_place_q;
   kv_deferred i_deferred (
       .clk_i,
@@ -100,31 +108,60 @@ module kv_sends
       .done_valid_i,
       .done_tag_i,
       .dead_i,
-      .block_i(now_valid || now_almost_full_o),
-      .answer_valid_o(answer_valid),
-      .answer_place_o(answer_place),
+      .answer_valid,
+      .answer_ready(answer_ready),
+      .answer_place,
       .sent_i(answered_q),
       .sent_place_i(answered_place_q),
       .free_o(done_free_o),
       .freed_o(done_freed_o)
   );
 
+  // The list takes the chosen record at once: an answer waits while the list is almost full, and a record of the engine comes only if
+  // the list has room.
+  assign answer_open   = answer_valid && !now_almost_full_o;
+  assign now_record    = '{nodes: nodes_i, deferred: 1'b0, at: now_put_q};
+  assign answer_record = '{nodes: '0, deferred: 1'b1, at: answer_place};
+
+  // verilator lint_off PINCONNECTEMPTY
+  stream_arbiter #(
+      .Inputs(2),
+      .Width ($bits(now_t)),
+      .Fixed (1'b1)
+  ) i_next (
+      .clk_i,
+      .rst_i,
+      .s_valid({answer_open, now_valid}),
+      .s_ready({answer_ready, unused_ready}),
+      .s_payload({answer_record, now_record}),
+      .s_last('1),
+      .m_valid(next_valid),
+      .m_ready(1'b1),
+      .m_payload(next_record),
+      .m_last(),
+      .m_index()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
   stream_fifo #(
-      .Width(8 + 1 + $bits(place_t)),
+      .Width($bits(now_t)),
       .Depth(NowDepth),
       .AlmostFull(NowDepth - 8)
   ) i_now (
       .clk_i,
       .rst_i,
-      .s_valid(now_valid || answer_valid),
+      .s_valid(next_valid),
       .s_ready(now_ready),
-      .s_payload(now_valid ? {nodes_i, 1'b0, now_put_q} : {8'd0, 1'b1, answer_place}),
+      .s_payload(next_record),
       .m_valid(now_there),
       .m_ready(now_take),
-      .m_payload({now_nodes, now_deferred, now_at}),
+      .m_payload(now_first),
       .count_o(now_count),
       .almost_full_o(now_almost_full_o)
   );
+  assign now_nodes    = now_first.nodes;
+  assign now_deferred = now_first.deferred;
+  assign now_at       = now_first.at;
 
   stream_fifo #(
       .Width(1 + 1 + 3),
@@ -157,11 +194,11 @@ module kv_sends
   logic [7:0] sent_q;  // nodes of now's first that have been served
   logic [2:0] now_lowest;
   // What is kept is so that Yosys does not make a chain of it; take_i is late.
-  (* keep *)
+  `YOSYS_KEEP
   logic [7:0] now_left;
-  (* keep *)
+  `YOSYS_KEEP
   logic [1:0] now_some, now_several;  // of each half
-  (* keep *)
+  `YOSYS_KEEP
   logic now_done, chosen;
 
   assign later_begun  = later_there && (later_empty || begun_q != '0);

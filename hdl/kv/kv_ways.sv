@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "attributes.svh"
 
 /// The engine's third stage, beside kv_plan: the line's four ways are compared with the request, and the one that matters is
 /// picked. Logic alone.
@@ -33,7 +34,7 @@ module kv_ways
 
   way_header_t [3:0] ways;
   // Keys by threes of bits, so that Yosys does not make a chain of it.
-  (* keep *)
+  `YOSYS_KEEP
   logic [3:0][21:0] differs;
   logic [3:0] match, free, equal;
   logic [1:0] found_way, new_way, named_way, detail_way;

@@ -66,15 +66,22 @@ module kv_box_hbm
   assign up = reset_q[8];
   always_ff @(posedge ref_clk_i) if (!up) reset_q <= reset_q + 1'b1;
 
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0] axi_up_sync_q = '0;
-  always_ff @(posedge clk_i) axi_up_sync_q <= {axi_up_sync_q[0], up};
+  logic axi_rst;
+  reset_sync i_axi_reset (
+      .clk_i,
+      .rst_i(!up),
+      .rst_o(axi_rst)
+  );
 
-  logic [1:0] complete;
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0][1:0] complete_sync_q = '0;
-  always_ff @(posedge clk_i) complete_sync_q <= {complete_sync_q[0], complete};
-  assign ready_o = &complete_sync_q[1];
+  logic [1:0] complete, complete_seen;
+  sync #(
+      .Width(2)
+  ) i_complete (
+      .clk_i,
+      .value_i(complete),
+      .value_o(complete_seen)
+  );
+  assign ready_o = &complete_seen;
 
   // ---- eight ports of the IP, of which some are used
 
@@ -129,7 +136,7 @@ module kv_box_hbm
   // One port of the IP: AXI_`NUMBER` with index `INDEX` of the vectors above.
   `define KV_BOX_HBM_PORT(NUMBER, INDEX) \
       .AXI_``NUMBER``_ACLK(clk_i), \
-      .AXI_``NUMBER``_ARESET_N(axi_up_sync_q[1]), \
+      .AXI_``NUMBER``_ARESET_N(!axi_rst), \
       .AXI_``NUMBER``_ARVALID(arvalid[INDEX]), \
       .AXI_``NUMBER``_ARREADY(arready[INDEX]), \
       .AXI_``NUMBER``_ARADDR(araddr[INDEX]), \

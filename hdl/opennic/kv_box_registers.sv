@@ -9,8 +9,7 @@
 /// Latency: an access takes some ten cycles of axil_clk_i and what the core takes.
 /// Reset: none, since an access under way must be answered whatever is reset; it begins idle when the FPGA has been configured. rst_i says that
 /// the cores are being reset: the access under way is answered as one beside the cores.
-/// Requirements: the two clocks may have any relation; an access crosses as a toggle through two flip-flops, with its fields standing
-/// still. The shell has no strobes: words are written whole.
+/// Requirements: the two clocks may have any relation; an access and its answer cross by cdc_bus. The shell has no strobes: words are written whole.
 module kv_box_registers #(
     /// At most 256.
     parameter int unsigned Cores = 1
@@ -75,21 +74,24 @@ module kv_box_registers #(
   logic [19:0] aw_q, ar_q;
   logic [31:0] w_q;
 
-  // The access under way, which stands still until it is answered.
-  logic asked_q = 1'b0;
-  logic write_q = 1'b0;
-  logic [19:0] address_q;
-  logic [31:0] data_q;
-
-  logic answered_q = 1'b0;
-  logic [31:0] answer_q;
-  logic [1:0] answer_resp_q;
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0] answered_sync_q = '0;
+  // What crosses: an access, and its answer.
+  typedef struct packed {
+    logic write;
+    logic [19:0] address;
+    logic [31:0] data;
+  } access_t;
+  typedef struct packed {
+    logic [31:0] data;
+    logic [1:0]  resp;
+  } answer_t;
+  access_t ask_payload, access;
+  answer_t answer_payload, answer;
+  logic ask_valid, ask_ready, access_valid, access_ready, answer_valid, answer_ready, answered;
 
   logic b_valid_q = 1'b0;
   logic r_valid_q = 1'b0;
   logic under_way_q = 1'b0;
+  logic write_q = 1'b0;  // the access under way, or the one before
   logic want_write, want_read, begin_write, begin_read, done;
 
   assign s_axil_awready = !aw_there_q;
@@ -100,12 +102,43 @@ module kv_box_registers #(
 
   assign want_write     = aw_there_q && w_there_q && !b_valid_q;
   assign want_read      = ar_there_q && !r_valid_q;
+  // Nothing is under way, so the way to the cores is free.
   assign begin_write    = !under_way_q && want_write && !(write_q && want_read);
   assign begin_read     = !under_way_q && want_read && !begin_write;
-  assign done           = under_way_q && answered_sync_q[1] == asked_q;
+  assign ask_valid      = begin_write || begin_read;
+  assign ask_payload    = '{write: begin_write, address: begin_write ? aw_q : ar_q, data: w_q};
+  assign done           = under_way_q && answered && ask_ready;
+
+  cdc_bus #(
+      .Width($bits(access_t))
+  ) i_access (
+      .s_clk_i  (axil_clk_i),
+      .s_rst_i  (1'b0),
+      .s_valid  (ask_valid),
+      .s_ready  (ask_ready),
+      .s_payload(ask_payload),
+      .m_clk_i  (clk_i),
+      .m_rst_i  (1'b0),
+      .m_valid  (access_valid),
+      .m_ready  (access_ready),
+      .m_payload(access)
+  );
+  cdc_bus #(
+      .Width($bits(answer_t))
+  ) i_answer (
+      .s_clk_i  (clk_i),
+      .s_rst_i  (1'b0),
+      .s_valid  (answer_valid),
+      .s_ready  (answer_ready),
+      .s_payload(answer_payload),
+      .m_clk_i  (axil_clk_i),
+      .m_rst_i  (1'b0),
+      .m_valid  (answered),
+      .m_ready  (done),
+      .m_payload(answer)
+  );
 
   always_ff @(posedge axil_clk_i) begin
-    answered_sync_q <= {answered_sync_q[0], answered_q};
     if (s_axil_awvalid && s_axil_awready) begin
       aw_there_q <= 1'b1;
       aw_q       <= s_axil_awaddr[19:0];
@@ -120,24 +153,21 @@ module kv_box_registers #(
     end
     if (s_axil_bready) b_valid_q <= 1'b0;
     if (s_axil_rready) r_valid_q <= 1'b0;
-    if (begin_write || begin_read) begin
+    if (ask_valid) begin
       under_way_q <= 1'b1;
-      asked_q     <= !asked_q;
       write_q     <= begin_write;
-      address_q   <= begin_write ? aw_q : ar_q;
-      data_q      <= w_q;
     end
     if (done) begin
       under_way_q <= 1'b0;
       if (write_q) begin
         b_valid_q    <= 1'b1;
-        s_axil_bresp <= answer_resp_q;
+        s_axil_bresp <= answer.resp;
         aw_there_q   <= 1'b0;
         w_there_q    <= 1'b0;
       end else begin
         r_valid_q    <= 1'b1;
-        s_axil_rresp <= answer_resp_q;
-        s_axil_rdata <= answer_q;
+        s_axil_rresp <= answer.resp;
+        s_axil_rdata <= answer.data;
         ar_there_q   <= 1'b0;
       end
     end
@@ -145,22 +175,22 @@ module kv_box_registers #(
 
   // ---- the cores' side
 
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0] asked_sync_q = '0;
   logic busy_q = 1'b0;  // a core has the access
   logic [Cores-1:0] aw_valid_q = '0;
   logic [Cores-1:0] w_valid_q = '0;
   logic [Cores-1:0] ar_valid_q = '0;
   logic [7:0] core;
   logic [Cores-1:0] core_q;  // one of them
-  logic fresh;
+  logic fresh, beside, ends, forgets;
   logic [31:0] read_data;
   logic [1:0] read_resp, write_resp;
-  logic answer_now;
 
-  assign core       = address_q[19:12];
-  assign fresh      = !busy_q && asked_sync_q[1] != answered_q;
-  assign answer_now = busy_q && (|(core_q & m_axil_bvalid) || |(core_q & m_axil_rvalid));
+  assign core    = access.address[19:12];
+  assign fresh   = access_valid && answer_ready && !busy_q;
+  assign beside  = fresh && 32'(core) >= Cores;
+  assign ends    = busy_q && (|(core_q & m_axil_bvalid) || |(core_q & m_axil_rvalid));
+  // A core in reset has forgotten the access, or does not take it.
+  assign forgets = rst_i && (busy_q || fresh);
 
   always_comb begin
     read_data  = '0;
@@ -175,47 +205,41 @@ module kv_box_registers #(
     end
   end
 
+  // The access stays until it is answered.
+  assign answer_valid = beside || ends || forgets;
+  assign access_ready = answer_valid;
+  always_comb begin
+    answer_payload = '0;
+    if (ends && !forgets) answer_payload = '{data: read_data, resp: access.write ? write_resp : read_resp};
+  end
+
   always_ff @(posedge clk_i) begin
-    asked_sync_q <= {asked_sync_q[0], asked_q};
-    aw_valid_q   <= aw_valid_q & ~m_axil_awready;
-    w_valid_q    <= w_valid_q & ~m_axil_wready;
-    ar_valid_q   <= ar_valid_q & ~m_axil_arready;
+    aw_valid_q <= aw_valid_q & ~m_axil_awready;
+    w_valid_q  <= w_valid_q & ~m_axil_wready;
+    ar_valid_q <= ar_valid_q & ~m_axil_arready;
     if (fresh) begin
-      for (int i = 0; i < int'(Cores); i++) core_q[i] <= 32'(core) == i;
-      if (32'(core) >= Cores) begin
-        answered_q    <= !answered_q;
-        answer_q      <= '0;
-        answer_resp_q <= '0;
-      end else begin
-        busy_q <= 1'b1;
-        for (int i = 0; i < int'(Cores); i++) begin
-          aw_valid_q[i] <= write_q && 32'(core) == i;
-          w_valid_q[i]  <= write_q && 32'(core) == i;
-          ar_valid_q[i] <= !write_q && 32'(core) == i;
+      for (int i = 0; i < int'(Cores); i++) begin
+        core_q[i] <= 32'(core) == i;
+        if (32'(core) == i) begin
+          aw_valid_q[i] <= access.write;
+          w_valid_q[i]  <= access.write;
+          ar_valid_q[i] <= !access.write;
         end
       end
+      busy_q <= !beside;
     end
-    if (answer_now) begin
-      busy_q        <= 1'b0;
-      answered_q    <= !answered_q;
-      answer_q      <= read_data;
-      answer_resp_q <= write_q ? write_resp : read_resp;
-    end
-    // A core in reset has forgotten the access, or does not take it.
-    if (rst_i && (busy_q || fresh)) begin
-      busy_q        <= 1'b0;
-      answered_q    <= asked_sync_q[1];
-      answer_q      <= '0;
-      answer_resp_q <= '0;
-      aw_valid_q    <= '0;
-      w_valid_q     <= '0;
-      ar_valid_q    <= '0;
+    if (ends) busy_q <= 1'b0;
+    if (forgets) begin
+      busy_q     <= 1'b0;
+      aw_valid_q <= '0;
+      w_valid_q  <= '0;
+      ar_valid_q <= '0;
     end
   end
 
-  assign m_axil_awaddr  = address_q[11:0];
-  assign m_axil_araddr  = address_q[11:0];
-  assign m_axil_wdata   = data_q;
+  assign m_axil_awaddr  = access.address[11:0];
+  assign m_axil_araddr  = access.address[11:0];
+  assign m_axil_wdata   = access.data;
   assign m_axil_awvalid = aw_valid_q;
   assign m_axil_wvalid  = w_valid_q;
   assign m_axil_arvalid = ar_valid_q;
@@ -224,6 +248,7 @@ module kv_box_registers #(
 
   `ASSERT(one_at_a_time, $onehot0(m_axil_awvalid | m_axil_arvalid), "two accesses at once")
   `ASSERT(answers_are_asked_for, (m_axil_bvalid | m_axil_rvalid) == '0 || busy_q, "a core answers what nobody asked")
+  `ASSERT(answer_fits, !answer_valid || answer_ready, "the answer before has not been taken")
 
   // verilator lint_on PROCASSINIT
 endmodule

@@ -10,7 +10,7 @@
 /// does not wait for, since the host would wait with it. A request while one is being served is served with it.
 /// Latency: mod_rstn low to stop_o: 3 cycles of clk_i and one of axil_clk_i.
 /// Reset: none. It begins with a reset when the FPGA has been configured, by its initial values.
-/// Requirements: the two clocks may have any relation; they cross as toggles through two flip-flops.
+/// Requirements: the two clocks may have any relation; they cross as toggles, by sync.
 module kv_box_reset #(
     /// How long the core is given to come to rest; at least QuietCycles and HoldCycles.
     parameter int unsigned DrainCycles = 65536,
@@ -61,17 +61,23 @@ module kv_box_reset #(
   // What was asked for is served when the two are the same.
   logic asked_q = 1'b0;
   logic served_q = 1'b1;
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0] asked_sync_q = '0;
-  (* ASYNC_REG = "TRUE" *)
-  logic [1:0] served_sync_q = '1;
+  logic asked, served;  // as the other clock sees them
+  sync i_asked (
+      .clk_i,
+      .value_i(asked_q),
+      .value_o(asked)
+  );
+  sync #(
+      .Initial(1'b1)
+  ) i_served (
+      .clk_i  (axil_clk_i),
+      .value_i(served_q),
+      .value_o(served)
+  );
 
-  assign mod_rst_done_o = asked_q == served_sync_q[1];
+  assign mod_rst_done_o = asked_q == served;
 
-  always_ff @(posedge axil_clk_i) begin
-    served_sync_q <= {served_sync_q[0], served_q};
-    if (!mod_rstn_i && mod_rst_done_o) asked_q <= !asked_q;
-  end
+  always_ff @(posedge axil_clk_i) if (!mod_rstn_i && mod_rst_done_o) asked_q <= !asked_q;
 
   localparam int unsigned CountWidth = $clog2(DrainCycles + 1);
   state_e state_q = Hold;
@@ -79,15 +85,13 @@ module kv_box_reset #(
   logic [$clog2(QuietCycles + 1)-1:0] quiet_q = '0;  // cycles of quiet, up to this one
   logic rst_q = 1'b1;
   logic seen_q = 1'b0;  // of asked, what the reset under way is for
-  logic asked, quiet_enough, held_enough;
+  logic quiet_enough, held_enough;
 
-  assign asked = asked_sync_q[1];
   assign quiet_enough = quiet_i && quiet_q == ($clog2(QuietCycles + 1))'(QuietCycles - 1);
-  assign held_enough = count_q >= CountWidth'(HoldCycles) && (settled_i || count_q == CountWidth'(DrainCycles));
+  assign held_enough  = count_q >= CountWidth'(HoldCycles) && (settled_i || count_q == CountWidth'(DrainCycles));
 
   always_ff @(posedge clk_i) begin
-    asked_sync_q <= {asked_sync_q[0], asked_q};
-    rst_q        <= state_q == Hold || state_q == Wait;
+    rst_q <= state_q == Hold || state_q == Wait;
     if (count_q != CountWidth'(DrainCycles)) count_q <= count_q + 1'b1;
     if (state_q != Drain || !quiet_i) quiet_q <= '0;
     else if (!quiet_enough) quiet_q <= quiet_q + 1'b1;

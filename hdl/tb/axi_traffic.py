@@ -10,7 +10,7 @@ from bench import Bench
 
 
 class Traffic:
-    """Writes, then reads of the same places, by one manager, in slots of 4 KiB from `base` on.
+    """Writes, then reads of the same places, by one manager, in slots of `slot` bytes from `base` on.
 
     Each write has a slot of its own, so writes under way together never meet. With `narrow`, beats may be smaller
     than the bus. `kinds` are
@@ -19,13 +19,14 @@ class Traffic:
 
     def __init__(self, bench: Bench, manager: Manager, ids: int = 4, base: int = 0, slots: int = 64) -> None:
         self.bench, self.manager, self.ids, self.base, self.slots = bench, manager, ids, base, slots
+        self.slot = 4096
         self.narrow, self.kinds, self.long = True, (INCR,), 16
         self.memory: dict[int, int] = {}
         self.writes: list[Burst] = []
         self.reads: list[Burst] = []
 
     def burst(self, slot: int) -> Burst:
-        """Somewhere in the slot of 4 KiB."""
+        """Somewhere in the slot."""
         draw, bus = self.bench.random, self.manager.bus
         full = bus.bit_length() - 1
         size = draw.randint(0, full) if self.narrow else full
@@ -34,12 +35,12 @@ class Traffic:
         beats = draw.choice([1, 1, 2, draw.randint(1, most), draw.randint(1, most)])
         if kind == WRAP:
             beats = draw.choice([2, 4, 8, 16])
-        beats = min(beats, 4096 >> size)
-        room = 4096 - (beats << size)
+        beats = min(beats, self.slot >> size)
+        room = self.slot - (beats << size)
         offset = draw.randrange(0, room + 1) & -(1 << size)
         if kind != WRAP:  # the first beat may begin within
             offset += draw.choice([0, 0, draw.randrange(1 << size)])
-        address = self.base + 4096 * slot + offset
+        address = self.base + self.slot * slot + offset
         return Burst(
             draw.randrange(self.ids), address, beats, size, kind, cache=draw.randrange(16), prot=draw.randrange(8)
         )

@@ -82,7 +82,7 @@ class Pin:
 class Bench:
     """The clock, the reset, and everybody who takes part."""
 
-    def __init__(self, dut: Any, seed: int = 1) -> None:
+    def __init__(self, dut: Any, seed: int = 1, *, reset: str = "rst_i") -> None:
         self.dut = dut
         self.random = random.Random(seed)
         self.phase = 0
@@ -90,7 +90,7 @@ class Bench:
         self.dirty: dict[Net, None] = {}
         self.agents: list[Agent] = []
         self._nets: dict[str, Net] = {}
-        self._reset = self.pin(dut, "rst_i")
+        self._reset = self.pin(dut, reset)
 
     def pin(self, scope: Any, name: str, index: int | None = None, width: int = 1) -> Pin:
         """The signal `name` of an instance, or its element `index` of so many bits."""

@@ -46,6 +46,7 @@ class Axi:
     count: int = 0
     types: str = "axi"
     outstanding: int = 64
+    boundary: int = 1
 
     @property
     def strobes(self) -> int:
@@ -89,10 +90,9 @@ class Axi:
             index = f"[{i}]" if self.count else ""
             lines.append(f"  `{way}({prefix}, {self.port}_req{index}, {self.port}_resp{index})")
             if self.id:
+                options = f".Outstanding({self.outstanding}), .Boundary({self.boundary})"
                 types = f".axi_req_t({self.port}_req_t), .axi_resp_t({self.port}_resp_t)"
-                lines.append(
-                    f"  axi_monitor #({types}, .Outstanding({self.outstanding})) {prefix}_monitor (.clk_i, .rst_i,"
-                )
+                lines.append(f"  axi_monitor #({types}, {options}) {prefix}_monitor (.clk_i, .rst_i,")
                 lines.append(f"    .axi_req({self.port}_req{index}), .axi_resp({self.port}_resp{index}));")
         return lines
 

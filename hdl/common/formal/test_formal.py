@@ -9,6 +9,14 @@ import pytest
 
 # (proof, what the cell says, what a careless engineer might have written)
 BUGS = [
+    ("cdc_bus_resets0", "asked_q == taken && !s_rst", "!s_rst"),
+    ("cdc_bus_resets1", "asked != taken_q && !m_rst", "asked != taken_q"),
+    ("cdc_fifo_depth2_resets0", "return pointer ^ (pointer >> 1)", "return pointer"),
+    (
+        "cdc_fifo_depth2_resets0",
+        "write_gray_q != (read_seen ^ (pointer_t'(2'b11) << (AddressWidth - 1))) && !s_rst",
+        "!s_rst",
+    ),
     ("stream_register_width8", "if (move) valid_q <= s_valid", "valid_q <= s_valid"),
     ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
     ("stream_register_width8_cutready1", "assign s_ready = !aside_valid_q", "assign s_ready = 1'b1"),

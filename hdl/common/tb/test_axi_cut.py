@@ -136,6 +136,8 @@ async def every_channel_passes_a_beat_a_cycle_after_one(dut: Any) -> None:
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def a_stock_manager_and_ram_agree(dut: Any) -> None:
     bench = Bench(dut)
+    for name in FULL:
+        lane_of(bench, name)  # quiet
     await bench.reset()
     await bench.cycle()
     Clock(dut.clk_i, 2, unit="ns").start()

@@ -30,6 +30,11 @@ for _ultra in (0, 1):
                     "OutputRegister": _register,
                 },
             )
+    for _forward, _parts in ((0, 9), (1, 8), (1, 24)):
+        INSTANCES[f"ram_{_ultra}_{_forward}_parts_{_parts}"] = (
+            "simple_dual_port_ram",
+            {"Width": 72, "Depth": 8, "WriteWidth": _parts, "Ultra": _ultra, "Forward": _forward, "OutputRegister": 0},
+        )
 for _register in (0, 1):
     for _width, _depth in ((1, 2), (8, 5), (139, 16)):
         INSTANCES[f"shared_{_width}_{_register}"] = (
@@ -77,6 +82,7 @@ async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
     for name in names("simple_dual_port_ram"):
         scope, parameters = getattr(dut, name), INSTANCES[name][1]
         width, depth = parameters["Width"], parameters["Depth"]
+        part = parameters.get("WriteWidth", width)
         write, address = bench.pin(scope, "write_i"), bench.pin(scope, "write_address_i")
         data = bench.pin(scope, "write_data_i")
         read, read_address = bench.pin(scope, "read_i"), bench.pin(scope, "read_address_i")
@@ -86,17 +92,18 @@ async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
         # What the output shows so many cycles from now; None: not known.
         pipeline: list[int | None] = [None] * (latency + 1)
         for _ in range(600):
-            w, a, d = draw.getrandbits(1), draw.randrange(depth), draw.getrandbits(width)
+            w, a, d = draw.getrandbits(width // part), draw.randrange(depth), draw.getrandbits(width)
             r, ra = draw.random() < 0.6, draw.randrange(depth)
             write.set(w), address.set(a), data.set(d), read.set(r), read_address.set(ra)
-            pipeline.append(pipeline[-1] if not r else d if parameters["Forward"] and w and a == ra else model[ra])
+            mask = sum(((1 << part) - 1) << part * i for i in range(width // part) if w >> i & 1)
+            after = (model[a] & ~mask) | (d & mask)
+            pipeline.append(pipeline[-1] if not r else after if parameters["Forward"] and a == ra else model[ra])
             await bench.cycle()
             del pipeline[0]
             await bench.settle()
             shown = pipeline[1] if latency == 2 else pipeline[-1]
             assert shown is None or result.get() == shown, name
-            if w:
-                model[a] = d
+            model[a] = after
 
 
 @cocotb.test()

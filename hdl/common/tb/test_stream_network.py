@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells with several streams at one side: stream_fork, stream_join, stream_arbiter, stream_demux."""
+"""Cells with several streams at one side: stream_arbiter, stream_demux."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from simulate import Instances, simulate
 PACES = [(0, 0), (0.5, 0), (0, 0.5), (0.3, 0.3), (0.1, 0.9)]
 
 INSTANCES: Instances = {
-    "fork_2": ("stream_fork", {"Outputs": 2, "Width": 512}),
-    "fork_5": ("stream_fork", {"Outputs": 5, "Width": 8}),
-    "join_2": ("stream_join", {"Inputs": 2, "Width": 256}),
-    "join_5": ("stream_join", {"Inputs": 5, "Width": 8}),
     "demux_2": ("stream_demux", {"Outputs": 2, "Width": 512}),
     "demux_5": ("stream_demux", {"Outputs": 5, "Width": 8}),
 }
@@ -53,53 +49,6 @@ def sinks(bench: Bench, name: str, count: int) -> list[Sink]:
     return [
         Sink(bench, bench.pin(scope, "m_valid", i), bench.pin(scope, "m_ready", i), [payload]) for i in range(count)
     ]
-
-
-@cocotb.test()
-async def fork_gives_every_output_every_beat_once(dut: Any) -> None:
-    bench = Bench(dut)
-    lanes = []
-    for name in names("stream_fork"):
-        lanes.append((bench.source(getattr(dut, name)), sinks(bench, name, INSTANCES[name][1]["Outputs"])))
-    await bench.reset()
-    for idle, stall in PACES:
-        for source, outputs in lanes:
-            source.idle = idle
-            for sink in outputs:
-                sink.stall = stall
-                sink.items.clear()
-            source.sent.clear()
-            source.random_items(200)
-        await bench.cycle(30)
-        await bench.reset(1)  # with some outputs served and some not
-        expected = [source.random_items(200) for source, _ in lanes]
-        await bench.until(lambda: all(len(sink.items) == 200 for _, outputs in lanes for sink in outputs))
-        for items, (_, outputs) in zip(expected, lanes, strict=True):
-            assert all(sink.items == items for sink in outputs)
-
-
-@cocotb.test()
-async def join_pairs_the_beats_of_all_inputs(dut: Any) -> None:
-    bench = Bench(dut)
-    lanes = []
-    for name in names("stream_join"):
-        parameters = INSTANCES[name][1]
-        inputs = sources(bench, name, parameters["Inputs"], {"payload": parameters["Width"]})
-        lanes.append((inputs, bench.sink(getattr(dut, name)), parameters["Width"]))
-    await bench.reset()
-    for idle, stall in PACES:
-        expected = []
-        for inputs, sink, width in lanes:
-            sink.stall = stall
-            sink.items.clear()
-            columns = []
-            for source in inputs:
-                source.idle = idle
-                columns.append(source.random_items(200))
-            expected.append([sum(v << (i * width) for i, v in enumerate(row)) for row in zip(*columns, strict=True)])
-        await bench.until(lambda: all(len(sink.items) == 200 for _, sink, _ in lanes))
-        for items, (_, sink, _) in zip(expected, lanes, strict=True):
-            assert sink.items == items
 
 
 @cocotb.test()

@@ -94,7 +94,11 @@ def test_tcl_reads_the_plugin(tmp_path: Path) -> None:
     assert {path.stem for path in files} >= {"kv_core", "kv_box_250mhz", "kv_box_hbm", "stream_fifo"}
     assert not {path.parent.name for path in files} - {"generated", "common", "kv", "opennic"}
     assert find(said, "include_dirs") == f"include_dirs {ROOT}/hdl/common"
-    assert Path(find(said, "read_xdc").split()[-1]).is_file()
+    constraints = [line.split()[-1] for line in said if line.startswith("read_xdc")]
+    assert constraints == [str(path) for path in sorted((ROOT / "hdl" / "common").glob("*.xdc"))]
+    assert [line for line in said if "used_in_synthesis" in line] == [
+        f"set_property used_in_synthesis false file/{path}" for path in constraints
+    ]
 
 
 def test_tcl_minds_the_shells_sizes(tmp_path: Path) -> None:
@@ -123,12 +127,33 @@ def test_tcl_makes_the_ip_that_is_instantiated(tmp_path: Path) -> None:
     )
 
 
-def test_constraints_are_tcl() -> None:
-    result = subprocess.run(
-        ["tclsh", str(HERE / "vivado.tcl"), str(SHELL / "kv_box.xdc")], capture_output=True, text=True, check=False
-    )
+# Of each cell: its constraints, and the registers that they name.
+CONSTRAINTS = {
+    "sync": ["set_false_path"],
+    "reset_sync": ["set_false_path"],
+    "cdc_bus": ["set_max_delay"],
+    "cdc_fifo": ["set_bus_skew", "set_bus_skew", "set_max_delay"],
+}
+
+
+def test_every_cell_between_clocks_has_its_constraints() -> None:
+    assert set(CONSTRAINTS) == {path.stem for path in (ROOT / "hdl" / "common").glob("*.xdc")}
+
+
+@pytest.mark.parametrize("cell", CONSTRAINTS)
+def test_constraints_are_tcl_and_name_registers_of_the_cell(cell: str) -> None:
+    path = ROOT / "hdl" / "common" / f"{cell}.xdc"
+    result = subprocess.run(["tclsh", str(HERE / "vivado.tcl"), str(path)], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("set_false_path") == 2
+    assert [line.split()[0] for line in result.stdout.splitlines()][:-1] == CONSTRAINTS[cell]
+    text = path.with_suffix(".sv").read_text()
+    for instance, register in re.findall(r"/(?:(i_\w+)/)?(\w+)_reg", path.read_text()):
+        holder = text
+        if instance:
+            module = re.search(rf"(\w+) #\([^;]*?\) {instance} \(", text)
+            assert module, instance
+            holder = path.with_name(f"{module[1]}.sv").read_text()
+        assert re.search(rf"\b{register}\b", holder), register
 
 
 @pytest.mark.parametrize("ports", [1, 2])

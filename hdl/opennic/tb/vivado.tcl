@@ -10,13 +10,24 @@ proc current_fileset {} {
 proc get_ips {name} {
     return ip/$name
 }
+proc get_files {name} {
+    return file/$name
+}
 proc get_pins {args} {
-    return $args
+    return pins/[lindex $args end]
 }
-proc get_property {name object} {
-    return "$name-before"
+proc get_cells {args} {
+    return [list cells/[lindex $args end]]
 }
-foreach command {read_verilog read_xdc create_ip set_property set_false_path} {
+proc get_clocks {args} {
+    return clock/[lindex $args end]
+}
+proc get_property {args} {
+    return "[lindex $args end-1]-before"
+}
+foreach command {
+    read_verilog read_xdc create_ip set_property set_false_path set_max_delay set_bus_skew
+} {
     interp alias {} $command {} report $command
 }
 lassign $argv script board num_cmac_port num_phys_func src_dir

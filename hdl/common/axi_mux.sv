@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Several AXI4 managers to one subordinate.
+///
+/// Behaviour: addresses take turns, burst by burst, AW and AR each by itself. Write data follow in the order of their addresses, each burst
+/// whole; a manager that lets its data wait holds up the others' data. At the subordinate the id has the manager's index in front, and
+/// with it the responses find their way back, in any order and mixed as they come.
+/// Cuts: nothing. An axi_cut behind it is nearly always right.
+/// Latency: 0 cycles, but a burst's data go from the cycle after its address on.
+/// Reset: forgets what is under way, so a reset must reach both sides of the bus.
+/// Requirements: in reset no valid is high.
+module axi_mux #(
+    /// The managers' bundles: see axi.svh.
+    parameter type s_axi_req_t = axi_pkg::axi_req_t,
+    parameter type s_axi_resp_t = axi_pkg::axi_resp_t,
+    /// The subordinate's: the same with $clog2(Inputs) bits of id more.
+    parameter type m_axi_req_t = axi_pkg::axi_joined_req_t,
+    parameter type m_axi_resp_t = axi_pkg::axi_joined_resp_t,
+    /// Managers; at least 2.
+    parameter int unsigned Inputs = 4,
+    /// Bursts whose address went and whose data did not; a power of two, at least 2.
+    parameter int unsigned Outstanding = 32
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire s_axi_req_t  [Inputs-1:0] s_axi_req,
+    output s_axi_resp_t      [Inputs-1:0] s_axi_resp,
+    output m_axi_req_t                    m_axi_req,
+    input  wire m_axi_resp_t              m_axi_resp
+);
+
+  localparam int unsigned IndexWidth = $clog2(Inputs);
+  localparam int unsigned IdWidth = $bits(s_axi_req[0].aw.id);
+  localparam int unsigned AddressBits = $bits(s_axi_req[0].aw);
+
+  if (Inputs < 2) begin : gen_check_inputs
+    $fatal(1, "Inputs must be at least 2 in %m");
+  end
+  if ($bits(
+          m_axi_req.aw.id
+      ) != IdWidth + IndexWidth || $bits(
+          m_axi_req.aw
+      ) != AddressBits + IndexWidth) begin : gen_check_id
+    $fatal(1, "the subordinate's id must have $clog2(Inputs) bits more than the managers' in %m");
+  end
+  if ($bits(m_axi_req.w) != $bits(s_axi_req[0].w)) begin : gen_check_data
+    $fatal(1, "both sides must have the same width of data in %m");
+  end
+  if (Outstanding < 2 || 2 ** $clog2(Outstanding) != Outstanding) begin : gen_check_outstanding
+    $fatal(1, "Outstanding must be a power of two and at least 2 in %m");
+  end
+
+  typedef logic [IndexWidth-1:0] index_t;
+  typedef logic [AddressBits-1:0] address_t;
+
+  // ---- addresses: 0 writes, 1 reads
+  logic [1:0][Inputs-1:0] s_valid, s_ready;
+  address_t [1:0][Inputs-1:0] s_address;
+  address_t [1:0] address;
+  logic [1:0] valid, ready, unused_last;
+  index_t [1:0] index;
+  for (genvar i = 0; i < 2; i++) begin : gen_address
+    stream_arbiter #(
+        .Inputs(Inputs),
+        .Width (AddressBits)
+    ) i_arbiter (
+        .clk_i,
+        .rst_i,
+        .s_valid(s_valid[i]),
+        .s_ready(s_ready[i]),
+        .s_payload(s_address[i]),
+        .s_last('1),
+        .m_valid(valid[i]),
+        .m_ready(ready[i]),
+        .m_payload(address[i]),
+        .m_last(unused_last[i]),
+        .m_index(index[i])
+    );
+  end
+
+  // The id is the first field of an address.
+  assign m_axi_req.aw = {index[0], address[0]};
+  assign m_axi_req.ar = {index[1], address[1]};
+
+  // ---- write data: an address goes when there is room to remember whose it is
+  logic order_ready, order_valid, order_take;
+  index_t holder;
+  assign m_axi_req.aw_valid = valid[0] && order_ready;
+  assign ready[0]           = m_axi_resp.aw_ready && order_ready;
+  assign m_axi_req.ar_valid = valid[1];
+  assign ready[1]           = m_axi_resp.ar_ready;
+
+  // verilator lint_off PINCONNECTEMPTY
+  stream_fifo #(
+      .Width(IndexWidth),
+      .Depth(Outstanding),
+      .Block(1'b0)
+  ) i_order (
+      .clk_i,
+      .rst_i,
+      .s_valid(valid[0] && ready[0]),
+      .s_ready(order_ready),
+      .s_payload(index[0]),
+      .m_valid(order_valid),
+      .m_ready(order_take),
+      .m_payload(holder),
+      .count_o(),
+      .almost_full_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  assign m_axi_req.w       = s_axi_req[holder].w;
+  assign m_axi_req.w_valid = order_valid && s_axi_req[holder].w_valid;
+  assign order_take        = m_axi_req.w_valid && m_axi_resp.w_ready && m_axi_req.w.last;
+
+  // ---- responses
+  logic [Inputs-1:0] b_valid, b_ready, r_valid, r_ready;
+  logic [$bits(m_axi_resp.b)-1:0] b;
+  logic [$bits(m_axi_resp.r)-1:0] r;
+  stream_demux #(
+      .Outputs(Inputs),
+      .Width  ($bits(m_axi_resp.b))
+  ) i_b (
+      .clk_i,
+      .rst_i,
+      .select_i (m_axi_resp.b.id[IdWidth+:IndexWidth]),
+      .s_valid  (m_axi_resp.b_valid),
+      .s_ready  (m_axi_req.b_ready),
+      .s_payload(m_axi_resp.b),
+      .m_valid  (b_valid),
+      .m_ready  (b_ready),
+      .m_payload(b)
+  );
+  stream_demux #(
+      .Outputs(Inputs),
+      .Width  ($bits(m_axi_resp.r))
+  ) i_r (
+      .clk_i,
+      .rst_i,
+      .select_i (m_axi_resp.r.id[IdWidth+:IndexWidth]),
+      .s_valid  (m_axi_resp.r_valid),
+      .s_ready  (m_axi_req.r_ready),
+      .s_payload(m_axi_resp.r),
+      .m_valid  (r_valid),
+      .m_ready  (r_ready),
+      .m_payload(r)
+  );
+
+  for (genvar i = 0; i < Inputs; i++) begin : gen_input
+    assign s_valid[0][i]          = s_axi_req[i].aw_valid;
+    assign s_valid[1][i]          = s_axi_req[i].ar_valid;
+    assign s_address[0][i]        = s_axi_req[i].aw;
+    assign s_address[1][i]        = s_axi_req[i].ar;
+    assign b_ready[i]             = s_axi_req[i].b_ready;
+    assign r_ready[i]             = s_axi_req[i].r_ready;
+    assign s_axi_resp[i].aw_ready = s_ready[0][i];
+    assign s_axi_resp[i].ar_ready = s_ready[1][i];
+    assign s_axi_resp[i].w_ready  = order_valid && 32'(holder) == i && m_axi_resp.w_ready;
+    // Without the index: it is in front.
+    assign s_axi_resp[i].b        = b[$bits(s_axi_resp[0].b)-1:0];
+    assign s_axi_resp[i].b_valid  = b_valid[i];
+    assign s_axi_resp[i].r        = r[$bits(s_axi_resp[0].r)-1:0];
+    assign s_axi_resp[i].r_valid  = r_valid[i];
+  end
+  logic unused_index;
+  assign unused_index = ^{b[$bits(b)-1:$bits(s_axi_resp[0].b)], r[$bits(r)-1:$bits(s_axi_resp[0].r)]};
+
+  `ASSERT(holder_exists, !order_valid || 32'(holder) < Inputs,
+          "write data are awaited of a manager that does not exist")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// An AXI4 subordinate in its simplest form: a beat of a write or of a read in a cycle, with its address.
+///
+/// Behaviour:
+/// - Writes: write_o is high for each beat of data, with its address, data and strobes. The user takes it in that cycle, and says with
+///   write_error_i that it cannot (SLVERR for the burst).
+/// - Reads: read_o is high for each beat, with its address. The user gives the data and read_error_i (SLVERR for the beat) ReadLatency cycles
+///   later, whatever happens meanwhile; ReadBeats beats have room here until the manager takes them.
+/// - INCR and FIXED bursts of every length and size, aligned or not. Narrow beats come with the address of their own bytes and data and
+///   strobes in their lanes; a read gives the whole word. WRAP is answered with SLVERR and shown to nobody.
+/// Responses come in the order of the requests, each direction by itself. A write is answered after its last beat was taken, so a read that is
+/// asked for after that response comes after the write.
+/// Throughput: a beat a cycle in each direction, without a pause between bursts.
+/// Cuts: every path of the bus, but W: write_error_i, and the room for a response, reach the next cycle only.
+/// Latency: from the address to the first read_o 1 cycle, to R ReadLatency + 2; from W to write_o 0, from the last W to B 1.
+/// Reset: forgets what is under way.
+/// Requirements: in reset no valid is high.
+module axi_port #(
+    /// The bundles of the bus: see axi.svh.
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    /// Bits of an address, and of data: those of the bundles.
+    parameter int unsigned AddressWidth = 64,
+    parameter int unsigned DataWidth = 512,
+    /// Cycles from read_o to its data; at least 1.
+    parameter int unsigned ReadLatency = 1,
+    /// Beats of reads that have room; a power of two, at least 4. Full throughput takes ReadLatency + 3.
+    parameter int unsigned ReadBeats = 32
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire axi_req_t s_axi_req,
+    output axi_resp_t     s_axi_resp,
+
+    output logic                    write_o,
+    output logic [AddressWidth-1:0] write_address_o,
+    output logic [   DataWidth-1:0] write_data_o,
+    output logic [ DataWidth/8-1:0] write_strobe_o,
+    input  wire                     write_error_i,
+
+    output logic                    read_o,
+    output logic [AddressWidth-1:0] read_address_o,
+    input  wire  [   DataWidth-1:0] read_data_i,
+    input  wire                     read_error_i
+);
+
+  if ($bits(s_axi_req.aw.addr) != AddressWidth || $bits(s_axi_req.w.data) != DataWidth) begin : gen_check_widths
+    $fatal(1, "AddressWidth and DataWidth must be those of axi_req_t in %m");
+  end
+  if (ReadLatency < 1) begin : gen_check_latency
+    $fatal(1, "ReadLatency must be at least 1 in %m");
+  end
+  if (ReadBeats < 4 || 2 ** $clog2(ReadBeats) != ReadBeats) begin : gen_check_beats
+    $fatal(1, "ReadBeats must be a power of two and at least 4 in %m");
+  end
+
+  localparam int unsigned IdWidth = $bits(s_axi_req.aw.id);
+
+  // A burst, and how far it is.
+  typedef struct packed {
+    logic [IdWidth-1:0]      id;
+    logic [AddressWidth-1:0] addr;
+    logic [7:0]              len;
+    logic [2:0]              size;
+    axi_pkg::burst_e         burst;
+  } burst_t;
+
+  // ---- bursts wait in two places, and their beats go one by one: 0 writes, 1 reads
+  logic [1:0] s_valid, s_ready, valid, beat, last, refused;
+  burst_t [1:0] s_burst, burst;
+  logic [1:0][AddressWidth-1:0] address;
+  assign s_valid = {s_axi_req.ar_valid, s_axi_req.aw_valid};
+  assign {s_axi_resp.ar_ready, s_axi_resp.aw_ready} = s_ready;
+  assign s_burst[0] = {s_axi_req.aw.id, s_axi_req.aw.addr, s_axi_req.aw.len, s_axi_req.aw.size, s_axi_req.aw.burst};
+  assign s_burst[1] = {s_axi_req.ar.id, s_axi_req.ar.addr, s_axi_req.ar.len, s_axi_req.ar.size, s_axi_req.ar.burst};
+
+  for (genvar i = 0; i < 2; i++) begin : gen_direction
+    logic first_q, stays;
+    logic [7:0] beat_q;
+    logic [axi_pkg::BoundaryBits-1:0] offset_q, offset;
+
+    // verilator lint_off PINCONNECTEMPTY
+    stream_fifo #(
+        .Width($bits(burst_t)),
+        .Depth(2)
+    ) i_bursts (
+        .clk_i,
+        .rst_i,
+        .s_valid(s_valid[i]),
+        .s_ready(s_ready[i]),
+        .s_payload(s_burst[i]),
+        .m_valid(valid[i]),
+        .m_ready(beat[i] && last[i]),
+        .m_payload(burst[i]),
+        .count_o(),
+        .almost_full_o()
+    );
+    // verilator lint_on PINCONNECTEMPTY
+
+    assign last[i]    = beat_q == burst[i].len;
+    assign refused[i] = burst[i].burst != axi_pkg::BurstIncr && burst[i].burst != axi_pkg::BurstFixed;
+    // A burst stays within 4 KiB.
+    assign stays      = first_q || burst[i].burst == axi_pkg::BurstFixed;
+    assign offset     = stays ? burst[i].addr[axi_pkg::BoundaryBits-1:0] : offset_q;
+    assign address[i] = {burst[i].addr[AddressWidth-1:axi_pkg::BoundaryBits], offset};
+
+    always_ff @(posedge clk_i) begin
+      if (beat[i]) begin
+        first_q  <= last[i];
+        beat_q   <= last[i] ? '0 : beat_q + 1'b1;
+        offset_q <= axi_pkg::next_beat(offset, burst[i].size);
+      end
+      if (rst_i) begin
+        first_q <= 1'b1;
+        beat_q  <= '0;
+      end
+    end
+  end
+
+  // ---- writes
+  logic b_ready, failed_q, failed;
+  assign s_axi_resp.w_ready = valid[0] && b_ready;
+  assign beat[0]            = s_axi_req.w_valid && s_axi_resp.w_ready;
+  assign write_o            = beat[0] && !refused[0];
+  assign write_address_o    = address[0];
+  assign write_data_o       = s_axi_req.w.data;
+  assign write_strobe_o     = s_axi_req.w.strb;
+  assign failed             = failed_q || refused[0] || write_error_i;
+  always_ff @(posedge clk_i) begin
+    if (beat[0]) failed_q <= failed && !last[0];
+    if (rst_i) failed_q <= 1'b0;
+  end
+
+  // verilator lint_off PINCONNECTEMPTY
+  stream_fifo #(
+      .Width($bits(s_axi_resp.b)),
+      .Depth(2)
+  ) i_b (
+      .clk_i,
+      .rst_i,
+      .s_valid(beat[0] && last[0]),
+      .s_ready(b_ready),
+      .s_payload({burst[0].id, failed, 1'b0}),
+      .m_valid(s_axi_resp.b_valid),
+      .m_ready(s_axi_req.b_ready),
+      .m_payload(s_axi_resp.b),
+      .count_o(),
+      .almost_full_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  // ---- reads: a beat is asked for when its data have room
+  typedef struct packed {
+    logic               valid;
+    logic [IdWidth-1:0] id;
+    logic               refused;
+    logic               last;
+  } asked_t;
+  asked_t asked, here;  // here: the beat whose data are here
+  asked_t [ReadLatency-1:0] asked_q;
+  logic r_room, r_fits;
+  assign beat[1]        = valid[1] && r_room;
+  assign read_o         = beat[1] && !refused[1];
+  assign read_address_o = address[1];
+  assign here           = asked_q[ReadLatency-1];
+  assign asked          = {beat[1], burst[1].id, refused[1], last[1]};
+  always_ff @(posedge clk_i) begin
+    asked_q[0] <= asked;
+    for (int i = 1; i < int'(ReadLatency); i++) asked_q[i] <= asked_q[i-1];
+    if (rst_i) begin
+      for (int i = 0; i < int'(ReadLatency); i++) asked_q[i].valid <= 1'b0;
+    end
+  end
+
+  // verilator lint_off PINCONNECTEMPTY
+  credit_counter #(
+      .Credits(ReadBeats)
+  ) i_room (
+      .clk_i,
+      .rst_i,
+      .take_i(beat[1]),
+      .give_i(s_axi_resp.r_valid && s_axi_req.r_ready),
+      .available_o(r_room),
+      .count_o()
+  );
+  stream_fifo #(
+      .Width($bits(s_axi_resp.r)),
+      .Depth(ReadBeats)
+  ) i_r (
+      .clk_i,
+      .rst_i,
+      .s_valid(here.valid),
+      .s_ready(r_fits),
+      .s_payload({here.id, read_data_i, here.refused || read_error_i, 1'b0, here.last}),
+      .m_valid(s_axi_resp.r_valid),
+      .m_ready(s_axi_req.r_ready),
+      .m_payload(s_axi_resp.r),
+      .count_o(),
+      .almost_full_o()
+  );
+  // verilator lint_on PINCONNECTEMPTY
+
+  `ASSERT(last_agrees, !beat[0] || s_axi_req.w.last == last[0], "write data end where AWLEN does not say")
+  `ASSERT(read_fits, !here.valid || r_fits, "a beat of a read has no room")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// A stream from s_clk_i to m_clk_i, one beat at a time, by request and acknowledge.
+///
+/// Behaviour: the payload waits in one register of s_clk_i, a toggle tells the other side, and a toggle back says that the beat was taken. m_payload
+/// is that register: it stays until m_ready. For a beat a cycle take cdc_fifo.
+/// Latency: first beat in to m_valid 1 cycle of s_clk_i and Stages cycles of m_clk_i; from m_ready to s_ready 1 cycle of m_clk_i and Stages cycles
+/// of s_clk_i.
+/// Paths: none from input to output, but of the resets to s_ready and m_valid.
+/// Reset: either reset empties both sides, see cdc_reset: a beat under way is lost, s_ready and m_valid are low until the reset is over. It
+/// begins empty when the FPGA has been configured, and needs no reset.
+/// Requirements: in reset s_valid is low.
+/// Clock crossing: toggles by sync; cdc_bus.xdc gives the payload a cycle of m_clk_i, since m_valid comes Stages cycles later.
+module cdc_bus #(
+    /// Bits of the payload; at least 1.
+    parameter int unsigned Width  = 8,
+    /// Flip-flops of each synchroniser; at least 2.
+    parameter int unsigned Stages = 2
+) (
+    input  wire              s_clk_i,
+    input  wire              s_rst_i,
+    input  wire              s_valid,
+    output logic             s_ready,
+    input  wire  [Width-1:0] s_payload,
+
+    input  wire              m_clk_i,
+    input  wire              m_rst_i,
+    output logic             m_valid,
+    input  wire              m_ready,
+    output logic [Width-1:0] m_payload
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  if (Width < 1) begin : gen_check_width
+    $fatal(1, "Width must be at least 1 in %m");
+  end
+
+  logic s_rst, s_clear, m_rst, m_clear;
+  cdc_reset #(
+      .Stages(Stages)
+  ) i_reset (
+      .s_clk_i,
+      .m_clk_i,
+      .s_rst_i,
+      .s_rst_o  (s_rst),
+      .s_clear_o(s_clear),
+      .m_rst_i,
+      .m_rst_o  (m_rst),
+      .m_clear_o(m_clear)
+  );
+
+  // A beat is under way while the two differ.
+  logic asked_q = 1'b0;
+  logic taken_q = 1'b0;
+  logic asked, taken;
+  logic [Width-1:0] payload_q;
+
+  sync #(
+      .Stages(Stages)
+  ) i_asked (
+      .clk_i  (m_clk_i),
+      .value_i(asked_q),
+      .value_o(asked)
+  );
+  sync #(
+      .Stages(Stages)
+  ) i_taken (
+      .clk_i  (s_clk_i),
+      .value_i(taken_q),
+      .value_o(taken)
+  );
+
+  assign s_ready   = asked_q == taken && !s_rst;
+  assign m_valid   = asked != taken_q && !m_rst;
+  assign m_payload = payload_q;
+
+  always_ff @(posedge s_clk_i) begin
+    if (s_valid && s_ready) begin
+      asked_q   <= !asked_q;
+      payload_q <= s_payload;
+    end
+    if (s_clear) asked_q <= 1'b0;
+  end
+  always_ff @(posedge m_clk_i) begin
+    if (m_valid && m_ready) taken_q <= asked;
+    if (m_clear) taken_q <= 1'b0;
+  end
+
+`ifndef SYNTHESIS
+  if (1) begin : gen_checks
+    wire clk_i = m_clk_i;
+    wire rst_i = m_rst;
+    `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
+    `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload), "a beat changed before it was taken")
+  end
+`endif
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// One side of cdc_reset: a handshake in four phases with the other side.
+///
+/// Behaviour: after a reset hold_o stays high until told_i says that the other side has stopped and cleared. While the other side's hold_i is high,
+/// this side stops and clears, and told_o says so. A reset during the end of the handshake before it waits for that end.
+/// Latency, Paths, Requirements: see cdc_reset.
+/// Reset: rst_i is an input; no reset is under way when the FPGA has been configured.
+/// Clock crossing: by sync.
+module cdc_reset_side #(
+    /// Flip-flops of each synchroniser; at least 2.
+    parameter int unsigned Stages = 2
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // From flip-flops, to the other side.
+    output logic hold_o,
+    output logic told_o,
+    // From the other side's clock.
+    input  wire  hold_i,
+    input  wire  told_i,
+
+    output logic rst_o,
+    output logic clear_o
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  logic hold_q = 1'b0;
+  logic pending_q = 1'b0;  // a reset that waits for the end of the handshake before it
+  logic told_q = 1'b0;
+  logic known_q = 1'b0;
+  logic hears, known, asks;
+
+  sync #(
+      .Width (2),
+      .Stages(Stages)
+  ) i_sync (
+      .clk_i,
+      .value_i({hold_i, told_i}),
+      .value_o({hears, known})
+  );
+
+  assign asks    = rst_i || pending_q;
+  assign hold_o  = hold_q;
+  assign told_o  = told_q;
+  assign rst_o   = asks || hold_q || hears;
+  assign clear_o = hears || (hold_q && known);
+
+  always_ff @(posedge clk_i) begin
+    known_q <= known;
+    told_q  <= hears;
+    if (hold_q) begin
+      // What was cleared in the first cycle of `known` leaves one cycle ahead of hold_q, and so arrives before it.
+      hold_q <= rst_i || !known_q;
+    end else begin
+      hold_q    <= asks && !known && !known_q;
+      pending_q <= asks && (known || known_q);
+    end
+  end
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Cuts a range of addresses into pieces that lie between multiples of a power of two.
+///
+/// Behaviour: a range is an address and a length in bytes. Its pieces go out in the order of their addresses; none crosses a multiple of
+/// 2^s_limit, so none is longer than that, and all but the first begin at one. m_first and m_last mark the range's ends. Each piece carries
+/// the range's user bits.
+/// This is what the 4 KiB rule of AXI, and MRRS and MPS of PCIe, ask for.
+/// Cuts: from the range to its pieces every path. m_ready passes to s_ready.
+/// Latency: 1 cycle, then a piece a cycle, without a pause between ranges.
+/// Reset: forgets the range within.
+/// Requirements: in reset s_valid is low. The length is at least 1; the limit is at most MaxLimit; a range may not go round the end of the
+/// address space.
+module range_split #(
+    /// Bits of an address; more than MaxLimit.
+    parameter int unsigned AddressWidth = 64,
+    /// Bits of a range's length; at least 1.
+    parameter int unsigned LengthWidth = 32,
+    /// The largest s_limit; 1 to 30.
+    parameter int unsigned MaxLimit = 12,
+    /// Bits that the pieces carry; at least 1.
+    parameter int unsigned UserWidth = 1,
+    localparam int unsigned LimitWidth = $clog2(MaxLimit + 1),
+    localparam int unsigned PieceWidth = MaxLimit + 1
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire                     s_valid,
+    output logic                    s_ready,
+    input  wire  [AddressWidth-1:0] s_address,
+    input  wire  [ LengthWidth-1:0] s_length,
+    input  wire  [  LimitWidth-1:0] s_limit,
+    input  wire  [   UserWidth-1:0] s_user,
+
+    output logic                    m_valid,
+    input  wire                     m_ready,
+    output logic [AddressWidth-1:0] m_address,
+    output logic [  PieceWidth-1:0] m_length,
+    output logic                    m_first,
+    output logic                    m_last,
+    output logic [   UserWidth-1:0] m_user
+);
+
+  if (MaxLimit < 1 || MaxLimit > 30) begin : gen_check_limit
+    $fatal(1, "MaxLimit must be 1 to 30 in %m");
+  end
+  if (AddressWidth <= MaxLimit) begin : gen_check_address_width
+    $fatal(1, "AddressWidth must be more than MaxLimit in %m");
+  end
+  if (LengthWidth < 1) begin : gen_check_length_width
+    $fatal(1, "LengthWidth must be at least 1 in %m");
+  end
+  if (UserWidth < 1) begin : gen_check_user_width
+    $fatal(1, "UserWidth must be at least 1 in %m");
+  end
+
+  // As wide as a length and as a piece.
+  localparam int unsigned LeftWidth = LengthWidth > PieceWidth ? LengthWidth : PieceWidth;
+
+  logic valid_q, first_q;
+  logic [AddressWidth-1:0] address_q;
+  logic [LeftWidth-1:0] left_q;
+  logic [MaxLimit-1:0] mask_q;  // the limit, less 1
+  logic [UserWidth-1:0] user_q;
+  logic [PieceWidth-1:0] room;
+
+  assign room      = PieceWidth'(mask_q) + 1'b1 - PieceWidth'(address_q[MaxLimit-1:0] & mask_q);
+  assign m_last    = left_q <= LeftWidth'(room);
+  assign m_length  = m_last ? left_q[PieceWidth-1:0] : room;
+  assign m_valid   = valid_q;
+  assign m_first   = first_q;
+  assign m_address = address_q;
+  assign m_user    = user_q;
+  assign s_ready   = !valid_q || (m_ready && m_last);
+
+  always_ff @(posedge clk_i) begin
+    if (m_ready) begin
+      address_q <= (address_q | AddressWidth'(mask_q)) + 1'b1;
+      left_q    <= left_q - LeftWidth'(room);
+      first_q   <= 1'b0;
+    end
+    if (s_ready) begin
+      valid_q   <= s_valid;
+      first_q   <= 1'b1;
+      address_q <= s_address;
+      left_q    <= LeftWidth'(s_length);
+      mask_q    <= ~('1 << s_limit);
+      user_q    <= s_user;
+    end
+    if (rst_i) valid_q <= 1'b0;
+  end
+
+  `ASSERT(length_given, !s_valid || s_length != '0, "a range of no bytes")
+  `ASSERT(limit_in_range, !s_valid || 32'(s_limit) <= MaxLimit, "a limit beyond the largest")
+  `ASSERT(some_left, !m_valid || m_length != '0, "a piece of no bytes")
+  `ASSERT(within_limit,
+          !m_valid || ((m_address ^ (m_address + AddressWidth'(m_length) - 1'b1)) & ~AddressWidth'(mask_q)) == '0,
+          "a piece crosses the limit")
+  `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a piece was withdrawn before it was taken")
+  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, {m_address, m_length, m_first, m_last, m_user} == $past
+               ({m_address, m_length, m_first, m_last, m_user}), "a piece changed before it was taken")
+
+endmodule
+`default_nettype wire

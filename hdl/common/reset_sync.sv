@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// Brings a reset of another clock, or of none, to clk_i.
+///
+/// Behaviour: rst_o rises with rst_i, without a clock, and falls with an edge of clk_i.
+/// Latency: rst_i low to rst_o low Stages cycles, or one more where rst_i falls close to an edge.
+/// Reset: none; rst_o is high when the FPGA has been configured.
+/// Requirements: rst_i has no glitches: it comes from a flip-flop, with at most an inverter between. What clears synchronously with rst_o
+/// may see its rising edge in different cycles, so it must not rely on the first cycle of the reset.
+/// Clock crossing: reset_sync.xdc takes the paths to the presets out of timing analysis.
+module reset_sync #(
+    /// Flip-flops in a row; at least 2.
+    parameter int unsigned Stages = 2
+) (
+    input wire clk_i,
+
+    input  wire  rst_i,
+    output logic rst_o
+);
+
+  // Initial values are meant: those of the FPGA's configuration.
+  // verilator lint_off PROCASSINIT
+
+  if (Stages < 2) begin : gen_check_stages
+    $fatal(1, "Stages must be at least 2 in %m");
+  end
+
+  (* ASYNC_REG = "TRUE" *)
+  logic [Stages-1:0] reset_sync_q = '1;
+  always_ff @(posedge clk_i or posedge rst_i) begin
+    if (rst_i) reset_sync_q <= '1;
+    else reset_sync_q <= {reset_sync_q[Stages-2:0], 1'b0};
+  end
+
+  assign rst_o = reset_sync_q[Stages-1];
+
+  // verilator lint_on PROCASSINIT
+endmodule
+`default_nettype wire
