@@ -34,8 +34,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "sim": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
     }
 }
-"""By service and folder: the other folders of the service that its files may include. "." is the service's own folder; "node/driver"
-is a folder of its own. Tests may include any."""
+"""By service and folder: the other folders of the service that its files may include. "." is the service's own folder;
+"node/driver" is a folder of its own. Tests may include any."""
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
