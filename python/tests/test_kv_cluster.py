@@ -131,13 +131,14 @@ def test_hardware_whose_keys_are_in_several_buckets_is_linearizable(
     assert output.count(": linearizable; ") == seeds
 
 
-@pytest.mark.parametrize("nodes", ["3", "5"])
-def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str) -> None:
+# Of three nodes, one returns and one leads: a leader dies less often after the returning node was told of its write.
+@pytest.mark.parametrize(("nodes", "deaths"), [("3", 1), ("5", 3)])
+def test_leaders_that_die_while_a_node_returns(tmp_path: Path, nodes: str, deaths: int) -> None:
     counts = simulate(tmp_path, "none", SEEDS, "--nodes", nodes, "--operations", "100", *BROKEN_RETURN)
     code, output = judge(tmp_path)
     assert code == 0, output
     assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
-    assert counts["leaders_died"] > 3 * SEEDS
+    assert counts["leaders_died"] > deaths * SEEDS
     assert counts["second_leaders_died"] > SEEDS if nodes == "5" else counts["second_leaders_died"] == 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from wherry.kv.options import Options, cluster_text
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "src" / "kv" / "cluster_file.hpp"
+HEADER = ROOT / "src" / "kv" / "control" / "cluster_file.hpp"
 
 
 def numbers(document: dict[str, Any]) -> dict[str, int]:
