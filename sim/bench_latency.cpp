@@ -61,7 +61,7 @@ Split replica_write(Rig& rig, std::uint64_t key, std::size_t bytes, std::uint32_
   Kv header = request_of(Kind::replicate, key, 1, version);
   header.node = 1;
   header.version = version;
-  header.detail = static_cast<std::uint8_t>(first_way_of(hash_of(key)) << 6);
+  header.detail = node_detail(first_way_of(hash_of(key)), 0);
   header.candidate = first_candidate(key);
   const auto value = value_of(bytes);
   rig.put(Rig::node(1), header, value);

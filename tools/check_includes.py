@@ -4,7 +4,7 @@
 base < fabric < session < {move, route, kv, bypass, probe} < agent; sim/ on base and kv; services never include one
 another; <ucp/...> only in src/fabric, MPI only in its plugin; no Arrow, UCX or MPI in the public headers; no Arrow in
 the client half; apps/ on the public headers alone. No circles: neither of files nor of components (x.hpp with x.cpp).
-Folders inside a service that has an order of its own: INSIDE.
+INSIDE orders the folders of a service.
 """
 
 import re

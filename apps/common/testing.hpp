@@ -13,7 +13,7 @@
 
 namespace wherry::apps {
 
-/// Runs `body(runtime)` as each rank. The buffers are small, so that pipes get full.
+/// Runs `body(runtime)` as each rank. The buffers are small, so that lanes get full.
 inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank,
                       const std::function<void(route::Runtime&)>& body) {
   auto wirings = route::wire_threads(node_of_rank, {2, 1024});

@@ -159,15 +159,6 @@ class Worker {
   std::uint64_t shares_ = 0, count_from_ = 0;
 };
 
-void add(ClientStatistics& sum, const ClientStatistics& one) {
-  sum.sent += one.sent;
-  sum.timeouts += one.timeouts;
-  sum.redirects += one.redirects;
-  sum.pauses += one.pauses;
-  sum.ignored += one.ignored;
-  sum.unknown += one.unknown;
-}
-
 }  // namespace
 
 wherry::Status fill(const LoadOptions& options) {
@@ -211,7 +202,7 @@ Result<LoadResult> load(const LoadOptions& options) {
       all.verbs[verb].latencies.merge(worker->result.verbs[verb].latencies);
       for (std::size_t i = 0; i < kOutcomes; ++i) all.verbs[verb].outcomes[i] += worker->result.verbs[verb].outcomes[i];
     }
-    add(all.statistics, worker->statistics());
+    all.statistics += worker->statistics();
   }
   return all;
 }

@@ -23,7 +23,7 @@ inline void quiesce(route::Runtime& runtime) {
   if (Status s = runtime.quiesce(); !s) throw std::runtime_error(s.message());
 }
 
-/// Seconds of `turn`, which begins at the same moment on all ranks. It should end with quiesce().
+/// Seconds of `turn`, which begins at the same moment on all ranks. It should end when all ranks are done.
 template <typename Turn>
 double seconds(route::Runtime& runtime, Turn&& turn) {
   barrier(runtime);

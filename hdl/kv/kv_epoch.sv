@@ -101,9 +101,10 @@ module kv_epoch
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
 
-  // Jobs that memory has not done.
+  // A job of memory holds a credit until it is done.
   localparam int unsigned MostWrites = 127;
-  logic [$clog2(MostWrites+1)-1:0] writes_left;
+  typedef logic [$clog2(MostWrites+1)-1:0] credits_t;
+  credits_t credits;
   logic writes_done;
   // verilator lint_off PINCONNECTEMPTY
   credit_counter #(
@@ -114,10 +115,10 @@ module kv_epoch
       .take_i(job_write_i),
       .give_i(done_i),
       .available_o(),
-      .count_o(writes_left)
+      .count_o(credits)
   );
   // verilator lint_on PINCONNECTEMPTY
-  assign writes_done = writes_left == '1;
+  assign writes_done = credits == credits_t'(MostWrites);
 
   assign active_o = state_q != Off;
   assign refreshing_o = refresh_due_o || one_q || late_q != '0;

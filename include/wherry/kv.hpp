@@ -117,6 +117,17 @@ struct ClientStatistics {
   std::uint64_t ignored = 0;      ///< frames that were no answer to anything: late, repeated, or not of a node
   std::uint64_t unknown = 0;      ///< writes whose end is not known
   std::uint64_t lanes_taken = 0;  ///< lanes that were found in another client's use
+
+  ClientStatistics& operator+=(const ClientStatistics& other) noexcept {
+    sent += other.sent;
+    timeouts += other.timeouts;
+    redirects += other.redirects;
+    pauses += other.pauses;
+    ignored += other.ignored;
+    unknown += other.unknown;
+    lanes_taken += other.lanes_taken;
+    return *this;
+  }
 };
 
 /// One thread at a time. A client belongs to the process that connected it: in a child of fork() operations end with

@@ -16,7 +16,7 @@ RAN = """[ RUN      ] Ports.Bound_ExpectPackets
 [       OK ] Ports.Bound_ExpectPackets (3 ms)
 """
 SKIPPED = """[ RUN      ] {test}
-../../src/kv/xdp_port_test.cpp:77: Skipped
+../../src/kv/net/xdp_port_test.cpp:77: Skipped
 no network namespace:
 not permitted
 [  SKIPPED ] {test} (0 ms)

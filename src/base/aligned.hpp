@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory at a multiple of something, from the heap.
+// Heap memory with a given alignment.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for descriptors, by the store's clock.
+// Waiting for descriptors, with the time in cycles. It does not count while the machine sleeps, unlike lease_clock().
 #pragma once
 
 #include <poll.h>

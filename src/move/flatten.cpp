@@ -9,9 +9,6 @@
 namespace wherry::move {
 namespace {
 
-/// Rows of one node and bytes up to the end of one buffer: more than any address space, little enough that sums of them
-/// never overflow.
-
 enum class Fault : std::uint8_t {
   kNone,
   kNegative,

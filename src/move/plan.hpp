@@ -54,7 +54,8 @@ struct Plan {
   HotVector<Section> sections;  ///< at least one
 };
 
-/// Rows of a node, and bytes of a buffer: beyond it nothing is believed.
+/// Limit of the rows of a node and of the end of a buffer: beyond any address space, and so small that sums of them do
+/// not overflow.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
 
 /// Limits that a schema must keep, checked on both sides.

@@ -66,7 +66,7 @@ class Hop {
   /// Names the bridged hops that have not taken all that was written for them; empty: none.
   [[nodiscard]] std::string unsettled();
   /// Tells bridged hops that this one has left: it reads and sends nothing any more. Blocks for a second at most. The
-  /// destructor does it if nobody has.
+  /// destructor calls it if it was not called.
   void leave() noexcept;
   /// Ok, or the first failure of a bridge.
   [[nodiscard]] Status health() const;

@@ -2,9 +2,7 @@
 // Why a job has failed, as ranks and agents tell each other: the reason, its code, and the rank that caused it.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/bytes.hpp"
 #include "wherry/route_message.hpp"

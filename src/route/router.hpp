@@ -45,7 +45,7 @@ void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input);
 /// The reading end of a ring from one previous hop.
 struct Input {
   RingReader ring;         ///< none: not connected
-  bool waiting = false;    ///< some of it is left: a lane was full, or a round's share has been read
+  bool waiting = false;    ///< some of it is left: a lane was full, or a ring's worth has been read in this turn
   bool malformed = false;  ///< holds something other than messages: not read any more
 };
 

@@ -52,20 +52,20 @@ session::EmbeddedProcess SessionCore::leave() {
   return agent;
 }
 
-/// Asks `done` until it says so. kDeadlineExceeded, without words; or why the session is over.
+/// Asks `done` until it says so. The reason of kOver is in broken_.
 template <typename Done>
-Status SessionCore::wait_until(const Deadline& deadline, Done done) {
+SessionCore::Waited SessionCore::wait_until(const Deadline& deadline, Done done) {
   Patience pause;
   std::uint64_t looked = now_ns();
   while (!done()) {
     if (now_ns() - looked > kLookAfterAgentNs) {
       looked = now_ns();
-      if (agent_gone() && !done()) return broken_;
+      if (agent_gone() && !done()) return Waited::kOver;
     }
-    if (deadline.passed()) return {StatusCode::kDeadlineExceeded, {}};
+    if (deadline.passed()) return Waited::kLate;
     pause.pause();
   }
-  return ok_status();
+  return Waited::kDone;
 }
 
 // ---------------------------------------------------------------- posting
@@ -118,12 +118,13 @@ Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
     progress();
     if (patience.count() <= 0) return agent_gone() ? broken_ : Status::would_block();
     // The next ticket needs this slot, so it is this ticket that must become ready.
-    Status s = wait_until(Deadline(patience), [&] {
+    const Waited waited = wait_until(Deadline(patience), [&] {
       if (ready(slot.ticket)) return true;
       progress();
       return false;
     });
-    if (!s) return s.code() == StatusCode::kDeadlineExceeded ? Status::would_block() : std::move(s);
+    if (waited == Waited::kLate) return Status::would_block();
+    if (waited == Waited::kOver) return broken_;
   }
   (void)release(slot);
   return ok_status();
@@ -206,14 +207,14 @@ const session::CompletionRecord* SessionCore::outcome(std::uint64_t ticket) cons
 Status SessionCore::wait(std::uint64_t ticket, std::chrono::nanoseconds timeout) {
   if (ticket == 0) return {StatusCode::kInvalidArgument, "an empty ticket: it was not made by post()"};
   if (inherited()) return broken_;
-  Status s = wait_until(Deadline(timeout), [&] {
+  const Waited waited = wait_until(Deadline(timeout), [&] {
     if (ready(ticket)) return true;
     if (threaded_) progress();
     return false;
   });
-  if (s.code() == StatusCode::kDeadlineExceeded)
+  if (waited == Waited::kLate)
     return {StatusCode::kDeadlineExceeded, fmt::format("offload {} is still in flight", ticket)};
-  if (!s) return s;
+  if (waited == Waited::kOver) return broken_;
   Slot& slot = slots_[ticket & mask_];
   if (slot.ticket == ticket) {
     const bool had = !first_unseen_.ok();
@@ -240,14 +241,14 @@ std::size_t SessionCore::in_flight() {
 
 Status SessionCore::drain(std::chrono::nanoseconds timeout) {
   if (inherited()) return broken_;
-  Status s = wait_until(Deadline(timeout), [&] {
+  const Waited waited = wait_until(Deadline(timeout), [&] {
     if (in_flight() == 0) return true;
     progress();
     return false;
   });
-  if (s.code() == StatusCode::kDeadlineExceeded)
+  if (waited == Waited::kLate)
     return {StatusCode::kDeadlineExceeded, fmt::format("{} offloads are still in flight", in_flight())};
-  if (!s) return s;
+  if (waited == Waited::kOver) return broken_;
   return std::exchange(first_unseen_, Status());
 }
 

@@ -153,8 +153,9 @@ class SessionCore final : public session::Connection, public InHotMemory {
   void reap();
   WHERRY_HOT Status free_slot(Slot& slot, std::chrono::nanoseconds patience);
   WHERRY_HOT bool message_left(Slot& slot);
+  enum class Waited : std::uint8_t { kDone, kLate, kOver };
   template <typename Done>
-  Status wait_until(const Deadline& deadline, Done done);
+  Waited wait_until(const Deadline& deadline, Done done);
   void progress();
   void nudge() noexcept;
   void note_unsent() override;

@@ -38,7 +38,7 @@ class LaneSession {
   [[nodiscard]] int fd() const noexcept { return connecting_ ? connecting_.get() : lines_.fd(); }
   /// For poll(2): ready when there is news.
   [[nodiscard]] pollfd awaited() const noexcept {
-    return {fd(), static_cast<short>(connecting_ ? POLLOUT : POLLIN), 0};
+    return connecting_ ? pollfd{connecting_.get(), POLLOUT, 0} : lines_.awaited();
   }
 
   /// The lanes are this client's: first_lane(), and those behind it.

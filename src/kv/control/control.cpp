@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/control/control.hpp"
-#include "base/try.hpp"
 
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "base/try.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -15,7 +15,7 @@ class ConfigurationStore {
   virtual ~ConfigurationStore() = default;
   /// What was kept last; nullopt: nothing was.
   virtual Result<std::optional<Configuration>> load() = 0;
-  /// Replaces it, durably. kFailedPrecondition: somebody else has, meanwhile. Other errors: it may be tried again.
+  /// Replaces it, durably. kFailedPrecondition: another keeper replaced it. Other errors: it may be tried again.
   virtual wherry::Status store(const Configuration& configuration) = 0;
 };
 

@@ -30,7 +30,7 @@ constexpr std::size_t kMaxClients = 960;
 // With them, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
 constexpr std::size_t kMaxStrangers = 40;
 constexpr std::size_t kMaxStrangersOfOneAddress = 24;
-constexpr int kAcceptedATurn = 8;                     // so that one who comes in a flood is heard before he is ended
+constexpr int kAcceptedATurn = 8;                     // a peer that floods is read before its connection is closed
 constexpr Cycles kIdle = 5000 * kMillisecond;         // of a stranger, since it came or asked last
 constexpr Cycles kNoDescriptor = 100 * kMillisecond;  // until the next try
 constexpr std::uint32_t kNobody = kMaxNodes;

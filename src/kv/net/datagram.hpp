@@ -28,7 +28,7 @@ inline std::size_t pack_datagram(const Message& message, std::span<std::byte> ou
   return bytes;
 }
 
-/// Believes nothing: nothing, if there are fewer bytes than a header has. The value is a part of `in`.
+/// nullopt if `in` is shorter than a header; nothing else is checked. The value is a part of `in`.
 inline std::optional<Message> unpack_datagram(ByteView in) noexcept {
   if (in.size() < Kv::kBytes) return std::nullopt;
   return Message{Kv::unpack(in.first<Kv::kBytes>()), in.subspan(Kv::kBytes)};

@@ -71,7 +71,7 @@ UdpPort::UdpPort(Fd socket, const Endpoint& local, bool segments)
 
 void UdpPort::send(const Endpoint& to, const Message& message) {
   const std::size_t size = Kv::kBytes + message.value.size();
-  if (size > kLongestRun) return (void)++counters_.send_failed;
+  if (message.value.size() > kLongestValue) return (void)++counters_.send_failed;
   Run* run = used_ == 0 ? nullptr : &runs_[used_ - 1];
   if (run == nullptr || run->to != to || run->segment != size || run->count == (segments_ ? kSegments : 1) ||
       (run->count + 1) * size > kLongestRun) {

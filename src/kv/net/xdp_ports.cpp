@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/net/xdp_ports.hpp"
-#include "base/try.hpp"
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
@@ -8,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "base/try.hpp"
 
 namespace wherry::kv {
 

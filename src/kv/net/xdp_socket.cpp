@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/net/xdp_socket.hpp"
-#include "base/try.hpp"
 
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -11,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+
+#include "base/try.hpp"
 
 namespace wherry::kv {
 namespace {

@@ -12,7 +12,7 @@
 
 namespace wherry::kv {
 
-/// A set of them.
+/// A set of NodeFault.
 class NodeFaults {
  public:
   constexpr NodeFaults() noexcept = default;
@@ -27,7 +27,7 @@ class NodeFaults {
   std::uint32_t bits_ = 0;
 };
 
-/// By NodeFault.
+/// Names, indexed by NodeFault.
 inline constexpr std::array<std::string_view, 14> kNodeFaultNames{
     "serve_pending_reads",   "skip_lane_check",      "commit_before_all",      "forget_fence",     "keep_leftovers",
     "ignore_lease",          "forget_refusals",      "keep_rolled_back_lanes", "forget_unsettled", "tell_leftovers",

@@ -12,8 +12,8 @@ using namespace registers;
 class KvEpoch : public ::testing::Test {
  protected:
   /// Nodes 0 to 2 in epoch 1, which node 0 leads.
-  void start(unsigned nodes = 3, NodeOptions options = {.lane_bits = 8}) {
-    cluster = std::make_unique<Cluster>(nodes, options);
+  void start(unsigned nodes = 3, NodeOptions options = {.lane_bits = 8}, NodeFaults faults = {}) {
+    cluster = std::make_unique<Cluster>(nodes, options, Weather{}, 1, Cluster::kBucketBits, faults);
     plan = {.epoch = 1};
     plan.members = plan.serving = static_cast<std::uint8_t>((1U << nodes) - 1);
     cluster->enter_all(plan);
@@ -342,6 +342,39 @@ class KvReturn : public KvEpoch {
   bool has_all(unsigned node) {
     return cluster->node(node).read(kSyncCountOffset) == 0 && cluster->node(node).read(kSyncLanesOffset) == 0;
   }
+  static bool of(const Frame& f, Kind kind, unsigned from) { return f.kind() == kind && f.from == node_at(from); }
+  /// Node 2 returns while a write of lane 1, which the leader has committed, is a leftover at node 1. What node 1 says
+  /// of the lane.
+  Frame lane_of_a_leftover(NodeFaults faults = {}) {
+    start(3, {.lane_bits = 8}, faults);
+    cluster->kill(2);
+    next_epoch(0b011, 0);
+    cluster->settle();
+    EXPECT_EQ(write(0, 5, "a", 40).status(), Status::ok);
+    cluster->settle();
+    cluster->drop = [](const Frame& f) { return f.kind() == Kind::commit || f.kind() == Kind::write_done; };
+    cluster->send(client_at(0), node_at(0), {request(Kind::write, 5, 41), bytes_of("b")});
+    cluster->run(cluster->now + 3000);
+    EXPECT_EQ(text(0, 5), "b");
+    EXPECT_EQ(text(1, 5), "pending");
+
+    cluster->drop = [](const Frame& f) { return of(f, Kind::fetch, 1) || of(f, Kind::lane_record, 0); };
+    admit(2);
+    cluster->settle();
+    EXPECT_EQ(cluster->node(2).read(kSyncCountOffset), 0U);
+    EXPECT_EQ(leftovers(1), 1U);
+    return ask(1, {.kind = static_cast<std::uint8_t>(Kind::lane), .client = 1});
+  }
+  void lead_by_the_returned_node() {
+    cluster->drop = nullptr;
+    cluster->settle();
+    EXPECT_TRUE(has_all(2));
+    ++plan.epoch;
+    plan.serving = 0b110;
+    plan.lead_all(2);
+    cluster->enter_all(plan);
+    cluster->settle();
+  }
 };
 
 TEST_F(KvReturn, NodeReturns_ExpectTableAndLanesWhole) {
@@ -448,43 +481,29 @@ TEST_F(KvReturn, WriteInFlightWhenItAsksForTheLane_ExpectTheNumberBefore) {
 
 /// Node 2 has the write from an entry of a leader that died, and only node 1 can tell whose it was.
 TEST_F(KvReturn, CommittedWriteLeftOverWhenItAsksForTheLane_ExpectItsRecord) {
-  start();
-  cluster->kill(2);
-  next_epoch(0b011, 0);
-  cluster->settle();
-  ASSERT_EQ(write(0, 5, "a", 40).status(), Status::ok);
-  cluster->settle();
-  cluster->drop = [](const Frame& f) { return f.kind() == Kind::commit || f.kind() == Kind::write_done; };
-  cluster->send(client_at(0), node_at(0), {request(Kind::write, 5, 41), bytes_of("b")});
-  cluster->run(cluster->now + 3000);
-  ASSERT_EQ(text(0, 5), "b");
-  ASSERT_EQ(text(1, 5), "pending");
-
-  const auto of = [](const Frame& f, Kind kind, unsigned from) { return f.kind() == kind && f.from == node_at(from); };
-  cluster->drop = [&](const Frame& f) { return of(f, Kind::fetch, 1) || of(f, Kind::lane_record, 0); };
-  admit(2);
-  cluster->settle();
-  EXPECT_EQ(cluster->node(2).read(kSyncCountOffset), 0U);
-  EXPECT_EQ(leftovers(1), 1U);
-  const Frame record = ask(1, {.kind = static_cast<std::uint8_t>(Kind::lane), .client = 1});
+  const Frame record = lane_of_a_leftover();
   EXPECT_EQ(record.status(), Status::busy) << "it may be committed, or taken back";
   EXPECT_EQ(record.header.key, 40U);
   cluster->kill(0);
-  cluster->drop = [&](const Frame& f) { return of(f, Kind::replicate, 1); };
+  cluster->drop = [](const Frame& f) { return of(f, Kind::replicate, 1); };
   next_epoch(0b110, 1);
   cluster->settle();
   EXPECT_NE(cluster->node(2).read(kSyncLanesOffset), 0U);
-
-  cluster->drop = nullptr;
-  cluster->settle();
-  ASSERT_TRUE(has_all(2));
-  ++plan.epoch;
-  plan.serving = 0b110;
-  plan.lead_all(2);
-  cluster->enter_all(plan);
-  cluster->settle();
+  lead_by_the_returned_node();
   EXPECT_EQ(write(2, 5, "b", 41).header.version, 2U) << "not once more";
   EXPECT_EQ(text(1, 5), "b");
+}
+
+TEST_F(KvReturn, TellLeftovers_ExpectTheWriteOnceMore) {
+  const Frame record = lane_of_a_leftover({NodeFault::tell_leftovers});
+  EXPECT_EQ(record.status(), Status::ok);
+  EXPECT_EQ(record.header.key, 40U);
+  cluster->kill(0);
+  cluster->drop = [](const Frame& f) { return of(f, Kind::replicate, 1); };
+  next_epoch(0b110, 1);
+  cluster->settle();
+  lead_by_the_returned_node();
+  EXPECT_EQ(write(2, 5, "b", 41).header.version, 3U) << "the rule is not needed";
 }
 
 TEST_F(KvReturn, LaneRecordOfAnotherEpoch_ExpectItIgnored) {

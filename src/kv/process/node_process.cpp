@@ -36,7 +36,8 @@ namespace {
 constexpr std::uint64_t kDriverTurnNs = 100'000;  // the keeper's messages are some tens of milliseconds apart
 constexpr Cycles kSleep = kMillisecond;
 
-/// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which is his.
+/// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which leads to
+/// the node.
 template <typename P>
 wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
   for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
@@ -103,7 +104,7 @@ template <Port P>
 wherry::Status run_on(P& port, const std::string& where, const NodeProcessOptions& options,
                       const std::atomic<bool>& stop) {
   const ClusterFile& cluster = options.cluster;
-  Node node({.lane_bits = static_cast<unsigned>(std::countr_zero(cluster.lanes))}, port);  // a power of two
+  Node node({.lane_bits = static_cast<unsigned>(std::bit_width(cluster.lanes - 1))}, port);
   node.set_now(lease_clock());
   DriverOptions of_driver = driver_options(options);
   of_driver.silent_members = [&node](Cycles time) { return node.silent_members(time); };

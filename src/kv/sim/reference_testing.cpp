@@ -106,7 +106,7 @@ void ReferenceClient::on_message(Cycles now, const Endpoint&, const Message& mes
   const Kv& reply = message.header;
   if (!waiting_ || reply.request != header_.request || reply.kind != (header_.kind | kReplyBit)) return;
   waiting_ = false;
-  const auto status = static_cast<Status>(reply.detail & 31);
+  const auto status = status_of(reply);
   sink_.complete(now, ticket_, {.outcome = outcome_of(status), .version = reply.version, .value = message.value});
 }
 

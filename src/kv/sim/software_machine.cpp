@@ -26,7 +26,9 @@ void SoftwareMachine::receive(Cycles, const Packet& packet) {
 
 void SoftwareMachine::send(const Endpoint& to, const Message& message) {
   Datagram datagram;
-  network_.send(port_, to, ByteView(datagram).first(pack_datagram(message, datagram)));
+  const std::size_t bytes = pack_datagram(message, datagram);
+  if (bytes == 0) return;  // longer than a datagram may be
+  network_.send(port_, to, ByteView(datagram).first(bytes));
 }
 
 }  // namespace wherry::kv::sim

@@ -89,13 +89,7 @@ void StoreClient::restart() {
 
 ClientStatistics StoreClient::statistics() const {
   ClientStatistics sum = core_->statistics();
-  sum.sent += before_.sent;
-  sum.timeouts += before_.timeouts;
-  sum.redirects += before_.redirects;
-  sum.pauses += before_.pauses;
-  sum.ignored += before_.ignored;
-  sum.unknown += before_.unknown;
-  sum.lanes_taken += before_.lanes_taken;
+  sum += before_;
   return sum;
 }
 

@@ -15,7 +15,7 @@ ByteView frame_of(const Endpoint& from, const Endpoint& to, ByteView datagram, F
 void MessagePort::send(const Endpoint& to, const Message& message) {
   Datagram datagram;
   const std::size_t bytes = pack_datagram(message, datagram);
-  if (bytes == 0) return;  // nobody has so long a frame
+  if (bytes == 0) return;  // longer than a datagram may be
   network_.send(port_, to, ByteView(datagram).first(bytes));
 }
 

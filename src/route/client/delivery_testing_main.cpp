@@ -7,19 +7,13 @@
 #include <cstring>
 #include <vector>
 
+#include "base/random.hpp"
 #include "wherry/route.hpp"
 
 namespace {
 
 using namespace wherry;
 using namespace wherry::route;
-
-std::uint64_t mix(std::uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 /// Message `number` of rank `from`: destination, size and content are functions of these two.
 struct Letter {
@@ -28,12 +22,12 @@ struct Letter {
   std::uint64_t seed;
 };
 Letter letter(Rank from, std::uint64_t number, Rank ranks) noexcept {
-  const std::uint64_t seed = mix(std::uint64_t{from} << 40 | number);
+  const std::uint64_t seed = splitmix64(std::uint64_t{from} << 40 | number);
   // Most are short; one of 64 is up to 4 KiB, one of 65536 up to 1 MiB.
   std::size_t most = 64;
   if ((seed >> 32) % 64 == 0) most = 4096;
   if ((seed >> 32) % 65536 == 0) most = 1 << 20;
-  return {static_cast<Rank>(seed % ranks), 16 + mix(seed) % (most - 15), seed};
+  return {static_cast<Rank>(seed % ranks), 16 + splitmix64(seed) % (most - 15), seed};
 }
 
 struct Account {
@@ -77,7 +71,7 @@ int main(int argc, char** argv) {
     Account& account = got[from];
     ++account.messages;
     account.bytes += bytes.size();
-    account.numbers += mix(number);  // a sum that a lost and a doubled message change
+    account.numbers += splitmix64(number);  // a sum that a lost and a doubled message change
   });
 
   std::vector<std::byte> message(std::size_t{1} << 20);
@@ -107,7 +101,7 @@ int main(int argc, char** argv) {
       if (what.to != me) continue;
       ++wanted[from].messages;
       wanted[from].bytes += what.size;
-      wanted[from].numbers += mix(number);
+      wanted[from].numbers += splitmix64(number);
     }
   }
   for (Rank from = 0; from < ranks; ++from) {

@@ -37,7 +37,7 @@ class Wiring {
   /// Whether the reader of a bridged lane has said, at the end of its connections, that it has left.
   [[nodiscard]] virtual bool has_left(std::uint32_t /*lane*/) noexcept { return false; }
   /// Whether all that this rank sent over networks has been taken, or `patience` has passed since the first call. If
-  /// not, poll and call again. Precondition: this rank sends nothing more.
+  /// not, poll and call again. Call it when the application sends nothing more.
   [[nodiscard]] virtual bool settled(std::chrono::nanoseconds /*patience*/) noexcept { return true; }
   /// Names the hops that have not taken all that this rank sent over networks; empty: none.
   [[nodiscard]] virtual std::string unsettled() { return {}; }

@@ -71,20 +71,21 @@ bool in_time(std::uint64_t timeout_ms, Done done) {
   return true;
 }
 
-int late() {
+/// `where`: what not all ranks came to.
+int late(const char* where) {
   state().timed_out = true;
-  state().error = "not all ranks came in time (Options::start_timeout)";
+  state().error = std::string("not all ranks came ") + where + "in time (Options::start_timeout)";
   return kWherryMpiLate;
 }
 
-/// Waits until the operation is complete.
-int finish(MPI_Request& request, std::uint64_t timeout_ms) {
+/// Waits until the operation is complete. `where`: as late() has it.
+int finish(MPI_Request& request, std::uint64_t timeout_ms, const char* where) {
   int done = 0, code = MPI_SUCCESS;
   const bool ended = in_time(timeout_ms, [&] {
     code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     return done != 0 || code != MPI_SUCCESS;
   });
-  if (!ended) return late();
+  if (!ended) return late(where);
   return code == MPI_SUCCESS ? kWherryMpiOk : fail("MPI_Test", code);
 }
 
@@ -100,7 +101,7 @@ int initialise(std::uint64_t timeout_ms) {
     outcome->code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     outcome->done = true;
   }).detach();
-  if (!in_time(timeout_ms, [&] { return outcome->done.load(); })) return late();
+  if (!in_time(timeout_ms, [&] { return outcome->done.load(); })) return late("");
   return outcome->code == MPI_SUCCESS ? kWherryMpiOk : fail("MPI_Init_thread", outcome->code);
 }
 
@@ -162,7 +163,7 @@ __attribute__((visibility("default"))) int wherry_mpi_init(std::uint32_t* rank, 
     if (const int e = MPI_Comm_idup(MPI_COMM_WORLD, &s.copy, &request); e != MPI_SUCCESS)
       return fail("MPI_Comm_idup", e);
     const std::uint64_t spent = now_ms() - begin;
-    if (const int e = finish(request, timeout_ms - std::min(spent, timeout_ms)); e != kWherryMpiOk) return e;
+    if (const int e = finish(request, timeout_ms - std::min(spent, timeout_ms), ""); e != kWherryMpiOk) return e;
     s.all_ranks = s.copy;
     MPI_Comm_set_errhandler(s.all_ranks, MPI_ERRORS_RETURN);
     MPI_Comm_rank(s.all_ranks, &s.rank);
@@ -196,7 +197,7 @@ __attribute__((visibility("default"))) int wherry_mpi_allgatherv(const void* min
       e != MPI_SUCCESS) {
     return fail("MPI_Iallgatherv", e);
   }
-  if (const int e = finish(request, timeout_ms); e != kWherryMpiOk) return e;
+  if (const int e = finish(request, timeout_ms, "to the exchange "); e != kWherryMpiOk) return e;
   if (total != 0) std::memcpy(all, s.all.data(), total);
   return kWherryMpiOk;
 }

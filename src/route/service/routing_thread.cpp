@@ -69,8 +69,8 @@ JobFailure RoutingThread::failure() {
   return failure_;
 }
 
-RouterCounts RoutingThread::counts() {
-  if (!running()) take_snapshot();
+RouterCounts RoutingThread::counts() noexcept {
+  if (!running()) return hop_->router().counts;
   const std::lock_guard lock(mutex_);
   return counts_;
 }

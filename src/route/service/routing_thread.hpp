@@ -24,10 +24,10 @@ class RoutingThread {
   /// Takes turns in a thread of its own, until stop(). `core`: -1: not pinned.
   void start(int core);
   void stop() noexcept;
-  /// Ok, or why the job has failed, as far as this hop has noticed. Any thread.
+  /// Ok, or why the job has failed, as far as this hop has noticed. For the thread that owns this, also after start().
   [[nodiscard]] JobFailure failure();
-  /// Any thread.
-  [[nodiscard]] RouterCounts counts();
+  /// For the thread that owns this, also after start(), when the counts are those of the last snapshot.
+  [[nodiscard]] RouterCounts counts() noexcept;
   /// Puts one message into the lane to its rank. False: there is no room. A message for a lane that is closed or not
   /// connected is dropped. As turn().
   [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;

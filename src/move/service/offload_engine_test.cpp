@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages are worked on in their order, whenever they arrive.
+#include "move/service/engine_testing.hpp"
+
+namespace wherry::move {
+namespace {
+
+TEST_F(OffloadEngineTest, ReceiveMessagesInsideEachOthersRefusal_ExpectOneAfterTheOther) {
+  make(16 * kMiB);
+  TestClient& client = join();
+  constexpr std::uint64_t kMessages = 100'000;
+  std::uint64_t next = 1;
+  const auto deliver = [&] {
+    if (next <= kMessages) post(client, 999, next++, {}, {});  // there is no such stream
+  };
+  client.during_complete = deliver;
+  deliver();
+  ASSERT_TRUE(done(client, kMessages));
+  for (const auto& [ticket, outcome] : client.outcomes) ASSERT_EQ(outcome.code, StatusCode::kNotFound) << ticket;
+  EXPECT_EQ(client.deepest, 1) << "a refusal ran inside another: a client could use up the stack";
+}
+
+TEST_F(OffloadEngineTest, ReceiveMessagesWhileOffloadsAreSettled_ExpectEachInItsPlace) {
+  make(64 * kMiB);
+  TestClient& client = join();
+  const auto stream = *open(client, {.name = "s", .retention = {.frames = 0}}, {field<double>("x")});
+  Source source(*client.context, 4096, 1);
+  constexpr std::uint64_t kMessages = 200;
+  std::uint64_t next = 1;
+  const auto deliver = [&] {
+    for (int i = 0; i < 2 && next <= kMessages; ++i) post(client, stream, next++, source, 4096);
+  };
+  client.during_complete = deliver;
+  deliver();
+  ASSERT_TRUE(done(client, kMessages));
+  for (const auto& [ticket, outcome] : client.outcomes) {
+    ASSERT_EQ(outcome.code, StatusCode::kOk) << ticket;
+    ASSERT_EQ(outcome.sequence, ticket - 1) << "frames are in the order of the posts";
+  }
+  EXPECT_EQ(client.deepest, 1);
+}
+
+TEST_F(OffloadEngineTest, AnOffloadThatWaits_ExpectToBeCountedOnce) {
+  make(16 * kMiB);
+  TestClient& client = join();
+  const auto stream = *open(client, {.name = "s", .retention = {.frames = 1, .when_full = Retention::WhenFull::kWait}},
+                            {field<double>("x")});
+  Source source(*client.context, 4096, 1);
+  for (std::uint64_t ticket = 1; ticket <= 2; ++ticket) post(client, stream, ticket, source, 4096);
+  for (int i = 0; i < 500; ++i) step();
+  EXPECT_EQ(client.outcomes.size(), 1u);
+  EXPECT_EQ(metric("wherry_move_busy_total"), 1);
+}
+
+}  // namespace
+}  // namespace wherry::move
