@@ -23,7 +23,8 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
-  /// Sources that the node answers, the members among them: for a core in hardware; a software node's process knows it itself.
+  /// Sources that the node answers, the members among them: for a core in hardware; a software node's process knows it
+  /// itself.
   std::vector<Subnet> sources;
   /// Members that have not answered this node, as leader, for so long. Empty for a core in hardware, which does not
   /// tell: then the driver sees from counters that no member answers, and from `state.unanswered` which ones do not.
