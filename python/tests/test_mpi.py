@@ -31,6 +31,9 @@ done
 exec "$@"
 """
 MPIEXEC = Path(sys.prefix) / "bin" / "mpiexec"
+# MPICH's launcher kills the others when a rank's connection closes, and ends with the status of the process whose end
+# it sees first: a rank that is still giving back its memory may be seen after one that was killed because of it.
+KILLED = 9
 
 
 pytestmark = pytest.mark.usefixtures("mpich_segments")
@@ -149,7 +152,7 @@ def test_a_program_of_another_mpi_expect_an_error_that_names_both(tmp_path: Path
 def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
     """The other one never calls start(): MPI_Init itself would wait for it for ever."""
     done = mpiexec(2, "1:sleep=300000", "join=1500", timeout=120)
-    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.returncode in (3, KILLED), done.stdout + done.stderr
     assert "not all ranks came in time" in done.stdout + done.stderr
 
 
@@ -157,7 +160,7 @@ def test_a_rank_that_does_not_come_expect_start_to_time_out() -> None:
 def test_rank_that_dies_ends_the_others(how: str) -> None:
     """MPICH's launcher does not kill them when it has learned of an exit before it sees the rank's connection close."""
     done = mpiexec(3, "exchange", f"1:{how}", "sleep=300000", timeout=120)
-    assert done.returncode == (5 if "5" in how else 9), done.stderr
+    assert done.returncode in ((5, KILLED) if "5" in how else (KILLED,)), done.stderr
 
 
 def run_job_script(tmp_path: Path, job: str, placement: str, output: Path) -> subprocess.CompletedProcess[str]:
