@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -51,6 +52,24 @@ def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
     return True
 
 
+def abandoned_segments() -> set[Path]:
+    """This user's segments whose process, which held a lock on their directory (segment_directory.hpp), has ended."""
+    found = set(Path("/dev/shm").glob("ucx_*"))
+    for directory in Path("/dev/shm").glob(f"wherry-{os.getuid()}/p-*"):
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            found |= {directory, *directory.iterdir()}
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(descriptor)
+    return found
+
+
 class Jobs:
     """Runs `wherry run` in surroundings of its own. Every process that comes of it has a mark in its environment."""
 
@@ -61,7 +80,7 @@ class Jobs:
         name, _, value = self.mark.partition("=")
         self.environment |= {name: value, "TMPDIR": str(self.temporary), "UCX_LOG_LEVEL": "fatal"}
         self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
-        self.shared_memory = set(os.listdir("/dev/shm"))
+        self.shared_memory = abandoned_segments()
         self.waits: dict[str, float] = {}
         """How long the launcher waits, in seconds, by its constants: for tests of what happens meanwhile."""
 
@@ -112,11 +131,8 @@ class Jobs:
         assert self.processes() == {}
         assert list(self.temporary.iterdir()) == []
 
-        def mine() -> set[str]:
-            return {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "wherry" in n}
-
-        eventually(lambda: not mine())
-        assert mine() == set()
+        eventually(lambda: not abandoned_segments() - self.shared_memory)
+        assert abandoned_segments() - self.shared_memory == set()
 
     def clean_up(self) -> None:
         for pid in self.processes():

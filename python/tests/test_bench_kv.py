@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ from wherry import cli, report
 from wherry.bench import load, parse_as
 from wherry.errors import BenchError
 from wherry.kv import programs
-from wherry.kv.bench import failover, hardware, software
+from wherry.kv.bench import failover, hardware, software, stores
 from wherry.kv.bench import run as bench_kv
 from wherry.kv.bench.bars import median_bar, resource_bars, simulation_bars
 from wherry.kv.bench.failover import TIMINGS, Outage, outage_of, row_of
@@ -179,6 +181,31 @@ def test_outage_is_split_by_the_keepers_account() -> None:
     assert (row["p50_ms"], row["p99_ms"], row["eager_p50_ms"]) == (21.0, 30.0, 15.0)
     assert (row["detection_ms"], row["control_ms"]) == (10.0, 3.25), "a write was done before the keeper knew"
     assert (row["leftovers_ms"], row["backoff_ms"]) == (1.75, 7.5)
+
+
+def test_a_measurement_in_which_nothing_ended_is_made_again_for_longer(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    class Slow(stores.Store):
+        """Whose operations take a second."""
+
+        name = "slow"
+
+        def start(self) -> None:
+            for role in ("leader", "follower"):
+                self.start_process(role, ["sleep", "600"])
+
+        def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
+            asked.append(seconds)
+            ended = {"read": {"count": 1, "outcomes": {"ok": 1}, "p50_us": 1e6}} if seconds > 1 else {}
+            return ["echo", json.dumps({"operations": ended})]
+
+    cores = frozenset(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        slow = Slow(stack, tmp_path)
+        slow.start()
+        assert slow.load("read", 64, 1, 0.3, stores.Placement(cores, cores, cores, "sleep"))["count"] == 1
+    assert asked == [0.3, 0.6, 1.2]
 
 
 def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,13 @@ the same for an hour."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from agents import Agent
+from jobs import abandoned_segments
 from soak import Soak, Usage
 
 from wherry.session.metrics import read_metrics
@@ -50,15 +49,10 @@ def test_cancelled_calls_on_one_connection_leave_no_memory_behind(make_agent: Ca
         soak.close()
 
 
-def _shared_memory() -> set[Path]:
-    """Segments of this user; directories of processes that live are not counted."""
-    return set(Path("/dev/shm").glob(f"wherry-{os.getuid()}/*/*")) | set(Path("/dev/shm").glob("ucx_*"))
-
-
 def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Callable[..., Agent]) -> None:
     agent = make_agent("--log-level", "error", "--flight", "off")
     program = str(paths.built("src", "fault_client"))
-    before = _shared_memory()
+    before = abandoned_segments()
     begin = time.monotonic()
     subprocess.run([program, str(agent.session_file), "load", "whole", "1"], check=True, timeout=60)
     whole = time.monotonic() - begin
@@ -70,7 +64,7 @@ def test_clients_killed_while_they_start_leave_no_segment_behind(make_agent: Cal
             one.kill()
     # The next process of this user that uses shared memory clears up.
     subprocess.run([program, str(agent.session_file), "load", "last", "1"], check=True, timeout=60)
-    assert _shared_memory() <= before
+    assert abandoned_segments() <= before
     deadline = time.monotonic() + 300
     while read_metrics(agent.session)["wherry_agent_sessions"] != 0:
         assert time.monotonic() < deadline

@@ -25,6 +25,8 @@ from wherry.version import VERSION
 KEYS = 1000
 READY_S = 20.0
 TRY_S = 60
+MOST_S = 2.0
+"""Of one measurement, when a shorter one saw nothing end."""
 VERBS = {"read": "read", "leader_write": "write"}
 """Operations as the clients call them."""
 
@@ -131,23 +133,28 @@ class Store(ABC):
 
     def fill(self, size: int, where: Placement) -> None:
         """Every key has a value of that size then."""
-        self._load("leader_write", self.command("leader_write", size, 1, 0.02, where.idle, fill=True), where)
+        self._load("leader_write", size, 1, 0.02, where, fill=True)
 
     def load(self, operation: str, size: int, depth: int, seconds: float, where: Placement) -> dict[str, Any]:
-        """What the client saw: count, per_second, p50_us, p99_us ... of operations that all went well."""
-        return self._load(operation, self.command(operation, size, depth, seconds, where.idle, fill=False), where)
+        """What the client saw: count, per_second, p50_us, p99_us ... of operations that all went well. It measures for
+        `seconds`, and twice as long each time that nothing ended: on a busy machine an operation may take longer."""
+        return self._load(operation, size, depth, seconds, where, fill=False)
 
-    def _load(self, operation: str, command: Sequence[str], where: Placement) -> dict[str, Any]:
+    def _load(
+        self, operation: str, size: int, depth: int, seconds: float, where: Placement, *, fill: bool
+    ) -> dict[str, Any]:
         self.resume(operation)
         self.place(where)
         try:
             end = time.monotonic() + TRY_S
             while True:
+                command = self.command(operation, size, depth, seconds, where.idle, fill=fill)
                 found = self._run_client(operation, command, where)
                 if found:
                     return found
                 if time.monotonic() > end:
                     break
+                seconds = min(2 * seconds, MOST_S)
         finally:
             self.pause()
         raise BenchError(f"{self.name}: for {TRY_S} s no {operation} began in time and ended: others have the cores")
