@@ -12,7 +12,7 @@
 
 namespace wherry {
 
-/// Grouped by what is broken: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument .. kUnsupported),
+/// Grouped by what has failed: nothing (kOk), nothing yet (kWouldBlock), the call (kInvalidArgument .. kUnsupported),
 /// this one operation (kDeadlineExceeded .. kSourceFault), the session (kUnavailable .. kVersionMismatch), Wherry
 /// itself (kInternal). The numbers are part of the wire format and of the C ABI: append, never renumber.
 enum class StatusCode : std::uint8_t {

@@ -10,23 +10,23 @@
 
 namespace wherry::route {
 
-/// Counts idle rounds in a row. The first ones spin, since an answer may be on its way. From then on each yields the
+/// Counts idle turns in a row. The first ones spin, since an answer may be on its way. From then on each yields the
 /// core: the thread that has to produce the answer may share it.
-class IdleRounds {
+class IdleTurns {
  public:
   static constexpr std::uint64_t kSpins = 16;
 
-  /// A round has found something.
-  void reset() noexcept { rounds_ = 0; }
-  /// A round has found nothing.
+  /// A turn has found something.
+  void reset() noexcept { turns_ = 0; }
+  /// A turn has found nothing.
   void wait() noexcept {
-    if (++rounds_ < kSpins) return cpu_relax();
+    if (++turns_ < kSpins) return cpu_relax();
     sched_yield();
   }
-  [[nodiscard]] std::uint64_t count() const noexcept { return rounds_; }
+  [[nodiscard]] std::uint64_t count() const noexcept { return turns_; }
 
  private:
-  std::uint64_t rounds_ = 0;
+  std::uint64_t turns_ = 0;
 };
 
 }  // namespace wherry::route

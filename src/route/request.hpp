@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ranks request of their agent, over the control connection of their session: service "route".
 //   method   payload                                       reply
-//   hello    nothing                                       the number of the agent's routing threads
+//   threads  nothing                                       the number of the agent's routing threads
 //   network  nothing                                       whether the agent has RDMA
 //   join     rank, job, the rank's address                 the addresses of the agent's routing threads
 //   connect  the addresses of all agents of the job        nothing; once, from the first rank of each node

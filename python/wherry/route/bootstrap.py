@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VERSION = 2
-JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, BROKEN = range(1, 7)
+JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, FAILED = range(1, 7)
 NOBODY = 0xFFFFFFFF
 """In place of a rank (JobFailure::kNobody of src/route/job_failure.hpp)."""
 MAX_FRAME = 1 << 20
@@ -46,9 +46,9 @@ class _Round:
 class Server:
     """Serves the ranks of one job on a unix socket, inside a running event loop."""
 
-    def __init__(self, key: str, ranks: int, broken: Callable[[str], None]) -> None:
-        """`broken(why)` is called when ranks wait for one that cannot come any more."""
-        self._key, self._ranks, self._broken = key, ranks, broken
+    def __init__(self, key: str, ranks: int, failed: Callable[[str], None]) -> None:
+        """`failed(why)` is called when ranks wait for one that cannot come any more."""
+        self._key, self._ranks, self._failed = key, ranks, failed
         self._members: dict[int, _Member] = {}
         self._generations = [0] * ranks
         self._ended: set[int] = set()
@@ -83,7 +83,7 @@ class Server:
         return rank in self._members
 
     def blamed_by(self, rank: int) -> int | None:
-        """The rank that `rank` found to have broken the job: itself or another. NOBODY: it knows none.
+        """The rank that `rank` found to have failed the job: itself or another. NOBODY: it knows none.
 
         None: it has said nothing.
         """
@@ -161,11 +161,11 @@ class Server:
 
     def _take(self, member: _Member, frame: tuple[int, bytes]) -> None:
         kind, payload = frame
-        if kind != BROKEN:
+        if kind != FAILED:
             self._contribute(member, frame)
             return
         if len(payload) < 8 or len(payload) != 8 + struct.unpack_from("<I", payload, 4)[0]:
-            raise Refused("a malformed report of a broken job")
+            raise Refused("a malformed report of a failed job")
         self._blamed.setdefault(member.rank, struct.unpack_from("<I", payload)[0])
 
     def _contribute(self, member: _Member, frame: tuple[int, bytes]) -> None:
@@ -189,7 +189,7 @@ class Server:
                 other.writer.write(answer)
 
     def _check(self) -> None:
-        """Calls broken() if somebody waits for a rank that will not contribute any more."""
+        """Calls failed() if a rank waits for a rank that will not contribute any more."""
         if self._aborted is not None:
             return
         for (generation, _), gathering in self._rounds.items():
@@ -201,7 +201,7 @@ class Server:
                 left = self._generations[rank] > generation and (here is None or here.generation != generation)
                 if rank in self._ended or left:
                     how = "ended" if rank in self._ended else "left the job"
-                    self._broken(f"rank {rank} {how} while rank {waiting} waits for it")
+                    self._failed(f"rank {rank} {how} while rank {waiting} waits for it")
                     return
 
 

@@ -38,7 +38,7 @@ JUDGE_S = 0.1
 CAUSE_S = 2.0
 """How long a rank that has failed because of another one is not named, while that one still runs."""
 TOLD_S = 1.0
-"""How long ranks have, once told that the job is broken, before SIGTERM."""
+"""How long ranks have, once told that the job has failed, before SIGTERM."""
 GRACE_S = 2.0
 """From SIGTERM to SIGKILL."""
 DRAIN_S = 6.0
@@ -359,8 +359,8 @@ class _Launcher:
         self._ending = True
         if self._judging is not None:
             self._judging.cancel()
-        broken = self._failure is not None or any(rank.status is None for rank in self._ranks)
-        if broken:
+        failed = self._failure is not None or any(rank.status is None for rank in self._ranks)
+        if failed:
             self._server.abort("the launcher could not start the job")  # unless it has said something better
             await self._wait_for(self._ranks, TOLD_S)
             await self._terminate(self._ranks, GRACE_S)
@@ -372,7 +372,7 @@ class _Launcher:
         for one in self._lines:
             one.stop()
         await self._server.close()
-        await self._terminate(self._agents, GRACE_S if broken else DRAIN_S)
+        await self._terminate(self._agents, GRACE_S if failed else DRAIN_S)
         for process in (*self._ranks, *self._agents):
             asyncio.get_running_loop().remove_reader(process.pidfd)
             process.close()

@@ -109,11 +109,11 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Hello& mine, const std::vector
   Place place{me, topology_of(all), mine.placement};
   const Topology& topology = place.topology;
   WHERRY_ASSIGN(auto session, open_session(mine, me, deadline));
-  WHERRY_ASSIGN(const auto answer, session->request("route", "hello", {}));
+  WHERRY_ASSIGN(const auto answer, session->request("route", "threads", {}));
   Reader reader(answer);
   const auto threads = reader.get<std::uint32_t>();
   if (!reader.at_end() || threads == 0 || threads > kMaxThreads)
-    return Status(StatusCode::kProtocol, "the agent's answer to 'hello' is malformed: is it of another version?");
+    return Status(StatusCode::kProtocol, "the agent's answer to 'threads' is malformed: is it of another version?");
   const AgentLayout layout{topology, mine.node, threads};
 
   Hop::Options options;

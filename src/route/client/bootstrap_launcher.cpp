@@ -98,7 +98,7 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
   void report(const JobFailure& failure) noexcept override {
     if (!failure_) return;  // the launcher itself said so
     try {
-      (void)channel_.post(static_cast<std::uint16_t>(LauncherFrame::kBroken), encode_broken(failure));
+      (void)channel_.post(static_cast<std::uint16_t>(LauncherFrame::kFailed), encode_failed(failure));
     } catch (const std::bad_alloc&) {  // the launcher will see this process end, and name it as the cause
     }
   }

@@ -21,7 +21,7 @@ Bytes encode_join(const std::string& key, std::uint32_t rank) {
   return std::move(out).take();
 }
 
-Bytes encode_broken(const JobFailure& failure) {
+Bytes encode_failed(const JobFailure& failure) {
   Writer out;
   out.put(failure.cause);
   out.put_string(failure.why.message().substr(0, kMaxReasonBytes));

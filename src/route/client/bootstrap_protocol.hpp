@@ -7,7 +7,7 @@
 //   rank      kContribute  u32 round, bytes               rounds count from 0
 //   launcher  kGathered    u32 round, u32 first, u32 count, count x bytes
 //   launcher  kAbort       string why                     at any time: the job has failed
-//   rank      kBroken      u32 cause, string why          once: the job has failed, caused by rank `cause` (this one or
+//   rank      kFailed      u32 cause, string why          once: the job has failed, caused by rank `cause` (this one or
 //                                                         another; 0xffffffff: no rank is known)
 //
 // The contributions to a round come in as many frames as needed, in the order of ranks.
@@ -29,11 +29,11 @@ enum class LauncherFrame : std::uint16_t {
   kContribute = 3,
   kGathered = 4,
   kAbort = 5,
-  kBroken = 6
+  kFailed = 6
 };
 
 inline constexpr std::uint32_t kLauncherProtocol = 2;
-/// Bytes of the reason in kAbort and kBroken; the rest is cut off.
+/// Bytes of the reason in kAbort and kFailed; the rest is cut off.
 inline constexpr std::size_t kMaxReasonBytes = 4096;
 
 struct Gathered {
@@ -43,7 +43,7 @@ struct Gathered {
 };
 
 Bytes encode_join(const std::string& key, std::uint32_t rank);
-Bytes encode_broken(const JobFailure& failure);
+Bytes encode_failed(const JobFailure& failure);
 Bytes encode_contribution(std::uint32_t round, ByteView mine);
 Result<std::uint64_t> decode_welcome(ByteView payload);
 Result<Gathered> decode_gathered(ByteView payload);

@@ -168,7 +168,7 @@ class RuntimeCore : public Front, private ForkWatch {
   Bytes unpacked_;                                          ///< a pack as messages with headers
 
   // ---- pace
-  IdleRounds idle_;  ///< polls in a row that found nothing, had nothing to flush and followed no send
+  IdleTurns idle_;  ///< polls in a row that found nothing, had nothing to flush and followed no send
   std::uint64_t polls_ = 0;
   std::uint64_t sent_at_last_poll_ = 0;
   std::uint64_t blocked_ns_ = 0;

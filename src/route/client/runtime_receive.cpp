@@ -12,7 +12,7 @@ std::uint64_t RuntimeCore::poll() noexcept {
   if (in_handler_ || router_.abandoned()) return 0;
   const std::uint64_t before = handled_;
   // A rank that has been idle for a while is in no hurry: it counts its time.
-  const std::uint64_t began = idle_.count() >= IdleRounds::kSpins ? now_ns() : 0;
+  const std::uint64_t began = idle_.count() >= IdleTurns::kSpins ? now_ns() : 0;
   busy_ = false;
   wiring_->progress();
   in_handler_ = true;
@@ -25,7 +25,7 @@ std::uint64_t RuntimeCore::poll() noexcept {
   if (!departed_.empty()) check_departed();
   if (file_ != nullptr && !communicating_ && handled_ != 0) note_first_message();
   if (promised()) router_.flush(Flush::kExplicit);  // no lane has room: the next message passes through send()
-  if (began != 0 && idle_.count() > IdleRounds::kSpins) blocked_ns_ += now_ns() - began;
+  if (began != 0 && idle_.count() > IdleTurns::kSpins) blocked_ns_ += now_ns() - began;
   return handled_ - before;
 }
 

@@ -58,7 +58,7 @@ void RouteService::on_session_end(session::Client& client) {
 }
 
 Result<Bytes> RouteService::on_request(session::Client& client, std::string_view method, ByteView payload) {
-  if (method == "hello") {
+  if (method == "threads") {
     Writer out;
     out.put(options_.job.threads);
     return std::move(out).take();

@@ -79,7 +79,7 @@ void RoutingThread::start(int core) {
   thread_ = std::thread([this, core] {
     name_thread("wherry-route");
     if (core >= 0) (void)pin_thread({core});
-    IdleRounds idle;
+    IdleTurns idle;
     unsigned turns = 0;
     while (!stop_.load(std::memory_order_relaxed)) {
       if (turn()) {
