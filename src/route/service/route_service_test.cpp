@@ -105,6 +105,37 @@ TEST(Joins, RanksDescribeTheNodesDifferently_ExpectTheSecondRefused) {
   }
 }
 
+TEST(Joins, TheFirstOneFails_ExpectNothingKeptAndTheJobFreeForAnotherShape) {
+  RouteService service({.job = {.threads = 1}});
+  testing::SilentPeer peer(0);
+  service.on_session_start(peer);
+  const Topology topology({0, 0});
+  for (const auto& [inputs, shape, expected] :
+       {std::tuple{7U, RingShape{4, 4096}, StatusCode::kProtocol},
+        std::tuple{AgentLayout{topology, 0, 1}.rank_inputs(), RingShape{8, 8192}, StatusCode::kOk}}) {
+    Hop::Options options;
+    options.mine = 0;
+    options.lanes = 1;
+    options.inbox = {inputs, shape};
+    const auto hop = Hop::create(options);
+    ASSERT_TRUE(hop) << hop.status().message();
+    JoinRequest join;
+    join.job = 1;
+    join.node_of_rank = {0, 0};
+    join.shape = shape;
+    join.address = (*hop)->address();
+    const Status joined = service.on_request(peer, "join", encode(join)).status();
+    EXPECT_EQ(joined.code(), expected) << joined.message();
+    session::MetricsWriter metrics;
+    service.metrics(metrics);
+    const bool holds_nothing = metrics.text().find("wherry_route_buffer_bytes 0") != std::string::npos;
+    EXPECT_EQ(holds_nothing, expected != StatusCode::kOk) << metrics.text();
+    EXPECT_EQ(service.drained(), expected != StatusCode::kOk);
+  }
+  service.on_session_end(peer);
+  EXPECT_TRUE(service.drained());
+}
+
 INSTANTIATE_TEST_SUITE_P(Ends, BeforeConnect,
                          ::testing::Combine(::testing::Values(End::kLeaves, End::kDies), ::testing::Values(1U, 3U)),
                          [](const auto& tested) {
