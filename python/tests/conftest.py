@@ -39,6 +39,7 @@ WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
 WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_job", "test_snippets"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that may run at the same time (pytest-xdist): those of the whole machine come one after another.
 
