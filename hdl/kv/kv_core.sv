@@ -154,7 +154,7 @@ module kv_core
   filter_cell_t pending_cell;
   logic [Places-1:0] window;
 
-  logic line_read, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
+  logic line_read, line_changes, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
   bucket_t line_bucket, want_bucket, line_write_bucket;
   logic [511:0] line;
   logic [  1:0] line_write_way;
@@ -330,6 +330,7 @@ module kv_core
       .clear_i(clear_rams),
       .clear_at_i(clear_at),
       .line_read_o(line_read),
+      .line_changes_o(line_changes),
       .line_bucket_o(line_bucket),
       .line_hit_i(line_hit),
       .line_i(line),
@@ -439,6 +440,7 @@ module kv_core
       .announce_i(request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch),
       .announce_bucket_i(announced),
       .read_i(line_read),
+      .read_changes_i(line_changes),
       .read_bucket_i(line_bucket),
       .read_hit_o(line_hit),
       .read_line_o(line),

@@ -385,7 +385,7 @@ package kv_core_pkg;
     logic answered_put;
     logic [7:0] answered;
     place_t window_place;
-    logic window_set, window_clear;
+    logic window_clear;  // a place is in use no more
     logic place_free;
     place_t place_freed;
     logic settle;  // the note that was here is committed: its lane's record, too

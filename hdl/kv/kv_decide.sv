@@ -319,7 +319,6 @@ module kv_decide
         sum: sum,
         leftover: p.take
     };
-    decision_o.window_set = decision_o.window_put;
     decision_o.window_clear = valid_i && (p.commit || p.drop);
     decision_o.answered_put = valid_i && (decision_o.window_put || p.keep || p.collect);
     decision_o.answered = p.collect ? looked_i.answered | 8'd1 << kv.node : '0;

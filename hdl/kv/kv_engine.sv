@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// What a node does with a request: docs/kv-protocol.md, sections 4 to 6; docs/kv-core.md has the cycles.
 ///
 /// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides
-/// (kv_decide); its decisions are registered and take effect in the cycle after. A request whose line is not in the cache
-/// starts over until it is, and those behind it with it. One that changes state keeps the next out until what it changed
-/// can be read; reads follow each other every cycle. What needs more than that (epochs, leftovers, a
-/// node's return, a key that is not in its first bucket) stays at
+/// (kv_decide); its decisions are registered and take effect in the cycle after, the line two cycles after. A request whose line is not in
+/// the cache starts over until it is, and those behind it with it; so does one that one before it gets in the way of (kv_conflicts). A request
+/// that changes state keeps the next out for a cycle, and for the cycle in which its line is written; others follow each other every cycle.
+/// What needs more than that (epochs, leftovers, a node's return, a key that is not in its first bucket) stays at
 /// the head of the queue (head_o) and the sequencer is told (slow_valid_o); it has operations of its own done here, which take the same
-/// way and go before requests, and ends what it was told of with one of those that consume it. stop_i keeps requests out; it must
+/// way and go before requests, and ends what it was told of with one of those that consume it. One that changes state is alone in the
+/// stages. stop_i keeps requests out; it must
 /// answer slow_valid_o in the same cycle. One that waits for its line still enters. With dead_i requests come to nothing.
 /// Latency: request in to decision at the outputs 6 cycles; operation in to op_done_o 3, if its line is there.
 /// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to
@@ -82,6 +84,7 @@ module kv_engine
 
     // ---- lines: kv_lines
     output logic            line_read_o,
+    output logic            line_changes_o,       // that line may be written five cycles later
     output bucket_t         line_bucket_o,
     input  wire             line_hit_i,           // two cycles later
     input  wire     [511:0] line_i,
@@ -90,12 +93,12 @@ module kv_engine
     output logic            line_write_o,
     output bucket_t         line_write_bucket_o,
     output logic    [  1:0] line_write_way_o,
-    output logic    [127:0] line_write_header_o,  // and of the job, which is written at the same time
+    output logic    [127:0] line_write_header_o,  // and of the job, a cycle before
     /// A write to the group of line_bucket_o of two cycles ago is under way.
     input  wire             group_busy_i,
 
     // ---- memory
-    input  wire    job_room_i,  // for four more
+    input  wire    job_room_i,  // for six more, three of which write, a cycle ago
     output logic   job_valid_o,
     output memory_job_t job_o,
 
@@ -121,91 +124,49 @@ module kv_engine
     output logic              dropped_duplicate_o
 );
 
-  // ---- the queue, and what enters
+  // ---- E0: what enters
 
-  localparam int unsigned Spacing = 6;  // cycles from a request that changes state to the next
-
-  logic head_valid, take, done2, rewind;
-  subject_t  head;
-  delivery_t delivery1;
-
-  kv_queue #(
-      .Width($bits(subject_t)),
-      .LateWidth($bits(delivery_t)),
-      .Depth(QueueDepth)
-  ) i_queue (
-      .clk_i,
-      .rst_i,
-      .room_o,
-      .valid_i(request_valid_i),
-      .request_i({request_i.kv, request_i.hash}),
-      .late_i({
-        request_i.from,
-        request_i.length,
-        request_i.too_long,
-        request_i.summed,
-        request_i.sum,
-        request_i.has_place,
-        request_i.place
-      }),
-      .valid_o(head_valid),
-      .request_o(head),
-      .late_o(delivery1),
-      .take_i(take),
-      .done_i(done2),
-      .rewind_i(rewind)
-  );
-
-
-  bucket_t mask_q;
-  logic [Spacing-2:0] hold_q;  // nobody enters while its lowest bit is set
-  logic open, valid0, op0, op_busy_q, want_op_q;
+  logic valid0, op0, from_queue0, changes0, calm, done2, rewind, want_op_q;
   kv_t kv0;
-  bucket_t bucket0;
-
-  // While a line is wanted, nobody enters but who wants it. What enters in a cycle of rewind comes to nothing.
-  assign open = !hold_q[0] && !now_almost_full_i && later_room_i && job_room_i;
-  assign op0 = open && op_valid_i && !op_busy_q && (!want_o || want_op_q);
-  assign take = op0 ? consumes(op_i.op) : open && head_valid && (want_o ? !want_op_q : !stop_i);
-  assign valid0 = take || op0;
-  assign head_o = head;
-
-  assign kv0 = op0 && !consumes(op_i.op) ? op_i.kv : head.kv;
-  assign bucket0 = op0 ? op_i.bucket : head.kv.kind == KindFetch ? bucket_t'(head.kv.key >> 2) & mask_q : bucket_for(
-      head.kv, head.hash, mask_q
-  );
-
+  bucket_t bucket0, mask_q;
+  delivery_t delivery1;
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
 
-  assign slot_o        = bucket0[7:0];
-  assign peer_o        = kv0.node;
-  // What needs no line must not take another one's place in the cache.
-  assign line_read_o   = valid0 && (op0 ? op_reads_line(op_i.op, op_i.flag, op_i.kv.kind) : reads_line(head.kv.kind));
-  assign line_bucket_o = bucket0;
+  kv_admit #(
+      .QueueDepth(QueueDepth)
+  ) i_admit (
+      .clk_i,
+      .rst_i,
+      .bucket_mask_i(mask_q),
+      .request_valid_i,
+      .request_i,
+      .room_o,
+      .op_valid_i,
+      .op_i,
+      .op_done_i(op_done_o),
+      .stop_i,
+      .open_i(!line_write_o && !now_almost_full_i && later_room_i && job_room_i),
+      .want_i(want_o),
+      .want_op_i(want_op_q),
+      .done_i(done2),
+      .rewind_i(rewind),
+      .valid_o(valid0),
+      .op_o(op0),
+      .from_queue_o(from_queue0),
+      .changes_o(changes0),
+      .reads_line_o(line_read_o),
+      .kv_o(kv0),
+      .bucket_o(bucket0),
+      .calm_o(calm),
+      .head_o,
+      .delivery_o(delivery1)
+  );
+  assign slot_o         = bucket0[7:0];
+  assign peer_o         = kv0.node;
+  assign line_changes_o = changes0;
+  assign line_bucket_o  = bucket0;
 
-  // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
-  // node has a burst of such answers.
-  function automatic logic op_reads_line(op_e op, logic flag, logic [4:0] kind);
-    case (op)
-      OpLook: return flag;
-      OpSend: return kind == KindFetch;
-      OpKeep, OpResolve, OpLane, OpFree, OpClear: return 1'b0;
-      default: return 1'b1;
-    endcase
-  endfunction
-  function automatic logic op_changes(op_e op);
-    return op != OpLook && op != OpWalk && op != OpSend && op != OpAsk;
-  endfunction
-
-  always_ff @(posedge clk_i) begin
-    hold_q <= hold_q >> 1;
-    if (valid0 && (op0 ? op_changes(op_i.op) : changes(head.kv.kind))) hold_q <= '1;
-    if (rewind || rst_i) hold_q <= '0;
-    if (op0) op_busy_q <= 1'b1;
-    if (rewind || op_done_o || rst_i) op_busy_q <= 1'b0;
-  end
-
-  // ---- the memories: asked in E0, written one cycle after E3
+  // ---- the memories: asked in E0, written one cycle after E3, so that five cycles after E0 they can be asked again
 
   lane_t lane1;
   note_t note1;
@@ -238,7 +199,7 @@ module kv_engine
 
   // ---- E1: who sent it, and whether its form is right
 
-  logic valid1_q, flag1_q, from_queue1_q;
+  logic valid1_q, flag1_q, from_queue1_q, changes1_q;
   op_e op1_q;
   logic [7:0] nodes1_q;
   logic [31:0] hash1_q;
@@ -252,10 +213,11 @@ module kv_engine
   always_ff @(posedge clk_i) begin
     valid1_q      <= valid0 && !rewind;
     op1_q         <= op0 ? op_i.op : OpRequest;
-    from_queue1_q <= take;
+    changes1_q    <= changes0;
+    from_queue1_q <= from_queue0;
     flag1_q       <= op0 && op_i.flag;
     nodes1_q      <= op_i.nodes;
-    hash1_q       <= head.hash;
+    hash1_q       <= head_o.hash;
     kv1_q         <= kv0;
     bucket1_q     <= bucket0;
     leader1_q     <= leader_i;
@@ -291,6 +253,28 @@ module kv_engine
   // The cell of the note that a replicate takes the place of.
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
 
+  // What was read is about to be changed.
+  logic conflict1, settled1, changes2_q, changes3_q, valid3_q;
+  plan_t plan3_q;
+  kv_conflicts #(
+      .LaneBits(LaneBits)
+  ) i_conflicts (
+      .clk_i,
+      .rst_i,
+      .kv_i(kv1_q),
+      .cell_i(filter_cell(bucket1_q)),
+      .noted_i(note1.valid),
+      .settled_o(settled1),
+      .conflict_o(conflict1),
+      .changes_i(valid3_q && changes3_q),
+      .changing_i(looked3_q.kv),
+      .changing_cell_i(filter_cell(looked3_q.bucket)),
+      .changing_all_i((looked3_q.note.valid && is_replicate(
+          looked3_q.kv.kind
+      )) || (plan3_q.commit && looked3_q.leftover)),
+      .changing_settles_i(plan3_q.settle)
+  );
+
   class_t class1, class2_q;
   logic line1, line2_q, waits2_q, same_lane2_q, leads1, known1;
   status_e refusal1;
@@ -320,7 +304,7 @@ module kv_engine
 
   // ---- E2: the line has come
 
-  logic valid2_q, in_window2_q, place_used2_q, leads2_q, known2_q, from_queue2_q;
+  logic valid2_q, again2_q, in_window2_q, place_used2_q, leads2_q, known2_q, from_queue2_q;
   logic matches_window2_q, matches_note2_q, last_answer2_q, unanswered2_q;
   op_e op2_q;
   logic [1:0] first_way2_q;
@@ -335,8 +319,26 @@ module kv_engine
     if (op1_q == OpRetry || op1_q == OpReplay) named1.key = window1.key;
   end
 
+  // Of the value that the request is about.
+  logic [10:0] length1;
+  logic [15:0] sum1;
+  logic summed1, group1, removes1;
+  always_comb begin
+    {length1, summed1, sum1} = {delivery1.length, delivery1.summed, delivery1.sum};
+    group1 = ((bucket1_q ^ bucket_t'(hash1_q)) & mask_q) >> 10 != '0;
+    removes1 = kv1_q.kind == KindRemove || kv1_q.kind == KindRemoveIf || kv1_q.kind == KindReplicateRemove;
+    if (op1_q == OpStore) removes1 = !kv1_q.detail[5];
+    if (windowed1) begin
+      {length1, summed1, sum1} = {window1.length, window1.summed, window1.sum};
+      group1 = window1.group;
+      removes1 = window1.remove;
+    end
+  end
+
   always_ff @(posedge clk_i) begin
-    valid2_q <= valid1_q && !rewind;
+    valid2_q <= valid1_q && !conflict1 && !rewind;
+    again2_q <= valid1_q && conflict1 && !rewind;
+    changes2_q <= changes1_q;
     op2_q <= op1_q;
     from_queue2_q <= from_queue1_q;
     in_window2_q <= in_window1;
@@ -361,17 +363,11 @@ module kv_engine
         to: delivery1.from,
         has_place: delivery1.has_place,
         place: delivery1.place,
-        // Of the value that the request is about.
-        length:
-        windowed1
-        ?
-        window1.length
-        :
-        delivery1.length,
-        summed: windowed1 ? window1.summed : delivery1.summed,
-        value_sum: windowed1 ? window1.sum : delivery1.sum,
+        length: length1,
+        summed: summed1,
+        value_sum: sum1,
         bucket: bucket1_q,
-        group: windowed1 ? window1.group : ((bucket1_q ^ bucket_t'(hash1_q)) & mask_q) >> 10 != '0,
+        group: group1,
         written: op1_q != OpStore || kv1_q.version != '0,
         leader: leader1_q,
         lane: lane1,
@@ -391,36 +387,19 @@ module kv_engine
             request: window1.request
         },
         busy: 1'b0,
-        removes:
-        windowed1
-        ?
-        window1.remove
-        :
-        op1_q
-        ==
-        OpStore
-        ?
-        !kv1_q.detail[5]
-        :
-        kv1_q.kind
-        ==
-        KindRemove
-        ||
-        kv1_q.kind
-        ==
-        KindRemoveIf
-        ||
-        kv1_q.kind
-        ==
-        KindReplicateRemove,
+        removes: removes1,
         ways: '0
     };
-    if (rst_i) valid2_q <= 1'b0;
+    if (settled1) looked2_q.note.valid <= 1'b0;
+    if (rst_i) begin
+      valid2_q <= 1'b0;
+      again2_q <= 1'b0;
+    end
   end
 
   plan_t plan2;
   // Kept, as line_hit_i is late.
-  (* keep *)
+  `YOSYS_KEEP
   logic needs_line2, slow2, several2;
   logic miss2, walk2, walks_q;
   kv_plan i_plan (
@@ -459,7 +438,7 @@ module kv_engine
   ways_t ways2;
   assign walk2  = (plan2.read || plan2.write) && op2_q == OpRequest && walks_q && several2 && !ways2.found;
   assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
-  assign rewind = valid2_q && (slow2 || (needs_line2 && !line_hit_i) || walk2);
+  assign rewind = again2_q || (valid2_q && (slow2 || (needs_line2 && !line_hit_i) || walk2));
   assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
@@ -493,13 +472,13 @@ module kv_engine
 
   // ---- E3: the decision
 
-  logic valid3_q, request3_q, op3_q, second_q;
-  plan_t plan3_q;
+  logic request3_q, op3_q, second_q;
 
   always_ff @(posedge clk_i) begin
     valid3_q <= valid2_q && !rewind;
     second_q <= valid3_q && decision3.second;
     if (valid2_q) begin
+      changes3_q <= changes2_q;
       request3_q <= op2_q == OpRequest;
       op3_q <= op2_q != OpRequest;
       plan3_q <= plan2;
@@ -536,18 +515,23 @@ module kv_engine
 
   // ---- what takes effect
 
+  logic line_put_q;
   always_ff @(posedge clk_i) begin
-    now_valid_o         <= decision3.now_valid;
-    later_valid_o       <= decision3.later_valid;
-    deferred_valid_o    <= decision3.defer;
-    send_o              <= decision3.send;
-    job_valid_o         <= decision3.job_valid;
-    job_o               <= decision3.job;
+    now_valid_o      <= decision3.now_valid;
+    later_valid_o    <= decision3.later_valid;
+    deferred_valid_o <= decision3.defer;
+    send_o           <= decision3.send;
+    job_valid_o      <= decision3.job_valid;
+    job_o            <= decision3.job;
 
-    line_write_o        <= decision3.header_put;
-    line_write_bucket_o <= looked3_q.bucket;
-    line_write_way_o    <= looked3_q.ways.way;
-    line_write_header_o <= way_bytes(decision3.header);
+    // The line a cycle after the job, since then the next that changes state does not read one. Whoever is next in E3 comes later than that.
+    line_put_q       <= decision3.header_put;
+    line_write_o     <= line_put_q;
+    if (valid3_q) begin
+      line_write_bucket_o <= looked3_q.bucket;
+      line_write_way_o    <= looked3_q.ways.way;
+      line_write_header_o <= way_bytes(decision3.header);
+    end
 
     place_free_o        <= decision3.place_free;
     place_freed_o       <= decision3.place_freed;
@@ -569,6 +553,7 @@ module kv_engine
       now_valid_o <= 1'b0;
       later_valid_o <= 1'b0;
       job_valid_o <= 1'b0;
+      line_put_q <= 1'b0;
       line_write_o <= 1'b0;
       deferred_valid_o <= 1'b0;
       place_free_o <= 1'b0;
@@ -583,7 +568,8 @@ module kv_engine
     end
   end
 
-  assign quiet_o = !valid1_q && !valid2_q && !valid3_q && !second_q && !hold_q[0] && !want_o;
+  assign quiet_o = !valid1_q && !valid2_q && !again2_q && !valid3_q && !second_q && calm && !want_o && !line_put_q
+      && !line_write_o;
 
   `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),
                "an operation changed before it was done")
@@ -594,6 +580,10 @@ module kv_engine
           "a place was freed and used")
   `ASSERT(alone_with_its_line, !line_write_o || !line_read_o, "a line was asked for while one is written")
   `ASSERT(line_was_there, !decision3.header_put || $past(line_hit_i), "a line was changed that had not come")
+  `ASSERT(line_kept, !line_put_q || !valid3_q, "a line's new content is overwritten before it is written")
+  `ASSERT(operations_alone,
+          !(valid1_q && changes1_q && op1_q != OpRequest) || !((valid2_q && changes2_q) || (valid3_q && changes3_q)),
+          "an operation is among requests that change state")
 
 endmodule
 `default_nettype wire

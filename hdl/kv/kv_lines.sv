@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// A cache of bucket lines: direct-mapped, written through, a memory for each of a line's four ways.
 ///
 /// Behaviour: a read that finds its line says so two cycles later. Any look-up that does not find its line asks memory for it (a fill), at
 /// once or not at all. Lines are looked up for read_i; else for want_i, again and again, until here_o says that the wanted line is there, which has to
 /// be read then; else for what was announced, once; in a cycle of write_i nothing is. No fill is asked for while another is on its way for its group, while a
-/// write to its group is queued or under way (fill_wait_i), or when Fills are on their way. write_i changes one way, through the port of the
-/// look-ups. Fills have the other port: a line that comes is written in two cycles, half a line in each. write_i makes the fills of its group that are on their way
+/// write to its group is queued or under way (fill_wait_i), or when Fills are on their way. write_i changes one way of a line that was looked up
+/// for that (read_changes_i), through the port of the look-ups. Fills have the other port: a line that comes is written in two cycles, half a line in each. write_i makes the fills of its group that are on their way
 /// worthless: they are thrown away when they come. clear_i empties the cache,
 /// as reset does, for 2^LineCacheBits cycles of clearing_o; meanwhile every look-up fails and asks for nothing.
 /// Latency: read_i to read_hit_o and read_line_o 2 cycles; a look-up that fails to fill_valid 3; a line at line_valid to here_o 1.
-/// Paths: fill_wait_i to fill_group_o within.
 /// Reset: forgets what is under way and empties the cache.
-/// Requirements: write_i of a line that the last read has found, not with read_i, and not while clearing_o; the write that takes it to memory is known to
-/// fill_wait_i from the next cycle on, or since before. line_base_i is a multiple of 4096 and changes only while clearing. The upper half of
+/// Requirements: write_i of a line that was looked up with read_changes_i five cycles before, and was there; not with read_i, and not while
+/// clearing_o; no other read_changes_i came in the cycle after that one. fill_wait_i comes a cycle after fill_group_o, and is high for those that
+/// are asked for after write_i because of the write that takes the line to memory. line_base_i is a multiple of 4096 and changes only while clearing. The upper half of
 /// line_data and line_tag stay for one cycle more after line_ready.
 ///
 /// Why a line here is never older than memory's, as changed by all writes that were queued: a fill's line is as old as its question. A write
@@ -24,6 +25,8 @@
 /// decision: a fill that ends keeps its group for two more, so that a failure from before it leads to nothing, and nothing is
 /// asked for in the cycle of a write.
 /// Why write_i changes the right line: it was there when it was read. If a fill has taken its place since (lost), nothing is there afterwards.
+/// Up to two lines wait for that, each for two cycles in a register of the younger and for two in one of the older, where its place is
+/// compared with what comes.
 /// Why no line is half one, half another: the tag is written with the second half, and a read in the cycle of the first
 /// fails. In the cycle of the second it gets both, since the RAM gives it what is written. No deadlock: a fill waits for memory alone.
 module kv_lines
@@ -52,6 +55,7 @@ module kv_lines
     input wire bucket_t announce_bucket_i,
 
     input  wire                  read_i,
+    input  wire                  read_changes_i,  // with read_i: write_i may follow
     input  wire bucket_t         read_bucket_i,
     output logic                 read_hit_o,
     output logic         [511:0] read_line_o,
@@ -111,6 +115,7 @@ module kv_lines
   typedef struct packed {
     logic valid;
     logic read;  // by read_i
+    logic changes;  // and read_changes_i
     logic want;  // by want_i
     bucket_t bucket;
   } look_t;
@@ -138,9 +143,10 @@ module kv_lines
   assign want_look      = want_i && !here_o && !look1_q.want && !look2_q.want && !write_i;
   assign announced_take = !read_i && !want_look && !write_i;
   always_comb begin
-    look.read   = read_i;
-    look.want   = !read_i && want_look;
-    look.valid  = read_i || want_look || (announced_valid && !write_i);
+    look.read = read_i;
+    look.changes = read_i && read_changes_i;
+    look.want = !read_i && want_look;
+    look.valid = read_i || want_look || (announced_valid && !write_i);
     look.bucket = read_i ? read_bucket_i : want_look ? want_bucket_i : announced;
   end
   always_ff @(posedge clk_i) begin
@@ -149,10 +155,12 @@ module kv_lines
     if (rst_i) begin
       look1_q.valid <= 1'b0;
       look2_q.valid <= 1'b0;
-      look1_q.want  <= 1'b0;
-      look2_q.want  <= 1'b0;
-      look1_q.read  <= 1'b0;
-      look2_q.read  <= 1'b0;
+      look1_q.want <= 1'b0;
+      look2_q.want <= 1'b0;
+      look1_q.read <= 1'b0;
+      look2_q.read <= 1'b0;
+      look1_q.changes <= 1'b0;
+      look2_q.changes <= 1'b0;
     end
   end
 
@@ -162,7 +170,11 @@ module kv_lines
   logic [255:0] fill_data;
   cache_tag_t tag;
   logic [3:0] port_write;
-  assign port_at = index_t'(write_i ? write_bucket_i : look.bucket);
+  // read_bucket_i is late, so it meets the others last. It never comes with write_i.
+  `YOSYS_KEEP
+  index_t port_early;
+  assign port_early = index_t'(write_i ? write_bucket_i : want_look ? want_bucket_i : announced);
+  assign port_at    = read_i ? index_t'(read_bucket_i) : port_early;
   for (genvar i = 0; i < 3; i++) begin : gen_way
     assign port_write[i] = write_i && write_way_i == 2'(i) && !lost;
     shared_port_ram #(
@@ -204,7 +216,7 @@ module kv_lines
   logic hit, torn_q;
   // By threes of bits, so that Yosys does not make a chain of it.
   localparam int unsigned TagThrees = (TagBits + 2) / 3;
-  (* keep *)
+  `YOSYS_KEEP
   logic [TagThrees-1:0] tag_differs;
   logic [3*TagThrees-1:0] tag_wide, wanted_wide;
   assign tag_wide    = (3 * TagThrees)'(tag);
@@ -218,27 +230,28 @@ module kv_lines
   // ---- fills on their way
 
   logic [Fills-1:0] fill_q, worthless_q, fill_match, write_match, free;
-  group_t fill_group_q[Fills];
+  group_t ask_group, fill_group_q[Fills];
   logic ask;
   logic [FillBits-1:0] ask_index;
   logic filled, filled1_q, filled2_q;  // 2: its entry is free from the next cycle on
-  (* keep *)
+  `YOSYS_KEEP
   logic [FillBits-1:0] filled_index;
   logic [FillBits-1:0] filled1_index_q, filled2_index_q;
 
   // Compared as in kv_tracker.
   localparam int unsigned Threes = (GroupBits + 2) / 3;
   typedef logic [3*Threes-1:0] padded_t;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Fills-1:0][Threes-1:0] fill_equal, write_equal;
   padded_t ask_padded, write_padded;
   padded_t [Fills-1:0] fill_padded;
   logic [Fills:0] fill_carry;
-  assign ask_padded   = padded_t'(fill_group_o);
+  assign ask_padded   = padded_t'(ask_group);
   assign write_padded = padded_t'(group_of(write_bucket_i));
   assign fill_carry   = {1'b0, {Fills{1'b1}}} + {1'b0, fill_match};
 
-  assign fill_group_o = group_of(look2_q.bucket);
+  assign fill_group_o = group_of(look1_q.bucket);
+  assign ask_group    = group_of(look2_q.bucket);
   assign free         = ~fill_q & (fill_q + 1'b1);  // the lowest
   always_comb begin
     ask_index = '0;
@@ -261,7 +274,7 @@ module kv_lines
     if (filled2_q) fill_q[filled2_index_q] <= 1'b0;
     if (ask) begin
       fill_q[ask_index]       <= 1'b1;
-      fill_group_q[ask_index] <= fill_group_o;
+      fill_group_q[ask_index] <= ask_group;
       worthless_q[ask_index]  <= 1'b0;
     end
     filled1_q       <= filled;
@@ -319,15 +332,15 @@ module kv_lines
   // ---- what has come: a half of it in each cycle, the second one from the same channel
 
   channel_t first_from, from_q;
-  (* keep *)
+  `YOSYS_KEEP
   channel_t from;
   logic second_q, good_q;  // the second half is written, and is worth it
   logic near, filled_good;
   padded_t near_filled, near_write;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Threes-1:0] near_differs;
-  (* keep *)
-  logic filled_worth;
+  `YOSYS_KEEP
+  logic   filled_worth;
   index_t clear_q;
   always_comb begin
     first_from = '0;
@@ -364,25 +377,35 @@ module kv_lines
     if (rst_i) second_q <= 1'b0;
   end
 
-  // Whether a fill has begun to take the place of the line that was read last, since; and whether it did so in the very cycle.
-  index_t first_at_q, read_at_q;
-  logic lost_q, lost_now;
-  assign lost_now = second_q && good_q && first_at_q == read_at_q;
-  assign lost     = lost_q || lost_now;
+  // Whether a fill began to take the place of a line in the very cycle in which that was read; and whether one has begun to, since, of those
+  // that may be written: 2 and 3 cycles after it was read in young, 4 and 5 in old.
+  index_t first_at_q, young_at_q, old_at_q;
+  logic began, young_gone_q, young_gone, old_gone_q, changes3_q;
+  assign began      = second_q && good_q;
+  assign young_gone = young_gone_q || (began && first_at_q == young_at_q);
+  assign lost       = old_gone_q || (began && first_at_q == old_at_q);
   always_ff @(posedge clk_i) begin
-    first_at_q <= fill_at;
-    if (read_i) read_at_q <= index_t'(read_bucket_i);
-    torn_q <= look1_q.read && lost_now;
-    lost_q <= lost_now || (lost_q && !look1_q.read);
+    first_at_q   <= fill_at;
+    torn_q       <= look1_q.read && began && first_at_q == index_t'(look1_q.bucket);
+    changes3_q   <= look2_q.changes;
+    young_gone_q <= young_gone && !look1_q.changes;
+    old_gone_q   <= changes3_q ? young_gone : lost;
+    if (look1_q.changes) young_at_q <= index_t'(look1_q.bucket);
+    if (changes3_q) old_at_q <= young_at_q;
+    if (rst_i) begin
+      changes3_q   <= 1'b0;
+      young_gone_q <= 1'b0;
+      old_gone_q   <= 1'b0;
+    end
   end
 
   // filled_bucket == want_bucket_i
   localparam int unsigned BucketThrees = ($bits(bucket_t) + 2) / 3;
   typedef logic [BucketThrees-1:0][2:0] threes_t;
   threes_t filled_threes, want_threes;
-  (* keep *)
+  `YOSYS_KEEP
   logic [BucketThrees-1:0] wanted;
-  (* keep *)
+  `YOSYS_KEEP
   logic [1:0] wanted_half;
   assign filled_threes = (3 * BucketThrees)'(filled_bucket);
   assign want_threes   = (3 * BucketThrees)'(want_bucket_i);
@@ -406,8 +429,15 @@ module kv_lines
   `ASSERT(line_base_aligned, line_base_i[11:0] == '0, "lines begin within a page")
   `ASSERT(not_written_while_clearing, !write_i || !clearing_o, "a line was written while the cache is cleared")
   `ASSERT(not_looked_up_while_written, !write_i || !look.valid, "lines were looked up while one is written")
-  `ASSERT(written_what_was_read, !write_i || index_t'(write_bucket_i) == read_at_q,
-          "a line was written that was not the last one read")
+`ifndef SYNTHESIS
+  logic [5:3] found_q;  // to be changed, so many cycles after it was looked up
+  always_ff @(posedge clk_i) begin
+    found_q <= {found_q[4:3], look2_q.changes && read_hit_o && !look1_q.changes};
+    if (rst_i) found_q <= '0;
+  end
+`endif
+  `ASSERT(written_what_was_read, !write_i || (found_q[5] && index_t'(write_bucket_i) == old_at_q),
+          "a line was written that had not been read for that")
   `ASSERT(filled_what_was_asked, !filled || fill_q[filled_index], "a line came that nobody asked for")
   `ASSERT(room_to_ask, !ask || asking_ready, "no room for a question")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// The kv core's side of memory: lines with a cache, values, and the ports of memory.
 ///
@@ -10,7 +11,7 @@
 /// (in block RAM). A line that is not there: read_i to ARVALID 4 cycles, its second beat at R to here_o 2.
 /// Paths: job.write to job_ready, word_ready to nothing outside.
 /// Reset: forgets everything, and empties the cache. What memory still answers must have come before it ends.
-/// Requirements: bases are multiples of 4096 and change only when all is quiet. A line goes to the cache (write_i) in the cycle in which the job
+/// Requirements: bases are multiples of 4096 and change only when all is quiet. A line goes to the cache (write_i) in the cycle after the job
 /// that takes it to memory is accepted, or later.
 ///
 /// No deadlock: memory's answers are always taken: values have room of their own before they are asked for, and lines go past them. The rest is argued in kv_lines and kv_values.
@@ -45,13 +46,14 @@ module kv_memory
     input  wire                  announce_i,
     input  wire bucket_t         announce_bucket_i,
     input  wire                  read_i,
+    input  wire                  read_changes_i,
     input  wire bucket_t         read_bucket_i,
     output logic                 read_hit_o,
     output logic         [511:0] read_line_o,
     input  wire                  want_i,
     input  wire bucket_t         want_bucket_i,
     output logic                 here_o,
-    /// A write to the group of read_bucket_i of two cycles ago waits or is under way.
+    /// A write to the group of read_bucket_i of two cycles ago, put in a cycle ago or earlier, waits or is under way.
     output logic                 group_busy_o,
     input  wire                  write_i,
     input  wire bucket_t         write_bucket_i,
@@ -61,7 +63,7 @@ module kv_memory
     // kv_values
     input  wire                      job_valid,
     output logic                     job_ready,
-    /// Room for six jobs, two of which write.
+    /// Room for six jobs, three of which write.
     output logic                     job_room_o,
     input  wire memory_job_t         job,
     input  wire              [127:0] job_header,
@@ -129,6 +131,7 @@ module kv_memory
       .announce_i,
       .announce_bucket_i,
       .read_i,
+      .read_changes_i,
       .read_bucket_i,
       .read_hit_o,
       .read_line_o,
@@ -152,7 +155,7 @@ module kv_memory
   );
 
   logic [Channels-1:0] value_valid, channel_valid, channel_ready, channel_begun;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Channels-1:0] value_ready;
   address_t value_address, write_address;
   logic [2:0] value_words, write_words;

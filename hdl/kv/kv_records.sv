@@ -5,8 +5,10 @@
 ///
 /// Behaviour: all are asked at once (read_i). What a decision changes in them is registered, and written a cycle later. A decision may change
 /// two cells of the filter, the second one a cycle after the first. again_i asks for the filter of the note's bucket, in the cycle after
-/// read_i. clear_i clears what is at clear_at_i of lanes, notes and filters.
-/// Latency: read_i to lane_o, note_o, filter_o, window_o 1 cycle, to answered_o 0; again_i to filter_o 1; decision to the memories 2.
+/// read_i. A place of the window is in use a cycle after what is there can be read, and is in use no more as late. clear_i clears what is at
+/// clear_at_i of lanes, notes and filters.
+/// Latency: read_i to lane_o, note_o, filter_o, window_o 1 cycle, to answered_o 0; again_i to filter_o 1; decision to the memories 2, to
+/// in_use_o 3.
 /// Reset: nothing is under way; no place of the window is in use. The rest is cleared by clear_i.
 /// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
 module kv_records
@@ -90,8 +92,8 @@ module kv_records
   );
 
   window_t window_write_q;
-  logic window_put_q, answered_put_q;
-  place_t window_at_q;
+  logic window_put_q, window_clear_q, answered_put_q, in_use_change_q, in_use_q;
+  place_t window_at_q, in_use_at_q;
   logic [7:0] answered_write_q;
   simple_dual_port_ram #(
       .Width($bits(window_t)),
@@ -124,17 +126,21 @@ module kv_records
   filter_cell_t filter_second_at_q;
 
   always_ff @(posedge clk_i) begin
-    lane_put_q     <= decision_i.lane_put || clear_i;
-    lane_write_q   <= decision_i.lane;
-    lane_at_q      <= clear_i ? LaneBits'(clear_at_i) : looked_i.kv.client[LaneBits-1:0];
-    note_put_q     <= decision_i.note_put || clear_i;
-    note_write_q   <= decision_i.note;
-    note_at_q      <= clear_i ? clear_at_i[8:0] : {decision_i.note_node, looked_i.kv.detail[5:0]};
-    window_put_q   <= decision_i.window_put;
-    window_write_q <= decision_i.window;
-    window_at_q    <= decision_i.window_place;
-    if (decision_i.window_set) in_use_o[decision_i.window_place] <= 1'b1;
-    if (decision_i.window_clear) in_use_o[decision_i.window_place] <= 1'b0;
+    lane_put_q      <= decision_i.lane_put || clear_i;
+    lane_write_q    <= decision_i.lane;
+    lane_at_q       <= clear_i ? LaneBits'(clear_at_i) : looked_i.kv.client[LaneBits-1:0];
+    note_put_q      <= decision_i.note_put || clear_i;
+    note_write_q    <= decision_i.note;
+    note_at_q       <= clear_i ? clear_at_i[8:0] : {decision_i.note_node, looked_i.kv.detail[5:0]};
+    window_put_q    <= decision_i.window_put;
+    window_write_q  <= decision_i.window;
+    window_at_q     <= decision_i.window_place;
+    window_clear_q  <= decision_i.window_clear;
+    // Who asks for the entry a cycle before it is there looks here a cycle later, and must not find it in use.
+    in_use_at_q     <= window_at_q;
+    in_use_change_q <= window_put_q || window_clear_q;
+    in_use_q        <= window_put_q;
+    if (in_use_change_q) in_use_o[in_use_at_q] <= in_use_q;
     answered_put_q        <= decision_i.answered_put;
     answered_write_q      <= decision_i.answered;
 
@@ -154,6 +160,8 @@ module kv_records
       lane_put_q      <= 1'b0;
       note_put_q      <= 1'b0;
       window_put_q    <= 1'b0;
+      window_clear_q  <= 1'b0;
+      in_use_change_q <= 1'b0;
       in_use_o        <= '0;
       answered_put_q  <= 1'b0;
       filter_put_q    <= 1'b0;

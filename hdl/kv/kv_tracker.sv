@@ -2,170 +2,213 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Which groups of buckets memory is being read and written in.
+/// Which jobs of memory get in each other's way: a value's read and a write of one group of buckets, and a line's fill and a write.
 ///
-/// Behaviour: a write is put in when its job is queued, starts when the memory is asked, and ends when the memory has answered; writes start and end in
-/// the order in which they were put in. A value's read is put in when the memory is asked, and ends, in order, when the value has been delivered. Three questions
-/// are answered: is any write of fill_group_i here (then no line may be fetched); of job_group_i, has any write
-/// started (then no value may be read), is any read on its way (then nothing may be written).
-/// Latency: answers in the same cycle, of what was put in, started and ended before it.
+/// Behaviour: jobs are put in and taken in order. All writes have numbers, and so have all reads of values. Two tables say of each group which
+/// number its last write and its last read have. A job that is put in is told the number of the last job before it of its group and of the other
+/// kind, and waits at the head (job_wait_o) while that is under way: a write from when it was taken until memory has answered, a
+/// read from when it has begun until its value has been delivered. Both end in order, so that comparing a number with that of
+/// the oldest under way is enough. A question whether a write of a group is here, taken or not (fill_wait_o), is answered likewise.
+/// Numbers have 12 bits. A group that nobody has used for 4096 jobs may be told a number that is in use again: somebody waits in vain
+/// for a time, and nobody for ever, since only what is under way counts.
+/// Latency: job_wait_o is of what was put in, begun and ended before the cycle; fill_wait_o comes a cycle after the question, and knows of
+/// writes that were put in before the question.
 /// Reset: forgets everything.
-/// Requirements: nothing is put in that is full; starts and ends only what is there.
+/// Requirements: nothing is put in that is full; only what is there is taken, begun and ended. There are never more than Jobs jobs.
 module kv_tracker
   import kv_core_pkg::*;
 #(
-    /// Writes, queued or under way; a power of two.
+    /// Jobs that are put in and not taken; a power of two.
+    parameter int unsigned Jobs = 32,
+    /// Writes, from when they are put in until they end; a power of two.
     parameter int unsigned Writes = 32,
-    /// Reads on their way; a power of two.
+    /// Reads that have begun; a power of two.
     parameter int unsigned Reads = 64,
+    localparam int unsigned JobBits = $clog2(Jobs),
     localparam int unsigned WriteBits = $clog2(Writes),
     localparam int unsigned ReadBits = $clog2(Reads)
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    output logic                        write_full_o,
-    /// There is room for two.
-    output logic                        write_room_o,
-    input  wire                         write_put_i,
-    input  wire group_t                 write_put_group_i,
-    /// Its place, until it ends.
-    output logic        [WriteBits-1:0] write_put_index_o,
-    /// The oldest that has not started.
-    input  wire                         write_start_i,
-    /// The oldest has started.
-    output logic                        write_started_o,
-    output logic        [WriteBits-1:0] write_end_index_o,
-    input  wire                         write_end_i,
+    input wire    put_i,
+    input wire    put_write_i,
+    /// Of a read: it has words. One that has none gets in nobody's way.
+    input wire    put_words_i,
+    input wire group_t put_group_i,
+
+    output logic                 write_full_o,
+    /// There is room for three.
+    output logic                 write_room_o,
+    /// The write's place, until it ends.
+    output logic [WriteBits-1:0] write_put_index_o,
+
+    // The oldest job.
+    input  wire  head_write_i,
+    input  wire  head_take_i,
+    output logic head_wait_o,
+
+    /// The oldest write that was taken.
+    output logic                 write_started_o,
+    output logic [WriteBits-1:0] write_end_index_o,
+    input  wire                  write_end_i,
 
     output logic                read_full_o,
-    /// In job_group_i.
-    input  wire                 read_put_i,
-    output logic [ReadBits-1:0] read_put_index_o,
+    /// The oldest read that has not begun does.
+    input  wire                 read_begin_i,
+    output logic [ReadBits-1:0] read_begin_index_o,
+    /// The oldest read that has begun.
     output logic                read_there_o,
     output logic [ReadBits-1:0] read_end_index_o,
     input  wire                 read_end_i,
 
     input  wire group_t fill_group_i,
-    output logic        fill_wait_o,
-    input  wire group_t job_group_i,
-    output logic        job_read_wait_o,
-    output logic        job_write_wait_o
+    output logic        fill_wait_o
 );
 
-  if (Writes < 2 || 2 ** WriteBits != Writes) begin : gen_check_writes
-    $fatal(1, "Writes must be a power of two and at least 2 in %m");
+  localparam int unsigned NumberBits = 12;
+  typedef logic [NumberBits-1:0] number_t;
+
+  if (Jobs < 2 || 2 ** JobBits != Jobs) begin : gen_check_jobs
+    $fatal(1, "Jobs must be a power of two and at least 2 in %m");
   end
-  if (Reads < 2 || 2 ** ReadBits != Reads) begin : gen_check_reads
-    $fatal(1, "Reads must be a power of two and at least 2 in %m");
+  if (Writes < 4 || 2 ** WriteBits != Writes || Writes > 64) begin : gen_check_writes
+    $fatal(1, "Writes must be a power of two, 4 to 64, in %m");
+  end
+  if (Reads < 2 || 2 ** ReadBits != Reads || Reads > 64) begin : gen_check_reads
+    $fatal(1, "Reads must be a power of two, 2 to 64, in %m");
   end
 
-  // Both are lists, the newest first, that shift when something is put in: no decoders. What is there, and of the writes
-  // what has not started, are the first so many places: bits that shift up and down.
+  // ---- numbers: of the next that is put in, and of the oldest that has not ended
 
-  logic [Writes-1:0] write_q, waiting_q;
-  logic [Writes-1:0][GroupBits-1:0] write_group_q;
-  logic [WriteBits-1:0] write_put_q, write_end_q;
-  logic [WriteBits:0] started_q;  // writes
+  number_t write_put_q, write_end_q, read_put_q, read_end_q;
+  logic [WriteBits:0] written_q, started_q;  // writes that have not ended; of those, that were taken
+  logic [  ReadBits:0] begun_q;  // reads that have not ended
+  logic [ReadBits-1:0] read_begin_q;
+  logic put_write, put_read, start;
+  assign put_write          = put_i && put_write_i;
+  assign put_read           = put_i && !put_write_i && put_words_i;
+  assign start              = head_take_i && head_write_i;
 
-  assign write_full_o      = write_q[Writes-1];
-  assign write_room_o      = !write_q[Writes-2];
-  assign write_put_index_o = write_put_q;
-  assign write_started_o   = started_q != '0;
-  assign write_end_index_o = write_end_q;
+  assign write_full_o       = written_q[WriteBits];
+  assign write_room_o       = written_q < (WriteBits + 1)'(Writes - 2);
+  assign write_put_index_o  = write_put_q[WriteBits-1:0];
+  assign write_started_o    = started_q != '0;
+  assign write_end_index_o  = write_end_q[WriteBits-1:0];
+  assign read_full_o        = begun_q[ReadBits];
+  assign read_begin_index_o = read_begin_q;
+  assign read_there_o       = begun_q != '0;
+  assign read_end_index_o   = read_end_q[ReadBits-1:0];
 
   always_ff @(posedge clk_i) begin
-    if (write_put_i) begin
-      write_group_q <= {write_group_q[Writes-2:0], write_put_group_i};
-      write_put_q   <= write_put_q + 1'b1;
-    end
-    if (write_put_i != write_end_i) begin
-      write_q <= write_put_i ? {write_q[Writes-2:0], 1'b1} : {1'b0, write_q[Writes-1:1]};
-    end
-    if (write_put_i != write_start_i) begin
-      waiting_q <= write_put_i ? {waiting_q[Writes-2:0], 1'b1} : {1'b0, waiting_q[Writes-1:1]};
-    end
-    if (write_start_i != write_end_i) started_q <= write_start_i ? started_q + 1'b1 : started_q - 1'b1;
+    if (put_write) write_put_q <= write_put_q + 1'b1;
+    if (put_read) read_put_q <= read_put_q + 1'b1;
     if (write_end_i) write_end_q <= write_end_q + 1'b1;
+    if (read_begin_i) read_begin_q <= read_begin_q + 1'b1;
+    if (read_end_i) read_end_q <= read_end_q + 1'b1;
+    if (put_write != write_end_i) written_q <= put_write ? written_q + 1'b1 : written_q - 1'b1;
+    if (start != write_end_i) started_q <= start ? started_q + 1'b1 : started_q - 1'b1;
+    if (read_begin_i != read_end_i) begun_q <= read_begin_i ? begun_q + 1'b1 : begun_q - 1'b1;
     if (rst_i) begin
-      write_q     <= '0;
-      waiting_q   <= '0;
-      started_q   <= '0;
-      write_put_q <= '0;
-      write_end_q <= '0;
+      write_put_q  <= '0;
+      write_end_q  <= '0;
+      read_put_q   <= '0;
+      read_begin_q <= '0;
+      read_end_q   <= '0;
+      written_q    <= '0;
+      started_q    <= '0;
+      begun_q      <= '0;
     end
   end
 
-  logic [Reads-1:0] read_q;
-  logic [Reads-1:0][GroupBits-1:0] read_group_q;
-  logic [ReadBits-1:0] read_put_q, read_end_q;
+  // Is what has this number under way, if so many are and the oldest of them has that one?
+  function automatic logic under_way(number_t number, number_t oldest, logic [6:0] count);
+    number_t ahead;
+    ahead = number - oldest;
+    return ahead[NumberBits-1:6] == '0 && {1'b0, ahead[5:0]} < count;
+  endfunction
 
-  assign read_full_o      = read_q[Reads-1];
-  assign read_put_index_o = read_put_q;
-  assign read_there_o     = read_q[0];
-  assign read_end_index_o = read_end_q;
+  // ---- the last job of each group and kind: the job's own number is written, that of the other kind read
+
+  number_t last, last_write;
+  simple_dual_port_ram #(
+      .Width(NumberBits),
+      .Depth(2 * 2 ** GroupBits)
+  ) i_last (
+      .clk_i,
+      .write_i(put_write || put_read),
+      .write_address_i({put_write_i, put_group_i}),
+      .write_data_i(put_write_i ? write_put_q : read_put_q),
+      .read_i(1'b1),
+      .read_address_i({!put_write_i, put_group_i}),
+      .read_data_o(last)
+  );
+  simple_dual_port_ram #(
+      .Width(NumberBits),
+      .Depth(2 ** GroupBits)
+  ) i_last_write (
+      .clk_i,
+      .write_i(put_write),
+      .write_address_i(put_group_i),
+      .write_data_i(write_put_q),
+      .read_i(1'b1),
+      .read_address_i(fill_group_i),
+      .read_data_o(last_write)
+  );
+  assign fill_wait_o = under_way(last_write, write_end_q, 7'(written_q));
+
+  // ---- whom each job waits for, known a cycle after it was put in
+
+  logic [JobBits-1:0] told_at_q, head_q;
+  logic told_q, head_is_new;
+  number_t kept, other;
+  lutram #(
+      .Width(NumberBits),
+      .Depth(Jobs)
+  ) i_others (
+      .clk_i,
+      .write_i(told_q),
+      .write_address_i(told_at_q),
+      .write_data_i(last),
+      .read_address_i(head_q),
+      .read_data_o(kept)
+  );
+  assign head_is_new = told_q && told_at_q == head_q;
+  assign other = head_is_new ? last : kept;
+  assign head_wait_o = under_way(
+      other, head_write_i ? read_end_q : write_end_q, head_write_i ? 7'(begun_q) : 7'(started_q)
+  );
 
   always_ff @(posedge clk_i) begin
-    if (read_put_i) begin
-      read_group_q <= {read_group_q[Reads-2:0], job_group_i};
-      read_put_q   <= read_put_q + 1'b1;
-    end
-    if (read_put_i != read_end_i) begin
-      read_q <= read_put_i ? {read_q[Reads-2:0], 1'b1} : {1'b0, read_q[Reads-1:1]};
-    end
-    if (read_end_i) read_end_q <= read_end_q + 1'b1;
+    told_q <= put_i;
+    if (told_q) told_at_q <= told_at_q + 1'b1;
+    if (head_take_i) head_q <= head_q + 1'b1;
     if (rst_i) begin
-      read_q     <= '0;
-      read_put_q <= '0;
-      read_end_q <= '0;
+      told_q    <= 1'b0;
+      told_at_q <= '0;
+      head_q    <= '0;
     end
   end
 
-  // Compared by threes of bits, since two threes are a LUT; kept apart, or Yosys finds worse. Whether any matches is the
-  // carry of match - 1 + 2^n: a carry chain is shorter than a tree of LUTs.
-  localparam int unsigned Threes = (GroupBits + 2) / 3;
-  typedef logic [3*Threes-1:0] padded_t;
-
-  (* keep *)
-  logic [Writes-1:0][Threes-1:0] fill_equal, job_equal;
-  (* keep *)
-  logic [Reads-1:0][Threes-1:0] read_equal;
-  logic [Writes-1:0] fill_match, started_match;
-  logic [Reads-1:0] read_match;
-  padded_t fill_padded, job_padded;
-  padded_t [Writes-1:0] write_padded;
-  padded_t [ Reads-1:0] read_padded;
-  assign fill_padded = padded_t'(fill_group_i);
-  assign job_padded  = padded_t'(job_group_i);
-  always_comb begin
-    for (int i = 0; i < int'(Writes); i++) begin
-      write_padded[i] = padded_t'(write_group_q[i]);
-      for (int j = 0; j < int'(Threes); j++) begin
-        fill_equal[i][j] = write_padded[i][3*j+:3] == fill_padded[3*j+:3];
-        job_equal[i][j]  = write_padded[i][3*j+:3] == job_padded[3*j+:3];
-      end
-      fill_match[i]    = write_q[i] && &fill_equal[i];
-      started_match[i] = write_q[i] && !waiting_q[i] && &job_equal[i];
-    end
-    for (int i = 0; i < int'(Reads); i++) begin
-      read_padded[i] = padded_t'(read_group_q[i]);
-      for (int j = 0; j < int'(Threes); j++) read_equal[i][j] = read_padded[i][3*j+:3] == job_padded[3*j+:3];
-      read_match[i] = read_q[i] && &read_equal[i];
+`ifndef SYNTHESIS
+  logic [JobBits:0] jobs_q;
+  number_t begins_q;  // the number of the next read that begins
+  always_ff @(posedge clk_i) begin
+    jobs_q <= jobs_q + (JobBits + 1)'(put_i) - (JobBits + 1)'(head_take_i);
+    if (read_begin_i) begins_q <= begins_q + 1'b1;
+    if (rst_i) begin
+      jobs_q   <= '0;
+      begins_q <= '0;
     end
   end
-  logic [Writes:0] fill_carry, started_carry;
-  logic [Reads:0] read_carry;
-  assign fill_carry       = {1'b0, {Writes{1'b1}}} + {1'b0, fill_match};
-  assign started_carry    = {1'b0, {Writes{1'b1}}} + {1'b0, started_match};
-  assign read_carry       = {1'b0, {Reads{1'b1}}} + {1'b0, read_match};
-  assign fill_wait_o      = fill_carry[Writes];
-  assign job_read_wait_o  = started_carry[Writes];
-  assign job_write_wait_o = read_carry[Reads];
+`endif
 
-  `ASSERT(write_room, !write_put_i || !write_full_o, "a write was put in and there was no room")
-  `ASSERT(write_starts_there, !write_start_i || waiting_q[0], "no write could start")
+  `ASSERT(write_room, !put_write || !write_full_o, "a write was put in and there was no room")
+  `ASSERT(job_taken_there, !head_take_i || jobs_q != '0, "a job was taken that is not there")
+  `ASSERT(job_room, jobs_q <= (JobBits + 1)'(Jobs), "there are more jobs than there is room for")
   `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
-  `ASSERT(read_room, !read_put_i || !read_full_o, "a read was put in and there was no room")
+  `ASSERT(read_room, !read_begin_i || !read_full_o, "a read began and there was no room")
+  `ASSERT(read_begins_put, !read_begin_i || begins_q != read_put_q, "a read began that was not put in")
   `ASSERT(read_ends_there, !read_end_i || read_there_o, "a read ended that was not there")
 
 endmodule

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 
 /// Reads and writes values, and writes ways of lines, in the order of its jobs.
 ///
@@ -41,7 +42,7 @@ module kv_values
 
     input  wire                      job_valid,
     output logic                     job_ready,
-    /// Room for six jobs, two of which write.
+    /// A cycle ago there was room for six jobs, three of which write.
     output logic                     job_room_o,
     input  wire memory_job_t         job,
     /// With has_header.
@@ -66,7 +67,7 @@ module kv_values
     input  wire place_t                filling_place_i,
     input  wire         [  BeatBits:0] filled_i,
 
-    /// No line of this group may be fetched: a write to it waits or is under way.
+    /// No line of this group may be fetched: a write to it waits or is under way. A cycle later.
     input  wire group_t fill_group_i,
     output logic        fill_wait_o,
 
@@ -153,11 +154,12 @@ module kv_values
   logic [WriteBits-1:0] put_index, end_index;
   logic [BeatBits-1:0] last_word;
 
-  assign job_ready  = queue_ready && !(job.write && tracker_full);
-  assign job_room_o = !jobs_almost_full && tracker_room;
-  assign put        = job_valid && job_ready;
-  assign put_write  = put && job.write;
-  assign last_word  = BeatBits'((job.length - 1'b1) >> 6);
+  assign job_ready = queue_ready && !(job.write && tracker_full);
+  assign put       = job_valid && job_ready;
+  assign put_write = put && job.write;
+  // In a register, since much depends on it.
+  always_ff @(posedge clk_i) job_room_o <= !jobs_almost_full && tracker_room && !rst_i;
+  assign last_word = BeatBits'((job.length - 1'b1) >> 6);
   always_comb begin
     put_job.write       = job.write;
     put_job.bucket      = job.bucket;
@@ -227,35 +229,36 @@ module kv_values
       .read_data_o({data_clear, data_odd, data_way})
   );
 
-  logic write_start, write_started, write_end, reads_full, read_put, read_there, read_end;
-  logic read_wait, write_wait;
-  logic [ReadBits-1:0] read_put_index, read_index;
+  logic write_started, write_end, reads_full, read_begin, read_there, read_end, head_wait;
+  logic [ReadBits-1:0] read_begin_index, read_index;
   kv_tracker #(
+      .Jobs  (Jobs),
       .Writes(Writes),
       .Reads (Reads)
   ) i_tracker (
       .clk_i,
       .rst_i,
+      .put_i(put),
+      .put_write_i(job.write),
+      .put_words_i(put_job.has_value),
+      .put_group_i(group_of(job.bucket)),
       .write_full_o(tracker_full),
       .write_room_o(tracker_room),
-      .write_put_i(put_write),
-      .write_put_group_i(group_of(job.bucket)),
       .write_put_index_o(put_index),
-      .write_start_i(write_start),
+      .head_write_i(head.write),
+      .head_take_i(head_take),
+      .head_wait_o(head_wait),
       .write_started_o(write_started),
       .write_end_index_o(end_index),
       .write_end_i(write_end),
       .read_full_o(reads_full),
-      .read_put_i(read_put),
-      .read_put_index_o(read_put_index),
+      .read_begin_i(read_begin),
+      .read_begin_index_o(read_begin_index),
       .read_there_o(read_there),
       .read_end_index_o(read_index),
       .read_end_i(read_end),
       .fill_group_i,
-      .fill_wait_o,
-      .job_group_i(group_of(head.bucket)),
-      .job_read_wait_o(read_wait),
-      .job_write_wait_o(write_wait)
+      .fill_wait_o
   );
 
   // ---- the first job: a burst a cycle, its value's, then its way's
@@ -263,7 +266,7 @@ module kv_values
   logic [NumberBits-1:0] number_q;  // of the burst
   logic asked_q;  // for all of the value
   logic value_step, value_last, step;
-  (* keep *)
+  `YOSYS_KEEP
   channel_t channel;
   logic [2:0] burst_words;  // less 1
   logic [Channels-1:0] feed_ready;
@@ -293,10 +296,10 @@ module kv_values
 
   // Whether a job's group must wait is late, so it meets everything else last. What is kept is so that Yosys, which counts small LUTs for
   // less, does not make two or three of one.
-  logic read_step, write_step;
-  (* keep *)
+  logic read_step;
+  `YOSYS_KEEP
   logic read_may, write_may, read_able, write_able, nothing, step_last;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Channels-1:0] write_open;
   assign read_may   = head_valid && !head.write && value_step && !(reads_full && read_first);
   assign write_may  = head_valid && head.write && (value_step || head.has_header);
@@ -306,18 +309,16 @@ module kv_values
   always_comb begin
     read_valid = '0;
     write_valid = '0;
-    read_valid[channel] = read_may && !read_wait;
-    write_valid[channel] = write_may && feed_ready[channel] && !write_wait;
+    read_valid[channel] = read_may && !head_wait;
+    write_valid[channel] = write_may && feed_ready[channel] && !head_wait;
   end
 
-  assign read_step   = read_able && !read_wait;
-  assign write_step  = write_able && !write_wait;
-  assign step        = read_step || write_step;
-  assign step_last   = value_step ? value_last && !head.has_header : 1'b1;
-  assign nothing     = head_valid && !value_step && !head.has_header;
-  assign head_take   = nothing || (step && step_last);
-  assign write_start = head.write && (nothing || (write_step && step_last));
-  assign read_put    = read_step && read_first;
+  assign read_step  = read_able && !head_wait;
+  assign step       = (read_able || write_able) && !head_wait;
+  assign step_last  = value_step ? value_last && !head.has_header : 1'b1;
+  assign nothing    = head_valid && !value_step && !head.has_header;
+  assign head_take  = nothing || (step && step_last);
+  assign read_begin = read_step && read_first;
 
   always_ff @(posedge clk_i) begin
     if (step) begin
@@ -348,17 +349,17 @@ module kv_values
       .ReadPorts(2)
   ) i_readings (
       .clk_i,
-      .write_i(read_put),
-      .write_address_i(read_put_index),
+      .write_i(read_begin),
+      .write_address_i(read_begin_index),
       .write_data_i({head.way, head.last_number, head.last_words[BurstBits-1:0]}),
       .read_address_i({begin_q, read_index}),
       .read_data_o({beginning, reading})
   );
 
   logic [BeatBits-1:0] word_q;
-  (* keep *)
+  `YOSYS_KEEP
   channel_t from;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Channels-1:0] word_there;
   channel_t begins_on;
   assign from       = channel_of(reading.way + 2'(word_q >> BurstBits));
@@ -407,14 +408,14 @@ module kv_values
 
   feed_t feed;
   feed_t [Channels-1:0] feeds;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Channels-1:0] feedable;
   logic [Channels-1:0] feed_valid, feed_take, feed_end, feed_go;
   logic [Channels-1:0][2:0] fed_q;  // words
   logic [Channels-1:0][BeatBits-1:0] beat;
   assign feed = '{way: !value_step, index: head.index, place: head.place, number: number_q, words: burst_words};
 
-  (* keep *)
+  `YOSYS_KEEP
   logic free;
   logic held_q, held_take;
   channel_t held_channel_q, chosen;
@@ -437,9 +438,9 @@ module kv_values
     );
     assign beat[c] = {feeds[c].number, BurstBits'(fed_q[c])};
     // Not filling_i && filling_place_i == feeds[c].place && filled_i <= beat[c], in the parts that are LUTs.
-    (* keep *)
+    `YOSYS_KEEP
     logic [1:0] same;
-    (* keep *)
+    `YOSYS_KEEP
     logic above, level, low_above, blocked;
     assign same        = {filling_place_i[5:3] == feeds[c].place[5:3], filling_place_i[2:0] == feeds[c].place[2:0]};
     assign above       = filled_i[4] || filled_i[3:2] > beat[c][3:2];
@@ -502,7 +503,7 @@ module kv_values
   // What it needs of a channel is late: of the answers that are there it meets two bits, and whether there are more.
   localparam int unsigned AnswerBits = $clog2(3 * Writes + 1);
   logic [Channels-1:0][AnswerBits-1:0] answers_q;
-  (* keep *)
+  `YOSYS_KEEP
   logic [Channels-1:0] plenty;
   logic [Channels-1:0] answered;
   logic [Channels-1:0][2:0] change;  // of answers_q, with a sign

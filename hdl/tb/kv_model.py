@@ -101,10 +101,9 @@ def number_of(hashed: int, bucket: int) -> int:
 
 
 def bucket_named(hashed: int, number: int) -> int:
-    """And back."""
-    return next(
-        (bucket for bucket in candidates(hashed) if number_of(hashed, bucket) == number), hashed % 2**BUCKET_BITS
-    )
+    """And back. Bits of the number that a small table has no room for are ignored."""
+    group = groups(hashed)[-1 if number & 4 else 0][0]
+    return (group & ~0x300 | (number & 3) << 8) & ((1 << BUCKET_BITS) - 1)
 
 
 @dataclass(frozen=True)

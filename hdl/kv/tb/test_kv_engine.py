@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ OP = {"op": 4, "flag": 1, "nodes": 8, "kv": 176, "bucket": 22}  # kv_core_pkg::o
 OP_FREE = 13 << sum(list(OP.values())[1:])
 LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR = 2, 5, 10, 12, 14  # kv_core_pkg::op_e
 KV = Path(__file__).resolve().parent.parent
-PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
+PARTS = ("queue", "admit", "conflicts", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
 PINS = (
     "node_i",
     "members_i",
@@ -69,6 +70,7 @@ PINS = (
     "head_o",
     "quiet_o",
     "line_read_o",
+    "line_changes_o",
     "line_bucket_o",
     "line_hit_i",
     "line_i",
@@ -115,6 +117,8 @@ class Rig:
         self.reads: deque[tuple[int, int] | None] = deque([None, None])
         self.coming: dict[int, int] = {}
         self.writing: list[tuple[int, int]] = []  # cycle, place
+        self.line_due: tuple[int, int] | None = None  # bucket and way that are written in this cycle
+        self.changing: deque[int | None] = deque([None] * 5)  # buckets that were looked up to be changed
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
@@ -187,8 +191,16 @@ class Rig:
             if self.coming.setdefault(wanted, self.bench.cycles + draw.randint(0, 20)) <= self.bench.cycles:
                 self.present.add(wanted)
                 del self.coming[wanted]
+        written = (pins["line_write_bucket_o"].get(), pins["line_write_way_o"].get())
+        assert (written if pins["line_write_o"].get() else None) == self.line_due
+        self.line_due = None
+        looked_up = self.changing.popleft()
+        changes = pins["line_read_o"].get() and pins["line_changes_o"].get()
+        self.changing.append(bucket if changes else None)
         if pins["line_write_o"].get():
-            bucket, shift = pins["line_write_bucket_o"].get(), 128 * pins["line_write_way_o"].get()
+            assert looked_up == written[0], "a line is written that was not looked up for that"
+            assert not pins["line_read_o"].get()
+            bucket, shift = written[0], 128 * written[1]
             line = self.lines.get(bucket, 0) & ~(((1 << 128) - 1) << shift)
             self.lines[bucket] = line | pins["line_write_header_o"].get() << shift
         for name, layout, port, kind in (
@@ -203,8 +215,7 @@ class Rig:
                     self.sent_at.append(self.bench.cycles)
                 if name == "job" and self.seen["jobs"][-1]["write"] and not self.seen["jobs"][-1]["clears"]:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
-                    assert pins["line_write_o"].get()
-                    assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
+                    self.line_due = (self.seen["jobs"][-1]["bucket"], self.seen["jobs"][-1]["way"])
                     if not self.seen["jobs"][-1]["tag"] & 64:  # else the place is nobody's
                         self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
@@ -350,8 +361,9 @@ async def random_keys_until_the_first_is_refused(dut: Any) -> None:
             model = Node({SELF})
             rig = await begun(dut, model, misses=0.0, seed=kv_model.BUCKET_BITS)
             traffic, stored, refused = Traffic(rig), 0, 0
+            keys = random.Random(kv_model.BUCKET_BITS)
             while refused < 3:
-                key, client = rig.bench.random.getrandbits(64), stored % 4096
+                key, client = keys.getrandbits(64), stored % 4096
                 kv = {"kind": WRITE, "node": 0, "detail": 0, "epoch": EPOCH, "candidate": 0}
                 kv |= {"client": client, "request": 1 + stored // 4096, "version": 0, "key": key}
                 while len(rig.requests) > 8 or (request := traffic.request(7, kv, 8)) is None:
