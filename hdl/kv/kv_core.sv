@@ -361,7 +361,7 @@ module kv_core
       .dropped_duplicate_o(dropped_duplicate)
   );
 
-  kv_sequencer #(
+  kv_recovery #(
       .LaneBits(LaneBits)
   ) i_sequencer (
       .*,

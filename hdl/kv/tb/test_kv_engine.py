@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -38,13 +37,11 @@ from kv_model import (
     pack,
     unpack,
 )
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
 OP = {"op": 4, "flag": 1, "nodes": 8, "kv": 176, "bucket": 22}  # kv_core_pkg::op_t
 OP_FREE = 13 << sum(list(OP.values())[1:])
 LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR = 2, 5, 10, 12, 14  # kv_core_pkg::op_e
-KV = Path(__file__).resolve().parent.parent
-PARTS = ("queue", "admit", "conflicts", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
 PINS = (
     "node_i",
     "members_i",
@@ -517,7 +514,7 @@ module top (input wire clk_i, input wire rst_i);
     .op_valid_i(ending || op_valid_q), .op_i(ending ? end_op : op), .walked_version_i(version), .want_bucket_o(bucket)
   );
 
-  // As kv_sequencer and kv_handed have it.
+  // As kv_recovery and kv_recovery_request have it.
   logic walks, op_valid_q, order_valid, cell_wanted;
   logic [3:0] waits_q;
   logic [11:0] offset;
@@ -542,7 +539,7 @@ module top (input wire clk_i, input wire rst_i);
     .seen_i(seen), .cell_o(cell_wanted), .offset_o(offset), .order_valid_o(order_valid), .order_o(order),
     .version_o(version)
   );
-  kv_operation operation (
+  kv_recovery_cell operation (
     .clk_i, .from_i(cell_wanted ? CellHead : CellKeep), .settle_lane_i('0), .settle_request_i('0), .list_i('0),
     .fetch_bucket_i('0), .fetch_way_i('0), .ask_lane_i('0), .ask_request_i('0),
     .head_bucket_i(first_q ^ {2'b0, offset, 8'b0}), .seen_valid_i(1'b0), .seen_i(seen), .order_i(order_q),
@@ -553,9 +550,8 @@ endmodule
 
 
 def test_kv_engine() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
     simulate(
         __file__,
         text=TOP,
-        sources=(*packages, *[KV / f"kv_{part}.sv" for part in PARTS]),
+        sources=KV_PACKAGES,
     )

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_model
 from bench import Bench
-from simulate import simulate
-
-KV = Path(__file__).resolve().parent.parent
+from simulate import KV_PACKAGES, simulate
 
 TOP = """
 module top
@@ -59,5 +56,4 @@ async def cells_of_buckets(dut: Any) -> None:
 
 
 def test_kv_filter() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, text=TOP, sources=packages)
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

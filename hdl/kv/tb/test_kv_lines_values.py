@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory, with kv_lines, kv_values, kv_tracker: what memory must hold and reads must show, in the order of jobs."""
+"""kv_memory and what is in it: what memory must hold and reads must show, in the order of jobs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 from bench import Bench
 from kv_memory_rig import BUCKETS, RIGS, Job, Look, Rig, begin, settle_down
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
 
 # stall of words, of AXI commands, idle answers, delays of the channels in turn, speed of the parser
@@ -320,6 +318,4 @@ def test_kv_lines_values() -> None:
         assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
         lines.append(f"  kv_memory #({assigned}) {name} (.clk_i, .rst_i);")
     text = "\n".join([*lines, "endmodule", ""])
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    cells = [KV / f"{cell}.sv" for cell in ("kv_channel", "kv_tracker", "kv_lines", "kv_values", "kv_memory")]
-    simulate(__file__, text=text, sources=(*packages, *cells))
+    simulate(__file__, text=text, sources=KV_PACKAGES)

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_pool and kv_channel, against a list of places and a memory that holds AXI3 to its rules."""
+"""kv_pool and kv_axi_port, against a list of places and a memory that holds AXI3 to its rules."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 from axi_memory import Memory
 from bench import Bench, Pin, Sink, Source
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 CHANNELS = {"shallow": 8, "deep": 128}
 
 
@@ -288,12 +286,11 @@ async def errors_are_told(dut: Any) -> None:
 TOP = """
 module top (input wire clk_i, input wire rst_i);
   kv_pool pool (.clk_i, .rst_i);
-  kv_channel #(.TagWidth(5), .ReadDepth(8), .WriteDepth(4)) shallow (.clk_i, .rst_i);
-  kv_channel #(.TagWidth(5), .ReadDepth(128)) deep (.clk_i, .rst_i);
+  kv_axi_port #(.TagWidth(5), .ReadDepth(8), .WriteDepth(4)) shallow (.clk_i, .rst_i);
+  kv_axi_port #(.TagWidth(5), .ReadDepth(128)) deep (.clk_i, .rst_i);
 endmodule
 """
 
 
 def test_kv_memory() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, text=TOP, sources=(*packages, KV / "kv_pool.sv", KV / "kv_channel.sv"))
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_frames as frames
 from bench import Bench, Sink, Source
 from scapy.packet import Raw
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NAMES = {"checks": 0, "whole": 1}
 # request_t, from its highest bits down.
 FIELDS = {
@@ -293,5 +291,4 @@ def test_kv_parser() -> None:
         for name, whole in NAMES.items()
     ]
     text = "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(cells) + "\nendmodule\n"
-    packages = [KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv"]
-    simulate(__file__, text=text, sources=(*packages, KV / "kv_sum.sv", KV / "kv_parser.sv"))
+    simulate(__file__, text=text, sources=KV_PACKAGES)

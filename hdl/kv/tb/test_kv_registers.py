@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -24,9 +23,8 @@ from kv_registers_rig import (
     Register,
     Rig,
 )
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NEVER = (1 << 64) - 1
 
 
@@ -481,7 +479,4 @@ def top() -> str:
 
 
 def test_kv_registers() -> None:
-    packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
-    modules = ("kv_core_pkg", "kv_counters", "kv_configuration", "kv_sources", "kv_registers")
-    cells = tuple(KV / f"{name}.sv" for name in modules)
-    simulate(__file__, text=top(), sources=(*packages, *cells), more=("kv_registers_sources",))
+    simulate(__file__, text=top(), sources=KV_PACKAGES, more=("kv_registers_sources",))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -14,9 +13,8 @@ import kv_frames as frames
 from bench import Bench, Sink, Source
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NONE, POOL, MEMORY, DEFERRED = range(4)
 LISTS = {NONE: "now", POOL: "now", MEMORY: "later", DEFERRED: "deferred"}
 NOBODY, ANSWER = 1 << 6, 1 << 7  # in a job's tag
@@ -416,7 +414,4 @@ endmodule
 
 
 def test_kv_transmit() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(
-        __file__, text=TOP, sources=(*packages, *[KV / f"kv_{part}.sv" for part in ("deferred", "sends", "transmit")])
-    )
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

@@ -23,7 +23,7 @@ set kv_files [list \
     ${kv_hdl}/kv/generated/kv_frame_pkg.sv \
     ${kv_hdl}/kv/generated/kv_registers_pkg.sv \
     ${kv_hdl}/kv/kv_core_pkg.sv]
-foreach kv_directory {common kv opennic} {
+foreach kv_directory {common kv kv/rx kv/engine kv/memory kv/tx kv/recovery kv/registers opennic} {
     foreach kv_file [lsort [glob -directory ${kv_hdl}/${kv_directory} *.sv]] {
         if {$kv_file ni $kv_files} {
             lappend kv_files $kv_file

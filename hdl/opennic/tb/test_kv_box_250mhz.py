@@ -13,7 +13,7 @@ from opennic_shell import Frame, Shell, beats, frames
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from simulate import ROOT, simulate
+from simulate import KV_PACKAGES, simulate
 
 # Of each box: ports, channels.
 BOXES = {"one": (1, 2), "two": (2, 1)}
@@ -455,8 +455,4 @@ async def forced_reset(dut: Any) -> None:
 
 
 def test_kv_box_250mhz() -> None:
-    hdl = ROOT / "hdl"
-    packages = ("kv/generated/kv_frame_pkg.sv", "kv/generated/kv_registers_pkg.sv", "kv/kv_core_pkg.sv")
-    boxes = [path for path in sorted((hdl / "opennic").glob("*.sv")) if path.stem != "kv_box_hbm"]
-    core = [path for path in sorted((hdl / "kv").glob("*.sv")) if path.stem != "kv_core_pkg"]
-    simulate(__file__, text=TOP, sources=(*(hdl / name for name in packages), *boxes, *core))
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// What all requests have to wait for: an epoch is entered, or the table is cleared. A part of kv_recovery; section 8 of
+/// docs/kv-protocol.md.
+///
+/// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
+/// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
+/// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of node_i's place 0, and that alone, is
+/// looked at and made a leftover (refresh_due_o until note_i, refreshing_o, refreshed_o); nothing waits for that.
+/// Latency: see kv_recovery.
+/// Reset: nothing is under way.
+/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. place_o's used_i and slot_o's mine_i come in the next cycle.
+module kv_recovery_epoch
+  import kv_core_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire  enter_i,
+    input  wire  clear_i,
+    input  wire  note_i,
+    input  wire  go_i,
+    input  wire  waits_i,
+    output logic active_o,
+    output logic entering_o,  // until it is entered, though not active_o
+    output logic clearing_o,
+
+    // ---- the note of a refresh
+    input  wire        refresh_i,
+    input  wire  [2:0] node_i,
+    output logic       refresh_due_o,
+    output logic       refreshing_o,   // until the number of leftovers tells
+    output logic       refreshed_o,
+
+    // ---- an epoch
+    output logic         copy_o,
+    input  wire          copied_i,
+    output logic         forget_o,      // what belonged to the epoch before
+    output logic         leads_o,       // this node, a slot
+    output logic         entered_o,
+    output logic         overflow_o,
+    input  wire          here_i,
+    output logic         slot_valid_o,
+    output logic   [7:0] slot_o,
+    input  wire          mine_i,
+    output place_t       place_o,
+    input  wire          used_i,
+
+    // ---- leftovers
+    output logic list_find_o,  // one that holds nothing
+    output logic list_keep_o,
+    input  wire  list_busy_i,
+    input  wire  list_found_i,
+
+    // ---- operations
+    output logic   order_valid_o,
+    output order_t order_o,
+    input  wire    noted_i,
+    input  wire    settled_i,
+    output logic   next_bucket_o,
+    input  wire    last_bucket_i,
+
+    // ---- what must have ended
+    input wire quiet_i,
+    input wire transmit_idle_i,
+    input wire job_write_i,
+    input wire done_i,
+
+    // ---- clearing
+    output logic clear_o,
+    output logic [11:0] clear_at_o,
+    output logic cache_clear_o,
+    input wire cache_clearing_i
+);
+
+  typedef enum logic [3:0] {
+    Off = 4'd0,
+    Drain = 4'd1,
+    Copy = 4'd2,
+    NoteLook = 4'd3,
+    Note = 4'd4,
+    NoteLeave = 4'd5,
+    NoteKeep = 4'd6,
+    Window = 4'd7,
+    WindowLook = 4'd8,
+    WindowKeep = 4'd9,
+    Leaders = 4'd10,
+    ClearDrain = 4'd11,
+    ClearRams = 4'd12,
+    ClearLines = 4'd13,
+    ClearWait = 4'd14,
+    ClearCache = 4'd15
+  } state_e;
+
+  state_e state_q;
+  logic [11:0] step_q;
+  logic one_q;  // the note of a refresh
+  logic [2:0] late_q;
+  logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
+
+  // A job of memory holds a credit until it is done.
+  localparam int unsigned MostWrites = 127;
+  typedef logic [$clog2(MostWrites+1)-1:0] credits_t;
+  credits_t credits;
+  logic writes_done;
+  // verilator lint_off PINCONNECTEMPTY
+  credit_counter #(
+      .Credits(MostWrites)
+  ) i_writes (
+      .clk_i,
+      .rst_i,
+      .take_i(job_write_i),
+      .give_i(done_i),
+      .available_o(),
+      .count_o(credits)
+  );
+  // verilator lint_on PINCONNECTEMPTY
+  assign writes_done = credits == credits_t'(MostWrites);
+
+  assign active_o = state_q != Off;
+  assign refreshing_o = refresh_due_o || one_q || late_q != '0;
+  assign forget_o = state_q == Copy;
+  assign slot_valid_o = state_q == Leaders;
+  assign slot_o = step_q[7:0];
+  assign place_o = step_q[5:0];
+  assign list_find_o = go_i && state_q == NoteLeave;
+  assign list_keep_o = go_i && state_q == NoteKeep && !list_busy_i && list_found_i;
+  assign next_bucket_o = go_i && state_q == ClearLines;
+  assign clear_o = state_q == ClearRams;
+  assign clear_at_o = step_q;
+  assign leads_o = state_q == Leaders && here_i && mine_i && step_q != '0;
+
+  always_comb begin
+    order_valid_o = 1'b0;
+    order_o = '0;
+    case (state_q)
+      NoteLook: begin
+        order_valid_o = !step_q[9];
+        order_o.op = OpLook;
+        order_o.at = step_q[8:0];
+      end
+      Note: begin
+        order_valid_o = noted_i;
+        order_o.op = OpLeave;
+        order_o.at = step_q[8:0];
+      end
+      WindowLook: begin
+        order_valid_o = used_i;
+        order_o.op = OpLook;
+        order_o.at = 9'(place_o);
+        order_o.window = 1'b1;
+      end
+      WindowKeep: begin
+        order_valid_o = 1'b1;
+        order_o.op = OpKeep;
+        order_o.at = 9'(place_o);
+      end
+      ClearRams: begin
+        order_valid_o = step_q == '1;
+        order_o.op = OpClear;
+      end
+      ClearLines: begin
+        order_valid_o = !last_bucket_i;
+        order_o.op = OpClear;
+      end
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk_i) begin
+    copy_o        <= 1'b0;
+    entered_o     <= 1'b0;
+    cache_clear_o <= 1'b0;
+    quiet_q       <= {quiet_q[2:0], quiet_i};
+
+    refreshed_o   <= one_q && state_q == Off;
+    late_q        <= {late_q[1:0], one_q};
+    if (state_q == Off) one_q <= 1'b0;
+    if (note_i) refresh_due_o <= 1'b0;
+    if (refresh_i) refresh_due_o <= 1'b1;
+
+    if (go_i) begin
+      case (state_q)
+        Off: begin
+          step_q <= '0;
+          if (enter_i) begin
+            entering_o <= 1'b1;
+            state_q    <= Drain;
+          end
+          if (clear_i) begin
+            clearing_o <= 1'b1;
+            state_q    <= ClearDrain;
+          end
+          if (note_i) begin
+            one_q       <= 1'b1;
+            step_q[8:6] <= node_i;
+            state_q     <= NoteLook;
+          end
+        end
+
+        Drain: begin
+          // What was under way may have left something to do.
+          if (waits_i) state_q <= Off;
+          else if (&quiet_q && transmit_idle_i) begin
+            copy_o  <= 1'b1;
+            state_q <= Copy;
+          end
+        end
+        Copy: if (copied_i) state_q <= NoteLook;
+
+        // All that is pending is leftover from now on, but for what an older write's note says.
+        NoteLook: begin
+          if (step_q[9]) step_q <= '0;
+          state_q <= step_q[9] ? Window : Note;
+        end
+        Note: begin
+          step_q  <= step_q + 1'b1;
+          state_q <= noted_i ? NoteLeave : one_q ? Off : NoteLook;
+        end
+        NoteLeave: state_q <= !settled_i ? NoteKeep : one_q ? Off : NoteLook;
+        NoteKeep:
+        if (!list_busy_i) begin
+          overflow_o <= overflow_o || !list_found_i;
+          state_q    <= one_q ? Off : NoteLook;
+        end
+
+        // Writes in flight go on where this node still leads.
+        Window: begin
+          state_q <= WindowLook;
+          if (step_q[6]) begin
+            step_q  <= '0;
+            state_q <= Leaders;
+          end
+        end
+        WindowLook: begin
+          if (!used_i) step_q <= step_q + 1'b1;
+          state_q <= used_i ? WindowKeep : Window;
+        end
+        WindowKeep: begin
+          step_q  <= step_q + 1'b1;
+          state_q <= Window;
+        end
+
+        Leaders: begin
+          step_q <= step_q + 1'b1;
+          if (step_q[8]) begin
+            entered_o  <= 1'b1;
+            entering_o <= 1'b0;
+            state_q    <= Off;
+          end
+        end
+
+        ClearDrain: begin
+          if (waits_i) begin
+            clearing_o <= 1'b0;
+            state_q    <= Off;
+          end else if (&quiet_q && writes_done && transmit_idle_i) state_q <= ClearRams;
+        end
+        ClearRams: begin
+          overflow_o <= 1'b0;
+          step_q     <= step_q + 1'b1;
+          if (step_q == '1) state_q <= ClearLines;
+        end
+        ClearLines: if (last_bucket_i) state_q <= ClearWait;
+        ClearWait: begin
+          if (writes_done && &quiet_q) begin
+            cache_clear_o <= 1'b1;
+            state_q       <= ClearCache;
+          end
+        end
+        default: begin
+          if (!cache_clear_o && !cache_clearing_i) begin
+            clearing_o <= 1'b0;
+            state_q    <= Off;
+          end
+        end
+      endcase
+    end
+
+    if (rst_i) begin
+      state_q       <= Off;
+      one_q         <= 1'b0;
+      late_q        <= '0;
+      refresh_due_o <= 1'b0;
+      refreshed_o   <= 1'b0;
+      entering_o    <= 1'b0;
+      clearing_o    <= 1'b0;
+      overflow_o    <= 1'b0;
+      copy_o        <= 1'b0;
+      entered_o     <= 1'b0;
+      cache_clear_o <= 1'b0;
+      quiet_q       <= '0;
+    end
+  end
+
+  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && active_o),
+          "two things at once")
+
+endmodule
+`default_nettype wire
