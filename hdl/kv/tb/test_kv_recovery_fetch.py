@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_recovery_fetch: what it asks for is answered, lost, answered twice or late; it asks for all, and takes nothing twice."""
+"""kv_recovery_fetch: whatever is lost, late or answered twice, it asks for all, and takes nothing twice."""
 
 from __future__ import annotations
 
