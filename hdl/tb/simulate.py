@@ -56,11 +56,14 @@ def simulate(
     top: str = "top",
     sources: tuple[Path, ...] = (),
     more: tuple[str, ...] = (),
+    name: str | None = None,
+    seed: int | None = None,
 ) -> None:
     """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), on the
-    module `top` that `text` is, or on the module `top` of `sources`."""
+    module `top` that `text` is, or on the module `top` of `sources`. `name`: of the folder under build/hdl, else the
+    file's. `seed`: all state without an initial value begins at random."""
     module = Path(test_file).stem
-    directory = ROOT / "build" / "hdl" / module
+    directory = ROOT / "build" / "hdl" / (name or module)
     directory.mkdir(parents=True, exist_ok=True)
     if instances is not None:
         text = top_of(instances)
@@ -86,9 +89,8 @@ def simulate(
         try:
             # Assertions name their files. `sources=` would make the paths absolute.
             files = [str(path.relative_to(ROOT)) for path in sources]
-            runner.build(
-                hdl_toplevel=top, build_args=[*BUILD_ARGUMENTS, *files], build_dir=directory, cwd=ROOT, log_file=log
-            )
+            arguments = [*BUILD_ARGUMENTS, *(["--x-initial", "unique"] if seed is not None else []), *files]
+            runner.build(hdl_toplevel=top, build_args=arguments, build_dir=directory, cwd=ROOT, log_file=log)
         except (SystemExit, RuntimeError):
             pytest.fail(log.read_text()[-4000:], pytrace=False)
         log = directory / "run.log"
@@ -97,6 +99,7 @@ def simulate(
                 hdl_toplevel=top,
                 hdl_toplevel_lang="verilog",
                 test_module=[module, *more],
+                plusargs=[] if seed is None else ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"],
                 build_dir=directory,
                 test_dir=directory,
                 log_file=log,

@@ -571,10 +571,9 @@ endmodule
 """
 
 
+MORE = ("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources")
+"""Modules with tests of the same top."""
+
+
 def test_kv_core() -> None:
-    simulate(
-        __file__,
-        text=TOP,
-        sources=KV_PACKAGES,
-        more=("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources"),
-    )
+    simulate(__file__, text=TOP, sources=KV_PACKAGES, more=MORE)
