@@ -138,7 +138,7 @@ bool Core::works() const {
 }
 
 void Core::set_clock(Cycles cycles) {
-  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__cycles_q;
+  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q;
   clock = std::max<QData>(clock, cycles);
 }
 
@@ -187,7 +187,7 @@ void Core::run(Cycles cycles) {
     auto& timer = root.kv_core__DOT__i_sequencer__DOT__timer_q;
     const Cycles skipped = std::min<Cycles>(cycles, timer);
     timer -= static_cast<IData>(skipped);
-    root.kv_core__DOT__i_registers__DOT__cycles_q += skipped;
+    root.kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q += skipped;
     for (HbmPort& port : ports_) port.skip(skipped);
     now_ += skipped;
     skipped_ += skipped;

@@ -8,13 +8,15 @@
 /// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
 /// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
-/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of node_i's place 0, and that alone, is
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of this node's place 0, and that alone, is
 /// looked at and made a leftover (refresh_due_o until note_i, refreshing_o, refreshed_o); nothing waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is under way.
 /// Requirements: one of enter_i, clear_i and note_i, only when not active_o. place_o's used_i and slot_o's mine_i come in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
@@ -29,34 +31,33 @@ module kv_recovery_epoch
     output logic clearing_o,
 
     // ---- the note of a refresh
-    input  wire        refresh_i,
-    input  wire  [2:0] node_i,
-    output logic       refresh_due_o,
-    output logic       refreshing_o,   // until the number of leftovers tells
-    output logic       refreshed_o,
+    input  wire  refresh_i,
+    output logic refresh_due_o,
+    output logic refreshing_o,   // until the number of leftovers tells
+    output logic refreshed_o,
 
     // ---- an epoch
-    output logic         copy_o,
-    input  wire          copied_i,
-    output logic         forget_o,      // what belonged to the epoch before
-    output logic         leads_o,       // this node, a slot
-    output logic         entered_o,
-    output logic         overflow_o,
-    input  wire          here_i,
-    output logic         slot_valid_o,
-    output logic   [7:0] slot_o,
-    input  wire          mine_i,
-    output place_t       place_o,
-    input  wire          used_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire epoch_t       epoch_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  wire               copied_i,
+    output entry_step_t       step_o,
+    output logic              forget_o,      // what belonged to the epoch before
+    output logic              leads_o,       // this node, a slot
+    output logic              overflow_o,
+    output logic              slot_valid_o,
+    output logic        [7:0] slot_o,
+    input  wire               mine_i,
+    output place_t            place_o,
+    input  wire               used_i,
 
     // ---- leftovers
-    output logic list_find_o,  // one that holds nothing
-    output logic list_keep_o,
-    input  wire  list_busy_i,
-    input  wire  list_found_i,
+    output list_ask_t         list_o,  // an entry that holds nothing
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire list_answer_t list_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output logic   order_valid_o,
     output order_t order_o,
     input  wire    noted_i,
     input  wire    settled_i,
@@ -70,10 +71,9 @@ module kv_recovery_epoch
     input wire done_i,
 
     // ---- clearing
-    output logic clear_o,
-    output logic [11:0] clear_at_o,
-    output logic cache_clear_o,
-    input wire cache_clearing_i
+    output ram_clear_t clear_o,
+    output logic       cache_clear_o,
+    input  wire        cache_clearing_i
 );
 
   typedef enum logic [3:0] {
@@ -126,44 +126,48 @@ module kv_recovery_epoch
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
   assign place_o = step_q[5:0];
-  assign list_find_o = go_i && state_q == NoteLeave;
-  assign list_keep_o = go_i && state_q == NoteKeep && !list_busy_i && list_found_i;
+  assign list_o = '{
+          find: go_i && state_q == NoteLeave,
+          what: ListFree,
+          from : '0,
+          again: 1'b0,
+          keep: go_i && state_q == NoteKeep && !list_i.busy && list_i.found,
+          drop: 1'b0
+      };
   assign next_bucket_o = go_i && state_q == ClearLines;
-  assign clear_o = state_q == ClearRams;
-  assign clear_at_o = step_q;
-  assign leads_o = state_q == Leaders && here_i && mine_i && step_q != '0;
+  assign clear_o = '{valid: state_q == ClearRams, at: step_q};
+  assign leads_o = state_q == Leaders && epoch_i.here && mine_i && step_q != '0;
 
   always_comb begin
-    order_valid_o = 1'b0;
     order_o = '0;
     case (state_q)
       NoteLook: begin
-        order_valid_o = !step_q[9];
+        order_o.valid = !step_q[9];
         order_o.op = OpLook;
         order_o.at = step_q[8:0];
       end
       Note: begin
-        order_valid_o = noted_i;
+        order_o.valid = noted_i;
         order_o.op = OpLeave;
         order_o.at = step_q[8:0];
       end
       WindowLook: begin
-        order_valid_o = used_i;
+        order_o.valid = used_i;
         order_o.op = OpLook;
         order_o.at = 9'(place_o);
         order_o.window = 1'b1;
       end
       WindowKeep: begin
-        order_valid_o = 1'b1;
+        order_o.valid = 1'b1;
         order_o.op = OpKeep;
         order_o.at = 9'(place_o);
       end
       ClearRams: begin
-        order_valid_o = step_q == '1;
+        order_o.valid = step_q == '1;
         order_o.op = OpClear;
       end
       ClearLines: begin
-        order_valid_o = !last_bucket_i;
+        order_o.valid = !last_bucket_i;
         order_o.op = OpClear;
       end
       default: ;
@@ -171,8 +175,7 @@ module kv_recovery_epoch
   end
 
   always_ff @(posedge clk_i) begin
-    copy_o        <= 1'b0;
-    entered_o     <= 1'b0;
+    step_o        <= '0;
     cache_clear_o <= 1'b0;
     quiet_q       <= {quiet_q[2:0], quiet_i};
 
@@ -196,7 +199,7 @@ module kv_recovery_epoch
           end
           if (note_i) begin
             one_q       <= 1'b1;
-            step_q[8:6] <= node_i;
+            step_q[8:6] <= epoch_i.node;
             state_q     <= NoteLook;
           end
         end
@@ -205,7 +208,7 @@ module kv_recovery_epoch
           // What was under way may have left something to do.
           if (waits_i) state_q <= Off;
           else if (&quiet_q && transmit_idle_i) begin
-            copy_o  <= 1'b1;
+            step_o.copy <= 1'b1;
             state_q <= Copy;
           end
         end
@@ -222,8 +225,8 @@ module kv_recovery_epoch
         end
         NoteLeave: state_q <= !settled_i ? NoteKeep : one_q ? Off : NoteLook;
         NoteKeep:
-        if (!list_busy_i) begin
-          overflow_o <= overflow_o || !list_found_i;
+        if (!list_i.busy) begin
+          overflow_o <= overflow_o || !list_i.found;
           state_q    <= one_q ? Off : NoteLook;
         end
 
@@ -247,7 +250,7 @@ module kv_recovery_epoch
         Leaders: begin
           step_q <= step_q + 1'b1;
           if (step_q[8]) begin
-            entered_o  <= 1'b1;
+            step_o.entered <= 1'b1;
             entering_o <= 1'b0;
             state_q    <= Off;
           end
@@ -289,8 +292,7 @@ module kv_recovery_epoch
       entering_o    <= 1'b0;
       clearing_o    <= 1'b0;
       overflow_o    <= 1'b0;
-      copy_o        <= 1'b0;
-      entered_o     <= 1'b0;
+      step_o        <= '0;
       cache_clear_o <= 1'b0;
       quiet_q       <= '0;
     end

@@ -16,6 +16,8 @@
 module kv_recovery_request
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 #(
     parameter int unsigned LeftoverBits = 10
 ) (
@@ -28,9 +30,8 @@ module kv_recovery_request
     output logic                ends_o,         // in the last step
     // verilator lint_off UNUSEDSIGNAL
     input  wire subject_t       head_i,
+    input  wire epoch_t         epoch_i,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire                 here_i,
-    input  wire bucket_t        bucket_mask_i,
     input  wire           [2:0] leader_i,
     /// Of the request, with slow_i: where the engine looked.
     input  wire                 slow_i,
@@ -44,23 +45,14 @@ module kv_recovery_request
     output logic         came_o,
 
     // ---- leftovers
-    output logic                          list_find_o,
-    output list_find_e                    list_what_o,
-    output logic       [LeftoverBits-1:0] list_from_o,
-    output logic                          list_again_o,
-    output logic                          list_drop_o,
-    input  wire                           list_busy_i,
-    input  wire                           list_found_i,
-    input  wire                           list_valid_i,
-    input  wire        [             1:0] list_way_i,
-    input  wire                           list_newer_i,
-    input  wire                           list_equal_i,
-    input  wire                           list_same_i,
+    output list_ask_t         list_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire list_answer_t list_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
     output cell_from_e        cell_from_o,
     output bucket_t           bucket_o,         // CellHead
-    output logic              order_valid_o,
     output order_t            order_o,
     input  wire               same_i,
     input  wire               seen_valid_i,     // it is done
@@ -100,7 +92,7 @@ module kv_recovery_request
     if (slow_i) bucket_q <= slow_bucket_i;
   end
 
-  logic walk_start, walk_active, walk_cell, walk_order_valid, client_q;
+  logic walk_start, walk_active, walk_cell, client_q;
   logic [11:0] walk_offset;
   order_t walk_order;
   always_ff @(posedge clk_i) client_q <= head_i.kv.kind[4:3] == '0;
@@ -112,14 +104,13 @@ module kv_recovery_request
       .go_i,
       .active_o(walk_active),
       .read_i(head_i.kv.kind == KindRead),
-      .here_i,
+      .here_i(epoch_i.here),
       .hash_i(head_i.hash),
-      .bucket_mask_i,
+      .bucket_mask_i(epoch_i.bucket_mask),
       .seen_valid_i,
       .seen_i,
       .cell_o(walk_cell),
       .offset_o(walk_offset),
-      .order_valid_o(walk_order_valid),
       .order_o(walk_order),
       .version_o(walked_version_o)
   );
@@ -136,56 +127,60 @@ module kv_recovery_request
 
   // The write of the leftover took effect, by what came.
   logic stays;
-  assign stays = list_newer_i || (list_equal_i && (entry_q ? same_i : list_same_i));
+  assign stays = list_i.newer || (list_i.equal && (entry_q ? same_i : list_i.same));
 
-  assign list_again_o = state_q == Search;
-  assign list_drop_o = go_i && state_q == Search && !list_busy_i && list_found_i;
-  assign list_find_o = looks || (go_i && state_q == SearchBegin) || list_drop_o;
-  assign list_what_o = state_q == Look && entry_q ? ListShow : ListAt;
-  assign list_from_o = head_i.kv.request[LeftoverBits-1:0] & {LeftoverBits{state_q == Look && entry_q}};
+  logic drops, shows;
+  assign drops = go_i && state_q == Search && !list_i.busy && list_i.found;
+  assign shows = state_q == Look && entry_q;
+  assign list_o = '{
+          find: looks || (go_i && state_q == SearchBegin) || drops,
+          what: shows ? ListShow : ListAt,
+          from : ($bits(leftover_at_t) + 1)'(head_i.kv.request[LeftoverBits-1:0] & {LeftoverBits{shows}}),
+          again: state_q == Search,
+          keep: 1'b0,
+          drop: drops
+      };
 
   // ---- operations
 
   always_comb begin
-    cell_from_o   = CellKeep;
-    order_valid_o = 1'b0;
-    order_o       = '0;
+    cell_from_o = CellKeep;
+    order_o     = '0;
     case (state_q)
       Look: begin
         if (go_i) cell_from_o = CellHead;
-        order_valid_o = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
+        order_o.valid = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
         order_o.op    = OpLane;
         order_o.head  = 1'b1;
       end
-      EntryFind: if (go_i && !list_busy_i) cell_from_o = CellList;
+      EntryFind: if (go_i && !list_i.busy) cell_from_o = CellList;
       // Is what the node has what came?
       SearchBegin: begin
-        order_valid_o = leads;
+        order_o.valid = leads;
         order_o.op    = OpLook;
         order_o.flag  = 1'b1;
         order_o.head  = 1'b1;
       end
       // All leftovers of the location are settled.
       Search: begin
-        if (list_drop_o) cell_from_o = CellList;
-        order_valid_o = list_drop_o;
+        if (drops) cell_from_o = CellList;
+        order_o.valid = drops;
         order_o.op    = OpResolve;
         order_o.nodes[0] = 1'b1;
         order_o.flag  = !stays;
       end
       SearchEnd: begin
-        order_valid_o = 1'b1;
-        order_o.op    = !here_i ? OpFree : entry_q ? OpStore : OpAgain;
+        order_o.valid = 1'b1;
+        order_o.op    = !epoch_i.here ? OpFree : entry_q ? OpStore : OpAgain;
         order_o.flag  = found_q;
       end
       Free: begin
-        order_valid_o = 1'b1;
+        order_o.valid = 1'b1;
         order_o.op    = OpFree;
       end
       Walk: begin
         if (walk_cell) cell_from_o = CellHead;
-        order_valid_o = walk_order_valid;
-        order_o       = walk_order;
+        order_o = walk_order;
       end
       default:   ;
     endcase
@@ -211,13 +206,13 @@ module kv_recovery_request
         end
         // An entry for a leftover: of which location? Else it was settled meanwhile.
         EntryFind:
-        if (!list_busy_i)
-          state_q <= list_found_i && list_valid_i && list_way_i == head_i.kv.detail[7:6] ? EntryLook : Free;
+        if (!list_i.busy)
+          state_q <= list_i.found && list_i.valid && list_i.what.way == head_i.kv.detail[7:6] ? EntryLook : Free;
         EntryLook: state_q <= SearchBegin;
         SearchBegin: state_q <= leads ? Search : Free;
         Search:
-        if (!list_busy_i) begin
-          if (list_found_i) found_q <= 1'b1;
+        if (!list_i.busy) begin
+          if (list_i.found) found_q <= 1'b1;
           else state_q <= SearchEnd;
         end
         SearchEnd, Free: state_q <= End;

@@ -5,8 +5,8 @@
 /// What is said again since no answer has come: this node's writes in flight, and questions for commits. A part of kv_recovery; sections 5
 /// and 6 of docs/kv-protocol.md.
 ///
-/// Behaviour: after tick_i, if the window is not empty, and after entered_i there is a walk through the window, with writes_o until it has come to the end; a write is sent
-/// again if the walk before has seen it, too, after entered_i in any case. After pending_i, once for each tick, there is a walk through
+/// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the window, with writes_o until it has come to the end; a write is sent
+/// again if the walk before has seen it, too, after an epoch was entered in any case. After pending_i, once for each tick, there is a walk through
 /// the notes, with notes_o: for those in that cell of the filter the commit is asked for. start_i goes to the next place or, if there is none, note, with
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
@@ -15,6 +15,8 @@
 module kv_recovery_retry
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
@@ -25,9 +27,7 @@ module kv_recovery_retry
     output logic writes_o,
     output logic notes_o,
 
-    input wire               tick_i,
-    input wire               entered_i,
-    input wire               forget_i,       // what belonged to the epoch before
+    input wire occasion_t    occasion_i,
     input wire               here_i,
     input wire               pending_i,
     input wire filter_cell_t pending_cell_i,
@@ -39,12 +39,11 @@ module kv_recovery_retry
 
     // ---- operations
     // verilator lint_off UNUSEDSIGNAL
-    input  wire cell_t cell_i,         // what was seen
+    input  wire cell_t cell_i,   // what was seen
     // verilator lint_on UNUSEDSIGNAL
     input  wire        noted_i,
-    output logic       order_valid_o,
     output order_t     order_o,
-    output logic       again_o         // it is something said again
+    output logic       again_o   // it is something said again
 );
 
   typedef enum logic [2:0] {
@@ -78,30 +77,29 @@ module kv_recovery_retry
       .read_data_o(walked)
   );
 
-  assign again_o = go_i && order_valid_o && (state_q == WriteGo || state_q == NoteGo);
+  assign again_o = go_i && order_o.valid && (state_q == WriteGo || state_q == NoteGo);
   always_comb begin
-    order_valid_o = 1'b0;
-    order_o       = '0;
+    order_o = '0;
     case (state_q)
       WriteLook: begin
-        order_valid_o  = used_i;
+        order_o.valid  = used_i;
         order_o.op     = OpLook;
         order_o.at     = 9'(place_q);
         order_o.window = 1'b1;
       end
       // Again, if it is the one that was here the last time.
       WriteGo: begin
-        order_valid_o = here_i && (walk_all_q || walked == cell_i.request[7:0]);
+        order_o.valid = here_i && (walk_all_q || walked == cell_i.request[7:0]);
         order_o.op    = OpRetry;
         order_o.at    = 9'(place_q);
       end
       NoteLook: begin
-        order_valid_o = 1'b1;
+        order_o.valid = 1'b1;
         order_o.op    = OpLook;
         order_o.at    = note_q;
       end
       NoteGo: begin
-        order_valid_o = noted_i && here_i && filter_cell(cell_i.bucket) == asked_q;
+        order_o.valid = noted_i && here_i && filter_cell(cell_i.bucket) == asked_q;
         order_o.op    = OpAsk;
         order_o.at    = note_q;
         order_o.nodes = 8'd1 << note_q[8:6];
@@ -111,7 +109,7 @@ module kv_recovery_retry
   end
 
   always_ff @(posedge clk_i) begin
-    if (tick_i) begin
+    if (occasion_i.tick) begin
       writes_o  <= writes_o || any_i;
       ask_may_q <= 1'b1;
     end
@@ -146,12 +144,12 @@ module kv_recovery_retry
       endcase
     end
 
-    if (entered_i) begin
+    if (occasion_i.entered) begin
       writes_o   <= 1'b1;
       walk_all_q <= 1'b1;
       place_q    <= '0;
     end
-    if (forget_i) notes_o <= 1'b0;
+    if (occasion_i.forget) notes_o <= 1'b0;
     if (rst_i) begin
       state_q    <= Off;
       writes_o   <= 1'b0;
