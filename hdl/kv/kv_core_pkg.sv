@@ -394,6 +394,11 @@ package kv_core_pkg;
   `AXI_LITE_TYPES(kv_axil, 12, 32)
   `AXIS_TYPE(kv_axis, 512, DefaultConfig.user_width)
 
+  // ---- what memory and transmit give to the others
+
+  /// A port of memory.
+  `AXI3_TYPES(memory, AddressBits, 256)
+
   /* verilator lint_on UNUSEDPARAM */
 
 endpackage

@@ -125,7 +125,7 @@ def test_tcl_makes_the_ip_that_is_instantiated(tmp_path: Path) -> None:
     on = set(re.findall(r"CONFIG\.USER_SAXI_(\d\d) true", config))
     assert len(re.findall(r"CONFIG\.USER_SAXI_\d\d (?:true|false)", config)) == 32
     stand_in = (ROOT / "hdl" / "opennic" / "ip" / "kv_hbm_ip.sv").read_text()
-    assert on == set(re.findall(r"AXI_(\d\d)_ACLK", stand_in))
+    assert on == set(re.findall(r"KV_HBM_IP_PORT\((\d\d)\)", stand_in))
     assert on == set(
         re.findall(r"KV_BOX_HBM_PORT\((\d\d), \d\)", (ROOT / "hdl" / "opennic" / "kv_box_hbm.sv").read_text())
     )
