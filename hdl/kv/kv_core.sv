@@ -339,29 +339,33 @@ module kv_core
       .events_o         (engine_events)
   );
 
+  downstream_t downstream;
+  assign downstream = '{
+          transmit_idle: transmit_idle,
+          job_write: job_valid && job.write,
+          job_done: done,
+          cache_clearing: cache_clearing
+      };
   kv_recovery #(
       .Config(Config)
   ) i_sequencer (
       .clk_i,
       .rst_i,
-      .settings_i      (settings),
-      .entering_i      (entering),
-      .step_o          (entry_step),
-      .slot_o          (slot[1]),
-      .leader_i        (leader[1]),
-      .clear_table_i   (clear_table),
-      .fetch_i         (fetch),
-      .fetch_left_o    (fetch_left),
-      .dead_i          (dead),
-      .state_o         (recovery),
-      .engine_o        (to_engine),
-      .engine_i        (from_engine),
-      .stop_o          (stop),
-      .transmit_idle_i (transmit_idle),
-      .job_write_i     (job_valid && job.write),
-      .done_i          (done),
-      .cache_clear_o   (cache_clear),
-      .cache_clearing_i(cache_clearing)
+      .settings_i   (settings),
+      .entering_i   (entering),
+      .step_o       (entry_step),
+      .slot_o       (slot[1]),
+      .leader_i     (leader[1]),
+      .clear_table_i(clear_table),
+      .fetch_i      (fetch),
+      .fetch_left_o (fetch_left),
+      .dead_i       (dead),
+      .state_o      (recovery),
+      .engine_o     (to_engine),
+      .engine_i     (from_engine),
+      .stop_o       (stop),
+      .downstream_i (downstream),
+      .cache_clear_o(cache_clear)
   );
 
   // ---- memory

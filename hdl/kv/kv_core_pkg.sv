@@ -284,6 +284,14 @@ package kv_core_pkg;
     logic [4:0] sent_kind;
   } events_t;
 
+  /// What memory and transmit tell kv_recovery.
+  typedef struct packed {
+    logic transmit_idle;
+    logic job_write;  // a write's job was given to memory
+    logic job_done;  // memory has done one
+    logic cache_clearing;
+  } downstream_t;
+
   /// What kv_recovery tells of itself.
   typedef struct packed {
     logic clearing;  // the table

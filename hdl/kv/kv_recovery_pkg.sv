@@ -62,6 +62,29 @@ package kv_recovery_pkg;
     logic forget;  // what belonged to the epoch before
   } occasion_t;
 
+  /// What was asked for a cycle ago, and what the last operation has seen.
+  typedef struct packed {
+    logic [2:0] leader;  // of the slot
+    logic mine;  // that is this node
+    logic used;  // the place of the window
+    logic written;  // by a client's write
+    logic noted, same, settled;  // see seen_t
+  } heard_t;
+
+  /// What another node says of the epoch.
+  typedef struct packed {
+    logic enter;
+    logic entered;
+    logic [2:0] node;
+  } greeting_t;
+
+  /// How far the note of a refresh is.
+  typedef struct packed {
+    logic due;
+    logic under_way;  // until the number of leftovers tells
+    logic done;  // once
+  } refresh_t;
+
   /// An entry of the list of leftovers; with one bit more, the end of a full list, too.
   typedef logic [10:0] leftover_at_t;
   /// What is wanted of that list.

@@ -55,12 +55,8 @@ module kv_recovery
     output logic              stop_o,
 
     // ---- transmit and memory
-    input  wire  transmit_idle_i,
-    /// A write's job was given to memory; memory has done one.
-    input  wire  job_write_i,
-    input  wire  done_i,
-    output logic cache_clear_o,
-    input  wire  cache_clearing_i
+    input  wire downstream_t downstream_i,
+    output logic             cache_clear_o
 );
 
   // verilator lint_off UNUSEDSIGNAL
@@ -116,7 +112,8 @@ module kv_recovery
   order_t order, own_order, order_q;
   cell_t cell_q;  // what it is about
   cell_from_e cell_from, settler_cell, handed_cell;
-  logic noted_q, same_q, settled_q, refreshing;
+  heard_t heard_q;
+  refresh_t refresh;
   op_t op;
   ram_clear_t clear;
   logic [31:0] walked_version;
@@ -124,13 +121,13 @@ module kv_recovery
           op_valid: op_valid_q,
           op: op,
           walked_version: walked_version,
-          refreshing: refreshing,
+          refreshing: refresh.under_way,
           clear: clear
       };
 
   // ---- whose turn it is
 
-  logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts, refresh_starts, refresh_due, refreshed;
+  logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts, refresh_starts;
   logic epoch_active, handed_active, settler_active, repeater_active;
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due;
@@ -142,7 +139,7 @@ module kv_recovery
     if (settle_q) turn = Lane;
     else if (slow_there_q) turn = Handed;
     else if (settler_own_done) turn = Settle;
-    else if (refresh_due) turn = Refresh;
+    else if (refresh.due) turn = Refresh;
     else if (entering_i.valid || clear_pending_q) turn = Epoch;
     else if (!epoch.here) turn = Idle;  // nothing is sent
     else if (roll_due) turn = Say;
@@ -177,17 +174,15 @@ module kv_recovery
   // ---- a leader, a place of the window: asked for in one cycle, known in the next
 
   assign slot_o = epoch_slot_valid ? epoch_slot : cell_q.bucket[7:0];
-  logic [2:0] leader_q;
-  logic mine_q;
   place_t place, settler_place, settler_own_place, repeater_place;
   logic settler_own;
-  logic used_q, any_q, written_q;  // written_q: used, by a client's write
+  logic any_q;
   assign place = state_q == Settle ? settler_place : state_q == Epoch ? epoch_place : repeater_place;
   always_ff @(posedge clk_i) begin
-    leader_q <= leader_i;
-    mine_q   <= leader_i == staged.node;
-    used_q   <= engine_i.window[place];
-    written_q <= engine_i.window[place] && !(settler_own && settler_own_place == place);
+    heard_q.leader <= leader_i;
+    heard_q.mine   <= leader_i == staged.node;
+    heard_q.used   <= engine_i.window[place];
+    heard_q.written <= engine_i.window[place] && !(settler_own && settler_own_place == place);
     any_q    <= engine_i.window != '0;
   end
 
@@ -231,7 +226,7 @@ module kv_recovery
   occasion_t settler_occasion;
   always_comb begin
     settler_occasion = occasion;
-    settler_occasion.entered |= refreshed;
+    settler_occasion.entered |= refresh.done;
     settler_occasion.forget |= refresh_starts;
   end
   logic [31:0] settler_request;
@@ -251,20 +246,17 @@ module kv_recovery
       .occasion_i     (settler_occasion),
       .clear_i        (clear.valid),
       .epoch_i        (epoch),
-      .leader_i       (leader_q),
-      .mine_i         (mine_q),
+      .heard_i        (heard_q),
       .none_i         (settled_all_q),
       .list_o         (settler_list),
       .list_keep_i    (epoch_list.keep),
       .list_i         (list),
       .place_o        (settler_place),
-      .used_i         (used_q),
       .own_o          (settler_own),
       .own_place_o    (settler_own_place),
       .cell_from_o    (settler_cell),
       .request_o      (settler_request),
       .order_o        (settler_order),
-      .settled_i      (settled_q),
       .again_o        (settler_again)
   );
 
@@ -293,14 +285,15 @@ module kv_recovery
       .came_i    (fetch_came)
   );
   assign fetch_go    = go && state_q == FetchGo && question.valid && epoch.here;
-  assign fetch_taken = fetch_go && (question.lanes || !mine_q);
-  assign fetch_own   = fetch_go && !question.lanes && mine_q;  // its own word counts
+  assign fetch_taken = fetch_go && (question.lanes || !heard_q.mine);
+  assign fetch_own   = fetch_go && !question.lanes && heard_q.mine;  // its own word counts
 
   // ---- a request that was handed on
 
-  logic handed_ends, enter_heard, entered_heard;
+  logic handed_ends;
+  greeting_t greeting;
   bucket_t handed_bucket;
-  order_t  handed_order;
+  order_t handed_order;
   kv_recovery_request #(
       .LeftoverBits(LeftoverBits)
   ) i_handed (
@@ -312,11 +305,10 @@ module kv_recovery
       .ends_o          (handed_ends),
       .head_i          (head_q),
       .epoch_i         (epoch),
-      .leader_i        (leader_q),
+      .heard_i         (heard_q),
       .slow_i          (engine_i.handed_on),
       .slow_bucket_i   (engine_i.looked_in),
-      .enter_o         (enter_heard),
-      .entered_o       (entered_heard),
+      .greeting_o      (greeting),
       .mine_i          (fetch_mine),
       .bucket_i        (fetch_bucket),
       .came_o          (fetch_came),
@@ -325,7 +317,6 @@ module kv_recovery
       .cell_from_o     (handed_cell),
       .bucket_o        (handed_bucket),
       .order_o         (handed_order),
-      .same_i          (same_q),
       .seen_valid_i    (op_valid_q && engine_i.op_done),
       .seen_i          (engine_i.seen),
       .walked_version_o(walked_version)
@@ -338,19 +329,17 @@ module kv_recovery
   kv_recovery_entered i_roll (
       .clk_i,
       .rst_i,
-      .occasion_i     (occasion),
-      .leads_i        (epoch_leads),
-      .epoch_i        (epoch),
-      .entering_i     (entering),
-      .none_i         (settled_all_q && list_count == '0),
-      .heard_enter_i  (enter_heard),
-      .heard_entered_i(entered_heard),
-      .heard_node_i   (head_q.kv.node),
-      .due_o          (roll_due),
-      .say_i          (go && state_q == Say),
-      .order_o        (roll_order),
-      .again_o        (roll_again),
-      .opened_o       (state_o.opened)
+      .occasion_i(occasion),
+      .leads_i   (epoch_leads),
+      .epoch_i   (epoch),
+      .entering_i(entering),
+      .none_i    (settled_all_q && list_count == '0),
+      .greeting_i(greeting),
+      .due_o     (roll_due),
+      .say_i     (go && state_q == Say),
+      .order_o   (roll_order),
+      .again_o   (roll_again),
+      .opened_o  (state_o.opened)
   );
 
   // ---- what is said again
@@ -371,9 +360,8 @@ module kv_recovery
       .pending_cell_i(engine_i.pending_cell),
       .any_i         (any_q),
       .place_o       (repeater_place),
-      .used_i        (written_q),
       .cell_i        (cell_q),
-      .noted_i       (noted_q),
+      .heard_i       (heard_q),
       .order_o       (repeater_order),
       .again_o       (repeater_again)
   );
@@ -395,7 +383,7 @@ module kv_recovery
         own_order.kind     = question.lanes ? KindLane : KindFetch;
         // A client's request says nothing of the sender.
         own_order.at       = question.lanes ? '0 : {epoch.node, 6'd0};
-        own_order.nodes    = 8'd1 << (question.lanes ? question.node : leader_q);
+        own_order.nodes    = 8'd1 << (question.lanes ? question.node : heard_q.leader);
       end
       default: ;
     endcase
@@ -447,14 +435,12 @@ module kv_recovery
       .note_i       (refresh_starts),
       .go_i         (go),
       // What was under way may have left something to do.
-      .waits_i      (slow_there_q || settle_q || settler_own_done || refresh_due),
+      .waits_i      (slow_there_q || settle_q || settler_own_done || refresh.due),
       .active_o     (epoch_active),
       .entering_o   (entering),
       .clearing_o   (clearing),
       .refresh_i    (engine_i.refresh),
-      .refresh_due_o(refresh_due),
-      .refreshing_o (refreshing),
-      .refreshed_o  (refreshed),
+      .refresh_o    (refresh),
       .epoch_i      (epoch),
       .copied_i     (entering_i.copied),
       .step_o,
@@ -463,23 +449,17 @@ module kv_recovery
       .overflow_o   (state_o.overflow),
       .slot_valid_o (epoch_slot_valid),
       .slot_o       (epoch_slot),
-      .mine_i       (mine_q),
       .place_o      (epoch_place),
-      .used_i       (used_q),
       .list_o       (epoch_list),
       .list_i       (list),
       .order_o      (epoch_order),
-      .noted_i      (noted_q),
-      .settled_i    (settled_q),
+      .heard_i      (heard_q),
       .next_bucket_o(epoch_next_bucket),
       .last_bucket_i(last_bucket_q),
       .quiet_i      (engine_i.quiet),
-      .transmit_idle_i,
-      .job_write_i,
-      .done_i,
+      .downstream_i,
       .clear_o      (clear),
-      .cache_clear_o,
-      .cache_clearing_i
+      .cache_clear_o
   );
 
   always_ff @(posedge clk_i) begin
@@ -503,10 +483,10 @@ module kv_recovery
 
     if (op_valid_q) begin
       if (engine_i.op_done) begin
-        op_valid_q <= 1'b0;
-        noted_q    <= engine_i.seen.noted;
-        same_q     <= engine_i.seen.same;
-        settled_q  <= engine_i.seen.settled;
+        op_valid_q      <= 1'b0;
+        heard_q.noted   <= engine_i.seen.noted;
+        heard_q.same    <= engine_i.seen.same;
+        heard_q.settled <= engine_i.seen.settled;
       end
     end else begin
       op_valid_q <= order.valid;

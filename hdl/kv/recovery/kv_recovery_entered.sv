@@ -3,8 +3,8 @@
 
 /// Who has entered the epoch, as nodes tell each other. A part of kv_recovery; section 8 of docs/kv-protocol.md.
 ///
-/// Behaviour: a node that leads a slot (leads_i) says `enter` to the others that have not said `entered` (heard_entered_i), after an epoch is
-/// entered and each tick; one that heard `enter` (heard_enter_i) says `entered` when it has no leftovers. due_o while there is something to say;
+/// Behaviour: a node that leads a slot (leads_i) says `enter` to the others that have not said `entered` (greeting_i), after an epoch is
+/// entered and each tick; one that heard `enter` (greeting_i) says `entered` when it has no leftovers. due_o while there is something to say;
 /// say_i: order_o is said. again_o: that is `enter` once more. opened_o: this node leads, has had no leftovers since, and
 /// all others have entered; until the next epoch.
 /// Latency: due_o follows a change 2 cycles later, opened_o 2.
@@ -27,9 +27,7 @@ module kv_recovery_entered
     input wire            entering_i,
     input wire            none_i,      // there are no leftovers
 
-    input wire       heard_enter_i,
-    input wire       heard_entered_i,
-    input wire [2:0] heard_node_i,
+    input wire greeting_t greeting_i,
 
     output logic   due_o,
     input  wire    say_i,
@@ -72,8 +70,8 @@ module kv_recovery_entered
         again_q <= 1'b1;
       end
     end
-    if (heard_enter_i) owed_q[heard_node_i] <= 1'b1;
-    if (heard_entered_i) entered_q[heard_node_i] <= 1'b1;
+    if (greeting_i.enter) owed_q[greeting_i.node] <= 1'b1;
+    if (greeting_i.entered) entered_q[greeting_i.node] <= 1'b1;
     if (leads_i) leads_q <= 1'b1;
     if (occasion_i.entered) begin
       due_q   <= 1'b1;

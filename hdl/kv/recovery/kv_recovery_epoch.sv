@@ -9,10 +9,10 @@
 /// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
 /// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of this node's place 0, and that alone, is
-/// looked at and made a leftover (refresh_due_o until note_i, refreshing_o, refreshed_o); nothing waits for that.
+/// looked at and made a leftover (refresh_o, due until note_i); nothing waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is under way.
-/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. place_o's used_i and slot_o's mine_i come in the next cycle.
+/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. heard_i is of place_o and slot_o, in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
@@ -31,10 +31,8 @@ module kv_recovery_epoch
     output logic clearing_o,
 
     // ---- the note of a refresh
-    input  wire  refresh_i,
-    output logic refresh_due_o,
-    output logic refreshing_o,   // until the number of leftovers tells
-    output logic refreshed_o,
+    input wire refresh_i,
+    output refresh_t refresh_o,
 
     // ---- an epoch
     // verilator lint_off UNUSEDSIGNAL
@@ -47,9 +45,7 @@ module kv_recovery_epoch
     output logic              overflow_o,
     output logic              slot_valid_o,
     output logic        [7:0] slot_o,
-    input  wire               mine_i,
     output place_t            place_o,
-    input  wire               used_i,
 
     // ---- leftovers
     output list_ask_t         list_o,  // an entry that holds nothing
@@ -59,21 +55,19 @@ module kv_recovery_epoch
 
     // ---- operations
     output order_t order_o,
-    input  wire    noted_i,
-    input  wire    settled_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire heard_t heard_i,
+    // verilator lint_on UNUSEDSIGNAL
     output logic   next_bucket_o,
     input  wire    last_bucket_i,
 
     // ---- what must have ended
     input wire quiet_i,
-    input wire transmit_idle_i,
-    input wire job_write_i,
-    input wire done_i,
+    input wire downstream_t downstream_i,
 
     // ---- clearing
     output ram_clear_t clear_o,
-    output logic       cache_clear_o,
-    input  wire        cache_clearing_i
+    output logic cache_clear_o
 );
 
   typedef enum logic [3:0] {
@@ -97,6 +91,7 @@ module kv_recovery_epoch
 
   state_e state_q;
   logic [11:0] step_q;
+  logic refresh_due_q, refreshed_q;
   logic one_q;  // the note of a refresh
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
@@ -112,8 +107,8 @@ module kv_recovery_epoch
   ) i_writes (
       .clk_i,
       .rst_i,
-      .take_i(job_write_i),
-      .give_i(done_i),
+      .take_i(downstream_i.job_write),
+      .give_i(downstream_i.job_done),
       .available_o(),
       .count_o(credits)
   );
@@ -121,7 +116,7 @@ module kv_recovery_epoch
   assign writes_done = credits == credits_t'(MostWrites);
 
   assign active_o = state_q != Off;
-  assign refreshing_o = refresh_due_o || one_q || late_q != '0;
+  assign refresh_o = '{due: refresh_due_q, under_way: refresh_due_q || one_q || late_q != '0, done: refreshed_q};
   assign forget_o = state_q == Copy;
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
@@ -136,7 +131,7 @@ module kv_recovery_epoch
       };
   assign next_bucket_o = go_i && state_q == ClearLines;
   assign clear_o = '{valid: state_q == ClearRams, at: step_q};
-  assign leads_o = state_q == Leaders && epoch_i.here && mine_i && step_q != '0;
+  assign leads_o = state_q == Leaders && epoch_i.here && heard_i.mine && step_q != '0;
 
   always_comb begin
     order_o = '0;
@@ -147,12 +142,12 @@ module kv_recovery_epoch
         order_o.at = step_q[8:0];
       end
       Note: begin
-        order_o.valid = noted_i;
+        order_o.valid = heard_i.noted;
         order_o.op = OpLeave;
         order_o.at = step_q[8:0];
       end
       WindowLook: begin
-        order_o.valid = used_i;
+        order_o.valid = heard_i.used;
         order_o.op = OpLook;
         order_o.at = 9'(place_o);
         order_o.window = 1'b1;
@@ -179,11 +174,11 @@ module kv_recovery_epoch
     cache_clear_o <= 1'b0;
     quiet_q       <= {quiet_q[2:0], quiet_i};
 
-    refreshed_o   <= one_q && state_q == Off;
+    refreshed_q   <= one_q && state_q == Off;
     late_q        <= {late_q[1:0], one_q};
     if (state_q == Off) one_q <= 1'b0;
-    if (note_i) refresh_due_o <= 1'b0;
-    if (refresh_i) refresh_due_o <= 1'b1;
+    if (note_i) refresh_due_q <= 1'b0;
+    if (refresh_i) refresh_due_q <= 1'b1;
 
     if (go_i) begin
       case (state_q)
@@ -207,7 +202,7 @@ module kv_recovery_epoch
         Drain: begin
           // What was under way may have left something to do.
           if (waits_i) state_q <= Off;
-          else if (&quiet_q && transmit_idle_i) begin
+          else if (&quiet_q && downstream_i.transmit_idle) begin
             step_o.copy <= 1'b1;
             state_q <= Copy;
           end
@@ -221,9 +216,9 @@ module kv_recovery_epoch
         end
         Note: begin
           step_q  <= step_q + 1'b1;
-          state_q <= noted_i ? NoteLeave : one_q ? Off : NoteLook;
+          state_q <= heard_i.noted ? NoteLeave : one_q ? Off : NoteLook;
         end
-        NoteLeave: state_q <= !settled_i ? NoteKeep : one_q ? Off : NoteLook;
+        NoteLeave: state_q <= !heard_i.settled ? NoteKeep : one_q ? Off : NoteLook;
         NoteKeep:
         if (!list_i.busy) begin
           overflow_o <= overflow_o || !list_i.found;
@@ -239,8 +234,8 @@ module kv_recovery_epoch
           end
         end
         WindowLook: begin
-          if (!used_i) step_q <= step_q + 1'b1;
-          state_q <= used_i ? WindowKeep : Window;
+          if (!heard_i.used) step_q <= step_q + 1'b1;
+          state_q <= heard_i.used ? WindowKeep : Window;
         end
         WindowKeep: begin
           step_q  <= step_q + 1'b1;
@@ -260,7 +255,7 @@ module kv_recovery_epoch
           if (waits_i) begin
             clearing_o <= 1'b0;
             state_q    <= Off;
-          end else if (&quiet_q && writes_done && transmit_idle_i) state_q <= ClearRams;
+          end else if (&quiet_q && writes_done && downstream_i.transmit_idle) state_q <= ClearRams;
         end
         ClearRams: begin
           overflow_o <= 1'b0;
@@ -275,7 +270,7 @@ module kv_recovery_epoch
           end
         end
         default: begin
-          if (!cache_clear_o && !cache_clearing_i) begin
+          if (!cache_clear_o && !downstream_i.cache_clearing) begin
             clearing_o <= 1'b0;
             state_q    <= Off;
           end
@@ -287,8 +282,8 @@ module kv_recovery_epoch
       state_q       <= Off;
       one_q         <= 1'b0;
       late_q        <= '0;
-      refresh_due_o <= 1'b0;
-      refreshed_o   <= 1'b0;
+      refresh_due_q <= 1'b0;
+      refreshed_q   <= 1'b0;
       entering_o    <= 1'b0;
       clearing_o    <= 1'b0;
       overflow_o    <= 1'b0;

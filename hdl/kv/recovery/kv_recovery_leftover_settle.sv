@@ -12,8 +12,7 @@
 /// it leaves the list. The walk that follows asks nobody. again_o: a leftover is asked for or sent once more.
 /// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
 /// Reset: no walk, and no leftover in the window; so with forget and clear_i.
-/// Requirements: start_i only when not active_o, and with due_o or own_done_o. place_o's used_i comes in the next cycle; leader_i, mine_i
-/// are the cell's slot's, in the next cycle.
+/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i is of place_o and the cell's slot, in the next cycle.
 module kv_recovery_leftover_settle
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -32,13 +31,12 @@ module kv_recovery_leftover_settle
     output logic own_done_o,
     input  wire  leftover_done_i,
 
-    input wire occasion_t       occasion_i,  // forget: the list is about to be filled
-    input wire                  clear_i,
+    input wire occasion_t occasion_i,  // forget: the list is about to be filled
+    input wire            clear_i,
     // verilator lint_off UNUSEDSIGNAL
-    input wire epoch_t          epoch_i,
+    input wire epoch_t    epoch_i,
+    input wire heard_t    heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire            [2:0] leader_i,
-    input wire                  mine_i,
 
     // ---- leftovers
     input  wire               none_i,       // there are none
@@ -50,7 +48,6 @@ module kv_recovery_leftover_settle
 
     // ---- the window
     output place_t place_o,
-    input  wire    used_i,
     output logic   own_o,       // one of this node's leftovers has this place
     output place_t own_place_o,
 
@@ -58,7 +55,6 @@ module kv_recovery_leftover_settle
     output cell_from_e        cell_from_o,
     output logic       [31:0] request_o,    // CellAsk
     output order_t            order_o,
-    input  wire               settled_i,
     output logic              again_o
 );
 
@@ -101,10 +97,10 @@ module kv_recovery_leftover_settle
       };
 
   logic takes, replays;  // this node leads
-  assign takes = mine_i && !own_q;
-  assign replays = mine_i && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
+  assign takes = heard_i.mine && !own_q;
+  assign replays = heard_i.mine && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
   // What takes its place of the window is sent for the first time without another look at the list.
-  assign again_o = go_i && state_q == Go && epoch_i.here && (replays || (!mine_i && ask_q && asked_q));
+  assign again_o = go_i && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
   always_comb begin
@@ -113,17 +109,17 @@ module kv_recovery_leftover_settle
     case (state_q)
       Find:    if (go_i && !list_i.busy) cell_from_o = CellList;
       Go: begin
-        if (go_i && !mine_i) cell_from_o = CellAsk;
-        order_o.valid    = !mine_i && ask_q && epoch_i.here;
+        if (go_i && !heard_i.mine) cell_from_o = CellAsk;
+        order_o.valid    = !heard_i.mine && ask_q && epoch_i.here;
         order_o.op       = OpSend;
         order_o.send     = 1'b1;
         order_o.location = 1'b1;
         order_o.kind     = KindFetch;
         order_o.at       = {epoch_i.node, 6'd0};
-        order_o.nodes    = 8'd1 << leader_i;
+        order_o.nodes    = 8'd1 << heard_i.leader;
       end
       TakeGo: begin
-        order_o.valid = !used_i;
+        order_o.valid = !heard_i.used;
         order_o.op    = OpTake;
         order_o.at    = 9'(place_o);
       end
@@ -169,21 +165,21 @@ module kv_recovery_leftover_settle
           step_q      <= step_q + 1'b1;
           own_place_q <= place_o;
           own_at_q    <= at_q[LeftoverBits-1:0];
-          own_q       <= !used_i;
+          own_q       <= !heard_i.used;
           // A leader that has not opened has room; another one tries again with the next walk.
-          state_q     <= !used_i ? Took : step_q == '1 ? Off : Take;
+          state_q     <= !heard_i.used ? Took : step_q == '1 ? Off : Take;
         end
         Took: begin
           step_q  <= '0;
           state_q <= Replay;
           // Meanwhile a client's write has taken the place.
-          if (!settled_i && !epoch_i.alone) begin
+          if (!heard_i.settled && !epoch_i.alone) begin
             own_q   <= 1'b0;
             state_q <= Off;
           end
           if (epoch_i.alone) begin
             // Alone: it is done, or has to wait for the lease.
-            own_q   <= settled_i;
+            own_q   <= heard_i.settled;
             at_q    <= at_q + 1'b1;
             state_q <= Off;
           end

@@ -5,13 +5,13 @@
 /// What is done with a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of docs/kv-protocol.md.
 ///
 /// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an operation (order_*).
-/// `enter` and `entered` are noted (enter_o, entered_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
+/// `enter` and `entered` are noted (greeting_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
 /// or that says what became of a leftover, and a request about a location that is leftover here settle that location's leftovers: each of
 /// them took effect or never did, which what came tells; then the engine goes on with it. For a client's read or write the candidates are walked through (kv_walk). Everything
 /// else comes to nothing.
 /// Latency: at least 6 cycles, besides operations and searches.
 /// Reset: nothing is under way.
-/// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. leader_i is the one of the cell's slot, in
+/// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. heard_i is of the cell's slot, in
 /// the next cycle.
 module kv_recovery_request
   import kv_frame_pkg::*;
@@ -24,20 +24,19 @@ module kv_recovery_request
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                 start_i,
-    input  wire                 go_i,
-    output logic                active_o,
-    output logic                ends_o,         // in the last step
+    input  wire           start_i,
+    input  wire           go_i,
+    output logic          active_o,
+    output logic          ends_o,         // in the last step
     // verilator lint_off UNUSEDSIGNAL
-    input  wire subject_t       head_i,
-    input  wire epoch_t         epoch_i,
+    input  wire subject_t head_i,
+    input  wire epoch_t   epoch_i,
+    input  wire heard_t   heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire           [2:0] leader_i,
     /// Of the request, with slow_i: where the engine looked.
-    input  wire                 slow_i,
-    input  wire bucket_t        slow_bucket_i,
-    output logic                enter_o,
-    output logic                entered_o,
+    input  wire           slow_i,
+    input  wire bucket_t  slow_bucket_i,
+    output greeting_t     greeting_o,
 
     // ---- what was asked for
     input  wire          mine_i,
@@ -54,7 +53,6 @@ module kv_recovery_request
     output cell_from_e        cell_from_o,
     output bucket_t           bucket_o,         // CellHead
     output order_t            order_o,
-    input  wire               same_i,
     input  wire               seen_valid_i,     // it is done
     input  wire seen_t        seen_i,
     /// Of a key that is added after a walk.
@@ -118,16 +116,19 @@ module kv_recovery_request
 
   logic leads;
   assign looks = go_i && state_q == Look;
-  assign leads = leader_i == head_i.kv.node;
-  assign enter_o = looks && head_i.kv.kind == KindEnter;
-  assign entered_o = looks && head_i.kv.kind == KindEntered;
+  assign leads = heard_i.leader == head_i.kv.node;
+  assign greeting_o = '{
+          enter: looks && head_i.kv.kind == KindEnter,
+          entered: looks && head_i.kv.kind == KindEntered,
+          node: head_i.kv.node
+      };
   assign came_o = (looks && !entry_q) || (go_i && state_q == SearchBegin && leads);
 
   // ---- leftovers
 
   // The write of the leftover took effect, by what came.
   logic stays;
-  assign stays = list_i.newer || (list_i.equal && (entry_q ? same_i : list_i.same));
+  assign stays = list_i.newer || (list_i.equal && (entry_q ? heard_i.same : list_i.same));
 
   logic drops, shows;
   assign drops = go_i && state_q == Search && !list_i.busy && list_i.found;

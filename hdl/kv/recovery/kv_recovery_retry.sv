@@ -11,7 +11,7 @@
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o, and with writes_o or notes_o. place_o's used_i comes in the next cycle.
+/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i is of place_o, in the next cycle.
 module kv_recovery_retry
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -35,15 +35,14 @@ module kv_recovery_retry
     // ---- the window
     input  wire    any_i,    // something is in it
     output place_t place_o,
-    input  wire    used_i,
 
     // ---- operations
     // verilator lint_off UNUSEDSIGNAL
-    input  wire cell_t cell_i,   // what was seen
+    input  wire cell_t  cell_i,   // what was seen
+    input  wire heard_t heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire        noted_i,
-    output order_t     order_o,
-    output logic       again_o   // it is something said again
+    output order_t      order_o,
+    output logic        again_o   // it is something said again
 );
 
   typedef enum logic [2:0] {
@@ -82,7 +81,7 @@ module kv_recovery_retry
     order_o = '0;
     case (state_q)
       WriteLook: begin
-        order_o.valid  = used_i;
+        order_o.valid  = heard_i.written;
         order_o.op     = OpLook;
         order_o.at     = 9'(place_q);
         order_o.window = 1'b1;
@@ -99,7 +98,7 @@ module kv_recovery_retry
         order_o.at    = note_q;
       end
       NoteGo: begin
-        order_o.valid = noted_i && here_i && filter_cell(cell_i.bucket) == asked_q;
+        order_o.valid = heard_i.noted && here_i && filter_cell(cell_i.bucket) == asked_q;
         order_o.op    = OpAsk;
         order_o.at    = note_q;
         order_o.nodes = 8'd1 << note_q[8:6];
@@ -125,7 +124,7 @@ module kv_recovery_retry
         Off: if (start_i) state_q <= writes_o ? WriteLook : NoteLook;
         WriteLook, WriteGo: begin
           state_q <= Off;
-          if (state_q == WriteLook && used_i) state_q <= WriteGo;
+          if (state_q == WriteLook && heard_i.written) state_q <= WriteGo;
           else begin
             place_q <= place_q + 1'b1;
             if (place_q == '1) begin

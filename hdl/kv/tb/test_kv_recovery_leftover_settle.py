@@ -26,11 +26,14 @@ module top
   list_answer_t answer;
   epoch_t epoch;
   occasion_t occasion;
+  heard_t heard;
   always_comb begin
     epoch = '0;
     epoch.here = 1'b1;
     epoch.node = 3'd2;
     epoch.others = 8'b11;
+    heard = '0;
+    heard.leader = 3'd1;
     occasion = '0;
     occasion.tick = tick;
     occasion.entered = entered;
@@ -47,9 +50,9 @@ module top
   logic [31:0] request;
   kv_recovery_leftover_settle #(.LeftoverBits({BITS})) dut (
       .clk_i, .rst_i, .start_i(start), .go_i(1'b1), .active_o(active), .due_o(due), .own_done_o(own_done),
-      .leftover_done_i(1'b0), .occasion_i(occasion), .clear_i(1'b0), .epoch_i(epoch), .leader_i(3'd1), .mine_i(1'b0),
-      .none_i(none), .list_o(ask), .list_keep_i(1'b0), .list_i(answer), .used_i(1'b0), .request_o(request),
-      .order_o(order), .settled_i(1'b0)
+      .leftover_done_i(1'b0), .occasion_i(occasion), .clear_i(1'b0), .epoch_i(epoch), .heard_i(heard),
+      .none_i(none), .list_o(ask), .list_keep_i(1'b0), .list_i(answer), .request_o(request),
+      .order_o(order)
   );
   kv_recovery_leftover_list #(.Bits({BITS})) list (
       .clk_i, .rst_i, .clear_i(1'b0), .ask_i(fill), .bucket_i('0), .cell_i(filled), .head_i('0), .answer_o(answer),
