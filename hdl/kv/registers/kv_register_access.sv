@@ -35,32 +35,15 @@ module kv_register_access
   logic [11:0] address;
   logic [31:0] write_data, read_data;
   logic [3:0] strobe;
-  logic [1:0] write_resp, read_resp;
-  assign s_axil_resp.b.resp = axi_pkg::resp_e'(write_resp);
-  assign s_axil_resp.r.resp = axi_pkg::resp_e'(read_resp);
 
   axi_lite_registers #(
-      .AddressWidth(12)
+      .axi_req_t (kv_axil_req_t),
+      .axi_resp_t(kv_axil_resp_t)
   ) i_bus (
       .clk_i,
       .rst_i,
-      .s_axil_awaddr(s_axil_req.aw.addr),
-      .s_axil_awvalid(s_axil_req.aw_valid),
-      .s_axil_awready(s_axil_resp.aw_ready),
-      .s_axil_wdata(s_axil_req.w.data),
-      .s_axil_wstrb(s_axil_req.w.strb),
-      .s_axil_wvalid(s_axil_req.w_valid),
-      .s_axil_wready(s_axil_resp.w_ready),
-      .s_axil_bresp(write_resp),
-      .s_axil_bvalid(s_axil_resp.b_valid),
-      .s_axil_bready(s_axil_req.b_ready),
-      .s_axil_araddr(s_axil_req.ar.addr),
-      .s_axil_arvalid(s_axil_req.ar_valid),
-      .s_axil_arready(s_axil_resp.ar_ready),
-      .s_axil_rdata(s_axil_resp.r.data),
-      .s_axil_rresp(read_resp),
-      .s_axil_rvalid(s_axil_resp.r_valid),
-      .s_axil_rready(s_axil_req.r_ready),
+      .s_axil_req,
+      .s_axil_resp,
       .write_o(write),
       .read_o(read),
       .address_o(address),
