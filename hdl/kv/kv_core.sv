@@ -348,7 +348,7 @@ module kv_core
       };
   kv_recovery #(
       .Config(Config)
-  ) i_sequencer (
+  ) i_recovery (
       .clk_i,
       .rst_i,
       .settings_i   (settings),

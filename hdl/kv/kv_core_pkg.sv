@@ -64,7 +64,7 @@ package kv_core_pkg;
     place_t place;
   } request_t;
 
-  /// What of a request the engine's first stage and the sequencer look at.
+  /// What of a request the engine's first stage and kv_recovery look at.
   typedef struct packed {
     kv_t kv;
     logic [31:0] hash;

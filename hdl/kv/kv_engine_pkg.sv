@@ -62,11 +62,11 @@ package kv_engine_pkg;
     logic [10:0] notes;
   } filter_t;
 
-  /// What the sequencer asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
+  /// What kv_recovery asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
   /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // nothing else: a request from the queue
-    // The request that the sequencer was told of. flag: its location was leftover; of a client's: it adds a key, as walked.
+    // The request that kv_recovery was told of. flag: its location was leftover; of a client's: it adds a key, as walked.
     OpAgain = 4'd1,
     OpLook = 4'd2,  // nothing is done. flag: with the line
     OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
@@ -77,11 +77,11 @@ package kv_engine_pkg;
     OpTake = 4'd8,  // into the window, what is in memory
     OpReplay = 4'd9,  // what OpTake took, to the one of `nodes`, if that has not answered
     OpResolve = 4'd10,  // a noted write. flag: it never was; nodes[0]: it counts in the filter
-    OpStore = 4'd11,  // the entry that the sequencer was told of, if it is newer. flag: whatever it is
+    OpStore = 4'd11,  // the entry that kv_recovery was told of, if it is newer. flag: whatever it is
     OpLane = 4'd12,  // a lane's record, if it is newer
-    OpFree = 4'd13,  // the request that the sequencer was told of: nothing
+    OpFree = 4'd13,  // the request that kv_recovery was told of: nothing
     OpClear = 4'd14,  // the bucket in memory
-    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key that the sequencer was told of?
+    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key that kv_recovery was told of?
   } op_e;
 
   typedef struct packed {
@@ -91,7 +91,7 @@ package kv_engine_pkg;
     kv_t kv;
     bucket_t bucket;
   } op_t;
-  /// Ends what the sequencer was told of.
+  /// Ends what kv_recovery was told of.
   function automatic logic consumes(op_e op);
     return op == OpAgain || op == OpStore || op == OpFree;
   endfunction
@@ -105,7 +105,7 @@ package kv_engine_pkg;
     logic [31:0] request;
   } cell_t;
 
-  /// What the sequencer hears of an operation.
+  /// What kv_recovery hears of an operation.
   typedef struct packed {
     logic noted;
     cell_t note;
@@ -123,7 +123,7 @@ package kv_engine_pkg;
   typedef struct packed {
     logic read, write, replicate, replicated, commit, fetch, ping, lane;
     logic between;  // nodes
-    logic theirs;  // the sequencer's business
+    logic theirs;  // kv_recovery's business
   } class_t;
 
   /// What is to be done, as far as it is known before the line's content: at most one of those down to `clear`.

@@ -8,7 +8,7 @@ package kv_recovery_pkg;
   // A package is for many modules, none of which uses all of it.
   /* verilator lint_off UNUSEDPARAM */
 
-  /// An operation but for the cell that it is about. The parts of the sequencer give theirs, and 0 when it is another's turn.
+  /// An operation but for the cell that it is about. The parts of kv_recovery give theirs, and 0 when it is another's turn.
   typedef struct packed {
     logic valid;  // there is one; else the rest means nothing
     op_e op;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and a sequencer."""
+"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and kv_recovery."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Rig:
         self.ar = channel(Source, "ar", ["addr"])
         self.b, self.r = channel(Sink, "b", ["resp"]), channel(Sink, "r", ["data", "resp"])
         self.rate, self.spread = 0.0, 0.5  # of events, and how often their index is any
-        self.drain, self.settle = (0, 20), (0, 20)  # cycles that the sequencer takes
+        self.drain, self.settle = (0, 20), (0, 20)  # cycles that kv_recovery takes
         bench.agents.append(self)
         self.reset()
 
@@ -191,7 +191,7 @@ class Rig:
         self.target = 0
         self.entered_at = -100
         self.entries = 0
-        self.asked: list[int] = []  # epochs that the sequencer was asked to enter
+        self.asked: list[int] = []  # epochs that kv_recovery was asked to enter
         self.expected_asked: list[int] = []
         self.epoch_before = self.answered_at = 0
         self.idle_before = 1  # no epoch was being entered when a write was taken
@@ -310,7 +310,7 @@ class Rig:
     # ---- what happens in a cycle
 
     def drive(self) -> None:
-        """The sequencer, lookups and events of a cycle."""
+        """kv_recovery, lookups and events of a cycle."""
         draw = self.bench.random
         self.pin("enter_copy_i").set(self.phase == "drained")
         self.pin("entered_i").set(self.phase == "settled")
@@ -376,7 +376,7 @@ class Rig:
         return value >> 48, value >> 16 & 0xFFFFFFFF, value & 0xFFFF
 
     def sequence(self) -> None:
-        """The sequencer: drains, lets copy, settles."""
+        """kv_recovery: drains, lets copy, settles."""
         valid, copied = self.pin("enter_valid_o").get(), self.pin("copied_o").get()
         now, draw = self.bench.cycles, self.bench.random
         assert copied == (copied and self.phase == "copying"), self.phase

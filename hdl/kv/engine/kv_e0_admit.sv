@@ -3,7 +3,7 @@
 
 /// The engine's first stage: the queue of requests, and who enters next.
 ///
-/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of the sequencer before a request. stop_i keeps requests
+/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of kv_recovery before a request. stop_i keeps requests
 /// out. While a line is wanted (want_i), nobody enters but who wants it (want_op_i: the operation), and nobody in the two cycles after, in which
 /// the cache looks for lines of its own accord. Requests that change state are two cycles apart or
 /// more. An operation waits until nothing that changes state has entered for five cycles (calm_o), and one that changes state keeps all

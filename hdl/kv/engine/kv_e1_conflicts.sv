@@ -13,7 +13,7 @@
 /// its write is committed, and uses it at once: the `replicate` is told that its note is settled (settled_o), and does not conflict for that.
 /// Latency: 0 cycles.
 /// Reset: nothing is before the next request.
-/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one; an operation of the sequencer is
+/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one; an operation of kv_recovery is
 /// compared with nothing, since it goes alone.
 module kv_e1_conflicts
   import kv_frame_pkg::*;

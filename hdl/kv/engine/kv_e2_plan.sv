@@ -2,9 +2,9 @@
 `default_nettype none
 
 /// The engine's third stage: what is to be done, as far as that does not depend on the line; whether the line matters; and whether it is the
-/// sequencer's business. Logic alone; sections 3 to 6 of docs/kv-protocol.md.
+/// kv_recovery's business. Logic alone; sections 3 to 6 of docs/kv-protocol.md.
 ///
-/// Behaviour: see plan_t. slow_o: a request that is the sequencer's business, of which nothing else is to be done.
+/// Behaviour: see plan_t. slow_o: a request that is kv_recovery's business, of which nothing else is to be done.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.

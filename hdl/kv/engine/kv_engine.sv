@@ -230,7 +230,7 @@ module kv_engine
   judged_t judged1, judged2_q;
   kv_e1_classify #(
       .Config(Config)
-  ) i_vet (
+  ) i_classify (
       .settings_i,
       .standing_i,
       .member_i  (member_q),
@@ -373,7 +373,7 @@ module kv_engine
 
   logic refresh_q;  // a write may need one: none begins before this node has opened
   always_ff @(posedge clk_i) refresh_q <= standing_i.opened;
-  kv_e2_lookup i_ways (
+  kv_e2_lookup i_lookup (
       .line_i,
       .op_i(op2_q),
       .looked_i(looked2_q),

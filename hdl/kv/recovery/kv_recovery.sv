@@ -80,7 +80,7 @@ module kv_recovery
   } state_e;
 
   state_e state_q;
-  logic op_valid_q, slow_there_q;  // slow_there_q: the head of the queue is the sequencer's
+  logic op_valid_q, slow_there_q;  // slow_there_q: the head of the queue is kv_recovery's
   logic go;  // no operation is under way: the state counts
   assign go = !op_valid_q;
 

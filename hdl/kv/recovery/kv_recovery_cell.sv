@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// What an operation of the sequencer is about, and the operation as the engine takes it. A part of kv_recovery.
+/// What an operation of kv_recovery is about, and the operation as the engine takes it. A part of kv_recovery.
 ///
 /// Behaviour: the cell is the only copy of what is being dealt with: it comes from a source, or is what an operation has seen (seen_valid_i),
 /// and is there for the next operation. op_o is made of it, but for what is about the frame at the queue's head, which stays there: that

@@ -12,7 +12,7 @@
 /// Reserved and read-only words ignore writes. Every response is OKAY.
 ///
 /// Epochs. The file has the staged registers as written; the copies that the core works with are
-/// kv_configuration's. Writing another epoch than the present one begins its handshake with the sequencer.
+/// kv_configuration's. Writing another epoch than the present one begins its handshake with kv_recovery.
 /// From step_i.entered on `epoch` reads as the new one, and not before: who reads it knows that the old
 /// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and
 /// writes of `epoch` and of staged registers are ignored. No access waits for that: the network

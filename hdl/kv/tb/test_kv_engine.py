@@ -120,7 +120,7 @@ class Rig:
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
-        self.ending = False  # what the sequencer was told of
+        self.ending = False  # what kv_recovery was told of
         self.operation = OP_FREE  # that ends it
         self.lines_asked = 0  # cycles
         self.quiet_for = 0  # cycles: nothing waits in the queue either
@@ -278,7 +278,7 @@ async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
-    # What the sequencer does.
+    # What kv_recovery does.
     rig.pins["clear_i"].set(1)
     for address in range(4096):
         rig.pins["clear_at_i"].set(address)

@@ -452,7 +452,7 @@ async def a_stock_manager_agrees(dut: Any) -> None:
     assert await read(AT["value_base"]) == AT["value_base"] * 7919 & ~0xFFFF00 | 0x665500
     await write(AT["epoch"], (6).to_bytes(4, "little"))
 
-    async def sequencer() -> None:
+    async def recovery() -> None:
         for name in ("enter_copy_i", "entered_i"):
             await RisingEdge(dut.clk_i)
             getattr(scope, name).value = 1
@@ -462,7 +462,7 @@ async def a_stock_manager_agrees(dut: Any) -> None:
                 while not int(scope.copied_o.value):
                     await RisingEdge(dut.clk_i)
 
-    cocotb.start_soon(sequencer())
+    cocotb.start_soon(recovery())
     while await read(AT["state"]) & FIELDS["state"].fields["entering"]:
         pass
     await write(AT["members"], b"\x0f\x03\x00\x00")
