@@ -71,6 +71,19 @@ package kv_recovery_pkg;
     logic noted, same, settled;  // see seen_t
   } heard_t;
 
+  /// A part's turn: it begins once, and a step may be taken in each cycle in which no operation is under way.
+  typedef struct packed {
+    logic start;
+    logic go;
+  } turn_t;
+  /// What a part does in its turn.
+  typedef struct packed {
+    logic active;  // it is not done
+    order_t order;
+    cell_from_e cell_from;
+    logic again;  // the order is something said again
+  } step_t;
+
   /// What another node says of the epoch.
   typedef struct packed {
     logic enter;

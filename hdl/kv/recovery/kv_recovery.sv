@@ -111,7 +111,7 @@ module kv_recovery
 
   order_t order, own_order, order_q;
   cell_t cell_q;  // what it is about
-  cell_from_e cell_from, settler_cell, handed_cell;
+  cell_from_e cell_from;
   heard_t heard_q;
   refresh_t refresh;
   op_t op;
@@ -128,7 +128,9 @@ module kv_recovery
   // ---- whose turn it is
 
   logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts, refresh_starts;
-  logic epoch_active, handed_active, settler_active, repeater_active;
+  // verilator lint_off UNUSEDSIGNAL
+  step_t settler, handed, repeater, roll, epoch_step;
+  // verilator lint_on UNUSEDSIGNAL
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due;
   question_t question;
@@ -164,11 +166,10 @@ module kv_recovery
   logic entering, clearing, epoch_forget, epoch_leads, epoch_slot_valid;
   logic [7:0] epoch_slot;
   place_t epoch_place;
-  logic epoch_next_bucket, last_bucket_q;
+  logic last_bucket_q;
   // verilator lint_off UNUSEDSIGNAL
   list_ask_t epoch_list;
   // verilator lint_on UNUSEDSIGNAL
-  order_t epoch_order;
   always_ff @(posedge clk_i) last_bucket_q <= (cell_q.bucket | epoch.bucket_mask) == '1;
 
   // ---- a leader, a place of the window: asked for in one cycle, known in the next
@@ -230,16 +231,13 @@ module kv_recovery
     settler_occasion.forget |= refresh_starts;
   end
   logic [31:0] settler_request;
-  logic settler_again;
-  order_t settler_order;
   kv_recovery_leftover_settle #(
       .LeftoverBits(LeftoverBits)
   ) i_settler (
       .clk_i,
       .rst_i,
-      .start_i        (settler_starts),
-      .go_i           (go),
-      .active_o       (settler_active),
+      .turn_i         ('{start: settler_starts, go: go}),
+      .step_o         (settler),
       .due_o          (settler_due),
       .own_done_o     (settler_own_done),
       .leftover_done_i(engine_i.leftover_done),
@@ -254,10 +252,7 @@ module kv_recovery
       .place_o        (settler_place),
       .own_o          (settler_own),
       .own_place_o    (settler_own_place),
-      .cell_from_o    (settler_cell),
-      .request_o      (settler_request),
-      .order_o        (settler_order),
-      .again_o        (settler_again)
+      .request_o      (settler_request)
   );
 
   // ---- what is to be fetched
@@ -278,7 +273,7 @@ module kv_recovery
       .question_o(question),
       .taken_i   (fetch_taken),
       .own_i     (fetch_own),
-      .answer_i  (handed_cell == CellHead),
+      .answer_i  (handed.cell_from == CellHead),
       .bucket_o  (fetch_bucket),
       .head_i    (head_q.kv),
       .mine_o    (fetch_mine),
@@ -293,15 +288,13 @@ module kv_recovery
   logic handed_ends;
   greeting_t greeting;
   bucket_t handed_bucket;
-  order_t handed_order;
   kv_recovery_request #(
       .LeftoverBits(LeftoverBits)
   ) i_handed (
       .clk_i,
       .rst_i,
-      .start_i         (handed_starts),
-      .go_i            (go),
-      .active_o        (handed_active),
+      .turn_i          ('{start: handed_starts, go: go}),
+      .step_o          (handed),
       .ends_o          (handed_ends),
       .head_i          (head_q),
       .epoch_i         (epoch),
@@ -314,9 +307,7 @@ module kv_recovery
       .came_o          (fetch_came),
       .list_o          (handed_list),
       .list_i          (list),
-      .cell_from_o     (handed_cell),
       .bucket_o        (handed_bucket),
-      .order_o         (handed_order),
       .seen_valid_i    (op_valid_q && engine_i.op_done),
       .seen_i          (engine_i.seen),
       .walked_version_o(walked_version)
@@ -324,8 +315,6 @@ module kv_recovery
 
   // ---- who has entered
 
-  logic   roll_again;
-  order_t roll_order;
   kv_recovery_entered i_roll (
       .clk_i,
       .rst_i,
@@ -337,21 +326,17 @@ module kv_recovery
       .greeting_i(greeting),
       .due_o     (roll_due),
       .say_i     (go && state_q == Say),
-      .order_o   (roll_order),
-      .again_o   (roll_again),
+      .step_o    (roll),
       .opened_o  (state_o.opened)
   );
 
   // ---- what is said again
 
-  logic   repeater_again;
-  order_t repeater_order;
   kv_recovery_retry i_repeater (
       .clk_i,
       .rst_i,
-      .start_i       (repeater_starts),
-      .go_i          (go),
-      .active_o      (repeater_active),
+      .turn_i        ('{start: repeater_starts, go: go}),
+      .step_o        (repeater),
       .writes_o      (repeater_writes),
       .notes_o       (repeater_notes),
       .occasion_i    (occasion),
@@ -361,9 +346,7 @@ module kv_recovery
       .any_i         (any_q),
       .place_o       (repeater_place),
       .cell_i        (cell_q),
-      .heard_i       (heard_q),
-      .order_o       (repeater_order),
-      .again_o       (repeater_again)
+      .heard_i       (heard_q)
   );
 
   assign stop_o = engine_i.handed_on || slow_there_q || engine_i.settle || settle_q || entering || clearing;
@@ -388,7 +371,7 @@ module kv_recovery
       default: ;
     endcase
   end
-  assign order = own_order | roll_order | epoch_order | handed_order | settler_order | repeater_order;
+  assign order = own_order | roll.order | epoch_step.order | handed.order | settler.order | repeater.order;
 
   always_comb begin
     cell_from = CellKeep;
@@ -396,18 +379,18 @@ module kv_recovery
       case (state_q)
         Idle: if (turn_q == Epoch || turn_q == Say || turn_q == Refresh) cell_from = CellNone;
         Lane: cell_from = CellSettle;
-        Handed: cell_from = handed_cell;
-        Settle: cell_from = settler_cell;
+        Handed: cell_from = handed.cell_from;
+        Settle: cell_from = settler.cell_from;
         FetchWhere: cell_from = CellFetch;
         FetchGo: cell_from = CellAsk;
-        Epoch: if (epoch_next_bucket) cell_from = CellNext;
+        Epoch: cell_from = epoch_step.cell_from;
         default: ;
       endcase
     end
   end
 
   lane_request_t asked;  // how a leftover, or what is to be fetched, is asked for
-  assign asked = settler_active ?
+  assign asked = settler.active ?
       '{lane: '0, request: settler_request} :
       '{lane: question.lane, request: question.request};
   kv_recovery_cell i_operation (
@@ -436,14 +419,14 @@ module kv_recovery
       .go_i         (go),
       // What was under way may have left something to do.
       .waits_i      (slow_there_q || settle_q || settler_own_done || refresh.due),
-      .active_o     (epoch_active),
+      .step_o       (epoch_step),
       .entering_o   (entering),
       .clearing_o   (clearing),
       .refresh_i    (engine_i.refresh),
       .refresh_o    (refresh),
       .epoch_i      (epoch),
       .copied_i     (entering_i.copied),
-      .step_o,
+      .entry_o      (step_o),
       .forget_o     (epoch_forget),
       .leads_o      (epoch_leads),
       .overflow_o   (state_o.overflow),
@@ -452,9 +435,7 @@ module kv_recovery
       .place_o      (epoch_place),
       .list_o       (epoch_list),
       .list_i       (list),
-      .order_o      (epoch_order),
       .heard_i      (heard_q),
-      .next_bucket_o(epoch_next_bucket),
       .last_bucket_i(last_bucket_q),
       .quiet_i      (engine_i.quiet),
       .downstream_i,
@@ -504,11 +485,11 @@ module kv_recovery
           state_o.retry <= fetch_taken && question.again;
           state_q <= Idle;
         end
-        default:    if (!epoch_active && !handed_active && !settler_active && !repeater_active) state_q <= Idle;
+        default:    if (!epoch_step.active && !handed.active && !settler.active && !repeater.active) state_q <= Idle;
       endcase
     end
     if (handed_ends) slow_there_q <= 1'b0;
-    if (repeater_again || settler_again || roll_again) state_o.retry <= 1'b1;
+    if (repeater.again || settler.again || roll.again) state_o.retry <= 1'b1;
 
     if (rst_i) begin
       state_q         <= Idle;

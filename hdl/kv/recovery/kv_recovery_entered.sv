@@ -5,11 +5,11 @@
 ///
 /// Behaviour: a node that leads a slot (leads_i) says `enter` to the others that have not said `entered` (greeting_i), after an epoch is
 /// entered and each tick; one that heard `enter` (greeting_i) says `entered` when it has no leftovers. due_o while there is something to say;
-/// say_i: order_o is said. again_o: that is `enter` once more. opened_o: this node leads, has had no leftovers since, and
+/// say_i: the order is said. again: that is `enter` once more. opened_o: this node leads, has had no leftovers since, and
 /// all others have entered; until the next epoch.
 /// Latency: due_o follows a change 2 cycles later, opened_o 2.
 /// Reset: nothing is to be said, nothing was heard; so where an epoch is to be forgotten.
-/// Requirements: say_i in the cycle after due_o or later; order_o is 0 without.
+/// Requirements: say_i in the cycle after due_o or later; the order is 0 without.
 module kv_recovery_entered
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -29,29 +29,31 @@ module kv_recovery_entered
 
     input wire greeting_t greeting_i,
 
-    output logic   due_o,
-    input  wire    say_i,
-    output order_t order_o,
-    output logic   again_o,
-    output logic   opened_o
+    output logic  due_o,
+    input  wire   say_i,
+    output step_t step_o,
+    output logic  opened_o
 );
 
   logic [7:0] owed_q, entered_q, missing_q;  // who is owed `entered`; who has said so, and who not
   logic leads_q;  // any slot
   logic due_q, again_q;  // `enter`
   logic owed_ready_q, enter_ready_q;
-  assign due_o   = owed_ready_q || enter_ready_q;
+  assign due_o = owed_ready_q || enter_ready_q;
 
-  assign again_o = say_i && !owed_ready_q && again_q;
+  logic   again;
+  order_t order;
+  assign again  = say_i && !owed_ready_q && again_q;
+  assign step_o = '{active: 1'b0, order: order, cell_from: CellKeep, again: again};
   always_comb begin
-    order_o = '0;
-    order_o.valid = say_i && epoch_i.here;
+    order = '0;
+    order.valid = say_i && epoch_i.here;
     if (say_i) begin
-      order_o.op    = OpSend;
-      order_o.send  = 1'b1;
-      order_o.at    = {epoch_i.node, 6'd0};
-      order_o.kind  = owed_ready_q ? KindEntered : KindEnter;
-      order_o.nodes = owed_ready_q ? owed_q & epoch_i.others : missing_q;
+      order.op    = OpSend;
+      order.send  = 1'b1;
+      order.at    = {epoch_i.node, 6'd0};
+      order.kind  = owed_ready_q ? KindEntered : KindEnter;
+      order.nodes = owed_ready_q ? owed_q & epoch_i.others : missing_q;
     end
   end
 

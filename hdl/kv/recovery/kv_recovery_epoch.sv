@@ -21,14 +21,14 @@ module kv_recovery_epoch
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  enter_i,
-    input  wire  clear_i,
-    input  wire  note_i,
-    input  wire  go_i,
-    input  wire  waits_i,
-    output logic active_o,
-    output logic entering_o,  // until it is entered, though not active_o
-    output logic clearing_o,
+    input  wire   enter_i,
+    input  wire   clear_i,
+    input  wire   note_i,
+    input  wire   go_i,
+    input  wire   waits_i,
+    output step_t step_o,
+    output logic  entering_o,  // until it is entered, though not active_o
+    output logic  clearing_o,
 
     // ---- the note of a refresh
     input wire refresh_i,
@@ -39,7 +39,7 @@ module kv_recovery_epoch
     input  wire epoch_t       epoch_i,
     // verilator lint_on UNUSEDSIGNAL
     input  wire               copied_i,
-    output entry_step_t       step_o,
+    output entry_step_t       entry_o,
     output logic              forget_o,      // what belonged to the epoch before
     output logic              leads_o,       // this node, a slot
     output logic              overflow_o,
@@ -54,11 +54,9 @@ module kv_recovery_epoch
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output order_t order_o,
     // verilator lint_off UNUSEDSIGNAL
     input wire heard_t heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    output logic   next_bucket_o,
     input  wire    last_bucket_i,
 
     // ---- what must have ended
@@ -91,7 +89,7 @@ module kv_recovery_epoch
 
   state_e state_q;
   logic [11:0] step_q;
-  logic refresh_due_q, refreshed_q;
+  logic refresh_due_q, refreshed_q, next_bucket;
   logic one_q;  // the note of a refresh
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
@@ -115,7 +113,13 @@ module kv_recovery_epoch
   // verilator lint_on PINCONNECTEMPTY
   assign writes_done = credits == credits_t'(MostWrites);
 
-  assign active_o = state_q != Off;
+  order_t order;
+  assign step_o = '{
+          active: state_q != Off,
+          order: order,
+          cell_from: next_bucket ? CellNext : CellKeep,
+          again: 1'b0
+      };
   assign refresh_o = '{due: refresh_due_q, under_way: refresh_due_q || one_q || late_q != '0, done: refreshed_q};
   assign forget_o = state_q == Copy;
   assign slot_valid_o = state_q == Leaders;
@@ -129,48 +133,48 @@ module kv_recovery_epoch
           keep: go_i && state_q == NoteKeep && !list_i.busy && list_i.found,
           drop: 1'b0
       };
-  assign next_bucket_o = go_i && state_q == ClearLines;
+  assign next_bucket = go_i && state_q == ClearLines;
   assign clear_o = '{valid: state_q == ClearRams, at: step_q};
   assign leads_o = state_q == Leaders && epoch_i.here && heard_i.mine && step_q != '0;
 
   always_comb begin
-    order_o = '0;
+    order = '0;
     case (state_q)
       NoteLook: begin
-        order_o.valid = !step_q[9];
-        order_o.op = OpLook;
-        order_o.at = step_q[8:0];
+        order.valid = !step_q[9];
+        order.op = OpLook;
+        order.at = step_q[8:0];
       end
       Note: begin
-        order_o.valid = heard_i.noted;
-        order_o.op = OpLeave;
-        order_o.at = step_q[8:0];
+        order.valid = heard_i.noted;
+        order.op = OpLeave;
+        order.at = step_q[8:0];
       end
       WindowLook: begin
-        order_o.valid = heard_i.used;
-        order_o.op = OpLook;
-        order_o.at = 9'(place_o);
-        order_o.window = 1'b1;
+        order.valid = heard_i.used;
+        order.op = OpLook;
+        order.at = 9'(place_o);
+        order.window = 1'b1;
       end
       WindowKeep: begin
-        order_o.valid = 1'b1;
-        order_o.op = OpKeep;
-        order_o.at = 9'(place_o);
+        order.valid = 1'b1;
+        order.op = OpKeep;
+        order.at = 9'(place_o);
       end
       ClearRams: begin
-        order_o.valid = step_q == '1;
-        order_o.op = OpClear;
+        order.valid = step_q == '1;
+        order.op = OpClear;
       end
       ClearLines: begin
-        order_o.valid = !last_bucket_i;
-        order_o.op = OpClear;
+        order.valid = !last_bucket_i;
+        order.op = OpClear;
       end
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    step_o        <= '0;
+    entry_o       <= '0;
     cache_clear_o <= 1'b0;
     quiet_q       <= {quiet_q[2:0], quiet_i};
 
@@ -203,7 +207,7 @@ module kv_recovery_epoch
           // What was under way may have left something to do.
           if (waits_i) state_q <= Off;
           else if (&quiet_q && downstream_i.transmit_idle) begin
-            step_o.copy <= 1'b1;
+            entry_o.copy <= 1'b1;
             state_q <= Copy;
           end
         end
@@ -245,7 +249,7 @@ module kv_recovery_epoch
         Leaders: begin
           step_q <= step_q + 1'b1;
           if (step_q[8]) begin
-            step_o.entered <= 1'b1;
+            entry_o.entered <= 1'b1;
             entering_o <= 1'b0;
             state_q    <= Off;
           end
@@ -287,13 +291,13 @@ module kv_recovery_epoch
       entering_o    <= 1'b0;
       clearing_o    <= 1'b0;
       overflow_o    <= 1'b0;
-      step_o        <= '0;
+      entry_o       <= '0;
       cache_clear_o <= 1'b0;
       quiet_q       <= '0;
     end
   end
 
-  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && active_o),
+  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && step_o.active),
           "two things at once")
 
 endmodule

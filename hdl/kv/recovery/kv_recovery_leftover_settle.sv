@@ -24,12 +24,11 @@ module kv_recovery_leftover_settle
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  start_i,
-    input  wire  go_i,
-    output logic active_o,
+    input wire turn_t turn_i,
+    output step_t step_o,
     output logic due_o,
     output logic own_done_o,
-    input  wire  leftover_done_i,
+    input wire leftover_done_i,
 
     input wire occasion_t occasion_i,  // forget: the list is about to be filled
     input wire            clear_i,
@@ -52,10 +51,7 @@ module kv_recovery_leftover_settle
     output place_t own_place_o,
 
     // ---- operations
-    output cell_from_e        cell_from_o,
-    output logic       [31:0] request_o,    // CellAsk
-    output order_t            order_o,
-    output logic              again_o
+    output logic [31:0] request_o  // CellAsk
 );
 
   typedef enum logic [3:0] {
@@ -80,54 +76,57 @@ module kv_recovery_leftover_settle
   place_t step_q;  // places, nodes
   assign own_o = own_q;
   assign own_place_o = own_place_q;
-  assign active_o = state_q != Off;
-  assign due_o = walk_q;
+  logic again;
+  order_t order;
+  cell_from_e cell_from;
+  assign step_o  = '{active: state_q != Off, order: order, cell_from: cell_from, again: again};
+  assign due_o   = walk_q;
   // From the last one on: clients' writes have the first ones, and one that comes with a place that is taken here has to wait.
   assign place_o = ~step_q;
 
   logic [LeftoverBits-1:0] list_at;
   assign list_at = list_i.at[LeftoverBits-1:0];
   assign list_o = '{
-          find: start_i,
+          find: turn_i.start,
           what: own_done_o ? ListShow : ListNext,
           from : ($bits(leftover_at_t) + 1)'(own_done_o ? {1'b0, own_at_q} : at_q),
           again: 1'b0,
           keep: 1'b0,
-          drop: go_i && state_q == OwnDone && !list_i.busy && list_i.found
+          drop: turn_i.go && state_q == OwnDone && !list_i.busy && list_i.found
       };
 
   logic takes, replays;  // this node leads
   assign takes = heard_i.mine && !own_q;
   assign replays = heard_i.mine && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
   // What takes its place of the window is sent for the first time without another look at the list.
-  assign again_o = go_i && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
+  assign again = turn_i.go && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
   always_comb begin
-    cell_from_o = CellKeep;
-    order_o = '0;
+    cell_from = CellKeep;
+    order = '0;
     case (state_q)
-      Find:    if (go_i && !list_i.busy) cell_from_o = CellList;
+      Find:    if (turn_i.go && !list_i.busy) cell_from = CellList;
       Go: begin
-        if (go_i && !heard_i.mine) cell_from_o = CellAsk;
-        order_o.valid    = !heard_i.mine && ask_q && epoch_i.here;
-        order_o.op       = OpSend;
-        order_o.send     = 1'b1;
-        order_o.location = 1'b1;
-        order_o.kind     = KindFetch;
-        order_o.at       = {epoch_i.node, 6'd0};
-        order_o.nodes    = 8'd1 << heard_i.leader;
+        if (turn_i.go && !heard_i.mine) cell_from = CellAsk;
+        order.valid    = !heard_i.mine && ask_q && epoch_i.here;
+        order.op       = OpSend;
+        order.send     = 1'b1;
+        order.location = 1'b1;
+        order.kind     = KindFetch;
+        order.at       = {epoch_i.node, 6'd0};
+        order.nodes    = 8'd1 << heard_i.leader;
       end
       TakeGo: begin
-        order_o.valid = !heard_i.used;
-        order_o.op    = OpTake;
-        order_o.at    = 9'(place_o);
+        order.valid = !heard_i.used;
+        order.op    = OpTake;
+        order.at    = 9'(place_o);
       end
       Replay: begin
-        order_o.valid = epoch_i.others[step_q[2:0]] && epoch_i.here;
-        order_o.op    = OpReplay;
-        order_o.at    = 9'(own_place_q);
-        order_o.nodes = 8'd1 << step_q[2:0];
+        order.valid = epoch_i.others[step_q[2:0]] && epoch_i.here;
+        order.op    = OpReplay;
+        order.at    = 9'(own_place_q);
+        order.nodes = 8'd1 << step_q[2:0];
       end
       default: ;
     endcase
@@ -143,11 +142,11 @@ module kv_recovery_leftover_settle
     if (leftover_done_i) own_done_o <= own_q;
     if (list_keep_i) at_q <= {1'b0, list_at};
 
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
         Off: begin
           step_q <= '0;
-          if (start_i) state_q <= own_done_o ? OwnDone : Find;
+          if (turn_i.start) state_q <= own_done_o ? OwnDone : Find;
         end
         Find:
         if (!list_i.busy) begin
@@ -225,8 +224,8 @@ module kv_recovery_leftover_settle
     end
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a leftover was begun before the one before was dealt with")
-  `ASSERT(something, !start_i || due_o || own_done_o, "there is nothing to do")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a leftover was begun before the one before was dealt with")
+  `ASSERT(something, !turn_i.start || due_o || own_done_o, "there is nothing to do")
 
 endmodule
 `default_nettype wire

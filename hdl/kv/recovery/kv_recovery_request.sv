@@ -24,9 +24,8 @@ module kv_recovery_request
     input wire clk_i,
     input wire rst_i,
 
-    input  wire           start_i,
-    input  wire           go_i,
-    output logic          active_o,
+    input  wire turn_t    turn_i,
+    output step_t         step_o,
     output logic          ends_o,         // in the last step
     // verilator lint_off UNUSEDSIGNAL
     input  wire subject_t head_i,
@@ -50,9 +49,7 @@ module kv_recovery_request
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output cell_from_e        cell_from_o,
     output bucket_t           bucket_o,         // CellHead
-    output order_t            order_o,
     input  wire               seen_valid_i,     // it is done
     input  wire seen_t        seen_i,
     /// Of a key that is added after a walk.
@@ -73,9 +70,11 @@ module kv_recovery_request
   } state_e;
 
   state_e state_q;
-  logic   found_q;  // a leftover of the location
-  assign active_o = state_q != Off;
-  assign ends_o   = go_i && state_q == End;
+  logic found_q;  // a leftover of the location
+  order_t order;
+  cell_from_e cell_from;
+  assign step_o = '{active: state_q != Off, order: order, cell_from: cell_from, again: 1'b0};
+  assign ends_o = turn_i.go && state_q == End;
 
   // ---- the request, a cycle late
 
@@ -99,7 +98,7 @@ module kv_recovery_request
       .clk_i,
       .rst_i,
       .start_i(walk_start),
-      .go_i,
+      .go_i(turn_i.go),
       .active_o(walk_active),
       .read_i(head_i.kv.kind == KindRead),
       .here_i(epoch_i.here),
@@ -115,14 +114,14 @@ module kv_recovery_request
   assign bucket_o = entry_q ? bucket_i : bucket_q ^ {2'b0, walk_offset, 8'b0};
 
   logic leads;
-  assign looks = go_i && state_q == Look;
+  assign looks = turn_i.go && state_q == Look;
   assign leads = heard_i.leader == head_i.kv.node;
   assign greeting_o = '{
           enter: looks && head_i.kv.kind == KindEnter,
           entered: looks && head_i.kv.kind == KindEntered,
           node: head_i.kv.node
       };
-  assign came_o = (looks && !entry_q) || (go_i && state_q == SearchBegin && leads);
+  assign came_o = (looks && !entry_q) || (turn_i.go && state_q == SearchBegin && leads);
 
   // ---- leftovers
 
@@ -131,10 +130,10 @@ module kv_recovery_request
   assign stays = list_i.newer || (list_i.equal && (entry_q ? heard_i.same : list_i.same));
 
   logic drops, shows;
-  assign drops = go_i && state_q == Search && !list_i.busy && list_i.found;
+  assign drops = turn_i.go && state_q == Search && !list_i.busy && list_i.found;
   assign shows = state_q == Look && entry_q;
   assign list_o = '{
-          find: looks || (go_i && state_q == SearchBegin) || drops,
+          find: looks || (turn_i.go && state_q == SearchBegin) || drops,
           what: shows ? ListShow : ListAt,
           from : ($bits(leftover_at_t) + 1)'(head_i.kv.request[LeftoverBits-1:0] & {LeftoverBits{shows}}),
           again: state_q == Search,
@@ -145,54 +144,54 @@ module kv_recovery_request
   // ---- operations
 
   always_comb begin
-    cell_from_o = CellKeep;
-    order_o     = '0;
+    cell_from = CellKeep;
+    order     = '0;
     case (state_q)
       Look: begin
-        if (go_i) cell_from_o = CellHead;
-        order_o.valid = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
-        order_o.op    = OpLane;
-        order_o.head  = 1'b1;
+        if (turn_i.go) cell_from = CellHead;
+        order.valid = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
+        order.op    = OpLane;
+        order.head  = 1'b1;
       end
-      EntryFind: if (go_i && !list_i.busy) cell_from_o = CellList;
+      EntryFind: if (turn_i.go && !list_i.busy) cell_from = CellList;
       // Is what the node has what came?
       SearchBegin: begin
-        order_o.valid = leads;
-        order_o.op    = OpLook;
-        order_o.flag  = 1'b1;
-        order_o.head  = 1'b1;
+        order.valid = leads;
+        order.op    = OpLook;
+        order.flag  = 1'b1;
+        order.head  = 1'b1;
       end
       // All leftovers of the location are settled.
       Search: begin
-        if (drops) cell_from_o = CellList;
-        order_o.valid = drops;
-        order_o.op    = OpResolve;
-        order_o.nodes[0] = 1'b1;
-        order_o.flag  = !stays;
+        if (drops) cell_from = CellList;
+        order.valid = drops;
+        order.op    = OpResolve;
+        order.nodes[0] = 1'b1;
+        order.flag  = !stays;
       end
       SearchEnd: begin
-        order_o.valid = 1'b1;
-        order_o.op    = !epoch_i.here ? OpFree : entry_q ? OpStore : OpAgain;
-        order_o.flag  = found_q;
+        order.valid = 1'b1;
+        order.op    = !epoch_i.here ? OpFree : entry_q ? OpStore : OpAgain;
+        order.flag  = found_q;
       end
       Free: begin
-        order_o.valid = 1'b1;
-        order_o.op    = OpFree;
+        order.valid = 1'b1;
+        order.op    = OpFree;
       end
       Walk: begin
-        if (walk_cell) cell_from_o = CellHead;
-        order_o = walk_order;
+        if (walk_cell) cell_from = CellHead;
+        order = walk_order;
       end
       default:   ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) begin
+    if (turn_i.start) begin
       found_q <= 1'b0;
       state_q <= Look;
     end
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
         Look: begin
           state_q <= Free;
@@ -225,7 +224,7 @@ module kv_recovery_request
     if (rst_i) state_q <= Off;
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a request was begun before the one before was dealt with")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a request was begun before the one before was dealt with")
 
 endmodule
 `default_nettype wire

@@ -21,9 +21,8 @@ module kv_recovery_retry
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  start_i,
-    input  wire  go_i,
-    output logic active_o,
+    input wire turn_t turn_i,
+    output step_t step_o,
     output logic writes_o,
     output logic notes_o,
 
@@ -38,11 +37,9 @@ module kv_recovery_retry
 
     // ---- operations
     // verilator lint_off UNUSEDSIGNAL
-    input  wire cell_t  cell_i,   // what was seen
-    input  wire heard_t heard_i,
+    input wire cell_t  cell_i,  // what was seen
+    input wire heard_t heard_i
     // verilator lint_on UNUSEDSIGNAL
-    output order_t      order_o,
-    output logic        again_o   // it is something said again
 );
 
   typedef enum logic [2:0] {
@@ -59,8 +56,10 @@ module kv_recovery_retry
   logic ask_may_q;
   filter_cell_t asked_q;
   logic [8:0] note_q;
-  assign active_o = state_q != Off;
-  assign place_o  = place_q;
+  logic again;
+  order_t order;
+  assign step_o  = '{active: state_q != Off, order: order, cell_from: CellKeep, again: again};
+  assign place_o = place_q;
 
   // Which write was at each place when the walk was there the last time.
   logic [7:0] walked;
@@ -69,39 +68,39 @@ module kv_recovery_retry
       .Depth(Places)
   ) i_walked (
       .clk_i,
-      .write_i(go_i && state_q == WriteGo),
+      .write_i(turn_i.go && state_q == WriteGo),
       .write_address_i(place_q),
       .write_data_i(cell_i.request[7:0]),
       .read_address_i(place_q),
       .read_data_o(walked)
   );
 
-  assign again_o = go_i && order_o.valid && (state_q == WriteGo || state_q == NoteGo);
+  assign again = turn_i.go && order.valid && (state_q == WriteGo || state_q == NoteGo);
   always_comb begin
-    order_o = '0;
+    order = '0;
     case (state_q)
       WriteLook: begin
-        order_o.valid  = heard_i.written;
-        order_o.op     = OpLook;
-        order_o.at     = 9'(place_q);
-        order_o.window = 1'b1;
+        order.valid  = heard_i.written;
+        order.op     = OpLook;
+        order.at     = 9'(place_q);
+        order.window = 1'b1;
       end
       // Again, if it is the one that was here the last time.
       WriteGo: begin
-        order_o.valid = here_i && (walk_all_q || walked == cell_i.request[7:0]);
-        order_o.op    = OpRetry;
-        order_o.at    = 9'(place_q);
+        order.valid = here_i && (walk_all_q || walked == cell_i.request[7:0]);
+        order.op    = OpRetry;
+        order.at    = 9'(place_q);
       end
       NoteLook: begin
-        order_o.valid = 1'b1;
-        order_o.op    = OpLook;
-        order_o.at    = note_q;
+        order.valid = 1'b1;
+        order.op    = OpLook;
+        order.at    = note_q;
       end
       NoteGo: begin
-        order_o.valid = heard_i.noted && here_i && filter_cell(cell_i.bucket) == asked_q;
-        order_o.op    = OpAsk;
-        order_o.at    = note_q;
-        order_o.nodes = 8'd1 << note_q[8:6];
+        order.valid = heard_i.noted && here_i && filter_cell(cell_i.bucket) == asked_q;
+        order.op    = OpAsk;
+        order.at    = note_q;
+        order.nodes = 8'd1 << note_q[8:6];
       end
       default: ;
     endcase
@@ -119,9 +118,9 @@ module kv_recovery_retry
       note_q    <= '0;
     end
 
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
-        Off: if (start_i) state_q <= writes_o ? WriteLook : NoteLook;
+        Off: if (turn_i.start) state_q <= writes_o ? WriteLook : NoteLook;
         WriteLook, WriteGo: begin
           state_q <= Off;
           if (state_q == WriteLook && heard_i.written) state_q <= WriteGo;
@@ -160,8 +159,8 @@ module kv_recovery_retry
     end
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a place or note was begun before the one before was dealt with")
-  `ASSERT(something, !start_i || writes_o || notes_o, "there is nothing to do")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a place or note was begun before the one before was dealt with")
+  `ASSERT(something, !turn_i.start || writes_o || notes_o, "there is nothing to do")
 
 endmodule
 `default_nettype wire

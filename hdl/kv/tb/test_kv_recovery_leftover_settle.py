@@ -21,7 +21,7 @@ module top
   logic start, tick, entered, none, fill_find, keep, busy, active, due, own_done, valid;
   logic [{BITS}:0] count;
   cell_t filled;
-  order_t order;
+  step_t step;
   list_ask_t ask, fill;
   list_answer_t answer;
   epoch_t epoch;
@@ -46,13 +46,13 @@ module top
     fill.keep = keep;
   end
   assign busy = answer.busy;
-  assign valid = order.valid;
+  assign valid = step.order.valid;
+  assign active = step.active;
   logic [31:0] request;
   kv_recovery_leftover_settle #(.LeftoverBits({BITS})) dut (
-      .clk_i, .rst_i, .start_i(start), .go_i(1'b1), .active_o(active), .due_o(due), .own_done_o(own_done),
+      .clk_i, .rst_i, .turn_i('{{start: start, go: 1'b1}}), .step_o(step), .due_o(due), .own_done_o(own_done),
       .leftover_done_i(1'b0), .occasion_i(occasion), .clear_i(1'b0), .epoch_i(epoch), .heard_i(heard),
-      .none_i(none), .list_o(ask), .list_keep_i(1'b0), .list_i(answer), .request_o(request),
-      .order_o(order)
+      .none_i(none), .list_o(ask), .list_keep_i(1'b0), .list_i(answer), .request_o(request)
   );
   kv_recovery_leftover_list #(.Bits({BITS})) list (
       .clk_i, .rst_i, .clear_i(1'b0), .ask_i(fill), .bucket_i('0), .cell_i(filled), .head_i('0), .answer_o(answer),
