@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "axi.svh"
 
 /// A node of the key-value store: docs/kv-protocol.md says what it does, docs/kv-core.md how.
 ///
@@ -16,6 +17,7 @@
 module kv_core
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
     /// Of memory: 1, 2 or 4.
     parameter int unsigned Channels = 2,
@@ -109,25 +111,39 @@ module kv_core
 );
 
   localparam int unsigned BeatBits = $clog2(ValueBeats);
+  localparam kv_config_t Config = '{
+      channels: Channels,
+      line_cache_bits: LineCacheBits,
+      lane_bits: LaneBits,
+      max_followers: MaxFollowers,
+      whole_frames: WholeFrames,
+      user_width: UserWidth,
+      host_beats: HostBeats
+  };
+  if (!config_is_valid(Config)) begin : gen_check_config
+    $fatal(1, "a parameter is beyond what kv_config_t says of it in %m");
+  end
+  `AXIS_TYPE(axis, 512, UserWidth)
 
   // ---- what the blocks say to each other
 
   endpoint_t self;
-  logic enable, accept, leased, serving_q, opened, overflow, memory_error, memory_fails, misplaced, dead;
-  logic [31:0] epoch, retry_cycles, source;
-  logic [2:0] node;
-  logic [7:0] members, serving_members;
-  logic [5:0] bucket_bits;
+  logic serving_q, memory_error, memory_fails, dead;
+  logic [31:0] source;
   logic [1:0][7:0] slot;
   logic [1:0][2:0] leader, peer_index;
   endpoint_t [1:0] peer;
+  kv_settings_t settings;
+  recovery_state_t recovery;
 
   // A lease that ends is noticed a cycle later; what was decided before is on its way.
   always_ff @(posedge clk_i) begin
-    serving_q <= leased && serving_members[node] && epoch[15:0] != '0 && !dead;
+    serving_q <= settings.leased && settings.staged.serving_members[settings.staged.node]
+        && settings.staged.epoch[15:0] != '0 && !dead;
     if (rst_i) serving_q <= 1'b0;
   end
-  assign dead = overflow || memory_error || misplaced;
+  assign dead = recovery.overflow || memory_error || settings.misplaced;
+  assign self = settings.staged.self;
 
   logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
   place_t place, bad_freed, nothing_freed, done_freed;
@@ -144,15 +160,10 @@ module kv_core
   logic request_valid, room;
   request_t request;
 
-  logic op_valid, op_done, slow_valid, settle_valid, pending, leftover_done, stop, quiet, clear_rams;
-  op_t op;
-  seen_t seen;
-  subject_t head;
-  lane_number_t settle_lane;
-  logic [31:0] walked_version, settle_request;
-  logic [11:0] clear_at, leftovers;
-  filter_cell_t pending_cell;
-  logic [Places-1:0] window;
+  standing_t standing;
+  to_engine_t to_engine;
+  from_engine_t from_engine;
+  logic stop;
 
   logic line_read, line_changes, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
   bucket_t line_bucket, want_bucket, line_write_bucket;
@@ -168,23 +179,21 @@ module kv_core
   logic word_valid, word_ready, value_begun;
   logic [511:0] word_data;
 
-  logic enter_valid, enter_copy, copied, entered, clear_table, clearing;
-  logic sync_count_write, sync_lanes_write;
-  logic [31:0] sync_data, sync_from, sync_count;
-  logic [16:0] sync_lanes;
-  logic [63:0] line_base, value_base;
-
-  logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate;
-  logic dropped_busy, dropped_host, dropped_source, allowed, retry, replied, received, sent;
-  logic [4:0] reply_status, received_kind, sent_kind;
+  logic clear_table, passed_tx, dropped_host, allowed, sent;
+  logic [4:0] sent_kind;
+  fetch_order_t fetch;
+  fetch_left_t fetch_left;
+  entering_t entering;
+  entry_step_t entry_step;
+  rx_events_t rx_events;
+  engine_events_t engine_events;
 
   // verilator lint_off UNUSEDSIGNAL
   logic now_ready, later_ready, job_ready, here, word_first, word_last;
-  logic [31:0] enter_epoch;
-  logic unused;
-  assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4],
-                    line_base[11:0], value_base[11:0]};
+  logic [63:0] line_base, value_base;  // their pages
   // verilator lint_on UNUSEDSIGNAL
+  assign line_base  = settings.direct.line_base;
+  assign value_base = settings.direct.value_base;
 
   // ---- from the network
 
@@ -196,51 +205,46 @@ module kv_core
   foreign_t foreign, for_host;
   logic foreign_valid, foreign_ready, foreign_last, unused_bad;
 
+  axis_t from_net, passed;
+  offered_place_t offered_place;
+  free_place_t bad_place;
+  pool_write_t pool_fill;
+  filling_t value_filling;
+  assign from_net = '{user: s_net_tuser, last: s_net_tlast, keep: s_net_tkeep, data: s_net_tdata};
+  assign foreign = '{user: passed.user, keep: passed.keep, data: passed.data};
+  assign foreign_last = passed.last;
+  assign offered_place = '{valid: place_valid, plenty: place_plenty, place: place};
+  assign {bad_free, bad_freed} = bad_place;
+  assign {pool_write, pool_write_place, pool_write_beat, pool_write_data} = pool_fill;
+  assign {filling, filling_place, filled} = value_filling;
+
   kv_parser #(
-      .WholeFrames(WholeFrames),
-      .UserWidth  (UserWidth)
+      .Config(Config),
+      .axis_t(axis_t)
   ) i_parser (
-      .*,
-      .enable_i(enable),
+      .clk_i,
+      .rst_i,
+      .enable_i(settings.direct.enable),
       .self_i(self),
-      .s_axis_tvalid(s_net_tvalid),
-      .s_axis_tready(s_net_tready),
-      .s_axis_tdata(s_net_tdata),
-      .s_axis_tkeep(s_net_tkeep),
-      .s_axis_tlast(s_net_tlast),
-      .s_axis_tuser(s_net_tuser),
-      .s_axis_error(s_net_error),
-      .s_axis_size(s_net_size),
-      .m_axis_tvalid(foreign_valid),
-      .m_axis_tready(foreign_ready),
-      .m_axis_tdata(foreign.data),
-      .m_axis_tkeep(foreign.keep),
-      .m_axis_tlast(foreign_last),
-      .m_axis_tuser(foreign.user),
+      .s_valid(s_net_tvalid),
+      .s_ready(s_net_tready),
+      .s_payload(from_net),
+      .s_error(s_net_error),
+      .s_size(s_net_size),
+      .m_valid(foreign_valid),
+      .m_ready(foreign_ready),
+      .m_payload(passed),
       .source_o(source),
       .allowed_i(allowed),
-      .place_valid_i(place_valid),
-      .place_plenty_i(place_plenty),
-      .place_i(place),
+      .place_i(offered_place),
       .place_take_o(place_take),
-      .place_free_o(bad_free),
-      .place_freed_o(bad_freed),
-      .pool_write_o(pool_write),
-      .pool_place_o(pool_write_place),
-      .pool_beat_o(pool_write_beat),
-      .pool_data_o(pool_write_data),
-      .filling_o(filling),
-      .filling_place_o(filling_place),
-      .filled_o(filled),
+      .free_o(bad_place),
+      .pool_o(pool_fill),
+      .filling_o(value_filling),
       .room_i(room),
       .request_valid_o(request_valid),
       .request_o(request),
-      .passed_o(passed_rx),
-      .received_o(frame_kv),
-      .dropped_checksum_o(dropped_checksum),
-      .dropped_length_o(dropped_length),
-      .dropped_source_o(dropped_source),
-      .dropped_busy_o(dropped_busy)
+      .events_o(rx_events)
   );
 
   packet_fifo #(
@@ -287,142 +291,88 @@ module kv_core
 
   // ---- what is to be done
 
-  logic leftovers_q, refresh, refreshing;
-  always_ff @(posedge clk_i) leftovers_q <= leftovers != '0;
+  logic leftovers_q;
+  always_ff @(posedge clk_i) leftovers_q <= recovery.leftovers != '0;
+  assign standing = '{serving: serving_q, opened: recovery.opened, dead: dead, leftovers: leftovers_q};
+
+  lookup_t lookup;
+  want_t wanted;
+  line_write_t way_write;
+  free_place_t nothing_place;
+  sending_t sending;
+  assign {line_read, line_changes, line_bucket} = lookup;
+  assign {want, want_bucket} = wanted;
+  assign {line_write, line_write_bucket, line_write_way, line_write_header} = way_write;
+  assign {came_to_nothing, nothing_freed} = nothing_place;
+  assign {now_valid, later_valid, deferred_valid, send} = sending;
 
   kv_engine #(
-      .LaneBits(LaneBits)
+      .Config(Config)
   ) i_engine (
-      .*,
-      .node_i(node),
-      .members_i(members),
-      .serving_i(serving_q),
-      .opened_i(opened),
-      .accept_i(accept),
-      .epoch_i(epoch[15:0]),
-      .bucket_bits_i(bucket_bits),
-      .dead_i(dead),
-      .leftovers_i(leftovers_q),
-      .slot_o(slot[0]),
-      .leader_i(leader[0]),
-      .peer_o(peer_index[0]),
-      .peer_i(peer[0]),
-      .request_valid_i(request_valid),
-      .request_i(request),
-      .room_o(room),
-      .op_valid_i(op_valid),
-      .op_i(op),
-      .op_done_o(op_done),
-      .seen_o(seen),
-      .slow_valid_o(slow_valid),
-      .walked_version_i(walked_version),
-      .head_o(head),
-      .settle_valid_o(settle_valid),
-      .settle_lane_o(settle_lane),
-      .settle_request_o(settle_request),
-      .pending_o(pending),
-      .pending_cell_o(pending_cell),
-      .leftover_done_o(leftover_done),
-      .refresh_o(refresh),
-      .refreshing_i(refreshing),
-      .stop_i(stop),
-      .quiet_o(quiet),
-      .clear_i(clear_rams),
-      .clear_at_i(clear_at),
-      .line_read_o(line_read),
-      .line_changes_o(line_changes),
-      .line_bucket_o(line_bucket),
-      .line_hit_i(line_hit),
-      .line_i(line),
-      .want_o(want),
-      .want_bucket_o(want_bucket),
-      .line_write_o(line_write),
-      .line_write_bucket_o(line_write_bucket),
-      .line_write_way_o(line_write_way),
-      .line_write_header_o(line_write_header),
-      .group_busy_i(group_busy),
-      .job_room_i(job_room),
-      .job_valid_o(job_valid),
-      .job_o(job),
-      .place_free_o(came_to_nothing),
-      .place_freed_o(nothing_freed),
+      .clk_i,
+      .rst_i,
+      .settings_i       (settings),
+      .standing_i       (standing),
+      .slot_o           (slot[0]),
+      .leader_i         (leader[0]),
+      .peer_o           (peer_index[0]),
+      .peer_i           (peer[0]),
+      .request_valid_i  (request_valid),
+      .request_i        (request),
+      .room_o           (room),
+      .recovery_i       (to_engine),
+      .stop_i           (stop),
+      .recovery_o       (from_engine),
+      .lookup_o         (lookup),
+      .line_hit_i       (line_hit),
+      .line_i           (line),
+      .want_o           (wanted),
+      .line_write_o     (way_write),
+      .group_busy_i     (group_busy),
+      .job_room_i       (job_room),
+      .job_valid_o      (job_valid),
+      .job_o            (job),
+      .free_o           (nothing_place),
       .now_almost_full_i(now_almost_full),
-      .later_room_i(!later_almost_full),
-      .now_valid_o(now_valid),
-      .later_valid_o(later_valid),
-      .deferred_valid_o(deferred_valid),
-      .send_o(send),
-      .window_o(window),
-      .received_o(received),
-      .received_kind_o(received_kind),
-      .replied_o(replied),
-      .replied_status_o(reply_status),
-      .dropped_epoch_o(dropped_epoch),
-      .dropped_duplicate_o(dropped_duplicate)
+      .later_room_i     (!later_almost_full),
+      .sending_o        (sending),
+      .events_o         (engine_events)
   );
 
+  downstream_t downstream;
+  assign downstream = '{
+          transmit_idle: transmit_idle,
+          job_write: job_valid && job.write,
+          job_done: done,
+          cache_clearing: cache_clearing
+      };
   kv_recovery #(
-      .LaneBits(LaneBits)
-  ) i_sequencer (
-      .*,
-      .enter_valid_i(enter_valid),
-      .enter_copy_o(enter_copy),
-      .copied_i(copied),
-      .entered_o(entered),
-      .epoch_i(epoch[15:0]),
-      .node_i(node),
-      .members_i(members),
-      .serving_members_i(serving_members),
-      .retry_cycles_i(retry_cycles),
-      .bucket_bits_i(bucket_bits),
-      .slot_o(slot[1]),
-      .leader_i(leader[1]),
+      .Config(Config)
+  ) i_recovery (
+      .clk_i,
+      .rst_i,
+      .settings_i   (settings),
+      .entering_i   (entering),
+      .step_o       (entry_step),
+      .slot_o       (slot[1]),
+      .leader_i     (leader[1]),
       .clear_table_i(clear_table),
-      .clearing_o(clearing),
-      .sync_count_write_i(sync_count_write),
-      .sync_lanes_write_i(sync_lanes_write),
-      .sync_data_i(sync_data),
-      .sync_from_i(sync_from),
-      .sync_count_o(sync_count),
-      .sync_lanes_o(sync_lanes),
-      .dead_i(dead),
-      .opened_o(opened),
-      .overflow_o(overflow),
-      .leftovers_o(leftovers),
-      .retry_o(retry),
-      .op_valid_o(op_valid),
-      .op_o(op),
-      .op_done_i(op_done),
-      .seen_i(seen),
-      .slow_valid_i(slow_valid),
-      .slow_bucket_i(want_bucket),
-      .walked_version_o(walked_version),
-      .head_i(head),
-      .settle_valid_i(settle_valid),
-      .settle_lane_i(settle_lane),
-      .settle_request_i(settle_request),
-      .pending_i(pending),
-      .pending_cell_i(pending_cell),
-      .leftover_done_i(leftover_done),
-      .refresh_i(refresh),
-      .refreshing_o(refreshing),
-      .stop_o(stop),
-      .quiet_i(quiet),
-      .clear_o(clear_rams),
-      .clear_at_o(clear_at),
-      .window_i(window),
-      .transmit_idle_i(transmit_idle),
-      .job_write_i(job_valid && job.write),
-      .done_i(done),
-      .cache_clear_o(cache_clear),
-      .cache_clearing_i(cache_clearing)
+      .fetch_i      (fetch),
+      .fetch_left_o (fetch_left),
+      .dead_i       (dead),
+      .state_o      (recovery),
+      .engine_o     (to_engine),
+      .engine_i     (from_engine),
+      .stop_o       (stop),
+      .downstream_i (downstream),
+      .cache_clear_o(cache_clear)
   );
 
   // ---- memory
 
   // The line of what was received is asked for before the request's turn.
   bucket_t announced, mask_q;
-  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits);
+  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings.direct.bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
 
   kv_memory #(
@@ -513,7 +463,7 @@ module kv_core
   logic [6:0] in_flight_q;
   logic [3:0][4:0] in_flight_part_q;
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(window[16*i+:16]));
+    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(from_engine.window[16*i+:16]));
     in_flight_q <= (7'(in_flight_part_q[0]) + 7'(in_flight_part_q[1]))
                  + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
   end
@@ -529,69 +479,54 @@ module kv_core
     if (rst_i) unanswered_q <= '0;
   end
 
+  kv_registers_pkg::state_t state;
+  events_t events;
+  assign state = '{
+          serving: serving_q,
+          opened: recovery.opened && !dead,
+          clearing: recovery.clearing,
+          fault: dead,
+          entering: 1'b0,
+          leftovers: recovery.leftovers,
+          in_flight: in_flight_q,
+          unanswered: unanswered_q
+      };
+  assign events = '{
+          rx: rx_events,
+          engine: engine_events,
+          retry: recovery.retry,
+          dropped_host: dropped_host,
+          passed_tx: passed_tx,
+          sent: sent,
+          sent_kind: sent_kind
+      };
+
+  kv_axil_req_t  axil_req;
+  kv_axil_resp_t axil_resp;
+  `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
   kv_registers #(
-      .MaxFollowers(MaxFollowers),
-      .LaneBits(LaneBits),
-      .Channels(Channels),
+      .Config(Config),
       .LeaderPorts(2),
       .PeerPorts(2)
   ) i_registers (
-      .*,
-      .enter_valid_o(enter_valid),
-      .enter_epoch_o(enter_epoch),
-      .enter_copy_i(enter_copy),
-      .copied_o(copied),
-      .entered_i(entered),
-      .epoch_o(epoch),
-      .node_o(node),
-      .members_o(members),
-      .serving_members_o(serving_members),
-      .self_o(self),
-      .peer_index_i(peer_index),
-      .peer_o(peer),
-      .slot_i(slot),
-      .leader_o(leader),
-      .source_i(source),
-      .allowed_o(allowed),
-      .enable_o(enable),
-      .accept_o(accept),
-      .retry_cycles_o(retry_cycles),
-      .bucket_bits_o(bucket_bits),
-      .line_base_o(line_base),
-      .value_base_o(value_base),
-      .leased_o(leased),
+      .clk_i,
+      .rst_i,
+      .s_axil_req   (axil_req),
+      .s_axil_resp  (axil_resp),
+      .settings_o   (settings),
+      .entering_o   (entering),
+      .step_i       (entry_step),
+      .peer_index_i (peer_index),
+      .peer_o       (peer),
+      .slot_i       (slot),
+      .leader_o     (leader),
+      .source_i     (source),
+      .allowed_o    (allowed),
       .clear_table_o(clear_table),
-      .misplaced_o(misplaced),
-      .sync_count_write_o(sync_count_write),
-      .sync_lanes_write_o(sync_lanes_write),
-      .sync_data_o(sync_data),
-      .sync_from_o(sync_from),
-      .sync_count_i(sync_count),
-      .sync_lanes_i(sync_lanes),
-      .serving_i(serving_q),
-      .opened_i(opened && !dead),
-      .clearing_i(clearing),
-      .fault_i(dead),
-      .leftovers_i(leftovers),
-      .in_flight_i(in_flight_q),
-      .unanswered_i(unanswered_q),
-      .frame_kv_i(frame_kv),
-      .passed_rx_i(passed_rx),
-      .passed_tx_i(passed_tx),
-      .dropped_checksum_i(dropped_checksum),
-      .dropped_length_i(dropped_length),
-      .dropped_epoch_i(dropped_epoch),
-      .dropped_duplicate_i(dropped_duplicate),
-      .retry_i(retry),
-      .dropped_busy_i(dropped_busy),
-      .dropped_host_i(dropped_host),
-      .dropped_source_i(dropped_source),
-      .reply_i(replied),
-      .reply_status_i(reply_status[3:0]),
-      .received_i(received),
-      .received_kind_i(received_kind),
-      .sent_i(sent),
-      .sent_kind_i(sent_kind)
+      .fetch_o      (fetch),
+      .fetch_left_i (fetch_left),
+      .state_i      (state),
+      .events_i     (events)
   );
 
   `ASSERT(now_has_room, !now_valid || now_ready, "no room for a frame")

@@ -33,7 +33,7 @@ KV_FIELDS = {
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
-SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request the sequencer sees
+SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request kv_recovery sees
 SEND = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 JOB = {
     "write": 1,
@@ -393,7 +393,7 @@ class Node:
         return version
 
     def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
-        """The sequencer's part, which makes a leftover of the note, is not here."""
+        """kv_recovery's part, which makes a leftover of the note, is not here."""
         way = replace(self.line(bucket)[number], version=self._next_version(bucket))
         self.line(bucket)[number] = way
         if self.others:

@@ -3,19 +3,20 @@
 
 /// The engine's first stage: the queue of requests, and who enters next.
 ///
-/// Behaviour: at most one enters in a cycle (valid_o), while open_i: an operation of the sequencer before a request. stop_i keeps requests
+/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of kv_recovery before a request. stop_i keeps requests
 /// out. While a line is wanted (want_i), nobody enters but who wants it (want_op_i: the operation), and nobody in the two cycles after, in which
 /// the cache looks for lines of its own accord. Requests that change state are two cycles apart or
 /// more. An operation waits until nothing that changes state has entered for five cycles (calm_o), and one that changes state keeps all
 /// others out for as long. What was taken from the queue and is not done (done_i) is offered again from the cycle after rewind_i on; so is the
 /// operation. What enters in a cycle of rewind_i comes to nothing.
-/// Latency: request in to valid_o 1 cycle; delivery_o, what of a request nobody needs at once, comes a cycle after valid_o.
+/// Latency: request in to entered_o 1 cycle; delivery_o, what of a request nobody needs at once, comes a cycle after.
 /// Reset: empties the queue.
 /// Requirements: what has entered is done or starts over two cycles later, so that after rewind_i nothing is under way whose
 /// changes could be missed: those of the youngest can be read from the next cycle on, but for a line's, for which open_i is low then.
 module kv_e0_admit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
     parameter int unsigned QueueDepth = 32
 ) (
@@ -24,30 +25,23 @@ module kv_e0_admit
 
     input wire bucket_t bucket_mask_i,
 
-    input  wire           request_valid_i,
-    input  wire request_t request_i,
-    output logic          room_o,
-    input  wire           op_valid_i,
-    // verilator lint_off UNUSEDSIGNAL  // whom it is for does not matter here
-    input  wire op_t      op_i,
+    input  wire             request_valid_i,
+    input  wire request_t   request_i,
+    output logic            room_o,
+    // verilator lint_off UNUSEDSIGNAL  // the operation, but not whom it is for
+    input  wire to_engine_t recovery_i,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire           op_done_i,
-    input  wire           stop_i,
-    input  wire           open_i,
-    input  wire           want_i,
-    input  wire           want_op_i,
-    input  wire           done_i,
-    input  wire           rewind_i,
+    input  wire             op_done_i,
+    input  wire             stop_i,
+    input  wire             open_i,
+    input  wire             want_i,
+    input  wire             want_op_i,
+    input  wire             done_i,
+    input  wire             rewind_i,
 
-    output logic valid_o,
-    output logic op_o,  // it is the operation
-    output logic from_queue_o,  // it is the request at the queue's head, or one that ends that
-    output logic changes_o,  // it may change state
-    output logic reads_line_o,
-    output kv_t kv_o,
-    output bucket_t bucket_o,
-    output logic calm_o,
-    output subject_t head_o,
+    output entered_t  entered_o,
+    output logic      calm_o,
+    output subject_t  head_o,
     output delivery_t delivery_o
 );
 
@@ -75,7 +69,7 @@ module kv_e0_admit
       .valid_o(head_valid),
       .request_o(head),
       .late_o(delivery_o),
-      .take_i(from_queue_o),
+      .take_i(entered_o.from_queue),
       .done_i,
       .rewind_i
   );
@@ -84,24 +78,31 @@ module kv_e0_admit
   logic [5:1] changing_q;  // so many cycles ago something entered that changes state
   logic changing_op_q;  // the last of that was an operation
   logic [2:1] wanting_q;  // so many cycles ago somebody entered who wants a line
-  logic apart, op_waits, op_busy_q;
+  logic apart, op_waits, op_busy_q, op_enters;
+  // verilator lint_off UNUSEDSIGNAL
+  op_t asked;
+  // verilator lint_on UNUSEDSIGNAL
+  assign asked = recovery_i.op;
   assign calm_o = changing_q == '0;
   assign apart = changing_op_q ? calm_o : !changing_q[1];
-  assign op_waits = op_valid_i && !op_busy_q && (!want_i || want_op_i);
-  assign op_o = open_i && calm_o && op_waits;
-  assign from_queue_o = op_o ? consumes(
-      op_i.op
-  ) : open_i && apart && !op_waits && head_valid && (want_i ? !want_op_i && wanting_q == '0 : !stop_i);
-  assign valid_o = from_queue_o || op_o;
-  assign changes_o = valid_o && (op_o ? op_changes(op_i.op) : changes(head.kv.kind));
+  assign op_waits = recovery_i.op_valid && !op_busy_q && (!want_i || want_op_i);
+  assign op_enters = open_i && calm_o && op_waits;
 
-  assign kv_o = op_o && !consumes(op_i.op) ? op_i.kv : head.kv;
   bucket_t fetched, named;
   assign fetched = bucket_t'(head.kv.key >> 2) & bucket_mask_i;
-  assign named = bucket_for(head.kv, head.hash, bucket_mask_i);
-  assign bucket_o = op_o ? op_i.bucket : head.kv.kind == KindFetch ? fetched : named;
-  // What needs no line must not take another one's place in the cache.
-  assign reads_line_o = valid_o && (op_o ? op_reads_line(op_i.op, op_i.flag, op_i.kv.kind) : reads_line(head.kv.kind));
+  assign named   = bucket_for(head.kv, head.hash, bucket_mask_i);
+  always_comb begin
+    entered_o.op = op_enters;
+    entered_o.from_queue = op_enters ? consumes(asked.op) :
+        open_i && apart && !op_waits && head_valid && (want_i ? !want_op_i && wanting_q == '0 : !stop_i);
+    entered_o.valid = entered_o.from_queue || op_enters;
+    entered_o.changes = entered_o.valid && (op_enters ? op_changes(asked.op) : changes(head.kv.kind));
+    // What needs no line must not take another one's place in the cache.
+    entered_o.reads_line = entered_o.valid &&
+        (op_enters ? op_reads_line(asked.op, asked.flag, asked.kv.kind) : reads_line(head.kv.kind));
+    entered_o.kv = op_enters && !consumes(asked.op) ? asked.kv : head.kv;
+    entered_o.bucket = op_enters ? asked.bucket : head.kv.kind == KindFetch ? fetched : named;
+  end
 
   // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
   // node has a burst of such answers.
@@ -118,10 +119,10 @@ module kv_e0_admit
   endfunction
 
   always_ff @(posedge clk_i) begin
-    changing_q <= {changing_q[4:1], changes_o};
-    wanting_q  <= {wanting_q[1], valid_o && want_i};
-    if (changes_o) changing_op_q <= op_o;
-    if (op_o) op_busy_q <= 1'b1;
+    changing_q <= {changing_q[4:1], entered_o.changes};
+    wanting_q  <= {wanting_q[1], entered_o.valid && want_i};
+    if (entered_o.changes) changing_op_q <= op_enters;
+    if (op_enters) op_busy_q <= 1'b1;
     if (rewind_i || rst_i) changing_q <= '0;
     if (rewind_i || op_done_i || rst_i) op_busy_q <= 1'b0;
     if (rst_i) begin

@@ -4,51 +4,49 @@
 /// The engine's second stage: what a request is, who sent it, and whether its form is right. Logic alone; sections 3 and 4 of
 /// docs/kv-protocol.md.
 ///
-/// Behaviour: class_o: see class_t. refusal_o: why a client's request is refused before anybody looks for the key; StatusOk: not yet. known_o: a
+/// Behaviour: class_o: see class_t. judged_o.refusal: why a client's request is refused before anybody looks for the key; StatusOk: not yet. known: a
 /// frame between nodes is of this epoch, of a member, from where that is, and about a slot that the right one leads.
 /// Latency: 0 cycles.
 /// Reset: none.
-/// Requirements: peer_* are those of kv_i.node, leader_i is that of the slot.
+/// Requirements: none.
 module kv_e1_classify
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
-    parameter int unsigned LaneBits = 12
+    parameter kv_config_t Config = DefaultConfig
 ) (
-    input wire [2:0] node_i,
-    input wire member_i,  // this node is one
-    input wire [7:0] members_i,
-    input wire serving_i,
-    input wire opened_i,
-    input wire [15:0] epoch_i,  // 0: none
-    input wire dead_i,
-
-    input wire op_e op_i,
-    input wire flag_i,
     // verilator lint_off UNUSEDSIGNAL  // not all of each matters here
-    input wire kv_t kv_i,
+    input wire kv_settings_t settings_i,
+    input wire standing_t standing_i,
+    input wire member_i,  // this node is one
+    input wire asked_t asked_i,
     input wire delivery_t delivery_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire [2:0] leader_i,
-    input wire [31:0] peer_ip_i,
-    input wire [15:0] peer_port_i,
 
-    output class_t class_o,
-    output logic line_o,  // an operation that needs the line
-    output logic leads_o,
-    output status_e refusal_o,
-    output logic known_o
+    output class_t  class_o,
+    output judged_t judged_o
 );
 
+  // verilator lint_off UNUSEDSIGNAL
+  staged_t staged;
+  kv_t kv;
+  // verilator lint_on UNUSEDSIGNAL
+  op_e op;
+  logic [15:0] epoch;
   logic [4:0] kind;
   logic right_lane;
-  assign kind       = kv_i.kind;
-  assign leads_o    = leader_i == node_i;
-  assign right_lane = (kv_i.client >> LaneBits) == '0;
+  assign staged         = settings_i.staged;
+  assign epoch          = staged.epoch[15:0];
+  assign kv             = asked_i.kv;
+  assign op             = asked_i.op;
+  assign kind           = kv.kind;
+  assign judged_o.leads = asked_i.leader == staged.node;
+  assign right_lane     = (kv.client >> Config.lane_bits) == '0;
 
   always_comb begin
     class_o = '0;
-    if ((op_i == OpAgain || op_i == OpRequest) && !dead_i) begin
+    if ((op == OpAgain || op == OpRequest) && !standing_i.dead) begin
       class_o.read = kind == KindRead;
       class_o.write = is_write(kind);
       class_o.replicate = is_replicate(kind);
@@ -60,34 +58,35 @@ module kv_e1_classify
       class_o.theirs = kind == KindEntry || kind == KindEntered || kind == KindEnter || kind == KindLaneRecord;
       class_o.between = class_o.replicate || class_o.replicated || class_o.commit || class_o.fetch || class_o.theirs;
     end
-    case (op_i)
-      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpWalk: line_o = 1'b1;
-      OpLook: line_o = flag_i;
-      default: line_o = 1'b0;
+    case (op)
+      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpWalk: judged_o.line = 1'b1;
+      OpLook: judged_o.line = asked_i.flag;
+      default: judged_o.line = 1'b0;
     endcase
   end
 
   always_comb begin
-    refusal_o = StatusOk;
-    if (delivery_i.too_long) refusal_o = StatusTooLong;
-    else if ((delivery_i.length != '0 && !may_have_value(kind)) || kv_i.detail != '0 || kv_i.node != '0)
-      refusal_o = StatusBadFrame;
-    else if ((!right_lane || kv_i.candidate != '0) && kind != KindRead && kind != KindPing) refusal_o = StatusBadLane;
-    else if (!serving_i) refusal_o = StatusNotServing;
+    judged_o.refusal = StatusOk;
+    if (delivery_i.too_long) judged_o.refusal = StatusTooLong;
+    else if ((delivery_i.length != '0 && !may_have_value(kind)) || kv.detail != '0 || kv.node != '0)
+      judged_o.refusal = StatusBadFrame;
+    else if ((!right_lane || kv.candidate != '0) && kind != KindRead && kind != KindPing)
+      judged_o.refusal = StatusBadLane;
+    else if (!standing_i.serving) judged_o.refusal = StatusNotServing;
     else if (is_write(kind)) begin
-      if (kv_i.epoch != epoch_i) refusal_o = StatusStaleEpoch;
-      else if (!leads_o) refusal_o = StatusNotLeader;
-      else if (!opened_i) refusal_o = StatusBusy;
+      if (kv.epoch != epoch) judged_o.refusal = StatusStaleEpoch;
+      else if (!judged_o.leads) judged_o.refusal = StatusNotLeader;
+      else if (!standing_i.opened) judged_o.refusal = StatusBusy;
     end
   end
 
   always_comb begin
-    known_o = member_i && epoch_i != '0 && kv_i.epoch == epoch_i && members_i[kv_i.node] && kv_i.node != node_i
-        && delivery_i.from.ip == peer_ip_i && delivery_i.from.port == peer_port_i
+    judged_o.known = member_i && epoch != '0 && kv.epoch == epoch && staged.members[kv.node] && kv.node != staged.node
+        && delivery_i.from.ip == asked_i.peer_ip && delivery_i.from.port == asked_i.peer_port
         && !delivery_i.too_long && (delivery_i.length == '0 || may_have_value(kind));
-    if (is_replicate(kind) || kind == KindCommit) known_o &= leader_i == kv_i.node && kv_i.version != '0;
-    if (is_replicated(kind)) known_o &= leads_o;
-    if (kind != KindFetch) known_o &= right_lane;
+    if (is_replicate(kind) || kind == KindCommit) judged_o.known &= asked_i.leader == kv.node && kv.version != '0;
+    if (is_replicated(kind)) judged_o.known &= judged_o.leads;
+    if (kind != KindFetch) judged_o.known &= right_lane;
   end
 
 endmodule

@@ -13,13 +13,14 @@
 /// its write is committed, and uses it at once: the `replicate` is told that its note is settled (settled_o), and does not conflict for that.
 /// Latency: 0 cycles.
 /// Reset: nothing is before the next request.
-/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one; an operation of the sequencer is
+/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one; an operation of kv_recovery is
 /// compared with nothing, since it goes alone.
 module kv_e1_conflicts
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
-    parameter int unsigned LaneBits = 12
+    parameter kv_config_t Config = DefaultConfig
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -33,13 +34,11 @@ module kv_e1_conflicts
     output logic conflict_o,
 
     // In E3.
-    input wire changes_i,  // one that changes state is there
-    input wire kv_t changing_i,
+    input wire changing_t changing_i
     // verilator lint_on UNUSEDSIGNAL
-    input wire filter_cell_t changing_cell_i,
-    input wire changing_all_i,  // it conflicts with all
-    input wire changing_settles_i  // its note
 );
+
+  localparam int unsigned LaneBits = Config.lane_bits;
 
   /// What a request reads and changes.
   typedef struct packed {
@@ -74,12 +73,12 @@ module kv_e1_conflicts
   logic reads_lane;
   assign reads      = touched(kv_i, cell_i, noted_i && is_replicate(kv_i.kind), 1'b0);
   assign reads_lane = kv_i.kind != KindRead && kv_i.kind != KindFetch && kv_i.kind != KindPing;
-  assign ahead      = {left_q, touched(changing_i, changing_cell_i, changing_all_i, changing_settles_i)};
-  assign there      = {left4_q || left5_q, changes_i};
+  assign ahead      = {left_q, touched(changing_i.kv, changing_i.where, changing_i.all, changing_i.settles)};
+  assign there      = {left4_q || left5_q, changing_i.valid};
 
   always_ff @(posedge clk_i) begin
-    if (changes_i) left_q <= ahead[0];
-    left4_q <= changes_i;
+    if (changing_i.valid) left_q <= ahead[0];
+    left4_q <= changing_i.valid;
     left5_q <= left4_q;
     if (rst_i) begin
       left4_q <= 1'b0;
@@ -111,7 +110,7 @@ module kv_e1_conflicts
   assign settled_o  = settled != '0;
   assign conflict_o = conflicts != '0 || (there != '0 && reads.all && !settled_o);
 
-  `ASSERT(apart, !changes_i || !left4_q, "two requests that change state follow each other at once")
+  `ASSERT(apart, !changing_i.valid || !left4_q, "two requests that change state follow each other at once")
 
 endmodule
 `default_nettype wire

@@ -15,23 +15,24 @@
 module kv_e2_lookup
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 (
     input wire [511:0] line_i,
 
     input wire op_e op_i,
-    // verilator lint_off UNUSEDSIGNAL  // the lane does not matter here
-    input wire kv_t kv_i,
+    // verilator lint_off UNUSEDSIGNAL  // most of it does not matter here
+    input wire looked_t looked_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire flag_i,  // kv_i is stored whatever is there
-    input wire removes_i,
     input wire [1:0] first_way_i,
-    input wire [1:0] window_way_i,
     input wire refresh_i,
 
     output logic  several_o,  // ways were written: the key may be elsewhere
     output ways_t ways_o
 );
 
+  // verilator lint_off UNUSEDSIGNAL  // the lane does not matter here
+  kv_t kv;
+  // verilator lint_on UNUSEDSIGNAL
   way_header_t [3:0] ways;
   // Keys by threes of bits, so that Yosys does not make a chain of it.
   `YOSYS_KEEP
@@ -41,37 +42,38 @@ module kv_e2_lookup
   logic plain, found, searches, conditional, lags, adds, lagging, hit;
   logic [3:0] written, lag;
   logic [1:0] lag_way, other_way;
+  assign kv          = looked_i.kv;
   assign plain       = op_i == OpRequest || op_i == OpAgain;
-  assign searches    = plain && (kv_i.kind == KindRead || is_write(kv_i.kind));
-  assign conditional = kv_i.kind == KindWriteIf || kv_i.kind == KindRemoveIf;
+  assign searches    = plain && (kv.kind == KindRead || is_write(kv.kind));
+  assign conditional = kv.kind == KindWriteIf || kv.kind == KindRemoveIf;
   assign found       = match != '0;
   assign found_way   = {match[3] | match[2], match[3] | match[1]};
-  assign detail_way  = kv_i.detail[7:6];
+  assign detail_way  = kv.detail[7:6];
 
   always_comb begin
     for (int i = 0; i < 4; i++) begin
       ways[i] = way_of(line_i, 2'(i));
-      for (int j = 0; j < 22; j++) differs[i][j] = 3'(ways[i].key >> 3 * j) != 3'(kv_i.key >> 3 * j);
+      for (int j = 0; j < 22; j++) differs[i][j] = 3'(ways[i].key >> 3 * j) != 3'(kv.key >> 3 * j);
       match[i] = ways[i].present && differs[i] == '0;
       free[i] = !ways[i].present;
-      equal[i] = ways[i].version == kv_i.version;
+      equal[i] = ways[i].version == kv.version;
       written[i] = ways[i].reserved[0];
     end
     lag = '0;
     for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++)
     if (written[i] && written[j] && version_lags(ways[i].version[31:29], ways[j].version[31:29])) lag[i] = 1'b1;
-    lags = lag != '0 && refresh_i && plain && is_write(kv_i.kind);
+    lags = lag != '0 && refresh_i && plain && is_write(kv.kind);
     // A refusal of one that adds a key goes first.
-    adds = !removes_i && !(conditional && kv_i.version != '0) && free != '0;
+    adds = !looked_i.removes && !(conditional && kv.version != '0) && free != '0;
     lag_way = {!lag[0] && !lag[1], !lag[0] && (lag[1] || !lag[2])};
     new_way = first_way_i;
     if (!free[first_way_i]) begin
       for (int i = 3; i >= 0; i--) if (free[i]) new_way = 2'(i);
     end
     named_way = detail_way;
-    if (op_i == OpRequest && kv_i.kind == KindFetch) named_way = kv_i.key[1:0];
-    if (op_i == OpRequest && is_replicated(kv_i.kind)) named_way = window_way_i;
+    if (op_i == OpRequest && kv.kind == KindFetch) named_way = kv.key[1:0];
+    if (op_i == OpRequest && is_replicated(kv.kind)) named_way = looked_i.window.way;
   end
 
   always_comb begin
@@ -84,11 +86,11 @@ module kv_e2_lookup
     ways_o.lags = lagging;
     ways_o.header = ways[ways_o.way];
     ways_o.found = found;
-    ways_o.same = kv_i.detail[5] ? match[detail_way] : free[detail_way];
-    ways_o.fresh = newer(kv_i.version, ways[detail_way].version) || flag_i;
+    ways_o.same = kv.detail[5] ? match[detail_way] : free[detail_way];
+    ways_o.fresh = newer(kv.version, ways[detail_way].version) || looked_i.flag;
     ways_o.equal = equal[detail_way];
-    ways_o.no_key = removes_i && !found;
-    ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv_i.version != '0);
+    ways_o.no_key = looked_i.removes && !found;
+    ways_o.mismatch = conditional && (found ? (match & equal) == '0 : kv.version != '0);
     ways_o.full = !found && free == '0;
     ways_o.free = free;
     for (int i = 0; i < 2; i++) begin

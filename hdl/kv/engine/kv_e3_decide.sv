@@ -12,12 +12,13 @@
 module kv_e3_decide
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 (
-    input wire [2:0] node_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire kv_settings_t settings_i,
+    // verilator lint_on UNUSEDSIGNAL
     input wire [7:0] others_i,  // members but for this node
     input wire alone_i,  // there are none
-    input wire accept_i,
-    input wire [15:0] epoch_i,
     input wire [31:0] walked_version_i,
     input wire refresh_i,  // there is none under way
 
@@ -150,7 +151,7 @@ module kv_e3_decide
     decision_o.send            = '0;
     decision_o.send.to         = looked_i.to;
     decision_o.send.kv         = kv;
-    decision_o.send.kv.epoch   = epoch_i;
+    decision_o.send.kv.epoch   = settings_i.staged.epoch[15:0];
     decision_o.send.kv.version = version;
     decision_o.send.kv.key     = key;
     // Most are answers.
@@ -166,7 +167,7 @@ module kv_e3_decide
     if (names) decision_o.send.kv.candidate = {group, looked_i.bucket[9:8]};
     if ((p.commit && !second_i) || (p.fetch && !header.reserved[0])) decision_o.send.kv.candidate = '0;
 
-    decision_o.send.kv.node = to_client && !p.question ? looked_i.leader : node_i;
+    decision_o.send.kv.node = to_client && !p.question ? looked_i.leader : settings_i.staged.node;
     if (p.send) decision_o.send.kv.node = kv.node;
 
     if (to_client) decision_o.send.kv.detail = {3'b0, status};
@@ -195,15 +196,15 @@ module kv_e3_decide
     decision_o.now_valid   = second_i || (valid_i && (p.tell || p.tell_lane || p.again || p.send || p.retry || p.ask
         || refused || (begins && !alone)
         || ((p.read || p.fetch) && !from_memory) || (p.replay && !from_memory && unanswered)
-        || (accept_i && (lands || tells))
-        || (p.replicate && !looked_i.ways.fresh && (accept_i || !looked_i.busy))));
-    decision_o.defer = valid_i && (!accept_i && (lands || tells));
+        || (settings_i.direct.accept && (lands || tells))
+        || (p.replicate && !looked_i.ways.fresh && (settings_i.direct.accept || !looked_i.busy))));
+    decision_o.defer = valid_i && (!settings_i.direct.accept && (lands || tells));
     decision_o.second = valid_i && ((p.commit && !alone) || lags);
     decision_o.replied = valid_i && (p.read || refused || p.tell || p.tell_lane || tells || lags);
     decision_o.status = status;
     // It is here already. While memory is still at it, the first one's answer will come.
     decision_o.dropped_duplicate = valid_i && (p.dropped_duplicate
-        || (p.replicate && !looked_i.ways.fresh && !(accept_i || !looked_i.busy)));
+        || (p.replicate && !looked_i.ways.fresh && !(settings_i.direct.accept || !looked_i.busy)));
 
     // ---- the table
 
@@ -261,7 +262,7 @@ module kv_e3_decide
     // A refresh is noted as a write of the client's request before: nobody waits for that. A node has no other notes of its own.
     // Alone, it is committed with that.
     decision_o.note_put = valid_i && (lands || (refreshes && !alone) || p.settle || p.leave);
-    decision_o.note_node = p.write ? node_i : kv.node;
+    decision_o.note_node = p.write ? settings_i.staged.node : kv.node;
     decision_o.note = '{
         valid: lands || refreshes,
         bucket: looked_i.bucket,

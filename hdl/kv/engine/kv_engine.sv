@@ -10,127 +10,85 @@
 /// the cache starts over until it is, and those behind it with it; so does one that one before it gets in the way of (kv_e1_conflicts). A request
 /// that changes state keeps the next out for a cycle, and for the cycle in which its line is written; others follow each other every cycle.
 /// What needs more than that (epochs, leftovers, a node's return, a key that is not in its first bucket) stays at
-/// the head of the queue (head_o) and the sequencer is told (slow_valid_o); it has operations of its own done here, which take the same
+/// the head of the queue (recovery_o.head) and kv_recovery is told (handed_on); it has operations of its own done here, which take the same
 /// way and go before requests, and ends what it was told of with one of those that consume it. One that changes state is alone in the
 /// stages. stop_i keeps requests out; it must
-/// answer slow_valid_o in the same cycle. One that waits for its line still enters. With dead_i requests come to nothing.
-/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done_o 3, if its line is there.
-/// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are the sequencer's to
+/// answer handed_on in the same cycle. One that waits for its line still enters. In a dead node requests come to nothing.
+/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done 3, if its line is there.
+/// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are kv_recovery's to
 /// clear.
-/// Requirements: the configuration changes, and clear_i is high, only while quiet_o and stop_i, with no operation. Outputs are taken at
+/// Requirements: the settings change, and memories are cleared, only while quiet and stop_i, with no operation. Outputs are taken at
 /// once: now_almost_full_i, later_room_i and job_room_i keep room for what is under way.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
-    parameter int unsigned LaneBits   = 12,
+    parameter kv_config_t  Config     = DefaultConfig,
     parameter int unsigned QueueDepth = 32
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    // ---- configuration
-    input wire [2:0] node_i,
-    input wire [7:0] members_i,
-    input wire serving_i,  // in the epoch's serving set, with a lease, without a fault
-    input wire opened_i,
-    input wire accept_i,
-    input wire [15:0] epoch_i,  // 0: none
-    input wire [5:0] bucket_bits_i,  // at most MostBucketBits
-    input wire dead_i,
-    input wire leftovers_i,  // there are some
+    // verilator lint_off UNUSEDSIGNAL  // not all of each matters here; a node's MAC address does not
+    input wire kv_settings_t settings_i,
+    input wire standing_t standing_i,
 
     /// Who leads a slot, and who a node is: in the same cycle.
     output logic [7:0] slot_o,
     input wire [2:0] leader_i,
     output logic [2:0] peer_o,
-    // verilator lint_off UNUSEDSIGNAL  // a node's MAC address does not matter
     input wire endpoint_t peer_i,
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- requests
-    input  wire                  request_valid_i,
-    input  wire request_t        request_i,
-    output logic                 room_o,
-    /// The sequencer's, which stays until it is done.
-    input  wire                  op_valid_i,
-    input  wire op_t             op_i,
-    output logic                 op_done_o,
-    output seen_t                seen_o,
-    /// The version of a key that OpAgain adds after a walk.
-    input  wire           [31:0] walked_version_i,
-    /// For the sequencer: the head of the queue is not the engine's business.
-    output logic                 slow_valid_o,
-    output subject_t             head_o,
-    /// A note made way for another one: the lane's record is settled.
-    output logic                 settle_valid_o,
-    output lane_number_t         settle_lane_o,
-    output logic          [31:0] settle_request_o,
-    /// A read was refused for the sake of a note in one of this cell's buckets.
-    output logic                 pending_o,
-    output filter_cell_t         pending_cell_o,
-    /// What OpTake took is committed, or had nobody to wait for.
-    output logic                 leftover_done_o,
-    /// A way's version is refreshed: what is noted of this node, at place 0, has to become a leftover. Until then, and while there are
-    /// leftovers, there is no other.
-    output logic                 refresh_o,
-    input  wire                  refreshing_i,
-    input  wire                  stop_i,
-    /// Nothing is on its way, but the queue may hold requests.
-    output logic                 quiet_o,
-    /// Clears what is at this address in the memories of lanes, notes and filters.
-    input  wire                  clear_i,
-    input  wire           [11:0] clear_at_i,
+    input  wire           request_valid_i,
+    input  wire request_t request_i,
+    output logic          room_o,
+
+    // ---- kv_recovery
+    input wire to_engine_t recovery_i,
+    input wire stop_i,
+    output from_engine_t recovery_o,
 
     // ---- lines: kv_line_cache
-    output logic            line_read_o,
-    output logic            line_changes_o,       // that line may be written five cycles later
-    output bucket_t         line_bucket_o,
-    input  wire             line_hit_i,           // two cycles later
-    input  wire     [511:0] line_i,
-    output logic            want_o,
-    output bucket_t         want_bucket_o,
-    output logic            line_write_o,
-    output bucket_t         line_write_bucket_o,
-    output logic    [  1:0] line_write_way_o,
-    output logic    [127:0] line_write_header_o,  // and of the job, a cycle before
-    /// A write to the group of line_bucket_o of two cycles ago is under way.
-    input  wire             group_busy_i,
+    output lookup_t lookup_o,
+    input wire line_hit_i,  // two cycles later
+    input wire [511:0] line_i,
+    output want_t want_o,
+    output line_write_t line_write_o,
+    /// A write to the group of the bucket that was looked up two cycles ago is under way.
+    input wire group_busy_i,
 
     // ---- memory
-    input  wire    job_room_i,  // for six more, three of which write, a cycle ago
-    output logic   job_valid_o,
+    input  wire         job_room_i,   // for six more, three of which write, a cycle ago
+    output logic        job_valid_o,
     output memory_job_t job_o,
 
-    // ---- places of the pool
-    output logic   place_free_o,  // of a request that came to nothing
-    output place_t place_freed_o,
+    // ---- places of the pool: that of a request that came to nothing
+    output free_place_t free_o,
 
-    // ---- what is sent: one record a cycle, with its list
-    input wire now_almost_full_i,  // fewer than eight places
-    input wire later_room_i,  // for four more
-    output logic now_valid_o,
-    output logic later_valid_o,
-    output logic deferred_valid_o,  // when memory has send_o.place
-    output send_t send_o,
+    // ---- what is sent
+    input  wire      now_almost_full_i,  // fewer than eight places
+    input  wire      later_room_i,       // for four more
+    output sending_t sending_o,
 
-    // ---- what the sequencer and the counters want to know
-    output logic [Places-1:0] window_o,            // places in flight
-    output logic              received_o,
-    output logic [       4:0] received_kind_o,
-    output logic              replied_o,
-    output logic [       4:0] replied_status_o,
-    output logic              dropped_epoch_o,
-    output logic              dropped_duplicate_o
+    output engine_events_t events_o
 );
+
+  // verilator lint_off UNUSEDSIGNAL
+  staged_t staged;
+  // verilator lint_on UNUSEDSIGNAL
+  assign staged = settings_i.staged;
 
   // ---- E0: what enters
 
-  logic valid0, op0, from_queue0, changes0, calm, done2, rewind, want_op_q;
-  kv_t kv0;
-  bucket_t bucket0, mask_q;
+  entered_t entered;
+  logic calm, done2, rewind, want_op_q, op_done;
+  bucket_t   mask_q;
+  subject_t  head;
   delivery_t delivery1;
-  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits_i);
+  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings_i.direct.bucket_bits);
 
   kv_e0_admit #(
       .QueueDepth(QueueDepth)
@@ -141,182 +99,161 @@ module kv_engine
       .request_valid_i,
       .request_i,
       .room_o,
-      .op_valid_i,
-      .op_i,
-      .op_done_i(op_done_o),
+      .recovery_i,
+      .op_done_i(op_done),
       .stop_i,
-      .open_i(!line_write_o && !now_almost_full_i && later_room_i && job_room_i),
-      .want_i(want_o),
+      .open_i(!line_write_o.write && !now_almost_full_i && later_room_i && job_room_i),
+      .want_i(want_o.want),
       .want_op_i(want_op_q),
       .done_i(done2),
       .rewind_i(rewind),
-      .valid_o(valid0),
-      .op_o(op0),
-      .from_queue_o(from_queue0),
-      .changes_o(changes0),
-      .reads_line_o(line_read_o),
-      .kv_o(kv0),
-      .bucket_o(bucket0),
+      .entered_o(entered),
       .calm_o(calm),
-      .head_o,
+      .head_o(head),
       .delivery_o(delivery1)
   );
-  assign slot_o         = bucket0[7:0];
-  assign peer_o         = kv0.node;
-  assign line_changes_o = changes0;
-  assign line_bucket_o  = bucket0;
+  assign slot_o   = entered.bucket[7:0];
+  assign peer_o   = entered.kv.node;
+  assign lookup_o = '{read: entered.reads_line, changes: entered.changes, bucket: entered.bucket};
 
   // ---- the memories: asked in E0, written one cycle after E3, so that five cycles after E0 they can be asked again
 
-  lane_t lane1;
-  note_t note1;
-  filter_t filter_read;
-  window_t window1;
+  records_t records1;
+  logic [Places-1:0] in_use;
   logic [7:0] answered0;
   logic filter_again1;
   looked_t looked3_q;
   decision_t decision3;
   kv_records #(
-      .LaneBits(LaneBits)
+      .Config(Config)
   ) i_records (
       .clk_i,
       .rst_i,
-      .read_i(valid0),
-      .kv_i(kv0),
-      .bucket_i(bucket0),
+      .entered_i(entered),
       .again_i(filter_again1),
       .decision_i(decision3),
       .looked_i(looked3_q),
-      .lane_o(lane1),
-      .note_o(note1),
-      .filter_o(filter_read),
-      .window_o(window1),
+      .clear_i(recovery_i.clear),
+      .records_o(records1),
       .answered_o(answered0),
-      .in_use_o(window_o),
-      .clear_i,
-      .clear_at_i
+      .in_use_o(in_use)
   );
 
   // ---- E1: who sent it, and whether its form is right
 
-  logic valid1_q, flag1_q, from_queue1_q, changes1_q;
-  op_e op1_q;
-  logic [7:0] nodes1_q;
-  logic [31:0] hash1_q;
-  kv_t kv1_q;
-  bucket_t bucket1_q;
-  logic [2:0] leader1_q;
-  logic [31:0] peer_ip1_q;
-  logic [15:0] peer_port1_q;
-  logic [7:0] answered1_q;
+  logic   valid1_q;
+  asked_t asked1_q;
 
   always_ff @(posedge clk_i) begin
-    valid1_q      <= valid0 && !rewind;
-    op1_q         <= op0 ? op_i.op : OpRequest;
-    changes1_q    <= changes0;
-    from_queue1_q <= from_queue0;
-    flag1_q       <= op0 && op_i.flag;
-    nodes1_q      <= op_i.nodes;
-    hash1_q       <= head_o.hash;
-    kv1_q         <= kv0;
-    bucket1_q     <= bucket0;
-    leader1_q     <= leader_i;
-    peer_ip1_q    <= peer_i.ip;
-    peer_port1_q  <= peer_i.port;
-    answered1_q   <= answered0;
+    valid1_q <= entered.valid && !rewind;
+    asked1_q <= '{
+        op: entered.op ? recovery_i.op.op : OpRequest,
+        flag: entered.op && recovery_i.op.flag,
+        nodes: recovery_i.op.nodes,
+        from_queue: entered.from_queue,
+        changes: entered.changes,
+        kv: entered.kv,
+        hash: head.hash,
+        bucket: entered.bucket,
+        leader: leader_i,
+        peer_ip: peer_i.ip,
+        peer_port: peer_i.port,
+        answered: answered0
+    };
     if (rst_i) valid1_q <= 1'b0;
   end
 
   // Compared here, so that the next stage need not.
-  logic in_window1, place_used1, matches_window1, matches_note1, last_answer1, unanswered1;
+  op_e op1;
+  kv_t kv1;
+  lane_t lane1;
+  note_t note1;
+  window_t window1;
+  compared_t compared1;
+  logic last_answer1;
   logic [7:0] others;
   logic member_q, alone_q;
+  assign op1 = asked1_q.op;
+  assign kv1 = asked1_q.kv;
+  assign lane1 = records1.lane;
+  assign note1 = records1.note;
+  assign window1 = records1.window;
   always_ff @(posedge clk_i) begin
-    others   <= members_i & ~(8'd1 << node_i);
-    alone_q  <= (members_i & ~(8'd1 << node_i)) == '0;
-    member_q <= members_i[node_i];
+    others   <= staged.members & ~(8'd1 << staged.node);
+    alone_q  <= (staged.members & ~(8'd1 << staged.node)) == '0;
+    member_q <= staged.members[staged.node];
   end
-  assign in_window1 = window_o[kv1_q.detail[5:0]];
-  assign place_used1 = window_o[delivery1.place];
-  assign matches_window1 = in_window1 && window1.version == kv1_q.version && window1.lane == kv1_q.client
-      && window1.request == kv1_q.request
-      && ({window1.group, window1.bucket[9:8]} == kv1_q.candidate || op1_q != OpRequest);
-  assign matches_note1 = note1.valid && note1.version == kv1_q.version && note1.bucket == bucket1_q
-      && note1.way == kv1_q.detail[7:6] && note1.lane == kv1_q.client && note1.request == kv1_q.request;
-  assign last_answer1 = (others & ~(answered1_q | 8'd1 << kv1_q.node)) == '0;
-  assign unanswered1 = (others & ~answered1_q) != '0;
+  always_comb begin
+    compared1.in_window = in_use[kv1.detail[5:0]];
+    compared1.place_used = in_use[delivery1.place];
+    compared1.matches_window = compared1.in_window && window1.version == kv1.version && window1.lane == kv1.client
+        && window1.request == kv1.request
+        && ({window1.group, window1.bucket[9:8]} == kv1.candidate || op1 != OpRequest);
+    compared1.matches_note = note1.valid && note1.version == kv1.version && note1.bucket == asked1_q.bucket
+        && note1.way == kv1.detail[7:6] && note1.lane == kv1.client && note1.request == kv1.request;
+    compared1.unanswered = (others & ~asked1_q.answered) != '0;
+  end
+  assign last_answer1 = (others & ~(asked1_q.answered | 8'd1 << kv1.node)) == '0;
 
   logic
       plain1, windowed1;  // what the protocol says of the request's kind is to be done; it is about the window's write
-  assign plain1 = op1_q == OpRequest || op1_q == OpAgain;
-  assign windowed1 = op1_q == OpRetry || op1_q == OpReplay || (plain1 && is_replicated(kv1_q.kind));
+  assign plain1 = op1 == OpRequest || op1 == OpAgain;
+  assign windowed1 = op1 == OpRetry || op1 == OpReplay || (plain1 && is_replicated(kv1.kind));
   // The cell of the note that a replicate takes the place of.
-  assign filter_again1 = valid1_q && plain1 && is_replicate(kv1_q.kind);
+  assign filter_again1 = valid1_q && plain1 && is_replicate(kv1.kind);
 
   // What was read is about to be changed.
   logic conflict1, settled1, changes2_q, changes3_q, valid3_q;
   plan_t plan3_q;
+  changing_t changing3;
+  assign changing3 = '{
+          valid: valid3_q && changes3_q,
+          kv: looked3_q.kv,
+          where: filter_cell(looked3_q.bucket),
+          all: (looked3_q.note.valid && is_replicate(looked3_q.kv.kind)) || (plan3_q.commit && looked3_q.leftover),
+          settles: plan3_q.settle
+      };
   kv_e1_conflicts #(
-      .LaneBits(LaneBits)
+      .Config(Config)
   ) i_conflicts (
       .clk_i,
       .rst_i,
-      .kv_i(kv1_q),
-      .cell_i(filter_cell(bucket1_q)),
+      .kv_i(kv1),
+      .cell_i(filter_cell(asked1_q.bucket)),
       .noted_i(note1.valid),
       .settled_o(settled1),
       .conflict_o(conflict1),
-      .changes_i(valid3_q && changes3_q),
-      .changing_i(looked3_q.kv),
-      .changing_cell_i(filter_cell(looked3_q.bucket)),
-      .changing_all_i((looked3_q.note.valid && is_replicate(
-          looked3_q.kv.kind
-      )) || (plan3_q.commit && looked3_q.leftover)),
-      .changing_settles_i(plan3_q.settle)
+      .changing_i(changing3)
   );
 
   class_t class1, class2_q;
-  logic line1, line2_q, waits2_q, same_lane2_q, leads1, known1;
-  status_e refusal1;
+  judged_t judged1, judged2_q;
   kv_e1_classify #(
-      .LaneBits(LaneBits)
-  ) i_vet (
-      .node_i,
-      .member_i(member_q),
-      .members_i,
-      .serving_i,
-      .opened_i,
-      .epoch_i,
-      .dead_i,
-      .op_i(op1_q),
-      .flag_i(flag1_q),
-      .kv_i(kv1_q),
+      .Config(Config)
+  ) i_classify (
+      .settings_i,
+      .standing_i,
+      .member_i  (member_q),
+      .asked_i   (asked1_q),
       .delivery_i(delivery1),
-      .leader_i(leader1_q),
-      .peer_ip_i(peer_ip1_q),
-      .peer_port_i(peer_port1_q),
-      .class_o(class1),
-      .line_o(line1),
-      .leads_o(leads1),
-      .refusal_o(refusal1),
-      .known_o(known1)
+      .class_o   (class1),
+      .judged_o  (judged1)
   );
 
   // ---- E2: the line has come
 
-  logic valid2_q, again2_q, in_window2_q, place_used2_q, leads2_q, known2_q, from_queue2_q;
-  logic matches_window2_q, matches_note2_q, last_answer2_q, unanswered2_q;
+  logic valid2_q, again2_q, from_queue2_q, waits2_q, same_lane2_q, last_answer2_q;
+  compared_t compared2_q;
   op_e op2_q;
   logic [1:0] first_way2_q;
-  status_e refusal2_q;
   endpoint_t window_to2_q;
   // verilator lint_off UNUSEDSIGNAL
   looked_t looked2_q;  // but for what the line says, and what comes late
   // verilator lint_on UNUSEDSIGNAL
   kv_t named1;
   always_comb begin
-    named1 = kv1_q;
-    if (op1_q == OpRetry || op1_q == OpReplay) named1.key = window1.key;
+    named1 = kv1;
+    if (op1 == OpRetry || op1 == OpReplay) named1.key = window1.key;
   end
 
   // Of the value that the request is about.
@@ -325,9 +262,9 @@ module kv_engine
   logic summed1, group1, removes1;
   always_comb begin
     {length1, summed1, sum1} = {delivery1.length, delivery1.summed, delivery1.sum};
-    group1 = ((bucket1_q ^ bucket_t'(hash1_q)) & mask_q) >> 10 != '0;
-    removes1 = kv1_q.kind == KindRemove || kv1_q.kind == KindRemoveIf || kv1_q.kind == KindReplicateRemove;
-    if (op1_q == OpStore) removes1 = !kv1_q.detail[5];
+    group1 = ((asked1_q.bucket ^ bucket_t'(asked1_q.hash)) & mask_q) >> 10 != '0;
+    removes1 = kv1.kind == KindRemove || kv1.kind == KindRemoveIf || kv1.kind == KindReplicateRemove;
+    if (op1 == OpStore) removes1 = !kv1.detail[5];
     if (windowed1) begin
       {length1, summed1, sum1} = {window1.length, window1.summed, window1.sum};
       group1 = window1.group;
@@ -338,27 +275,20 @@ module kv_engine
   always_ff @(posedge clk_i) begin
     valid2_q <= valid1_q && !conflict1 && !rewind;
     again2_q <= valid1_q && conflict1 && !rewind;
-    changes2_q <= changes1_q;
-    op2_q <= op1_q;
-    from_queue2_q <= from_queue1_q;
-    in_window2_q <= in_window1;
-    place_used2_q <= place_used1;
-    matches_window2_q <= matches_window1;
-    matches_note2_q <= matches_note1;
+    changes2_q <= asked1_q.changes;
+    op2_q <= op1;
+    from_queue2_q <= asked1_q.from_queue;
+    compared2_q <= compared1;
     last_answer2_q <= last_answer1;
-    unanswered2_q <= unanswered1;
-    leads2_q <= leads1;
-    known2_q <= known1;
-    first_way2_q <= first_way_of(hash1_q);
-    refusal2_q <= refusal1;
-    waits2_q <= filter_read.notes != '0;
-    same_lane2_q <= lane1.used && kv1_q.request == lane1.request;
+    first_way2_q <= first_way_of(asked1_q.hash);
+    waits2_q <= records1.filter.notes != '0;
+    same_lane2_q <= lane1.used && kv1.request == lane1.request;
     class2_q <= class1;
-    line2_q <= line1;
+    judged2_q <= judged1;
     window_to2_q <= window1.to;
     looked2_q <= '{
-        flag: flag1_q,
-        nodes: nodes1_q,
+        flag: asked1_q.flag,
+        nodes: asked1_q.nodes,
         kv: named1,
         to: delivery1.from,
         has_place: delivery1.has_place,
@@ -366,17 +296,17 @@ module kv_engine
         length: length1,
         summed: summed1,
         value_sum: sum1,
-        bucket: bucket1_q,
+        bucket: asked1_q.bucket,
         group: group1,
-        written: op1_q != OpStore || kv1_q.version != '0,
-        leader: leader1_q,
+        written: op1 != OpStore || kv1.version != '0,
+        leader: asked1_q.leader,
         lane: lane1,
-        newer_lane: !lane1.used || newer_request(kv1_q.request, lane1.request),
+        newer_lane: !lane1.used || newer_request(kv1.request, lane1.request),
         same_lane: 1'b0,
         note: note1,
-        filter: filter_read,
+        filter: records1.filter,
         filter_old: '0,
-        answered: answered1_q,
+        answered: asked1_q.answered,
         window_kind: window1.kind,
         leftover: window1.leftover,
         window: '{
@@ -401,37 +331,24 @@ module kv_engine
   // Kept, as line_hit_i is late.
   `YOSYS_KEEP
   logic needs_line2, slow2, several2;
-  logic miss2, walk2, walks_q;
+  logic miss2, walk2, walks_q, handed_on_q;
   kv_e2_plan i_plan (
-      .member_i(member_q),
-      .alone_i(alone_q),
-      .serving_i,
-      .accept_i,
-      .leftovers_i,
-      .op_i(op2_q),
-      .line_i(line2_q),
-      .class_i(class2_q),
-      .has_place_i(looked2_q.has_place),
-      .leads_i(leads2_q),
-      .known_i(known2_q),
-      .refusal_i(refusal2_q),
-      .lane_i(looked2_q.lane),
-      .newer_lane_i(looked2_q.newer_lane),
-      .same_lane_i(same_lane2_q),
-      .noted_i(looked2_q.note.valid),
-      .waits_i(waits2_q),
-      .filter_leads_i(looked2_q.filter.leads),
-      .matches_note_i(matches_note2_q),
-      .matches_window_i(matches_window2_q),
-      .in_window_i(in_window2_q),
-      .place_used_i(place_used2_q),
-      .leftover_i(looked2_q.leftover),
+      .settings_i,
+      .standing_i,
+      .member_i     (member_q),
+      .alone_i      (alone_q),
+      .op_i         (op2_q),
+      .class_i      (class2_q),
+      .judged_i     (judged2_q),
+      .compared_i   (compared2_q),
+      .looked_i     (looked2_q),
+      .same_lane_i  (same_lane2_q),
+      .waits_i      (waits2_q),
       .last_answer_i(last_answer2_q),
-      .unanswered_i(unanswered2_q),
-      .busy_i(group_busy_i),
-      .plan_o(plan2),
-      .needs_line_o(needs_line2),
-      .slow_o(slow2)
+      .busy_i       (group_busy_i),
+      .plan_o       (plan2),
+      .needs_line_o (needs_line2),
+      .slow_o       (slow2)
   );
 
   // The key is not in its first bucket, and may be in another one.
@@ -443,28 +360,24 @@ module kv_engine
 
   always_ff @(posedge clk_i) begin
     if (valid2_q) begin
-      want_o        <= miss2;
-      want_op_q     <= op2_q != OpRequest;
-      want_bucket_o <= looked2_q.bucket;
+      want_o    <= '{want: miss2, bucket: looked2_q.bucket};
+      want_op_q <= op2_q != OpRequest;
     end
-    slow_valid_o <= valid2_q && (slow2 || (walk2 && line_hit_i));
-    walks_q      <= mask_q[8];
+    handed_on_q <= valid2_q && (slow2 || (walk2 && line_hit_i));
+    walks_q <= mask_q[8];
     if (rst_i) begin
-      want_o       <= 1'b0;
-      slow_valid_o <= 1'b0;
+      want_o.want <= 1'b0;
+      handed_on_q <= 1'b0;
     end
   end
 
   logic refresh_q;  // a write may need one: none begins before this node has opened
-  always_ff @(posedge clk_i) refresh_q <= opened_i;
-  kv_e2_lookup i_ways (
+  always_ff @(posedge clk_i) refresh_q <= standing_i.opened;
+  kv_e2_lookup i_lookup (
       .line_i,
       .op_i(op2_q),
-      .kv_i(looked2_q.kv),
-      .flag_i(looked2_q.flag),
-      .removes_i(looked2_q.removes),
+      .looked_i(looked2_q),
       .first_way_i(first_way2_q),
-      .window_way_i(looked2_q.window.way),
       .refresh_i(refresh_q),
       .several_o(several2),
       .ways_o(ways2)
@@ -472,7 +385,7 @@ module kv_engine
 
   // ---- E3: the decision
 
-  logic request3_q, op3_q, second_q;
+  logic request3_q, op3_q, second_q, refreshed_q;
 
   always_ff @(posedge clk_i) begin
     valid3_q <= valid2_q && !rewind;
@@ -484,7 +397,7 @@ module kv_engine
       plan3_q <= plan2;
       looked3_q <= looked2_q;
       if (plan2.commit) looked3_q.to <= window_to2_q;
-      looked3_q.filter_old <= filter_read;
+      looked3_q.filter_old <= records1.filter;
       looked3_q.same_lane <= same_lane2_q;
       looked3_q.busy <= group_busy_i;
       looked3_q.ways <= ways2;
@@ -496,94 +409,128 @@ module kv_engine
   end
 
   kv_e3_decide i_decide (
-      .node_i,
-      .others_i  (others),
-      .alone_i   (alone_q),
-      .accept_i,
-      .epoch_i,
-      .walked_version_i,
-      .refresh_i (!leftovers_i && !refreshing_i && !refresh_o),
-      .valid_i   (valid3_q),
-      .second_i  (second_q),
-      .plan_i    (plan3_q),
-      .looked_i  (looked3_q),
-      .decision_o(decision3)
+      .settings_i,
+      .others_i        (others),
+      .alone_i         (alone_q),
+      .walked_version_i(recovery_i.walked_version),
+      .refresh_i       (!standing_i.leftovers && !recovery_i.refreshing && !refreshed_q),
+      .valid_i         (valid3_q),
+      .second_i        (second_q),
+      .plan_i          (plan3_q),
+      .looked_i        (looked3_q),
+      .decision_o      (decision3)
   );
 
-  assign op_done_o = valid3_q && op3_q;
-  assign seen_o    = decision3.seen;
+  assign op_done = valid3_q && op3_q;
 
   // ---- what takes effect
 
-  logic line_put_q;
+  logic line_put_q, settle_q, pending_q, leftover_done_q;
+  lane_request_t settled_q;
+  filter_cell_t  pending_cell_q;
   always_ff @(posedge clk_i) begin
-    now_valid_o      <= decision3.now_valid;
-    later_valid_o    <= decision3.later_valid;
-    deferred_valid_o <= decision3.defer;
-    send_o           <= decision3.send;
-    job_valid_o      <= decision3.job_valid;
-    job_o            <= decision3.job;
+    sending_o <= '{
+        now: decision3.now_valid,
+        later: decision3.later_valid,
+        deferred: decision3.defer,
+        send: decision3.send
+    };
+    job_valid_o <= decision3.job_valid;
+    job_o <= decision3.job;
 
     // The line a cycle after the job, since then the next that changes state does not read one. Whoever is next in E3 comes later than that.
-    line_put_q       <= decision3.header_put;
-    line_write_o     <= line_put_q;
+    line_put_q <= decision3.header_put;
+    line_write_o.write <= line_put_q;
     if (valid3_q) begin
-      line_write_bucket_o <= looked3_q.bucket;
-      line_write_way_o    <= looked3_q.ways.way;
-      line_write_header_o <= way_bytes(decision3.header);
+      line_write_o.bucket <= looked3_q.bucket;
+      line_write_o.way    <= looked3_q.ways.way;
+      line_write_o.header <= way_bytes(decision3.header);
     end
 
-    place_free_o        <= decision3.place_free;
-    place_freed_o       <= decision3.place_freed;
-    settle_valid_o      <= decision3.settle;
-    settle_lane_o       <= looked3_q.note.lane;
-    settle_request_o    <= looked3_q.note.request;
-    pending_o           <= valid3_q && plan3_q.pending;
-    pending_cell_o      <= filter_cell(looked3_q.bucket);
-    leftover_done_o     <= decision3.leftover_done;
-    refresh_o           <= decision3.refreshes;
+    free_o <= '{valid: decision3.place_free, place: decision3.place_freed};
+    settle_q <= decision3.settle;
+    settled_q <= '{lane: looked3_q.note.lane, request: looked3_q.note.request};
+    pending_q <= valid3_q && plan3_q.pending;
+    pending_cell_q <= filter_cell(looked3_q.bucket);
+    leftover_done_q <= decision3.leftover_done;
+    refreshed_q <= decision3.refreshes;
 
-    received_o          <= (valid3_q && request3_q) || slow_valid_o;
-    received_kind_o     <= looked3_q.kv.kind;
-    replied_o           <= decision3.replied;
-    replied_status_o    <= decision3.status;
-    dropped_epoch_o     <= valid3_q && plan3_q.dropped_epoch;
-    dropped_duplicate_o <= decision3.dropped_duplicate;
+    events_o <= '{
+        received: (valid3_q && request3_q) || handed_on_q,
+        kind: looked3_q.kv.kind,
+        replied: decision3.replied,
+        status: decision3.status,
+        dropped_epoch: valid3_q && plan3_q.dropped_epoch,
+        dropped_duplicate: decision3.dropped_duplicate
+    };
     if (rst_i) begin
-      now_valid_o <= 1'b0;
-      later_valid_o <= 1'b0;
+      sending_o.now <= 1'b0;
+      sending_o.later <= 1'b0;
+      sending_o.deferred <= 1'b0;
       job_valid_o <= 1'b0;
       line_put_q <= 1'b0;
-      line_write_o <= 1'b0;
-      deferred_valid_o <= 1'b0;
-      place_free_o <= 1'b0;
-      settle_valid_o <= 1'b0;
-      pending_o <= 1'b0;
-      leftover_done_o <= 1'b0;
-      refresh_o <= 1'b0;
-      received_o <= 1'b0;
-      replied_o <= 1'b0;
-      dropped_epoch_o <= 1'b0;
-      dropped_duplicate_o <= 1'b0;
+      line_write_o.write <= 1'b0;
+      free_o.valid <= 1'b0;
+      settle_q <= 1'b0;
+      pending_q <= 1'b0;
+      leftover_done_q <= 1'b0;
+      refreshed_q <= 1'b0;
+      events_o.received <= 1'b0;
+      events_o.replied <= 1'b0;
+      events_o.dropped_epoch <= 1'b0;
+      events_o.dropped_duplicate <= 1'b0;
     end
   end
 
-  assign quiet_o = !valid1_q && !valid2_q && !again2_q && !valid3_q && !second_q && calm && !want_o && !line_put_q
-      && !line_write_o;
+  assign recovery_o = '{
+          op_done: op_done,
+          seen: decision3.seen,
+          handed_on: handed_on_q,
+          looked_in: want_o.bucket,
+          head: head,
+          settle: settle_q,
+          settled: settled_q,
+          pending: pending_q,
+          pending_cell: pending_cell_q,
+          leftover_done: leftover_done_q,
+          refresh: refreshed_q,
+          quiet:
+          !
+          valid1_q
+          && !
+          valid2_q
+          && !
+          again2_q
+          && !
+          valid3_q
+          && !
+          second_q
+          &&
+          calm
+          && !
+          want_o.want
+          && !
+          line_put_q
+          && !
+          line_write_o.write,
+          window: in_use
+      };
 
-  `ASSERT_NEXT(op_kept, op_valid_i && !op_done_o, op_valid_i && op_i.op == $past(op_i.op) && op_i.kv == $past(op_i.kv),
+  `ASSERT_NEXT(op_kept, recovery_i.op_valid && !op_done, recovery_i.op_valid && recovery_i.op.op == $past
+               (recovery_i.op.op) && recovery_i.op.kv == $past(recovery_i.op.kv),
                "an operation changed before it was done")
   `ASSERT(second_alone, !(second_q && valid3_q), "two frames for one cycle")
   `ASSERT(one_plan, !valid3_q || $countones(plan3_q[$bits(plan_t)-1-:23]) <= 1, "two things to do at once")
   `ASSERT(place_used_once,
           !(decision3.place_free && ((decision3.header_put && !decision3.job.tag[TagNobody]) || decision3.window_put)),
           "a place was freed and used")
-  `ASSERT(alone_with_its_line, !line_write_o || !line_read_o, "a line was asked for while one is written")
+  `ASSERT(alone_with_its_line, !line_write_o.write || !lookup_o.read, "a line was asked for while one is written")
   `ASSERT(line_was_there, !decision3.header_put || $past(line_hit_i), "a line was changed that had not come")
   `ASSERT(line_kept, !line_put_q || !valid3_q, "a line's new content is overwritten before it is written")
-  `ASSERT(operations_alone,
-          !(valid1_q && changes1_q && op1_q != OpRequest) || !((valid2_q && changes2_q) || (valid3_q && changes3_q)),
-          "an operation is among requests that change state")
+  `ASSERT(
+      operations_alone,
+      !(valid1_q && asked1_q.changes && op1 != OpRequest) || !((valid2_q && changes2_q) || (valid3_q && changes3_q)),
+      "an operation is among requests that change state")
 
 endmodule
 `default_nettype wire

@@ -3,45 +3,46 @@
 
 /// The engine's memories: lanes, notes, filters of buckets, the window.
 ///
-/// Behaviour: all are asked at once (read_i). What a decision changes in them is registered, and written a cycle later. A decision may change
+/// Behaviour: all are asked at once (entered_i). What a decision changes in them is registered, and written a cycle later. A decision may change
 /// two cells of the filter, the second one a cycle after the first. again_i asks for the filter of the note's bucket, in the cycle after
-/// read_i. A place of the window is in use a cycle after what is there can be read, and is in use no more as late. clear_i clears what is at
-/// clear_at_i of lanes, notes and filters.
-/// Latency: read_i to lane_o, note_o, filter_o, window_o 1 cycle, to answered_o 0; again_i to filter_o 1; decision to the memories 2, to
-/// in_use_o 3.
+/// that. A place of the window is in use a cycle after what is there can be read, and is in use no more as late. clear_i clears what is at
+/// its address of lanes, notes and filters.
+/// Latency: entered_i to records_o 1 cycle, to answered_o 0; again_i to its filter 1; decision to the memories 2, to in_use_o 3.
 /// Reset: nothing is under way; no place of the window is in use. The rest is cleared by clear_i.
 /// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
 module kv_records
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
-    parameter int unsigned LaneBits = 12
+    parameter kv_config_t Config = DefaultConfig
 ) (
     input wire clk_i,
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // its lane, sender and place; what matters of a decision
-    input wire            read_i,
-    input wire kv_t       kv_i,
-    input wire bucket_t   bucket_i,
-    input wire            again_i,
-    input wire decision_t decision_i,
-    input wire looked_t   looked_i,
+    input wire entered_t   entered_i,
+    input wire             again_i,
+    input wire decision_t  decision_i,
+    input wire looked_t    looked_i,
     // verilator lint_on UNUSEDSIGNAL
+    input wire ram_clear_t clear_i,
 
-    output lane_t lane_o,
-    output note_t note_o,
-    output filter_t filter_o,
-    output window_t window_o,
-    output logic [7:0] answered_o,
-    output logic [Places-1:0] in_use_o,  // places of the window
-
-    input wire        clear_i,
-    input wire [11:0] clear_at_i
+    output records_t              records_o,
+    output logic     [       7:0] answered_o,
+    output logic     [Places-1:0] in_use_o     // places of the window
 );
 
+  localparam int unsigned LaneBits = Config.lane_bits;
+
+  logic read;
+  // verilator lint_off UNUSEDSIGNAL
+  kv_t  kv;
+  // verilator lint_on UNUSEDSIGNAL
+  assign read = entered_i.valid;
+  assign kv   = entered_i.kv;
   place_t place;
-  assign place = kv_i.detail[5:0];
+  assign place = kv.detail[5:0];
 
   lane_t lane_write_q;
   logic lane_put_q;
@@ -54,9 +55,9 @@ module kv_records
       .write_i(lane_put_q),
       .write_address_i(lane_at_q),
       .write_data_i(lane_write_q),
-      .read_i,
-      .read_address_i(kv_i.client[LaneBits-1:0]),
-      .read_data_o(lane_o)
+      .read_i(read),
+      .read_address_i(kv.client[LaneBits-1:0]),
+      .read_data_o(records_o.lane)
   );
 
   note_t note_write_q;
@@ -70,9 +71,9 @@ module kv_records
       .write_i(note_put_q),
       .write_address_i(note_at_q),
       .write_data_i(note_write_q),
-      .read_i,
-      .read_address_i({kv_i.node, place}),
-      .read_data_o(note_o)
+      .read_i(read),
+      .read_address_i({kv.node, place}),
+      .read_data_o(records_o.note)
   );
 
   filter_t filter_write_q;
@@ -86,9 +87,9 @@ module kv_records
       .write_i(filter_put_q),
       .write_address_i(filter_at_q),
       .write_data_i(filter_write_q),
-      .read_i(read_i || again_i),
-      .read_address_i(filter_cell(again_i ? note_o.bucket : bucket_i)),
-      .read_data_o(filter_o)
+      .read_i(read || again_i),
+      .read_address_i(filter_cell(again_i ? records_o.note.bucket : entered_i.bucket)),
+      .read_data_o(records_o.filter)
   );
 
   window_t window_write_q;
@@ -103,9 +104,9 @@ module kv_records
       .write_i(window_put_q),
       .write_address_i(window_at_q),
       .write_data_i(window_write_q),
-      .read_i,
+      .read_i(read),
       .read_address_i(place),
-      .read_data_o(window_o)
+      .read_data_o(records_o.window)
   );
   lutram #(
       .Width(8),
@@ -126,12 +127,12 @@ module kv_records
   filter_cell_t filter_second_at_q;
 
   always_ff @(posedge clk_i) begin
-    lane_put_q      <= decision_i.lane_put || clear_i;
+    lane_put_q      <= decision_i.lane_put || clear_i.valid;
     lane_write_q    <= decision_i.lane;
-    lane_at_q       <= clear_i ? LaneBits'(clear_at_i) : looked_i.kv.client[LaneBits-1:0];
-    note_put_q      <= decision_i.note_put || clear_i;
+    lane_at_q       <= clear_i.valid ? LaneBits'(clear_i.at) : looked_i.kv.client[LaneBits-1:0];
+    note_put_q      <= decision_i.note_put || clear_i.valid;
     note_write_q    <= decision_i.note;
-    note_at_q       <= clear_i ? clear_at_i[8:0] : {decision_i.note_node, looked_i.kv.detail[5:0]};
+    note_at_q       <= clear_i.valid ? clear_i.at[8:0] : {decision_i.note_node, looked_i.kv.detail[5:0]};
     window_put_q    <= decision_i.window_put;
     window_write_q  <= decision_i.window;
     window_at_q     <= decision_i.window_place;
@@ -141,17 +142,17 @@ module kv_records
     in_use_change_q <= window_put_q || window_clear_q;
     in_use_q        <= window_put_q;
     if (in_use_change_q) in_use_o[in_use_at_q] <= in_use_q;
-    answered_put_q        <= decision_i.answered_put;
-    answered_write_q      <= decision_i.answered;
+    answered_put_q <= decision_i.answered_put;
+    answered_write_q <= decision_i.answered;
 
     // Two cells in two cycles: nobody else writes in the second.
-    filter_put_q          <= decision_i.filter_put || filter_second_q || clear_i;
-    filter_write_q        <= filter_second_q ? filter_second_write_q : decision_i.filter;
-    filter_at_q           <= clear_i ? clear_at_i : filter_second_q ? filter_second_at_q : filter_cell(looked_i.bucket);
-    filter_second_q       <= decision_i.filter_old_put;
+    filter_put_q <= decision_i.filter_put || filter_second_q || clear_i.valid;
+    filter_write_q <= filter_second_q ? filter_second_write_q : decision_i.filter;
+    filter_at_q <= clear_i.valid ? clear_i.at : filter_second_q ? filter_second_at_q : filter_cell(looked_i.bucket);
+    filter_second_q <= decision_i.filter_old_put;
     filter_second_write_q <= decision_i.filter_old;
-    filter_second_at_q    <= filter_cell(looked_i.note.bucket);
-    if (clear_i) begin
+    filter_second_at_q <= filter_cell(looked_i.note.bucket);
+    if (clear_i.valid) begin
       lane_write_q   <= '0;
       note_write_q   <= '0;
       filter_write_q <= '0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// What an operation of the sequencer is about, and the operation as the engine takes it. A part of kv_recovery.
+/// What an operation of kv_recovery is about, and the operation as the engine takes it. A part of kv_recovery.
 ///
 /// Behaviour: the cell is the only copy of what is being dealt with: it comes from a source, or is what an operation has seen (seen_valid_i),
 /// and is there for the next operation. op_o is made of it, but for what is about the frame at the queue's head, which stays there: that
@@ -12,27 +12,25 @@
 module kv_recovery_cell
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
 
     // ---- the cell
     input wire cell_from_e          from_i,
-    input wire lane_number_t        settle_lane_i,
-    input wire               [31:0] settle_request_i,
+    input wire lane_request_t       settle_i,
     input wire cell_t               list_i,
     input wire bucket_t             fetch_bucket_i,
-    input wire               [ 1:0] fetch_way_i,
-    input wire lane_number_t        ask_lane_i,
-    input wire               [31:0] ask_request_i,
+    input wire                [1:0] fetch_way_i,
+    input wire lane_request_t       ask_i,
     input wire bucket_t             head_bucket_i,
     input wire                      seen_valid_i,
     // verilator lint_off UNUSEDSIGNAL
     input wire seen_t               seen_i,
-    // verilator lint_on UNUSEDSIGNAL
 
     // ---- the operation
     input wire order_t order_i,
-    // verilator lint_off UNUSEDSIGNAL
     input wire kv_t    head_i,
     // verilator lint_on UNUSEDSIGNAL
 
@@ -68,8 +66,8 @@ module kv_recovery_cell
     case (from_i)
       CellNone: cell_o <= '0;
       CellSettle: begin
-        cell_o.lane    <= settle_lane_i;
-        cell_o.request <= settle_request_i;
+        cell_o.lane    <= settle_i.lane;
+        cell_o.request <= settle_i.request;
       end
       CellList: cell_o <= list_i;
       CellFetch: begin
@@ -78,8 +76,8 @@ module kv_recovery_cell
       end
       CellAsk: begin
         cell_o.version <= '0;
-        cell_o.lane    <= ask_lane_i;
-        cell_o.request <= ask_request_i;
+        cell_o.lane    <= ask_i.lane;
+        cell_o.request <= ask_i.request;
       end
       CellHead: begin
         cell_o.bucket  <= head_bucket_i;

@@ -8,72 +8,64 @@
 /// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
 /// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
-/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of node_i's place 0, and that alone, is
-/// looked at and made a leftover (refresh_due_o until note_i, refreshing_o, refreshed_o); nothing waits for that.
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of this node's place 0, and that alone, is
+/// looked at and made a leftover (refresh_o, due until note_i); nothing waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is under way.
-/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. place_o's used_i and slot_o's mine_i come in the next cycle.
+/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. heard_i is of place_o and slot_o, in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  enter_i,
-    input  wire  clear_i,
-    input  wire  note_i,
-    input  wire  go_i,
-    input  wire  waits_i,
-    output logic active_o,
-    output logic entering_o,  // until it is entered, though not active_o
-    output logic clearing_o,
+    input  wire   enter_i,
+    input  wire   clear_i,
+    input  wire   note_i,
+    input  wire   go_i,
+    input  wire   waits_i,
+    output step_t step_o,
+    output logic  entering_o,  // until it is entered, though not active_o
+    output logic  clearing_o,
 
     // ---- the note of a refresh
-    input  wire        refresh_i,
-    input  wire  [2:0] node_i,
-    output logic       refresh_due_o,
-    output logic       refreshing_o,   // until the number of leftovers tells
-    output logic       refreshed_o,
+    input wire refresh_i,
+    output refresh_t refresh_o,
 
     // ---- an epoch
-    output logic         copy_o,
-    input  wire          copied_i,
-    output logic         forget_o,      // what belonged to the epoch before
-    output logic         leads_o,       // this node, a slot
-    output logic         entered_o,
-    output logic         overflow_o,
-    input  wire          here_i,
-    output logic         slot_valid_o,
-    output logic   [7:0] slot_o,
-    input  wire          mine_i,
-    output place_t       place_o,
-    input  wire          used_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire epoch_t       epoch_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  wire               copied_i,
+    output entry_step_t       entry_o,
+    output logic              forget_o,      // what belonged to the epoch before
+    output logic              leads_o,       // this node, a slot
+    output logic              overflow_o,
+    output logic              slot_valid_o,
+    output logic        [7:0] slot_o,
+    output place_t            place_o,
 
     // ---- leftovers
-    output logic list_find_o,  // one that holds nothing
-    output logic list_keep_o,
-    input  wire  list_busy_i,
-    input  wire  list_found_i,
+    output list_ask_t         list_o,  // an entry that holds nothing
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire list_answer_t list_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output logic   order_valid_o,
-    output order_t order_o,
-    input  wire    noted_i,
-    input  wire    settled_i,
-    output logic   next_bucket_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire heard_t heard_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  wire    last_bucket_i,
 
     // ---- what must have ended
     input wire quiet_i,
-    input wire transmit_idle_i,
-    input wire job_write_i,
-    input wire done_i,
+    input wire downstream_t downstream_i,
 
     // ---- clearing
-    output logic clear_o,
-    output logic [11:0] clear_at_o,
-    output logic cache_clear_o,
-    input wire cache_clearing_i
+    output ram_clear_t clear_o,
+    output logic cache_clear_o
 );
 
   typedef enum logic [3:0] {
@@ -97,6 +89,7 @@ module kv_recovery_epoch
 
   state_e state_q;
   logic [11:0] step_q;
+  logic refresh_due_q, refreshed_q, next_bucket;
   logic one_q;  // the note of a refresh
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
@@ -112,75 +105,84 @@ module kv_recovery_epoch
   ) i_writes (
       .clk_i,
       .rst_i,
-      .take_i(job_write_i),
-      .give_i(done_i),
+      .take_i(downstream_i.job_write),
+      .give_i(downstream_i.job_done),
       .available_o(),
       .count_o(credits)
   );
   // verilator lint_on PINCONNECTEMPTY
   assign writes_done = credits == credits_t'(MostWrites);
 
-  assign active_o = state_q != Off;
-  assign refreshing_o = refresh_due_o || one_q || late_q != '0;
+  order_t order;
+  assign step_o = '{
+          active: state_q != Off,
+          order: order,
+          cell_from: next_bucket ? CellNext : CellKeep,
+          again: 1'b0
+      };
+  assign refresh_o = '{due: refresh_due_q, under_way: refresh_due_q || one_q || late_q != '0, done: refreshed_q};
   assign forget_o = state_q == Copy;
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
   assign place_o = step_q[5:0];
-  assign list_find_o = go_i && state_q == NoteLeave;
-  assign list_keep_o = go_i && state_q == NoteKeep && !list_busy_i && list_found_i;
-  assign next_bucket_o = go_i && state_q == ClearLines;
-  assign clear_o = state_q == ClearRams;
-  assign clear_at_o = step_q;
-  assign leads_o = state_q == Leaders && here_i && mine_i && step_q != '0;
+  assign list_o = '{
+          find: go_i && state_q == NoteLeave,
+          what: ListFree,
+          from : '0,
+          again: 1'b0,
+          keep: go_i && state_q == NoteKeep && !list_i.busy && list_i.found,
+          drop: 1'b0
+      };
+  assign next_bucket = go_i && state_q == ClearLines;
+  assign clear_o = '{valid: state_q == ClearRams, at: step_q};
+  assign leads_o = state_q == Leaders && epoch_i.here && heard_i.mine && step_q != '0;
 
   always_comb begin
-    order_valid_o = 1'b0;
-    order_o = '0;
+    order = '0;
     case (state_q)
       NoteLook: begin
-        order_valid_o = !step_q[9];
-        order_o.op = OpLook;
-        order_o.at = step_q[8:0];
+        order.valid = !step_q[9];
+        order.op = OpLook;
+        order.at = step_q[8:0];
       end
       Note: begin
-        order_valid_o = noted_i;
-        order_o.op = OpLeave;
-        order_o.at = step_q[8:0];
+        order.valid = heard_i.noted;
+        order.op = OpLeave;
+        order.at = step_q[8:0];
       end
       WindowLook: begin
-        order_valid_o = used_i;
-        order_o.op = OpLook;
-        order_o.at = 9'(place_o);
-        order_o.window = 1'b1;
+        order.valid = heard_i.used;
+        order.op = OpLook;
+        order.at = 9'(place_o);
+        order.window = 1'b1;
       end
       WindowKeep: begin
-        order_valid_o = 1'b1;
-        order_o.op = OpKeep;
-        order_o.at = 9'(place_o);
+        order.valid = 1'b1;
+        order.op = OpKeep;
+        order.at = 9'(place_o);
       end
       ClearRams: begin
-        order_valid_o = step_q == '1;
-        order_o.op = OpClear;
+        order.valid = step_q == '1;
+        order.op = OpClear;
       end
       ClearLines: begin
-        order_valid_o = !last_bucket_i;
-        order_o.op = OpClear;
+        order.valid = !last_bucket_i;
+        order.op = OpClear;
       end
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    copy_o        <= 1'b0;
-    entered_o     <= 1'b0;
+    entry_o       <= '0;
     cache_clear_o <= 1'b0;
     quiet_q       <= {quiet_q[2:0], quiet_i};
 
-    refreshed_o   <= one_q && state_q == Off;
+    refreshed_q   <= one_q && state_q == Off;
     late_q        <= {late_q[1:0], one_q};
     if (state_q == Off) one_q <= 1'b0;
-    if (note_i) refresh_due_o <= 1'b0;
-    if (refresh_i) refresh_due_o <= 1'b1;
+    if (note_i) refresh_due_q <= 1'b0;
+    if (refresh_i) refresh_due_q <= 1'b1;
 
     if (go_i) begin
       case (state_q)
@@ -196,7 +198,7 @@ module kv_recovery_epoch
           end
           if (note_i) begin
             one_q       <= 1'b1;
-            step_q[8:6] <= node_i;
+            step_q[8:6] <= epoch_i.node;
             state_q     <= NoteLook;
           end
         end
@@ -204,8 +206,8 @@ module kv_recovery_epoch
         Drain: begin
           // What was under way may have left something to do.
           if (waits_i) state_q <= Off;
-          else if (&quiet_q && transmit_idle_i) begin
-            copy_o  <= 1'b1;
+          else if (&quiet_q && downstream_i.transmit_idle) begin
+            entry_o.copy <= 1'b1;
             state_q <= Copy;
           end
         end
@@ -218,12 +220,12 @@ module kv_recovery_epoch
         end
         Note: begin
           step_q  <= step_q + 1'b1;
-          state_q <= noted_i ? NoteLeave : one_q ? Off : NoteLook;
+          state_q <= heard_i.noted ? NoteLeave : one_q ? Off : NoteLook;
         end
-        NoteLeave: state_q <= !settled_i ? NoteKeep : one_q ? Off : NoteLook;
+        NoteLeave: state_q <= !heard_i.settled ? NoteKeep : one_q ? Off : NoteLook;
         NoteKeep:
-        if (!list_busy_i) begin
-          overflow_o <= overflow_o || !list_found_i;
+        if (!list_i.busy) begin
+          overflow_o <= overflow_o || !list_i.found;
           state_q    <= one_q ? Off : NoteLook;
         end
 
@@ -236,8 +238,8 @@ module kv_recovery_epoch
           end
         end
         WindowLook: begin
-          if (!used_i) step_q <= step_q + 1'b1;
-          state_q <= used_i ? WindowKeep : Window;
+          if (!heard_i.used) step_q <= step_q + 1'b1;
+          state_q <= heard_i.used ? WindowKeep : Window;
         end
         WindowKeep: begin
           step_q  <= step_q + 1'b1;
@@ -247,7 +249,7 @@ module kv_recovery_epoch
         Leaders: begin
           step_q <= step_q + 1'b1;
           if (step_q[8]) begin
-            entered_o  <= 1'b1;
+            entry_o.entered <= 1'b1;
             entering_o <= 1'b0;
             state_q    <= Off;
           end
@@ -257,7 +259,7 @@ module kv_recovery_epoch
           if (waits_i) begin
             clearing_o <= 1'b0;
             state_q    <= Off;
-          end else if (&quiet_q && writes_done && transmit_idle_i) state_q <= ClearRams;
+          end else if (&quiet_q && writes_done && downstream_i.transmit_idle) state_q <= ClearRams;
         end
         ClearRams: begin
           overflow_o <= 1'b0;
@@ -272,7 +274,7 @@ module kv_recovery_epoch
           end
         end
         default: begin
-          if (!cache_clear_o && !cache_clearing_i) begin
+          if (!cache_clear_o && !downstream_i.cache_clearing) begin
             clearing_o <= 1'b0;
             state_q    <= Off;
           end
@@ -284,19 +286,18 @@ module kv_recovery_epoch
       state_q       <= Off;
       one_q         <= 1'b0;
       late_q        <= '0;
-      refresh_due_o <= 1'b0;
-      refreshed_o   <= 1'b0;
+      refresh_due_q <= 1'b0;
+      refreshed_q   <= 1'b0;
       entering_o    <= 1'b0;
       clearing_o    <= 1'b0;
       overflow_o    <= 1'b0;
-      copy_o        <= 1'b0;
-      entered_o     <= 1'b0;
+      entry_o       <= '0;
       cache_clear_o <= 1'b0;
       quiet_q       <= '0;
     end
   end
 
-  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && active_o),
+  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && step_o.active),
           "two things at once")
 
 endmodule

@@ -5,51 +5,42 @@
 /// What a returning node has to fetch: buckets from their leaders, lanes from all that serve. Section 10 of docs/kv-protocol.md.
 ///
 /// Behaviour: a batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each: 32 items, of which those that
-/// matter are missing at first. What is missing is offered, one after another (ask_*), when the batch begins and after each tick_i when four have come since the last answer;
+/// matter are missing at first. What is missing is offered, one after another (question_o), when the batch begins and after each tick_i when four have come since the last answer;
 /// taken_i: the question was sent; own_i: this node is the one to be asked, so it is not missing. mine_o says that the frame at the
 /// queue's head answers what is missing, and for an entry bucket_o with answer_i of which bucket; came_i: it was taken.
 /// When nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag, so that answers
 /// to what was asked before count for nothing. A write of a count begins anew, too.
-/// Latency: mine_o 1 cycle after head_i, bucket_o 0 after answer_i. A batch is begun in 34 cycles; ask_valid_o follows a change 2 cycles later.
+/// Latency: mine_o 1 cycle after head_i, bucket_o 0 after answer_i. A batch is begun in 34 cycles; question_o follows a change 2 cycles later.
 /// Reset: nothing is to be fetched.
-/// Requirements: bucket_mask_i has ones where a bucket's number has no bits. taken_i, own_i only with ask_valid_o.
+/// Requirements: taken_i, own_i only with question_o.valid.
 module kv_recovery_fetch
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_recovery_pkg::*;
 #(
-    parameter int unsigned LaneBits = 12
+    parameter kv_config_t Config = DefaultConfig
 ) (
     input wire clk_i,
     input wire rst_i,
 
     // ---- registers
-    input  wire         count_write_i,
-    input  wire         lanes_write_i,
-    input  wire  [31:0] data_i,
-    input  wire  [31:0] from_i,
-    output logic [31:0] count_o,
-    output logic [16:0] lanes_o,
+    input  wire fetch_order_t order_i,
+    output fetch_left_t       left_o,
 
-    input wire bucket_t       bucket_mask_i,
-    input wire                here_i,            // in an epoch
-    input wire          [7:0] serving_others_i,
-    input wire                tick_i,
-    input wire                restart_i,
-    input wire                clear_i,           // nothing is to be fetched any more
+    // verilator lint_off UNUSEDSIGNAL
+    input wire epoch_t epoch_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire         tick_i,
+    input wire         restart_i,
+    input wire         clear_i,    // nothing is to be fetched any more
 
     // ---- what to ask for
-    output logic                ask_valid_o,
-    output logic                ask_lanes_o,
-    output logic                ask_again_o,    // it was asked for before
-    output logic         [31:0] ask_request_o,
-    output logic         [ 1:0] ask_way_o,
-    output lane_number_t        ask_lane_o,
-    output logic         [ 2:0] ask_node_o,     // of a lane
-    input  wire                 taken_i,
-    input  wire                 own_i,
+    output question_t question_o,
+    input  wire       taken_i,
+    input  wire       own_i,
     /// Of the answer with answer_i, else of what is asked for.
-    input  wire                 answer_i,
-    output bucket_t             bucket_o,
+    input  wire       answer_i,
+    output bucket_t   bucket_o,
 
     // ---- what came
     // verilator lint_off UNUSEDSIGNAL
@@ -58,6 +49,8 @@ module kv_recovery_fetch
     output logic     mine_o,
     input  wire      came_i
 );
+
+  localparam int unsigned LaneBits = Config.lane_bits;
 
   if (LaneBits < 2 || LaneBits > 12) begin : gen_check_lanes
     $fatal(1, "LaneBits must be 2 to 12 in %m");
@@ -82,7 +75,7 @@ module kv_recovery_fetch
   logic [16:0] tag_q;
   logic [5:0] missing_q;  // so many
   logic [4:0] at_q;
-  logic walk_q, again_q;
+  logic walk_q, again_q, ask_valid_q;
 
   // ---- which are missing: where the walk is, and what came
 
@@ -108,12 +101,12 @@ module kv_recovery_fetch
   logic [1:0] silent_q;  // ticks since the last answer
   logic came, own;  // it is no longer missing
   assign came = came_i && mine_o && state_q == Ask;
-  assign own  = own_i && ask_valid_o;
+  assign own  = own_i && ask_valid_q;
 
   logic in_batch, last_lanes, last_buckets;
   assign last_lanes = lanes_left_q[LaneBits:2] == '0;
   assign last_buckets = count_q[CountBits-1:3] == '0;
-  assign in_batch = lanes_q ? (!last_lanes || at_q[4:3] < lanes_left_q[1:0]) && serving_others_i[at_q[2:0]]
+  assign in_batch = lanes_q ? (!last_lanes || at_q[4:3] < lanes_left_q[1:0]) && epoch_i.serving_others[at_q[2:0]]
                   : !last_buckets || at_q[4:2] < count_q[2:0];
   assign missing_write = state_q == Fill || came || own;
   assign missing_value = state_q == Fill && in_batch;
@@ -121,12 +114,15 @@ module kv_recovery_fetch
 
   // ---- questions
 
-  assign ask_lanes_o = lanes_q;
-  assign ask_again_o = again_q;
-  assign ask_way_o = at_q[1:0];
-  assign ask_node_o = at_q[2:0];
-  assign ask_lane_o = lanes_q ? lane_number_t'({lane_q, at_q[4:3]}) : '0;
-  assign ask_request_o = {Tag, tag_q, lanes_q ? {3'd0, at_q[4:3]} : at_q};
+  assign question_o = '{
+          valid: ask_valid_q,
+          lanes: lanes_q,
+          again: again_q,
+          request: {Tag, tag_q, lanes_q ? {3'd0, at_q[4:3]} : at_q},
+          way: at_q[1:0],
+          lane: lanes_q ? lane_number_t'({lane_q, at_q[4:3]}) : '0,
+          node: at_q[2:0]
+      };
 
   // One adder for both.
   logic [2:0] bucket_at;
@@ -147,15 +143,16 @@ module kv_recovery_fetch
 
   // ---- as many as there are
 
-  logic [CountBits-1:0] room_q;  // from from_i on
+  logic [CountBits-1:0] room_q;  // from order_i.from on
   bucket_t after;  // without the first
-  assign after = ~bucket_mask_i & ~bucket_t'(from_i);
+  assign after = ~epoch_i.bucket_mask & ~bucket_t'(order_i.from);
+  logic beyond;  // the table's end
+  assign beyond = order_i.from[31:CountBits-1] != '0 || (bucket_t'(order_i.from) & epoch_i.bucket_mask) != '0;
   always_ff @(posedge clk_i) begin
-    room_q <= from_i[31:CountBits-1] != '0 || (bucket_t'(from_i) & bucket_mask_i) != '0 ? '0 : CountBits'(after) + 1'b1;
+    room_q <= beyond ? '0 : CountBits'(after) + 1'b1;
   end
 
-  assign count_o = 32'(count_q);
-  assign lanes_o = 17'(lanes_left_q);
+  assign left_o = '{count: 32'(count_q), lanes: 17'(lanes_left_q)};
 
   always_ff @(posedge clk_i) begin
     // While answers come, nobody is asked again: each takes its time here, and the same one twice takes it twice.
@@ -167,13 +164,13 @@ module kv_recovery_fetch
       end
     end
     if (came || state_q != Ask) silent_q <= '0;
-    ask_valid_o <= 1'b0;
+    ask_valid_q <= 1'b0;
     case (state_q)
       Off: begin
         at_q      <= '0;
         missing_q <= '0;
         lanes_q   <= count_q == '0;
-        if (here_i && (count_q != '0 || (lanes_left_q != '0 && serving_others_i != '0))) begin
+        if (epoch_i.here && (count_q != '0 || (lanes_left_q != '0 && epoch_i.serving_others != '0))) begin
           tag_q   <= tag_q + 1'b1;
           state_q <= Fill;
         end
@@ -198,8 +195,8 @@ module kv_recovery_fetch
           end
         end else if (walk_q) begin
           // Offered until it is dealt with.
-          ask_valid_o <= missing_here && here_i && !taken_i && !own_i;
-          if (ask_valid_o ? taken_i || own_i : !missing_here) begin
+          ask_valid_q <= missing_here && epoch_i.here && !taken_i && !own_i;
+          if (ask_valid_q ? taken_i || own_i : !missing_here) begin
             at_q <= at_q + 1'b1;
             if (at_q == '1) begin
               walk_q  <= 1'b0;
@@ -211,14 +208,15 @@ module kv_recovery_fetch
     endcase
     if (restart_i) state_q <= Off;
 
-    if (count_write_i) begin
-      bucket_q <= bucket_t'(from_i);
-      count_q  <= data_i < 32'(room_q) ? CountBits'(data_i) : room_q;
+    if (order_i.count_write) begin
+      bucket_q <= bucket_t'(order_i.from);
+      count_q  <= order_i.data < 32'(room_q) ? CountBits'(order_i.data) : room_q;
       if (state_q == Off || !lanes_q) state_q <= Off;
     end
-    if (lanes_write_i) begin
-      lane_q       <= '0;
-      lanes_left_q <= data_i < 32'(2 ** LaneBits) ? (LaneBits + 1)'(data_i) : (LaneBits + 1)'(2 ** LaneBits);
+    if (order_i.lanes_write) begin
+      lane_q <= '0;
+      lanes_left_q <= (LaneBits + 1)'(2 ** LaneBits);
+      if (order_i.data < 32'(2 ** LaneBits)) lanes_left_q <= (LaneBits + 1)'(order_i.data);
       if (state_q == Off || lanes_q) state_q <= Off;
     end
     if (rst_i) tag_q <= '0;
@@ -226,11 +224,11 @@ module kv_recovery_fetch
       state_q      <= Off;
       count_q      <= '0;
       lanes_left_q <= '0;
-      ask_valid_o  <= 1'b0;
+      ask_valid_q  <= 1'b0;
     end
   end
 
-  `ASSERT(asked, !(taken_i || own_i) || state_q != Ask || ask_valid_o, "an answer to no question")
+  `ASSERT(asked, !(taken_i || own_i) || state_q != Ask || ask_valid_q, "an answer to no question")
   `ASSERT(missing_right, !came || missing_q != '0, "more came than was missing")
 
 endmodule

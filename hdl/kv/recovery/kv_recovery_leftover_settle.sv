@@ -5,66 +5,53 @@
 /// The walk through the leftovers: others' leaders are asked what became of them, this node's own are written again. A part of
 /// kv_recovery; section 8 of docs/kv-protocol.md.
 ///
-/// Behaviour: after tick_i and entered_i there is a walk, with due_o until it has come to the list's end. start_i goes to the next leftover,
+/// Behaviour: after a tick and when an epoch was entered there is a walk, with due_o until it has come to the list's end. start_i goes to the next leftover,
 /// with active_o until it is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*). Is its leader
 /// another, that is asked for the location (request_o). Is it this node, the leftover takes a place of the window, one at a time, and is
 /// sent to those who have not answered, again with each tick. If a client's write takes the place first, the leftover's turn comes again. leftover_done_i: all have; then own_done_o until it has been started, and
 /// it leaves the list. The walk that follows asks nobody. again_o: a leftover is asked for or sent once more.
 /// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
-/// Reset: no walk, and no leftover in the window; so with forget_i and clear_i.
-/// Requirements: start_i only when not active_o, and with due_o or own_done_o. place_o's used_i comes in the next cycle; leader_i, mine_i
-/// are the cell's slot's, in the next cycle.
+/// Reset: no walk, and no leftover in the window; so with forget and clear_i.
+/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i is of place_o and the cell's slot, in the next cycle.
 module kv_recovery_leftover_settle
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 #(
     parameter int unsigned LeftoverBits = 10
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  start_i,
-    input  wire  go_i,
-    output logic active_o,
+    input wire turn_t turn_i,
+    output step_t step_o,
     output logic due_o,
     output logic own_done_o,
-    input  wire  leftover_done_i,
+    input wire leftover_done_i,
 
-    input wire       tick_i,
-    input wire       entered_i,
-    input wire       forget_i,   // the epoch's beginning: the list is about to be filled
-    input wire       clear_i,
-    input wire       here_i,
-    input wire [2:0] node_i,
-    input wire [7:0] others_i,
-    input wire       alone_i,
-    input wire [2:0] leader_i,
-    input wire       mine_i,
+    input wire occasion_t occasion_i,  // forget: the list is about to be filled
+    input wire            clear_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire epoch_t    epoch_i,
+    input wire heard_t    heard_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- leftovers
-    input  wire                           none_i,        // there are none
-    output logic                          list_find_o,
-    output list_find_e                    list_what_o,
-    output logic       [  LeftoverBits:0] list_from_o,   // the epoch looks from there, too
-    output logic                          list_drop_o,
-    input  wire                           list_keep_i,
-    input  wire                           list_busy_i,
-    input  wire                           list_found_i,
-    input  wire        [LeftoverBits-1:0] list_at_i,
+    input  wire               none_i,       // there are none
+    output list_ask_t         list_o,       // the epoch looks from there, too
+    input  wire               list_keep_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire list_answer_t list_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- the window
     output place_t place_o,
-    input  wire    used_i,
     output logic   own_o,       // one of this node's leftovers has this place
     output place_t own_place_o,
 
     // ---- operations
-    output cell_from_e        cell_from_o,
-    output logic       [31:0] request_o,      // CellAsk
-    output logic              order_valid_o,
-    output order_t            order_o,
-    input  wire               settled_i,
-    output logic              again_o
+    output logic [31:0] request_o  // CellAsk
 );
 
   typedef enum logic [3:0] {
@@ -89,75 +76,83 @@ module kv_recovery_leftover_settle
   place_t step_q;  // places, nodes
   assign own_o = own_q;
   assign own_place_o = own_place_q;
-  assign active_o = state_q != Off;
-  assign due_o = walk_q;
+  logic again;
+  order_t order;
+  cell_from_e cell_from;
+  assign step_o  = '{active: state_q != Off, order: order, cell_from: cell_from, again: again};
+  assign due_o   = walk_q;
   // From the last one on: clients' writes have the first ones, and one that comes with a place that is taken here has to wait.
   assign place_o = ~step_q;
 
-  assign list_find_o = start_i;
-  assign list_what_o = own_done_o ? ListShow : ListNext;
-  assign list_from_o = own_done_o ? {1'b0, own_at_q} : at_q;
-  assign list_drop_o = go_i && state_q == OwnDone && !list_busy_i && list_found_i;
+  logic [LeftoverBits-1:0] list_at;
+  assign list_at = list_i.at[LeftoverBits-1:0];
+  assign list_o = '{
+          find: turn_i.start,
+          what: own_done_o ? ListShow : ListNext,
+          from : ($bits(leftover_at_t) + 1)'(own_done_o ? {1'b0, own_at_q} : at_q),
+          again: 1'b0,
+          keep: 1'b0,
+          drop: turn_i.go && state_q == OwnDone && !list_i.busy && list_i.found
+      };
 
   logic takes, replays;  // this node leads
-  assign takes = mine_i && !own_q;
-  assign replays = mine_i && own_q && {1'b0, own_at_q} == at_q && ask_q && !alone_i;
+  assign takes = heard_i.mine && !own_q;
+  assign replays = heard_i.mine && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
   // What takes its place of the window is sent for the first time without another look at the list.
-  assign again_o = go_i && state_q == Go && here_i && (replays || (!mine_i && ask_q && asked_q));
+  assign again = turn_i.go && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 
   always_comb begin
-    cell_from_o   = CellKeep;
-    order_valid_o = 1'b0;
-    order_o       = '0;
+    cell_from = CellKeep;
+    order = '0;
     case (state_q)
-      Find:    if (go_i && !list_busy_i) cell_from_o = CellList;
+      Find:    if (turn_i.go && !list_i.busy) cell_from = CellList;
       Go: begin
-        if (go_i && !mine_i) cell_from_o = CellAsk;
-        order_valid_o    = !mine_i && ask_q && here_i;
-        order_o.op       = OpSend;
-        order_o.send     = 1'b1;
-        order_o.location = 1'b1;
-        order_o.kind     = KindFetch;
-        order_o.at       = {node_i, 6'd0};
-        order_o.nodes    = 8'd1 << leader_i;
+        if (turn_i.go && !heard_i.mine) cell_from = CellAsk;
+        order.valid    = !heard_i.mine && ask_q && epoch_i.here;
+        order.op       = OpSend;
+        order.send     = 1'b1;
+        order.location = 1'b1;
+        order.kind     = KindFetch;
+        order.at       = {epoch_i.node, 6'd0};
+        order.nodes    = 8'd1 << heard_i.leader;
       end
       TakeGo: begin
-        order_valid_o = !used_i;
-        order_o.op    = OpTake;
-        order_o.at    = 9'(place_o);
+        order.valid = !heard_i.used;
+        order.op    = OpTake;
+        order.at    = 9'(place_o);
       end
       Replay: begin
-        order_valid_o = others_i[step_q[2:0]] && here_i;
-        order_o.op    = OpReplay;
-        order_o.at    = 9'(own_place_q);
-        order_o.nodes = 8'd1 << step_q[2:0];
+        order.valid = epoch_i.others[step_q[2:0]] && epoch_i.here;
+        order.op    = OpReplay;
+        order.at    = 9'(own_place_q);
+        order.nodes = 8'd1 << step_q[2:0];
       end
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    if (tick_i && !walk_q) begin
+    if (occasion_i.tick && !walk_q) begin
       walk_q  <= !none_i;
       ask_q   <= 1'b1;
       asked_q <= 1'b1;
       at_q    <= '0;
     end
     if (leftover_done_i) own_done_o <= own_q;
-    if (list_keep_i) at_q <= {1'b0, list_at_i};
+    if (list_keep_i) at_q <= {1'b0, list_at};
 
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
         Off: begin
           step_q <= '0;
-          if (start_i) state_q <= own_done_o ? OwnDone : Find;
+          if (turn_i.start) state_q <= own_done_o ? OwnDone : Find;
         end
         Find:
-        if (!list_busy_i) begin
-          at_q    <= {1'b0, list_at_i};
-          state_q <= list_found_i ? Look : Off;
-          if (!list_found_i) walk_q <= 1'b0;
+        if (!list_i.busy) begin
+          at_q    <= {1'b0, list_at};
+          state_q <= list_i.found ? Look : Off;
+          if (!list_i.found) walk_q <= 1'b0;
         end
         Look:    state_q <= Go;
         Go: begin
@@ -169,21 +164,21 @@ module kv_recovery_leftover_settle
           step_q      <= step_q + 1'b1;
           own_place_q <= place_o;
           own_at_q    <= at_q[LeftoverBits-1:0];
-          own_q       <= !used_i;
+          own_q       <= !heard_i.used;
           // A leader that has not opened has room; another one tries again with the next walk.
-          state_q     <= !used_i ? Took : step_q == '1 ? Off : Take;
+          state_q     <= !heard_i.used ? Took : step_q == '1 ? Off : Take;
         end
         Took: begin
           step_q  <= '0;
           state_q <= Replay;
           // Meanwhile a client's write has taken the place.
-          if (!settled_i && !alone_i) begin
+          if (!heard_i.settled && !epoch_i.alone) begin
             own_q   <= 1'b0;
             state_q <= Off;
           end
-          if (alone_i) begin
+          if (epoch_i.alone) begin
             // Alone: it is done, or has to wait for the lease.
-            own_q   <= settled_i;
+            own_q   <= heard_i.settled;
             at_q    <= at_q + 1'b1;
             state_q <= Off;
           end
@@ -196,7 +191,7 @@ module kv_recovery_leftover_settle
           end
         end
         OwnDone:
-        if (!list_busy_i) begin
+        if (!list_i.busy) begin
           own_done_o <= 1'b0;
           own_q      <= 1'b0;
           if (!walk_q) begin
@@ -210,13 +205,13 @@ module kv_recovery_leftover_settle
       endcase
     end
 
-    if (entered_i) begin
+    if (occasion_i.entered) begin
       walk_q  <= 1'b1;
       ask_q   <= 1'b1;
       asked_q <= 1'b0;
       at_q    <= '0;
     end
-    if (rst_i || forget_i || clear_i) begin
+    if (rst_i || occasion_i.forget || clear_i) begin
       walk_q     <= 1'b0;
       own_q      <= 1'b0;
       own_done_o <= 1'b0;
@@ -229,8 +224,8 @@ module kv_recovery_leftover_settle
     end
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a leftover was begun before the one before was dealt with")
-  `ASSERT(something, !start_i || due_o || own_done_o, "there is nothing to do")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a leftover was begun before the one before was dealt with")
+  `ASSERT(something, !turn_i.start || due_o || own_done_o, "there is nothing to do")
 
 endmodule
 `default_nettype wire

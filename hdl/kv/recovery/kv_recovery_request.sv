@@ -5,38 +5,37 @@
 /// What is done with a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of docs/kv-protocol.md.
 ///
 /// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an operation (order_*).
-/// `enter` and `entered` are noted (enter_o, entered_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
+/// `enter` and `entered` are noted (greeting_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
 /// or that says what became of a leftover, and a request about a location that is leftover here settle that location's leftovers: each of
 /// them took effect or never did, which what came tells; then the engine goes on with it. For a client's read or write the candidates are walked through (kv_walk). Everything
 /// else comes to nothing.
 /// Latency: at least 6 cycles, besides operations and searches.
 /// Reset: nothing is under way.
-/// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. leader_i is the one of the cell's slot, in
+/// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. heard_i is of the cell's slot, in
 /// the next cycle.
 module kv_recovery_request
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 #(
     parameter int unsigned LeftoverBits = 10
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                 start_i,
-    input  wire                 go_i,
-    output logic                active_o,
-    output logic                ends_o,         // in the last step
+    input  wire turn_t    turn_i,
+    output step_t         step_o,
+    output logic          ends_o,         // in the last step
     // verilator lint_off UNUSEDSIGNAL
-    input  wire subject_t       head_i,
+    input  wire subject_t head_i,
+    input  wire epoch_t   epoch_i,
+    input  wire heard_t   heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire                 here_i,
-    input  wire bucket_t        bucket_mask_i,
-    input  wire           [2:0] leader_i,
     /// Of the request, with slow_i: where the engine looked.
-    input  wire                 slow_i,
-    input  wire bucket_t        slow_bucket_i,
-    output logic                enter_o,
-    output logic                entered_o,
+    input  wire           slow_i,
+    input  wire bucket_t  slow_bucket_i,
+    output greeting_t     greeting_o,
 
     // ---- what was asked for
     input  wire          mine_i,
@@ -44,25 +43,13 @@ module kv_recovery_request
     output logic         came_o,
 
     // ---- leftovers
-    output logic                          list_find_o,
-    output list_find_e                    list_what_o,
-    output logic       [LeftoverBits-1:0] list_from_o,
-    output logic                          list_again_o,
-    output logic                          list_drop_o,
-    input  wire                           list_busy_i,
-    input  wire                           list_found_i,
-    input  wire                           list_valid_i,
-    input  wire        [             1:0] list_way_i,
-    input  wire                           list_newer_i,
-    input  wire                           list_equal_i,
-    input  wire                           list_same_i,
+    output list_ask_t         list_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire list_answer_t list_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output cell_from_e        cell_from_o,
     output bucket_t           bucket_o,         // CellHead
-    output logic              order_valid_o,
-    output order_t            order_o,
-    input  wire               same_i,
     input  wire               seen_valid_i,     // it is done
     input  wire seen_t        seen_i,
     /// Of a key that is added after a walk.
@@ -83,9 +70,11 @@ module kv_recovery_request
   } state_e;
 
   state_e state_q;
-  logic   found_q;  // a leftover of the location
-  assign active_o = state_q != Off;
-  assign ends_o   = go_i && state_q == End;
+  logic found_q;  // a leftover of the location
+  order_t order;
+  cell_from_e cell_from;
+  assign step_o = '{active: state_q != Off, order: order, cell_from: cell_from, again: 1'b0};
+  assign ends_o = turn_i.go && state_q == End;
 
   // ---- the request, a cycle late
 
@@ -100,7 +89,7 @@ module kv_recovery_request
     if (slow_i) bucket_q <= slow_bucket_i;
   end
 
-  logic walk_start, walk_active, walk_cell, walk_order_valid, client_q;
+  logic walk_start, walk_active, walk_cell, client_q;
   logic [11:0] walk_offset;
   order_t walk_order;
   always_ff @(posedge clk_i) client_q <= head_i.kv.kind[4:3] == '0;
@@ -109,94 +98,100 @@ module kv_recovery_request
       .clk_i,
       .rst_i,
       .start_i(walk_start),
-      .go_i,
+      .go_i(turn_i.go),
       .active_o(walk_active),
       .read_i(head_i.kv.kind == KindRead),
-      .here_i,
+      .here_i(epoch_i.here),
       .hash_i(head_i.hash),
-      .bucket_mask_i,
+      .bucket_mask_i(epoch_i.bucket_mask),
       .seen_valid_i,
       .seen_i,
       .cell_o(walk_cell),
       .offset_o(walk_offset),
-      .order_valid_o(walk_order_valid),
       .order_o(walk_order),
       .version_o(walked_version_o)
   );
   assign bucket_o = entry_q ? bucket_i : bucket_q ^ {2'b0, walk_offset, 8'b0};
 
   logic leads;
-  assign looks = go_i && state_q == Look;
-  assign leads = leader_i == head_i.kv.node;
-  assign enter_o = looks && head_i.kv.kind == KindEnter;
-  assign entered_o = looks && head_i.kv.kind == KindEntered;
-  assign came_o = (looks && !entry_q) || (go_i && state_q == SearchBegin && leads);
+  assign looks = turn_i.go && state_q == Look;
+  assign leads = heard_i.leader == head_i.kv.node;
+  assign greeting_o = '{
+          enter: looks && head_i.kv.kind == KindEnter,
+          entered: looks && head_i.kv.kind == KindEntered,
+          node: head_i.kv.node
+      };
+  assign came_o = (looks && !entry_q) || (turn_i.go && state_q == SearchBegin && leads);
 
   // ---- leftovers
 
   // The write of the leftover took effect, by what came.
   logic stays;
-  assign stays = list_newer_i || (list_equal_i && (entry_q ? same_i : list_same_i));
+  assign stays = list_i.newer || (list_i.equal && (entry_q ? heard_i.same : list_i.same));
 
-  assign list_again_o = state_q == Search;
-  assign list_drop_o = go_i && state_q == Search && !list_busy_i && list_found_i;
-  assign list_find_o = looks || (go_i && state_q == SearchBegin) || list_drop_o;
-  assign list_what_o = state_q == Look && entry_q ? ListShow : ListAt;
-  assign list_from_o = head_i.kv.request[LeftoverBits-1:0] & {LeftoverBits{state_q == Look && entry_q}};
+  logic drops, shows;
+  assign drops = turn_i.go && state_q == Search && !list_i.busy && list_i.found;
+  assign shows = state_q == Look && entry_q;
+  assign list_o = '{
+          find: looks || (turn_i.go && state_q == SearchBegin) || drops,
+          what: shows ? ListShow : ListAt,
+          from : ($bits(leftover_at_t) + 1)'(head_i.kv.request[LeftoverBits-1:0] & {LeftoverBits{shows}}),
+          again: state_q == Search,
+          keep: 1'b0,
+          drop: drops
+      };
 
   // ---- operations
 
   always_comb begin
-    cell_from_o   = CellKeep;
-    order_valid_o = 1'b0;
-    order_o       = '0;
+    cell_from = CellKeep;
+    order     = '0;
     case (state_q)
       Look: begin
-        if (go_i) cell_from_o = CellHead;
-        order_valid_o = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
-        order_o.op    = OpLane;
-        order_o.head  = 1'b1;
+        if (turn_i.go) cell_from = CellHead;
+        order.valid = head_i.kv.kind == KindLaneRecord && mine_i && known_q;
+        order.op    = OpLane;
+        order.head  = 1'b1;
       end
-      EntryFind: if (go_i && !list_busy_i) cell_from_o = CellList;
+      EntryFind: if (turn_i.go && !list_i.busy) cell_from = CellList;
       // Is what the node has what came?
       SearchBegin: begin
-        order_valid_o = leads;
-        order_o.op    = OpLook;
-        order_o.flag  = 1'b1;
-        order_o.head  = 1'b1;
+        order.valid = leads;
+        order.op    = OpLook;
+        order.flag  = 1'b1;
+        order.head  = 1'b1;
       end
       // All leftovers of the location are settled.
       Search: begin
-        if (list_drop_o) cell_from_o = CellList;
-        order_valid_o = list_drop_o;
-        order_o.op    = OpResolve;
-        order_o.nodes[0] = 1'b1;
-        order_o.flag  = !stays;
+        if (drops) cell_from = CellList;
+        order.valid = drops;
+        order.op    = OpResolve;
+        order.nodes[0] = 1'b1;
+        order.flag  = !stays;
       end
       SearchEnd: begin
-        order_valid_o = 1'b1;
-        order_o.op    = !here_i ? OpFree : entry_q ? OpStore : OpAgain;
-        order_o.flag  = found_q;
+        order.valid = 1'b1;
+        order.op    = !epoch_i.here ? OpFree : entry_q ? OpStore : OpAgain;
+        order.flag  = found_q;
       end
       Free: begin
-        order_valid_o = 1'b1;
-        order_o.op    = OpFree;
+        order.valid = 1'b1;
+        order.op    = OpFree;
       end
       Walk: begin
-        if (walk_cell) cell_from_o = CellHead;
-        order_valid_o = walk_order_valid;
-        order_o       = walk_order;
+        if (walk_cell) cell_from = CellHead;
+        order = walk_order;
       end
       default:   ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) begin
+    if (turn_i.start) begin
       found_q <= 1'b0;
       state_q <= Look;
     end
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
         Look: begin
           state_q <= Free;
@@ -211,13 +206,13 @@ module kv_recovery_request
         end
         // An entry for a leftover: of which location? Else it was settled meanwhile.
         EntryFind:
-        if (!list_busy_i)
-          state_q <= list_found_i && list_valid_i && list_way_i == head_i.kv.detail[7:6] ? EntryLook : Free;
+        if (!list_i.busy)
+          state_q <= list_i.found && list_i.valid && list_i.what.way == head_i.kv.detail[7:6] ? EntryLook : Free;
         EntryLook: state_q <= SearchBegin;
         SearchBegin: state_q <= leads ? Search : Free;
         Search:
-        if (!list_busy_i) begin
-          if (list_found_i) found_q <= 1'b1;
+        if (!list_i.busy) begin
+          if (list_i.found) found_q <= 1'b1;
           else state_q <= SearchEnd;
         end
         SearchEnd, Free: state_q <= End;
@@ -229,7 +224,7 @@ module kv_recovery_request
     if (rst_i) state_q <= Off;
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a request was begun before the one before was dealt with")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a request was begun before the one before was dealt with")
 
 endmodule
 `default_nettype wire

@@ -5,29 +5,28 @@
 /// What is said again since no answer has come: this node's writes in flight, and questions for commits. A part of kv_recovery; sections 5
 /// and 6 of docs/kv-protocol.md.
 ///
-/// Behaviour: after tick_i, if the window is not empty, and after entered_i there is a walk through the window, with writes_o until it has come to the end; a write is sent
-/// again if the walk before has seen it, too, after entered_i in any case. After pending_i, once for each tick, there is a walk through
+/// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the window, with writes_o until it has come to the end; a write is sent
+/// again if the walk before has seen it, too, after an epoch was entered in any case. After pending_i, once for each tick, there is a walk through
 /// the notes, with notes_o: for those in that cell of the filter the commit is asked for. start_i goes to the next place or, if there is none, note, with
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o, and with writes_o or notes_o. place_o's used_i comes in the next cycle.
+/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i is of place_o, in the next cycle.
 module kv_recovery_retry
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  start_i,
-    input  wire  go_i,
-    output logic active_o,
+    input wire turn_t turn_i,
+    output step_t step_o,
     output logic writes_o,
     output logic notes_o,
 
-    input wire               tick_i,
-    input wire               entered_i,
-    input wire               forget_i,       // what belonged to the epoch before
+    input wire occasion_t    occasion_i,
     input wire               here_i,
     input wire               pending_i,
     input wire filter_cell_t pending_cell_i,
@@ -35,16 +34,12 @@ module kv_recovery_retry
     // ---- the window
     input  wire    any_i,    // something is in it
     output place_t place_o,
-    input  wire    used_i,
 
     // ---- operations
     // verilator lint_off UNUSEDSIGNAL
-    input  wire cell_t cell_i,         // what was seen
+    input wire cell_t  cell_i,  // what was seen
+    input wire heard_t heard_i
     // verilator lint_on UNUSEDSIGNAL
-    input  wire        noted_i,
-    output logic       order_valid_o,
-    output order_t     order_o,
-    output logic       again_o         // it is something said again
 );
 
   typedef enum logic [2:0] {
@@ -61,8 +56,10 @@ module kv_recovery_retry
   logic ask_may_q;
   filter_cell_t asked_q;
   logic [8:0] note_q;
-  assign active_o = state_q != Off;
-  assign place_o  = place_q;
+  logic again;
+  order_t order;
+  assign step_o  = '{active: state_q != Off, order: order, cell_from: CellKeep, again: again};
+  assign place_o = place_q;
 
   // Which write was at each place when the walk was there the last time.
   logic [7:0] walked;
@@ -71,47 +68,46 @@ module kv_recovery_retry
       .Depth(Places)
   ) i_walked (
       .clk_i,
-      .write_i(go_i && state_q == WriteGo),
+      .write_i(turn_i.go && state_q == WriteGo),
       .write_address_i(place_q),
       .write_data_i(cell_i.request[7:0]),
       .read_address_i(place_q),
       .read_data_o(walked)
   );
 
-  assign again_o = go_i && order_valid_o && (state_q == WriteGo || state_q == NoteGo);
+  assign again = turn_i.go && order.valid && (state_q == WriteGo || state_q == NoteGo);
   always_comb begin
-    order_valid_o = 1'b0;
-    order_o       = '0;
+    order = '0;
     case (state_q)
       WriteLook: begin
-        order_valid_o  = used_i;
-        order_o.op     = OpLook;
-        order_o.at     = 9'(place_q);
-        order_o.window = 1'b1;
+        order.valid  = heard_i.written;
+        order.op     = OpLook;
+        order.at     = 9'(place_q);
+        order.window = 1'b1;
       end
       // Again, if it is the one that was here the last time.
       WriteGo: begin
-        order_valid_o = here_i && (walk_all_q || walked == cell_i.request[7:0]);
-        order_o.op    = OpRetry;
-        order_o.at    = 9'(place_q);
+        order.valid = here_i && (walk_all_q || walked == cell_i.request[7:0]);
+        order.op    = OpRetry;
+        order.at    = 9'(place_q);
       end
       NoteLook: begin
-        order_valid_o = 1'b1;
-        order_o.op    = OpLook;
-        order_o.at    = note_q;
+        order.valid = 1'b1;
+        order.op    = OpLook;
+        order.at    = note_q;
       end
       NoteGo: begin
-        order_valid_o = noted_i && here_i && filter_cell(cell_i.bucket) == asked_q;
-        order_o.op    = OpAsk;
-        order_o.at    = note_q;
-        order_o.nodes = 8'd1 << note_q[8:6];
+        order.valid = heard_i.noted && here_i && filter_cell(cell_i.bucket) == asked_q;
+        order.op    = OpAsk;
+        order.at    = note_q;
+        order.nodes = 8'd1 << note_q[8:6];
       end
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i) begin
-    if (tick_i) begin
+    if (occasion_i.tick) begin
       writes_o  <= writes_o || any_i;
       ask_may_q <= 1'b1;
     end
@@ -122,12 +118,12 @@ module kv_recovery_retry
       note_q    <= '0;
     end
 
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
-        Off: if (start_i) state_q <= writes_o ? WriteLook : NoteLook;
+        Off: if (turn_i.start) state_q <= writes_o ? WriteLook : NoteLook;
         WriteLook, WriteGo: begin
           state_q <= Off;
-          if (state_q == WriteLook && used_i) state_q <= WriteGo;
+          if (state_q == WriteLook && heard_i.written) state_q <= WriteGo;
           else begin
             place_q <= place_q + 1'b1;
             if (place_q == '1) begin
@@ -146,12 +142,12 @@ module kv_recovery_retry
       endcase
     end
 
-    if (entered_i) begin
+    if (occasion_i.entered) begin
       writes_o   <= 1'b1;
       walk_all_q <= 1'b1;
       place_q    <= '0;
     end
-    if (forget_i) notes_o <= 1'b0;
+    if (occasion_i.forget) notes_o <= 1'b0;
     if (rst_i) begin
       state_q    <= Off;
       writes_o   <= 1'b0;
@@ -163,8 +159,8 @@ module kv_recovery_retry
     end
   end
 
-  `ASSERT(one_thing, !(start_i && active_o), "a place or note was begun before the one before was dealt with")
-  `ASSERT(something, !start_i || writes_o || notes_o, "there is nothing to do")
+  `ASSERT(one_thing, !(turn_i.start && step_o.active), "a place or note was begun before the one before was dealt with")
+  `ASSERT(something, !turn_i.start || writes_o || notes_o, "there is nothing to do")
 
 endmodule
 `default_nettype wire

@@ -16,6 +16,8 @@
 /// been there for two cycles, and stay. seen_valid_i with seen_i: the operation is done; go_i is low while it is not.
 module kv_walk
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (
     input wire clk_i,
     input wire rst_i,
@@ -35,7 +37,6 @@ module kv_walk
 
     output logic          cell_o,
     output logic   [11:0] offset_o,
-    output logic          order_valid_o,
     output order_t        order_o,
     output logic   [31:0] version_o
 );
@@ -106,12 +107,12 @@ module kv_walk
   logic ends, adds_q;  // the key is here, or something is under way, or this was the last one
   assign ends = here_q || under_way_q || at_q == last_q;
   always_comb begin
-    order_o       = '0;
+    order_o = '0;
+    order_o.valid = state_q == Look || state_q == Go;
     order_o.op    = state_q == Look ? OpWalk : here_i ? OpAgain : OpFree;
     order_o.flag  = state_q != Look && adds_q;
     order_o.head  = state_q == Look;
-    order_valid_o = state_q == Look || state_q == Go;
-    if (!order_valid_o) order_o = '0;
+    if (!order_o.valid) order_o = '0;
     cell_o = go_i && (state_q == Aim || state_q == Base || (state_q == See && !ends));
   end
 

@@ -5,64 +5,51 @@
 /// The staged registers as the core works with them, and how an epoch is entered.
 ///
 /// Behaviour: walks through the file of registers (kv_registers) word by word: once after reset, so that every word gets its reset value
-/// (initialising_o); when an epoch is entered, to copy the staged ones; and when it has been, to the word `epoch` (reporting_o).
+/// (initialises); when an epoch is entered, to copy the staged ones; and when it has been, to the word `epoch` (reports).
 ///
-///     begin_i         -\___________________________  epoch_i is the new one
-///     enter_valid_o   _/-----------------------\___  to entered_i; enter_epoch_o is the new one
-///     enter_copy_i    _______/-\___________________  the engine is drained: nobody needs the old copies any more
-///     copied_o        ________________/-\__________  self_o to epoch_o, peers and leaders are new from this cycle on
-///     entered_i       ______________________/-\____  leftovers are noted, the window is sorted out
+///     begin_i           -\___________________________  epoch_i is the new one
+///     entering_o.valid  _/-----------------------\___  to `entered`; its epoch is the new one
+///     step_i.copy       _______/-\___________________  the engine is drained: nobody needs the old copies any more
+///     entering_o.copied ________________/-\__________  staged_o, peers and leaders are new from this cycle on
+///     step_i.entered    ______________________/-\____  leftovers are noted, the window is sorted out
 ///
 /// In an epoch whose low 16 bits are 0, nobody is a member.
-/// Latency: initialising_o 128 cycles; enter_copy_i to copied_o 92, and one for each cycle with taken_i. Peers and leaders: in the same
+/// Latency: initialises for 128 cycles; copy to copied 92, and one for each cycle with taken_i. Peers and leaders: in the same
 /// cycle.
 /// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared: nobody is a member.
-/// Requirements: begin_i only while idle_o; enter_copy_i comes once in each enter_valid_o, entered_i once after copied_o.
+/// Requirements: begin_i only while idle_o; copy comes once in each epoch to be entered, entered once after copied.
 module kv_configuration
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
     /// Lookups of slots' leaders in one cycle; at least 1.
-    parameter  int unsigned LeaderPorts = 1,
+    parameter int unsigned LeaderPorts = 1,
     /// Lookups of nodes' addresses; at least 1: transmit, and the check of a sender.
-    parameter  int unsigned PeerPorts   = 2,
-    localparam int unsigned IndexBits   = 7
+    parameter int unsigned PeerPorts   = 2
 ) (
     input wire clk_i,
     input wire rst_i,
 
     // The file of registers.
-    output logic [IndexBits-1:0] walk_o,
-    /// The file is wanted there, or is being initialised.
-    output logic                 walks_o,
-    /// The file is read for somebody else, not at walk_o.
-    input  wire                  taken_i,
+    output register_walk_t        walk_o,
+    /// The file is read for somebody else.
+    input  wire                   taken_i,
     /// What was read in the cycle before.
-    input  wire  [         31:0] word_i,
-    output logic                 initialising_o,
-    output logic                 reporting_o,
+    input  wire            [31:0] word_i,
     /// The file is written for somebody else: what is to be reported waits.
-    input  wire                  written_i,
+    input  wire                   written_i,
 
     input  wire         begin_i,
     input  wire  [31:0] epoch_i,
     /// No epoch is being entered, and the file is initialised.
     output logic        idle_o,
 
-    // The sequencer.
-    output logic        enter_valid_o,
-    output logic [31:0] enter_epoch_o,
-    input  wire         enter_copy_i,
-    output logic        copied_o,
-    input  wire         entered_i,
+    // kv_recovery.
+    output entering_t        entering_o,
+    input  wire entry_step_t step_i,
 
     // The copies.
-    output logic      [31:0] epoch_o,
-    output logic      [ 2:0] node_o,
-    output logic      [ 7:0] members_o,
-    output logic      [ 7:0] serving_members_o,
-    /// This node: its entry among the peers, but with udp_port.
-    output endpoint_t        self_o,
+    output staged_t staged_o,
 
     input  wire       [PeerPorts-1:0][2:0] peer_index_i,
     output endpoint_t [PeerPorts-1:0]      peer_o,
@@ -71,14 +58,8 @@ module kv_configuration
     output logic [LeaderPorts-1:0][2:0] leader_o
 );
 
-  typedef logic [IndexBits-1:0] index_t;
-  localparam index_t EpochWord = EpochOffset[8:2];
-  localparam index_t NodeWord = NodeOffset[8:2];
-  localparam index_t MembersWord = MembersOffset[8:2];
-  localparam index_t UdpPortWord = UdpPortOffset[8:2];
-  localparam index_t LeaderWord = LeaderOffset[8:2];
-  localparam index_t PeerWord = PeerMacLowOffset[8:2];
-  localparam index_t LastWord = PeerWord + 7'd31;
+  localparam word_t PeerWord = PeerMacLowWord;
+  localparam word_t LastWord = PeerWord + 7'd31;
 
   if (LeaderWord[4:0] != '0 || LeaderCount != 32 || LeaderStride != 4
       || PeerWord[4:0] != '0 || PeerMacLowCount != 8 || PeerMacLowStride != 16
@@ -104,18 +85,28 @@ module kv_configuration
   } state_e;
   state_e state_q;
 
-  index_t walk_q, copied_word_q;
+  word_t walk_q, copied_word_q;
   logic copy_q;  // word_i is this word of the walk
+  logic copied_q;
+  logic [31:0] epoch_q;  // that is entered
+  staged_t staged_q;
 
-  assign walk_o         = walk_q;
-  assign walks_o        = state_q == Initialise || state_q == Copy;
-  assign initialising_o = state_q == Initialise;
-  assign reporting_o    = state_q == Report;
-  assign idle_o         = state_q == Idle;
-  assign enter_valid_o  = state_q == Drain || state_q == Copy || state_q == Settle;
+  assign walk_o = '{
+          word: walk_q,
+          reads: state_q == Initialise || state_q == Copy,
+          initialises: state_q == Initialise,
+          reports: state_q == Report
+      };
+  assign idle_o = state_q == Idle;
+  assign entering_o = '{
+          valid: state_q == Drain || state_q == Copy || state_q == Settle,
+          epoch: epoch_q,
+          copied: copied_q
+      };
+  assign staged_o = staged_q;
 
   always_ff @(posedge clk_i) begin
-    copied_o <= 1'b0;
+    copied_q <= 1'b0;
     copy_q <= state_q == Copy && !taken_i && walk_q <= LastWord;
     copied_word_q <= walk_q;
     case (state_q)
@@ -126,29 +117,29 @@ module kv_configuration
       Idle: begin
         walk_q <= NodeWord;
         if (begin_i) begin
-          enter_epoch_o <= epoch_i;
+          epoch_q <= epoch_i;
           state_q <= Drain;
         end
       end
-      Drain:   if (enter_copy_i) state_q <= Copy;
+      Drain:   if (step_i.copy) state_q <= Copy;
       Copy: begin
         if (!taken_i && walk_q <= LastWord) walk_q <= walk_q + 1'b1;
         if (copy_q && copied_word_q == LastWord) begin
-          epoch_o  <= enter_epoch_o;
-          copied_o <= 1'b1;
-          walk_q   <= EpochWord;
-          state_q  <= Settle;
+          staged_q.epoch <= epoch_q;
+          copied_q <= 1'b1;
+          walk_q <= EpochWord;
+          state_q <= Settle;
         end
       end
-      Settle:  if (entered_i) state_q <= Report;
+      Settle:  if (step_i.entered) state_q <= Report;
       default: if (!written_i) state_q <= Idle;
     endcase
     if (rst_i) begin
-      state_q  <= Initialise;
-      walk_q   <= '0;
-      copy_q   <= 1'b0;
-      copied_o <= 1'b0;
-      epoch_o  <= EpochReset;
+      state_q <= Initialise;
+      walk_q <= '0;
+      copy_q <= 1'b0;
+      copied_q <= 1'b0;
+      staged_q.epoch <= EpochReset;
     end
   end
 
@@ -167,28 +158,28 @@ module kv_configuration
 
   always_ff @(posedge clk_i) begin
     if (copy_q) begin
-      if (copied_word_q == NodeWord) node_o <= word_i[2:0];
+      if (copied_word_q == NodeWord) staged_q.node <= word_i[2:0];
       if (copied_word_q == MembersWord) begin
-        members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_i[MembersAllLow+:MembersAllBits];
-        serving_members_o <= enter_epoch_o[15:0] == '0 ? '0 : word_i[MembersServingLow+:MembersServingBits];
+        staged_q.members <= epoch_q[15:0] == '0 ? '0 : word_i[MembersAllLow+:MembersAllBits];
+        staged_q.serving_members <= epoch_q[15:0] == '0 ? '0 : word_i[MembersServingLow+:MembersServingBits];
       end
-      if (copied_word_q == UdpPortWord) self_o.port <= word_i[15:0];
+      if (copied_word_q == UdpPortWord) staged_q.self.port <= word_i[15:0];
       case (copied_word_q[1:0])
         2'd0: mac_q[31:0] <= word_i;
         2'd1: mac_q[47:32] <= word_i[15:0];
         2'd2: ip_q <= word_i;
         default:
-        if (peer_write && peer_index == node_o) begin
-          self_o.mac <= mac_q;
-          self_o.ip  <= ip_q;
+        if (peer_write && peer_index == staged_q.node) begin
+          staged_q.self.mac <= mac_q;
+          staged_q.self.ip  <= ip_q;
         end
       endcase
     end
     if (rst_i) begin
-      node_o <= NodeReset[2:0];
-      members_o <= MembersReset[MembersAllLow+:MembersAllBits];
-      serving_members_o <= MembersReset[MembersServingLow+:MembersServingBits];
-      self_o <= '{mac: '0, ip: '0, port: UdpPortReset[15:0]};
+      staged_q.node <= NodeReset[2:0];
+      staged_q.members <= MembersReset[MembersAllLow+:MembersAllBits];
+      staged_q.serving_members <= MembersReset[MembersServingLow+:MembersServingBits];
+      staged_q.self <= '{mac: '0, ip: '0, port: UdpPortReset[15:0]};
     end
   end
 
@@ -232,8 +223,8 @@ module kv_configuration
   );
 
   `ASSERT(begins_when_idle, !begin_i || state_q == Idle, "an epoch is being entered already")
-  `ASSERT(copy_when_asked, !enter_copy_i || state_q == Drain, "enter_copy_i while nobody waits for it")
-  `ASSERT(entered_when_copied, !entered_i || state_q == Settle, "entered_i before the copies are new")
+  `ASSERT(copy_when_asked, !step_i.copy || state_q == Drain, "a step while nobody waits for it")
+  `ASSERT(entered_when_copied, !step_i.entered || state_q == Settle, "it is entered before the copies are new")
 
 endmodule
 `default_nettype wire

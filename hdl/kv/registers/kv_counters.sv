@@ -17,6 +17,7 @@
 /// Requirements: no read while clearing_o, nor in two cycles in a row: else a counter could wrap
 /// twice unvisited.
 module kv_counters
+  import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
     /// Words from FramesKvOffset to the last counter's end: a power of two.
@@ -28,15 +29,9 @@ module kv_counters
     input wire clk_i,
     input wire rst_i,
 
-    /// Bit i counts in the register at FramesKvOffset + 4 i.
-    input wire [Events-1:0] events_i,
-
-    input wire       reply_i,
-    input wire [3:0] reply_status_i,
-    input wire       received_i,
-    input wire [4:0] received_kind_i,
-    input wire       sent_i,
-    input wire [4:0] sent_kind_i,
+    // verilator lint_off UNUSEDSIGNAL  // a reply's status has four bits here
+    input wire events_t events_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     /// The register at FramesKvOffset + 4 read_index_i; those that do not exist are 0.
     input  wire                   read_i,
@@ -86,10 +81,26 @@ module kv_counters
 
   // ---- the low bits
 
+  function automatic int unsigned event_of(logic [11:0] offset);
+    return 32'(offset - FramesKvOffset) / 4;
+  endfunction
+  logic [Events-1:0] single;  // bit i counts in the register at FramesKvOffset + 4 i
+  assign single[event_of(FramesKvOffset)] = events_i.rx.received;
+  assign single[event_of(FramesPassedRxOffset)] = events_i.rx.passed;
+  assign single[event_of(FramesPassedTxOffset)] = events_i.passed_tx;
+  assign single[event_of(DroppedChecksumOffset)] = events_i.rx.dropped_checksum;
+  assign single[event_of(DroppedLengthOffset)] = events_i.rx.dropped_length;
+  assign single[event_of(DroppedEpochOffset)] = events_i.engine.dropped_epoch;
+  assign single[event_of(DroppedDuplicateOffset)] = events_i.engine.dropped_duplicate;
+  assign single[event_of(RetriesOffset)] = events_i.retry;
+  assign single[event_of(DroppedBusyOffset)] = events_i.rx.dropped_busy;
+  assign single[event_of(DroppedHostOffset)] = events_i.dropped_host;
+  assign single[event_of(DroppedSourceOffset)] = events_i.rx.dropped_source;
+
   logic [Events-1:0][LowBits-1:0] events_q;
   for (genvar i = 0; i < Events; i++) begin : gen_event
     always_ff @(posedge clk_i) begin
-      if (events_i[i]) events_q[i] <= events_q[i] + 1'b1;
+      if (single[i]) events_q[i] <= events_q[i] + 1'b1;
       if (clearing_q) events_q[i] <= '0;
     end
   end
@@ -97,8 +108,8 @@ module kv_counters
   logic [2:0] add, add_q;
   logic [2:0][4:0] which, which_q;
   logic [2:0][LowBits-1:0] low;  // of the visited
-  assign add   = {sent_i, received_i, reply_i};
-  assign which = {sent_kind_i, received_kind_i, {1'b0, reply_status_i}};
+  assign add   = {events_i.sent, events_i.engine.received, events_i.engine.replied};
+  assign which = {events_i.sent_kind, events_i.engine.kind, {1'b0, events_i.engine.status[3:0]}};
 
   always_ff @(posedge clk_i) begin
     add_q   <= clearing_q ? '0 : add;

@@ -6,13 +6,13 @@
 /// Tells the core's frames from the host's, and checks them: docs/kv-protocol.md, section 3.
 ///
 /// Behaviour: a frame is the core's if its addresses, port and form are (the first paragraph of that section) and enable_i was high at
-/// its first beat. Other frames leave at m_axis_*, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
-/// request follows when the frame is known to be whole and right; or one of the dropped_*_o pulses. Of a kv frame whose source is not
+/// its first beat. Other frames leave at m_payload, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
+/// request follows when the frame is known to be whole and right; or one of the dropped_* events. Of a kv frame whose source is not
 /// allowed nothing else is looked at, and it takes no place. Nothing that happens
-/// to a kv frame stalls the stream; only m_axis_tready does.
-/// Latency: first beat in to first beat out at m_axis_*: 2 cycles. Last beat in to request: 3 cycles; with WholeFrames and a UDP checksum of 0
+/// to a kv frame stalls the stream; only m_ready does.
+/// Latency: first beat in to first beat out at m_payload: 2 cycles. Last beat in to request: 3 cycles; with whole_frames and a UDP checksum of 0
 /// first beat in to request: 3. Value beat in to pool: 2.
-/// Paths: m_axis_tready to s_axis_tready.
+/// Paths: m_ready to s_ready.
 /// Reset: forgets the frame under way, the rest of which is lost.
 /// Requirements: self_i and enable_i change only between frames, or the frame under way is the price. room_i: the taker of requests
 /// has room for two more than are on their way.
@@ -20,11 +20,11 @@ module kv_parser
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 #(
-    /// The source gives whole frames without errors only, and s_axis_size beside their first beats. Then a frame without a UDP
+    /// With whole_frames the source gives whole frames without errors only, and s_size beside their first beats. Then a frame without a UDP
     /// checksum becomes a request at once, while its value arrives.
-    parameter bit WholeFrames = 1'b0,
-    /// Bits of tuser, which are passed on; at least 1.
-    parameter int unsigned UserWidth = 1
+    parameter kv_config_t Config = DefaultConfig,
+    /// A beat, with Config.user_width bits of tuser, which are passed on.
+    parameter type        axis_t = kv_axis_t
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -33,77 +33,51 @@ module kv_parser
     /// This node.
     input wire endpoint_t self_i,
 
-    input  wire                  s_axis_tvalid,
-    output logic                 s_axis_tready,
-    input  wire  [        511:0] s_axis_tdata,
-    input  wire  [         63:0] s_axis_tkeep,
-    input  wire                  s_axis_tlast,
-    input  wire  [UserWidth-1:0] s_axis_tuser,
+    input  wire               s_valid,
+    output logic              s_ready,
+    input  wire axis_t        s_payload,
     /// With the last beat: the MAC marked the frame as bad.
-    input  wire                  s_axis_error,
-    /// Bytes of the frame, with its first beat; not looked at without WholeFrames.
-    input  wire  [         15:0] s_axis_size,
+    input  wire               s_error,
+    /// Bytes of the frame, with its first beat; not looked at without whole_frames.
+    input  wire        [15:0] s_size,
 
-    output logic                 m_axis_tvalid,
-    input  wire                  m_axis_tready,
-    output logic [        511:0] m_axis_tdata,
-    output logic [         63:0] m_axis_tkeep,
-    output logic                 m_axis_tlast,
-    output logic [UserWidth-1:0] m_axis_tuser,
+    output logic  m_valid,
+    input  wire   m_ready,
+    output axis_t m_payload,
 
     /// Where the frame is from whose first beat is in the first stage, and in the same cycle whether that is allowed.
     output logic [31:0] source_o,
     input  wire         allowed_i,
 
     /// The pool's next free place.
-    input  wire         place_valid_i,
-    /// There are more than those kept back for takes_last_place().
-    input  wire         place_plenty_i,
-    input  wire place_t place_i,
-    output logic        place_take_o,
+    input  wire offered_place_t place_i,
+    output logic                place_take_o,
     /// Gives back a place whose frame was bad.
-    output logic        place_free_o,
-    output place_t      place_freed_o,
+    output free_place_t         free_o,
 
-    output logic                            pool_write_o,
-    output place_t                          pool_place_o,
-    output logic   [$clog2(ValueBeats)-1:0] pool_beat_o,
-    output logic   [                 511:0] pool_data_o,
-    /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
-    output logic                            filling_o,
-    output place_t                          filling_place_o,
-    output logic   [  $clog2(ValueBeats):0] filled_o,
+    output pool_write_t pool_o,
+    output filling_t    filling_o,
 
     input  wire      room_i,
     output logic     request_valid_o,
     output request_t request_o,
 
-    output logic passed_o,
-    output logic received_o,
-    output logic dropped_checksum_o,
-    output logic dropped_length_o,
-    output logic dropped_source_o,
-    /// No place, or no room.
-    output logic dropped_busy_o
+    output rx_events_t events_o
 );
 
   localparam int unsigned BeatBits = $clog2(ValueBeats);
-
-  if (UserWidth < 1) begin : gen_check_user
-    $fatal(1, "UserWidth must be at least 1 in %m");
-  end
+  localparam bit WholeFrames = Config.whole_frames;
 
   logic advance;
-  assign advance = !(m_axis_tvalid && !m_axis_tready);
-  assign s_axis_tready = advance;
+  assign advance = !(m_valid && !m_ready);
+  assign s_ready = advance;
 
   // ---- stage 1: the beat, and a copy for the checksum without the bytes that do not count
 
-  logic valid1_q, first1_q, last1_q, error1_q;
+  logic valid1_q, first1_q, error1_q;
   logic next_first_q;  // the next beat is a first one
-  logic [511:0] beat1_q, counted1_q;
-  logic [63:0] keep1_q;
-  logic [UserWidth-1:0] user1_q;
+  axis_t axis1_q;
+  logic [511:0] counted1_q;
   logic [15:0] size1_q;
   // Bytes of the value, if the frame has none too few: from the beat in stage 1 on, but for a first one; from the beat at the input on,
   // so that with a first beat in stage 1 it is all of them.
@@ -116,8 +90,8 @@ module kv_parser
   // verilator lint_on UNUSEDSIGNAL
   headers_t headers1;
 
-  assign headers = to_headers(s_axis_tdata);
-  assign headers1 = to_headers(beat1_q);
+  assign headers = to_headers(s_payload.data);
+  assign headers1 = to_headers(axis1_q.data);
   assign {too_short, length} = {1'b0, headers.udp.length} - 17'(MinUdpLength);
   assign many = left_q[15:6] != '0;
 
@@ -139,21 +113,18 @@ module kv_parser
 
   always_ff @(posedge clk_i) begin
     if (advance) begin
-      valid1_q <= s_axis_tvalid;
+      valid1_q <= s_valid;
       first1_q <= next_first_q;
-      last1_q  <= s_axis_tlast;
-      error1_q <= s_axis_error;
-      beat1_q  <= s_axis_tdata;
-      keep1_q  <= s_axis_tkeep;
-      user1_q  <= s_axis_tuser;
-      size1_q  <= s_axis_size;
+      error1_q <= s_error;
+      axis1_q  <= s_payload;
+      size1_q  <= s_size;
       for (int i = 0; i < 64; i++) begin
-        if (counts[i]) counted1_q[8*i+:8] <= s_axis_tdata[8*i+:8];
+        if (counts[i]) counted1_q[8*i+:8] <= s_payload.data[8*i+:8];
         else counted1_q[8*i+:8] <= '0;
       end
-      if (s_axis_tvalid) next_first_q <= s_axis_tlast;
+      if (s_valid) next_first_q <= s_payload.last;
       left1_q <= left_q;
-      if (s_axis_tvalid) begin
+      if (s_valid) begin
         if (next_first_q) left_q <= length;
         else left_q <= many ? {left_q[15:6] - 1'b1, left_q[5:0]} : '0;
         too_short1_q <= too_short;
@@ -169,8 +140,8 @@ module kv_parser
   logic over1, whole1;
   logic [63:0] last_byte1;  // of a value that ends after so many bytes of the beat, modulo 64
   assign over1 = left1_q[15:7] != '0 || (left1_q[6] && left1_q[5:0] != '0);
-  assign last_byte1 = {keep1_q[62:0], keep1_q[63]};
-  assign whole1 = first1_q ? headers1.udp.length == 16'(MinUdpLength) && keep1_q[63]
+  assign last_byte1 = {axis1_q.keep[62:0], axis1_q.keep[63]};
+  assign whole1 = first1_q ? headers1.udp.length == 16'(MinUdpLength) && axis1_q.keep[63]
                            : left1_q == '0 || (!over1 && last_byte1[left1_q[5:0]]);
 
   // verilator lint_off UNUSEDSIGNAL
@@ -194,7 +165,7 @@ module kv_parser
     logic [15:0] value_length;
     logic summed;
     logic right_lengths;
-    logic right_size;  // WholeFrames: as long as it says
+    logic right_size;  // whole_frames: as long as it says
   } frame_t;
 
   logic ours;
@@ -237,22 +208,17 @@ module kv_parser
   assign ip_more2 = {5'(ip_rest2[17:14]) + 5'(flags2_q), ip_rest2[13:0]};
   assign ip2      = 20'(halves2[1]) + 20'(ip_more2);
 
-  logic valid2_q, first2_q, last2_q, error2_q, whole2_q;
+  logic valid2_q, first2_q, error2_q, whole2_q;
   logic ours_q, allowed_q;  // of the frame whose beat is in stage 2
-  logic [511:0] beat2_q;
-  logic [63:0] keep2_q;
-  logic [UserWidth-1:0] user2_q;
+  axis_t  axis2_q;
   frame_t frame2_q;
 
   always_ff @(posedge clk_i) begin
     if (advance) begin
       valid2_q <= valid1_q;
       first2_q <= first1_q;
-      last2_q  <= last1_q;
       error2_q <= error1_q;
-      beat2_q  <= beat1_q;
-      keep2_q  <= keep1_q;
-      user2_q  <= user1_q;
+      axis2_q  <= axis1_q;
       whole2_q <= whole1;
       ip2_q[0] <= 17'({headers1.ipv4.ttl, headers1.ipv4.dscp_ecn}) + 17'(headers1.ipv4.identification);
       ip2_q[1] <= 17'(headers1.ipv4.checksum) + 17'(headers1.ipv4.destination[15:0]);
@@ -271,23 +237,27 @@ module kv_parser
     end
   end
 
-  assign m_axis_tvalid = valid2_q && !ours_q;
-  assign m_axis_tdata  = beat2_q;
-  assign m_axis_tkeep  = keep2_q;
-  assign m_axis_tlast  = last2_q;
-  assign m_axis_tuser  = user2_q;
-  assign passed_o      = m_axis_tvalid && m_axis_tready && m_axis_tlast;
+  assign m_valid   = valid2_q && !ours_q;
+  assign m_payload = axis2_q;
 
   logic starts, wants_place, may_have_place, has_room, taken;
-  assign starts           = valid2_q && first2_q && ours_q;
-  assign wants_place      = takes_place(frame2_q.kv.kind);
-  assign may_have_place   = place_valid_i && (place_plenty_i || takes_last_place(frame2_q.kv.kind));
-  assign has_room         = room_i && (!wants_place || may_have_place);
-  assign taken            = allowed_q && has_room;
-  assign place_take_o     = starts && wants_place && taken;
-  assign received_o       = starts;
-  assign dropped_source_o = starts && !allowed_q;
-  assign dropped_busy_o   = starts && !taken && !dropped_source_o;
+  assign starts         = valid2_q && first2_q && ours_q;
+  assign wants_place    = takes_place(frame2_q.kv.kind);
+  assign may_have_place = place_i.valid && (place_i.plenty || takes_last_place(frame2_q.kv.kind));
+  assign has_room       = room_i && (!wants_place || may_have_place);
+  assign taken          = allowed_q && has_room;
+  assign place_take_o   = starts && wants_place && taken;
+
+  // Whether the sums and the lengths are right is known in the third stage.
+  logic wrong_checksum, wrong_length;
+  assign events_o = '{
+          passed: m_valid && m_ready && axis2_q.last,
+          received: starts,
+          dropped_checksum: wrong_checksum,
+          dropped_length: wrong_length,
+          dropped_source: starts && !allowed_q,
+          dropped_busy: starts && !taken && allowed_q
+      };
 
   // ---- stage 3: the verdict
 
@@ -310,16 +280,16 @@ module kv_parser
   always_ff @(posedge clk_i) begin
     valid3_q <= advance && valid2_q && ours_q;
     first3_q <= first2_q;
-    last3_q  <= last2_q;
+    last3_q  <= axis2_q.last;
     error3_q <= error2_q;
     whole3_q <= whole2_q;
     // A place that is given back gets no more of its value.
-    if (place_free_o) has_place3_q <= 1'b0;
+    if (free_o.valid) has_place3_q <= 1'b0;
     if (starts) begin
       frame3_q     <= frame2_q;
       taken3_q     <= taken;
       has_place3_q <= place_take_o;
-      place3_q     <= place_i;
+      place3_q     <= place_i.place;
       right_ip3_q  <= ip2[15:4] == IpMissing[15:4] && ip2[3:0] == ~ip2[19:16];
     end
     if (rst_i) valid3_q <= 1'b0;
@@ -327,20 +297,19 @@ module kv_parser
 
   logic pool_full;
   assign pool_full = filled_q == (BeatBits + 1)'(ValueBeats);
-  assign pool_write_o = valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && !pool_full;
-  assign pool_place_o = place3_q;
-  assign pool_beat_o = filled_q[BeatBits-1:0];
-  assign pool_data_o = beat2_q;
-
-  assign filling_o = filling_q;
-  assign filling_place_o = place3_q;
-  assign filled_o = filled_q;
+  assign pool_o = '{
+          write: valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && !pool_full,
+          place: place3_q,
+          beat: filled_q[BeatBits-1:0],
+          data: axis2_q.data
+      };
+  assign filling_o = '{filling: filling_q, place: place3_q, filled: filled_q};
 
   always_ff @(posedge clk_i) begin
     if (starts) filled_q <= '0;
-    else if (pool_write_o) filled_q <= filled_q + 1'b1;
-    if (starts) filling_q <= place_take_o && !last2_q;
-    else if ((valid2_q && ours_q && last2_q) || place_free_o) filling_q <= 1'b0;
+    else if (pool_o.write) filled_q <= filled_q + 1'b1;
+    if (starts) filling_q <= place_take_o && !axis2_q.last;
+    else if ((valid2_q && ours_q && axis2_q.last) || free_o.valid) filling_q <= 1'b0;
     if (rst_i) filling_q <= 1'b0;
   end
 
@@ -368,20 +337,19 @@ module kv_parser
   logic early, right_rest, right_lengths, decided;
   `YOSYS_KEEP
   logic gives, gives_if, frees, frees_if;  // for certain; or if the sum is right, or not
-  assign early              = WholeFrames && first3_q && !frame3_q.summed;
-  assign right_rest         = right_ip3_q && (early || !error3_q);
-  assign right_lengths      = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
-  assign decided            = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
-  assign gives              = decided && right_rest && right_lengths && !frame3_q.summed;
-  assign gives_if           = decided && right_rest && right_lengths && frame3_q.summed;
-  assign frees              = decided && has_place3_q && !(right_rest && right_lengths);
-  assign frees_if           = decided && has_place3_q && frame3_q.summed;
+  assign early           = WholeFrames && first3_q && !frame3_q.summed;
+  assign right_rest      = right_ip3_q && (early || !error3_q);
+  assign right_lengths   = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
+  assign decided         = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+  assign gives           = decided && right_rest && right_lengths && !frame3_q.summed;
+  assign gives_if        = decided && right_rest && right_lengths && frame3_q.summed;
+  assign frees           = decided && has_place3_q && !(right_rest && right_lengths);
+  assign frees_if        = decided && has_place3_q && frame3_q.summed;
 
-  assign request_valid_o    = gives || (gives_if && right_sum);
-  assign place_free_o       = frees || (frees_if && !right_sum);
-  assign dropped_checksum_o = decided && !(right_rest && (!frame3_q.summed || right_sum));
-  assign dropped_length_o   = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
-  assign place_freed_o      = place3_q;
+  assign request_valid_o = gives || (gives_if && right_sum);
+  assign free_o          = '{valid: frees || (frees_if && !right_sum), place: place3_q};
+  assign wrong_checksum  = decided && !(right_rest && (!frame3_q.summed || right_sum));
+  assign wrong_length    = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
 
   always_ff @(posedge clk_i) begin
     if (valid3_q) begin
@@ -409,14 +377,13 @@ module kv_parser
     request_o.place     = place3_q;
   end
 
-  `ASSERT(place_was_free, !place_take_o || place_valid_i, "took a place that nobody offered")
-  `ASSERT(stranger_takes_nothing, !dropped_source_o || !place_take_o,
+  `ASSERT(place_was_free, !place_take_o || place_i.valid, "took a place that nobody offered")
+  `ASSERT(stranger_takes_nothing, !events_o.dropped_source || !place_take_o,
           "a frame from an address that is not allowed took a place")
-  `ASSERT(freed_once, !(place_free_o && request_valid_o), "gave a place back and away")
-  `ASSERT_NEXT(host_valid_kept, m_axis_tvalid && !m_axis_tready, m_axis_tvalid,
-               "a beat for the host was withdrawn before it was taken")
-  `ASSERT_NEXT(host_payload_kept, m_axis_tvalid && !m_axis_tready, m_axis_tdata == $past(m_axis_tdata)
-               && m_axis_tlast == $past(m_axis_tlast), "a beat for the host changed before it was taken")
+  `ASSERT(freed_once, !(free_o.valid && request_valid_o), "gave a place back and away")
+  `ASSERT_NEXT(host_valid_kept, m_valid && !m_ready, m_valid, "a beat for the host was withdrawn before it was taken")
+  `ASSERT_NEXT(host_payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
+               "a beat for the host changed before it was taken")
 
 endmodule
 `default_nettype wire

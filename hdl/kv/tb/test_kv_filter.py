@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_core_pkg::filter_cell: which of the 4096 cells a bucket's writes under way are counted in."""
+"""kv_engine_pkg::filter_cell: which of the 4096 cells a bucket's writes under way are counted in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from simulate import KV_PACKAGES, simulate
 TOP = """
 module top
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 (input wire clk_i, input wire rst_i);
   bucket_t bucket;
   filter_cell_t filter;

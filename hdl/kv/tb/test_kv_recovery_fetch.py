@@ -7,7 +7,8 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from simulate import KV_PACKAGES, simulate, top_of
+from flat import Scope, config, wrapper
+from simulate import KV_PACKAGES, simulate
 
 SIZES = {"few": 3, "many": 12}
 LANE_RECORD, ENTRY = 22, 27
@@ -18,13 +19,28 @@ PINS = (
     "ask_request_o", "ask_way_o", "ask_lane_o", "ask_node_o", "taken_i", "own_i", "answer_i", "bucket_o", "head_i",
     "mine_o", "came_i",
 )  # fmt: skip
+BUNDLES = {
+    "order_i": (
+        "fetch_order_t",
+        {"count_write_i": "count_write", "lanes_write_i": "lanes_write", "data_i": "data", "from_i": "from"},
+    ),
+    "left_o": ("fetch_left_t", {"count_o": "count", "lanes_o": "lanes"}),
+    "epoch_i": (
+        "epoch_t",
+        {"bucket_mask_i": "bucket_mask", "here_i": "here", "serving_others_i": "serving_others"},
+    ),
+    "question_o": (
+        "question_t",
+        {f"ask_{name}_o": name for name in ("valid", "lanes", "again", "request", "way", "lane", "node")},
+    ),
+}
 
 
 class Fetcher:
     """One of them, and who asks and answers for it."""
 
     def __init__(self, bench: Bench, name: str) -> None:
-        scope: Any = getattr(bench.dut, name)
+        scope: Any = Scope(getattr(bench.dut, name))
         self.bench, self.bits = bench, SIZES[name]
         self.pins = {pin: bench.pin(scope, pin) for pin in PINS}
         for pin in ("count_write_i", "lanes_write_i", "tick_i", "restart_i", "clear_i", "taken_i", "own_i", "came_i"):
@@ -217,5 +233,10 @@ async def what_interrupts(dut: Any) -> None:
 
 
 def test_kv_recovery_fetch() -> None:
-    text = top_of({name: ("kv_recovery_fetch", {"LaneBits": bits}) for name, bits in SIZES.items()})
+    text = "".join(
+        wrapper(f"of_{name}", "kv_recovery_fetch", BUNDLES, parameters=f".Config({config(lane_bits=bits)})")
+        for name, bits in SIZES.items()
+    )
+    cells = "".join(f"  of_{name} {name} (.clk_i, .rst_i);\n" for name in SIZES)
+    text += f"module top (input wire clk_i, input wire rst_i);\n{cells}endmodule\n"
     simulate(__file__, text=text, sources=KV_PACKAGES)

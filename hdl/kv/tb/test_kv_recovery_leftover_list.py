@@ -8,10 +8,18 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from simulate import KV_PACKAGES, simulate, top_of
+from flat import Scope, wrapper
+from simulate import KV_PACKAGES, simulate
 
 SIZES = {"one": 1, "four": 4, "ten": 10}
 NEXT, FREE, AT, SHOW = range(4)
+BUNDLES = {
+    "ask_i": ("list_ask_t", {f"{name}_i": name for name in ("find", "what", "from", "again", "keep", "drop")}),
+    "answer_o": (
+        "list_answer_t",
+        {f"{name}_o": name for name in ("busy", "found", "at", "valid", "newer", "equal", "same")} | {"cell_o": "what"},
+    ),
+}
 Cell = tuple[int, int, int, int, int]  # bucket, way, version, lane, request
 
 
@@ -48,7 +56,7 @@ async def against_a_list(dut: Any) -> None:
     for name, bits in SIZES.items():
         bench = Bench(dut, bits)
         draw = bench.random
-        scope = getattr(dut, name)
+        scope = Scope(getattr(dut, name))
         pins = {
             pin: bench.pin(scope, pin)
             for pin in (
@@ -137,5 +145,10 @@ async def against_a_list(dut: Any) -> None:
 
 
 def test_kv_recovery_leftover_list() -> None:
-    text = top_of({name: ("kv_recovery_leftover_list", {"Bits": bits}) for name, bits in SIZES.items()})
+    text = "".join(
+        wrapper(f"of_{name}", "kv_recovery_leftover_list", BUNDLES, parameters=f".Bits({bits})")
+        for name, bits in SIZES.items()
+    )
+    cells = "".join(f"  of_{name} {name} (.clk_i, .rst_i);\n" for name in SIZES)
+    text += f"module top (input wire clk_i, input wire rst_i);\n{cells}endmodule\n"
     simulate(__file__, text=text, sources=KV_PACKAGES)

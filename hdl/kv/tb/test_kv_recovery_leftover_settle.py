@@ -10,32 +10,52 @@ from bench import Bench
 from simulate import KV_PACKAGES, simulate
 
 BITS = 3
-FREE = 1  # kv_core_pkg::ListFree
+FREE = 1  # kv_recovery_pkg::ListFree
 
 TOP = f"""
 module top
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
 (input wire clk_i, input wire rst_i);
-  logic start, tick, entered, none, fill_find, keep, busy, found, find, drop, active, due, own_done, valid;
-  list_find_e what;
-  logic [{BITS}:0] from_at;
-  logic [{BITS - 1}:0] at;
+  logic start, tick, entered, none, fill_find, keep, busy, active, due, own_done, valid;
   logic [{BITS}:0] count;
   cell_t filled;
-  order_t order;
+  step_t step;
+  list_ask_t ask, fill;
+  list_answer_t answer;
+  epoch_t epoch;
+  occasion_t occasion;
+  heard_t heard;
+  always_comb begin
+    epoch = '0;
+    epoch.here = 1'b1;
+    epoch.node = 3'd2;
+    epoch.others = 8'b11;
+    heard = '0;
+    heard.leader = 3'd1;
+    occasion = '0;
+    occasion.tick = tick;
+    occasion.entered = entered;
+    fill = ask;
+    fill.find = fill_find || ask.find;
+    if (fill_find) begin
+      fill.what = ListFree;
+      fill.from = '0;
+    end
+    fill.keep = keep;
+  end
+  assign busy = answer.busy;
+  assign valid = step.order.valid;
+  assign active = step.active;
   logic [31:0] request;
   kv_recovery_leftover_settle #(.LeftoverBits({BITS})) dut (
-      .clk_i, .rst_i, .start_i(start), .go_i(1'b1), .active_o(active), .due_o(due), .own_done_o(own_done),
-      .leftover_done_i(1'b0), .tick_i(tick), .entered_i(entered), .forget_i(1'b0), .clear_i(1'b0), .here_i(1'b1),
-      .node_i(3'd2), .others_i(8'b11), .alone_i(1'b0), .leader_i(3'd1), .mine_i(1'b0), .none_i(none),
-      .list_find_o(find), .list_what_o(what), .list_from_o(from_at), .list_drop_o(drop), .list_keep_i(1'b0),
-      .list_busy_i(busy), .list_found_i(found), .list_at_i(at), .used_i(1'b0),
-      .request_o(request), .order_valid_o(valid), .order_o(order), .settled_i(1'b0)
+      .clk_i, .rst_i, .turn_i('{{start: start, go: 1'b1}}), .step_o(step), .due_o(due), .own_done_o(own_done),
+      .leftover_done_i(1'b0), .occasion_i(occasion), .clear_i(1'b0), .epoch_i(epoch), .heard_i(heard),
+      .none_i(none), .list_o(ask), .list_keep_i(1'b0), .list_i(answer), .request_o(request)
   );
   kv_recovery_leftover_list #(.Bits({BITS})) list (
-      .clk_i, .rst_i, .clear_i(1'b0), .find_i(fill_find || find), .what_i(fill_find ? ListFree : what),
-      .from_i(fill_find ? '0 : from_at), .again_i(1'b0), .bucket_i('0), .busy_o(busy), .found_o(found), .at_o(at),
-      .keep_i(keep), .drop_i(drop), .cell_i(filled), .head_i('0),
+      .clk_i, .rst_i, .clear_i(1'b0), .ask_i(fill), .bucket_i('0), .cell_i(filled), .head_i('0), .answer_o(answer),
       .count_o(count)
   );
 endmodule

@@ -22,6 +22,7 @@ from kv_registers_rig import (
     SPEC,
     Register,
     Rig,
+    top,
 )
 from simulate import KV_PACKAGES, simulate
 
@@ -283,7 +284,7 @@ async def every_event_is_counted(dut: Any) -> None:
         assert await rig.read(offset) == 0
     # They wrap.
     offset = AT["sent"] + 4 * 3
-    dut.wide.i_counters.i_ram.gen_block.memory[(offset - MAP_COUNTERS) // 4].value = 0xFFFFFF00
+    dut.wide.dut.i_counters.i_ram.gen_block.memory[(offset - MAP_COUNTERS) // 4].value = 0xFFFFFF00
     rig.most[offset] = 0xFFFFFF00
     await bench.cycle(1)
     assert await rig.read(offset) == 0xFFFFFF00
@@ -309,7 +310,7 @@ async def cycles_are_read_whole(dut: Any) -> None:
     assert await rig.read(AT["cycles"] + 4) == 0
 
     def poke(value: int) -> None:
-        dut.wide.cycles_q.value = value
+        dut.wide.dut.i_lease.cycles_q.value = value
         rig.zero = bench.cycles - value
 
     for wait in range(12):
@@ -337,7 +338,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         await rig.write(AT["lease"] + 4, value >> 32)
 
     def poke(value: int) -> None:
-        dut.wide.cycles_q.value = value
+        dut.wide.dut.i_lease.cycles_q.value = value
         rig.zero = bench.cycles - value
 
     async def follow(end: int, cycles: int) -> set[int]:
@@ -380,7 +381,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         poke(NEVER)
         await bench.cycle(1)
         seen = set()
-        dut.wide.cycles_q.value = NEVER
+        dut.wide.dut.i_lease.cycles_q.value = NEVER
         await bench.cycle(1)
         seen.add(rig.leased)
         assert seen == leased or end == NEVER, hex(end)
@@ -451,7 +452,7 @@ async def a_stock_manager_agrees(dut: Any) -> None:
     assert await read(AT["value_base"]) == AT["value_base"] * 7919 & ~0xFFFF00 | 0x665500
     await write(AT["epoch"], (6).to_bytes(4, "little"))
 
-    async def sequencer() -> None:
+    async def recovery() -> None:
         for name in ("enter_copy_i", "entered_i"):
             await RisingEdge(dut.clk_i)
             getattr(scope, name).value = 1
@@ -461,21 +462,13 @@ async def a_stock_manager_agrees(dut: Any) -> None:
                 while not int(scope.copied_o.value):
                     await RisingEdge(dut.clk_i)
 
-    cocotb.start_soon(sequencer())
+    cocotb.start_soon(recovery())
     while await read(AT["state"]) & FIELDS["state"].fields["entering"]:
         pass
     await write(AT["members"], b"\x0f\x03\x00\x00")
     assert await read(AT["epoch"]) == 6
     assert int(scope.members_o.value) == AT["members"] * 7919 & 0xFF
     assert await read(AT["members"]) == 0x030F
-
-
-def top() -> str:
-    lines = []
-    for name, parameters in PARAMETERS.items():
-        assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
-        lines.append(f"  kv_registers #({assigned}) {name} (.clk_i, .rst_i);\n")
-    return f"module top (input wire clk_i, input wire rst_i);\n{''.join(lines)}endmodule\n"
 
 
 def test_kv_registers() -> None:
