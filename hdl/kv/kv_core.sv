@@ -130,9 +130,10 @@ module kv_core
   endpoint_t self;
   logic serving_q, memory_error, memory_fails, dead;
   logic [31:0] source;
-  logic [1:0][7:0] slot;
-  logic [1:0][2:0] leader, peer_index;
-  endpoint_t [1:0] peer;
+  who_ask_t [1:0] ask;  // the engine; kv_recovery and transmit
+  who_t [1:0] who;
+  logic [1:1][2:0] peer_index;
+  endpoint_t [1:1] peer;
   kv_settings_t settings;
   recovery_state_t recovery;
 
@@ -144,6 +145,8 @@ module kv_core
   end
   assign dead = recovery.overflow || memory_error || settings.misplaced;
   assign self = settings.staged.self;
+  assign ask[1].node = peer_index[1];
+  assign peer[1] = who[1].at;
 
   logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
   place_t place, bad_freed, nothing_freed, done_freed;
@@ -158,7 +161,11 @@ module kv_core
   logic [1:0][511:0] pool_data;
 
   logic request_valid, room;
+  // verilator lint_off UNUSEDSIGNAL
   request_t request;
+  // verilator lint_on UNUSEDSIGNAL
+  arrival_t arrival;
+  assign {request_valid, request} = arrival;
 
   standing_t standing;
   to_engine_t to_engine;
@@ -242,8 +249,7 @@ module kv_core
       .pool_o(pool_fill),
       .filling_o(value_filling),
       .room_i(room),
-      .request_valid_o(request_valid),
-      .request_o(request),
+      .arrival_o(arrival),
       .events_o(rx_events)
   );
 
@@ -313,12 +319,9 @@ module kv_core
       .rst_i,
       .settings_i       (settings),
       .standing_i       (standing),
-      .slot_o           (slot[0]),
-      .leader_i         (leader[0]),
-      .peer_o           (peer_index[0]),
-      .peer_i           (peer[0]),
-      .request_valid_i  (request_valid),
-      .request_i        (request),
+      .ask_o            (ask[0]),
+      .who_i            (who[0]),
+      .arrival_i        (arrival),
       .room_o           (room),
       .recovery_i       (to_engine),
       .stop_i           (stop),
@@ -354,8 +357,8 @@ module kv_core
       .settings_i   (settings),
       .entering_i   (entering),
       .step_o       (entry_step),
-      .slot_o       (slot[1]),
-      .leader_i     (leader[1]),
+      .slot_o       (ask[1].slot),
+      .leader_i     (who[1].leader),
       .clear_table_i(clear_table),
       .fetch_i      (fetch),
       .fetch_left_o (fetch_left),
@@ -506,8 +509,7 @@ module kv_core
   `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
   kv_registers #(
       .Config(Config),
-      .LeaderPorts(2),
-      .PeerPorts(2)
+      .Askers(2)
   ) i_registers (
       .clk_i,
       .rst_i,
@@ -516,10 +518,8 @@ module kv_core
       .settings_o   (settings),
       .entering_o   (entering),
       .step_i       (entry_step),
-      .peer_index_i (peer_index),
-      .peer_o       (peer),
-      .slot_i       (slot),
-      .leader_o     (leader),
+      .ask_i        (ask),
+      .who_o        (who),
       .source_i     (source),
       .allowed_o    (allowed),
       .clear_table_o(clear_table),

@@ -64,6 +64,12 @@ package kv_core_pkg;
     place_t place;
   } request_t;
 
+  /// A request, in the cycle in which it comes.
+  typedef struct packed {
+    logic valid;
+    request_t what;
+  } arrival_t;
+
   /// What of a request the engine's first stage and kv_recovery look at.
   typedef struct packed {
     kv_t kv;
@@ -196,6 +202,16 @@ package kv_core_pkg;
     logic dead;  // there is a fault: nothing is sent
     logic leftovers;  // there are some
   } standing_t;
+
+  /// Who leads a slot, and where a node is: known in the cycle in which it is asked for.
+  typedef struct packed {
+    logic [7:0] slot;
+    logic [2:0] node;
+  } who_ask_t;
+  typedef struct packed {
+    logic [2:0] leader;
+    endpoint_t  at;
+  } who_t;
 
   /// An epoch is to be entered, until kv_recovery says that it is.
   typedef struct packed {

@@ -84,6 +84,30 @@ package kv_recovery_pkg;
     logic again;  // the order is something said again
   } step_t;
 
+  /// The turn of kv_recovery_epoch: at most one of `enter`, `clear` and `note` begins.
+  typedef struct packed {
+    logic enter;  // an epoch
+    logic clear;  // the table
+    logic note;  // what is said of a refresh
+    logic go;  // as in turn_t
+    logic waits;  // something else has to be done first
+  } epoch_turn_t;
+  /// What of that all others have to know.
+  typedef struct packed {
+    logic entering;  // until it is entered, though it is not active
+    logic clearing;
+    logic forget;  // what belonged to the epoch before
+    logic leads;  // this node, a slot
+    logic overflow;
+  } epoch_state_t;
+
+  /// What has come of a question or its answer: kv_recovery_fetch.
+  typedef struct packed {
+    logic taken;  // the question was sent
+    logic own;    // this node is the one to be asked
+    logic came;   // what the queue's head answers was taken
+  } fetch_step_t;
+
   /// What another node says of the epoch.
   typedef struct packed {
     logic enter;

@@ -17,7 +17,7 @@ CONFIGS = {
     "wide": {"max_followers": 7, "lane_bits": 12, "channels": 2},
     "lean": {"max_followers": 2, "lane_bits": 9, "channels": 4},
 }
-PARAMETERS = {"wide": {"LeaderPorts": 1, "PeerPorts": 2}, "lean": {"LeaderPorts": 2, "PeerPorts": 3}}
+ASKERS = {"wide": 2, "lean": 3}
 SOURCES = 14
 BUILDING = 1500  # cycles from a write of source_ip or source_mask after which it counts, for certain
 CLEARING = 135  # cycles from the write of clear_counters after which everything counts again, for certain
@@ -110,6 +110,20 @@ BUNDLES = {
     ),
 }
 
+# Of each asker.
+WHO = """
+  logic [ASKERS-1:0][7:0] slot_i;
+  logic [ASKERS-1:0][2:0] peer_index_i, leader_o;
+  endpoint_t [ASKERS-1:0] peer_o;
+  who_ask_t [ASKERS-1:0] ask;
+  who_t [ASKERS-1:0] who;
+  for (genvar i = 0; i < ASKERS; i++) begin : gen_asker
+    assign ask[i] = '{slot: slot_i[i], node: peer_index_i[i]};
+    assign leader_o[i] = who[i].leader;
+    assign peer_o[i] = who[i].at;
+  end
+"""
+
 
 def top() -> str:
     """A wrapper for each set of parameters, its bus flat, and an instance of each."""
@@ -119,17 +133,16 @@ def top() -> str:
     declared += "  kv_axil_req_t s_axil_req;\n  kv_axil_resp_t s_axil_resp;\n"
     declared += "  `AXI_LITE_FROM_FLAT(s_axil, s_axil_req, s_axil_resp)\n"
     text = '`include "axi.svh"\n'
-    for name, parameters in PARAMETERS.items():
-        assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
+    for name, askers in ASKERS.items():
         text += wrapper(
             f"registers_{name}",
             "kv_registers",
             BUNDLES,
-            parameters=f".Config({config(**CONFIGS[name])}), {assigned}",
-            declared=declared,
-            connected=".s_axil_req, .s_axil_resp",
+            parameters=f".Config({config(**CONFIGS[name])}), .Askers({askers})",
+            declared=declared + WHO.replace("ASKERS", str(askers)),
+            connected=".s_axil_req, .s_axil_resp, .ask_i(ask), .who_o(who)",
         )
-    cells = "".join(f"  registers_{name} {name} (.clk_i, .rst_i);\n" for name in PARAMETERS)
+    cells = "".join(f"  registers_{name} {name} (.clk_i, .rst_i);\n" for name in ASKERS)
     return f"{text}module top (input wire clk_i, input wire rst_i);\n{cells}endmodule\n"
 
 
@@ -147,7 +160,7 @@ class Rig:
         scope = Scope(handle)
         self.bench, self.name, self.scope = bench, name, scope
         self.pins: dict[str, Pin] = {"idle_q": bench.pin(handle.dut.i_access, "idle_q")}
-        self.parameters = PARAMETERS[name]
+        self.askers = ASKERS[name]
 
         def channel(kind: Any, prefix: str, fields: list[str]) -> Any:
             pins = [bench.pin(scope, f"s_axil_{prefix}{field}") for field in ("valid", "ready", *fields)]
@@ -314,10 +327,8 @@ class Rig:
         draw = self.bench.random
         self.pin("enter_copy_i").set(self.phase == "drained")
         self.pin("entered_i").set(self.phase == "settled")
-        self.looked = [
-            draw.choice((7, draw.randrange(8))) for _ in range(self.parameters["PeerPorts"])
-        ]  # 7: copied last
-        self.slots = [draw.randrange(256) for _ in range(self.parameters["LeaderPorts"])]
+        self.looked = [draw.choice((7, draw.randrange(8))) for _ in range(self.askers)]  # 7: copied last
+        self.slots = [draw.randrange(256) for _ in range(self.askers)]
         self.pin("peer_index_i").set(sum(value << 3 * i for i, value in enumerate(self.looked)))
         self.pin("slot_i").set(sum(value << 8 * i for i, value in enumerate(self.slots)))
         self.events = []

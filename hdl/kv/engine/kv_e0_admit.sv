@@ -25,8 +25,7 @@ module kv_e0_admit
 
     input wire bucket_t bucket_mask_i,
 
-    input  wire             request_valid_i,
-    input  wire request_t   request_i,
+    input  wire arrival_t   arrival_i,
     output logic            room_o,
     // verilator lint_off UNUSEDSIGNAL  // the operation, but not whom it is for
     input  wire to_engine_t recovery_i,
@@ -45,7 +44,7 @@ module kv_e0_admit
     output delivery_t delivery_o
 );
 
-  logic head_valid;
+  logic head_valid, from_queue;
   subject_t head;
   kv_queue #(
       .Width($bits(subject_t)),
@@ -55,21 +54,21 @@ module kv_e0_admit
       .clk_i,
       .rst_i,
       .room_o,
-      .valid_i(request_valid_i),
-      .request_i({request_i.kv, request_i.hash}),
+      .valid_i(arrival_i.valid),
+      .request_i({arrival_i.what.kv, arrival_i.what.hash}),
       .late_i({
-        request_i.from,
-        request_i.length,
-        request_i.too_long,
-        request_i.summed,
-        request_i.sum,
-        request_i.has_place,
-        request_i.place
+        arrival_i.what.from,
+        arrival_i.what.length,
+        arrival_i.what.too_long,
+        arrival_i.what.summed,
+        arrival_i.what.sum,
+        arrival_i.what.has_place,
+        arrival_i.what.place
       }),
       .valid_o(head_valid),
       .request_o(head),
       .late_o(delivery_o),
-      .take_i(entered_o.from_queue),
+      .take_i(from_queue),
       .done_i,
       .rewind_i
   );
@@ -91,18 +90,27 @@ module kv_e0_admit
   bucket_t fetched, named;
   assign fetched = bucket_t'(head.kv.key >> 2) & bucket_mask_i;
   assign named   = bucket_for(head.kv, head.hash, bucket_mask_i);
-  always_comb begin
-    entered_o.op = op_enters;
-    entered_o.from_queue = op_enters ? consumes(asked.op) :
-        open_i && apart && !op_waits && head_valid && (want_i ? !want_op_i && wanting_q == '0 : !stop_i);
-    entered_o.valid = entered_o.from_queue || op_enters;
-    entered_o.changes = entered_o.valid && (op_enters ? op_changes(asked.op) : changes(head.kv.kind));
-    // What needs no line must not take another one's place in the cache.
-    entered_o.reads_line = entered_o.valid &&
-        (op_enters ? op_reads_line(asked.op, asked.flag, asked.kv.kind) : reads_line(head.kv.kind));
-    entered_o.kv = op_enters && !consumes(asked.op) ? asked.kv : head.kv;
-    entered_o.bucket = op_enters ? asked.bucket : head.kv.kind == KindFetch ? fetched : named;
-  end
+  // What is entered_o's is made apart, as Verilator takes a bundle that is made of itself for a loop.
+  logic enters, enters_changing;
+  assign from_queue = op_enters ? consumes(
+      asked.op
+  ) : open_i && apart && !op_waits && head_valid && (want_i ? !want_op_i && wanting_q == '0 : !stop_i);
+  assign enters = from_queue || op_enters;
+  assign enters_changing = enters && (op_enters ? op_changes(asked.op) : changes(head.kv.kind));
+  assign entered_o = '{
+          valid: enters,
+          op: op_enters,
+          from_queue: from_queue,
+          changes: enters_changing,
+          // What needs no line must not take another one's place in the cache.
+          reads_line:
+          enters
+          && (
+          op_enters ? op_reads_line(asked.op, asked.flag, asked.kv.kind) : reads_line(head.kv.kind)
+          ),
+          kv: op_enters && !consumes(asked.op) ? asked.kv : head.kv,
+          bucket: op_enters ? asked.bucket : head.kv.kind == KindFetch ? fetched : named
+      };
 
   // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
   // node has a burst of such answers.
@@ -119,9 +127,9 @@ module kv_e0_admit
   endfunction
 
   always_ff @(posedge clk_i) begin
-    changing_q <= {changing_q[4:1], entered_o.changes};
-    wanting_q  <= {wanting_q[1], entered_o.valid && want_i};
-    if (entered_o.changes) changing_op_q <= op_enters;
+    changing_q <= {changing_q[4:1], enters_changing};
+    wanting_q  <= {wanting_q[1], enters && want_i};
+    if (enters_changing) changing_op_q <= op_enters;
     if (op_enters) op_busy_q <= 1'b1;
     if (rewind_i || rst_i) changing_q <= '0;
     if (rewind_i || op_done_i || rst_i) op_busy_q <= 1'b0;

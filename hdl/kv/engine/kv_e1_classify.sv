@@ -34,15 +34,18 @@ module kv_e1_classify
   // verilator lint_on UNUSEDSIGNAL
   op_e op;
   logic [15:0] epoch;
+  logic leads, line, known;
+  status_e refusal;
+  assign judged_o = '{line: line, leads: leads, known: known, refusal: refusal};
   logic [4:0] kind;
   logic right_lane;
-  assign staged         = settings_i.staged;
-  assign epoch          = staged.epoch[15:0];
-  assign kv             = asked_i.kv;
-  assign op             = asked_i.op;
-  assign kind           = kv.kind;
-  assign judged_o.leads = asked_i.leader == staged.node;
-  assign right_lane     = (kv.client >> Config.lane_bits) == '0;
+  assign staged     = settings_i.staged;
+  assign epoch      = staged.epoch[15:0];
+  assign kv         = asked_i.kv;
+  assign op         = asked_i.op;
+  assign kind       = kv.kind;
+  assign leads      = asked_i.leader == staged.node;
+  assign right_lane = (kv.client >> Config.lane_bits) == '0;
 
   always_comb begin
     class_o = '0;
@@ -59,34 +62,33 @@ module kv_e1_classify
       class_o.between = class_o.replicate || class_o.replicated || class_o.commit || class_o.fetch || class_o.theirs;
     end
     case (op)
-      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpWalk: judged_o.line = 1'b1;
-      OpLook: judged_o.line = asked_i.flag;
-      default: judged_o.line = 1'b0;
+      OpLeave, OpAsk, OpTake, OpStore, OpReplay, OpWalk: line = 1'b1;
+      OpLook: line = asked_i.flag;
+      default: line = 1'b0;
     endcase
   end
 
   always_comb begin
-    judged_o.refusal = StatusOk;
-    if (delivery_i.too_long) judged_o.refusal = StatusTooLong;
+    refusal = StatusOk;
+    if (delivery_i.too_long) refusal = StatusTooLong;
     else if ((delivery_i.length != '0 && !may_have_value(kind)) || kv.detail != '0 || kv.node != '0)
-      judged_o.refusal = StatusBadFrame;
-    else if ((!right_lane || kv.candidate != '0) && kind != KindRead && kind != KindPing)
-      judged_o.refusal = StatusBadLane;
-    else if (!standing_i.serving) judged_o.refusal = StatusNotServing;
+      refusal = StatusBadFrame;
+    else if ((!right_lane || kv.candidate != '0) && kind != KindRead && kind != KindPing) refusal = StatusBadLane;
+    else if (!standing_i.serving) refusal = StatusNotServing;
     else if (is_write(kind)) begin
-      if (kv.epoch != epoch) judged_o.refusal = StatusStaleEpoch;
-      else if (!judged_o.leads) judged_o.refusal = StatusNotLeader;
-      else if (!standing_i.opened) judged_o.refusal = StatusBusy;
+      if (kv.epoch != epoch) refusal = StatusStaleEpoch;
+      else if (!leads) refusal = StatusNotLeader;
+      else if (!standing_i.opened) refusal = StatusBusy;
     end
   end
 
   always_comb begin
-    judged_o.known = member_i && epoch != '0 && kv.epoch == epoch && staged.members[kv.node] && kv.node != staged.node
+    known = member_i && epoch != '0 && kv.epoch == epoch && staged.members[kv.node] && kv.node != staged.node
         && delivery_i.from.ip == asked_i.peer_ip && delivery_i.from.port == asked_i.peer_port
         && !delivery_i.too_long && (delivery_i.length == '0 || may_have_value(kind));
-    if (is_replicate(kind) || kind == KindCommit) judged_o.known &= asked_i.leader == kv.node && kv.version != '0;
-    if (is_replicated(kind)) judged_o.known &= judged_o.leads;
-    if (kind != KindFetch) judged_o.known &= right_lane;
+    if (is_replicate(kind) || kind == KindCommit) known &= asked_i.leader == kv.node && kv.version != '0;
+    if (is_replicated(kind)) known &= leads;
+    if (kind != KindFetch) known &= right_lane;
   end
 
 endmodule

@@ -35,15 +35,12 @@ module kv_engine
     input wire standing_t standing_i,
 
     /// Who leads a slot, and who a node is: in the same cycle.
-    output logic [7:0] slot_o,
-    input wire [2:0] leader_i,
-    output logic [2:0] peer_o,
-    input wire endpoint_t peer_i,
+    output who_ask_t  ask_o,
+    input  wire who_t who_i,
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- requests
-    input  wire           request_valid_i,
-    input  wire request_t request_i,
+    input  wire arrival_t arrival_i,
     output logic          room_o,
 
     // ---- kv_recovery
@@ -96,8 +93,7 @@ module kv_engine
       .clk_i,
       .rst_i,
       .bucket_mask_i(mask_q),
-      .request_valid_i,
-      .request_i,
+      .arrival_i,
       .room_o,
       .recovery_i,
       .op_done_i(op_done),
@@ -112,8 +108,7 @@ module kv_engine
       .head_o(head),
       .delivery_o(delivery1)
   );
-  assign slot_o   = entered.bucket[7:0];
-  assign peer_o   = entered.kv.node;
+  assign ask_o = '{slot: entered.bucket[7:0], node: entered.kv.node};
   assign lookup_o = '{read: entered.reads_line, changes: entered.changes, bucket: entered.bucket};
 
   // ---- the memories: asked in E0, written one cycle after E3, so that five cycles after E0 they can be asked again
@@ -155,9 +150,9 @@ module kv_engine
         kv: entered.kv,
         hash: head.hash,
         bucket: entered.bucket,
-        leader: leader_i,
-        peer_ip: peer_i.ip,
-        peer_port: peer_i.port,
+        leader: who_i.leader,
+        peer_ip: who_i.at.ip,
+        peer_port: who_i.at.port,
         answered: answered0
     };
     if (rst_i) valid1_q <= 1'b0;
@@ -183,16 +178,52 @@ module kv_engine
     alone_q  <= (staged.members & ~(8'd1 << staged.node)) == '0;
     member_q <= staged.members[staged.node];
   end
-  always_comb begin
-    compared1.in_window = in_use[kv1.detail[5:0]];
-    compared1.place_used = in_use[delivery1.place];
-    compared1.matches_window = compared1.in_window && window1.version == kv1.version && window1.lane == kv1.client
-        && window1.request == kv1.request
-        && ({window1.group, window1.bucket[9:8]} == kv1.candidate || op1 != OpRequest);
-    compared1.matches_note = note1.valid && note1.version == kv1.version && note1.bucket == asked1_q.bucket
-        && note1.way == kv1.detail[7:6] && note1.lane == kv1.client && note1.request == kv1.request;
-    compared1.unanswered = (others & ~asked1_q.answered) != '0;
-  end
+  logic in_window1;
+  assign in_window1 = in_use[kv1.detail[5:0]];
+  assign compared1 = '{
+          matches_note:
+          note1.valid
+          &&
+          note1.version
+          ==
+          kv1.version
+          &&
+          note1.bucket
+          ==
+          asked1_q.bucket
+          &&
+          note1.way
+          ==
+          kv1.detail[7:6]
+          &&
+          note1.lane
+          ==
+          kv1.client
+          &&
+          note1.request
+          ==
+          kv1.request,
+          matches_window:
+          in_window1
+          &&
+          window1.version
+          ==
+          kv1.version
+          &&
+          window1.lane
+          ==
+          kv1.client
+          &&
+          window1.request
+          ==
+          kv1.request
+          && (
+          {window1.group, window1.bucket[9:8]} == kv1.candidate || op1 != OpRequest
+          ),
+          in_window: in_window1,
+          place_used: in_use[delivery1.place],
+          unanswered: (others & ~asked1_q.answered) != '0
+      };
   assign last_answer1 = (others & ~(asked1_q.answered | 8'd1 << kv1.node)) == '0;
 
   logic

@@ -8,7 +8,7 @@
 /// Behaviour: the arbiter of its parts; one thing at a time, in this order: a lane that is settled; a request that the engine handed on
 /// (kv_recovery_request); a leftover that is settled; a refreshed way's note; an epoch to enter or a table to clear (kv_recovery_epoch); then, in an epoch and with nothing wrong,
 /// `enter` and `entered` (kv_recovery_entered), writes in flight (kv_recovery_retry), leftovers (kv_recovery_leftover_settle), notes that somebody wants to read (kv_recovery_retry),
-/// fetching (kv_recovery_fetch). All of it is operations of the engine (kv_core_pkg::op_e), each of which takes effect at once or not at all; the
+/// fetching (kv_recovery_fetch). All of it is operations of the engine (kv_engine_pkg::op_e), each of which takes effect at once or not at all; the
 /// part whose turn it is goes on when there is none. An operation's cell is the only copy of what it is
 /// about: OpLook puts there what was seen, for the next one. Requests are stopped while one that was handed on is dealt with, an epoch is
 /// entered or the table is cleared, and else go on between the operations.
@@ -163,7 +163,8 @@ module kv_recovery
 
   // ---- an epoch, an empty table
 
-  logic entering, clearing, epoch_forget, epoch_leads, epoch_slot_valid;
+  epoch_state_t epoch_state;
+  logic epoch_slot_valid;
   logic [7:0] epoch_slot;
   place_t epoch_place;
   logic last_bucket_q;
@@ -190,7 +191,7 @@ module kv_recovery
   // ---- leftovers
 
   occasion_t occasion;
-  assign occasion = '{tick: tick_q, entered: step_o.entered, forget: epoch_forget};
+  assign occasion = '{tick: tick_q, entered: step_o.entered, forget: epoch_state.forget};
 
   // verilator lint_off UNUSEDSIGNAL
   list_ask_t settler_list, handed_list, list_ask;
@@ -259,6 +260,8 @@ module kv_recovery
 
   logic fetch_mine, fetch_go, fetch_taken, fetch_own, fetch_came;
   bucket_t fetch_bucket;
+  fetch_step_t fetch_step;
+  assign fetch_step = '{taken: fetch_taken, own: fetch_own, came: fetch_came};
   kv_recovery_fetch #(
       .Config(Config)
   ) i_fetcher (
@@ -271,13 +274,11 @@ module kv_recovery
       .restart_i (step_o.entered),
       .clear_i   (cache_clear_o),
       .question_o(question),
-      .taken_i   (fetch_taken),
-      .own_i     (fetch_own),
+      .step_i    (fetch_step),
       .answer_i  (handed.cell_from == CellHead),
       .bucket_o  (fetch_bucket),
       .head_i    (head_q.kv),
-      .mine_o    (fetch_mine),
-      .came_i    (fetch_came)
+      .mine_o    (fetch_mine)
   );
   assign fetch_go    = go && state_q == FetchGo && question.valid && epoch.here;
   assign fetch_taken = fetch_go && (question.lanes || !heard_q.mine);
@@ -299,8 +300,7 @@ module kv_recovery
       .head_i          (head_q),
       .epoch_i         (epoch),
       .heard_i         (heard_q),
-      .slow_i          (engine_i.handed_on),
-      .slow_bucket_i   (engine_i.looked_in),
+      .engine_i,
       .greeting_o      (greeting),
       .mine_i          (fetch_mine),
       .bucket_i        (fetch_bucket),
@@ -308,8 +308,6 @@ module kv_recovery
       .list_o          (handed_list),
       .list_i          (list),
       .bucket_o        (handed_bucket),
-      .seen_valid_i    (op_valid_q && engine_i.op_done),
-      .seen_i          (engine_i.seen),
       .walked_version_o(walked_version)
   );
 
@@ -319,9 +317,9 @@ module kv_recovery
       .clk_i,
       .rst_i,
       .occasion_i(occasion),
-      .leads_i   (epoch_leads),
+      .leads_i   (epoch_state.leads),
       .epoch_i   (epoch),
-      .entering_i(entering),
+      .entering_i(epoch_state.entering),
       .none_i    (settled_all_q && list_count == '0),
       .greeting_i(greeting),
       .due_o     (roll_due),
@@ -335,22 +333,22 @@ module kv_recovery
   kv_recovery_retry i_repeater (
       .clk_i,
       .rst_i,
-      .turn_i        ('{start: repeater_starts, go: go}),
-      .step_o        (repeater),
-      .writes_o      (repeater_writes),
-      .notes_o       (repeater_notes),
-      .occasion_i    (occasion),
-      .here_i        (epoch.here),
-      .pending_i     (engine_i.pending),
-      .pending_cell_i(engine_i.pending_cell),
-      .any_i         (any_q),
-      .place_o       (repeater_place),
-      .cell_i        (cell_q),
-      .heard_i       (heard_q)
+      .turn_i    ('{start: repeater_starts, go: go}),
+      .step_o    (repeater),
+      .writes_o  (repeater_writes),
+      .notes_o   (repeater_notes),
+      .occasion_i(occasion),
+      .here_i    (epoch.here),
+      .engine_i,
+      .any_i     (any_q),
+      .place_o   (repeater_place),
+      .cell_i    (cell_q),
+      .heard_i   (heard_q)
   );
 
-  assign stop_o = engine_i.handed_on || slow_there_q || engine_i.settle || settle_q || entering || clearing;
-  assign state_o.clearing = clear_pending_q || clearing;
+  assign stop_o = engine_i.handed_on || slow_there_q || engine_i.settle || settle_q || epoch_state.entering
+      || epoch_state.clearing;
+  assign state_o.clearing = clear_pending_q || epoch_state.clearing;
 
   // ---- what the operation is about
 
@@ -410,26 +408,33 @@ module kv_recovery
       .op_o          (op)
   );
 
+  epoch_turn_t epoch_turn;
+  assign epoch_turn = '{
+          enter: epoch_starts && entering_i.valid && !step_o.entered,
+          clear: epoch_starts && !entering_i.valid,
+          note: refresh_starts,
+          go: go,
+          // What was under way may have left something to do.
+          waits:
+          slow_there_q
+          ||
+          settle_q
+          ||
+          settler_own_done
+          ||
+          refresh.due
+      };
+  assign state_o.overflow = epoch_state.overflow;
   kv_recovery_epoch i_epoch (
       .clk_i,
       .rst_i,
-      .enter_i      (epoch_starts && entering_i.valid && !step_o.entered),
-      .clear_i      (epoch_starts && !entering_i.valid),
-      .note_i       (refresh_starts),
-      .go_i         (go),
-      // What was under way may have left something to do.
-      .waits_i      (slow_there_q || settle_q || settler_own_done || refresh.due),
+      .turn_i       (epoch_turn),
       .step_o       (epoch_step),
-      .entering_o   (entering),
-      .clearing_o   (clearing),
-      .refresh_i    (engine_i.refresh),
+      .state_o      (epoch_state),
       .refresh_o    (refresh),
       .epoch_i      (epoch),
       .copied_i     (entering_i.copied),
       .entry_o      (step_o),
-      .forget_o     (epoch_forget),
-      .leads_o      (epoch_leads),
-      .overflow_o   (state_o.overflow),
       .slot_valid_o (epoch_slot_valid),
       .slot_o       (epoch_slot),
       .place_o      (epoch_place),
@@ -437,7 +442,7 @@ module kv_recovery
       .list_i       (list),
       .heard_i      (heard_q),
       .last_bucket_i(last_bucket_q),
-      .quiet_i      (engine_i.quiet),
+      .engine_i,
       .downstream_i,
       .clear_o      (clear),
       .cache_clear_o

@@ -5,14 +5,14 @@
 /// What all requests have to wait for: an epoch is entered, or the table is cleared. A part of kv_recovery; section 8 of
 /// docs/kv-protocol.md.
 ///
-/// Behaviour: enter_i or clear_i begins; active_o until it is done, or until something else has to be done first (waits_i), so that it has to
-/// be begun again. A step is taken in each cycle with go_i, and may start an operation (order_*). An epoch: the engine drained, the
+/// Behaviour: enter or clear begins; active until it is done, or until something else has to be done first (waits), so that it has to
+/// be begun again. A step is taken in each cycle with go, and may start an operation (order_*). An epoch: the engine drained, the
 /// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
-/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After refresh_i the note of this node's place 0, and that alone, is
-/// looked at and made a leftover (refresh_o, due until note_i); nothing waits for that.
+/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After the engine's refresh the note of this node's place 0, and that alone, is
+/// looked at and made a leftover (refresh_o, due until its turn); nothing waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is under way.
-/// Requirements: one of enter_i, clear_i and note_i, only when not active_o. heard_i is of place_o and slot_o, in the next cycle.
+/// Requirements: one of enter, clear and note, only when not active. heard_i is of place_o and slot_o, in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
@@ -21,17 +21,11 @@ module kv_recovery_epoch
     input wire clk_i,
     input wire rst_i,
 
-    input  wire   enter_i,
-    input  wire   clear_i,
-    input  wire   note_i,
-    input  wire   go_i,
-    input  wire   waits_i,
+    input wire epoch_turn_t turn_i,
     output step_t step_o,
-    output logic  entering_o,  // until it is entered, though not active_o
-    output logic  clearing_o,
+    output epoch_state_t state_o,
 
     // ---- the note of a refresh
-    input wire refresh_i,
     output refresh_t refresh_o,
 
     // ---- an epoch
@@ -40,9 +34,6 @@ module kv_recovery_epoch
     // verilator lint_on UNUSEDSIGNAL
     input  wire               copied_i,
     output entry_step_t       entry_o,
-    output logic              forget_o,      // what belonged to the epoch before
-    output logic              leads_o,       // this node, a slot
-    output logic              overflow_o,
     output logic              slot_valid_o,
     output logic        [7:0] slot_o,
     output place_t            place_o,
@@ -60,8 +51,10 @@ module kv_recovery_epoch
     input  wire    last_bucket_i,
 
     // ---- what must have ended
-    input wire quiet_i,
-    input wire downstream_t downstream_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire from_engine_t engine_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire downstream_t  downstream_i,
 
     // ---- clearing
     output ram_clear_t clear_o,
@@ -90,6 +83,7 @@ module kv_recovery_epoch
   state_e state_q;
   logic [11:0] step_q;
   logic refresh_due_q, refreshed_q, next_bucket;
+  logic entering_q, clearing_q, overflow_q;
   logic one_q;  // the note of a refresh
   logic [2:0] late_q;
   logic [3:0] quiet_q;  // what the engine's stages left behind has been heard of
@@ -121,21 +115,26 @@ module kv_recovery_epoch
           again: 1'b0
       };
   assign refresh_o = '{due: refresh_due_q, under_way: refresh_due_q || one_q || late_q != '0, done: refreshed_q};
-  assign forget_o = state_q == Copy;
   assign slot_valid_o = state_q == Leaders;
   assign slot_o = step_q[7:0];
   assign place_o = step_q[5:0];
   assign list_o = '{
-          find: go_i && state_q == NoteLeave,
+          find: turn_i.go && state_q == NoteLeave,
           what: ListFree,
           from : '0,
           again: 1'b0,
-          keep: go_i && state_q == NoteKeep && !list_i.busy && list_i.found,
+          keep: turn_i.go && state_q == NoteKeep && !list_i.busy && list_i.found,
           drop: 1'b0
       };
-  assign next_bucket = go_i && state_q == ClearLines;
+  assign next_bucket = turn_i.go && state_q == ClearLines;
   assign clear_o = '{valid: state_q == ClearRams, at: step_q};
-  assign leads_o = state_q == Leaders && epoch_i.here && heard_i.mine && step_q != '0;
+  assign state_o = '{
+          entering: entering_q,
+          clearing: clearing_q,
+          forget: state_q == Copy,
+          leads: state_q == Leaders && epoch_i.here && heard_i.mine && step_q != '0,
+          overflow: overflow_q
+      };
 
   always_comb begin
     order = '0;
@@ -176,27 +175,27 @@ module kv_recovery_epoch
   always_ff @(posedge clk_i) begin
     entry_o       <= '0;
     cache_clear_o <= 1'b0;
-    quiet_q       <= {quiet_q[2:0], quiet_i};
+    quiet_q       <= {quiet_q[2:0], engine_i.quiet};
 
     refreshed_q   <= one_q && state_q == Off;
     late_q        <= {late_q[1:0], one_q};
     if (state_q == Off) one_q <= 1'b0;
-    if (note_i) refresh_due_q <= 1'b0;
-    if (refresh_i) refresh_due_q <= 1'b1;
+    if (turn_i.note) refresh_due_q <= 1'b0;
+    if (engine_i.refresh) refresh_due_q <= 1'b1;
 
-    if (go_i) begin
+    if (turn_i.go) begin
       case (state_q)
         Off: begin
           step_q <= '0;
-          if (enter_i) begin
-            entering_o <= 1'b1;
+          if (turn_i.enter) begin
+            entering_q <= 1'b1;
             state_q    <= Drain;
           end
-          if (clear_i) begin
-            clearing_o <= 1'b1;
+          if (turn_i.clear) begin
+            clearing_q <= 1'b1;
             state_q    <= ClearDrain;
           end
-          if (note_i) begin
+          if (turn_i.note) begin
             one_q       <= 1'b1;
             step_q[8:6] <= epoch_i.node;
             state_q     <= NoteLook;
@@ -205,7 +204,7 @@ module kv_recovery_epoch
 
         Drain: begin
           // What was under way may have left something to do.
-          if (waits_i) state_q <= Off;
+          if (turn_i.waits) state_q <= Off;
           else if (&quiet_q && downstream_i.transmit_idle) begin
             entry_o.copy <= 1'b1;
             state_q <= Copy;
@@ -225,7 +224,7 @@ module kv_recovery_epoch
         NoteLeave: state_q <= !heard_i.settled ? NoteKeep : one_q ? Off : NoteLook;
         NoteKeep:
         if (!list_i.busy) begin
-          overflow_o <= overflow_o || !list_i.found;
+          overflow_q <= overflow_q || !list_i.found;
           state_q    <= one_q ? Off : NoteLook;
         end
 
@@ -250,19 +249,19 @@ module kv_recovery_epoch
           step_q <= step_q + 1'b1;
           if (step_q[8]) begin
             entry_o.entered <= 1'b1;
-            entering_o <= 1'b0;
+            entering_q <= 1'b0;
             state_q    <= Off;
           end
         end
 
         ClearDrain: begin
-          if (waits_i) begin
-            clearing_o <= 1'b0;
+          if (turn_i.waits) begin
+            clearing_q <= 1'b0;
             state_q    <= Off;
           end else if (&quiet_q && writes_done && downstream_i.transmit_idle) state_q <= ClearRams;
         end
         ClearRams: begin
-          overflow_o <= 1'b0;
+          overflow_q <= 1'b0;
           step_q     <= step_q + 1'b1;
           if (step_q == '1) state_q <= ClearLines;
         end
@@ -275,7 +274,7 @@ module kv_recovery_epoch
         end
         default: begin
           if (!cache_clear_o && !downstream_i.cache_clearing) begin
-            clearing_o <= 1'b0;
+            clearing_q <= 1'b0;
             state_q    <= Off;
           end
         end
@@ -288,17 +287,17 @@ module kv_recovery_epoch
       late_q        <= '0;
       refresh_due_q <= 1'b0;
       refreshed_q   <= 1'b0;
-      entering_o    <= 1'b0;
-      clearing_o    <= 1'b0;
-      overflow_o    <= 1'b0;
+      entering_q    <= 1'b0;
+      clearing_q    <= 1'b0;
+      overflow_q    <= 1'b0;
       entry_o       <= '0;
       cache_clear_o <= 1'b0;
       quiet_q       <= '0;
     end
   end
 
-  `ASSERT(one_thing, $countones({enter_i, clear_i, note_i}) <= 1 && !((enter_i || clear_i || note_i) && step_o.active),
-          "two things at once")
+  `ASSERT(one_thing, $countones({turn_i.enter, turn_i.clear, turn_i.note})
+          <= 1 && !((turn_i.enter || turn_i.clear || turn_i.note) && step_o.active), "two things at once")
 
 endmodule
 `default_nettype wire

@@ -6,13 +6,13 @@
 ///
 /// Behaviour: a batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each: 32 items, of which those that
 /// matter are missing at first. What is missing is offered, one after another (question_o), when the batch begins and after each tick_i when four have come since the last answer;
-/// taken_i: the question was sent; own_i: this node is the one to be asked, so it is not missing. mine_o says that the frame at the
-/// queue's head answers what is missing, and for an entry bucket_o with answer_i of which bucket; came_i: it was taken.
+/// taken: the question was sent; own: this node is the one to be asked, so it is not missing. mine_o says that the frame at the
+/// queue's head answers what is missing, and for an entry bucket_o with answer_i of which bucket; came: it was taken.
 /// When nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag, so that answers
 /// to what was asked before count for nothing. A write of a count begins anew, too.
 /// Latency: mine_o 1 cycle after head_i, bucket_o 0 after answer_i. A batch is begun in 34 cycles; question_o follows a change 2 cycles later.
 /// Reset: nothing is to be fetched.
-/// Requirements: taken_i, own_i only with question_o.valid.
+/// Requirements: taken, own only with question_o.valid.
 module kv_recovery_fetch
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -35,19 +35,17 @@ module kv_recovery_fetch
     input wire         clear_i,    // nothing is to be fetched any more
 
     // ---- what to ask for
-    output question_t question_o,
-    input  wire       taken_i,
-    input  wire       own_i,
+    output question_t        question_o,
+    input  wire fetch_step_t step_i,
     /// Of the answer with answer_i, else of what is asked for.
-    input  wire       answer_i,
-    output bucket_t   bucket_o,
+    input  wire              answer_i,
+    output bucket_t          bucket_o,
 
     // ---- what came
     // verilator lint_off UNUSEDSIGNAL
-    input  wire kv_t head_i,
+    input wire kv_t head_i,
     // verilator lint_on UNUSEDSIGNAL
-    output logic     mine_o,
-    input  wire      came_i
+    output logic mine_o
 );
 
   localparam int unsigned LaneBits = Config.lane_bits;
@@ -100,8 +98,8 @@ module kv_recovery_fetch
 
   logic [1:0] silent_q;  // ticks since the last answer
   logic came, own;  // it is no longer missing
-  assign came = came_i && mine_o && state_q == Ask;
-  assign own  = own_i && ask_valid_q;
+  assign came = step_i.came && mine_o && state_q == Ask;
+  assign own  = step_i.own && ask_valid_q;
 
   logic in_batch, last_lanes, last_buckets;
   assign last_lanes = lanes_left_q[LaneBits:2] == '0;
@@ -195,8 +193,8 @@ module kv_recovery_fetch
           end
         end else if (walk_q) begin
           // Offered until it is dealt with.
-          ask_valid_q <= missing_here && epoch_i.here && !taken_i && !own_i;
-          if (ask_valid_q ? taken_i || own_i : !missing_here) begin
+          ask_valid_q <= missing_here && epoch_i.here && !step_i.taken && !step_i.own;
+          if (ask_valid_q ? step_i.taken || step_i.own : !missing_here) begin
             at_q <= at_q + 1'b1;
             if (at_q == '1) begin
               walk_q  <= 1'b0;
@@ -228,7 +226,7 @@ module kv_recovery_fetch
     end
   end
 
-  `ASSERT(asked, !(taken_i || own_i) || state_q != Ask || ask_valid_q, "an answer to no question")
+  `ASSERT(asked, !(step_i.taken || step_i.own) || state_q != Ask || ask_valid_q, "an answer to no question")
   `ASSERT(missing_right, !came || missing_q != '0, "more came than was missing")
 
 endmodule

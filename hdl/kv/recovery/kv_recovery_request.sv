@@ -24,18 +24,18 @@ module kv_recovery_request
     input wire clk_i,
     input wire rst_i,
 
-    input  wire turn_t    turn_i,
-    output step_t         step_o,
-    output logic          ends_o,         // in the last step
+    input  wire turn_t        turn_i,
+    output step_t             step_o,
+    output logic              ends_o,     // in the last step
     // verilator lint_off UNUSEDSIGNAL
-    input  wire subject_t head_i,
-    input  wire epoch_t   epoch_i,
-    input  wire heard_t   heard_i,
+    input  wire subject_t     head_i,
+    input  wire epoch_t       epoch_i,
+    input  wire heard_t       heard_i,
     // verilator lint_on UNUSEDSIGNAL
-    /// Of the request, with slow_i: where the engine looked.
-    input  wire           slow_i,
-    input  wire bucket_t  slow_bucket_i,
-    output greeting_t     greeting_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire from_engine_t engine_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output greeting_t         greeting_o,
 
     // ---- what was asked for
     input  wire          mine_i,
@@ -49,11 +49,9 @@ module kv_recovery_request
     // verilator lint_on UNUSEDSIGNAL
 
     // ---- operations
-    output bucket_t           bucket_o,         // CellHead
-    input  wire               seen_valid_i,     // it is done
-    input  wire seen_t        seen_i,
+    output bucket_t        bucket_o,         // CellHead
     /// Of a key that is added after a walk.
-    output logic       [31:0] walked_version_o
+    output logic    [31:0] walked_version_o
 );
 
   typedef enum logic [3:0] {
@@ -86,7 +84,7 @@ module kv_recovery_request
         && head_i.kv.detail[4:0] == StatusOk;
     // A lane's record: of which something was heard ever.
     known_q <= head_i.kv.key[31:0] != '0 || head_i.kv.version != '0 || head_i.kv.detail[4:0] != '0;
-    if (slow_i) bucket_q <= slow_bucket_i;
+    if (engine_i.handed_on) bucket_q <= engine_i.looked_in;
   end
 
   logic walk_start, walk_active, walk_cell, client_q;
@@ -104,8 +102,8 @@ module kv_recovery_request
       .here_i(epoch_i.here),
       .hash_i(head_i.hash),
       .bucket_mask_i(epoch_i.bucket_mask),
-      .seen_valid_i,
-      .seen_i,
+      .seen_valid_i(engine_i.op_done),
+      .seen_i(engine_i.seen),
       .cell_o(walk_cell),
       .offset_o(walk_offset),
       .order_o(walk_order),

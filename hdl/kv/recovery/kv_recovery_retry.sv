@@ -6,7 +6,7 @@
 /// and 6 of docs/kv-protocol.md.
 ///
 /// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the window, with writes_o until it has come to the end; a write is sent
-/// again if the walk before has seen it, too, after an epoch was entered in any case. After pending_i, once for each tick, there is a walk through
+/// again if the walk before has seen it, too, after an epoch was entered in any case. After the engine's pending, once for each tick, there is a walk through
 /// the notes, with notes_o: for those in that cell of the filter the commit is asked for. start_i goes to the next place or, if there is none, note, with
 /// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
@@ -28,8 +28,9 @@ module kv_recovery_retry
 
     input wire occasion_t    occasion_i,
     input wire               here_i,
-    input wire               pending_i,
-    input wire filter_cell_t pending_cell_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire from_engine_t engine_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     // ---- the window
     input  wire    any_i,    // something is in it
@@ -111,10 +112,10 @@ module kv_recovery_retry
       writes_o  <= writes_o || any_i;
       ask_may_q <= 1'b1;
     end
-    if (pending_i && ask_may_q && !notes_o) begin
+    if (engine_i.pending && ask_may_q && !notes_o) begin
       notes_o   <= 1'b1;
       ask_may_q <= 1'b0;
-      asked_q   <= pending_cell_i;
+      asked_q   <= engine_i.pending_cell;
       note_q    <= '0;
     end
 

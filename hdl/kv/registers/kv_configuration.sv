@@ -22,10 +22,8 @@ module kv_configuration
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// Lookups of slots' leaders in one cycle; at least 1.
-    parameter int unsigned LeaderPorts = 1,
-    /// Lookups of nodes' addresses; at least 1: transmit, and the check of a sender.
-    parameter int unsigned PeerPorts   = 2
+    /// Who ask for leaders and addresses; at least 1.
+    parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -51,11 +49,8 @@ module kv_configuration
     // The copies.
     output staged_t staged_o,
 
-    input  wire       [PeerPorts-1:0][2:0] peer_index_i,
-    output endpoint_t [PeerPorts-1:0]      peer_o,
-
-    input  wire  [LeaderPorts-1:0][7:0] slot_i,
-    output logic [LeaderPorts-1:0][2:0] leader_o
+    input wire who_ask_t [Askers-1:0] ask_i,
+    output who_t [Askers-1:0] who_o
 );
 
   localparam word_t PeerWord = PeerMacLowWord;
@@ -69,8 +64,8 @@ module kv_configuration
       || LeaderWord > PeerWord) begin : gen_check_layout
     $fatal(1, "staged registers have moved: look at the words in %m");
   end
-  if (LeaderPorts < 1 || PeerPorts < 1) begin : gen_check_ports
-    $fatal(1, "LeaderPorts and PeerPorts must be at least 1 in %m");
+  if (Askers < 1) begin : gen_check_askers
+    $fatal(1, "Askers must be at least 1 in %m");
   end
 
   // ---- the walk
@@ -183,36 +178,39 @@ module kv_configuration
     end
   end
 
+  logic [Askers-1:0][2:0] node_index;
+  endpoint_t [Askers-1:0] at;
   lutram #(
       .Width($bits(endpoint_t)),
       .Depth(8),
-      .ReadPorts(PeerPorts)
+      .ReadPorts(Askers)
   ) i_peers (
       .clk_i,
       .write_i(peer_write),
       .write_address_i(peer_index),
       .write_data_i(peer),
-      .read_address_i(peer_index_i),
-      .read_data_o(peer_o)
+      .read_address_i(node_index),
+      .read_data_o(at)
   );
 
   // Nodes are below 8: three bits of the four that a slot has.
   logic [7:0][2:0] copied_leaders;
-  logic [LeaderPorts-1:0][4:0] leader_index;
-  logic [LeaderPorts-1:0][7:0][2:0] leaders;
+  logic [Askers-1:0][4:0] leader_index;
+  logic [Askers-1:0][7:0][2:0] leaders;
 
   for (genvar i = 0; i < 8; i++) begin : gen_copied_leader
     assign copied_leaders[i] = word_i[4*i+:3];
   end
-  for (genvar i = 0; i < LeaderPorts; i++) begin : gen_leader
-    assign leader_index[i] = slot_i[i][7:3];
-    assign leader_o[i] = leaders[i][slot_i[i][2:0]];
+  for (genvar i = 0; i < Askers; i++) begin : gen_who
+    assign leader_index[i] = ask_i[i].slot[7:3];
+    assign node_index[i] = ask_i[i].node;
+    assign who_o[i] = '{leader: leaders[i][ask_i[i].slot[2:0]], at: at[i]};
   end
 
   lutram #(
       .Width(24),
       .Depth(32),
-      .ReadPorts(LeaderPorts)
+      .ReadPorts(Askers)
   ) i_leaders (
       .clk_i,
       .write_i(leader_write),

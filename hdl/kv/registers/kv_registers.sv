@@ -43,11 +43,9 @@ module kv_registers
   import kv_registers_pkg::*;
 #(
     /// What software reads of the core in `capability`.
-    parameter kv_config_t  Config      = DefaultConfig,
-    /// Lookups of slots' leaders in one cycle; at least 1.
-    parameter int unsigned LeaderPorts = 1,
-    /// Lookups of nodes' addresses; at least 1: transmit, and the check of a sender.
-    parameter int unsigned PeerPorts   = 2
+    parameter kv_config_t  Config = DefaultConfig,
+    /// Who ask for leaders and addresses; at least 1: the engine; kv_recovery and transmit.
+    parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -59,11 +57,8 @@ module kv_registers
     output entering_t        entering_o,
     input  wire entry_step_t step_i,
 
-    input  wire       [PeerPorts-1:0][2:0] peer_index_i,
-    output endpoint_t [PeerPorts-1:0]      peer_o,
-
-    input  wire  [LeaderPorts-1:0][7:0] slot_i,
-    output logic [LeaderPorts-1:0][2:0] leader_o,
+    input wire who_ask_t [Askers-1:0] ask_i,
+    output who_t [Askers-1:0] who_o,
 
     /// Whether frames from there are taken, in the same cycle.
     input  wire  [31:0] source_i,
@@ -174,8 +169,7 @@ module kv_registers
   // ---- epochs
 
   kv_configuration #(
-      .LeaderPorts(LeaderPorts),
-      .PeerPorts  (PeerPorts)
+      .Askers(Askers)
   ) i_epoch (
       .clk_i,
       .rst_i,
@@ -189,10 +183,8 @@ module kv_registers
       .entering_o,
       .step_i,
       .staged_o (staged),
-      .peer_index_i,
-      .peer_o,
-      .slot_i,
-      .leader_o
+      .ask_i,
+      .who_o
   );
 
   // ---- sources

@@ -59,8 +59,7 @@ module kv_parser
     output filling_t    filling_o,
 
     input  wire      room_i,
-    output logic     request_valid_o,
-    output request_t request_o,
+    output arrival_t arrival_o,
 
     output rx_events_t events_o
 );
@@ -346,7 +345,7 @@ module kv_parser
   assign frees           = decided && has_place3_q && !(right_rest && right_lengths);
   assign frees_if        = decided && has_place3_q && frame3_q.summed;
 
-  assign request_valid_o = gives || (gives_if && right_sum);
+  assign arrival_o.valid = gives || (gives_if && right_sum);
   assign free_o          = '{valid: frees || (frees_if && !right_sum), place: place3_q};
   assign wrong_checksum  = decided && !(right_rest && (!frame3_q.summed || right_sum));
   assign wrong_length    = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
@@ -364,23 +363,25 @@ module kv_parser
     end
   end
 
+  request_t request;
+  assign arrival_o.what = request;
   always_comb begin
-    request_o           = '0;
-    request_o.from      = frame3_q.from;
-    request_o.kv        = frame3_q.kv;
-    request_o.hash      = frame3_q.hash;
-    request_o.too_long  = frame3_q.value_length > 16'(MaxValueBytes);
-    request_o.length    = request_o.too_long ? 11'(MaxValueBytes) : frame3_q.value_length[10:0];
-    request_o.summed    = frame3_q.summed;
-    request_o.sum       = {value_sum[15:6], value_sum[5:0] - 6'(value_sum[16])};
-    request_o.has_place = has_place3_q;
-    request_o.place     = place3_q;
+    request           = '0;
+    request.from      = frame3_q.from;
+    request.kv        = frame3_q.kv;
+    request.hash      = frame3_q.hash;
+    request.too_long  = frame3_q.value_length > 16'(MaxValueBytes);
+    request.length    = request.too_long ? 11'(MaxValueBytes) : frame3_q.value_length[10:0];
+    request.summed    = frame3_q.summed;
+    request.sum       = {value_sum[15:6], value_sum[5:0] - 6'(value_sum[16])};
+    request.has_place = has_place3_q;
+    request.place     = place3_q;
   end
 
   `ASSERT(place_was_free, !place_take_o || place_i.valid, "took a place that nobody offered")
   `ASSERT(stranger_takes_nothing, !events_o.dropped_source || !place_take_o,
           "a frame from an address that is not allowed took a place")
-  `ASSERT(freed_once, !(free_o.valid && request_valid_o), "gave a place back and away")
+  `ASSERT(freed_once, !(free_o.valid && arrival_o.valid), "gave a place back and away")
   `ASSERT_NEXT(host_valid_kept, m_valid && !m_ready, m_valid, "a beat for the host was withdrawn before it was taken")
   `ASSERT_NEXT(host_payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
                "a beat for the host changed before it was taken")

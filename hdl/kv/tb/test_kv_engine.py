@@ -504,6 +504,7 @@ BUNDLES = {
             "bits": "direct.bucket_bits",
         },
     ),
+    "arrival_i": ("arrival_t", {"request_valid_i": "valid", "request_i": "what"}),
     "standing_i": (
         "standing_t",
         {"serving_i": "serving", "opened_i": "opened", "dead_i": "dead", "leftovers_i": "leftovers"},
@@ -565,8 +566,9 @@ module top (input wire clk_i, input wire rst_i);
 TOP += """
   logic [255:0][2:0] leaders;
   logic [7:0][95:0] peers;
-  logic [7:0] slot;
-  logic [2:0] peer;
+  who_ask_t ask;
+  who_t who;
+  assign who = '{leader: leaders[ask.slot], at: peers[ask.node]};
   logic hold, slow, op_done, ending;
   op_t op, end_op;
   subject_t head;
@@ -582,7 +584,7 @@ TOP += """
     recovery.walked_version = version;
   end
   kv_engine dut (
-    .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]),
+    .clk_i, .rst_i, .ask_o(ask), .who_i(who), .arrival_i(arrival_i_bundle),
     .settings_i(settings_i_bundle), .standing_i(standing_i_bundle),
     .recovery_i(recovery), .recovery_o(recovery_o_bundle), .stop_i(slow || hold || waits_q != '0 || walks),
     .lookup_o(lookup_o_bundle), .want_o(want_o_bundle), .line_write_o(line_write_o_bundle), .free_o(free_o_bundle),

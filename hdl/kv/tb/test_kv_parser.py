@@ -29,6 +29,7 @@ BUNDLES = {
     "s_payload": ("axis_t", {f"s_{field}": field for field in STREAM}),
     "m_payload": ("axis_t", {f"m_{field}": field for field in STREAM}),
     "place_i": ("offered_place_t", {"place_valid_i": "valid", "place_plenty_i": "plenty", "place_i": "place"}),
+    "arrival_o": ("arrival_t", {"request_valid_o": "valid", "request_o": "what"}),
     "free_o": ("free_place_t", {"place_free_o": "valid", "place_freed_o": "place"}),
     "pool_o": ("pool_write_t", {f"pool_{field}_o": field for field in ("write", "place", "beat", "data")}),
     "filling_o": ("filling_t", {"filling_o": "filling", "filling_place_o": "place", "filled_o": "filled"}),

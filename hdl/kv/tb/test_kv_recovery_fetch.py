@@ -29,6 +29,7 @@ BUNDLES = {
         "epoch_t",
         {"bucket_mask_i": "bucket_mask", "here_i": "here", "serving_others_i": "serving_others"},
     ),
+    "step_i": ("fetch_step_t", {"taken_i": "taken", "own_i": "own", "came_i": "came"}),
     "question_o": (
         "question_t",
         {f"ask_{name}_o": name for name in ("valid", "lanes", "again", "request", "way", "lane", "node")},

@@ -11,6 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from kv_registers_rig import (
+    ASKERS,
     AT,
     CLEAR_COUNTERS,
     CLEAR_TABLE,
@@ -18,7 +19,6 @@ from kv_registers_rig import (
     FIELDS,
     MAP,
     MAP_COUNTERS,
-    PARAMETERS,
     SPEC,
     Register,
     Rig,
@@ -32,7 +32,7 @@ NEVER = (1 << 64) - 1
 async def start(dut: Any, seed: int, *names: str) -> tuple[Bench, dict[str, Rig]]:
     """A bench with these instances taking part; the others keep still."""
     bench = Bench(dut, seed)
-    rigs = {name: Rig(bench, name) for name in names or PARAMETERS}
+    rigs = {name: Rig(bench, name) for name in names or ASKERS}
     await bench.reset()
     await bench.settle()
     return bench, rigs
