@@ -4,10 +4,13 @@
 //
 //   `AXI_TYPES(name, AddressWidth, DataWidth, IdWidth)   name_a_t (AW and AR), name_w_t, name_b_t, name_r_t, name_req_t, name_resp_t
 //   `AXI_LITE_TYPES(name, AddressWidth, DataWidth)       the same names
+//   `AXI3_TYPES(name, AddressWidth, DataWidth)           the same names, for a manager of AXI3 all of whose bursts are INCR, of whole words, and
+//                                                        have identifier 0: only what differs is carried
 //   `AXIS_TYPE(name, DataWidth, UserWidth)               name_t: data, keep, last, user; valid and ready stay beside it
 //   `AXI_FROM_FLAT(prefix, request, response)            in a top that is the subordinate at the flat ports prefix_awid ...
 //   `AXI_TO_FLAT(prefix, request, response)              in a top that is the manager there
 //   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
+//   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
 //
 // A request bundle (req) holds what a manager drives: AW, W and AR with their valids, and the readies of B and R. A response bundle
 // (resp) holds what a subordinate drives. A cell takes both types as parameters (`parameter type axi_req_t`), and has four ports:
@@ -63,7 +66,26 @@
   } name``_r_t; \
   `AXI_BUNDLES(name)
 
-// What both have in common.
+`define AXI3_TYPES(name, AddressWidth, DataWidth) \
+  typedef struct packed { \
+    logic [(AddressWidth)-1:0] addr; \
+    logic [3:0]                len; \
+  } name``_a_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0]   data; \
+    logic [(DataWidth)/8-1:0] strb; \
+    logic                     last; \
+  } name``_w_t; \
+  typedef struct packed { \
+    axi_pkg::resp_e resp; \
+  } name``_b_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0] data; \
+    axi_pkg::resp_e         resp; \
+  } name``_r_t; \
+  `AXI_BUNDLES(name)
+
+// What all have in common.
 `define AXI_BUNDLES(name) \
   typedef struct packed { \
     name``_a_t aw; \
@@ -169,5 +191,27 @@
   assign response.r.resp = axi_pkg::resp_e'(prefix``_rresp); \
   assign response.r_valid = prefix``_rvalid; \
   assign prefix``_rready = request.r_ready;
+
+`define AXI3_TO_FLAT(prefix, i, request, response) \
+  assign prefix``_awaddr[i] = request.aw.addr; \
+  assign prefix``_awlen[i] = request.aw.len; \
+  assign prefix``_awvalid[i] = request.aw_valid; \
+  assign response.aw_ready = prefix``_awready[i]; \
+  assign prefix``_wdata[i] = request.w.data; \
+  assign prefix``_wstrb[i] = request.w.strb; \
+  assign prefix``_wlast[i] = request.w.last; \
+  assign prefix``_wvalid[i] = request.w_valid; \
+  assign response.w_ready = prefix``_wready[i]; \
+  assign response.b.resp = axi_pkg::resp_e'(prefix``_bresp[i]); \
+  assign response.b_valid = prefix``_bvalid[i]; \
+  assign prefix``_bready[i] = request.b_ready; \
+  assign prefix``_araddr[i] = request.ar.addr; \
+  assign prefix``_arlen[i] = request.ar.len; \
+  assign prefix``_arvalid[i] = request.ar_valid; \
+  assign response.ar_ready = prefix``_arready[i]; \
+  assign response.r.data = prefix``_rdata[i]; \
+  assign response.r.resp = axi_pkg::resp_e'(prefix``_rresp[i]); \
+  assign response.r_valid = prefix``_rvalid[i]; \
+  assign prefix``_rready[i] = request.r_ready;
 
 `endif

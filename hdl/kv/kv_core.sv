@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "axi.svh"
 
 /// A node of the key-value store: docs/kv-protocol.md says what it does, docs/kv-core.md how.
 ///
@@ -129,16 +130,13 @@ module kv_core
   end
   assign dead = overflow || memory_error || misplaced;
 
-  logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
-  place_t place, bad_freed, nothing_freed, done_freed;
+  logic place_valid, place_plenty, place_take, bad_free, came_to_nothing;
+  place_t place, bad_freed, nothing_freed;
   logic pool_write, filling;
   place_t pool_write_place, filling_place;
   logic [BeatBits-1:0] pool_write_beat;
   logic [511:0] pool_write_data;
   logic [BeatBits:0] filled;
-  logic [1:0] pool_read;
-  place_t [1:0] pool_place;
-  logic [1:0][BeatBits-1:0] pool_beat;
   logic [1:0][511:0] pool_data;
 
   logic request_valid, room;
@@ -161,7 +159,6 @@ module kv_core
   logic [127:0] line_write_header;
   logic job_room, job_valid, done;
   memory_job_t job;
-  job_tag_t done_tag;
 
   logic now_valid, now_almost_full, later_valid, later_almost_full, deferred_valid, transmit_idle;
   send_t send;
@@ -179,7 +176,7 @@ module kv_core
   logic [4:0] reply_status, received_kind, sent_kind;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic now_ready, later_ready, job_ready, here, word_first, word_last;
+  logic job_ready, here;
   logic [31:0] enter_epoch;
   logic unused;
   assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4],
@@ -267,21 +264,25 @@ module kv_core
   assign m_host_tkeep = for_host.keep;
   assign m_host_tuser = for_host.user;
 
+  // The bundles of what the blocks before and behind have as single signals.
+  free_place_t bad_place, nothing_place, done_place;
+  pool_write_t pool_put;
+  filling_t fills;
+  pool_read_t for_transmit, for_memory;
+  assign bad_place = '{valid: bad_free, place: bad_freed};
+  assign nothing_place = '{valid: came_to_nothing, place: nothing_freed};
+  assign pool_put = '{write: pool_write, place: pool_write_place, beat: pool_write_beat, data: pool_write_data};
+  assign fills = '{filling: filling, place: filling_place, filled: filled};
+
   kv_pool i_pool (
       .*,
       .place_valid_o(place_valid),
       .place_plenty_o(place_plenty),
       .place_o(place),
       .take_i(place_take),
-      .free_i({bad_free, came_to_nothing, done_free}),
-      .freed_i({bad_freed, nothing_freed, done_freed}),
-      .write_i(pool_write),
-      .write_place_i(pool_write_place),
-      .write_beat_i(pool_write_beat),
-      .write_data_i(pool_write_data),
-      .read_i(pool_read),
-      .read_place_i(pool_place),
-      .read_beat_i(pool_beat),
+      .free_i({bad_place, nothing_place, done_place}),
+      .write_i(pool_put),
+      .read_i({for_memory, for_transmit}),
       .read_data_o(pool_data)
   );
 
@@ -425,6 +426,25 @@ module kv_core
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
 
+  want_t announce, wanted;
+  lookup_t lookup;
+  found_t found;
+  line_write_t line_put;
+  job_done_t job_done;
+  memory_req_t [Channels-1:0] memory_req;
+  memory_resp_t [Channels-1:0] memory_resp;
+  // A fetch names its bucket, not a key.
+  assign announce = '{
+          want: request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch,
+          bucket: announced
+      };
+  assign wanted = '{want: want, bucket: want_bucket};
+  assign lookup = '{read: line_read, changes: line_changes, bucket: line_bucket};
+  assign line_hit = found.hit;
+  assign line = found.line;
+  assign line_put = '{write: line_write, bucket: line_write_bucket, way: line_write_way, header: line_write_header};
+  assign done = job_done.done;
+
   kv_memory #(
       .Channels(Channels),
       .LineCacheBits(LineCacheBits)
@@ -436,72 +456,69 @@ module kv_core
       .fails_o(memory_fails),
       .clear_i(cache_clear),
       .clearing_o(cache_clearing),
-      // A fetch names its bucket, not a key.
-      .announce_i(request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch),
-      .announce_bucket_i(announced),
-      .read_i(line_read),
-      .read_changes_i(line_changes),
-      .read_bucket_i(line_bucket),
-      .read_hit_o(line_hit),
-      .read_line_o(line),
-      .want_i(want),
-      .want_bucket_i(want_bucket),
+      .announce_i(announce),
+      .lookup_i(lookup),
+      .found_o(found),
+      .want_i(wanted),
       .here_o(here),
+      .line_write_i(line_put),
       .group_busy_o(group_busy),
-      .write_i(line_write),
-      .write_bucket_i(line_write_bucket),
-      .write_way_i(line_write_way),
-      .write_header_i(line_write_header),
+      .job_valid,
+      .job_ready,
+      .job,
+      .job_header_i(line_write_header),
       .job_room_o(job_room),
-      .job_header(line_write_header),
-      .done_o(done),
-      .done_tag_o(done_tag),
+      .job_done_o(job_done),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_o(value_begun),
-      .pool_read_o(pool_read[1]),
-      .pool_place_o(pool_place[1]),
-      .pool_beat_o(pool_beat[1]),
+      .pool_read_o(for_memory),
       .pool_data_i(pool_data[1]),
-      .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled)
+      .filling_i(fills),
+      .m_axi_req(memory_req),
+      .m_axi_resp(memory_resp)
   );
+  for (genvar c = 0; c < int'(Channels); c++) begin : gen_memory_port
+    `AXI3_TO_FLAT(m_axi, c, memory_req[c], memory_resp[c])
+  end
 
   // ---- to the network
 
+  `AXIS_TYPE(axis, 512, UserWidth)
+  axis_t from_host, to_net;
+  sending_t sending;
+  almost_full_t almost_full;
+  assign sending = '{now: now_valid, later: later_valid, deferred: deferred_valid, send: send};
+  assign {now_almost_full, later_almost_full} = almost_full;
+  assign from_host = '{user: s_host_tuser, last: s_host_tlast, keep: s_host_tkeep, data: s_host_tdata};
+  assign {m_net_tuser, m_net_tlast, m_net_tkeep, m_net_tdata} = to_net;
+
   kv_transmit #(
-      .UserWidth(UserWidth)
+      .axis_t(axis_t)
   ) i_transmit (
       .*,
       .self_i(self),
       .peer_o(peer_index[1]),
       .peer_i(peer[1]),
-      .now_almost_full_o(now_almost_full),
-      .later_almost_full_o(later_almost_full),
-      .done_valid_i(done),
-      .done_tag_i(done_tag),
+      .sending_i(sending),
+      .almost_full_o(almost_full),
+      .job_done_i(job_done),
       .dead_i(dead || memory_fails),
-      .done_free_o(done_free),
-      .done_freed_o(done_freed),
+      .free_o(done_place),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_i(value_begun),
-      .pool_read_o(pool_read[0]),
-      .pool_place_o(pool_place[0]),
-      .pool_beat_o(pool_beat[0]),
+      .pool_read_o(for_transmit),
       .pool_data_i(pool_data[0]),
-      .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled),
-      .s_axis_tvalid(s_host_tvalid),
-      .s_axis_tready(s_host_tready),
-      .s_axis_tdata(s_host_tdata),
-      .s_axis_tkeep(s_host_tkeep),
-      .s_axis_tlast(s_host_tlast),
-      .s_axis_tuser(s_host_tuser),
-      .m_axis_tvalid(m_net_tvalid),
-      .m_axis_tready(m_net_tready),
-      .m_axis_tdata(m_net_tdata),
-      .m_axis_tkeep(m_net_tkeep),
-      .m_axis_tlast(m_net_tlast),
-      .m_axis_tuser(m_net_tuser),
+      .filling_i(fills),
+      .s_valid(s_host_tvalid),
+      .s_ready(s_host_tready),
+      .s_payload(from_host),
+      .m_valid(m_net_tvalid),
+      .m_ready(m_net_tready),
+      .m_payload(to_net),
       .idle_o(transmit_idle),
       .sent_o(sent),
       .sent_kind_o(sent_kind),
@@ -594,8 +611,6 @@ module kv_core
       .sent_kind_i(sent_kind)
   );
 
-  `ASSERT(now_has_room, !now_valid || now_ready, "no room for a frame")
-  `ASSERT(later_has_room, !later_valid || later_ready, "no room for a frame with a value from memory")
   `ASSERT(job_has_room, !job_valid || job_ready, "no room for a job of memory")
 
 endmodule

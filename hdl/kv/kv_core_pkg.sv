@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+`include "axi.svh"
+
 /// What the blocks of the kv core pass to each other: docs/kv-core.md.
 package kv_core_pkg;
 
@@ -461,6 +463,87 @@ package kv_core_pkg;
     total = {1'b0, a} + {1'b0, b};
     return total[15:0] + {15'b0, total[16]};
   endfunction
+
+  // ---- what the receiving side and the engine give to memory and transmit
+
+  /// A line that is looked up; it may be written five cycles later (changes).
+  typedef struct packed {
+    logic read;
+    logic changes;
+    bucket_t bucket;
+  } lookup_t;
+  /// A line that is not in the cache, until it is.
+  typedef struct packed {
+    logic want;
+    bucket_t bucket;
+  } want_t;
+  /// A way of a line that was looked up. The header comes with the job a cycle before, too.
+  typedef struct packed {
+    logic write;
+    bucket_t bucket;
+    logic [1:0] way;
+    logic [127:0] header;
+  } line_write_t;
+  /// A beat of a value, into the pool.
+  typedef struct packed {
+    logic write;
+    place_t place;
+    logic [$clog2(ValueBeats)-1:0] beat;
+    logic [511:0] data;
+  } pool_write_t;
+  /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
+  typedef struct packed {
+    logic filling;
+    place_t place;
+    logic [$clog2(ValueBeats):0] filled;
+  } filling_t;
+  /// A place of the pool that is given back.
+  typedef struct packed {
+    logic   valid;
+    place_t place;
+  } free_place_t;
+  /// The place that the pool offers.
+  typedef struct packed {
+    logic   valid;
+    logic   plenty;  // there are more than those kept back for takes_last_place()
+    place_t place;
+  } offered_place_t;
+  /// A record for transmit, and the list that it joins: at most one.
+  typedef struct packed {
+    logic  now;
+    logic  later;
+    logic  deferred;  // when memory has send.place
+    send_t send;
+  } sending_t;
+
+  `AXIS_TYPE(kv_axis, 512, 48)
+
+  // ---- what memory and transmit give to the others
+
+  /// A port of memory.
+  `AXI3_TYPES(memory, AddressBits, 256)
+
+  /// A beat that is read from the pool; its data come in the next cycle.
+  typedef struct packed {
+    logic read;
+    place_t place;
+    logic [$clog2(ValueBeats)-1:0] beat;
+  } pool_read_t;
+  /// What a look-up finds, two cycles after it.
+  typedef struct packed {
+    logic hit;
+    logic [511:0] line;
+  } found_t;
+  /// Memory has all that a job writes.
+  typedef struct packed {
+    logic done;
+    job_tag_t tag;
+  } job_done_t;
+  /// Lists of transmit that have room for few records more.
+  typedef struct packed {
+    logic now;
+    logic later;
+  } almost_full_t;
 
   /* verilator lint_on UNUSEDPARAM */
 

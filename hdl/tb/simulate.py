@@ -28,7 +28,10 @@ BUILD_ARGUMENTS += [
     "-w",
 ]
 # What kv modules, which are found by their names, take their types from.
-KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv") if path.parts[1] == "kv")
+KV_PACKAGES = (
+    COMMON / "axi_pkg.sv",
+    *(ROOT / path for path in hdl_tools.files("*_pkg.sv") if path.parts[1] == "kv"),
+)
 # cocotb makes every signal public, so Verilator cannot split a bundle, and takes its valids and readies for a loop.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
