@@ -116,7 +116,7 @@ package kv_core_pkg;
   /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
-  /// Something to do in memory: kv_value_io.
+  /// Something to do in memory: kv_jobs.
   typedef struct packed {
     logic write;
     bucket_t bucket;
