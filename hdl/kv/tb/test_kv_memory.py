@@ -320,8 +320,10 @@ module pool_flat (input wire clk_i, input wire rst_i);
   logic [1:0][3:0] read_beat_i;
   free_place_t [2:0] free;
   pool_read_t [1:0] read;
-  for (genvar i = 0; i < 3; i++) assign free[i] = '{{valid: free_i[i], place: freed_i[i]}};
-  for (genvar i = 0; i < 2; i++) assign read[i] = '{{read: read_i[i], place: read_place_i[i], beat: read_beat_i[i]}};
+  always_comb begin
+    for (int i = 0; i < 3; i++) free[i] = '{{valid: free_i[i], place: freed_i[i]}};
+    for (int i = 0; i < 2; i++) read[i] = '{{read: read_i[i], place: read_place_i[i], beat: read_beat_i[i]}};
+  end
   kv_pool dut (.clk_i, .rst_i, .free_i(free), .write_i(write_i_bundle), .read_i(read));
 endmodule
 """
