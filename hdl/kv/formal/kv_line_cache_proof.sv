@@ -5,7 +5,8 @@
 /// Of kv_line_cache: a hit shows the last write, whatever memory, jobs, fills and look-ups do meanwhile.
 ///
 /// Two buckets of one group that share a place of the cache. Of one way of the first, each write has a number, which is its header. Memory
-/// makes a write effective some time between its job and its end, and reads a line some time between the question and the answer.
+/// makes a write effective some time between its job and its end, and reads a line some time between the question and the answer. No line is
+/// announced: what is announced is looked up like what is wanted, and nobody waits for it.
 module kv_line_cache_proof
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -22,8 +23,6 @@ module kv_line_cache_proof
     input wire                read_second_i,
     input wire                want_i,
     input wire                want_second_i,
-    input wire                announce_i,
-    input wire                announce_second_i,
     input wire                put_i,
     input wire [         1:0] way_i,
     input wire                effective_i,
@@ -49,15 +48,14 @@ module kv_line_cache_proof
 
   logic clearing_o, here_o, fill_valid, line_ready, line_valid_q;
   group_t fill_group_o;
-  want_t announce, want;
+  want_t want;
   lookup_t lookup;
   found_t found_o;
   line_write_t line_write;
   fill_t fill;
   filled_line_t line;
   logic fill_wait;
-  assign announce = '{want: announce_i, bucket: bucket_of(announce_second_i)};
-  assign want = '{want: want_i, bucket: bucket_of(want_second_i)};
+  assign want   = '{want: want_i, bucket: bucket_of(want_second_i)};
   assign lookup = '{read: read_i, changes: changes_i, bucket: bucket_of(read_second_i)};
   kv_line_cache #(
       .LineCacheBits(1),
@@ -68,7 +66,7 @@ module kv_line_cache_proof
       .*,
       .line_base_i('0),
       .clear_i(1'b0),
-      .announce_i(announce),
+      .announce_i('0),
       .lookup_i(lookup),
       .want_i(want),
       .line_write_i(line_write),
@@ -184,20 +182,12 @@ module kv_line_cache_proof
   always_ff @(posedge clk_i) expected_q <= {expected_q[1], cache_q};
   logic hit;
   assign hit = found_o.hit && !second_q[2];
-  // The watched bucket was filled after it had been written.
-  logic filled_again_q;
-  always_ff @(posedge clk_i) begin
-    if (line_valid_q && line_ready && !asked_second_q[tag_q] && shown != '0) filled_again_q <= 1'b1;
-    if (rst_i) filled_again_q <= 1'b0;
-  end
-
   `ASSERT(hit_was_asked, !found_o.hit || read_q[2], "a hit without a look-up")
   `ASSERT(hit_shows_last_write, !hit || found_o.line[128*Way+:128] == header_of(expected_q[2]),
           "a hit is older than the last write, or another bucket's")
   `ASSERT(asked_once, !(fill_valid && ask_ready_i) || !asked_q[FillBits'(fill.tag)], "two fills have one tag")
   `COVER(hit_after_write, hit && expected_q[2] != '0)
   `COVER(evicted_before_its_write, write_watched && dut.lost)
-  `COVER(filled_after_write, filled_again_q && hit)
   `COVER(thrown_away, line_valid_q && line_ready && dut.worthless_q[tag_q])
 
 endmodule
