@@ -18,7 +18,7 @@ function(wherry_verilate name top)
   list(FILTER _sources EXCLUDE REGEX "/(tb|formal|opennic)/")
   # Assertions name the files: Verilator gets paths relative to the checkout, so that another one finds what this one compiled.
   set(_packages hdl/common/axi_pkg.sv hdl/kv/generated/kv_frame_pkg.sv hdl/kv/generated/kv_registers_pkg.sv hdl/kv/kv_core_pkg.sv
-                hdl/kv/kv_engine_pkg.sv hdl/kv/kv_recovery_pkg.sv)
+                hdl/kv/kv_engine_pkg.sv hdl/kv/kv_recovery_pkg.sv hdl/kv/memory/kv_memory_pkg.sv hdl/kv/tx/kv_tx_pkg.sv)
   set(_waivers ${_sources})
   list(FILTER _waivers INCLUDE REGEX "\\.vlt$")
   list(TRANSFORM _waivers REPLACE "^${PROJECT_SOURCE_DIR}/" "")

@@ -171,7 +171,8 @@ void Core::note_memory_times() {
   const Vkv_core___024root& root = *pins_->core->rootp;
   if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
   if (root.kv_core__DOT__word_valid != 0 && root.kv_core__DOT__word_ready != 0) memory_times_.last_word = now_;
-  if (root.kv_core__DOT__done != 0) memory_times_.last_done = now_;
+  constexpr int kDone = 16;  // of job_done_t: {done, tag}
+  if (root.kv_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
 }
 
 /// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start

@@ -23,7 +23,7 @@ BEGUN_BEFORE_USE = {
     "kv_parser": {"filled_q", "has_place3_q"},
     "kv_records": {"filter_write_q", "lane_write_q", "note_write_q"},  # data; the writes themselves are reset
     "kv_recovery_leftover_settle": {"step_q"},
-    "kv_transmit": {"reader_beat_q"},
+    "kv_tx_pool_reader": {"beat_q"},
     "kv_walk": {"adds_q", "few_q", "free_q", "keys_q"},
     "range_split": {"first_q"},
 }

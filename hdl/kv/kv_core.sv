@@ -110,7 +110,6 @@ module kv_core
     input  wire      [Channels-1:0][  1:0] m_axi_bresp
 );
 
-  localparam int unsigned BeatBits = $clog2(ValueBeats);
   localparam kv_config_t Config = '{
       channels: Channels,
       line_cache_bits: LineCacheBits,
@@ -148,16 +147,12 @@ module kv_core
   assign ask[1].node = peer_index[1];
   assign peer[1] = who[1].at;
 
-  logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
-  place_t place, bad_freed, nothing_freed, done_freed;
-  logic pool_write, filling;
-  place_t pool_write_place, filling_place;
-  logic [BeatBits-1:0] pool_write_beat;
-  logic [511:0] pool_write_data;
-  logic [BeatBits:0] filled;
-  logic [1:0] pool_read;
-  place_t [1:0] pool_place;
-  logic [1:0][BeatBits-1:0] pool_beat;
+  logic place_take;
+  offered_place_t place;
+  free_place_t bad_place, nothing_place, done_place;
+  pool_write_t pool_write;
+  filling_t filling;
+  pool_read_t for_transmit, for_memory;
   logic [1:0][511:0] pool_data;
 
   logic request_valid, room;
@@ -172,18 +167,18 @@ module kv_core
   from_engine_t from_engine;
   logic stop;
 
-  logic line_read, line_changes, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
-  bucket_t line_bucket, want_bucket, line_write_bucket;
-  logic [511:0] line;
-  logic [  1:0] line_write_way;
-  logic [127:0] line_write_header;
-  logic job_room, job_valid, done;
+  lookup_t lookup;
+  found_t found;
+  want_t announce, wanted;
+  line_write_t line_write;
+  logic group_busy, cache_clear, cache_clearing;
+  logic job_room, job_valid;
   memory_job_t job;
-  job_tag_t done_tag;
+  job_done_t job_done;
 
-  logic now_valid, now_almost_full, later_valid, later_almost_full, deferred_valid, transmit_idle;
-  send_t send;
-  logic word_valid, word_ready, value_begun;
+  sending_t sending;
+  almost_full_t almost_full;
+  logic transmit_idle, word_valid, word_ready, value_begun;
   logic [511:0] word_data;
 
   logic clear_table, passed_tx, dropped_host, allowed, sent;
@@ -196,7 +191,7 @@ module kv_core
   engine_events_t engine_events;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic now_ready, later_ready, job_ready, here, word_first, word_last;
+  logic job_ready, here;
   logic [63:0] line_base, value_base;  // their pages
   // verilator lint_on UNUSEDSIGNAL
   assign line_base  = settings.direct.line_base;
@@ -212,18 +207,10 @@ module kv_core
   foreign_t foreign, for_host;
   logic foreign_valid, foreign_ready, foreign_last, unused_bad;
 
-  axis_t from_net, passed;
-  offered_place_t offered_place;
-  free_place_t bad_place;
-  pool_write_t pool_fill;
-  filling_t value_filling;
+  axis_t from_net, passed, from_host, to_net;
   assign from_net = '{user: s_net_tuser, last: s_net_tlast, keep: s_net_tkeep, data: s_net_tdata};
   assign foreign = '{user: passed.user, keep: passed.keep, data: passed.data};
   assign foreign_last = passed.last;
-  assign offered_place = '{valid: place_valid, plenty: place_plenty, place: place};
-  assign {bad_free, bad_freed} = bad_place;
-  assign {pool_write, pool_write_place, pool_write_beat, pool_write_data} = pool_fill;
-  assign {filling, filling_place, filled} = value_filling;
 
   kv_parser #(
       .Config(Config),
@@ -243,11 +230,11 @@ module kv_core
       .m_payload(passed),
       .source_o(source),
       .allowed_i(allowed),
-      .place_i(offered_place),
+      .place_i(place),
       .place_take_o(place_take),
       .free_o(bad_place),
-      .pool_o(pool_fill),
-      .filling_o(value_filling),
+      .pool_o(pool_write),
+      .filling_o(filling),
       .room_i(room),
       .arrival_o(arrival),
       .events_o(rx_events)
@@ -279,19 +266,11 @@ module kv_core
 
   kv_pool i_pool (
       .*,
-      .place_valid_o(place_valid),
-      .place_plenty_o(place_plenty),
       .place_o(place),
       .take_i(place_take),
-      .free_i({bad_free, came_to_nothing, done_free}),
-      .freed_i({bad_freed, nothing_freed, done_freed}),
+      .free_i({bad_place, nothing_place, done_place}),
       .write_i(pool_write),
-      .write_place_i(pool_write_place),
-      .write_beat_i(pool_write_beat),
-      .write_data_i(pool_write_data),
-      .read_i(pool_read),
-      .read_place_i(pool_place),
-      .read_beat_i(pool_beat),
+      .read_i({for_memory, for_transmit}),
       .read_data_o(pool_data)
   );
 
@@ -301,52 +280,39 @@ module kv_core
   always_ff @(posedge clk_i) leftovers_q <= recovery.leftovers != '0;
   assign standing = '{serving: serving_q, opened: recovery.opened, dead: dead, leftovers: leftovers_q};
 
-  lookup_t lookup;
-  want_t wanted;
-  line_write_t way_write;
-  free_place_t nothing_place;
-  sending_t sending;
-  assign {line_read, line_changes, line_bucket} = lookup;
-  assign {want, want_bucket} = wanted;
-  assign {line_write, line_write_bucket, line_write_way, line_write_header} = way_write;
-  assign {came_to_nothing, nothing_freed} = nothing_place;
-  assign {now_valid, later_valid, deferred_valid, send} = sending;
-
   kv_engine #(
       .Config(Config)
   ) i_engine (
       .clk_i,
       .rst_i,
-      .settings_i       (settings),
-      .standing_i       (standing),
-      .ask_o            (ask[0]),
-      .who_i            (who[0]),
-      .arrival_i        (arrival),
-      .room_o           (room),
-      .recovery_i       (to_engine),
-      .stop_i           (stop),
-      .recovery_o       (from_engine),
-      .lookup_o         (lookup),
-      .line_hit_i       (line_hit),
-      .line_i           (line),
-      .want_o           (wanted),
-      .line_write_o     (way_write),
-      .group_busy_i     (group_busy),
-      .job_room_i       (job_room),
-      .job_valid_o      (job_valid),
-      .job_o            (job),
-      .free_o           (nothing_place),
-      .now_almost_full_i(now_almost_full),
-      .later_room_i     (!later_almost_full),
-      .sending_o        (sending),
-      .events_o         (engine_events)
+      .settings_i   (settings),
+      .standing_i   (standing),
+      .ask_o        (ask[0]),
+      .who_i        (who[0]),
+      .arrival_i    (arrival),
+      .room_o       (room),
+      .recovery_i   (to_engine),
+      .stop_i       (stop),
+      .recovery_o   (from_engine),
+      .lookup_o     (lookup),
+      .found_i      (found),
+      .want_o       (wanted),
+      .line_write_o (line_write),
+      .group_busy_i (group_busy),
+      .job_room_i   (job_room),
+      .job_valid_o  (job_valid),
+      .job_o        (job),
+      .free_o       (nothing_place),
+      .almost_full_i(almost_full),
+      .sending_o    (sending),
+      .events_o     (engine_events)
   );
 
   downstream_t downstream;
   assign downstream = '{
           transmit_idle: transmit_idle,
           job_write: job_valid && job.write,
-          job_done: done,
+          job_done: job_done.done,
           cache_clearing: cache_clearing
       };
   kv_recovery #(
@@ -378,6 +344,14 @@ module kv_core
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings.direct.bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
 
+  memory_req_t  [Channels-1:0] memory_req;
+  memory_resp_t [Channels-1:0] memory_resp;
+  // A fetch names its bucket, not a key.
+  assign announce = '{
+          want: request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch,
+          bucket: announced
+      };
+
   kv_memory #(
       .Channels(Channels),
       .LineCacheBits(LineCacheBits)
@@ -389,72 +363,63 @@ module kv_core
       .fails_o(memory_fails),
       .clear_i(cache_clear),
       .clearing_o(cache_clearing),
-      // A fetch names its bucket, not a key.
-      .announce_i(request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch),
-      .announce_bucket_i(announced),
-      .read_i(line_read),
-      .read_changes_i(line_changes),
-      .read_bucket_i(line_bucket),
-      .read_hit_o(line_hit),
-      .read_line_o(line),
-      .want_i(want),
-      .want_bucket_i(want_bucket),
+      .announce_i(announce),
+      .lookup_i(lookup),
+      .found_o(found),
+      .want_i(wanted),
       .here_o(here),
+      .line_write_i(line_write),
       .group_busy_o(group_busy),
-      .write_i(line_write),
-      .write_bucket_i(line_write_bucket),
-      .write_way_i(line_write_way),
-      .write_header_i(line_write_header),
+      .job_valid,
+      .job_ready,
+      .job,
+      .job_header_i(line_write.header),
       .job_room_o(job_room),
-      .job_header(line_write_header),
-      .done_o(done),
-      .done_tag_o(done_tag),
+      .job_done_o(job_done),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_o(value_begun),
-      .pool_read_o(pool_read[1]),
-      .pool_place_o(pool_place[1]),
-      .pool_beat_o(pool_beat[1]),
+      .pool_read_o(for_memory),
       .pool_data_i(pool_data[1]),
       .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled)
+      .m_axi_req(memory_req),
+      .m_axi_resp(memory_resp)
   );
+  for (genvar c = 0; c < int'(Channels); c++) begin : gen_memory_port
+    `AXI3_TO_FLAT(m_axi, c, memory_req[c], memory_resp[c])
+  end
 
   // ---- to the network
 
+  assign from_host = '{user: s_host_tuser, last: s_host_tlast, keep: s_host_tkeep, data: s_host_tdata};
+  assign {m_net_tuser, m_net_tlast, m_net_tkeep, m_net_tdata} = to_net;
+
   kv_transmit #(
-      .UserWidth(UserWidth)
+      .axis_t(axis_t)
   ) i_transmit (
       .*,
       .self_i(self),
       .peer_o(peer_index[1]),
       .peer_i(peer[1]),
-      .now_almost_full_o(now_almost_full),
-      .later_almost_full_o(later_almost_full),
-      .done_valid_i(done),
-      .done_tag_i(done_tag),
+      .sending_i(sending),
+      .almost_full_o(almost_full),
+      .job_done_i(job_done),
       .dead_i(dead || memory_fails),
-      .done_free_o(done_free),
-      .done_freed_o(done_freed),
+      .free_o(done_place),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_i(value_begun),
-      .pool_read_o(pool_read[0]),
-      .pool_place_o(pool_place[0]),
-      .pool_beat_o(pool_beat[0]),
+      .pool_read_o(for_transmit),
       .pool_data_i(pool_data[0]),
       .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled),
-      .s_axis_tvalid(s_host_tvalid),
-      .s_axis_tready(s_host_tready),
-      .s_axis_tdata(s_host_tdata),
-      .s_axis_tkeep(s_host_tkeep),
-      .s_axis_tlast(s_host_tlast),
-      .s_axis_tuser(s_host_tuser),
-      .m_axis_tvalid(m_net_tvalid),
-      .m_axis_tready(m_net_tready),
-      .m_axis_tdata(m_net_tdata),
-      .m_axis_tkeep(m_net_tkeep),
-      .m_axis_tlast(m_net_tlast),
-      .m_axis_tuser(m_net_tuser),
+      .s_valid(s_host_tvalid),
+      .s_ready(s_host_tready),
+      .s_payload(from_host),
+      .m_valid(m_net_tvalid),
+      .m_ready(m_net_tready),
+      .m_payload(to_net),
       .idle_o(transmit_idle),
       .sent_o(sent),
       .sent_kind_o(sent_kind),
@@ -475,9 +440,9 @@ module kv_core
   logic asks_q;
   logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin
-    asks_q <= now_valid && send.kv.kind == KindEnter && in_flight_q == '0;
-    if (is_replicate(send.kv.kind)) asks_q <= now_valid || later_valid;
-    nodes_q <= send.nodes;
+    asks_q <= sending.now && sending.send.kv.kind == KindEnter && in_flight_q == '0;
+    if (is_replicate(sending.send.kv.kind)) asks_q <= sending.now || sending.later;
+    nodes_q <= sending.send.nodes;
     if (asks_q) unanswered_q <= nodes_q;
     if (rst_i) unanswered_q <= '0;
   end
@@ -529,8 +494,6 @@ module kv_core
       .events_i     (events)
   );
 
-  `ASSERT(now_has_room, !now_valid || now_ready, "no room for a frame")
-  `ASSERT(later_has_room, !later_valid || later_ready, "no room for a frame with a value from memory")
   `ASSERT(job_has_room, !job_valid || job_ready, "no room for a job of memory")
 
 endmodule

@@ -152,7 +152,7 @@ package kv_core_pkg;
   /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
-  /// Something to do in memory: kv_value_io.
+  /// Something to do in memory: kv_jobs.
   typedef struct packed {
     logic write;
     bucket_t bucket;
@@ -422,6 +422,28 @@ package kv_core_pkg;
 
   /// A port of memory.
   `AXI3_TYPES(memory, AddressBits, 256)
+
+  /// A beat that is read from the pool; its data come in the next cycle.
+  typedef struct packed {
+    logic read;
+    place_t place;
+    logic [$clog2(ValueBeats)-1:0] beat;
+  } pool_read_t;
+  /// What a look-up finds, two cycles after it.
+  typedef struct packed {
+    logic hit;
+    logic [511:0] line;
+  } found_t;
+  /// Memory has all that a job writes.
+  typedef struct packed {
+    logic done;
+    job_tag_t tag;
+  } job_done_t;
+  /// Lists of transmit that have room for few records more.
+  typedef struct packed {
+    logic now;
+    logic later;
+  } almost_full_t;
 
   /* verilator lint_on UNUSEDPARAM */
 

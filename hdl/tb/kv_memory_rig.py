@@ -10,16 +10,50 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from axi_memory import Bytes, Memory
+from axi_memory import Bytes, Memory, memory_ports
 from bench import Bench, Pin
+from flat import Bundles, Scope, wrapper
 
 # name: channels, bits of the cache, words of a return fifo, writes, reads
 RIGS = {"one": (1, 4, 16, 4, 4), "two": (2, 4, 128, 32, 64), "four": (4, 10, 8, 16, 8)}
+PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
+BUNDLES: Bundles = {
+    "announce_i": ("want_t", {"announce_i": "want", "announce_bucket_i": "bucket"}),
+    "lookup_i": ("lookup_t", {"read_i": "read", "read_changes_i": "changes", "read_bucket_i": "bucket"}),
+    "found_o": ("found_t", {"read_hit_o": "hit", "read_line_o": "line"}),
+    "want_i": ("want_t", {"want_i": "want", "want_bucket_i": "bucket"}),
+    "line_write_i": (
+        "line_write_t",
+        {"write_i": "write", "write_bucket_i": "bucket", "write_way_i": "way", "write_header_i": "header"},
+    ),
+    "job_done_o": ("job_done_t", {"done_o": "done", "done_tag_o": "tag"}),
+    "pool_read_o": ("pool_read_t", {"pool_read_o": "read", "pool_place_o": "place", "pool_beat_o": "beat"}),
+    "filling_i": ("filling_t", {"filling_i": "filling", "filling_place_i": "place", "filled_i": "filled"}),
+}
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
 # Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, 19 of the same line of a small cache.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
 # What is cleared in memory is not in the cache: the sequencer's business.
 CLEARED = [5, 2000, 514]
+
+
+def top() -> str:
+    """A kv_memory for each rig, with its pins around it."""
+    lines, instances = ['`include "axi.svh"\n'], []
+    for name, values in RIGS.items():
+        assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
+        lines.append(
+            wrapper(
+                f"{name}_flat",
+                "kv_memory",
+                BUNDLES,
+                parameters=assigned,
+                declared=memory_ports(values[0]),
+                connected=".m_axi_req, .m_axi_resp",
+            )
+        )
+        instances.append(f"  {name}_flat {name} (.clk_i, .rst_i);\n")
+    return "".join([*lines, "module top (input wire clk_i, input wire rst_i);\n", *instances, "endmodule\n"])
 
 
 def initial(address: int) -> int:
@@ -70,7 +104,7 @@ class Rig:
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name = bench, name
-        scope = getattr(bench.dut, name)
+        scope = Scope(getattr(bench.dut, name))
         self.channels = RIGS[name][0]
         self.burst = 8 if self.channels == 1 else 4
         self.content = Bytes(initial)
@@ -98,7 +132,7 @@ class Rig:
         self.jobs: deque[Job] = deque()
         self.job: Job | None = None
         self.presented = False
-        self.expected: deque[tuple[int, int, int]] = deque()
+        self.expected: deque[tuple[int, bool]] = deque()  # words; the first of a value
         self.got = 0
         self.word_cycles: list[int] = []
         self.values = self.begun = self.firsts = 0
@@ -138,7 +172,7 @@ class Rig:
         base = VALUE_BASE + 1024 * (4 * job.bucket + job.way)
         if not job.write:
             words = [self.word(base + 64 * i) for i in range(job.words)]
-            self.expected += [(word, i == 0, i == len(words) - 1) for i, word in enumerate(words)]
+            self.expected += [(word, i == 0) for i, word in enumerate(words)]
             self.values += bool(words)
             return
         for i in range(job.words):
@@ -193,7 +227,7 @@ class Rig:
         job = self.changing.job if self.changing else self.job
         if job:
             self.pin("job").set(job.bits())
-            self.pin("job_header").set(job.header)
+            self.pin("job_header_i").set(job.header)
         # A job whose line is written in a certain cycle is offered only if it is known that it is taken.
         offer = job is not None
         if self.changing:
@@ -241,14 +275,14 @@ class Rig:
                 self.full += 1
         self.begun += self.pin("value_begun_o").get()
         if self.pin("word_valid").get():
-            word = self.expected[0] if self.expected else (None, None, None)
-            if word[1]:
+            word, first = self.expected[0] if self.expected else (None, False)
+            if first:
                 assert self.begun > self.firsts, f"{self.name}: a word before its value was announced"
             if self.ready:
-                seen = tuple(self.pin(pin).get() for pin in ("word_data", "word_first", "word_last"))
+                seen = self.pin("word_data").get()
                 assert seen == word, f"{self.name}: word {self.got} is {seen}, not {word}"
                 self.expected.popleft()
-                self.firsts += bool(word[1])
+                self.firsts += first
                 self.got += 1
                 self.word_cycles.append(self.bench.cycles)
         assert self.begun <= self.values

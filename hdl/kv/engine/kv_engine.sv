@@ -18,7 +18,7 @@
 /// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are kv_recovery's to
 /// clear.
 /// Requirements: the settings change, and memories are cleared, only while quiet and stop_i, with no operation. Outputs are taken at
-/// once: now_almost_full_i, later_room_i and job_room_i keep room for what is under way.
+/// once: almost_full_i and job_room_i keep room for what is under way.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -50,8 +50,7 @@ module kv_engine
 
     // ---- lines: kv_line_cache
     output lookup_t lookup_o,
-    input wire line_hit_i,  // two cycles later
-    input wire [511:0] line_i,
+    input wire found_t found_i,  // two cycles later
     output want_t want_o,
     output line_write_t line_write_o,
     /// A write to the group of the bucket that was looked up two cycles ago is under way.
@@ -66,8 +65,7 @@ module kv_engine
     output free_place_t free_o,
 
     // ---- what is sent
-    input  wire      now_almost_full_i,  // fewer than eight places
-    input  wire      later_room_i,       // for four more
+    input wire almost_full_t almost_full_i,
     output sending_t sending_o,
 
     output engine_events_t events_o
@@ -98,7 +96,7 @@ module kv_engine
       .recovery_i,
       .op_done_i(op_done),
       .stop_i,
-      .open_i(!line_write_o.write && !now_almost_full_i && later_room_i && job_room_i),
+      .open_i(!line_write_o.write && almost_full_i == '0 && job_room_i),
       .want_i(want_o.want),
       .want_op_i(want_op_q),
       .done_i(done2),
@@ -359,7 +357,7 @@ module kv_engine
   end
 
   plan_t plan2;
-  // Kept, as line_hit_i is late.
+  // Kept, as found_i.hit is late.
   `YOSYS_KEEP
   logic needs_line2, slow2, several2;
   logic miss2, walk2, walks_q, handed_on_q;
@@ -385,8 +383,8 @@ module kv_engine
   // The key is not in its first bucket, and may be in another one.
   ways_t ways2;
   assign walk2  = (plan2.read || plan2.write) && op2_q == OpRequest && walks_q && several2 && !ways2.found;
-  assign miss2  = valid2_q && needs_line2 && !slow2 && !line_hit_i;
-  assign rewind = again2_q || (valid2_q && (slow2 || (needs_line2 && !line_hit_i) || walk2));
+  assign miss2  = valid2_q && needs_line2 && !slow2 && !found_i.hit;
+  assign rewind = again2_q || (valid2_q && (slow2 || (needs_line2 && !found_i.hit) || walk2));
   assign done2  = valid2_q && !rewind && from_queue2_q;
 
   always_ff @(posedge clk_i) begin
@@ -394,7 +392,7 @@ module kv_engine
       want_o    <= '{want: miss2, bucket: looked2_q.bucket};
       want_op_q <= op2_q != OpRequest;
     end
-    handed_on_q <= valid2_q && (slow2 || (walk2 && line_hit_i));
+    handed_on_q <= valid2_q && (slow2 || (walk2 && found_i.hit));
     walks_q <= mask_q[8];
     if (rst_i) begin
       want_o.want <= 1'b0;
@@ -405,7 +403,7 @@ module kv_engine
   logic refresh_q;  // a write may need one: none begins before this node has opened
   always_ff @(posedge clk_i) refresh_q <= standing_i.opened;
   kv_e2_lookup i_lookup (
-      .line_i,
+      .line_i(found_i.line),
       .op_i(op2_q),
       .looked_i(looked2_q),
       .first_way_i(first_way2_q),
@@ -556,7 +554,7 @@ module kv_engine
           !(decision3.place_free && ((decision3.header_put && !decision3.job.tag[TagNobody]) || decision3.window_put)),
           "a place was freed and used")
   `ASSERT(alone_with_its_line, !line_write_o.write || !lookup_o.read, "a line was asked for while one is written")
-  `ASSERT(line_was_there, !decision3.header_put || $past(line_hit_i), "a line was changed that had not come")
+  `ASSERT(line_was_there, !decision3.header_put || $past(found_i.hit), "a line was changed that had not come")
   `ASSERT(line_kept, !line_put_q || !valid3_q, "a line's new content is overwritten before it is written")
   `ASSERT(
       operations_alone,

@@ -6,17 +6,18 @@
 ///
 /// Behaviour: jobs are put in and taken in order. All writes have numbers, and so have all reads of values. Two tables say of each group which
 /// number its last write and its last read have. A job that is put in is told the number of the last job before it of its group and of the other
-/// kind, and waits at the head (job_wait_o) while that is under way: a write from when it was taken until memory has answered, a
+/// kind, and waits at the head (head_wait_o) while that is under way: a write from when it was taken until memory has answered, a
 /// read from when it has begun until its value has been delivered. Both end in order, so that comparing a number with that of
 /// the oldest under way is enough. A question whether a write of a group is here, taken or not (fill_wait_o), is answered likewise.
 /// Numbers have 12 bits. A group that nobody has used for 4096 jobs may be told a number that is in use again: somebody waits in vain
 /// for a time, and nobody for ever, since only what is under way counts.
-/// Latency: job_wait_o is of what was put in, begun and ended before the cycle; fill_wait_o comes a cycle after the question, and knows of
+/// Latency: head_wait_o is of what was put in, begun and ended before the cycle; fill_wait_o comes a cycle after the question, and knows of
 /// writes that were put in before the question.
 /// Reset: forgets everything.
 /// Requirements: nothing is put in that is full; only what is there is taken, begun and ended. There are never more than Jobs jobs.
 module kv_hazards
   import kv_core_pkg::*;
+  import kv_memory_pkg::*;
 #(
     /// Jobs that are put in and not taken; a power of two.
     parameter int unsigned Jobs = 32,
@@ -31,36 +32,23 @@ module kv_hazards
     input wire clk_i,
     input wire rst_i,
 
-    input wire    put_i,
-    input wire    put_write_i,
-    /// Of a read: it has words. One that has none gets in nobody's way.
-    input wire    put_words_i,
-    input wire group_t put_group_i,
-
-    output logic                 write_full_o,
-    /// There is room for three.
-    output logic                 write_room_o,
-    /// The write's place, until it ends.
-    output logic [WriteBits-1:0] write_put_index_o,
+    input  wire claim_t claim_i,
+    /// There is room for three writes more.
+    output logic        write_room_o,
 
     // The oldest job.
     input  wire  head_write_i,
     input  wire  head_take_i,
     output logic head_wait_o,
 
-    /// The oldest write that was taken.
-    output logic                 write_started_o,
-    output logic [WriteBits-1:0] write_end_index_o,
-    input  wire                  write_end_i,
+    /// Writes, from when they are put in until they end; the oldest of those that were taken.
+    output ring_t writes_o,
+    input  wire   write_end_i,
 
-    output logic                read_full_o,
-    /// The oldest read that has not begun does.
-    input  wire                 read_begin_i,
-    output logic [ReadBits-1:0] read_begin_index_o,
-    /// The oldest read that has begun.
-    output logic                read_there_o,
-    output logic [ReadBits-1:0] read_end_index_o,
-    input  wire                 read_end_i,
+    /// Reads that have begun. The oldest that has not begun does.
+    output ring_t reads_o,
+    input  wire   read_begin_i,
+    input  wire   read_end_i,
 
     input  wire group_t fill_group_i,
     output logic        fill_wait_o
@@ -72,10 +60,10 @@ module kv_hazards
   if (Jobs < 2 || 2 ** JobBits != Jobs) begin : gen_check_jobs
     $fatal(1, "Jobs must be a power of two and at least 2 in %m");
   end
-  if (Writes < 4 || 2 ** WriteBits != Writes || Writes > 64) begin : gen_check_writes
+  if (Writes < 4 || 2 ** WriteBits != Writes || Writes > MostJobs) begin : gen_check_writes
     $fatal(1, "Writes must be a power of two, 4 to 64, in %m");
   end
-  if (Reads < 2 || 2 ** ReadBits != Reads || Reads > 64) begin : gen_check_reads
+  if (Reads < 2 || 2 ** ReadBits != Reads || Reads > MostJobs) begin : gen_check_reads
     $fatal(1, "Reads must be a power of two, 2 to 64, in %m");
   end
 
@@ -86,19 +74,22 @@ module kv_hazards
   logic [  ReadBits:0] begun_q;  // reads that have not ended
   logic [ReadBits-1:0] read_begin_q;
   logic put_write, put_read, start;
-  assign put_write          = put_i && put_write_i;
-  assign put_read           = put_i && !put_write_i && put_words_i;
-  assign start              = head_take_i && head_write_i;
-
-  assign write_full_o       = written_q[WriteBits];
-  assign write_room_o       = written_q < (WriteBits + 1)'(Writes - 2);
-  assign write_put_index_o  = write_put_q[WriteBits-1:0];
-  assign write_started_o    = started_q != '0;
-  assign write_end_index_o  = write_end_q[WriteBits-1:0];
-  assign read_full_o        = begun_q[ReadBits];
-  assign read_begin_index_o = read_begin_q;
-  assign read_there_o       = begun_q != '0;
-  assign read_end_index_o   = read_end_q[ReadBits-1:0];
+  assign put_write = claim_i.put && claim_i.write;
+  assign put_read = claim_i.put && !claim_i.write && claim_i.words;
+  assign start = head_take_i && head_write_i;
+  assign write_room_o = written_q < (WriteBits + 1)'(Writes - 2);
+  assign writes_o = '{
+          full: written_q[WriteBits],
+          put: job_index_t'(write_put_q[WriteBits-1:0]),
+          some: started_q != '0,
+          oldest: job_index_t'(write_end_q[WriteBits-1:0])
+      };
+  assign reads_o = '{
+          full: begun_q[ReadBits],
+          put: job_index_t'(read_begin_q),
+          some: begun_q != '0,
+          oldest: job_index_t'(read_end_q[ReadBits-1:0])
+      };
 
   always_ff @(posedge clk_i) begin
     if (put_write) write_put_q <= write_put_q + 1'b1;
@@ -135,21 +126,21 @@ module kv_hazards
       .Width(NumberBits),
       .Depth(2 * 2 ** GroupBits)
   ) i_last (
-      .clk_i,
+      .*,
       .write_i(put_write || put_read),
-      .write_address_i({put_write_i, put_group_i}),
-      .write_data_i(put_write_i ? write_put_q : read_put_q),
+      .write_address_i({claim_i.write, claim_i.group}),
+      .write_data_i(claim_i.write ? write_put_q : read_put_q),
       .read_i(1'b1),
-      .read_address_i({!put_write_i, put_group_i}),
+      .read_address_i({!claim_i.write, claim_i.group}),
       .read_data_o(last)
   );
   simple_dual_port_ram #(
       .Width(NumberBits),
       .Depth(2 ** GroupBits)
   ) i_last_write (
-      .clk_i,
+      .*,
       .write_i(put_write),
-      .write_address_i(put_group_i),
+      .write_address_i(claim_i.group),
       .write_data_i(write_put_q),
       .read_i(1'b1),
       .read_address_i(fill_group_i),
@@ -166,7 +157,7 @@ module kv_hazards
       .Width(NumberBits),
       .Depth(Jobs)
   ) i_others (
-      .clk_i,
+      .*,
       .write_i(told_q),
       .write_address_i(told_at_q),
       .write_data_i(last),
@@ -180,7 +171,7 @@ module kv_hazards
   );
 
   always_ff @(posedge clk_i) begin
-    told_q <= put_i;
+    told_q <= claim_i.put;
     if (told_q) told_at_q <= told_at_q + 1'b1;
     if (head_take_i) head_q <= head_q + 1'b1;
     if (rst_i) begin
@@ -194,7 +185,7 @@ module kv_hazards
   logic [JobBits:0] jobs_q;
   number_t begins_q;  // the number of the next read that begins
   always_ff @(posedge clk_i) begin
-    jobs_q <= jobs_q + (JobBits + 1)'(put_i) - (JobBits + 1)'(head_take_i);
+    jobs_q <= jobs_q + (JobBits + 1)'(claim_i.put) - (JobBits + 1)'(head_take_i);
     if (read_begin_i) begins_q <= begins_q + 1'b1;
     if (rst_i) begin
       jobs_q   <= '0;
@@ -203,13 +194,13 @@ module kv_hazards
   end
 `endif
 
-  `ASSERT(write_room, !put_write || !write_full_o, "a write was put in and there was no room")
+  `ASSERT(write_room, !put_write || !writes_o.full, "a write was put in and there was no room")
   `ASSERT(job_taken_there, !head_take_i || jobs_q != '0, "a job was taken that is not there")
   `ASSERT(job_room, jobs_q <= (JobBits + 1)'(Jobs), "there are more jobs than there is room for")
-  `ASSERT(write_ends_started, !write_end_i || write_started_o, "a write ended that had not started")
-  `ASSERT(read_room, !read_begin_i || !read_full_o, "a read began and there was no room")
+  `ASSERT(write_ends_started, !write_end_i || writes_o.some, "a write ended that had not started")
+  `ASSERT(read_room, !read_begin_i || !reads_o.full, "a read began and there was no room")
   `ASSERT(read_begins_put, !read_begin_i || begins_q != read_put_q, "a read began that was not put in")
-  `ASSERT(read_ends_there, !read_end_i || read_there_o, "a read ended that was not there")
+  `ASSERT(read_ends_there, !read_end_i || reads_o.some, "a read ended that was not there")
 
 endmodule
 `default_nettype wire

@@ -5,41 +5,32 @@
 
 /// Values on their way: 64 places of 1 KiB, and which of them are free.
 ///
-/// Behaviour: place_o is the next free place while place_valid_o; take_i takes it, and another is there in the next cycle. Anybody who
-/// holds a place gives it back with a bit of free_i. Two readers, independent of each other, each with a copy of the memory.
-/// Latency: written in one cycle, it can be read from the next on; reading 1 cycle, and the word stays until the next read_i.
+/// Behaviour: place_o names the next free place while it is valid; take_i takes it, and another is there in the next cycle. Anybody who
+/// holds a place gives it back with an element of free_i. Two readers, independent of each other, each with a copy of the memory.
+/// Latency: written in one cycle, it can be read from the next on; reading 1 cycle, and the word stays until the next read.
 /// Reset: all places are free.
 /// Requirements: a place is given back once, and not read or written after that.
 module kv_pool
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 #(
-    /// Places kept back: place_plenty_o is low when no more than these are free.
-    parameter  int unsigned Reserve  = 16,
+    /// Places kept back: place_o.plenty is low when no more than these are free.
+    parameter int unsigned Reserve = 16,
     /// Who may give places back, at once.
-    parameter  int unsigned Freers   = 3,
-    localparam int unsigned BeatBits = $clog2(ValueBeats)
+    parameter int unsigned Freers  = 3
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    output logic   place_valid_o,
-    output logic   place_plenty_o,
-    output place_t place_o,
-    input  wire    take_i,
+    output offered_place_t place_o,
+    input  wire            take_i,
 
-    input wire         [Freers-1:0] free_i,
-    input wire place_t [Freers-1:0] freed_i,
+    input wire free_place_t [Freers-1:0] free_i,
 
-    input wire                        write_i,
-    input wire place_t                write_place_i,
-    input wire         [BeatBits-1:0] write_beat_i,
-    input wire         [       511:0] write_data_i,
+    input wire pool_write_t write_i,
 
-    input  wire         [1:0]               read_i,
-    input  wire place_t [1:0]               read_place_i,
-    input  wire         [1:0][BeatBits-1:0] read_beat_i,
-    output logic        [1:0][       511:0] read_data_o
+    input  wire pool_read_t [1:0]        read_i,
+    output logic            [1:0][511:0] read_data_o
 );
 
   if (Reserve >= Places) begin : gen_check_reserve
@@ -66,12 +57,10 @@ module kv_pool
   logic found;
   logic fresh, move;
 
-  assign fresh          = !fresh_q[6];
-  assign found          = fresh || some != '0;
-  assign move           = !offer_q || take_i;
-  assign place_valid_o  = offer_q;
-  assign place_o        = place_q;
-  assign place_plenty_o = count_q > 7'(Reserve);
+  assign fresh   = !fresh_q[6];
+  assign found   = fresh || some != '0;
+  assign move    = !offer_q || take_i;
+  assign place_o = '{valid: offer_q, plenty: count_q > 7'(Reserve), place: place_q};
 
   // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
   for (genvar i = 0; i < Freers; i++) begin : gen_list
@@ -81,10 +70,10 @@ module kv_pool
         .Width($bits(place_t)),
         .Depth(Places)
     ) i_list (
-        .clk_i,
-        .write_i(free_i[i]),
+        .*,
+        .write_i(free_i[i].valid),
         .write_address_i(put_q[i]),
-        .write_data_i(freed_i[i]),
+        .write_data_i(free_i[i].place),
         .read_address_i(take_q[i]),
         .read_data_o(oldest[i])
     );
@@ -106,12 +95,12 @@ module kv_pool
   logic [6:0] given_count;
   always_comb begin
     given_count = '0;
-    for (int i = 0; i < int'(Freers); i++) given_count += 7'(free_i[i]);
+    for (int i = 0; i < int'(Freers); i++) given_count += 7'(free_i[i].valid);
   end
 
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < int'(Freers); i++) begin
-      if (free_i[i]) put_q[i] <= put_q[i] + 1'b1;
+      if (free_i[i].valid) put_q[i] <= put_q[i] + 1'b1;
       if (move && pick[i]) take_q[i] <= take_q[i] + 1'b1;
     end
     if (move && fresh) fresh_q <= fresh_q + 1'b1;
@@ -131,7 +120,7 @@ module kv_pool
   logic [Places-1:0] held_q, given;
   always_comb begin
     given = '0;
-    for (int i = 0; i < int'(Freers); i++) if (free_i[i]) given[freed_i[i]] = 1'b1;
+    for (int i = 0; i < int'(Freers); i++) if (free_i[i].valid) given[free_i[i].place] = 1'b1;
   end
   always_ff @(posedge clk_i) begin
     held_q <= held_q & ~given;
@@ -151,12 +140,12 @@ module kv_pool
         .Width(512),
         .Depth(Places * ValueBeats)
     ) i_ram (
-        .clk_i,
-        .write_i(write_i),
-        .write_address_i({write_place_i, write_beat_i}),
-        .write_data_i(write_data_i),
-        .read_i(read_i[i]),
-        .read_address_i({read_place_i[i], read_beat_i[i]}),
+        .*,
+        .write_i(write_i.write),
+        .write_address_i({write_i.place, write_i.beat}),
+        .write_data_i(write_i.data),
+        .read_i(read_i[i].read),
+        .read_address_i({read_i[i].place, read_i[i].beat}),
         .read_data_o(read_data_o[i])
     );
   end

@@ -86,7 +86,7 @@ PINS = (
     "place_freed_o",
     "now_almost_full_i",
     "now_valid_o",
-    "later_room_i",
+    "later_almost_full_i",
     "later_valid_o",
     "deferred_valid_o",
     "send_o",
@@ -146,7 +146,7 @@ class Rig:
         self.leaders.set(sum(model.leader(slot) << 3 * slot for slot in range(256)))
         self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
         pins["now_almost_full_i"].set(draw.random() < self.idle)
-        pins["later_room_i"].set(draw.random() >= self.idle)
+        pins["later_almost_full_i"].set(draw.random() < self.idle)
         pins["job_room_i"].set(draw.random() >= self.idle)
         self.giving = bool(self.requests) and bool(pins["room_o"].get()) and draw.random() >= self.idle
         pins["request_valid_i"].set(self.giving)
@@ -529,6 +529,7 @@ BUNDLES = {
         },
     ),
     "lookup_o": ("lookup_t", {"line_read_o": "read", "line_changes_o": "changes", "line_bucket_o": "bucket"}),
+    "found_i": ("found_t", {"line_hit_i": "hit", "line_i": "line"}),
     "want_o": ("want_t", {"want_o": "want", "want_bucket_o": "bucket"}),
     "line_write_o": (
         "line_write_t",
@@ -540,6 +541,7 @@ BUNDLES = {
         },
     ),
     "free_o": ("free_place_t", {"place_free_o": "valid", "place_freed_o": "place"}),
+    "almost_full_i": ("almost_full_t", {"now_almost_full_i": "now", "later_almost_full_i": "later"}),
     "sending_o": (
         "sending_t",
         {"now_valid_o": "now", "later_valid_o": "later", "deferred_valid_o": "deferred", "send_o": "send"},
@@ -587,8 +589,9 @@ TOP += """
     .clk_i, .rst_i, .ask_o(ask), .who_i(who), .arrival_i(arrival_i_bundle),
     .settings_i(settings_i_bundle), .standing_i(standing_i_bundle),
     .recovery_i(recovery), .recovery_o(recovery_o_bundle), .stop_i(slow || hold || waits_q != '0 || walks),
-    .lookup_o(lookup_o_bundle), .want_o(want_o_bundle), .line_write_o(line_write_o_bundle), .free_o(free_o_bundle),
-    .sending_o(sending_o_bundle), .events_o(events_o_bundle)
+    .lookup_o(lookup_o_bundle), .found_i(found_i_bundle),
+    .want_o(want_o_bundle), .line_write_o(line_write_o_bundle), .free_o(free_o_bundle),
+    .almost_full_i(almost_full_i_bundle), .sending_o(sending_o_bundle), .events_o(events_o_bundle)
   );
 
   // As kv_recovery and kv_recovery_request have it.

@@ -7,10 +7,8 @@ from typing import Any
 
 import cocotb
 from bench import Bench
-from kv_memory_rig import BUCKETS, RIGS, Job, Look, Rig, begin, settle_down
+from kv_memory_rig import BUCKETS, RIGS, Job, Look, Rig, begin, settle_down, top
 from simulate import KV_PACKAGES, simulate
-
-PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
 
 # stall of words, of AXI commands, idle answers, delays of the channels in turn, speed of the parser
 SETTINGS = [
@@ -313,9 +311,4 @@ async def the_cache_can_be_emptied_and_errors_are_kept_until_then(dut: Any) -> N
 
 
 def test_kv_lines_values() -> None:
-    lines = ["module top (input wire clk_i, input wire rst_i);"]
-    for name, values in RIGS.items():
-        assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
-        lines.append(f"  kv_memory #({assigned}) {name} (.clk_i, .rst_i);")
-    text = "\n".join([*lines, "endmodule", ""])
-    simulate(__file__, text=text, sources=KV_PACKAGES)
+    simulate(__file__, text=top(), sources=KV_PACKAGES)

@@ -90,7 +90,8 @@ def test_tcl_reads_the_plugin(tmp_path: Path) -> None:
     files = sources(said)
     assert all(path.is_file() for path in files)
     assert len(set(files)) == len(files)
-    packages = ["axi_pkg", "kv_frame_pkg", "kv_registers_pkg", "kv_core_pkg", "kv_engine_pkg", "kv_recovery_pkg"]
+    packages = ["axi_pkg", "kv_frame_pkg", "kv_registers_pkg", "kv_core_pkg", "kv_engine_pkg", "kv_recovery_pkg",
+                "kv_memory_pkg", "kv_tx_pkg"]  # fmt: skip
     assert [path.stem for path in files[: len(packages)]] == packages
     assert not [path for path in files[len(packages) :] if path.stem.endswith("_pkg")]
     assert {path.stem for path in files} >= {"kv_core", "kv_box_250mhz", "kv_box_hbm", "stream_fifo"}

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of stream_fifo: what comes out is what went in, each beat once and in order; it takes Depth, and is never stuck.
+/// Of stream_fifo_level: what comes out is what went in, each beat once and in order; it takes Depth, and is never stuck.
 ///
 /// One beat, any, is watched on its way: watch_i says which. It must be where its place in the queue says.
-module stream_fifo_proof #(
+module stream_fifo_level_proof #(
     parameter int unsigned Width = 4,
     parameter int unsigned Depth = 4,
     parameter bit Block = 1'b0
@@ -22,8 +22,7 @@ module stream_fifo_proof #(
 
   logic s_ready, m_valid, almost_full_o;
   logic [Width-1:0] m_payload;
-  logic [CountWidth-1:0] count_o;
-  stream_fifo #(
+  stream_fifo_level #(
       .Width(Width),
       .Depth(Depth),
       .Block(Block)
@@ -54,7 +53,7 @@ module stream_fifo_proof #(
 
   `RESET_FIRST
 
-  `ASSERT(count_is_right, count_o == count_q, "a beat was lost or made up")
+  `ASSERT(count_is_right, dut.count_q == count_q, "a beat was lost or made up")
   `ASSERT(ready_is_room, s_ready == (count_q < Depth), "refuses a beat though there is room, or takes one too many")
   `ASSERT(valid_at_once, Block || m_valid == (count_q != 0), "keeps a beat back, or made one up")
   `ASSERT_NEXT(valid_in_two, count_q != 0 && !take, m_valid, "keeps a beat back")
