@@ -229,8 +229,7 @@ module kv_core
       .Config(Config),
       .axis_t(axis_t)
   ) i_parser (
-      .clk_i,
-      .rst_i,
+      .*,
       .enable_i(settings.direct.enable),
       .self_i(self),
       .s_valid(s_net_tvalid),
@@ -315,8 +314,7 @@ module kv_core
   kv_engine #(
       .Config(Config)
   ) i_engine (
-      .clk_i,
-      .rst_i,
+      .*,
       .settings_i       (settings),
       .standing_i       (standing),
       .ask_o            (ask[0]),
@@ -352,8 +350,7 @@ module kv_core
   kv_recovery #(
       .Config(Config)
   ) i_recovery (
-      .clk_i,
-      .rst_i,
+      .*,
       .settings_i   (settings),
       .entering_i   (entering),
       .step_o       (entry_step),
@@ -511,8 +508,7 @@ module kv_core
       .Config(Config),
       .Askers(2)
   ) i_registers (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_axil_req   (axil_req),
       .s_axil_resp  (axil_resp),
       .settings_o   (settings),

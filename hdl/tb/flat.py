@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simulate import ROOT
+from simulate import KV_PACKAGES, ROOT
 
 # Port: its type, and the field that each net is. A port that ends with _o or begins with m_ is the cell's to drive.
 Bundles = Mapping[str, tuple[str, Mapping[str, str]]]
 
-PACKAGES = "import kv_frame_pkg::*; import kv_core_pkg::*; import kv_engine_pkg::*; import kv_recovery_pkg::*;"
+PACKAGES = " ".join(f"import {path.stem}::*;" for path in KV_PACKAGES if "kv" in path.stem)
 
 
 def config(**changed: int) -> str:
