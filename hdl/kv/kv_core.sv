@@ -216,8 +216,7 @@ module kv_core
       .Config(Config),
       .axis_t(axis_t)
   ) i_parser (
-      .clk_i,
-      .rst_i,
+      .*,
       .enable_i(settings.direct.enable),
       .self_i(self),
       .s_valid(s_net_tvalid),
@@ -283,8 +282,7 @@ module kv_core
   kv_engine #(
       .Config(Config)
   ) i_engine (
-      .clk_i,
-      .rst_i,
+      .*,
       .settings_i   (settings),
       .standing_i   (standing),
       .ask_o        (ask[0]),
@@ -318,8 +316,7 @@ module kv_core
   kv_recovery #(
       .Config(Config)
   ) i_recovery (
-      .clk_i,
-      .rst_i,
+      .*,
       .settings_i   (settings),
       .entering_i   (entering),
       .step_o       (entry_step),
@@ -476,8 +473,7 @@ module kv_core
       .Config(Config),
       .Askers(2)
   ) i_registers (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_axil_req   (axil_req),
       .s_axil_resp  (axil_resp),
       .settings_o   (settings),

@@ -51,8 +51,7 @@ module kv_e0_admit
       .LateWidth($bits(delivery_t)),
       .Depth(QueueDepth)
   ) i_queue (
-      .clk_i,
-      .rst_i,
+      .*,
       .room_o,
       .valid_i(arrival_i.valid),
       .request_i({arrival_i.what.kv, arrival_i.what.hash}),

@@ -88,8 +88,7 @@ module kv_engine
   kv_e0_admit #(
       .QueueDepth(QueueDepth)
   ) i_admit (
-      .clk_i,
-      .rst_i,
+      .*,
       .bucket_mask_i(mask_q),
       .arrival_i,
       .room_o,
@@ -120,8 +119,7 @@ module kv_engine
   kv_records #(
       .Config(Config)
   ) i_records (
-      .clk_i,
-      .rst_i,
+      .*,
       .entered_i(entered),
       .again_i(filter_again1),
       .decision_i(decision3),
@@ -245,8 +243,7 @@ module kv_engine
   kv_e1_conflicts #(
       .Config(Config)
   ) i_conflicts (
-      .clk_i,
-      .rst_i,
+      .*,
       .kv_i(kv1),
       .cell_i(filter_cell(asked1_q.bucket)),
       .noted_i(note1.valid),

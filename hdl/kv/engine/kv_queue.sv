@@ -67,7 +67,7 @@ module kv_queue #(
       .Width(Width),
       .Depth(Depth)
   ) i_requests (
-      .clk_i,
+      .*,
       .write_i(valid_i),
       .write_address_i(write_q[Bits-1:0]),
       .write_data_i(request_i),
@@ -78,7 +78,7 @@ module kv_queue #(
       .Width(LateWidth),
       .Depth(Depth)
   ) i_late (
-      .clk_i,
+      .*,
       .write_i(valid_i),
       .write_address_i(write_q[Bits-1:0]),
       .write_data_i(late_i),

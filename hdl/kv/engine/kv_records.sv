@@ -51,7 +51,7 @@ module kv_records
       .Width($bits(lane_t)),
       .Depth(2 ** LaneBits)
   ) i_lanes (
-      .clk_i,
+      .*,
       .write_i(lane_put_q),
       .write_address_i(lane_at_q),
       .write_data_i(lane_write_q),
@@ -67,7 +67,7 @@ module kv_records
       .Width($bits(note_t)),
       .Depth(512)
   ) i_notes (
-      .clk_i,
+      .*,
       .write_i(note_put_q),
       .write_address_i(note_at_q),
       .write_data_i(note_write_q),
@@ -83,7 +83,7 @@ module kv_records
       .Width($bits(filter_t)),
       .Depth(4096)
   ) i_filter (
-      .clk_i,
+      .*,
       .write_i(filter_put_q),
       .write_address_i(filter_at_q),
       .write_data_i(filter_write_q),
@@ -100,7 +100,7 @@ module kv_records
       .Width($bits(window_t)),
       .Depth(Places)
   ) i_window (
-      .clk_i,
+      .*,
       .write_i(window_put_q),
       .write_address_i(window_at_q),
       .write_data_i(window_write_q),
@@ -112,7 +112,7 @@ module kv_records
       .Width(8),
       .Depth(Places)
   ) i_answered (
-      .clk_i,
+      .*,
       .write_i(answered_put_q),
       .write_address_i(window_at_q),
       .write_data_i(answered_write_q),

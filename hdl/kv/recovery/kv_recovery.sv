@@ -212,8 +212,7 @@ module kv_recovery
   kv_recovery_leftover_list #(
       .Bits(LeftoverBits)
   ) i_leftovers (
-      .clk_i,
-      .rst_i,
+      .*,
       .clear_i (clear.valid),
       .ask_i   (list_ask),
       .bucket_i(cell_q.bucket),
@@ -235,8 +234,7 @@ module kv_recovery
   kv_recovery_leftover_settle #(
       .LeftoverBits(LeftoverBits)
   ) i_settler (
-      .clk_i,
-      .rst_i,
+      .*,
       .turn_i         ('{start: settler_starts, go: go}),
       .step_o         (settler),
       .due_o          (settler_due),
@@ -265,8 +263,7 @@ module kv_recovery
   kv_recovery_fetch #(
       .Config(Config)
   ) i_fetcher (
-      .clk_i,
-      .rst_i,
+      .*,
       .order_i   (fetch_i),
       .left_o    (fetch_left_o),
       .epoch_i   (epoch),
@@ -292,8 +289,7 @@ module kv_recovery
   kv_recovery_request #(
       .LeftoverBits(LeftoverBits)
   ) i_handed (
-      .clk_i,
-      .rst_i,
+      .*,
       .turn_i          ('{start: handed_starts, go: go}),
       .step_o          (handed),
       .ends_o          (handed_ends),
@@ -314,8 +310,7 @@ module kv_recovery
   // ---- who has entered
 
   kv_recovery_entered i_roll (
-      .clk_i,
-      .rst_i,
+      .*,
       .occasion_i(occasion),
       .leads_i   (epoch_state.leads),
       .epoch_i   (epoch),
@@ -331,8 +326,7 @@ module kv_recovery
   // ---- what is said again
 
   kv_recovery_retry i_repeater (
-      .clk_i,
-      .rst_i,
+      .*,
       .turn_i    ('{start: repeater_starts, go: go}),
       .step_o    (repeater),
       .writes_o  (repeater_writes),
@@ -392,7 +386,7 @@ module kv_recovery
       '{lane: '0, request: settler_request} :
       '{lane: question.lane, request: question.request};
   kv_recovery_cell i_operation (
-      .clk_i,
+      .*,
       .from_i        (cell_from),
       .settle_i      (settle_lane_q),
       .list_i        (list.what),
@@ -426,8 +420,7 @@ module kv_recovery
       };
   assign state_o.overflow = epoch_state.overflow;
   kv_recovery_epoch i_epoch (
-      .clk_i,
-      .rst_i,
+      .*,
       .turn_i       (epoch_turn),
       .step_o       (epoch_step),
       .state_o      (epoch_state),

@@ -97,8 +97,7 @@ module kv_recovery_epoch
   credit_counter #(
       .Credits(MostWrites)
   ) i_writes (
-      .clk_i,
-      .rst_i,
+      .*,
       .take_i(downstream_i.job_write),
       .give_i(downstream_i.job_done),
       .available_o(),

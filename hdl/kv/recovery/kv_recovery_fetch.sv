@@ -85,7 +85,7 @@ module kv_recovery_fetch
       .Depth(32),
       .ReadPorts(2)
   ) i_missing (
-      .clk_i,
+      .*,
       .write_i(missing_write),
       .write_address_i(missing_at),
       .write_data_i(missing_value),

@@ -58,7 +58,7 @@ module kv_recovery_leftover_list
       .Width($bits(leftover_t)),
       .Depth(2 ** Bits)
   ) i_list (
-      .clk_i,
+      .*,
       .write_i(ask_i.keep || ask_i.drop),
       .write_address_i(at_q),
       .write_data_i({ask_i.keep, cell_i}),

@@ -93,8 +93,7 @@ module kv_recovery_request
   always_ff @(posedge clk_i) client_q <= head_i.kv.kind[4:3] == '0;
   assign walk_start = looks && client_q;
   kv_walk i_walk (
-      .clk_i,
-      .rst_i,
+      .*,
       .start_i(walk_start),
       .go_i(turn_i.go),
       .active_o(walk_active),

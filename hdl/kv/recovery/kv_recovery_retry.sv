@@ -68,7 +68,7 @@ module kv_recovery_retry
       .Width(8),
       .Depth(Places)
   ) i_walked (
-      .clk_i,
+      .*,
       .write_i(turn_i.go && state_q == WriteGo),
       .write_address_i(place_q),
       .write_data_i(cell_i.request[7:0]),

@@ -83,7 +83,7 @@ module kv_walk
       .Width(32),
       .Depth(8)
   ) i_next (
-      .clk_i,
+      .*,
       .write_i(seen_valid_i && state_q == See),
       .write_address_i(at_q),
       .write_data_i(seen_i.next),

@@ -185,7 +185,7 @@ module kv_configuration
       .Depth(8),
       .ReadPorts(Askers)
   ) i_peers (
-      .clk_i,
+      .*,
       .write_i(peer_write),
       .write_address_i(peer_index),
       .write_data_i(peer),
@@ -212,7 +212,7 @@ module kv_configuration
       .Depth(32),
       .ReadPorts(Askers)
   ) i_leaders (
-      .clk_i,
+      .*,
       .write_i(leader_write),
       .write_address_i(copied_word_q[4:0]),
       .write_data_i(copied_leaders),

@@ -156,7 +156,7 @@ module kv_counters
       .Width(32),
       .Depth(Words)
   ) i_ram (
-      .clk_i,
+      .*,
       .write_i(1'b1),
       .write_address_i(visited_q),
       .write_data_i(clearing_q ? '0 : sum),

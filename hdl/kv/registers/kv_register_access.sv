@@ -40,8 +40,7 @@ module kv_register_access
       .axi_req_t (kv_axil_req_t),
       .axi_resp_t(kv_axil_resp_t)
   ) i_bus (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_axil_req,
       .s_axil_resp,
       .write_o(write),

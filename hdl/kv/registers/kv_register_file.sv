@@ -61,7 +61,7 @@ module kv_register_file
       .Width(32),
       .Depth(128)
   ) i_ram (
-      .clk_i,
+      .*,
       .write_i(written),
       .write_address_i(write_i.valid ? write_i.word : walk_i.word),
       .write_data_i(data),

@@ -89,8 +89,7 @@ module kv_registers
   register_write_t written;
   register_walk_t  walk;
   kv_register_access i_access (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_axil_req,
       .s_axil_resp,
       .initialises_i(walk.initialises),
@@ -118,7 +117,7 @@ module kv_registers
   kv_register_file #(
       .Config(Config)
   ) i_file (
-      .clk_i,
+      .*,
       .look_i  (look),
       .walk_i  (walk),
       .source_i(source_word),
@@ -138,8 +137,7 @@ module kv_registers
   logic leased, misplaced, none, clear_counters, clear_table;
   assign none = staged.epoch[15:0] == '0 && idle;
   kv_register_effects i_effects (
-      .clk_i,
-      .rst_i,
+      .*,
       .write_i         (written),
       .none_i          (none),
       .takes_bits_o    (takes_bits),
@@ -149,16 +147,14 @@ module kv_registers
       .clear_table_o   (clear_table)
   );
   kv_table_fit i_table (
-      .clk_i,
-      .rst_i,
+      .*,
       .direct_i   (direct),
       .clear_i    (clear_table),
       .clear_o    (clear_table_o),
       .misplaced_o(misplaced)
   );
   kv_lease i_lease (
-      .clk_i,
-      .rst_i,
+      .*,
       .look_i  (look),
       .write_i (written),
       .cycles_o(cycles),
@@ -171,8 +167,7 @@ module kv_registers
   kv_configuration #(
       .Askers(Askers)
   ) i_epoch (
-      .clk_i,
-      .rst_i,
+      .*,
       .walk_o   (walk),
       .taken_i  (look.valid),
       .word_i   (word),
@@ -190,8 +185,7 @@ module kv_registers
   // ---- sources
 
   kv_sources i_sources (
-      .clk_i,
-      .rst_i,
+      .*,
       .written_i(kept && written.source),
       .word_o   (source_word),
       .taken_i  (look.valid || walk.reads),
@@ -203,8 +197,7 @@ module kv_registers
   // ---- counters
 
   kv_counters i_counters (
-      .clk_i,
-      .rst_i,
+      .*,
       .events_i,
       .read_i      (look.valid && look.reads && look.in_counters),
       .read_index_i(look.word),

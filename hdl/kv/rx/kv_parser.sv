@@ -148,7 +148,7 @@ module kv_parser
   // verilator lint_on UNUSEDSIGNAL
   logic [20:0] sum3;  // of the beat in stage 3
   kv_sum i_sum (
-      .clk_i,
+      .*,
       .enable_i(advance),
       .beat_i  (counted1_q),
       .halves_o(halves2),
