@@ -58,7 +58,8 @@ PROOFS = [
     *(Proof("stream_arbiter", {"Inputs": 3, "Fixed": f, "Packets": p}) for f in (0, 1) for p in (0, 1)),
     Proof("stream_arbiter", {"Inputs": 3, "Fair": 1}, bound=16, induction=0),
     Proof("stream_arbiter", {"Inputs": 3, "Packets": 1, "Fair": 1}, bound=16, induction=0),
-    *(Proof("kv_line_cache", {"Way": way}, bound=20, induction=0, flat=True) for way in (0, 3)),
+    # 26 cycles: two fills, a write that makes a third worthless, and a look-up. Of the way beside the tag fewer.
+    *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
 ]
 

@@ -45,7 +45,7 @@ BUGS = [
     ("kv_queue", "rewind_i ? done_q : onward", "rewind_i ? take_q : onward"),
     ("kv_queue", "write_q != take_q", "write_q != done_q"),
     ("kv_line_cache_way0", "worthless_q | write_match | ", "worthless_q | "),
-    ("kv_line_cache_way3", "&& !line_write_i.write && !fill_wait_i", "&& !line_write_i.write"),
+    ("kv_line_cache_way0", "&& !line_write_i.write && !fill_wait_i", "&& !line_write_i.write"),
 ]
 
 

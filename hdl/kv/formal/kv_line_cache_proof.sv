@@ -164,7 +164,8 @@ module kv_line_cache_proof
     if (fill_valid && ask_ready_i) begin
       asked_q[FillBits'(fill.tag)]        <= 1'b1;
       asked_second_q[FillBits'(fill.tag)] <= fill.address[GroupBits+6];
-      sampled_q[FillBits'(fill.tag)]      <= 1'b0;
+      sampled_q[FillBits'(fill.tag)]      <= sample_i[FillBits'(fill.tag)];
+      number_q[FillBits'(fill.tag)]       <= effective_q;
     end
     if (rst_i) begin
       asked_q      <= '0;

@@ -94,7 +94,7 @@ module kv_value_write
   assign free      = !held_q || held_take;
   assign fetch     = |feedable && free;
 
-  // Not a stream_arbiter: the choice is late, and would be made of an index and of those after the last one, one after the other.
+  // Not a stream_arbiter: that keeps what it offers while nobody takes it; this chooses anew in each cycle.
   logic [Channels-1:0][Channels-1:0] ahead;  // [c][j]: j comes before c
   logic [Channels-1:0] pick;
   always_comb begin
