@@ -90,11 +90,12 @@ module kv_e0_admit
   assign fetched = bucket_t'(head.kv.key >> 2) & bucket_mask_i;
   assign named   = bucket_for(head.kv, head.hash, bucket_mask_i);
   // What is entered_o's is made apart, as Verilator takes a bundle that is made of itself for a loop.
-  logic enters, enters_changing;
+  logic enters, enters_changing, unnamed;
   assign from_queue = op_enters ? consumes(
       asked.op
   ) : open_i && apart && !op_waits && head_valid && (want_i ? !want_op_i && wanting_q == '0 : !stop_i);
   assign enters = from_queue || op_enters;
+  assign unnamed = op_enters || head.kv.kind == KindFetch;
   assign enters_changing = enters && (op_enters ? op_changes(asked.op) : changes(head.kv.kind));
   assign entered_o = '{
           valid: enters,
@@ -108,7 +109,7 @@ module kv_e0_admit
           op_enters ? op_reads_line(asked.op, asked.flag, asked.kv.kind) : reads_line(head.kv.kind)
           ),
           kv: op_enters && !consumes(asked.op) ? asked.kv : head.kv,
-          bucket: op_enters ? asked.bucket : head.kv.kind == KindFetch ? fetched : named
+          bucket: unnamed ? (op_enters ? asked.bucket : fetched) : named  // the late one last
       };
 
   // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
