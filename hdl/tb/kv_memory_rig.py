@@ -33,7 +33,7 @@ BUNDLES: Bundles = {
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
 # Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, 19 of the same line of a small cache.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
-# What is cleared in memory is not in the cache: the sequencer's business.
+# What is cleared in memory is not in the cache: kv_recovery's business.
 CLEARED = [5, 2000, 514]
 
 
