@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: soak formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
+.PHONY: soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -70,6 +70,9 @@ soak: build  ## an hour of clients and readers that come, go and die: the agent 
 test-hdl: setup  ## RTL: simulations, proofs, and the resource table of the small cells
 	$(PY) -m pytest -q hdl
 	$(PY) tools/synth.py --check
+
+all-cores: setup  ## the kv core's tests on every form of it, from random states, and on Yosys' netlist (twenty minutes)
+	$(PY) -m pytest -q hdl/kv/tb/all_cores.py
 
 formal: setup  ## prove the stream cells, a line for each property
 	$(PY) tools/formal.py

@@ -55,10 +55,15 @@ def test_all_state_has_a_reset_but_what_is_begun_before_its_use() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("kv_fetcher", "tag_q"), ("kv_repeater", "note_q"), ("kv_roll", "again_q"), ("kv_settler", "ask_q")],
+    [
+        ("kv_recovery_fetch", "tag_q"),
+        ("kv_recovery_retry", "note_q"),
+        ("kv_recovery_entered", "again_q"),
+        ("kv_recovery_leftover_settle", "ask_q"),
+    ],
 )
 def test_state_without_a_reset_is_found(module: str, name: str) -> None:
-    text = (hdl_tools.ROOT / "hdl" / "kv" / f"{module}.sv").read_text()
+    text = next(hdl_tools.ROOT.glob(f"hdl/kv/**/{module}.sv")).read_text()
     # The last assignment is the reset's: alone behind its `if`, or a line of its block.
     without, count = re.subn(
         rf"(.*\n)(?:\s*if \(rst_i\))?\s+{name}\s+<= [^;]*;(.*)", r"\1\2", text, count=1, flags=re.S

@@ -2,8 +2,11 @@
 // Requests at the rate that a 100 Gbit/s link allows, preamble, check sequence and gaps counted: what of it the core
 // sustains, and whether a frame is lost.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <queue>
 
 #include "sim/bench.hpp"
@@ -17,6 +20,7 @@ using nlohmann::json;
 
 constexpr std::size_t kKeys = 1024;
 constexpr std::uint16_t kLanes = 2048;
+constexpr Cycles kRepeat = 2500;            ///< until a leader sends a write again that was not answered
 constexpr Cycles kRoundTrip = 250;          ///< from a `replicate` to its answer, on the wires and in the other node
 constexpr std::size_t kReceiveBuffer = 32;  ///< frames that may wait for the core; the next is lost
 constexpr double kCyclesPerSecond = 1e9 / kCycleNs;
@@ -26,16 +30,19 @@ struct Workload {
   std::uint32_t reads;  ///< in a hundred requests; the others are writes
   bool replica;         ///< writes are a leader's `replicate` frames, else clients'
   bool follows;         ///< writes of clients go to one follower, too
+  /// Each `replicated` is answered by a `commit`. Without reads among the writes, the leader then also keeps a Window.
+  bool commits;
 };
 constexpr Workload kWorkloads[] = {
-    {"read", 100, false, false},
-    {"replica_write", 0, true, false},
-    {"leader_write", 0, false, true},
-    {"leader_write, no follower", 0, false, false},
-    {"90 % read, 10 % replica_write", 90, true, false},
-    {"50 % read, 50 % replica_write", 50, true, false},
-    {"90 % read, 10 % leader_write", 90, false, true},
-    {"50 % read, 50 % leader_write", 50, false, true},
+    {"read", 100, false, false, false},
+    {"replica_write", 0, true, false, false},
+    {"replica_write, with commits", 0, true, false, true},
+    {"leader_write", 0, false, true, false},
+    {"leader_write, no follower", 0, false, false, false},
+    {"90 % read, 10 % replica_write", 90, true, false, true},
+    {"50 % read, 50 % replica_write", 50, true, false, true},
+    {"90 % read, 10 % leader_write", 90, false, true, false},
+    {"50 % read, 50 % leader_write", 50, false, true, false},
 };
 
 /// Bytes that a hundred requests put on each direction of the link.
@@ -51,9 +58,63 @@ Load load_of(const Workload& w, std::size_t size) {
     load.in += writes * plain;
     load.out += writes * (full + plain);
   }
-  if (w.replica && w.reads != 0) load.in += writes * plain;  // commit
+  if (w.commits) load.in += writes * plain;
   return load;
 }
+
+/// What a leader has under way. It uses a place again only after the commit of the write that had it, and sends again
+/// what is not answered.
+class Window {
+ public:
+  Window() {
+    for (std::uint8_t place = 0; place < kPlaces; ++place) free_.push({0, place});
+  }
+
+  [[nodiscard]] bool has_room(Cycles now) const { return !free_.empty() && free_.front().from <= now; }
+  std::uint8_t take() {
+    const std::uint8_t place = free_.front().place;
+    free_.pop();
+    return place;
+  }
+
+  void sent(Cycles now, const Kv& header) {
+    waiting_[header.detail % kPlaces] = header;
+    repeats_.push({now + kRepeat, header});
+  }
+  [[nodiscard]] bool waits_for(const Kv& header) const {
+    const std::optional<Kv>& write = waiting_[header.detail % kPlaces];
+    return write && write->client == header.client && write->request == header.request;
+  }
+
+  void answered(const Kv& header, Cycles commit) {
+    if (!waits_for(header)) return;
+    const auto place = static_cast<std::uint8_t>(header.detail % kPlaces);
+    waiting_[place].reset();
+    free_.push({commit, place});
+  }
+  void repeat(Cycles now, const std::function<void(const Kv&)>& send) {
+    for (; !repeats_.empty() && repeats_.front().at <= now; repeats_.pop()) {
+      const Kv header = repeats_.front().header;
+      if (!waits_for(header)) continue;
+      send(header);
+      repeats_.push({now + kRepeat, header});
+    }
+  }
+
+ private:
+  struct Free {
+    Cycles from;
+    std::uint8_t place;
+  };
+  struct Repeat {
+    Cycles at;
+    Kv header;
+  };
+
+  std::queue<Free> free_;
+  std::array<std::optional<Kv>, kPlaces> waiting_;
+  std::queue<Repeat> repeats_;
+};
 
 class Run {
  public:
@@ -65,7 +126,9 @@ class Run {
               .leader = workload.replica ? 1U : 0U,
               .accept = true,
               .line_rate = true}),
-        keys_(Rig::keys(kKeys)) {}
+        keys_(Rig::keys(kKeys)) {
+    if (workload.commits && workload.reads == 0) window_.emplace();
+  }
 
   json measure() {
     preload();
@@ -80,11 +143,13 @@ class Run {
     // Some time after the last request for the last answer.
     for (Cycles quiet = 0; quiet < 20'000; quiet = offered < operations_ ? 0 : quiet + 1) {
       const double now = static_cast<double>(core.now());
-      while (offered < operations_ && static_cast<double>(begin) + static_cast<double>(offered) * spacing <= now) {
+      while (offered < operations_ && static_cast<double>(begin) + static_cast<double>(offered) * spacing <= now &&
+             (!window_ || window_->has_room(core.now()))) {
         request(offered++);
         if (offered == warm) measured_from = core.now();
         if (offered == operations_) measured_to = core.now();
       }
+      if (window_) window_->repeat(core.now(), [&](const Kv& header) { push(core.now(), Rig::node(1), header, true); });
       arrive(core.now());
       core.step();
       rig_.collect([&](const Sent& sent) { take(sent, measured_from, measured_to); });
@@ -112,8 +177,9 @@ class Run {
     }
   };
 
+  /// Puts all lines into the cache. A workload that never commits would find a note of these writes at each place.
   void preload() {
-    if (workload_.reads == 0) return;
+    if (workload_.reads == 0 && !workload_.commits) return;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const std::size_t before = answered_;
       write(i, 0);
@@ -142,8 +208,10 @@ class Run {
       header.kind = static_cast<std::uint8_t>(Kind::replicate);
       header.node = 1;
       header.version = round + 1;
-      header.detail = node_detail(first_way_of(hash_of(key)), number % kPlaces);
+      const std::uint32_t place = window_ ? window_->take() : number % kPlaces;
+      header.detail = node_detail(first_way_of(hash_of(key)), place);
       header.candidate = first_candidate(key);
+      if (window_) window_->sent(rig_.core().now(), header);
     }
     push(rig_.core().now(), workload_.replica ? Rig::node(1) : Rig::client(), header, true);
   }
@@ -183,10 +251,12 @@ class Run {
   void answer_for_others(const Sent& sent) {
     const auto kind = static_cast<Kind>(sent.header.kind);
     Kv answer = sent.header;
-    if (kind == Kind::replicated && workload_.reads != 0) {  // else reads would find the bucket pending
+    if (kind == Kind::replicated && workload_.commits) {  // without them reads would find the bucket pending
+      const Cycles at = sent.last + kRoundTrip;
       answer.kind = static_cast<std::uint8_t>(Kind::commit);
       answer.node = 1;
-      push(sent.last + kRoundTrip, sent.to, answer, false);
+      push(at, sent.to, answer, false);
+      if (window_) window_->answered(answer, at);
     }
     if (kind != Kind::replicate) return;
     answer.kind = static_cast<std::uint8_t>(Kind::replicated);
@@ -195,8 +265,10 @@ class Run {
   }
 
   void take(const Sent& sent, Cycles from, Cycles to) {
-    answer_for_others(sent);
     const auto kind = static_cast<Kind>(sent.header.kind);
+    const bool once_more = window_ && kind == Kind::replicated && !window_->waits_for(sent.header);
+    answer_for_others(sent);
+    if (once_more) return;
     const bool reply = kind == Kind::read_done || kind == Kind::write_done;
     if (!reply && kind != Kind::replicated) return;
     ++answered_;
@@ -212,6 +284,7 @@ class Run {
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> writes_;  ///< of each key
   std::priority_queue<Arrival> arrivals_;
+  std::optional<Window> window_;  ///< the leader's
   std::uint64_t sequence_ = 0;
   double link_free_ = 0;
   std::uint32_t written_ = 0;

@@ -132,13 +132,13 @@ void Core::step(Cycles cycles) {
 /// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for, a list of sources.
 bool Core::works() const {
   const Vkv_core___024root& root = *pins_->core->rootp;
-  return root.kv_core__DOT__i_sequencer__DOT__state_q != 0 || root.kv_core__DOT__i_sequencer__DOT__op_valid_q != 0 ||
-         root.kv_core__DOT__i_sequencer__DOT__stop_o != 0 ||
+  return root.kv_core__DOT__i_recovery__DOT__state_q != 0 || root.kv_core__DOT__i_recovery__DOT__op_valid_q != 0 ||
+         root.kv_core__DOT__i_recovery__DOT__stop_o != 0 ||
          root.kv_core__DOT__i_registers__DOT__i_sources__DOT__right_q == 0;
 }
 
 void Core::set_clock(Cycles cycles) {
-  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__cycles_q;
+  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q;
   clock = std::max<QData>(clock, cycles);
 }
 
@@ -171,7 +171,8 @@ void Core::note_memory_times() {
   const Vkv_core___024root& root = *pins_->core->rootp;
   if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
   if (root.kv_core__DOT__word_valid != 0 && root.kv_core__DOT__word_ready != 0) memory_times_.last_word = now_;
-  if (root.kv_core__DOT__done != 0) memory_times_.last_done = now_;
+  constexpr int kDone = 16;  // of job_done_t: {done, tag}
+  if (root.kv_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
 }
 
 /// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
@@ -184,10 +185,10 @@ void Core::run(Cycles cycles) {
       continue;
     }
     Vkv_core___024root& root = *pins_->core->rootp;
-    auto& timer = root.kv_core__DOT__i_sequencer__DOT__timer_q;
+    auto& timer = root.kv_core__DOT__i_recovery__DOT__timer_q;
     const Cycles skipped = std::min<Cycles>(cycles, timer);
     timer -= static_cast<IData>(skipped);
-    root.kv_core__DOT__i_registers__DOT__cycles_q += skipped;
+    root.kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q += skipped;
     for (HbmPort& port : ports_) port.skip(skipped);
     now_ += skipped;
     skipped_ += skipped;
@@ -207,10 +208,10 @@ void Core::break_rules() {
     root.kv_core__DOT__i_engine__DOT__same_lane2_q = 0;
   if (options_.faults.keep_lagging_versions) root.kv_core__DOT__i_engine__DOT__refresh_q = 0;
   if (options_.faults.ignore_other_flights)
-    root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
+    root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
   if (options_.faults.ignore_other_versions)
-    root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__best_q =
-        root.kv_core__DOT__i_sequencer__DOT__i_handed__DOT__i_walk__DOT__base_q;
+    root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__best_q =
+        root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__base_q;
 }
 
 void Core::cycle() {

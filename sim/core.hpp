@@ -130,7 +130,7 @@ class Core final : public RegisterIo {
   };
   struct Pins;
 
-  /// Longer than anything takes within the core between two signs of it at a port or in the sequencer.
+  /// Longer than anything takes within the core between two signs of it at a port or in kv_recovery.
   static constexpr Cycles kSilence = 64;
 
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }

@@ -16,14 +16,14 @@ import hdl_tools as hdl
 # State without a reset: it is written where its walk, frame or epoch begins, and counts for nothing before.
 BEGUN_BEFORE_USE = {
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
-    "kv_epoch": {"step_q"},
-    "kv_fetcher": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
-    "kv_handed": {"found_q"},
-    "kv_leftovers": {"next_q", "there_q"},
+    "kv_recovery_epoch": {"step_q"},
+    "kv_recovery_fetch": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
+    "kv_recovery_request": {"found_q"},
+    "kv_recovery_leftover_list": {"next_q", "there_q"},
     "kv_parser": {"filled_q", "has_place3_q"},
     "kv_records": {"filter_write_q", "lane_write_q", "note_write_q"},  # data; the writes themselves are reset
-    "kv_settler": {"step_q"},
-    "kv_transmit": {"reader_beat_q"},
+    "kv_recovery_leftover_settle": {"step_q"},
+    "kv_tx_pool_reader": {"beat_q"},
     "kv_walk": {"adds_q", "few_q", "free_q", "keys_q"},
     "range_split": {"first_q"},
 }

@@ -82,6 +82,12 @@ class RegisterField:
     low: int
     bits: int
     doc: str
+    acts: bool = False  # when written as 1; reads as 0
+
+    @property
+    def mask(self) -> int:
+        """Its bits."""
+        return ((1 << self.bits) - 1) << self.low
 
 
 @dataclass
@@ -96,7 +102,18 @@ class Register:
     count: int = 1
     stride: int = 4
     staged: bool = False
+    bits: int = 32  # that are kept, where there are no fields
     fields: list[RegisterField] = field(default_factory=list)
+
+    @property
+    def mask(self) -> int:
+        """Bits that are kept of what is written."""
+        return sum(f.mask for f in self.fields if not f.acts) if self.fields else (1 << self.bits) - 1
+
+    @property
+    def offsets(self) -> list[int]:
+        """Of all of the array."""
+        return [self.offset + i * self.stride for i in range(self.count)]
 
 
 @dataclass
@@ -169,7 +186,9 @@ def read_registers(path: Path) -> RegisterMap:
     for r in registers:
         if r.access not in {"ro", "rw", "wo"}:
             raise SpecError(f"{r.name}: access {r.access!r} is none of ro, rw, wo")
-        for at in (r.offset + i * r.stride for i in range(r.count)):
+        if r.reset & ~r.mask and r.access == "rw":
+            raise SpecError(f"{r.name}: its reset value {r.reset:#x} has bits that are not kept")
+        for at in r.offsets:
             if at % 4 or at + 4 > raw["bytes"]:
                 raise SpecError(f"{r.name}: {at:#x} is not a word of the {raw['bytes']} bytes")
             if at in taken:
@@ -177,10 +196,9 @@ def read_registers(path: Path) -> RegisterMap:
             taken[at] = r.name
         used = 0
         for f in r.fields:
-            mask = ((1 << f.bits) - 1) << f.low
-            if mask & used or mask >> 32:
+            if f.mask & used or f.mask >> 32:
                 raise SpecError(f"{r.name}.{f.name}: its bits are taken or above 31")
-            used |= mask
+            used |= f.mask
     return RegisterMap(raw["title"], raw["doc"], raw["bytes"], registers)
 
 

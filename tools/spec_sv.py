@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """SystemVerilog packages of spec/*.toml: packed structs, enums, localparams."""
 
+from collections.abc import Callable
+
 from spec_cpp import NOTICE
-from spec_model import HEADERS, Enum, Frame, RegisterMap, Struct, camel, crc_masks
+from spec_model import HEADERS, Enum, Frame, Register, RegisterMap, Struct, camel, crc_masks
 
 LINT_OFF = """  // A package is for many modules, none of which uses all of it.
   /* verilator lint_off UNUSEDPARAM */
@@ -119,6 +121,70 @@ endpackage
 """
 
 
+def _register_struct(r: Register) -> str:
+    """A register's fields, with what is between them."""
+    rows, top = [], 32
+    for f in [*sorted(r.fields, key=lambda f: -f.low), None]:
+        end = f.low + f.bits if f else 0
+        if end < top:
+            rows.append(f"    logic [{top - end - 1}:0] reserved_{end};")
+        if f:
+            rows.append(f"    logic [{f.bits - 1}:0] {f.name};" if f.bits > 1 else f"    logic {f.name};")
+            top = f.low
+    return f"  /// The register `{r.name}`.\n  typedef struct packed {{\n" + "\n".join(rows) + f"\n  }} {r.name}_t;\n"
+
+
+def _decode(registers: RegisterMap) -> str:
+    """Words of the file of registers: what of them is written, staged, kept, and where they begin."""
+    words = max(at for r in registers.registers if r.access == "rw" for at in r.offsets) // 4 + 1
+    bits = (words - 1).bit_length()
+    within = [r for r in registers.registers if r.offset // 4 < 1 << bits]
+
+    def of(what: Callable[[Register], str], default: str) -> str:
+        """A case for each value but the default, of single words and ranges."""
+        found = {at // 4: what(r) for r in within for at in r.offsets}
+        rows = []
+        for value in sorted(set(found.values()) - {default}):
+            runs: list[list[int]] = []
+            for word in sorted(word for word, own in found.items() if own == value):
+                if runs and runs[-1][1] == word - 1:
+                    runs[-1][1] = word
+                else:
+                    runs.append([word, word])
+            said = (f"{bits}'h{a:02x}" if a == b else f"[{bits}'h{a:02x} : {bits}'h{b:02x}]" for a, b in runs)
+            rows.append(f"      {', '.join(said)}: return {value};")
+        return "    case (word) inside\n" + "\n".join(rows) + f"\n      default: return {default};\n    endcase"
+
+    names = "\n".join(f"  localparam word_t {camel(r.name)}Word = {bits}'h{r.offset // 4:02x};" for r in within)
+    written = of(lambda r: "1'b1" if r.access == "rw" else "1'b0", "1'b0")
+    staged = of(lambda r: "1'b1" if r.staged else "1'b0", "1'b0")
+    kept = of(lambda r: "'1" if r.access != "rw" or r.mask == 0xFFFFFFFF else f"32'h{r.mask:08x}", "'1")
+    reset = of(lambda r: f"32'h{r.reset:08x}" if r.reset else "'0", "'0")
+    structs = "\n".join(_register_struct(r) for r in within if r.fields)
+    return f"""  /// A word of the file of registers, which reaches as far as what can be written: offset / 4.
+  typedef logic [{bits - 1}:0] word_t;
+{names}
+
+{structs}
+  /// It can be written.
+  function automatic logic is_written(word_t word);
+{written}
+  endfunction
+  /// It takes effect when `epoch` is written.
+  function automatic logic is_staged(word_t word);
+{staged}
+  endfunction
+  /// Bits that are kept of what is written.
+  function automatic logic [31:0] bits_of(word_t word);
+{kept}
+  endfunction
+  /// What it is after a reset.
+  function automatic logic [31:0] reset_of(word_t word);
+{reset}
+  endfunction
+"""
+
+
 def registers_package(registers: RegisterMap, source: str) -> str:
     """hdl/kv/generated/kv_registers_pkg.sv."""
     lines = []
@@ -144,6 +210,7 @@ package kv_registers_pkg;
 
 {body}
 
+{_decode(registers)}
 {LINT_ON}
 endpackage
 """

@@ -4,10 +4,18 @@
 //
 //   `AXI_TYPES(name, AddressWidth, DataWidth, IdWidth)   name_a_t (AW and AR), name_w_t, name_b_t, name_r_t, name_req_t, name_resp_t
 //   `AXI_LITE_TYPES(name, AddressWidth, DataWidth)       the same names
+//   `AXI3_TYPES(name, AddressWidth, DataWidth)           the same names, for a manager of AXI3 all of whose bursts are INCR, of whole words, and
+//                                                        have identifier 0: only what differs is carried
 //   `AXIS_TYPE(name, DataWidth, UserWidth)               name_t: data, keep, last, user; valid and ready stay beside it
 //   `AXI_FROM_FLAT(prefix, request, response)            in a top that is the subordinate at the flat ports prefix_awid ...
 //   `AXI_TO_FLAT(prefix, request, response)              in a top that is the manager there
 //   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
+//   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
+//   `AXI3_FROM_FLAT(prefix, i, request, response)        from there
+//   `AXI3_NETS(prefix, n, AddressWidth, DataWidth)       such arrays
+//   `AXI3_PORTS(port, prefix)                            in an instance: its flat ports port_awaddr ..., connected to such arrays
+//   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle
+//   `AXIS_PORTS(port, valid, ready, beat)                the same
 //
 // A request bundle (req) holds what a manager drives: AW, W and AR with their valids, and the readies of B and R. A response bundle
 // (resp) holds what a subordinate drives. A cell takes both types as parameters (`parameter type axi_req_t`), and has four ports:
@@ -63,7 +71,26 @@
   } name``_r_t; \
   `AXI_BUNDLES(name)
 
-// What both have in common.
+`define AXI3_TYPES(name, AddressWidth, DataWidth) \
+  typedef struct packed { \
+    logic [(AddressWidth)-1:0] addr; \
+    logic [3:0]                len; \
+  } name``_a_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0]   data; \
+    logic [(DataWidth)/8-1:0] strb; \
+    logic                     last; \
+  } name``_w_t; \
+  typedef struct packed { \
+    axi_pkg::resp_e resp; \
+  } name``_b_t; \
+  typedef struct packed { \
+    logic [(DataWidth)-1:0] data; \
+    axi_pkg::resp_e         resp; \
+  } name``_r_t; \
+  `AXI_BUNDLES(name)
+
+// What all have in common.
 `define AXI_BUNDLES(name) \
   typedef struct packed { \
     name``_a_t aw; \
@@ -169,5 +196,107 @@
   assign response.r.resp = axi_pkg::resp_e'(prefix``_rresp); \
   assign response.r_valid = prefix``_rvalid; \
   assign prefix``_rready = request.r_ready;
+
+`define AXI3_TO_FLAT(prefix, i, request, response) \
+  assign prefix``_awaddr[i] = request.aw.addr; \
+  assign prefix``_awlen[i] = request.aw.len; \
+  assign prefix``_awvalid[i] = request.aw_valid; \
+  assign response.aw_ready = prefix``_awready[i]; \
+  assign prefix``_wdata[i] = request.w.data; \
+  assign prefix``_wstrb[i] = request.w.strb; \
+  assign prefix``_wlast[i] = request.w.last; \
+  assign prefix``_wvalid[i] = request.w_valid; \
+  assign response.w_ready = prefix``_wready[i]; \
+  assign response.b.resp = axi_pkg::resp_e'(prefix``_bresp[i]); \
+  assign response.b_valid = prefix``_bvalid[i]; \
+  assign prefix``_bready[i] = request.b_ready; \
+  assign prefix``_araddr[i] = request.ar.addr; \
+  assign prefix``_arlen[i] = request.ar.len; \
+  assign prefix``_arvalid[i] = request.ar_valid; \
+  assign response.ar_ready = prefix``_arready[i]; \
+  assign response.r.data = prefix``_rdata[i]; \
+  assign response.r.resp = axi_pkg::resp_e'(prefix``_rresp[i]); \
+  assign response.r_valid = prefix``_rvalid[i]; \
+  assign prefix``_rready[i] = request.r_ready;
+
+`define AXI3_FROM_FLAT(prefix, i, request, response) \
+  assign request.aw.addr = prefix``_awaddr[i]; \
+  assign request.aw.len = prefix``_awlen[i]; \
+  assign request.aw_valid = prefix``_awvalid[i]; \
+  assign prefix``_awready[i] = response.aw_ready; \
+  assign request.w.data = prefix``_wdata[i]; \
+  assign request.w.strb = prefix``_wstrb[i]; \
+  assign request.w.last = prefix``_wlast[i]; \
+  assign request.w_valid = prefix``_wvalid[i]; \
+  assign prefix``_wready[i] = response.w_ready; \
+  assign prefix``_bresp[i] = response.b.resp; \
+  assign prefix``_bvalid[i] = response.b_valid; \
+  assign request.b_ready = prefix``_bready[i]; \
+  assign request.ar.addr = prefix``_araddr[i]; \
+  assign request.ar.len = prefix``_arlen[i]; \
+  assign request.ar_valid = prefix``_arvalid[i]; \
+  assign prefix``_arready[i] = response.ar_ready; \
+  assign prefix``_rdata[i] = response.r.data; \
+  assign prefix``_rresp[i] = response.r.resp; \
+  assign prefix``_rvalid[i] = response.r_valid; \
+  assign request.r_ready = prefix``_rready[i];
+
+`define AXI3_NETS(prefix, n, AddressWidth, DataWidth) \
+  logic [(n)-1:0] prefix``_awvalid, prefix``_awready, prefix``_wlast, prefix``_wvalid, prefix``_wready; \
+  logic [(n)-1:0] prefix``_bvalid, prefix``_bready, prefix``_arvalid, prefix``_arready, prefix``_rvalid, prefix``_rready; \
+  logic [(n)-1:0][(AddressWidth)-1:0] prefix``_awaddr, prefix``_araddr; \
+  logic [(n)-1:0][3:0] prefix``_awlen, prefix``_arlen; \
+  logic [(n)-1:0][(DataWidth)-1:0] prefix``_wdata, prefix``_rdata; \
+  logic [(n)-1:0][(DataWidth)/8-1:0] prefix``_wstrb; \
+  logic [(n)-1:0][1:0] prefix``_bresp, prefix``_rresp;
+
+`define AXI3_PORTS(port, prefix) \
+  .port``_awaddr(prefix``_awaddr), \
+  .port``_awlen(prefix``_awlen), \
+  .port``_awvalid(prefix``_awvalid), \
+  .port``_awready(prefix``_awready), \
+  .port``_wdata(prefix``_wdata), \
+  .port``_wstrb(prefix``_wstrb), \
+  .port``_wlast(prefix``_wlast), \
+  .port``_wvalid(prefix``_wvalid), \
+  .port``_wready(prefix``_wready), \
+  .port``_bresp(prefix``_bresp), \
+  .port``_bvalid(prefix``_bvalid), \
+  .port``_bready(prefix``_bready), \
+  .port``_araddr(prefix``_araddr), \
+  .port``_arlen(prefix``_arlen), \
+  .port``_arvalid(prefix``_arvalid), \
+  .port``_arready(prefix``_arready), \
+  .port``_rdata(prefix``_rdata), \
+  .port``_rresp(prefix``_rresp), \
+  .port``_rvalid(prefix``_rvalid), \
+  .port``_rready(prefix``_rready)
+
+`define AXI_LITE_PORTS(port, request, response) \
+  .port``_awaddr(request.aw.addr), \
+  .port``_awvalid(request.aw_valid), \
+  .port``_awready(response.aw_ready), \
+  .port``_wdata(request.w.data), \
+  .port``_wstrb(request.w.strb), \
+  .port``_wvalid(request.w_valid), \
+  .port``_wready(response.w_ready), \
+  .port``_bresp({response.b.resp}), \
+  .port``_bvalid(response.b_valid), \
+  .port``_bready(request.b_ready), \
+  .port``_araddr(request.ar.addr), \
+  .port``_arvalid(request.ar_valid), \
+  .port``_arready(response.ar_ready), \
+  .port``_rdata(response.r.data), \
+  .port``_rresp({response.r.resp}), \
+  .port``_rvalid(response.r_valid), \
+  .port``_rready(request.r_ready)
+
+`define AXIS_PORTS(port, valid, ready, beat) \
+  .port``_tvalid(valid), \
+  .port``_tready(ready), \
+  .port``_tdata(beat.data), \
+  .port``_tkeep(beat.keep), \
+  .port``_tlast(beat.last), \
+  .port``_tuser(beat.user)
 
 `endif

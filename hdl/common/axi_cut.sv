@@ -24,75 +24,44 @@ module axi_cut #(
     input  wire axi_resp_t m_axi_resp
 );
 
-  stream_register #(
-      .Width($bits(s_axi_req.aw)),
-      .CutReady(CutReady)
-  ) i_aw (
-      .clk_i,
-      .rst_i,
-      .s_valid  (s_axi_req.aw_valid),
-      .s_ready  (s_axi_resp.aw_ready),
-      .s_payload(s_axi_req.aw),
-      .m_valid  (m_axi_req.aw_valid),
-      .m_ready  (m_axi_resp.aw_ready),
-      .m_payload(m_axi_req.aw)
-  );
+  // The channels by number: AW, W and AR from the manager, B and R from the subordinate.
+  localparam int unsigned Channels = 5;
+  localparam logic [Channels-1:0][31:0] Widths = {
+    32'($bits(m_axi_resp.r)),
+    32'($bits(m_axi_resp.b)),
+    32'($bits(s_axi_req.ar)),
+    32'($bits(s_axi_req.w)),
+    32'($bits(s_axi_req.aw))
+  };
+  function automatic int unsigned bits_before(int unsigned channel);
+    bits_before = 0;
+    for (int unsigned i = 0; i < channel; i++) bits_before += Widths[i];
+  endfunction
 
-  stream_register #(
-      .Width($bits(s_axi_req.w)),
-      .CutReady(CutReady)
-  ) i_w (
-      .clk_i,
-      .rst_i,
-      .s_valid  (s_axi_req.w_valid),
-      .s_ready  (s_axi_resp.w_ready),
-      .s_payload(s_axi_req.w),
-      .m_valid  (m_axi_req.w_valid),
-      .m_ready  (m_axi_resp.w_ready),
-      .m_payload(m_axi_req.w)
-  );
+  logic [Channels-1:0] s_valid, s_ready, m_valid, m_ready;
+  logic [bits_before(Channels)-1:0] s_payload, m_payload;
 
-  stream_register #(
-      .Width($bits(s_axi_req.ar)),
-      .CutReady(CutReady)
-  ) i_ar (
-      .clk_i,
-      .rst_i,
-      .s_valid  (s_axi_req.ar_valid),
-      .s_ready  (s_axi_resp.ar_ready),
-      .s_payload(s_axi_req.ar),
-      .m_valid  (m_axi_req.ar_valid),
-      .m_ready  (m_axi_resp.ar_ready),
-      .m_payload(m_axi_req.ar)
-  );
+  assign s_valid = {m_axi_resp.r_valid, m_axi_resp.b_valid, s_axi_req.ar_valid, s_axi_req.w_valid, s_axi_req.aw_valid};
+  assign s_payload = {m_axi_resp.r, m_axi_resp.b, s_axi_req.ar, s_axi_req.w, s_axi_req.aw};
+  assign {m_axi_req.r_ready, m_axi_req.b_ready, s_axi_resp.ar_ready, s_axi_resp.w_ready, s_axi_resp.aw_ready} = s_ready;
+  assign {s_axi_resp.r_valid, s_axi_resp.b_valid, m_axi_req.ar_valid, m_axi_req.w_valid, m_axi_req.aw_valid} = m_valid;
+  assign {s_axi_resp.r, s_axi_resp.b, m_axi_req.ar, m_axi_req.w, m_axi_req.aw} = m_payload;
+  assign m_ready = {s_axi_req.r_ready, s_axi_req.b_ready, m_axi_resp.ar_ready, m_axi_resp.w_ready, m_axi_resp.aw_ready};
 
-  stream_register #(
-      .Width($bits(m_axi_resp.b)),
-      .CutReady(CutReady)
-  ) i_b (
-      .clk_i,
-      .rst_i,
-      .s_valid  (m_axi_resp.b_valid),
-      .s_ready  (m_axi_req.b_ready),
-      .s_payload(m_axi_resp.b),
-      .m_valid  (s_axi_resp.b_valid),
-      .m_ready  (s_axi_req.b_ready),
-      .m_payload(s_axi_resp.b)
-  );
-
-  stream_register #(
-      .Width($bits(m_axi_resp.r)),
-      .CutReady(CutReady)
-  ) i_r (
-      .clk_i,
-      .rst_i,
-      .s_valid  (m_axi_resp.r_valid),
-      .s_ready  (m_axi_req.r_ready),
-      .s_payload(m_axi_resp.r),
-      .m_valid  (s_axi_resp.r_valid),
-      .m_ready  (s_axi_req.r_ready),
-      .m_payload(s_axi_resp.r)
-  );
+  for (genvar i = 0; i < int'(Channels); i++) begin : gen_channel
+    stream_register #(
+        .Width(Widths[i]),
+        .CutReady(CutReady)
+    ) i_register (
+        .*,
+        .s_valid  (s_valid[i]),
+        .s_ready  (s_ready[i]),
+        .s_payload(s_payload[bits_before(i)+:Widths[i]]),
+        .m_valid  (m_valid[i]),
+        .m_ready  (m_ready[i]),
+        .m_payload(m_payload[bits_before(i)+:Widths[i]])
+    );
+  end
 
 endmodule
 `default_nettype wire

@@ -82,7 +82,6 @@ module axi_demux #(
   logic [1:0][Outputs:0] m_ready;  // with one more, for Nowhere
   index_t [1:0] where, last_q;
   awaited_t [1:0] asked, awaited;
-  logic [1:0][CountWidth-1:0] count;
   logic data_room;
 
   assign s_valid = {s_axi_req.ar_valid, s_axi_req.aw_valid};
@@ -92,7 +91,7 @@ module axi_demux #(
   assign {s_axi_resp.ar_ready, s_axi_resp.aw_ready} = ready;
 
   for (genvar i = 0; i < 2; i++) begin : gen_direction
-    assign go[i]    = room[i] && (i == 1 || data_room) && (!Exclusive || count[i] == '0 || last_q[i] == where[i]);
+    assign go[i]    = room[i] && (i == 1 || data_room) && (!Exclusive || !is_awaited[i] || last_q[i] == where[i]);
     assign ready[i] = go[i] && m_ready[i][where[i]];
 
     always_ff @(posedge clk_i) begin
@@ -100,48 +99,38 @@ module axi_demux #(
       if (rst_i) last_q[i] <= '0;
     end
 
-    // verilator lint_off PINCONNECTEMPTY
     stream_fifo #(
         .Width($bits(awaited_t)),
         .Depth(Outstanding),
         .Block(1'b0)
     ) i_awaited (
-        .clk_i,
-        .rst_i,
-        .s_valid(s_valid[i] && ready[i]),
-        .s_ready(room[i]),
+        .*,
+        .s_valid  (s_valid[i] && ready[i]),
+        .s_ready  (room[i]),
         .s_payload(asked[i]),
-        .m_valid(is_awaited[i]),
-        .m_ready(came[i]),
-        .m_payload(awaited[i]),
-        .count_o(count[i]),
-        .almost_full_o()
+        .m_valid  (is_awaited[i]),
+        .m_ready  (came[i]),
+        .m_payload(awaited[i])
     );
-    // verilator lint_on PINCONNECTEMPTY
   end
 
   // ---- write data
   logic data_valid, data_take, w_ready;
   index_t data_where;
   logic [Outputs:0] m_w_ready;
-  // verilator lint_off PINCONNECTEMPTY
   stream_fifo #(
       .Width(IndexWidth),
       .Depth(Outstanding),
       .Block(1'b0)
   ) i_data (
-      .clk_i,
-      .rst_i,
-      .s_valid(s_valid[0] && ready[0]),
-      .s_ready(data_room),
+      .*,
+      .s_valid  (s_valid[0] && ready[0]),
+      .s_ready  (data_room),
       .s_payload(where[0]),
-      .m_valid(data_valid),
-      .m_ready(data_take),
-      .m_payload(data_where),
-      .count_o(),
-      .almost_full_o()
+      .m_valid  (data_valid),
+      .m_ready  (data_take),
+      .m_payload(data_where)
   );
-  // verilator lint_on PINCONNECTEMPTY
   assign w_ready            = data_valid && m_w_ready[data_where];
   assign data_take          = s_axi_req.w_valid && w_ready && s_axi_req.w.last;
   assign s_axi_resp.w_ready = w_ready;

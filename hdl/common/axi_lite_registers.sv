@@ -12,29 +12,18 @@
 /// Reset: forgets what was under way.
 /// Requirements: write_strobe_o is the user's to obey; done_i comes in the end.
 module axi_lite_registers #(
-    /// Bits of a byte address; at least 3.
+    parameter type axi_req_t = axi_pkg::axi_lite_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_lite_resp_t,
+    /// Bits of a byte address that are looked at; at least 3, at most those that there are.
     parameter int unsigned AddressWidth = 12
 ) (
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  [AddressWidth-1:0] s_axil_awaddr,
-    input  wire                     s_axil_awvalid,
-    output logic                    s_axil_awready,
-    input  wire  [            31:0] s_axil_wdata,
-    input  wire  [             3:0] s_axil_wstrb,
-    input  wire                     s_axil_wvalid,
-    output logic                    s_axil_wready,
-    output logic [             1:0] s_axil_bresp,
-    output logic                    s_axil_bvalid,
-    input  wire                     s_axil_bready,
-    input  wire  [AddressWidth-1:0] s_axil_araddr,
-    input  wire                     s_axil_arvalid,
-    output logic                    s_axil_arready,
-    output logic [            31:0] s_axil_rdata,
-    output logic [             1:0] s_axil_rresp,
-    output logic                    s_axil_rvalid,
-    input  wire                     s_axil_rready,
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire axi_req_t s_axil_req,
+    // verilator lint_on UNUSEDSIGNAL
+    output axi_resp_t     s_axil_resp,
 
     output logic                    write_o,
     output logic                    read_o,
@@ -46,8 +35,8 @@ module axi_lite_registers #(
     input  wire                     error_i
 );
 
-  if (AddressWidth < 3) begin : gen_check_address_width
-    $fatal(1, "AddressWidth must be at least 3 in %m");
+  if (AddressWidth < 3 || AddressWidth > $bits(s_axil_req.aw.addr)) begin : gen_check_address_width
+    $fatal(1, "AddressWidth must be at least 3, and at most the address's, in %m");
   end
 
   // What came in and was not yet carried out.
@@ -61,43 +50,41 @@ module axi_lite_registers #(
   logic write_q, read_q, read_next_q;
 
   logic may_write, may_read;
-  assign may_write      = aw_valid_q && w_valid_q && !b_valid_q;
-  assign may_read       = ar_valid_q && !r_valid_q;
+  assign may_write = aw_valid_q && w_valid_q && !b_valid_q;
+  assign may_read = ar_valid_q && !r_valid_q;
 
-  assign s_axil_awready = !aw_valid_q;
-  assign s_axil_wready  = !w_valid_q;
-  assign s_axil_arready = !ar_valid_q;
-  assign s_axil_bvalid  = b_valid_q;
-  assign s_axil_bresp   = {error_q, 1'b0};
-  assign s_axil_rvalid  = r_valid_q;
-  assign s_axil_rresp   = {read_error_q, 1'b0};
-  assign s_axil_rdata   = read_data_q;
+  assign s_axil_resp = '{
+          aw_ready: !aw_valid_q,
+          w_ready: !w_valid_q,
+          b: '{resp: error_q ? axi_pkg::RespSlvErr : axi_pkg::RespOkay},
+          b_valid: b_valid_q,
+          ar_ready: !ar_valid_q,
+          r: '{data: read_data_q, resp: read_error_q ? axi_pkg::RespSlvErr : axi_pkg::RespOkay},
+          r_valid: r_valid_q
+      };
 
-  assign write_o        = write_q;
-  assign read_o         = read_q;
-  assign address_o      = {write_q ? aw_q : ar_q, 2'b00};
-  assign write_data_o   = data_q;
+  assign write_o = write_q;
+  assign read_o = read_q;
+  assign address_o = {write_q ? aw_q : ar_q, 2'b00};
+  assign write_data_o = data_q;
   assign write_strobe_o = strobe_q;
 
-  logic unused_address;
-  assign unused_address = ^{s_axil_awaddr[1:0], s_axil_araddr[1:0]};
-
   always_ff @(posedge clk_i) begin
-    if (s_axil_awready) begin
-      aw_valid_q <= s_axil_awvalid;
-      aw_q <= s_axil_awaddr[AddressWidth-1:2];
+    if (!aw_valid_q) begin
+      aw_valid_q <= s_axil_req.aw_valid;
+      aw_q <= s_axil_req.aw.addr[AddressWidth-1:2];
     end
-    if (s_axil_wready) begin
-      w_valid_q <= s_axil_wvalid;
-      data_q <= s_axil_wdata;
-      strobe_q <= s_axil_wstrb;
+    if (!w_valid_q) begin
+      w_valid_q <= s_axil_req.w_valid;
+      data_q <= s_axil_req.w.data;
+      strobe_q <= s_axil_req.w.strb;
     end
-    if (s_axil_arready) begin
-      ar_valid_q <= s_axil_arvalid;
-      ar_q <= s_axil_araddr[AddressWidth-1:2];
+    if (!ar_valid_q) begin
+      ar_valid_q <= s_axil_req.ar_valid;
+      ar_q <= s_axil_req.ar.addr[AddressWidth-1:2];
     end
-    if (s_axil_bready) b_valid_q <= 1'b0;
-    if (s_axil_rready) r_valid_q <= 1'b0;
+    if (s_axil_req.b_ready) b_valid_q <= 1'b0;
+    if (s_axil_req.r_ready) r_valid_q <= 1'b0;
 
     if (write_q && done_i) begin
       write_q <= 1'b0;
@@ -130,11 +117,11 @@ module axi_lite_registers #(
   end
 
   `ASSERT(one_access, !(write_o && read_o), "a read and a write at once")
-  `ASSERT_NEXT(b_kept, s_axil_bvalid && !s_axil_bready, s_axil_bvalid && s_axil_bresp == $past(s_axil_bresp),
-               "a write's response was withdrawn or changed")
-  `ASSERT_NEXT(r_kept, s_axil_rvalid && !s_axil_rready, s_axil_rvalid && s_axil_rresp == $past(s_axil_rresp),
-               "a read's response was withdrawn or changed")
-  `ASSERT_NEXT(data_kept, s_axil_rvalid && !s_axil_rready, s_axil_rdata == $past(s_axil_rdata),
+  `ASSERT_NEXT(b_kept, s_axil_resp.b_valid && !s_axil_req.b_ready, s_axil_resp.b_valid && s_axil_resp.b.resp == $past
+               (s_axil_resp.b.resp), "a write's response was withdrawn or changed")
+  `ASSERT_NEXT(r_kept, s_axil_resp.r_valid && !s_axil_req.r_ready, s_axil_resp.r_valid && s_axil_resp.r.resp == $past
+               (s_axil_resp.r.resp), "a read's response was withdrawn or changed")
+  `ASSERT_NEXT(data_kept, s_axil_resp.r_valid && !s_axil_req.r_ready, s_axil_resp.r.data == $past(s_axil_resp.r.data),
                "the data of a read's response changed")
 
 endmodule

@@ -67,8 +67,7 @@ module axi_mux #(
         .Inputs(Inputs),
         .Width (AddressBits)
     ) i_arbiter (
-        .clk_i,
-        .rst_i,
+        .*,
         .s_valid(s_valid[i]),
         .s_ready(s_ready[i]),
         .s_payload(s_address[i]),
@@ -93,24 +92,19 @@ module axi_mux #(
   assign m_axi_req.ar_valid = valid[1];
   assign ready[1]           = m_axi_resp.ar_ready;
 
-  // verilator lint_off PINCONNECTEMPTY
   stream_fifo #(
       .Width(IndexWidth),
       .Depth(Outstanding),
       .Block(1'b0)
   ) i_order (
-      .clk_i,
-      .rst_i,
-      .s_valid(valid[0] && ready[0]),
-      .s_ready(order_ready),
+      .*,
+      .s_valid  (valid[0] && ready[0]),
+      .s_ready  (order_ready),
       .s_payload(index[0]),
-      .m_valid(order_valid),
-      .m_ready(order_take),
-      .m_payload(holder),
-      .count_o(),
-      .almost_full_o()
+      .m_valid  (order_valid),
+      .m_ready  (order_take),
+      .m_payload(holder)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   assign m_axi_req.w       = s_axi_req[holder].w;
   assign m_axi_req.w_valid = order_valid && s_axi_req[holder].w_valid;
@@ -124,8 +118,7 @@ module axi_mux #(
       .Outputs(Inputs),
       .Width  ($bits(m_axi_resp.b))
   ) i_b (
-      .clk_i,
-      .rst_i,
+      .*,
       .select_i (m_axi_resp.b.id[IdWidth+:IndexWidth]),
       .s_valid  (m_axi_resp.b_valid),
       .s_ready  (m_axi_req.b_ready),
@@ -138,8 +131,7 @@ module axi_mux #(
       .Outputs(Inputs),
       .Width  ($bits(m_axi_resp.r))
   ) i_r (
-      .clk_i,
-      .rst_i,
+      .*,
       .select_i (m_axi_resp.r.id[IdWidth+:IndexWidth]),
       .s_valid  (m_axi_resp.r_valid),
       .s_ready  (m_axi_req.r_ready),

@@ -83,23 +83,18 @@ module axi_port #(
     logic [7:0] beat_q;
     logic [axi_pkg::BoundaryBits-1:0] offset_q, offset;
 
-    // verilator lint_off PINCONNECTEMPTY
     stream_fifo #(
         .Width($bits(burst_t)),
         .Depth(2)
     ) i_bursts (
-        .clk_i,
-        .rst_i,
-        .s_valid(s_valid[i]),
-        .s_ready(s_ready[i]),
+        .*,
+        .s_valid  (s_valid[i]),
+        .s_ready  (s_ready[i]),
         .s_payload(s_burst[i]),
-        .m_valid(valid[i]),
-        .m_ready(beat[i] && last[i]),
-        .m_payload(burst[i]),
-        .count_o(),
-        .almost_full_o()
+        .m_valid  (valid[i]),
+        .m_ready  (beat[i] && last[i]),
+        .m_payload(burst[i])
     );
-    // verilator lint_on PINCONNECTEMPTY
 
     assign last[i]    = beat_q == burst[i].len;
     assign refused[i] = burst[i].burst != axi_pkg::BurstIncr && burst[i].burst != axi_pkg::BurstFixed;
@@ -135,23 +130,18 @@ module axi_port #(
     if (rst_i) failed_q <= 1'b0;
   end
 
-  // verilator lint_off PINCONNECTEMPTY
   stream_fifo #(
       .Width($bits(s_axi_resp.b)),
       .Depth(2)
   ) i_b (
-      .clk_i,
-      .rst_i,
-      .s_valid(beat[0] && last[0]),
-      .s_ready(b_ready),
+      .*,
+      .s_valid  (beat[0] && last[0]),
+      .s_ready  (b_ready),
       .s_payload({burst[0].id, failed, 1'b0}),
-      .m_valid(s_axi_resp.b_valid),
-      .m_ready(s_axi_req.b_ready),
-      .m_payload(s_axi_resp.b),
-      .count_o(),
-      .almost_full_o()
+      .m_valid  (s_axi_resp.b_valid),
+      .m_ready  (s_axi_req.b_ready),
+      .m_payload(s_axi_resp.b)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   // ---- reads: a beat is asked for when its data have room
   typedef struct packed {
@@ -180,29 +170,25 @@ module axi_port #(
   credit_counter #(
       .Credits(ReadBeats)
   ) i_room (
-      .clk_i,
-      .rst_i,
+      .*,
       .take_i(beat[1]),
       .give_i(s_axi_resp.r_valid && s_axi_req.r_ready),
       .available_o(r_room),
       .count_o()
   );
+  // verilator lint_on PINCONNECTEMPTY
   stream_fifo #(
       .Width($bits(s_axi_resp.r)),
       .Depth(ReadBeats)
   ) i_r (
-      .clk_i,
-      .rst_i,
-      .s_valid(here.valid),
-      .s_ready(r_fits),
+      .*,
+      .s_valid  (here.valid),
+      .s_ready  (r_fits),
       .s_payload({here.id, read_data_i, here.refused || read_error_i, 1'b0, here.last}),
-      .m_valid(s_axi_resp.r_valid),
-      .m_ready(s_axi_req.r_ready),
-      .m_payload(s_axi_resp.r),
-      .count_o(),
-      .almost_full_o()
+      .m_valid  (s_axi_resp.r_valid),
+      .m_ready  (s_axi_req.r_ready),
+      .m_payload(s_axi_resp.r)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   `ASSERT(last_agrees, !beat[0] || s_axi_req.w.last == last[0], "write data end where AWLEN does not say")
   `ASSERT(read_fits, !here.valid || r_fits, "a beat of a read has no room")

@@ -52,8 +52,7 @@ module axi_ram #(
       .ReadLatency(OutputRegister ? 2 : 1),
       .ReadBeats(ReadBeats)
   ) i_port (
-      .clk_i,
-      .rst_i,
+      .*,
       .s_axi_req,
       .s_axi_resp,
       .write_o(write),
@@ -74,7 +73,7 @@ module axi_ram #(
       .Ultra(Ultra),
       .OutputRegister(OutputRegister)
   ) i_ram (
-      .clk_i,
+      .*,
       .write_i(write ? write_strobe : '0),
       .write_address_i(write_address[Lanes+:IndexWidth]),
       .write_data_i(write_data),

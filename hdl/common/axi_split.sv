@@ -90,8 +90,7 @@ module axi_split #(
         .MaxLimit(axi_pkg::BoundaryBits),
         .UserWidth($bits(shared_t))
     ) i_parts (
-        .clk_i,
-        .rst_i,
+        .*,
         .s_valid(s_valid[i]),
         .s_ready(s_ready[i]),
         .s_address(s_address[i]),
@@ -135,24 +134,19 @@ module axi_split #(
 
   logic len_valid, w_take;
   logic [7:0] w_len, beat_q;
-  // verilator lint_off PINCONNECTEMPTY
   stream_fifo #(
       .Width(8),
       .Depth(Outstanding),
       .Block(1'b0)
   ) i_lens (
-      .clk_i,
-      .rst_i,
-      .s_valid(valid[0] && ready[0]),
-      .s_ready(lens_ready),
+      .*,
+      .s_valid  (valid[0] && ready[0]),
+      .s_ready  (lens_ready),
       .s_payload(len[0]),
-      .m_valid(len_valid),
-      .m_ready(w_take && m_axi_req.w.last),
-      .m_payload(w_len),
-      .count_o(),
-      .almost_full_o()
+      .m_valid  (len_valid),
+      .m_ready  (w_take && m_axi_req.w.last),
+      .m_payload(w_len)
   );
-  // verilator lint_on PINCONNECTEMPTY
 
   assign m_axi_req.w_valid  = s_axi_req.w_valid && len_valid;
   assign s_axi_resp.w_ready = m_axi_resp.w_ready && len_valid;
@@ -171,24 +165,19 @@ module axi_split #(
   awaited_t [1:0] awaited;
   logic [1:0] is_awaited, came;
   for (genvar i = 0; i < 2; i++) begin : gen_awaited
-    // verilator lint_off PINCONNECTEMPTY
     stream_fifo #(
         .Width($bits(awaited_t)),
         .Depth(Outstanding),
         .Block(1'b0)
     ) i_awaited (
-        .clk_i,
-        .rst_i,
-        .s_valid(valid[i] && ready[i]),
-        .s_ready(room[i]),
+        .*,
+        .s_valid  (valid[i] && ready[i]),
+        .s_ready  (room[i]),
         .s_payload({shared[i].id, last[i]}),
-        .m_valid(is_awaited[i]),
-        .m_ready(came[i]),
-        .m_payload(awaited[i]),
-        .count_o(),
-        .almost_full_o()
+        .m_valid  (is_awaited[i]),
+        .m_ready  (came[i]),
+        .m_payload(awaited[i])
     );
-    // verilator lint_on PINCONNECTEMPTY
   end
 
   // The worst response of the burst's parts so far.

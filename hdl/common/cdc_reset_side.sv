@@ -39,7 +39,7 @@ module cdc_reset_side #(
       .Width (2),
       .Stages(Stages)
   ) i_sync (
-      .clk_i,
+      .*,
       .value_i({hold_i, told_i}),
       .value_o({hears, known})
   );

@@ -82,7 +82,7 @@ module counter_ram #(
       .Width(Width),
       .Depth(Counters)
   ) i_sums (
-      .clk_i,
+      .*,
       .write_i(write),
       .write_address_i(write_index),
       .write_data_i(write_data),
@@ -95,7 +95,7 @@ module counter_ram #(
       .Width(Width),
       .Depth(Counters)
   ) i_read (
-      .clk_i,
+      .*,
       .write_i(write),
       .write_address_i(write_index),
       .write_data_i(write_data),

@@ -58,7 +58,7 @@ module fifo_ram #(
         .Depth(Depth),
         .Ultra(Ultra)
     ) i_ram (
-        .clk_i,
+        .*,
         .write_i,
         .write_address_i,
         .write_data_i,
@@ -78,7 +78,7 @@ module fifo_ram #(
         .Width(Width),
         .Depth(Depth)
     ) i_ram (
-        .clk_i,
+        .*,
         .write_i,
         .write_address_i,
         .write_data_i,

@@ -91,8 +91,7 @@ module packet_fifo #(
       .Block(Block),
       .Ultra(Ultra)
   ) i_ram (
-      .clk_i,
-      .rst_i,
+      .*,
       .write_i(put && !lost),
       .write_address_i(write_q[AddressWidth-1:0]),
       .write_data_i({s_last, s_payload}),

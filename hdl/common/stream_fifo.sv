@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
-`include "assertions.svh"
 
-/// A queue in a stream.
+/// A queue in a stream: stream_fifo_level for who does not need to know how full it is.
 ///
-/// Behaviour: holds Depth beats. Cuts every path: ready comes from a bit of the count (a full fifo takes no beat, even while one
-/// leaves), valid from a register; the payload is the RAM's output (of LUTs, or of the register within block RAM).
-/// Latency: first beat in to first beat out 1 cycle in LUTs, 2 in block RAM; full throughput in both.
-/// Reset: empties it.
-/// Requirements: in reset s_valid is low.
+/// Behaviour, latency, reset, requirements: those of stream_fifo_level.
 module stream_fifo #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width = 8,
     /// Beats that it holds; a power of two, at least 2.
     parameter int unsigned Depth = 32,
     /// In block RAM rather than in LUTs.
-    parameter bit Block = Depth > 64,
-    /// almost_full_o from so many beats on; 1 to Depth.
-    parameter int unsigned AlmostFull = Depth - 1,
-    localparam int unsigned CountWidth = $clog2(Depth + 1)
+    parameter bit Block = Depth > 64
 ) (
     input wire clk_i,
     input wire rst_i,
@@ -29,77 +21,18 @@ module stream_fifo #(
 
     output logic             m_valid,
     input  wire              m_ready,
-    output logic [Width-1:0] m_payload,
-
-    /// Beats within.
-    output logic [CountWidth-1:0] count_o,
-    output logic                  almost_full_o
+    output logic [Width-1:0] m_payload
 );
 
-  if (Width < 1) begin : gen_check_width
-    $fatal(1, "Width must be at least 1 in %m");
-  end
-  if (Depth < 2 || 2 ** $clog2(Depth) != Depth) begin : gen_check_depth
-    $fatal(1, "Depth must be a power of two and at least 2 in %m");
-  end
-  if (AlmostFull < 1 || AlmostFull > Depth) begin : gen_check_almost_full
-    $fatal(1, "AlmostFull must be 1 to Depth in %m");
-  end
-
-  localparam int unsigned AddressWidth = $clog2(Depth);
-
-  logic [AddressWidth-1:0] write_q, read_q;
-  logic [CountWidth-1:0] count_q;
-
-  logic put, take, fetch, held, some_q, available;
-  assign put           = s_valid && s_ready;
-  assign take          = m_valid && m_ready;
-  assign s_ready       = !count_q[AddressWidth];  // Depth is a power of two
-  assign available     = Block ? count_q != CountWidth'(held) : some_q;
-  assign count_o       = count_q;
-  assign almost_full_o = count_q >= CountWidth'(AlmostFull);
-
-  always_ff @(posedge clk_i) begin
-    if (put) write_q <= write_q + 1'b1;
-    if (fetch) read_q <= read_q + 1'b1;
-    // What m_ready does is known late: it only enables.
-    if (put != take) begin
-      count_q <= put ? count_q + 1'b1 : count_q - 1'b1;
-      some_q  <= put || count_q[CountWidth-1:1] != '0;
-    end
-    if (rst_i) begin
-      write_q <= '0;
-      read_q  <= '0;
-      count_q <= '0;
-      some_q  <= 1'b0;
-    end
-  end
-
-  fifo_ram #(
+  logic unused_almost_full;
+  stream_fifo_level #(
       .Width(Width),
       .Depth(Depth),
       .Block(Block)
-  ) i_ram (
-      .clk_i,
-      .rst_i,
-      .write_i(put),
-      .write_address_i(write_q),
-      .write_data_i(s_payload),
-      .available_i(available),
-      .read_address_i(read_q),
-      .fetch_o(fetch),
-      .held_o(held),
-      .m_valid,
-      .m_ready,
-      .m_payload
+  ) i_fifo (
+      .*,
+      .almost_full_o(unused_almost_full)
   );
-
-  `ASSERT(count_in_range, count_q <= CountWidth'(Depth), "holds more beats than it has places for")
-  `ASSERT(some_right, some_q == (count_q != '0), "whether it is empty is not what the count says")
-  `ASSERT(pointers_agree, AddressWidth'(write_q - read_q) == AddressWidth'(count_q - CountWidth'(held)),
-          "the pointers are not as far apart as the count says")
-  `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")
-  `ASSERT_NEXT(payload_kept, m_valid && !m_ready, m_payload == $past(m_payload), "a beat changed before it was taken")
 
 endmodule
 `default_nettype wire

@@ -120,7 +120,7 @@ module tag_table #(
         .Depth(Tags),
         .ReadPorts(2)
     ) i_order (
-        .clk_i,
+        .*,
         .write_i(complete),
         .write_address_i(completed_q[TagWidth-1:0]),
         .write_data_i(complete_tag_i),
@@ -142,7 +142,7 @@ module tag_table #(
       .Depth(Tags),
       .ReadPorts(Readers)
   ) i_payloads (
-      .clk_i,
+      .*,
       .write_i(allocate),
       .write_address_i(s_tag),
       .write_data_i(s_payload),
@@ -162,7 +162,7 @@ module tag_table #(
       .Width(ResultWidth),
       .Depth(Tags)
   ) i_results (
-      .clk_i,
+      .*,
       .write_i(complete),
       .write_address_i(complete_tag_i),
       .write_data_i(complete_result_i),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "axi.svh"
 
 /// A node of the key-value store: docs/kv-protocol.md says what it does, docs/kv-core.md how.
 ///
@@ -16,6 +17,7 @@
 module kv_core
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 #(
     /// Of memory: 1, 2 or 4.
     parameter int unsigned Channels = 2,
@@ -108,83 +110,92 @@ module kv_core
     input  wire      [Channels-1:0][  1:0] m_axi_bresp
 );
 
-  localparam int unsigned BeatBits = $clog2(ValueBeats);
+  localparam kv_config_t Config = '{
+      channels: Channels,
+      line_cache_bits: LineCacheBits,
+      lane_bits: LaneBits,
+      max_followers: MaxFollowers,
+      whole_frames: WholeFrames,
+      user_width: UserWidth,
+      host_beats: HostBeats
+  };
+  if (!config_is_valid(Config)) begin : gen_check_config
+    $fatal(1, "a parameter is beyond what kv_config_t says of it in %m");
+  end
+  `AXIS_TYPE(axis, 512, UserWidth)
 
   // ---- what the blocks say to each other
 
   endpoint_t self;
-  logic enable, accept, leased, serving_q, opened, overflow, memory_error, memory_fails, misplaced, dead;
-  logic [31:0] epoch, retry_cycles, source;
-  logic [2:0] node;
-  logic [7:0] members, serving_members;
-  logic [5:0] bucket_bits;
-  logic [1:0][7:0] slot;
-  logic [1:0][2:0] leader, peer_index;
-  endpoint_t [1:0] peer;
+  logic serving_q, memory_error, memory_fails, dead;
+  logic [31:0] source;
+  who_ask_t [1:0] ask;  // the engine; kv_recovery and transmit
+  who_t [1:0] who;
+  logic [1:1][2:0] peer_index;
+  endpoint_t [1:1] peer;
+  kv_settings_t settings;
+  recovery_state_t recovery;
 
   // A lease that ends is noticed a cycle later; what was decided before is on its way.
   always_ff @(posedge clk_i) begin
-    serving_q <= leased && serving_members[node] && epoch[15:0] != '0 && !dead;
+    serving_q <= settings.leased && settings.staged.serving_members[settings.staged.node]
+        && settings.staged.epoch[15:0] != '0 && !dead;
     if (rst_i) serving_q <= 1'b0;
   end
-  assign dead = overflow || memory_error || misplaced;
+  assign dead = recovery.overflow || memory_error || settings.misplaced;
+  assign self = settings.staged.self;
+  assign ask[1].node = peer_index[1];
+  assign peer[1] = who[1].at;
 
-  logic place_valid, place_plenty, place_take, bad_free, came_to_nothing, done_free;
-  place_t place, bad_freed, nothing_freed, done_freed;
-  logic pool_write, filling;
-  place_t pool_write_place, filling_place;
-  logic [BeatBits-1:0] pool_write_beat;
-  logic [511:0] pool_write_data;
-  logic [BeatBits:0] filled;
-  logic [1:0] pool_read;
-  place_t [1:0] pool_place;
-  logic [1:0][BeatBits-1:0] pool_beat;
+  logic place_take;
+  offered_place_t place;
+  free_place_t bad_place, nothing_place, done_place;
+  pool_write_t pool_write;
+  filling_t filling;
+  pool_read_t for_transmit, for_memory;
   logic [1:0][511:0] pool_data;
 
   logic request_valid, room;
+  // verilator lint_off UNUSEDSIGNAL
   request_t request;
+  // verilator lint_on UNUSEDSIGNAL
+  arrival_t arrival;
+  assign {request_valid, request} = arrival;
 
-  logic op_valid, op_done, slow_valid, settle_valid, pending, leftover_done, stop, quiet, clear_rams;
-  op_t op;
-  seen_t seen;
-  subject_t head;
-  lane_number_t settle_lane;
-  logic [31:0] walked_version, settle_request;
-  logic [11:0] clear_at, leftovers;
-  filter_cell_t pending_cell;
-  logic [Places-1:0] window;
+  standing_t standing;
+  to_engine_t to_engine;
+  from_engine_t from_engine;
+  logic stop;
 
-  logic line_read, line_hit, want, line_write, group_busy, cache_clear, cache_clearing;
-  bucket_t line_bucket, want_bucket, line_write_bucket;
-  logic [511:0] line;
-  logic [  1:0] line_write_way;
-  logic [127:0] line_write_header;
-  logic job_room, job_valid, done;
+  lookup_t lookup;
+  found_t found;
+  want_t announce, wanted;
+  line_write_t line_write;
+  logic group_busy, cache_clear, cache_clearing;
+  logic job_room, job_valid;
   memory_job_t job;
-  job_tag_t done_tag;
+  job_done_t job_done;
 
-  logic now_valid, now_almost_full, later_valid, later_almost_full, deferred_valid, transmit_idle;
-  send_t send;
-  logic word_valid, word_ready, value_begun;
+  sending_t sending;
+  almost_full_t almost_full;
+  logic transmit_idle, word_valid, word_ready, value_begun;
   logic [511:0] word_data;
 
-  logic enter_valid, enter_copy, copied, entered, clear_table, clearing;
-  logic sync_count_write, sync_lanes_write;
-  logic [31:0] sync_data, sync_from, sync_count;
-  logic [16:0] sync_lanes;
-  logic [63:0] line_base, value_base;
-
-  logic frame_kv, passed_rx, passed_tx, dropped_checksum, dropped_length, dropped_epoch, dropped_duplicate;
-  logic dropped_busy, dropped_host, dropped_source, allowed, retry, replied, received, sent;
-  logic [4:0] reply_status, received_kind, sent_kind;
+  logic clear_table, passed_tx, dropped_host, allowed, sent;
+  logic [4:0] sent_kind;
+  fetch_order_t fetch;
+  fetch_left_t fetch_left;
+  entering_t entering;
+  entry_step_t entry_step;
+  rx_events_t rx_events;
+  engine_events_t engine_events;
 
   // verilator lint_off UNUSEDSIGNAL
-  logic now_ready, later_ready, job_ready, here, word_first, word_last;
-  logic [31:0] enter_epoch;
-  logic unused;
-  assign unused = ^{line_base[63:AddressBits], value_base[63:AddressBits], epoch[31:16], reply_status[4],
-                    line_base[11:0], value_base[11:0]};
+  logic job_ready, here;
+  logic [63:0] line_base, value_base;  // their pages
   // verilator lint_on UNUSEDSIGNAL
+  assign line_base  = settings.direct.line_base;
+  assign value_base = settings.direct.value_base;
 
   // ---- from the network
 
@@ -196,51 +207,36 @@ module kv_core
   foreign_t foreign, for_host;
   logic foreign_valid, foreign_ready, foreign_last, unused_bad;
 
+  axis_t from_net, passed, from_host, to_net;
+  assign from_net = '{user: s_net_tuser, last: s_net_tlast, keep: s_net_tkeep, data: s_net_tdata};
+  assign foreign = '{user: passed.user, keep: passed.keep, data: passed.data};
+  assign foreign_last = passed.last;
+
   kv_parser #(
-      .WholeFrames(WholeFrames),
-      .UserWidth  (UserWidth)
+      .Config(Config),
+      .axis_t(axis_t)
   ) i_parser (
       .*,
-      .enable_i(enable),
+      .enable_i(settings.direct.enable),
       .self_i(self),
-      .s_axis_tvalid(s_net_tvalid),
-      .s_axis_tready(s_net_tready),
-      .s_axis_tdata(s_net_tdata),
-      .s_axis_tkeep(s_net_tkeep),
-      .s_axis_tlast(s_net_tlast),
-      .s_axis_tuser(s_net_tuser),
-      .s_axis_error(s_net_error),
-      .s_axis_size(s_net_size),
-      .m_axis_tvalid(foreign_valid),
-      .m_axis_tready(foreign_ready),
-      .m_axis_tdata(foreign.data),
-      .m_axis_tkeep(foreign.keep),
-      .m_axis_tlast(foreign_last),
-      .m_axis_tuser(foreign.user),
+      .s_valid(s_net_tvalid),
+      .s_ready(s_net_tready),
+      .s_payload(from_net),
+      .s_error(s_net_error),
+      .s_size(s_net_size),
+      .m_valid(foreign_valid),
+      .m_ready(foreign_ready),
+      .m_payload(passed),
       .source_o(source),
       .allowed_i(allowed),
-      .place_valid_i(place_valid),
-      .place_plenty_i(place_plenty),
       .place_i(place),
       .place_take_o(place_take),
-      .place_free_o(bad_free),
-      .place_freed_o(bad_freed),
-      .pool_write_o(pool_write),
-      .pool_place_o(pool_write_place),
-      .pool_beat_o(pool_write_beat),
-      .pool_data_o(pool_write_data),
+      .free_o(bad_place),
+      .pool_o(pool_write),
       .filling_o(filling),
-      .filling_place_o(filling_place),
-      .filled_o(filled),
       .room_i(room),
-      .request_valid_o(request_valid),
-      .request_o(request),
-      .passed_o(passed_rx),
-      .received_o(frame_kv),
-      .dropped_checksum_o(dropped_checksum),
-      .dropped_length_o(dropped_length),
-      .dropped_source_o(dropped_source),
-      .dropped_busy_o(dropped_busy)
+      .arrival_o(arrival),
+      .events_o(rx_events)
   );
 
   packet_fifo #(
@@ -269,160 +265,89 @@ module kv_core
 
   kv_pool i_pool (
       .*,
-      .place_valid_o(place_valid),
-      .place_plenty_o(place_plenty),
       .place_o(place),
       .take_i(place_take),
-      .free_i({bad_free, came_to_nothing, done_free}),
-      .freed_i({bad_freed, nothing_freed, done_freed}),
+      .free_i({bad_place, nothing_place, done_place}),
       .write_i(pool_write),
-      .write_place_i(pool_write_place),
-      .write_beat_i(pool_write_beat),
-      .write_data_i(pool_write_data),
-      .read_i(pool_read),
-      .read_place_i(pool_place),
-      .read_beat_i(pool_beat),
+      .read_i({for_memory, for_transmit}),
       .read_data_o(pool_data)
   );
 
   // ---- what is to be done
 
-  logic leftovers_q, refresh, refreshing;
-  always_ff @(posedge clk_i) leftovers_q <= leftovers != '0;
+  logic leftovers_q;
+  always_ff @(posedge clk_i) leftovers_q <= recovery.leftovers != '0;
+  assign standing = '{serving: serving_q, opened: recovery.opened, dead: dead, leftovers: leftovers_q};
 
   kv_engine #(
-      .LaneBits(LaneBits)
+      .Config(Config)
   ) i_engine (
       .*,
-      .node_i(node),
-      .members_i(members),
-      .serving_i(serving_q),
-      .opened_i(opened),
-      .accept_i(accept),
-      .epoch_i(epoch[15:0]),
-      .bucket_bits_i(bucket_bits),
-      .dead_i(dead),
-      .leftovers_i(leftovers_q),
-      .slot_o(slot[0]),
-      .leader_i(leader[0]),
-      .peer_o(peer_index[0]),
-      .peer_i(peer[0]),
-      .request_valid_i(request_valid),
-      .request_i(request),
-      .room_o(room),
-      .op_valid_i(op_valid),
-      .op_i(op),
-      .op_done_o(op_done),
-      .seen_o(seen),
-      .slow_valid_o(slow_valid),
-      .walked_version_i(walked_version),
-      .head_o(head),
-      .settle_valid_o(settle_valid),
-      .settle_lane_o(settle_lane),
-      .settle_request_o(settle_request),
-      .pending_o(pending),
-      .pending_cell_o(pending_cell),
-      .leftover_done_o(leftover_done),
-      .refresh_o(refresh),
-      .refreshing_i(refreshing),
-      .stop_i(stop),
-      .quiet_o(quiet),
-      .clear_i(clear_rams),
-      .clear_at_i(clear_at),
-      .line_read_o(line_read),
-      .line_bucket_o(line_bucket),
-      .line_hit_i(line_hit),
-      .line_i(line),
-      .want_o(want),
-      .want_bucket_o(want_bucket),
-      .line_write_o(line_write),
-      .line_write_bucket_o(line_write_bucket),
-      .line_write_way_o(line_write_way),
-      .line_write_header_o(line_write_header),
-      .group_busy_i(group_busy),
-      .job_room_i(job_room),
-      .job_valid_o(job_valid),
-      .job_o(job),
-      .place_free_o(came_to_nothing),
-      .place_freed_o(nothing_freed),
-      .now_almost_full_i(now_almost_full),
-      .later_room_i(!later_almost_full),
-      .now_valid_o(now_valid),
-      .later_valid_o(later_valid),
-      .deferred_valid_o(deferred_valid),
-      .send_o(send),
-      .window_o(window),
-      .received_o(received),
-      .received_kind_o(received_kind),
-      .replied_o(replied),
-      .replied_status_o(reply_status),
-      .dropped_epoch_o(dropped_epoch),
-      .dropped_duplicate_o(dropped_duplicate)
+      .settings_i   (settings),
+      .standing_i   (standing),
+      .ask_o        (ask[0]),
+      .who_i        (who[0]),
+      .arrival_i    (arrival),
+      .room_o       (room),
+      .recovery_i   (to_engine),
+      .stop_i       (stop),
+      .recovery_o   (from_engine),
+      .lookup_o     (lookup),
+      .found_i      (found),
+      .want_o       (wanted),
+      .line_write_o (line_write),
+      .group_busy_i (group_busy),
+      .job_room_i   (job_room),
+      .job_valid_o  (job_valid),
+      .job_o        (job),
+      .free_o       (nothing_place),
+      .almost_full_i(almost_full),
+      .sending_o    (sending),
+      .events_o     (engine_events)
   );
 
-  kv_sequencer #(
-      .LaneBits(LaneBits)
-  ) i_sequencer (
+  downstream_t downstream;
+  assign downstream = '{
+          transmit_idle: transmit_idle,
+          job_write: job_valid && job.write,
+          job_done: job_done.done,
+          cache_clearing: cache_clearing
+      };
+  kv_recovery #(
+      .Config(Config)
+  ) i_recovery (
       .*,
-      .enter_valid_i(enter_valid),
-      .enter_copy_o(enter_copy),
-      .copied_i(copied),
-      .entered_o(entered),
-      .epoch_i(epoch[15:0]),
-      .node_i(node),
-      .members_i(members),
-      .serving_members_i(serving_members),
-      .retry_cycles_i(retry_cycles),
-      .bucket_bits_i(bucket_bits),
-      .slot_o(slot[1]),
-      .leader_i(leader[1]),
+      .settings_i   (settings),
+      .entering_i   (entering),
+      .step_o       (entry_step),
+      .slot_o       (ask[1].slot),
+      .leader_i     (who[1].leader),
       .clear_table_i(clear_table),
-      .clearing_o(clearing),
-      .sync_count_write_i(sync_count_write),
-      .sync_lanes_write_i(sync_lanes_write),
-      .sync_data_i(sync_data),
-      .sync_from_i(sync_from),
-      .sync_count_o(sync_count),
-      .sync_lanes_o(sync_lanes),
-      .dead_i(dead),
-      .opened_o(opened),
-      .overflow_o(overflow),
-      .leftovers_o(leftovers),
-      .retry_o(retry),
-      .op_valid_o(op_valid),
-      .op_o(op),
-      .op_done_i(op_done),
-      .seen_i(seen),
-      .slow_valid_i(slow_valid),
-      .slow_bucket_i(want_bucket),
-      .walked_version_o(walked_version),
-      .head_i(head),
-      .settle_valid_i(settle_valid),
-      .settle_lane_i(settle_lane),
-      .settle_request_i(settle_request),
-      .pending_i(pending),
-      .pending_cell_i(pending_cell),
-      .leftover_done_i(leftover_done),
-      .refresh_i(refresh),
-      .refreshing_o(refreshing),
-      .stop_o(stop),
-      .quiet_i(quiet),
-      .clear_o(clear_rams),
-      .clear_at_o(clear_at),
-      .window_i(window),
-      .transmit_idle_i(transmit_idle),
-      .job_write_i(job_valid && job.write),
-      .done_i(done),
-      .cache_clear_o(cache_clear),
-      .cache_clearing_i(cache_clearing)
+      .fetch_i      (fetch),
+      .fetch_left_o (fetch_left),
+      .dead_i       (dead),
+      .state_o      (recovery),
+      .engine_o     (to_engine),
+      .engine_i     (from_engine),
+      .stop_o       (stop),
+      .downstream_i (downstream),
+      .cache_clear_o(cache_clear)
   );
 
   // ---- memory
 
   // The line of what was received is asked for before the request's turn.
   bucket_t announced, mask_q;
-  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << bucket_bits);
+  always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings.direct.bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
+
+  memory_req_t  [Channels-1:0] memory_req;
+  memory_resp_t [Channels-1:0] memory_resp;
+  // A fetch names its bucket, not a key.
+  assign announce = '{
+          want: request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch,
+          bucket: announced
+      };
 
   kv_memory #(
       .Channels(Channels),
@@ -435,71 +360,63 @@ module kv_core
       .fails_o(memory_fails),
       .clear_i(cache_clear),
       .clearing_o(cache_clearing),
-      // A fetch names its bucket, not a key.
-      .announce_i(request_valid && reads_line(request.kv.kind) && request.kv.kind != KindFetch),
-      .announce_bucket_i(announced),
-      .read_i(line_read),
-      .read_bucket_i(line_bucket),
-      .read_hit_o(line_hit),
-      .read_line_o(line),
-      .want_i(want),
-      .want_bucket_i(want_bucket),
+      .announce_i(announce),
+      .lookup_i(lookup),
+      .found_o(found),
+      .want_i(wanted),
       .here_o(here),
+      .line_write_i(line_write),
       .group_busy_o(group_busy),
-      .write_i(line_write),
-      .write_bucket_i(line_write_bucket),
-      .write_way_i(line_write_way),
-      .write_header_i(line_write_header),
+      .job_valid,
+      .job_ready,
+      .job,
+      .job_header_i(line_write.header),
       .job_room_o(job_room),
-      .job_header(line_write_header),
-      .done_o(done),
-      .done_tag_o(done_tag),
+      .job_done_o(job_done),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_o(value_begun),
-      .pool_read_o(pool_read[1]),
-      .pool_place_o(pool_place[1]),
-      .pool_beat_o(pool_beat[1]),
+      .pool_read_o(for_memory),
       .pool_data_i(pool_data[1]),
       .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled)
+      .m_axi_req(memory_req),
+      .m_axi_resp(memory_resp)
   );
+  for (genvar c = 0; c < int'(Channels); c++) begin : gen_memory_port
+    `AXI3_TO_FLAT(m_axi, c, memory_req[c], memory_resp[c])
+  end
 
   // ---- to the network
 
+  assign from_host = '{user: s_host_tuser, last: s_host_tlast, keep: s_host_tkeep, data: s_host_tdata};
+  assign {m_net_tuser, m_net_tlast, m_net_tkeep, m_net_tdata} = to_net;
+
   kv_transmit #(
-      .UserWidth(UserWidth)
+      .axis_t(axis_t)
   ) i_transmit (
       .*,
       .self_i(self),
       .peer_o(peer_index[1]),
       .peer_i(peer[1]),
-      .now_almost_full_o(now_almost_full),
-      .later_almost_full_o(later_almost_full),
-      .done_valid_i(done),
-      .done_tag_i(done_tag),
+      .sending_i(sending),
+      .almost_full_o(almost_full),
+      .job_done_i(job_done),
       .dead_i(dead || memory_fails),
-      .done_free_o(done_free),
-      .done_freed_o(done_freed),
+      .free_o(done_place),
+      .word_valid,
+      .word_ready,
+      .word_data,
       .value_begun_i(value_begun),
-      .pool_read_o(pool_read[0]),
-      .pool_place_o(pool_place[0]),
-      .pool_beat_o(pool_beat[0]),
+      .pool_read_o(for_transmit),
       .pool_data_i(pool_data[0]),
       .filling_i(filling),
-      .filling_place_i(filling_place),
-      .filled_i(filled),
-      .s_axis_tvalid(s_host_tvalid),
-      .s_axis_tready(s_host_tready),
-      .s_axis_tdata(s_host_tdata),
-      .s_axis_tkeep(s_host_tkeep),
-      .s_axis_tlast(s_host_tlast),
-      .s_axis_tuser(s_host_tuser),
-      .m_axis_tvalid(m_net_tvalid),
-      .m_axis_tready(m_net_tready),
-      .m_axis_tdata(m_net_tdata),
-      .m_axis_tkeep(m_net_tkeep),
-      .m_axis_tlast(m_net_tlast),
-      .m_axis_tuser(m_net_tuser),
+      .s_valid(s_host_tvalid),
+      .s_ready(s_host_tready),
+      .s_payload(from_host),
+      .m_valid(m_net_tvalid),
+      .m_ready(m_net_tready),
+      .m_payload(to_net),
       .idle_o(transmit_idle),
       .sent_o(sent),
       .sent_kind_o(sent_kind),
@@ -511,7 +428,7 @@ module kv_core
   logic [6:0] in_flight_q;
   logic [3:0][4:0] in_flight_part_q;
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(window[16*i+:16]));
+    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(from_engine.window[16*i+:16]));
     in_flight_q <= (7'(in_flight_part_q[0]) + 7'(in_flight_part_q[1]))
                  + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
   end
@@ -520,80 +437,59 @@ module kv_core
   logic asks_q;
   logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin
-    asks_q <= now_valid && send.kv.kind == KindEnter && in_flight_q == '0;
-    if (is_replicate(send.kv.kind)) asks_q <= now_valid || later_valid;
-    nodes_q <= send.nodes;
+    asks_q <= sending.now && sending.send.kv.kind == KindEnter && in_flight_q == '0;
+    if (is_replicate(sending.send.kv.kind)) asks_q <= sending.now || sending.later;
+    nodes_q <= sending.send.nodes;
     if (asks_q) unanswered_q <= nodes_q;
     if (rst_i) unanswered_q <= '0;
   end
 
+  kv_registers_pkg::state_t state;
+  events_t events;
+  assign state = '{
+          serving: serving_q,
+          opened: recovery.opened && !dead,
+          clearing: recovery.clearing,
+          fault: dead,
+          entering: 1'b0,
+          leftovers: recovery.leftovers,
+          in_flight: in_flight_q,
+          unanswered: unanswered_q
+      };
+  assign events = '{
+          rx: rx_events,
+          engine: engine_events,
+          retry: recovery.retry,
+          dropped_host: dropped_host,
+          passed_tx: passed_tx,
+          sent: sent,
+          sent_kind: sent_kind
+      };
+
+  kv_axil_req_t  axil_req;
+  kv_axil_resp_t axil_resp;
+  `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
   kv_registers #(
-      .MaxFollowers(MaxFollowers),
-      .LaneBits(LaneBits),
-      .Channels(Channels),
-      .LeaderPorts(2),
-      .PeerPorts(2)
+      .Config(Config),
+      .Askers(2)
   ) i_registers (
       .*,
-      .enter_valid_o(enter_valid),
-      .enter_epoch_o(enter_epoch),
-      .enter_copy_i(enter_copy),
-      .copied_o(copied),
-      .entered_i(entered),
-      .epoch_o(epoch),
-      .node_o(node),
-      .members_o(members),
-      .serving_members_o(serving_members),
-      .self_o(self),
-      .peer_index_i(peer_index),
-      .peer_o(peer),
-      .slot_i(slot),
-      .leader_o(leader),
-      .source_i(source),
-      .allowed_o(allowed),
-      .enable_o(enable),
-      .accept_o(accept),
-      .retry_cycles_o(retry_cycles),
-      .bucket_bits_o(bucket_bits),
-      .line_base_o(line_base),
-      .value_base_o(value_base),
-      .leased_o(leased),
+      .s_axil_req   (axil_req),
+      .s_axil_resp  (axil_resp),
+      .settings_o   (settings),
+      .entering_o   (entering),
+      .step_i       (entry_step),
+      .ask_i        (ask),
+      .who_o        (who),
+      .source_i     (source),
+      .allowed_o    (allowed),
       .clear_table_o(clear_table),
-      .misplaced_o(misplaced),
-      .sync_count_write_o(sync_count_write),
-      .sync_lanes_write_o(sync_lanes_write),
-      .sync_data_o(sync_data),
-      .sync_from_o(sync_from),
-      .sync_count_i(sync_count),
-      .sync_lanes_i(sync_lanes),
-      .serving_i(serving_q),
-      .opened_i(opened && !dead),
-      .clearing_i(clearing),
-      .fault_i(dead),
-      .leftovers_i(leftovers),
-      .in_flight_i(in_flight_q),
-      .unanswered_i(unanswered_q),
-      .frame_kv_i(frame_kv),
-      .passed_rx_i(passed_rx),
-      .passed_tx_i(passed_tx),
-      .dropped_checksum_i(dropped_checksum),
-      .dropped_length_i(dropped_length),
-      .dropped_epoch_i(dropped_epoch),
-      .dropped_duplicate_i(dropped_duplicate),
-      .retry_i(retry),
-      .dropped_busy_i(dropped_busy),
-      .dropped_host_i(dropped_host),
-      .dropped_source_i(dropped_source),
-      .reply_i(replied),
-      .reply_status_i(reply_status[3:0]),
-      .received_i(received),
-      .received_kind_i(received_kind),
-      .sent_i(sent),
-      .sent_kind_i(sent_kind)
+      .fetch_o      (fetch),
+      .fetch_left_i (fetch_left),
+      .state_i      (state),
+      .events_i     (events)
   );
 
-  `ASSERT(now_has_room, !now_valid || now_ready, "no room for a frame")
-  `ASSERT(later_has_room, !later_valid || later_ready, "no room for a frame with a value from memory")
   `ASSERT(job_has_room, !job_valid || job_ready, "no room for a job of memory")
 
 endmodule

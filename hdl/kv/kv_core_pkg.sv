@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+`include "axi.svh"
+
 /// What the blocks of the kv core pass to each other: docs/kv-core.md.
 package kv_core_pkg;
 
@@ -9,6 +11,35 @@ package kv_core_pkg;
 
   localparam int unsigned BeatBytes = 64;
   localparam int unsigned ValueBeats = MaxValueBytes / BeatBytes;
+
+  /// How a core is built: kv_core makes it of its parameters, and the modules below take it.
+  typedef struct packed {
+    logic [31:0] channels;  // of memory: 1, 2 or 4
+    logic [31:0] line_cache_bits;  // 2^n lines in the cache, 1 to 21
+    logic [31:0] lane_bits;  // lanes 0 to 2^n - 1; 2 to 12
+    logic [31:0] max_followers;  // what software reads of it; at most 7
+    logic whole_frames;  // the network gives whole frames without errors only, and their sizes beside their first beats
+    logic [31:0] user_width;  // bits of tuser, at least 16
+    logic [31:0] host_beats;  // of foreign frames that wait for the host: a power of two, at least 2
+  } kv_config_t;
+  /// That of the card.
+  localparam kv_config_t DefaultConfig = '{
+      channels: 2,
+      line_cache_bits: 12,
+      lane_bits: 12,
+      max_followers: 7,
+      whole_frames: 1'b1,
+      user_width: 48,
+      host_beats: 4096
+  };
+  /// There can be such a core.
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic logic config_is_valid(kv_config_t c);
+    return (c.channels == 1 || c.channels == 2 || c.channels == 4) && c.line_cache_bits >= 1 && c.line_cache_bits <= 21
+        && c.lane_bits >= 2 && c.lane_bits <= 12 && c.max_followers <= 7 && c.user_width >= 16
+        && c.host_beats >= 2 && (c.host_beats & (c.host_beats - 1)) == 0;
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
 
   /// A place of the pool, which is the place of the window too.
   typedef logic [5:0] place_t;
@@ -33,7 +64,13 @@ package kv_core_pkg;
     place_t place;
   } request_t;
 
-  /// What of a request the engine's first stage and the sequencer look at.
+  /// A request, in the cycle in which it comes.
+  typedef struct packed {
+    logic valid;
+    request_t what;
+  } arrival_t;
+
+  /// What of a request the engine's first stage and kv_recovery look at.
   typedef struct packed {
     kv_t kv;
     logic [31:0] hash;
@@ -83,6 +120,7 @@ package kv_core_pkg;
   typedef logic [AddressBits-$clog2(MaxValueBytes)-$clog2(Ways)-1:0] bucket_t;
   /// The largest table whose lines and values fit there.
   localparam int unsigned MostBucketBits = AddressBits - $clog2(BeatBytes + Ways * MaxValueBytes);
+  localparam int unsigned MinBucketBits = 8;  // a slot is a part of the bucket's number
 
   /// Buckets whose reads and writes are kept apart together.
   localparam int unsigned GroupBits = 9;
@@ -114,7 +152,7 @@ package kv_core_pkg;
   /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
-  /// Something to do in memory: kv_values.
+  /// Something to do in memory: kv_jobs.
   typedef struct packed {
     logic write;
     bucket_t bucket;
@@ -128,289 +166,156 @@ package kv_core_pkg;
     job_tag_t tag;  // comes back when memory has it
   } memory_job_t;
 
-  /// What a lane's last request was, and came to.
-  typedef struct packed {
-    logic [31:0] request;
-    logic [31:0] version;
-    logic [4:0] status;  // as it is told; StatusBusy: a leftover's
-    logic in_flight;  // a write that this node leads
-    logic settled;  // no write that may yet be taken back
-    logic used;  // there was one
-  } lane_t;
+  // ---- the registers, and who reads them
 
-  /// A write at a follower that may not be committed yet.
+  /// What the registers say that changes with the epoch.
+  typedef struct packed {
+    logic [31:0] epoch;  // 0 in its low 16 bits: none
+    logic [2:0] node;
+    logic [7:0] members;
+    logic [7:0] serving_members;
+    endpoint_t self;  // this node: its entry among the peers, but with udp_port
+  } staged_t;
+
+  /// What a write to a register changes at once.
+  typedef struct packed {
+    logic enable;
+    logic accept;
+    logic [31:0] retry_cycles;
+    logic [5:0] bucket_bits;  // at most MostBucketBits
+    logic [63:0] line_base;
+    logic [63:0] value_base;
+  } direct_t;
+
+  /// What the registers say.
+  typedef struct packed {
+    staged_t staged;
+    direct_t direct;
+    logic leased;  // the lease has not ended
+    logic misplaced;  // the table does not fit into memory, or did not when it was to be cleared
+  } kv_settings_t;
+
+  /// How this node stands in its epoch.
+  typedef struct packed {
+    logic serving;  // in the epoch's serving set, with a lease, without a fault
+    logic opened;  // takes writes
+    logic dead;  // there is a fault: nothing is sent
+    logic leftovers;  // there are some
+  } standing_t;
+
+  /// Who leads a slot, and where a node is: known in the cycle in which it is asked for.
+  typedef struct packed {
+    logic [7:0] slot;
+    logic [2:0] node;
+  } who_ask_t;
+  typedef struct packed {
+    logic [2:0] leader;
+    endpoint_t  at;
+  } who_t;
+
+  /// An epoch is to be entered, until kv_recovery says that it is.
   typedef struct packed {
     logic valid;
-    bucket_t bucket;
-    logic [1:0] way;
-    logic [31:0] version;
-    lane_number_t lane;
-    logic [31:0] request;
-  } note_t;
-
-  /// A write at its leader.
+    logic [31:0] epoch;
+    logic copied;  // once: the settings are the new epoch's from this cycle on
+  } entering_t;
+  /// How far that is; each once.
   typedef struct packed {
-    endpoint_t to;
-    logic [4:0] kind;  // of the request
-    logic [63:0] key;
-    lane_number_t lane;
-    logic [31:0] request;
-    bucket_t bucket;
-    logic group;  // which of the key's the bucket is in
-    logic [1:0] way;
-    logic [31:0] version;
-    logic remove;
-    logic [10:0] length;
-    logic summed;
-    logic [15:0] sum;
-    logic leftover;  // of a former epoch: stored already, and there is no client to be told
-  } window_t;
+    logic copy;  // nobody needs the old settings any more
+    logic entered;
+  } entry_step_t;
 
-  /// Buckets whose writes are counted together. The low 8 bits of a bucket are its slot, which a leader may have few of: with bits from 12 up in
-  /// them, a slot's buckets are in all cells, those of a table of at most 2^12 in one each, and a key's in as many as it has.
-  typedef logic [11:0] filter_cell_t;
-  /* verilator lint_off UNUSEDSIGNAL */
-  function automatic filter_cell_t filter_cell(bucket_t bucket);
-    return bucket[11:0] ^ {4'd0, bucket[19:12]};
-  endfunction
-  /* verilator lint_on UNUSEDSIGNAL */
-
-  /// What is under way in a cell's buckets: a write that this node leads, and how many notes, pending or leftover.
-  /// The count cannot overflow: there are places for 512 pending notes, and for 1024 leftovers.
+  /// What a returning node is to fetch: from a write of one of the counts on.
   typedef struct packed {
-    logic leads;
-    logic [10:0] notes;
-  } filter_t;
-
-  /// What the sequencer asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
-  /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
-  typedef enum logic [3:0] {
-    OpRequest = 4'd0,  // nothing else: a request from the queue
-    // The request that the sequencer was told of. flag: its location was leftover; of a client's: it adds a key, as walked.
-    OpAgain = 4'd1,
-    OpLook = 4'd2,  // nothing is done. flag: with the line
-    OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
-    OpRetry = 4'd4,  // the write at the place, if it is that one: to those who have not answered
-    OpKeep = 4'd5,  // a new epoch has the write at the place: it goes on if this node leads, or never was
-    OpLeave = 4'd6,  // a new epoch has the note: it goes from there
-    OpAsk = 4'd7,  // for the commit of what is noted, and was looked at: its leader is the one of `nodes`
-    OpTake = 4'd8,  // into the window, what is in memory
-    OpReplay = 4'd9,  // what OpTake took, to the one of `nodes`, if that has not answered
-    OpResolve = 4'd10,  // a noted write. flag: it never was; nodes[0]: it counts in the filter
-    OpStore = 4'd11,  // the entry that the sequencer was told of, if it is newer. flag: whatever it is
-    OpLane = 4'd12,  // a lane's record, if it is newer
-    OpFree = 4'd13,  // the request that the sequencer was told of: nothing
-    OpClear = 4'd14,  // the bucket in memory
-    OpWalk = 4'd15  // nothing is done: what does the bucket say of the key that the sequencer was told of?
-  } op_e;
-
+    logic count_write;
+    logic lanes_write;
+    logic [31:0] data;  // what was written, in that cycle
+    logic [31:0] from;  // the first bucket
+  } fetch_order_t;
+  /// What of that is not yet complete.
   typedef struct packed {
-    op_e op;
-    logic flag;
-    logic [7:0] nodes;
-    kv_t kv;
-    bucket_t bucket;
-  } op_t;
-  /// An operation but for the cell that it is about. The parts of the sequencer give theirs, and 0 when it is another's turn.
+    logic [31:0] count;
+    logic [16:0] lanes;
+  } fetch_left_t;
+
+  // ---- within kv_registers
+
+  /// A look at a register: the cycle in which its word is asked for.
   typedef struct packed {
-    op_e op;
-    logic flag;
-    logic [7:0] nodes;
-    logic [4:0] kind;
-    logic [8:0] at;  // {node, place}
-    logic send;  // a frame of this node's
-    logic location;  // with the cell's location as its key
-    logic head;  // about the frame at the queue's head
-    logic window;  // OpLook: the window's write is wanted, not the note's
-  } order_t;
-  /// Ends what the sequencer was told of.
-  function automatic logic consumes(op_e op);
-    return op == OpAgain || op == OpStore || op == OpFree;
-  endfunction
+    logic valid;
+    logic reads;  // not before a write
+    logic in_file;  // else, or in neither, it is
+    logic in_counters;
+    kv_registers_pkg::word_t word;  // there
+  } register_look_t;
 
-  /// Where a write is, and whose it is.
+  /// A write to the file, in its last cycle.
   typedef struct packed {
-    bucket_t bucket;
-    logic [1:0] way;
-    logic [31:0] version;
-    lane_number_t lane;
-    logic [31:0] request;
-  } cell_t;
+    logic valid;
+    kv_registers_pkg::word_t word;
+    logic keeps;  // the word may be kept
+    logic source;  // it is of the list of sources
+    logic idle;  // no epoch was being entered when the word was read
+    logic differs;  // from what was there
+    logic [31:0] value;  // what was written merged with that
+    logic [31:0] given;  // what was written alone
+  } register_write_t;
 
-  /// Questions about leftovers have numbers that begin so, and end with the leftover's.
-  localparam logic [9:0] TagLeftover = 10'h155;
-
-  /// What to look for among the leftovers.
-  typedef enum logic [1:0] {
-    ListNext = 2'd0,  // one
-    ListFree = 2'd1,  // an entry that holds none
-    ListAt   = 2'd2,  // one of the location that the frame at the queue's head is about
-    ListShow = 2'd3   // this entry, whatever it holds
-  } list_find_e;
-
-  /// Where what an operation is about comes from.
-  typedef enum logic [2:0] {
-    CellKeep   = 3'd0,
-    CellNone   = 3'd1,
-    CellSettle = 3'd2,  // a lane's request
-    CellList   = 3'd3,  // a leftover
-    CellFetch  = 3'd4,  // where what is to be fetched is
-    CellAsk    = 3'd5,  // how it is asked for
-    CellHead   = 3'd6,  // where what the frame at the queue's head is about is; the record's request
-    CellNext   = 3'd7  // the next bucket
-  } cell_from_e;
-
-  /// What the sequencer hears of an operation.
+  /// How kv_configuration goes through the file.
   typedef struct packed {
-    logic noted;
-    cell_t note;
-    cell_t window;
-    logic same;  // the location has the request's key, or has none as the request says
-    logic settled;  // OpLeave: the note was of an older write; OpTake: it has the place, or nobody else is there
-    // Of the bucket, for OpWalk:
-    logic found;  // the key
-    logic [3:0] free;  // ways
-    logic [31:0] next;  // version of what is written there
-    logic noted_here, leads_here;  // there are notes; a write that this node leads
-  } seen_t;
+    kv_registers_pkg::word_t word;
+    logic reads;  // or initialises
+    logic initialises;
+    logic reports;  // the new epoch
+  } register_walk_t;
 
-  /// What a request is, and nothing of that if it comes to nothing.
+  // ---- events, which the registers count: each once in a cycle
+
+  /// Of kv_parser.
   typedef struct packed {
-    logic read, write, replicate, replicated, commit, fetch, ping, lane;
-    logic between;  // nodes
-    logic theirs;  // the sequencer's business
-  } class_t;
-
-  /// What is to be done, as far as it is known before the line's content: at most one of those down to `clear`.
+    logic passed;
+    logic received;
+    logic dropped_checksum;
+    logic dropped_length;
+    logic dropped_source;
+    logic dropped_busy;  // no place, or no room
+  } rx_events_t;
+  /// Of kv_engine.
   typedef struct packed {
-    logic read;  // with the line's word
-    logic write;  // a client's, unless the line speaks against it
-    logic tell;  // a client: `status`
-    logic tell_lane;
-    logic replicate;
-    logic commit;  // all have answered; or there is nobody else
-    logic collect;  // an answer
-    logic again;  // tell that it is committed
-    logic settle;  // it is committed
-    logic fetch;
-    logic send;  // OpSend and so on
-    logic retry;
-    logic replay;
-    logic keep;
-    logic drop;
-    logic leave;
-    logic ask;
-    logic take;
-    logic alone;  // OpTake, and nobody else is there
-    logic resolve;
-    logic store;
-    logic learn;
-    logic clear;
-
-    status_e status;
-    logic told;  // `tell` was told before: with the version of the lane's record
-    logic question;  // of the node, not of a key
-    logic pending;
-    logic ends;  // a request ends here, with its place if that is not used
+    logic received;
+    logic [4:0] kind;  // of what was received
+    logic replied;
+    logic [4:0] status;  // of the reply
     logic dropped_epoch;
     logic dropped_duplicate;
-  } plan_t;
-
-  /// What a bucket's line says of a request.
+  } engine_events_t;
+  /// Of all.
   typedef struct packed {
-    way_header_t header;  // of the way that matters
-    logic [1:0] way;
-    logic found;  // the key, there
-    logic same;  // there is the key, or none, as kv.detail[5] says
-    logic fresh;  // kv.version is newer than what is there, or that does not matter
-    logic equal;  // or the same
-    logic no_key, mismatch, full;  // what speaks against a client's write
-    logic [3:0] free;  // ways
-    logic lags;  // the way is not the request's, but one whose version lags: it has to be refreshed first
-    logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
-  } ways_t;
+    rx_events_t rx;
+    engine_events_t engine;
+    logic retry;
+    logic dropped_host;
+    logic passed_tx;
+    logic sent;
+    logic [4:0] sent_kind;
+  } events_t;
 
-  /// What is known of a request: most of it in the engine's third stage, all in its last.
+  /// What memory and transmit tell kv_recovery.
   typedef struct packed {
-    logic flag;
-    logic [7:0] nodes;
-    kv_t kv;
-    endpoint_t to;
-    logic has_place;
-    place_t place;
-    logic [10:0] length;
-    logic summed;
-    logic [15:0] value_sum;
-    bucket_t bucket;
-    logic group;  // which of the key's the bucket is in
-    logic written;  // what is stored has a version: not so if a location goes back to nothing
-    logic [2:0] leader;
-    lane_t lane;
-    logic newer_lane;  // than the record's
-    logic same_lane;
-    note_t note;  // at (sender, place)
-    filter_t filter;  // of the bucket
-    filter_t filter_old;  // of the note's
-    logic [7:0] answered;
-    logic [4:0] window_kind;
-    logic leftover;  // the window's
-    cell_t window;
-    logic busy;  // memory is at a write of the group
-    logic removes;  // the key, or what came for it
-    ways_t ways;
-  } looked_t;
+    logic transmit_idle;
+    logic job_write;  // a write's job was given to memory
+    logic job_done;  // memory has done one
+    logic cache_clearing;
+  } downstream_t;
 
-  /// What is to be done.
+  /// What kv_recovery tells of itself.
   typedef struct packed {
-    logic now_valid;
-    logic later_valid;
-    send_t send;
-    logic second;  // then `commit` to all others
-    logic job_valid;
-    memory_job_t job;
-    way_header_t header;
-    logic header_put;  // into the cache, too
-    logic lane_put;
-    lane_t lane;
-    logic note_put;
-    logic [2:0] note_node;
-    note_t note;
-    logic refreshes;  // a way whose version lags: what is noted for this node itself has to become a leftover
-    logic filter_put;
-    filter_t filter;
-    logic filter_old_put;
-    filter_t filter_old;
-    logic window_put;
-    window_t window;
-    logic answered_put;
-    logic [7:0] answered;
-    place_t window_place;
-    logic window_set, window_clear;
-    logic place_free;
-    place_t place_freed;
-    logic settle;  // the note that was here is committed: its lane's record, too
-    logic leftover_done;
-    logic defer;  // the frame when memory has the job
-    logic replied;
-    logic [4:0] status;
-    logic dropped_duplicate;
-    seen_t seen;
-  } decision_t;
-
-  /// Requests that leave nothing behind may follow each other closely.
-  function automatic logic changes(logic [4:0] kind);
-    case (kind)
-      KindRead, KindPing, KindLane, KindFetch: return 1'b0;
-      default: return 1'b1;
-    endcase
-  endfunction
-  /// Requests that nothing is looked up for in the table must not bring a line into the cache.
-  function automatic logic reads_line(logic [4:0] kind);
-    case (kind)
-      KindPing, KindLane, KindCommit, KindEnter, KindEntered, KindEntry, KindLaneRecord: return 1'b0;
-      default: return 1'b1;
-    endcase
-  endfunction
+    logic clearing;  // the table
+    logic opened;
+    logic overflow;  // there were more leftovers than there is room for
+    logic [11:0] leftovers;
+    logic retry;  // once: something was said again
+  } recovery_state_t;
   function automatic logic is_write(logic [4:0] kind);
     return kind == KindWrite || kind == KindWriteIf || kind == KindRemove || kind == KindRemoveIf;
   endfunction
@@ -440,11 +345,6 @@ package kv_core_pkg;
     return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
   endfunction
 
-  /// A way whose version has these upper bits lags behind one whose version has those: docs/kv-protocol.md, section 5.
-  function automatic logic version_lags(logic [2:0] older, logic [2:0] newest);
-    return 3'(newest - older) == 3'd3;
-  endfunction
-
   /// The ways of a line: the first one in its lowest bytes, each as on the wire.
   function automatic way_header_t way_of(logic [511:0] line, logic [1:0] way);
     logic [127:0] bytes;
@@ -461,6 +361,89 @@ package kv_core_pkg;
     total = {1'b0, a} + {1'b0, b};
     return total[15:0] + {15'b0, total[16]};
   endfunction
+
+  // ---- what the receiving side and the engine give to memory and transmit
+
+  /// A line that is looked up; it may be written five cycles later (changes).
+  typedef struct packed {
+    logic read;
+    logic changes;
+    bucket_t bucket;
+  } lookup_t;
+  /// A line that is not in the cache, until it is.
+  typedef struct packed {
+    logic want;
+    bucket_t bucket;
+  } want_t;
+  /// A way of a line that was looked up. The header comes with the job a cycle before, too.
+  typedef struct packed {
+    logic write;
+    bucket_t bucket;
+    logic [1:0] way;
+    logic [127:0] header;
+  } line_write_t;
+  /// A beat of a value, into the pool.
+  typedef struct packed {
+    logic write;
+    place_t place;
+    logic [$clog2(ValueBeats)-1:0] beat;
+    logic [511:0] data;
+  } pool_write_t;
+  /// The place whose value is arriving, and how many beats of it are in the pool; readers stay behind. All others are whole.
+  typedef struct packed {
+    logic filling;
+    place_t place;
+    logic [$clog2(ValueBeats):0] filled;
+  } filling_t;
+  /// A place of the pool that is given back.
+  typedef struct packed {
+    logic   valid;
+    place_t place;
+  } free_place_t;
+  /// The place that the pool offers.
+  typedef struct packed {
+    logic   valid;
+    logic   plenty;  // there are more than those kept back for takes_last_place()
+    place_t place;
+  } offered_place_t;
+  /// A record for transmit, and the list that it joins: at most one.
+  typedef struct packed {
+    logic  now;
+    logic  later;
+    logic  deferred;  // when memory has send.place
+    send_t send;
+  } sending_t;
+
+  // The bundles of the registers' port, and of a stream with the card's tuser.
+  `AXI_LITE_TYPES(kv_axil, 12, 32)
+  `AXIS_TYPE(kv_axis, 512, DefaultConfig.user_width)
+
+  // ---- what memory and transmit give to the others
+
+  /// A port of memory.
+  `AXI3_TYPES(memory, AddressBits, 256)
+
+  /// A beat that is read from the pool; its data come in the next cycle.
+  typedef struct packed {
+    logic read;
+    place_t place;
+    logic [$clog2(ValueBeats)-1:0] beat;
+  } pool_read_t;
+  /// What a look-up finds, two cycles after it.
+  typedef struct packed {
+    logic hit;
+    logic [511:0] line;
+  } found_t;
+  /// Memory has all that a job writes.
+  typedef struct packed {
+    logic done;
+    job_tag_t tag;
+  } job_done_t;
+  /// Lists of transmit that have room for few records more.
+  typedef struct packed {
+    logic now;
+    logic later;
+  } almost_full_t;
 
   /* verilator lint_on UNUSEDPARAM */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "axi.svh"
 
 /// The kv core as a user plugin in the 250 MHz box of the OpenNIC shell: docs/opennic.md.
 ///
@@ -93,27 +94,9 @@ module kv_box_250mhz
     input  wire  [Ports-1:0][ 15:0] s_axis_adap_rx_250mhz_tuser_dst,
 
     /// Memory can be used; once it can, for ever.
-    input  wire                            memory_ready_i,
-    output logic     [Memories-1:0]        m_axi_arvalid,
-    input  wire      [Memories-1:0]        m_axi_arready,
-    output address_t [Memories-1:0]        m_axi_araddr,
-    output logic     [Memories-1:0][  3:0] m_axi_arlen,
-    input  wire      [Memories-1:0]        m_axi_rvalid,
-    output logic     [Memories-1:0]        m_axi_rready,
-    input  wire      [Memories-1:0][255:0] m_axi_rdata,
-    input  wire      [Memories-1:0][  1:0] m_axi_rresp,
-    output logic     [Memories-1:0]        m_axi_awvalid,
-    input  wire      [Memories-1:0]        m_axi_awready,
-    output address_t [Memories-1:0]        m_axi_awaddr,
-    output logic     [Memories-1:0][  3:0] m_axi_awlen,
-    output logic     [Memories-1:0]        m_axi_wvalid,
-    input  wire      [Memories-1:0]        m_axi_wready,
-    output logic     [Memories-1:0][255:0] m_axi_wdata,
-    output logic     [Memories-1:0][ 31:0] m_axi_wstrb,
-    output logic     [Memories-1:0]        m_axi_wlast,
-    input  wire      [Memories-1:0]        m_axi_bvalid,
-    output logic     [Memories-1:0]        m_axi_bready,
-    input  wire      [Memories-1:0][  1:0] m_axi_bresp
+    input  wire                              memory_ready_i,
+    output memory_req_t       [Memories-1:0] m_axi_req,
+    input  wire memory_resp_t [Memories-1:0] m_axi_resp
 );
 
   if (Ports < 1 || Ports > 2) begin : gen_check_ports
@@ -126,6 +109,7 @@ module kv_box_250mhz
     logic [15:0] src;
     logic [15:0] size;
   } user_t;
+  `AXIS_TYPE(axis, 512, $bits(user_t))
 
   // ---- reset
 
@@ -152,66 +136,36 @@ module kv_box_250mhz
 
   // ---- registers
 
-  logic [11:0] axil_awaddr, axil_araddr;
-  logic [31:0] axil_wdata;
-  logic [Ports-1:0] axil_awvalid, axil_awready, axil_wvalid, axil_wready, axil_bvalid, axil_bready;
-  logic [Ports-1:0] axil_arvalid, axil_arready, axil_rvalid, axil_rready;
-  logic [Ports-1:0][1:0] axil_bresp, axil_rresp;
-  logic [Ports-1:0][31:0] axil_rdata;
-
+  // The shell has no strobes: words are written whole.
+  logic [3:0] s_axil_wstrb;
+  axi_pkg::axi_lite_req_t shell_req;
+  axi_pkg::axi_lite_resp_t shell_resp;
+  kv_axil_req_t [Ports-1:0] axil_req;
+  kv_axil_resp_t [Ports-1:0] axil_resp;
+  assign s_axil_wstrb = '1;
+  `AXI_LITE_FROM_FLAT(s_axil, shell_req, shell_resp)
   kv_box_registers #(
       .Cores(Ports)
   ) i_registers (
-      .axil_clk_i(axil_aclk),
-      .clk_i(axis_aclk),
-      .rst_i(closed),
-      .s_axil_awaddr,
-      .s_axil_awvalid,
-      .s_axil_awready,
-      .s_axil_wdata,
-      .s_axil_wvalid,
-      .s_axil_wready,
-      .s_axil_bresp,
-      .s_axil_bvalid,
-      .s_axil_bready,
-      .s_axil_araddr,
-      .s_axil_arvalid,
-      .s_axil_arready,
-      .s_axil_rdata,
-      .s_axil_rresp,
-      .s_axil_rvalid,
-      .s_axil_rready,
-      .m_axil_awaddr(axil_awaddr),
-      .m_axil_awvalid(axil_awvalid),
-      .m_axil_awready(axil_awready),
-      .m_axil_wdata(axil_wdata),
-      .m_axil_wvalid(axil_wvalid),
-      .m_axil_wready(axil_wready),
-      .m_axil_bresp(axil_bresp),
-      .m_axil_bvalid(axil_bvalid),
-      .m_axil_bready(axil_bready),
-      .m_axil_araddr(axil_araddr),
-      .m_axil_arvalid(axil_arvalid),
-      .m_axil_arready(axil_arready),
-      .m_axil_rdata(axil_rdata),
-      .m_axil_rresp(axil_rresp),
-      .m_axil_rvalid(axil_rvalid),
-      .m_axil_rready(axil_rready)
+      .axil_clk_i (axil_aclk),
+      .clk_i      (axis_aclk),
+      .rst_i      (closed),
+      .s_axil_req (shell_req),
+      .s_axil_resp(shell_resp),
+      .m_axil_req (axil_req),
+      .m_axil_resp(axil_resp)
   );
 
   // ---- a core for each port
 
-  // The cores' side of what can be cut off.
-  logic [Memories-1:0] arvalid, awvalid, wvalid;
-  assign m_axi_arvalid = arvalid & {Memories{!closed}};
-  assign m_axi_awvalid = awvalid & {Memories{!closed}};
-  assign m_axi_wvalid  = wvalid & {Memories{!closed}};
+  memory_req_t [Memories-1:0] memory_req;  // before it is cut off
 
   for (genvar i = 0; i < Ports; i++) begin : gen_port
     logic net_in_valid, net_in_ready, net_in_between;
     logic host_in_valid, host_in_ready, host_in_between;
     logic net_out_valid, host_out_valid;
     logic net_out_middle_q, host_out_middle_q;
+    axis_t net_in, host_in, net_out, host_out;
     user_t net_in_user, host_in_user, net_out_user, host_out_user;
 
     kv_box_inlet i_net (
@@ -248,6 +202,24 @@ module kv_box_250mhz
             size: s_axis_qdma_h2c_tuser_size[i]
         };
 
+    assign net_in = '{
+            user: net_in_user,
+            last: s_axis_adap_rx_250mhz_tlast[i],
+            keep: s_axis_adap_rx_250mhz_tkeep[i],
+            data: s_axis_adap_rx_250mhz_tdata[i]
+        };
+    assign host_in = '{
+            user: host_in_user,
+            last: s_axis_qdma_h2c_tlast[i],
+            keep: s_axis_qdma_h2c_tkeep[i],
+            data: s_axis_qdma_h2c_tdata[i]
+        };
+
+    `AXI3_NETS(axi, Channels, AddressBits, 256)
+    for (genvar c = 0; c < Channels; c++) begin : gen_channel
+      `AXI3_FROM_FLAT(axi, c, memory_req[Channels*i+c], m_axi_resp[Channels*i+c])
+    end
+    // verilog_lint: waive-start module-port
     kv_core #(
         .Channels(Channels),
         .LineCacheBits(LineCacheBits),
@@ -258,71 +230,25 @@ module kv_box_250mhz
     ) i_core (
         .clk_i(axis_aclk),
         .rst_i(rst),
-        .s_axil_awaddr(axil_awaddr),
-        .s_axil_awvalid(axil_awvalid[i]),
-        .s_axil_awready(axil_awready[i]),
-        .s_axil_wdata(axil_wdata),
-        .s_axil_wstrb('1),
-        .s_axil_wvalid(axil_wvalid[i]),
-        .s_axil_wready(axil_wready[i]),
-        .s_axil_bresp(axil_bresp[i]),
-        .s_axil_bvalid(axil_bvalid[i]),
-        .s_axil_bready(axil_bready[i]),
-        .s_axil_araddr(axil_araddr),
-        .s_axil_arvalid(axil_arvalid[i]),
-        .s_axil_arready(axil_arready[i]),
-        .s_axil_rdata(axil_rdata[i]),
-        .s_axil_rresp(axil_rresp[i]),
-        .s_axil_rvalid(axil_rvalid[i]),
-        .s_axil_rready(axil_rready[i]),
-        .s_net_tvalid(net_in_valid),
-        .s_net_tready(net_in_ready),
-        .s_net_tdata(s_axis_adap_rx_250mhz_tdata[i]),
-        .s_net_tkeep(s_axis_adap_rx_250mhz_tkeep[i]),
-        .s_net_tlast(s_axis_adap_rx_250mhz_tlast[i]),
-        .s_net_tuser(net_in_user),
+        `AXI_LITE_PORTS(s_axil, axil_req[i], axil_resp[i]),
+        `AXIS_PORTS(s_net, net_in_valid, net_in_ready, net_in),
         .s_net_error(1'b0),  // the adapter has dropped them
-        .s_net_size(s_axis_adap_rx_250mhz_tuser_size[i]),
-        .m_net_tvalid(net_out_valid),
-        .m_net_tready(m_axis_adap_tx_250mhz_tready[i]),
-        .m_net_tdata(m_axis_adap_tx_250mhz_tdata[i]),
-        .m_net_tkeep(m_axis_adap_tx_250mhz_tkeep[i]),
-        .m_net_tlast(m_axis_adap_tx_250mhz_tlast[i]),
-        .m_net_tuser(net_out_user),
-        .s_host_tvalid(host_in_valid),
-        .s_host_tready(host_in_ready),
-        .s_host_tdata(s_axis_qdma_h2c_tdata[i]),
-        .s_host_tkeep(s_axis_qdma_h2c_tkeep[i]),
-        .s_host_tlast(s_axis_qdma_h2c_tlast[i]),
-        .s_host_tuser(host_in_user),
-        .m_host_tvalid(host_out_valid),
-        .m_host_tready(m_axis_qdma_c2h_tready[i]),
-        .m_host_tdata(m_axis_qdma_c2h_tdata[i]),
-        .m_host_tkeep(m_axis_qdma_c2h_tkeep[i]),
-        .m_host_tlast(m_axis_qdma_c2h_tlast[i]),
-        .m_host_tuser(host_out_user),
-        .m_axi_arvalid(arvalid[Channels*i+:Channels]),
-        .m_axi_arready(m_axi_arready[Channels*i+:Channels]),
-        .m_axi_araddr(m_axi_araddr[Channels*i+:Channels]),
-        .m_axi_arlen(m_axi_arlen[Channels*i+:Channels]),
-        .m_axi_rvalid(m_axi_rvalid[Channels*i+:Channels]),
-        .m_axi_rready(m_axi_rready[Channels*i+:Channels]),
-        .m_axi_rdata(m_axi_rdata[Channels*i+:Channels]),
-        .m_axi_rresp(m_axi_rresp[Channels*i+:Channels]),
-        .m_axi_awvalid(awvalid[Channels*i+:Channels]),
-        .m_axi_awready(m_axi_awready[Channels*i+:Channels]),
-        .m_axi_awaddr(m_axi_awaddr[Channels*i+:Channels]),
-        .m_axi_awlen(m_axi_awlen[Channels*i+:Channels]),
-        .m_axi_wvalid(wvalid[Channels*i+:Channels]),
-        .m_axi_wready(m_axi_wready[Channels*i+:Channels]),
-        .m_axi_wdata(m_axi_wdata[Channels*i+:Channels]),
-        .m_axi_wstrb(m_axi_wstrb[Channels*i+:Channels]),
-        .m_axi_wlast(m_axi_wlast[Channels*i+:Channels]),
-        .m_axi_bvalid(m_axi_bvalid[Channels*i+:Channels]),
-        .m_axi_bready(m_axi_bready[Channels*i+:Channels]),
-        .m_axi_bresp(m_axi_bresp[Channels*i+:Channels])
+        .s_net_size(net_in_user.size),
+        `AXIS_PORTS(m_net, net_out_valid, m_axis_adap_tx_250mhz_tready[i], net_out),
+        `AXIS_PORTS(s_host, host_in_valid, host_in_ready, host_in),
+        `AXIS_PORTS(m_host, host_out_valid, m_axis_qdma_c2h_tready[i], host_out),
+        `AXI3_PORTS(m_axi, axi)
     );
+    // verilog_lint: waive-stop module-port
 
+    assign net_out_user                        = user_t'(net_out.user);
+    assign host_out_user                       = user_t'(host_out.user);
+    assign m_axis_adap_tx_250mhz_tdata[i]      = net_out.data;
+    assign m_axis_adap_tx_250mhz_tkeep[i]      = net_out.keep;
+    assign m_axis_adap_tx_250mhz_tlast[i]      = net_out.last;
+    assign m_axis_qdma_c2h_tdata[i]            = host_out.data;
+    assign m_axis_qdma_c2h_tkeep[i]            = host_out.keep;
+    assign m_axis_qdma_c2h_tlast[i]            = host_out.last;
     assign m_axis_adap_tx_250mhz_tvalid[i]     = net_out_valid && !closed;
     assign m_axis_adap_tx_250mhz_tuser_size[i] = net_out_user.size;
     assign m_axis_adap_tx_250mhz_tuser_src[i]  = net_out_user.src;
@@ -350,19 +276,19 @@ module kv_box_250mhz
   end
 
   for (genvar i = 0; i < Memories; i++) begin : gen_memory
+    always_comb begin
+      m_axi_req[i] = memory_req[i];
+      if (closed) begin
+        m_axi_req[i].ar_valid = 1'b0;
+        m_axi_req[i].aw_valid = 1'b0;
+        m_axi_req[i].w_valid  = 1'b0;
+      end
+    end
     kv_box_watch i_watch (
         .clk_i(axis_aclk),
         .clear_i(rst_last_q && !rst),
-        .arvalid_i(m_axi_arvalid[i]),
-        .arready_i(m_axi_arready[i]),
-        .arlen_i(m_axi_arlen[i]),
-        .rvalid_i(m_axi_rvalid[i]),
-        .rready_i(m_axi_rready[i]),
-        .awvalid_i(m_axi_awvalid[i]),
-        .awready_i(m_axi_awready[i]),
-        .wvalid_i(m_axi_wvalid[i]),
-        .bvalid_i(m_axi_bvalid[i]),
-        .bready_i(m_axi_bready[i]),
+        .axi_req(m_axi_req[i]),
+        .axi_resp(m_axi_resp[i]),
         .settled_o(settled[i]),
         .idle_o(idle[i])
     );

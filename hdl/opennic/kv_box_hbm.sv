@@ -27,26 +27,8 @@ module kv_box_hbm
 
     output logic ready_o,
 
-    input  wire           [Memories-1:0]        s_axi_arvalid,
-    output logic          [Memories-1:0]        s_axi_arready,
-    input  wire address_t [Memories-1:0]        s_axi_araddr,
-    input  wire           [Memories-1:0][  3:0] s_axi_arlen,
-    output logic          [Memories-1:0]        s_axi_rvalid,
-    input  wire           [Memories-1:0]        s_axi_rready,
-    output logic          [Memories-1:0][255:0] s_axi_rdata,
-    output logic          [Memories-1:0][  1:0] s_axi_rresp,
-    input  wire           [Memories-1:0]        s_axi_awvalid,
-    output logic          [Memories-1:0]        s_axi_awready,
-    input  wire address_t [Memories-1:0]        s_axi_awaddr,
-    input  wire           [Memories-1:0][  3:0] s_axi_awlen,
-    input  wire           [Memories-1:0]        s_axi_wvalid,
-    output logic          [Memories-1:0]        s_axi_wready,
-    input  wire           [Memories-1:0][255:0] s_axi_wdata,
-    input  wire           [Memories-1:0][ 31:0] s_axi_wstrb,
-    input  wire           [Memories-1:0]        s_axi_wlast,
-    output logic          [Memories-1:0]        s_axi_bvalid,
-    input  wire           [Memories-1:0]        s_axi_bready,
-    output logic          [Memories-1:0][  1:0] s_axi_bresp
+    input  wire memory_req_t [Memories-1:0] s_axi_req,
+    output memory_resp_t     [Memories-1:0] s_axi_resp
 );
 
   // Initial values are meant: those of the FPGA's configuration.
@@ -85,88 +67,58 @@ module kv_box_hbm
 
   // ---- eight ports of the IP, of which some are used
 
-  logic [7:0] arvalid, arready, rvalid, rready, awvalid, awready, wvalid, wready, wlast, bvalid, bready;
-  address_t [7:0] araddr, awaddr;
-  logic [7:0][3:0] arlen, awlen;
-  logic [7:0][255:0] rdata, wdata;
-  logic [7:0][31:0] wstrb;
-  logic [7:0][1:0] rresp, bresp;
-
+  memory_req_t  [7:0] req;
+  memory_resp_t [7:0] resp;
   for (genvar i = 0; i < 8; i++) begin : gen_port
     if (i / 4 < Cores && i % 4 < Channels) begin : gen_used
       localparam int unsigned Memory = i / 4 * Channels + i % 4;
-      assign arvalid[i]            = s_axi_arvalid[Memory];
-      assign araddr[i]             = s_axi_araddr[Memory];
-      assign arlen[i]              = s_axi_arlen[Memory];
-      assign rready[i]             = s_axi_rready[Memory];
-      assign awvalid[i]            = s_axi_awvalid[Memory];
-      assign awaddr[i]             = s_axi_awaddr[Memory];
-      assign awlen[i]              = s_axi_awlen[Memory];
-      assign wvalid[i]             = s_axi_wvalid[Memory];
-      assign wdata[i]              = s_axi_wdata[Memory];
-      assign wstrb[i]              = s_axi_wstrb[Memory];
-      assign wlast[i]              = s_axi_wlast[Memory];
-      assign bready[i]             = s_axi_bready[Memory];
-      assign s_axi_arready[Memory] = arready[i];
-      assign s_axi_rvalid[Memory]  = rvalid[i];
-      assign s_axi_rdata[Memory]   = rdata[i];
-      assign s_axi_rresp[Memory]   = rresp[i];
-      assign s_axi_awready[Memory] = awready[i];
-      assign s_axi_wready[Memory]  = wready[i];
-      assign s_axi_bvalid[Memory]  = bvalid[i];
-      assign s_axi_bresp[Memory]   = bresp[i];
+      assign req[i] = s_axi_req[Memory];
+      assign s_axi_resp[Memory] = resp[i];
     end else begin : gen_unused
-      assign arvalid[i] = 1'b0;
-      assign araddr[i]  = '0;
-      assign arlen[i]   = '0;
-      assign rready[i]  = 1'b1;
-      assign awvalid[i] = 1'b0;
-      assign awaddr[i]  = '0;
-      assign awlen[i]   = '0;
-      assign wvalid[i]  = 1'b0;
-      assign wdata[i]   = '0;
-      assign wstrb[i]   = '0;
-      assign wlast[i]   = 1'b0;
-      assign bready[i]  = 1'b1;
+      always_comb begin
+        req[i] = '0;
+        req[i].r_ready = 1'b1;
+        req[i].b_ready = 1'b1;
+      end
       logic unused;
-      assign unused = ^{arready[i], rvalid[i], rdata[i], rresp[i], awready[i], wready[i], bvalid[i], bresp[i]};
+      assign unused = ^resp[i];
     end
   end
 
-  // One port of the IP: AXI_`NUMBER` with index `INDEX` of the vectors above.
+  // One port of the IP: AXI_`NUMBER` with element `INDEX` of the bundles above.
   `define KV_BOX_HBM_PORT(NUMBER, INDEX) \
       .AXI_``NUMBER``_ACLK(clk_i), \
       .AXI_``NUMBER``_ARESET_N(!axi_rst), \
-      .AXI_``NUMBER``_ARVALID(arvalid[INDEX]), \
-      .AXI_``NUMBER``_ARREADY(arready[INDEX]), \
-      .AXI_``NUMBER``_ARADDR(araddr[INDEX]), \
-      .AXI_``NUMBER``_ARLEN(arlen[INDEX]), \
+      .AXI_``NUMBER``_ARVALID(req[INDEX].ar_valid), \
+      .AXI_``NUMBER``_ARREADY(resp[INDEX].ar_ready), \
+      .AXI_``NUMBER``_ARADDR(req[INDEX].ar.addr), \
+      .AXI_``NUMBER``_ARLEN(req[INDEX].ar.len), \
       .AXI_``NUMBER``_ARSIZE(3'd5), \
       .AXI_``NUMBER``_ARBURST(2'b01), \
       .AXI_``NUMBER``_ARID(6'd0), \
-      .AXI_``NUMBER``_RVALID(rvalid[INDEX]), \
-      .AXI_``NUMBER``_RREADY(rready[INDEX]), \
-      .AXI_``NUMBER``_RDATA(rdata[INDEX]), \
+      .AXI_``NUMBER``_RVALID(resp[INDEX].r_valid), \
+      .AXI_``NUMBER``_RREADY(req[INDEX].r_ready), \
+      .AXI_``NUMBER``_RDATA(resp[INDEX].r.data), \
       .AXI_``NUMBER``_RDATA_PARITY(), \
-      .AXI_``NUMBER``_RRESP(rresp[INDEX]), \
+      .AXI_``NUMBER``_RRESP({resp[INDEX].r.resp}), \
       .AXI_``NUMBER``_RLAST(), \
       .AXI_``NUMBER``_RID(), \
-      .AXI_``NUMBER``_AWVALID(awvalid[INDEX]), \
-      .AXI_``NUMBER``_AWREADY(awready[INDEX]), \
-      .AXI_``NUMBER``_AWADDR(awaddr[INDEX]), \
-      .AXI_``NUMBER``_AWLEN(awlen[INDEX]), \
+      .AXI_``NUMBER``_AWVALID(req[INDEX].aw_valid), \
+      .AXI_``NUMBER``_AWREADY(resp[INDEX].aw_ready), \
+      .AXI_``NUMBER``_AWADDR(req[INDEX].aw.addr), \
+      .AXI_``NUMBER``_AWLEN(req[INDEX].aw.len), \
       .AXI_``NUMBER``_AWSIZE(3'd5), \
       .AXI_``NUMBER``_AWBURST(2'b01), \
       .AXI_``NUMBER``_AWID(6'd0), \
-      .AXI_``NUMBER``_WVALID(wvalid[INDEX]), \
-      .AXI_``NUMBER``_WREADY(wready[INDEX]), \
-      .AXI_``NUMBER``_WDATA(wdata[INDEX]), \
+      .AXI_``NUMBER``_WVALID(req[INDEX].w_valid), \
+      .AXI_``NUMBER``_WREADY(resp[INDEX].w_ready), \
+      .AXI_``NUMBER``_WDATA(req[INDEX].w.data), \
       .AXI_``NUMBER``_WDATA_PARITY(32'd0), \
-      .AXI_``NUMBER``_WSTRB(wstrb[INDEX]), \
-      .AXI_``NUMBER``_WLAST(wlast[INDEX]), \
-      .AXI_``NUMBER``_BVALID(bvalid[INDEX]), \
-      .AXI_``NUMBER``_BREADY(bready[INDEX]), \
-      .AXI_``NUMBER``_BRESP(bresp[INDEX]), \
+      .AXI_``NUMBER``_WSTRB(req[INDEX].w.strb), \
+      .AXI_``NUMBER``_WLAST(req[INDEX].w.last), \
+      .AXI_``NUMBER``_BVALID(resp[INDEX].b_valid), \
+      .AXI_``NUMBER``_BREADY(req[INDEX].b_ready), \
+      .AXI_``NUMBER``_BRESP({resp[INDEX].b.resp}), \
       .AXI_``NUMBER``_BID()
 
   // verilator lint_off PINCONNECTEMPTY

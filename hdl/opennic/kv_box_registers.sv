@@ -10,7 +10,9 @@
 /// Reset: none, since an access under way must be answered whatever is reset; it begins idle when the FPGA has been configured. rst_i says that
 /// the cores are being reset: the access under way is answered as one beside the cores.
 /// Requirements: the two clocks may have any relation; an access and its answer cross by cdc_bus. The shell has no strobes: words are written whole.
-module kv_box_registers #(
+module kv_box_registers
+  import kv_core_pkg::*;
+#(
     /// At most 256.
     parameter int unsigned Cores = 1
 ) (
@@ -20,43 +22,13 @@ module kv_box_registers #(
 
     // In the domain of axil_clk_i. The box has 2^20 bytes, and higher bits of addresses say nothing.
     // verilator lint_off UNUSEDSIGNAL
-    input  wire  [31:0] s_axil_awaddr,
+    input  wire axi_pkg::axi_lite_req_t s_axil_req,
     // verilator lint_on UNUSEDSIGNAL
-    input  wire         s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  wire  [31:0] s_axil_wdata,
-    input  wire         s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  wire         s_axil_bready,
-    // verilator lint_off UNUSEDSIGNAL
-    input  wire  [31:0] s_axil_araddr,
-    // verilator lint_on UNUSEDSIGNAL
-    input  wire         s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [31:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  wire         s_axil_rready,
+    output axi_pkg::axi_lite_resp_t     s_axil_resp,
 
-    // In the domain of clk_i. What all cores may see alike is there once.
-    output logic [     11:0]       m_axil_awaddr,
-    output logic [Cores-1:0]       m_axil_awvalid,
-    input  wire  [Cores-1:0]       m_axil_awready,
-    output logic [     31:0]       m_axil_wdata,
-    output logic [Cores-1:0]       m_axil_wvalid,
-    input  wire  [Cores-1:0]       m_axil_wready,
-    input  wire  [Cores-1:0][ 1:0] m_axil_bresp,
-    input  wire  [Cores-1:0]       m_axil_bvalid,
-    output logic [Cores-1:0]       m_axil_bready,
-    output logic [     11:0]       m_axil_araddr,
-    output logic [Cores-1:0]       m_axil_arvalid,
-    input  wire  [Cores-1:0]       m_axil_arready,
-    input  wire  [Cores-1:0][31:0] m_axil_rdata,
-    input  wire  [Cores-1:0][ 1:0] m_axil_rresp,
-    input  wire  [Cores-1:0]       m_axil_rvalid,
-    output logic [Cores-1:0]       m_axil_rready
+    // In the domain of clk_i.
+    output kv_axil_req_t       [Cores-1:0] m_axil_req,
+    input  wire kv_axil_resp_t [Cores-1:0] m_axil_resp
 );
 
   // Initial values are meant: those of the FPGA's configuration.
@@ -81,8 +53,8 @@ module kv_box_registers #(
     logic [31:0] data;
   } access_t;
   typedef struct packed {
-    logic [31:0] data;
-    logic [1:0]  resp;
+    logic [31:0]    data;
+    axi_pkg::resp_e resp;
   } answer_t;
   access_t ask_payload, access;
   answer_t answer_payload, answer;
@@ -94,20 +66,26 @@ module kv_box_registers #(
   logic write_q = 1'b0;  // the access under way, or the one before
   logic want_write, want_read, begin_write, begin_read, done;
 
-  assign s_axil_awready = !aw_there_q;
-  assign s_axil_wready  = !w_there_q;
-  assign s_axil_arready = !ar_there_q;
-  assign s_axil_bvalid  = b_valid_q;
-  assign s_axil_rvalid  = r_valid_q;
+  axi_pkg::resp_e b_resp_q;
+  answer_t r_q;
+  assign s_axil_resp = '{
+          aw_ready: !aw_there_q,
+          w_ready: !w_there_q,
+          b: '{resp: b_resp_q},
+          b_valid: b_valid_q,
+          ar_ready: !ar_there_q,
+          r: '{data: r_q.data, resp: r_q.resp},
+          r_valid: r_valid_q
+      };
 
-  assign want_write     = aw_there_q && w_there_q && !b_valid_q;
-  assign want_read      = ar_there_q && !r_valid_q;
+  assign want_write = aw_there_q && w_there_q && !b_valid_q;
+  assign want_read = ar_there_q && !r_valid_q;
   // Nothing is under way, so the way to the cores is free.
-  assign begin_write    = !under_way_q && want_write && !(write_q && want_read);
-  assign begin_read     = !under_way_q && want_read && !begin_write;
-  assign ask_valid      = begin_write || begin_read;
-  assign ask_payload    = '{write: begin_write, address: begin_write ? aw_q : ar_q, data: w_q};
-  assign done           = under_way_q && answered && ask_ready;
+  assign begin_write = !under_way_q && want_write && !(write_q && want_read);
+  assign begin_read = !under_way_q && want_read && !begin_write;
+  assign ask_valid = begin_write || begin_read;
+  assign ask_payload = '{write: begin_write, address: begin_write ? aw_q : ar_q, data: w_q};
+  assign done = under_way_q && answered && ask_ready;
 
   cdc_bus #(
       .Width($bits(access_t))
@@ -139,20 +117,20 @@ module kv_box_registers #(
   );
 
   always_ff @(posedge axil_clk_i) begin
-    if (s_axil_awvalid && s_axil_awready) begin
+    if (s_axil_req.aw_valid && !aw_there_q) begin
       aw_there_q <= 1'b1;
-      aw_q       <= s_axil_awaddr[19:0];
+      aw_q       <= s_axil_req.aw.addr[19:0];
     end
-    if (s_axil_wvalid && s_axil_wready) begin
+    if (s_axil_req.w_valid && !w_there_q) begin
       w_there_q <= 1'b1;
-      w_q       <= s_axil_wdata;
+      w_q       <= s_axil_req.w.data;
     end
-    if (s_axil_arvalid && s_axil_arready) begin
+    if (s_axil_req.ar_valid && !ar_there_q) begin
       ar_there_q <= 1'b1;
-      ar_q       <= s_axil_araddr[19:0];
+      ar_q       <= s_axil_req.ar.addr[19:0];
     end
-    if (s_axil_bready) b_valid_q <= 1'b0;
-    if (s_axil_rready) r_valid_q <= 1'b0;
+    if (s_axil_req.b_ready) b_valid_q <= 1'b0;
+    if (s_axil_req.r_ready) r_valid_q <= 1'b0;
     if (ask_valid) begin
       under_way_q <= 1'b1;
       write_q     <= begin_write;
@@ -160,15 +138,14 @@ module kv_box_registers #(
     if (done) begin
       under_way_q <= 1'b0;
       if (write_q) begin
-        b_valid_q    <= 1'b1;
-        s_axil_bresp <= answer.resp;
-        aw_there_q   <= 1'b0;
-        w_there_q    <= 1'b0;
+        b_valid_q  <= 1'b1;
+        b_resp_q   <= answer.resp;
+        aw_there_q <= 1'b0;
+        w_there_q  <= 1'b0;
       end else begin
-        r_valid_q    <= 1'b1;
-        s_axil_rresp <= answer.resp;
-        s_axil_rdata <= answer.data;
-        ar_there_q   <= 1'b0;
+        r_valid_q  <= 1'b1;
+        r_q        <= answer;
+        ar_there_q <= 1'b0;
       end
     end
   end
@@ -182,26 +159,23 @@ module kv_box_registers #(
   logic [7:0] core;
   logic [Cores-1:0] core_q;  // one of them
   logic fresh, beside, ends, forgets;
-  logic [31:0] read_data;
-  logic [1:0] read_resp, write_resp;
+  // verilator lint_off UNUSEDSIGNAL
+  kv_axil_resp_t of_core;  // what the one says that has the access
+  // verilator lint_on UNUSEDSIGNAL
+  logic [Cores-1:0] answers;
 
   assign core    = access.address[19:12];
   assign fresh   = access_valid && answer_ready && !busy_q;
   assign beside  = fresh && 32'(core) >= Cores;
-  assign ends    = busy_q && (|(core_q & m_axil_bvalid) || |(core_q & m_axil_rvalid));
+  assign ends    = busy_q && |(core_q & answers);
   // A core in reset has forgotten the access, or does not take it.
   assign forgets = rst_i && (busy_q || fresh);
 
   always_comb begin
-    read_data  = '0;
-    read_resp  = '0;
-    write_resp = '0;
+    of_core = '0;
     for (int i = 0; i < int'(Cores); i++) begin
-      if (core_q[i]) begin
-        read_data  = m_axil_rdata[i];
-        read_resp  = m_axil_rresp[i];
-        write_resp = m_axil_bresp[i];
-      end
+      answers[i] = m_axil_resp[i].b_valid || m_axil_resp[i].r_valid;
+      if (core_q[i]) of_core = m_axil_resp[i];
     end
   end
 
@@ -210,13 +184,16 @@ module kv_box_registers #(
   assign access_ready = answer_valid;
   always_comb begin
     answer_payload = '0;
-    if (ends && !forgets) answer_payload = '{data: read_data, resp: access.write ? write_resp : read_resp};
+    if (ends && !forgets)
+      answer_payload = '{data: of_core.r.data, resp: access.write ? of_core.b.resp : of_core.r.resp};
   end
 
   always_ff @(posedge clk_i) begin
-    aw_valid_q <= aw_valid_q & ~m_axil_awready;
-    w_valid_q  <= w_valid_q & ~m_axil_wready;
-    ar_valid_q <= ar_valid_q & ~m_axil_arready;
+    for (int i = 0; i < int'(Cores); i++) begin
+      aw_valid_q[i] <= aw_valid_q[i] && !m_axil_resp[i].aw_ready;
+      w_valid_q[i]  <= w_valid_q[i] && !m_axil_resp[i].w_ready;
+      ar_valid_q[i] <= ar_valid_q[i] && !m_axil_resp[i].ar_ready;
+    end
     if (fresh) begin
       for (int i = 0; i < int'(Cores); i++) begin
         core_q[i] <= 32'(core) == i;
@@ -237,17 +214,21 @@ module kv_box_registers #(
     end
   end
 
-  assign m_axil_awaddr  = access.address[11:0];
-  assign m_axil_araddr  = access.address[11:0];
-  assign m_axil_wdata   = access.data;
-  assign m_axil_awvalid = aw_valid_q;
-  assign m_axil_wvalid  = w_valid_q;
-  assign m_axil_arvalid = ar_valid_q;
-  assign m_axil_bready  = '1;
-  assign m_axil_rready  = '1;
+  for (genvar i = 0; i < Cores; i++) begin : gen_core
+    assign m_axil_req[i] = '{
+            aw: '{addr: access.address[11:0]},
+            aw_valid: aw_valid_q[i],
+            w: '{data: access.data, strb: '1},
+            w_valid: w_valid_q[i],
+            b_ready: 1'b1,
+            ar: '{addr: access.address[11:0]},
+            ar_valid: ar_valid_q[i],
+            r_ready: 1'b1
+        };
+  end
 
-  `ASSERT(one_at_a_time, $onehot0(m_axil_awvalid | m_axil_arvalid), "two accesses at once")
-  `ASSERT(answers_are_asked_for, (m_axil_bvalid | m_axil_rvalid) == '0 || busy_q, "a core answers what nobody asked")
+  `ASSERT(one_at_a_time, $onehot0(aw_valid_q | ar_valid_q), "two accesses at once")
+  `ASSERT(answers_are_asked_for, answers == '0 || busy_q, "a core answers what nobody asked")
   `ASSERT(answer_fits, !answer_valid || answer_ready, "the answer before has not been taken")
 
   // verilator lint_on PROCASSINIT

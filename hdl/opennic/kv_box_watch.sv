@@ -9,23 +9,19 @@
 /// Latency: none from the valids to idle_o, one cycle for the rest.
 /// Reset: clear_i forgets everything. It begins so when the FPGA has been configured.
 /// Requirements: fewer than 2^Bits beats on their way.
-module kv_box_watch #(
+module kv_box_watch
+  import kv_core_pkg::*;
+#(
     /// Of the counters; at least 6.
     parameter int unsigned Bits = 12
 ) (
     input wire clk_i,
     input wire clear_i,
 
-    input wire       arvalid_i,
-    input wire       arready_i,
-    input wire [3:0] arlen_i,
-    input wire       rvalid_i,
-    input wire       rready_i,
-    input wire       awvalid_i,
-    input wire       awready_i,
-    input wire       wvalid_i,
-    input wire       bvalid_i,
-    input wire       bready_i,
+    // verilator lint_off UNUSEDSIGNAL  // handshakes alone
+    input wire memory_req_t  axi_req,
+    input wire memory_resp_t axi_resp,
+    // verilator lint_on UNUSEDSIGNAL
 
     output logic settled_o,
     output logic idle_o
@@ -42,13 +38,13 @@ module kv_box_watch #(
   logic [Bits-1:0] writes_q = '0;  // bursts to be confirmed
   logic ar, r, aw, b;
 
-  assign ar = arvalid_i && arready_i;
-  assign r  = rvalid_i && rready_i;
-  assign aw = awvalid_i && awready_i;
-  assign b  = bvalid_i && bready_i;
+  assign ar = axi_req.ar_valid && axi_resp.ar_ready;
+  assign r  = axi_resp.r_valid && axi_req.r_ready;
+  assign aw = axi_req.aw_valid && axi_resp.aw_ready;
+  assign b  = axi_resp.b_valid && axi_req.b_ready;
 
   always_ff @(posedge clk_i) begin
-    reads_q  <= reads_q + (ar ? Bits'(arlen_i) + 1'b1 : '0) - Bits'(r);
+    reads_q  <= reads_q + (ar ? Bits'(axi_req.ar.len) + 1'b1 : '0) - Bits'(r);
     writes_q <= writes_q + Bits'(aw) - Bits'(b);
     if (clear_i) begin
       reads_q  <= '0;
@@ -57,13 +53,13 @@ module kv_box_watch #(
   end
 
   assign settled_o = reads_q == '0 && writes_q == '0;
-  assign idle_o    = settled_o && !arvalid_i && !awvalid_i && !wvalid_i;
+  assign idle_o    = settled_o && !axi_req.ar_valid && !axi_req.aw_valid && !axi_req.w_valid;
 
 `ifndef SYNTHESIS
   logic rst_i;
   assign rst_i = clear_i;
-  `ASSERT(answered_what_was_asked, !rvalid_i || reads_q != '0, "memory answers what nobody asked")
-  `ASSERT(confirmed_what_was_written, !bvalid_i || writes_q != '0, "memory confirms what nobody wrote")
+  `ASSERT(answered_what_was_asked, !axi_resp.r_valid || reads_q != '0, "memory answers what nobody asked")
+  `ASSERT(confirmed_what_was_written, !axi_resp.b_valid || writes_q != '0, "memory confirms what nobody wrote")
 `endif
 
   // verilator lint_on PROCASSINIT

@@ -32,6 +32,17 @@ class Bytes:
         return self.read(address) | self.read(address + 32) << 256
 
 
+def memory_ports(channels: int) -> str:
+    """The pins of memory's ports, for a module that holds a manager with bundles m_axi_req and m_axi_resp."""
+    lines = [f"  memory_req_t [{channels - 1}:0] m_axi_req;", f"  memory_resp_t [{channels - 1}:0] m_axi_resp;"]
+    widths = {"araddr": 34, "arlen": 4, "awaddr": 34, "awlen": 4, "rdata": 256, "rresp": 2, "bresp": 2}
+    widths |= {"wdata": 256, "wstrb": 32, "wlast": 1}
+    widths |= {f"{channel}{signal}": 1 for channel in ("ar", "aw", "w", "r", "b") for signal in ("valid", "ready")}
+    lines += [f"  logic [{channels - 1}:0][{width - 1}:0] m_axi_{name};" for name, width in widths.items()]
+    lines += [f"  `AXI3_TO_FLAT(m_axi, {c}, m_axi_req[{c}], m_axi_resp[{c}])" for c in range(channels)]
+    return "\n".join(lines) + "\n"
+
+
 class Memory:
     """An AXI3 slave that holds the master to A3.4 (bursts) and A5.3 (order), and gives it no more than that.
 

@@ -7,19 +7,53 @@ The ports of memory answer reads with what is there early or late, and make writ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from axi_memory import Bytes, Memory
+from axi_memory import Bytes, Memory, memory_ports
 from bench import Bench, Pin
+from flat import Bundles, Scope, wrapper
 
 # name: channels, bits of the cache, words of a return fifo, writes, reads
 RIGS = {"one": (1, 4, 16, 4, 4), "two": (2, 4, 128, 32, 64), "four": (4, 10, 8, 16, 8)}
+PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
+BUNDLES: Bundles = {
+    "announce_i": ("want_t", {"announce_i": "want", "announce_bucket_i": "bucket"}),
+    "lookup_i": ("lookup_t", {"read_i": "read", "read_changes_i": "changes", "read_bucket_i": "bucket"}),
+    "found_o": ("found_t", {"read_hit_o": "hit", "read_line_o": "line"}),
+    "want_i": ("want_t", {"want_i": "want", "want_bucket_i": "bucket"}),
+    "line_write_i": (
+        "line_write_t",
+        {"write_i": "write", "write_bucket_i": "bucket", "write_way_i": "way", "write_header_i": "header"},
+    ),
+    "job_done_o": ("job_done_t", {"done_o": "done", "done_tag_o": "tag"}),
+    "pool_read_o": ("pool_read_t", {"pool_read_o": "read", "pool_place_o": "place", "pool_beat_o": "beat"}),
+    "filling_i": ("filling_t", {"filling_i": "filling", "filling_place_i": "place", "filled_i": "filled"}),
+}
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
 # Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, 19 of the same line of a small cache.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
-# What is cleared in memory is not in the cache: the sequencer's business.
+# What is cleared in memory is not in the cache: kv_recovery's business.
 CLEARED = [5, 2000, 514]
+
+
+def top() -> str:
+    """A kv_memory for each rig, with its pins around it."""
+    lines, instances = ['`include "axi.svh"\n'], []
+    for name, values in RIGS.items():
+        assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
+        lines.append(
+            wrapper(
+                f"{name}_flat",
+                "kv_memory",
+                BUNDLES,
+                parameters=assigned,
+                declared=memory_ports(values[0]),
+                connected=".m_axi_req, .m_axi_resp",
+            )
+        )
+        instances.append(f"  {name}_flat {name} (.clk_i, .rst_i);\n")
+    return "".join([*lines, "module top (input wire clk_i, input wire rst_i);\n", *instances, "endmodule\n"])
 
 
 def initial(address: int) -> int:
@@ -40,7 +74,6 @@ class Job(NamedTuple):
     place: int = 0
     tag: int = 0
     header: int = 0
-    cached: int | None = None  # cycles from its acceptance to write_i
 
     def bits(self) -> int:
         """As the port has it."""
@@ -55,12 +88,23 @@ class Job(NamedTuple):
         return (self.length + 63) // 64 if not self.write or self.has_value else 0
 
 
+@dataclass
+class Look:
+    """A look-up for the engine; with `changes` the line may be written five cycles later."""
+
+    bucket: int
+    changes: bool = False
+    hit: bool = False
+    job: Job | None = None  # that writes it
+    accepted: bool = False
+
+
 class Rig:
     """An instance: its memory, the pool, the taker of words, an engine, and what must be."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name = bench, name
-        scope = getattr(bench.dut, name)
+        scope = Scope(getattr(bench.dut, name))
         self.channels = RIGS[name][0]
         self.burst = 8 if self.channels == 1 else 4
         self.content = Bytes(initial)
@@ -75,6 +119,8 @@ class Rig:
         self.writes = 0.5  # of those
         self.speed = 1.0  # of the parser that fills a place
         self.engine_on = False
+        self.looks = 0.5  # in a cycle
+        self.changes = 0.7  # of the lines that are there and were looked up for that
         self.reset()
         bench.agents.append(self)
 
@@ -86,7 +132,7 @@ class Rig:
         self.jobs: deque[Job] = deque()
         self.job: Job | None = None
         self.presented = False
-        self.expected: deque[tuple[int, int, int]] = deque()
+        self.expected: deque[tuple[int, bool]] = deque()  # words; the first of a value
         self.got = 0
         self.word_cycles: list[int] = []
         self.values = self.begun = self.firsts = 0
@@ -97,12 +143,13 @@ class Rig:
         self.filling: int | None = None
         self.filled = 0
         self.pool_data = draw.getrandbits(512)
-        self.late_writes: list[list[Any]] = []
-        self.looked: deque[int | None] = deque([None] * 3, 3)
+        self.ask: Look | None = None  # the look-up of the next cycle
+        self.asks: Look | None = None  # of this one
+        self.looked: deque[Look | None] = deque([None] * 5, 5)  # of the last five
+        self.wanted: tuple[int, int] | None = None  # by the engine: a bucket, until when
+        self._sent = {id(memory): len(memory.b.sent) for memory in self.memories}
         self.hits = self.misses = self.updates = 0
         self.accepted_cycles: list[int] = []
-        self.engine_idle = True
-        self.engine = self.run_engine()
         self.full = 0
         for pin in ("job_valid", "write_i", "read_i", "want_i", "announce_i", "clear_i", "word_ready", "filling_i"):
             self.pin(pin).set(1)
@@ -125,7 +172,7 @@ class Rig:
         base = VALUE_BASE + 1024 * (4 * job.bucket + job.way)
         if not job.write:
             words = [self.word(base + 64 * i) for i in range(job.words)]
-            self.expected += [(word, i == 0, i == len(words) - 1) for i, word in enumerate(words)]
+            self.expected += [(word, i == 0) for i, word in enumerate(words)]
             self.values += bool(words)
             return
         for i in range(job.words):
@@ -138,10 +185,8 @@ class Rig:
             self.model[LINE_BASE + 64 * job.bucket] = line
             self.answers[job.bucket % self.channels] += 1
         self.running.append((job, list(self.answers)))
-        if job.cached is not None:
-            self.late_writes.append([job.cached, job])
 
-    def make_write(self, bucket: int, has_value: bool, has_header: bool, cached: int | None = None) -> Job:
+    def make_write(self, bucket: int, has_value: bool, has_header: bool) -> Job:
         """A write of a random length and way, with a place of the pool if it has a value."""
         draw = self.bench.random
         length = min(self.longest, draw.choice([0, 1, 64, 65, 513, 1024, draw.randint(0, 1024)]))
@@ -154,7 +199,7 @@ class Rig:
             if self.filling is None and words and draw.random() < 0.6:
                 self.filling, self.filled = place, 0
         header, tag = draw.getrandbits(128), draw.getrandbits(16)
-        return Job(True, bucket, draw.randrange(4), length, has_value, has_header, False, place, tag, header, cached)
+        return Job(True, bucket, draw.randrange(4), length, has_value, has_header, False, place, tag, header)
 
     def make_clear(self) -> Job:
         """A job that clears a line."""
@@ -166,7 +211,7 @@ class Rig:
     def drive(self) -> None:
         """Sets inputs."""
         draw = self.bench.random
-        next(self.engine)
+        self.run_engine()
         if draw.random() < self.rate and len(self.jobs) < 4:
             bucket = draw.choice(BUCKETS)
             if draw.random() < self.writes:
@@ -176,27 +221,35 @@ class Rig:
             else:
                 length = min(self.longest, draw.choice([0, 1, 64, 65, 1024, draw.randint(0, 1024)]))
                 self.jobs.append(Job(False, bucket, draw.randrange(4), length))
-        # A job whose line goes to the cache in the same cycle waits until it is known that it is taken.
-        self.pin("write_i").set(0)
         if self.job is None and self.jobs:
-            self.job, self.presented = self.jobs.popleft(), False
-            self.pin("job").set(self.job.bits())
-            self.pin("job_header").set(self.job.header)
-        elif self.job is not None:
-            self.presented = True
-        offer = self.job is not None and (
-            self.job.cached is None or (self.presented and bool(self.pin("job_ready").get()))
-        )
+            self.job = self.jobs.popleft()
+        self.changing = next((look for look in list(self.looked)[1:3] if look and look.job), None)
+        job = self.changing.job if self.changing else self.job
+        if job:
+            self.pin("job").set(job.bits())
+            self.pin("job_header_i").set(job.header)
+        # A job whose line is written in a certain cycle is offered only if it is known that it is taken.
+        offer = job is not None
+        if self.changing:
+            offer = self.changing is self.looked[1] and bool(self.pin("job_ready").get())
         self.pin("job_valid").set(offer)
-        self.offered = offer
-        for late in self.late_writes:
-            late[0] -= 1
-        if offer and self.job and self.job.cached == 0:
-            self.cache(self.job)
-        elif self.late_writes and self.late_writes[0][0] < 0:
-            job = self.late_writes.pop(0)[1]
-            if job.cached:
-                self.cache(job)
+        self.offered = job if offer else None
+        due = self.looked[0]
+        writes = due is not None and due.accepted
+        self.pin("write_i").set(writes)
+        if writes:
+            assert due
+            assert due.job
+            assert self.ask is None or self.engine_on, "a line is looked up while one is written"
+            self.ask = None
+            self.pin("write_bucket_i").set(due.job.bucket)
+            self.pin("write_way_i").set(due.job.way)
+            self.pin("write_header_i").set(due.job.header)
+            self.updates += 1
+        self.asks, self.ask = self.ask, None
+        self.pin("read_i").set(self.asks is not None)
+        self.pin("read_changes_i").set(draw.getrandbits(1) if self.asks is None else self.asks.changes)
+        self.pin("read_bucket_i").set(draw.getrandbits(22) if self.asks is None else self.asks.bucket)
         self.ready = draw.random() >= self.stall
         self.pin("word_ready").set(self.ready)
         if self.filling is not None:
@@ -208,33 +261,28 @@ class Rig:
         self.pin("filled_i").set(min(self.filled, 16))
         self.pin("pool_data_i").set(self.pool_data)
 
-    def cache(self, job: Job) -> None:
-        """Takes a job's way to the cache, now."""
-        self.pin("write_i").set(1)
-        self.pin("write_bucket_i").set(job.bucket)
-        self.pin("write_way_i").set(job.way)
-        self.pin("write_header_i").set(job.header)
-        self.updates += 1
-
     def sample(self) -> None:
         """Checks outputs."""
         if self.offered:
             if self.pin("job_ready").get():
-                assert self.job
-                self.accept(self.job)
-                self.job = None
+                self.accept(self.offered)
+                if self.changing:
+                    self.changing.accepted = True
+                else:
+                    self.job = None
             else:
+                assert not self.changing
                 self.full += 1
         self.begun += self.pin("value_begun_o").get()
         if self.pin("word_valid").get():
-            word = self.expected[0] if self.expected else (None, None, None)
-            if word[1]:
+            word, first = self.expected[0] if self.expected else (None, False)
+            if first:
                 assert self.begun > self.firsts, f"{self.name}: a word before its value was announced"
             if self.ready:
-                seen = tuple(self.pin(pin).get() for pin in ("word_data", "word_first", "word_last"))
+                seen = self.pin("word_data").get()
                 assert seen == word, f"{self.name}: word {self.got} is {seen}, not {word}"
                 self.expected.popleft()
-                self.firsts += bool(word[1])
+                self.firsts += first
                 self.got += 1
                 self.word_cycles.append(self.bench.cycles)
         assert self.begun <= self.values
@@ -253,90 +301,69 @@ class Rig:
             assert place != self.filling or beat < self.filled, f"{self.name}: reads what has not come yet"
             assert beat < len(self.places.get(place, [])), f"{self.name}: reads beat {beat} of place {place}"
             self.pool_data = self.places[place][beat]
-        self.looked.append(self.pin("read_bucket_i").get() if self.reading else None)
-        hit = self.pin("read_hit_o").get()
-        bucket = self.looked[0]
-        assert bucket is not None or not hit
+        late = self.looked[0]
+        if late and late.job and not late.accepted and late.job.has_value:  # it comes to nothing
+            self.filling = None if self.filling == late.job.place else self.filling
+            del self.places[late.job.place]
+        self.looked.append(self.asks)
+        hit, look = bool(self.pin("read_hit_o").get()), self.looked[-3]
+        assert look or not hit
+        if look:
+            look.hit = hit
+            self.hits, self.misses = self.hits + hit, self.misses + (not hit)
         if hit:
-            assert bucket is not None
-            assert self.pin("read_line_o").get() == self.line(bucket), f"{self.name}: an old line of {bucket:#x}"
-            self.hits += 1
-        elif bucket is not None:
-            self.misses += 1
+            assert look
+            assert self.pin("read_line_o").get() == self.line(look.bucket), (
+                f"{self.name}: an old line of {look.bucket:#x}"
+            )
 
     def sent_before(self, memory: Memory) -> int:
         """Answers of a memory before the last reset."""
-        return self.__dict__.setdefault("_sent", {}).get(id(memory), 0)
+        return self._sent[id(memory)]
 
-    def run_engine(self) -> Iterator[None]:
-        """Looks lines up, changes some, announces some: an engine in miniature."""
+    def run_engine(self) -> None:
+        """An engine in miniature: looks lines up, changes some, announces and wants some."""
         draw, pin = self.bench.random, self.pin
-        self._sent = {id(memory): len(memory.b.sent) for memory in self.memories}
-        self.reading = False
-        self.engine_idle = True
-        while True:
+        found = self.looked[-3]
+        if found and found.changes and found.hit and not found.job and draw.random() < self.changes:
+            found.job = self.make_write(found.bucket, draw.random() < 0.6, True)
+        if not self.engine_on or pin("clearing_o").get():
             pin("announce_i").set(0)
-            self.engine_idle = not self.engine_on
-            if not self.engine_on or pin("clearing_o").get():
-                yield
-                continue
-            if draw.random() < 0.3:  # many reads, one a cycle
-                for _ in range(draw.randint(1, 12)):
-                    self.announce()
-                    self.reading = True
-                    pin("read_i").set(1)
-                    pin("read_bucket_i").set(draw.choice(BUCKETS))
-                    yield
-                self.reading = False
-                pin("read_i").set(0)
-                continue
-            bucket = draw.choice(BUCKETS)
-            hit = False
-            for _ in range(100):
-                self.reading = True
-                pin("read_i").set(1)
-                pin("read_bucket_i").set(bucket)
-                self.announce()
-                yield
-                self.reading = False
-                pin("read_i").set(0)
-                self.announce()
-                yield
-                hit = bool(pin("read_hit_o").get())
-                if hit or draw.random() < 0.05:
-                    break
-                pin("want_i").set(1)
-                pin("want_bucket_i").set(bucket)
-                for wait in range(6000):
-                    assert wait < 5999, f"{self.name}: waits for a line for ever"
-                    self.announce()
-                    yield
-                    if pin("here_o").get():
-                        break
+            if self.wanted:
                 pin("want_i").set(0)
-            if hit and draw.random() < 0.7:
-                for _ in range(draw.choice([0, 0, 1, 2, 7])):
-                    self.announce()
-                    yield
-                before = self.updates
-                job = self.make_write(bucket, draw.random() < 0.6, True, draw.choice([0, 0, 0, 1, 3]))
-                self.jobs.append(job)
-                while self.updates == before:
-                    self.announce()
-                    yield
-                for _ in range(draw.choice([0, 0, 1, 30])):
-                    self.announce()
-                    yield
+                self.wanted = None
+            return
+        self.announce()
+        if self.wanted and (pin("here_o").get() or self.wanted[1] < self.bench.cycles):
+            bucket, _ = self.wanted
+            self.wanted = None
+            if draw.random() < 0.9:
+                self.look(bucket, changes=draw.random() < 0.8)
+        elif self.wanted is None and found and not found.hit and draw.random() < 0.5:
+            self.wanted = found.bucket, self.bench.cycles + draw.choice([3, 6000])
+        pin("want_i").set(self.wanted is not None)
+        pin("want_bucket_i").set(self.wanted[0] if self.wanted else draw.choice(BUCKETS))
+        if self.ask is None and draw.random() < self.looks:
+            self.look(draw.choice(BUCKETS), changes=draw.random() < 0.6)
 
-    def announce(self) -> None:
+    def look(self, bucket: int, *, changes: bool) -> None:
+        """In the next cycle; not what a look-up before it may change, nor to change it right after another such."""
+        changing = [look.bucket for look in self.looked if look and look.changes]
+        last = self.looked[-1]
+        if bucket in changing or (changes and last and last.changes):
+            return
+        self.ask = Look(bucket, changes)
+
+    def announce(self, buckets: list[int] = BUCKETS, share: float = 0.4) -> None:
         """Announces a line, or none."""
         draw = self.bench.random
-        self.pin("announce_i").set(draw.random() < 0.4)
-        self.pin("announce_bucket_i").set(draw.choice(BUCKETS))
+        self.pin("announce_i").set(draw.random() < share)
+        self.pin("announce_bucket_i").set(draw.choice(buckets))
 
     def quiet(self) -> bool:
         """Nothing is under way."""
-        return self.engine_idle and not (self.jobs or self.job or self.expected or self.running or self.late_writes)
+        under_way = self.jobs or self.job or self.expected or self.running or any(self.looked)
+        return not (self.engine_on or under_way)
 
     def check_memory(self) -> None:
         """Memory has what the jobs left."""

@@ -33,7 +33,7 @@ KV_FIELDS = {
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
-SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request the sequencer sees
+SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request kv_recovery sees
 SEND = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 JOB = {
     "write": 1,
@@ -101,10 +101,9 @@ def number_of(hashed: int, bucket: int) -> int:
 
 
 def bucket_named(hashed: int, number: int) -> int:
-    """And back."""
-    return next(
-        (bucket for bucket in candidates(hashed) if number_of(hashed, bucket) == number), hashed % 2**BUCKET_BITS
-    )
+    """And back. Bits of the number that a small table has no room for are ignored."""
+    group = groups(hashed)[-1 if number & 4 else 0][0]
+    return (group & ~0x300 | (number & 3) << 8) & ((1 << BUCKET_BITS) - 1)
 
 
 @dataclass(frozen=True)
@@ -394,7 +393,7 @@ class Node:
         return version
 
     def _refresh(self, request: dict[str, int], kv: dict[str, int], bucket: int, number: int) -> None:
-        """The sequencer's part, which makes a leftover of the note, is not here."""
+        """kv_recovery's part, which makes a leftover of the note, is not here."""
         way = replace(self.line(bucket)[number], version=self._next_version(bucket))
         self.line(bucket)[number] = way
         if self.others:

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and a sequencer."""
+"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and kv_recovery."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 from bench import Bench, Pin, Sink, Source
+from bundles import Axi
+from flat import Scope, config, wrapper
 from simulate import ROOT
 
 SPEC = tomllib.loads((ROOT / "spec" / "kv_registers.toml").read_text())
-PARAMETERS = {
-    "wide": {"MaxFollowers": 7, "LaneBits": 12, "Channels": 2, "LeaderPorts": 1, "PeerPorts": 2},
-    "lean": {"MaxFollowers": 2, "LaneBits": 9, "Channels": 4, "LeaderPorts": 2, "PeerPorts": 3},
+CONFIGS = {
+    "wide": {"max_followers": 7, "lane_bits": 12, "channels": 2},
+    "lean": {"max_followers": 2, "lane_bits": 9, "channels": 4},
 }
+ASKERS = {"wide": 2, "lean": 3}
 SOURCES = 14
 BUILDING = 1500  # cycles from a write of source_ip or source_mask after which it counts, for certain
 CLEARING = 135  # cycles from the write of clear_counters after which everything counts again, for certain
@@ -27,10 +31,8 @@ class Register:
         self.access, self.reset, self.staged = entry["access"], entry["reset"], entry.get("staged", False)
         fields = {field["name"]: ((1 << field["bits"]) - 1) << field["low"] for field in entry.get("fields", [])}
         self.low = {field["name"]: field["low"] for field in entry.get("fields", [])}
-        # What the map says in words only.
-        narrow = {"node": 7, "udp_port": 0xFFFF, "peer_mac_high": 0xFFFF, "peer_port": 0xFFFF}
-        narrow["control"] = fields.get("enable", 0) | fields.get("accept", 0)
-        self.mask = narrow.get(self.name, sum(fields.values()) or 0xFFFFFFFF)
+        acts = sum(fields[field["name"]] for field in entry.get("fields", []) if field.get("acts"))
+        self.mask = sum(fields.values()) & ~acts or (1 << entry.get("bits", 32)) - 1
         self.fields = fields
         self.is_counter = entry["offset"] >= MAP_COUNTERS
 
@@ -66,6 +68,82 @@ INDEXED = [
     ("received_i", "received_kind_i", "received"),
     ("sent_i", "sent_kind_i", "sent"),
 ]
+BUNDLES = {
+    "settings_o": (
+        "kv_settings_t",
+        {f"{name}_o": f"staged.{name}" for name in ("epoch", "node", "members", "serving_members", "self")}
+        | {
+            f"{name}_o": f"direct.{name}"
+            for name in ("enable", "accept", "retry_cycles", "bucket_bits", "line_base", "value_base")
+        }
+        | {"leased_o": "leased", "misplaced_o": "misplaced"},
+    ),
+    "entering_o": ("entering_t", {"enter_valid_o": "valid", "enter_epoch_o": "epoch", "copied_o": "copied"}),
+    "step_i": ("entry_step_t", {"enter_copy_i": "copy", "entered_i": "entered"}),
+    "fetch_o": (
+        "fetch_order_t",
+        {f"sync_{name}_o": name for name in ("count_write", "lanes_write", "data", "from")},
+    ),
+    "fetch_left_i": ("fetch_left_t", {"sync_count_i": "count", "sync_lanes_i": "lanes"}),
+    "state_i": (
+        "kv_registers_pkg::state_t",
+        {f"{field}_i": field for field in FIELDS["state"].fields if field != "entering"},
+    ),
+    "events_i": (
+        "events_t",
+        {
+            "frame_kv_i": "rx.received",
+            "passed_rx_i": "rx.passed",
+            "passed_tx_i": "passed_tx",
+            "dropped_epoch_i": "engine.dropped_epoch",
+            "dropped_duplicate_i": "engine.dropped_duplicate",
+            "retry_i": "retry",
+            "dropped_host_i": "dropped_host",
+            "reply_i": "engine.replied",
+            "reply_status_i": "engine.status[3:0]",
+            "received_i": "engine.received",
+            "received_kind_i": "engine.kind",
+            "sent_i": "sent",
+            "sent_kind_i": "sent_kind",
+        }
+        | {f"dropped_{name}_i": f"rx.dropped_{name}" for name in ("checksum", "length", "busy", "source")},
+    ),
+}
+
+# Of each asker.
+WHO = """
+  logic [ASKERS-1:0][7:0] slot_i;
+  logic [ASKERS-1:0][2:0] peer_index_i, leader_o;
+  endpoint_t [ASKERS-1:0] peer_o;
+  who_ask_t [ASKERS-1:0] ask;
+  who_t [ASKERS-1:0] who;
+  for (genvar i = 0; i < ASKERS; i++) begin : gen_asker
+    assign ask[i] = '{slot: slot_i[i], node: peer_index_i[i]};
+    assign leader_o[i] = who[i].leader;
+    assign peer_o[i] = who[i].at;
+  end
+"""
+
+
+def top() -> str:
+    """A wrapper for each set of parameters, its bus flat, and an instance of each."""
+    bus = Axi("s_axil", address=12, data=32, id=0, types="")
+    nets = [re.sub(r"^(input wire|output logic)", "logic", line) + ";" for line in bus.ports()]
+    declared = "\n".join(f"  {line}" for line in nets) + "\n"
+    declared += "  kv_axil_req_t s_axil_req;\n  kv_axil_resp_t s_axil_resp;\n"
+    declared += "  `AXI_LITE_FROM_FLAT(s_axil, s_axil_req, s_axil_resp)\n"
+    text = '`include "axi.svh"\n'
+    for name, askers in ASKERS.items():
+        text += wrapper(
+            f"registers_{name}",
+            "kv_registers",
+            BUNDLES,
+            parameters=f".Config({config(**CONFIGS[name])}), .Askers({askers})",
+            declared=declared + WHO.replace("ASKERS", str(askers)),
+            connected=".s_axil_req, .s_axil_resp, .ask_i(ask), .who_o(who)",
+        )
+    cells = "".join(f"  registers_{name} {name} (.clk_i, .rst_i);\n" for name in ASKERS)
+    return f"{text}module top (input wire clk_i, input wire rst_i);\n{cells}endmodule\n"
 
 
 def merged(old: int, data: int, strobe: int) -> int:
@@ -78,10 +156,11 @@ class Rig:
     """An instance, its bus, everybody around it, and what it should be."""
 
     def __init__(self, bench: Bench, name: str) -> None:
-        scope = getattr(bench.dut, name)
+        handle = getattr(bench.dut, name)
+        scope = Scope(handle)
         self.bench, self.name, self.scope = bench, name, scope
-        self.pins: dict[str, Pin] = {}
-        self.parameters = PARAMETERS[name]
+        self.pins: dict[str, Pin] = {"idle_q": bench.pin(handle.dut.i_access, "idle_q")}
+        self.askers = ASKERS[name]
 
         def channel(kind: Any, prefix: str, fields: list[str]) -> Any:
             pins = [bench.pin(scope, f"s_axil_{prefix}{field}") for field in ("valid", "ready", *fields)]
@@ -91,7 +170,7 @@ class Rig:
         self.ar = channel(Source, "ar", ["addr"])
         self.b, self.r = channel(Sink, "b", ["resp"]), channel(Sink, "r", ["data", "resp"])
         self.rate, self.spread = 0.0, 0.5  # of events, and how often their index is any
-        self.drain, self.settle = (0, 20), (0, 20)  # cycles that the sequencer takes
+        self.drain, self.settle = (0, 20), (0, 20)  # cycles that kv_recovery takes
         bench.agents.append(self)
         self.reset()
 
@@ -113,10 +192,8 @@ class Rig:
         self.words = {offset: register.reset for offset, register in MAP.items() if register.access != "wo"}
         low = FIELDS["capability"].low
         self.words[AT["capability"]] = (
-            self.parameters["MaxFollowers"] << low["max_followers"]
-            | self.parameters["LaneBits"] << low["lane_bits"]
+            sum(value << low[name] for name, value in CONFIGS[self.name].items())
             | 6 << low["place_bits"]
-            | self.parameters["Channels"] << low["channels"]
             | MOST_BUCKET_BITS << low["bucket_bits"]
             | SOURCES << low["sources"]
         )
@@ -127,7 +204,7 @@ class Rig:
         self.target = 0
         self.entered_at = -100
         self.entries = 0
-        self.asked: list[int] = []  # epochs that the sequencer was asked to enter
+        self.asked: list[int] = []  # epochs that kv_recovery was asked to enter
         self.expected_asked: list[int] = []
         self.epoch_before = self.answered_at = 0
         self.idle_before = 1  # no epoch was being entered when a write was taken
@@ -246,14 +323,12 @@ class Rig:
     # ---- what happens in a cycle
 
     def drive(self) -> None:
-        """The sequencer, lookups and events of a cycle."""
+        """kv_recovery, lookups and events of a cycle."""
         draw = self.bench.random
         self.pin("enter_copy_i").set(self.phase == "drained")
         self.pin("entered_i").set(self.phase == "settled")
-        self.looked = [
-            draw.choice((7, draw.randrange(8))) for _ in range(self.parameters["PeerPorts"])
-        ]  # 7: copied last
-        self.slots = [draw.randrange(256) for _ in range(self.parameters["LeaderPorts"])]
+        self.looked = [draw.choice((7, draw.randrange(8))) for _ in range(self.askers)]  # 7: copied last
+        self.slots = [draw.randrange(256) for _ in range(self.askers)]
         self.pin("peer_index_i").set(sum(value << 3 * i for i, value in enumerate(self.looked)))
         self.pin("slot_i").set(sum(value << 8 * i for i, value in enumerate(self.slots)))
         self.events = []
@@ -285,7 +360,7 @@ class Rig:
         self.leased = self.pin("leased_o").get()
         if self.pin("s_axil_bvalid").get() and not self.answering:
             self.answered_at, self.none_before = self.bench.cycles, self.none_now
-            self.cleared = bool(self.pin("clear_table_q").get())
+            self.cleared = bool(self.pin("clear_table").get())
             self.epoch_before, self.idle_before = self.words[AT["epoch"]], self.pin("idle_q").get()
             if not 0 <= self.bench.cycles - self.entered_at <= 6:  # else it is too close to call
                 assert self.idle_before == self.idle_now
@@ -312,7 +387,7 @@ class Rig:
         return value >> 48, value >> 16 & 0xFFFFFFFF, value & 0xFFFF
 
     def sequence(self) -> None:
-        """The sequencer: drains, lets copy, settles."""
+        """kv_recovery: drains, lets copy, settles."""
         valid, copied = self.pin("enter_valid_o").get(), self.pin("copied_o").get()
         now, draw = self.bench.cycles, self.bench.random
         assert copied == (copied and self.phase == "copying"), self.phase

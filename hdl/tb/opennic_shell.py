@@ -9,6 +9,7 @@ from typing import Any
 from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
 from cocotb.triggers import Timer
+from flat import Scope
 
 RX, H2C = "s_axis_adap_rx_250mhz", "s_axis_qdma_h2c"
 TX, C2H = "m_axis_adap_tx_250mhz", "m_axis_qdma_c2h"
@@ -111,7 +112,7 @@ class Shell:
     """Everything around the plugin."""
 
     def __init__(self, top: Any, box: str, ports: int, channels: int, seed: int = 1) -> None:
-        dut = getattr(top, box)
+        dut = Scope(getattr(top, box))
         self.bench = bench = TwoClocks(top, seed)
         self.ports = range(ports)
         self.registers = Registers(bench, dut)

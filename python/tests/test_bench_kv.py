@@ -57,11 +57,15 @@ def test_bars_of_the_simulation() -> None:
     rates = [
         {"workload": "read", "size": 1024, "per_second": 1e7, "limit_per_second": 1e7, "share": 0.99, "lost": 0},
         {"workload": "read", "size": 64, "per_second": 1e8, "limit_per_second": 1e8, "share": 0.96, "lost": 1},
-    ]
+        {"workload": "replica_write", "size": 64, "per_second": 2e7, "limit_per_second": 8e7, "share": 0.25, "lost": 0},
+        {"workload": "replica_write, with commits", "size": 64, "per_second": 5e7, "limit_per_second": 5.2e7,
+         "share": 0.96, "lost": 0},
+    ]  # fmt: skip
     bars = simulation_bars({"rtl_latency": rtl_rows(), "line_rate": rates})
     assert set(bars) == {
         "rtl_read_repl_ns", "rtl_write_repl_ns", "rtl_leader_repl_ns", "rtl_read_ns", "rtl_write_store_ns",
         "rtl_write_accept_ns", "rtl_leader_write_accept_ns", "line_rate_read", "line_rate_small_read",
+        "rate_replica_write_64",
     }  # fmt: skip
     assert bars["rtl_read_repl_ns"] == {
         "value": 36.0, "min": 36.0, "max": 36.0, "target": "<= 48", "pass": True, "unit": "ns", "published": "272 ns",
@@ -72,6 +76,7 @@ def test_bars_of_the_simulation() -> None:
     assert bars["line_rate_read"]["pass"]
     assert bars["line_rate_small_read"]["value"] == 0.0, "a frame was lost"
     assert not bars["line_rate_small_read"]["pass"]
+    assert (bars["rate_replica_write_64"]["value"], bars["rate_replica_write_64"]["pass"]) == (0.96, True)
     assert simulation_bars({"rtl_latency": rtl_rows(memory="simulated")}) == {}
     assert simulation_bars({}) == {}
 

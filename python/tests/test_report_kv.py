@@ -50,7 +50,7 @@ def test_bars_say_what_they_use(kv: Document) -> None:
     for bar in (
         "rtl_read_repl_ns", "rtl_write_repl_ns", "rtl_leader_repl_ns", "rtl_read_ns", "rtl_write_store_ns",
         "rtl_write_accept_ns", "rtl_leader_write_accept_ns", "line_rate_read", "line_rate_replica_write",
-        "line_rate_small_read", "lut_levels_max", "sw_throughput_vs_redis",
+        "line_rate_small_read", "rate_replica_write_64", "lut_levels_max", "sw_throughput_vs_redis",
     ):  # fmt: skip
         assert basis_of(bar, results).uses, bar
     assert basis_of("luts_total", results).uses == "resources of the parts: kv_parser, kv_engine, LUT + LUTRAM"

@@ -7,12 +7,15 @@ from typing import Any
 
 import cocotb
 from bench import Bench, Sink, Source
+from bundles import Axi, Wrapped, simulate_wrapped
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
-from simulate import Instances, simulate
 
-INSTANCES: Instances = {"narrow": ("axi_lite_registers", {"AddressWidth": 5}), "wide": ("axi_lite_registers", {})}
+INSTANCES = {
+    name: Wrapped("axi_lite_registers", [Axi("s_axil", width, 32, 0)], {"AddressWidth": width})
+    for name, width in {"narrow": 5, "wide": 12}.items()
+}
 SLVERR = 2
 
 
@@ -210,4 +213,4 @@ async def a_stock_manager_agrees(dut: Any) -> None:
 
 
 def test_axi_lite_registers() -> None:
-    simulate(__file__, INSTANCES)
+    simulate_wrapped(__file__, INSTANCES)

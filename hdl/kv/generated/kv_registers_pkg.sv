@@ -199,6 +199,115 @@ package kv_registers_pkg;
   localparam int unsigned SentStride = 4;
   localparam logic [31:0] SentReset = 32'h00000000;
 
+  /// A word of the file of registers, which reaches as far as what can be written: offset / 4.
+  typedef logic [6:0] word_t;
+  localparam word_t IdWord = 7'h00;
+  localparam word_t CoreVersionWord = 7'h01;
+  localparam word_t CapabilityWord = 7'h02;
+  localparam word_t ControlWord = 7'h03;
+  localparam word_t StateWord = 7'h04;
+  localparam word_t EpochWord = 7'h05;
+  localparam word_t NodeWord = 7'h06;
+  localparam word_t MembersWord = 7'h07;
+  localparam word_t UdpPortWord = 7'h08;
+  localparam word_t RetryCyclesWord = 7'h09;
+  localparam word_t BucketBitsWord = 7'h0a;
+  localparam word_t CyclesWord = 7'h0c;
+  localparam word_t LeaseWord = 7'h0e;
+  localparam word_t LineBaseWord = 7'h10;
+  localparam word_t ValueBaseWord = 7'h12;
+  localparam word_t SyncFromWord = 7'h14;
+  localparam word_t SyncCountWord = 7'h15;
+  localparam word_t SyncLanesWord = 7'h16;
+  localparam word_t LeaderWord = 7'h20;
+  localparam word_t PeerMacLowWord = 7'h40;
+  localparam word_t PeerMacHighWord = 7'h41;
+  localparam word_t PeerIpWord = 7'h42;
+  localparam word_t PeerPortWord = 7'h43;
+  localparam word_t SourceIpWord = 7'h60;
+  localparam word_t SourceMaskWord = 7'h61;
+
+  /// The register `core_version`.
+  typedef struct packed {
+    logic [15:0] major;
+    logic [15:0] minor;
+  } core_version_t;
+
+  /// The register `capability`.
+  typedef struct packed {
+    logic [6:0] reserved_25;
+    logic [3:0] sources;
+    logic [5:0] bucket_bits;
+    logic [2:0] channels;
+    logic [2:0] place_bits;
+    logic [4:0] lane_bits;
+    logic [3:0] max_followers;
+  } capability_t;
+
+  /// The register `control`.
+  typedef struct packed {
+    logic [27:0] reserved_4;
+    logic clear_table;
+    logic clear_counters;
+    logic accept;
+    logic enable;
+  } control_t;
+
+  /// The register `state`.
+  typedef struct packed {
+    logic [7:0] unanswered;
+    logic [6:0] in_flight;
+    logic [11:0] leftovers;
+    logic entering;
+    logic fault;
+    logic clearing;
+    logic opened;
+    logic serving;
+  } state_t;
+
+  /// The register `members`.
+  typedef struct packed {
+    logic [15:0] reserved_16;
+    logic [7:0]  serving;
+    logic [7:0]  all;
+  } members_t;
+
+  /// It can be written.
+  function automatic logic is_written(word_t word);
+    case (word) inside
+      7'h03, [7'h05 : 7'h0a], [7'h0e : 7'h16], [7'h20 : 7'h7b]: return 1'b1;
+      default: return 1'b0;
+    endcase
+  endfunction
+  /// It takes effect when `epoch` is written.
+  function automatic logic is_staged(word_t word);
+    case (word) inside
+      [7'h06 : 7'h08], [7'h20 : 7'h5f]: return 1'b1;
+      default: return 1'b0;
+    endcase
+  endfunction
+  /// Bits that are kept of what is written.
+  function automatic logic [31:0] bits_of(word_t word);
+    case (word) inside
+      7'h03: return 32'h00000003;
+      7'h06: return 32'h00000007;
+      [7'h07 : 7'h08], 7'h41, 7'h43, 7'h45, 7'h47, 7'h49, 7'h4b, 7'h4d, 7'h4f, 7'h51, 7'h53, 7'h55, 7'h57, 7'h59, 7'h5b, 7'h5d, 7'h5f:
+      return 32'h0000ffff;
+      default: return '1;
+    endcase
+  endfunction
+  /// What it is after a reset.
+  function automatic logic [31:0] reset_of(word_t word);
+    case (word) inside
+      7'h0a:   return 32'h00000015;
+      7'h08:   return 32'h00004b56;
+      7'h09:   return 32'h000061a8;
+      7'h01:   return 32'h00030000;
+      7'h00:   return 32'h4b564e44;
+      default: return '0;
+    endcase
+  endfunction
+
   /* verilator lint_on UNUSEDPARAM */
 
 endpackage

@@ -34,7 +34,7 @@ async def what_it_takes(dut: Any) -> None:
     await rig.enter(1, members, in_turn(members))
     rig.from_node(0, Kv(ENTERED, epoch=1))
     await rig.to_node(0, ENTER)
-    # An operation of the sequencer would go before a request, and that take a cycle more: none is due any more.
+    # An operation of kv_recovery would go before a request, and that take a cycle more: none is due any more.
     await rig.write("retry_cycles", 1_000_000)
     await rig.bench.cycle(2 * RETRY_CYCLES)
     mine, other = keys_with(ME, members, 1)[0], keys_with(0, members, 1)[0]

@@ -5,7 +5,6 @@ porcupine (docs/kv-testing.md)."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -44,9 +43,7 @@ from kv_core_rig import (
     in_turn,
     keys_with,
 )
-from simulate import simulate
-
-HDL = Path(__file__).resolve().parent.parent
+from simulate import KV_PACKAGES, simulate
 
 
 @cocotb.test()
@@ -574,16 +571,9 @@ endmodule
 """
 
 
+MORE = ("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources")
+"""Modules with tests of the same top."""
+
+
 def test_kv_core() -> None:
-    packages = [
-        HDL / "generated" / "kv_frame_pkg.sv",
-        HDL / "generated" / "kv_registers_pkg.sv",
-        HDL / "kv_core_pkg.sv",
-    ]
-    modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(
-        __file__,
-        text=TOP,
-        sources=(*packages, *modules),
-        more=("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources"),
-    )
+    simulate(__file__, text=TOP, sources=KV_PACKAGES, more=MORE)

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_frames as frames
 import kv_model
 from bench import Bench
+from flat import Scope, nets
 from kv_engine_traffic import Traffic
 from kv_model import (
     COMMIT,
@@ -37,13 +38,11 @@ from kv_model import (
     pack,
     unpack,
 )
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-OP = {"op": 4, "flag": 1, "nodes": 8, "kv": 176, "bucket": 22}  # kv_core_pkg::op_t
+OP = {"op": 4, "flag": 1, "nodes": 8, "kv": 176, "bucket": 22}  # kv_engine_pkg::op_t
 OP_FREE = 13 << sum(list(OP.values())[1:])
-LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR = 2, 5, 10, 12, 14  # kv_core_pkg::op_e
-KV = Path(__file__).resolve().parent.parent
-PARTS = ("queue", "records", "vet", "plan", "ways", "decide", "engine", "operation", "walk")
+LOOK, KEEP, RESOLVE, LEARN_LANE, CLEAR = 2, 5, 10, 12, 14  # kv_engine_pkg::op_e
 PINS = (
     "node_i",
     "members_i",
@@ -69,6 +68,7 @@ PINS = (
     "head_o",
     "quiet_o",
     "line_read_o",
+    "line_changes_o",
     "line_bucket_o",
     "line_hit_i",
     "line_i",
@@ -86,7 +86,7 @@ PINS = (
     "place_freed_o",
     "now_almost_full_i",
     "now_valid_o",
-    "later_room_i",
+    "later_almost_full_i",
     "later_valid_o",
     "deferred_valid_o",
     "send_o",
@@ -104,7 +104,7 @@ class Rig:
 
     def __init__(self, bench: Bench, model: Node) -> None:
         self.bench, self.model = bench, model
-        scope: Any = bench.dut.dut
+        scope: Any = Scope(bench.dut)
         self.pins = {name: bench.pin(scope, name) for name in PINS}
         self.leaders, self.peers = bench.pin(bench.dut, "leaders"), bench.pin(bench.dut, "peers")
         self.bits, self.end, self.end_op = (bench.pin(bench.dut, name) for name in ("bits", "ending", "end_op"))
@@ -115,10 +115,12 @@ class Rig:
         self.reads: deque[tuple[int, int] | None] = deque([None, None])
         self.coming: dict[int, int] = {}
         self.writing: list[tuple[int, int]] = []  # cycle, place
+        self.line_due: tuple[int, int] | None = None  # bucket and way that are written in this cycle
+        self.changing: deque[int | None] = deque([None] * 5)  # buckets that were looked up to be changed
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
-        self.ending = False  # what the sequencer was told of
+        self.ending = False  # what kv_recovery was told of
         self.operation = OP_FREE  # that ends it
         self.lines_asked = 0  # cycles
         self.quiet_for = 0  # cycles: nothing waits in the queue either
@@ -144,7 +146,7 @@ class Rig:
         self.leaders.set(sum(model.leader(slot) << 3 * slot for slot in range(256)))
         self.peers.set(sum(peer << 96 * i for i, peer in enumerate(PEERS)))
         pins["now_almost_full_i"].set(draw.random() < self.idle)
-        pins["later_room_i"].set(draw.random() >= self.idle)
+        pins["later_almost_full_i"].set(draw.random() < self.idle)
         pins["job_room_i"].set(draw.random() >= self.idle)
         self.giving = bool(self.requests) and bool(pins["room_o"].get()) and draw.random() >= self.idle
         pins["request_valid_i"].set(self.giving)
@@ -187,8 +189,16 @@ class Rig:
             if self.coming.setdefault(wanted, self.bench.cycles + draw.randint(0, 20)) <= self.bench.cycles:
                 self.present.add(wanted)
                 del self.coming[wanted]
+        written = (pins["line_write_bucket_o"].get(), pins["line_write_way_o"].get())
+        assert (written if pins["line_write_o"].get() else None) == self.line_due
+        self.line_due = None
+        looked_up = self.changing.popleft()
+        changes = pins["line_read_o"].get() and pins["line_changes_o"].get()
+        self.changing.append(bucket if changes else None)
         if pins["line_write_o"].get():
-            bucket, shift = pins["line_write_bucket_o"].get(), 128 * pins["line_write_way_o"].get()
+            assert looked_up == written[0], "a line is written that was not looked up for that"
+            assert not pins["line_read_o"].get()
+            bucket, shift = written[0], 128 * written[1]
             line = self.lines.get(bucket, 0) & ~(((1 << 128) - 1) << shift)
             self.lines[bucket] = line | pins["line_write_header_o"].get() << shift
         for name, layout, port, kind in (
@@ -203,8 +213,7 @@ class Rig:
                     self.sent_at.append(self.bench.cycles)
                 if name == "job" and self.seen["jobs"][-1]["write"] and not self.seen["jobs"][-1]["clears"]:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
-                    assert pins["line_write_o"].get()
-                    assert pins["line_write_way_o"].get() == self.seen["jobs"][-1]["way"]
+                    self.line_due = (self.seen["jobs"][-1]["bucket"], self.seen["jobs"][-1]["way"])
                     if not self.seen["jobs"][-1]["tag"] & 64:  # else the place is nobody's
                         self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
@@ -269,7 +278,7 @@ async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
-    # What the sequencer does.
+    # What kv_recovery does.
     rig.pins["clear_i"].set(1)
     for address in range(4096):
         rig.pins["clear_at_i"].set(address)
@@ -350,8 +359,9 @@ async def random_keys_until_the_first_is_refused(dut: Any) -> None:
             model = Node({SELF})
             rig = await begun(dut, model, misses=0.0, seed=kv_model.BUCKET_BITS)
             traffic, stored, refused = Traffic(rig), 0, 0
+            keys = random.Random(kv_model.BUCKET_BITS)
             while refused < 3:
-                key, client = rig.bench.random.getrandbits(64), stored % 4096
+                key, client = keys.getrandbits(64), stored % 4096
                 kv = {"kind": WRITE, "node": 0, "detail": 0, "epoch": EPOCH, "candidate": 0}
                 kv |= {"client": client, "request": 1 + stored // 4096, "version": 0, "key": key}
                 while len(rig.requests) > 8 or (request := traffic.request(7, kv, 8)) is None:
@@ -483,30 +493,109 @@ async def not_serving_or_closed(dut: Any) -> None:
     await run(dut, Node({0, 2}, opened=False), 300)
 
 
-TOP = """
+BUNDLES = {
+    "settings_i": (
+        "kv_settings_t",
+        {
+            "node_i": "staged.node",
+            "members_i": "staged.members",
+            "epoch_i": "staged.epoch",
+            "accept_i": "direct.accept",
+            "bits": "direct.bucket_bits",
+        },
+    ),
+    "arrival_i": ("arrival_t", {"request_valid_i": "valid", "request_i": "what"}),
+    "standing_i": (
+        "standing_t",
+        {"serving_i": "serving", "opened_i": "opened", "dead_i": "dead", "leftovers_i": "leftovers"},
+    ),
+    "recovery_i": (
+        "to_engine_t",
+        {"refreshing_i": "refreshing", "clear_i": "clear.valid", "clear_at_i": "clear.at"},
+    ),
+    "recovery_o": (
+        "from_engine_t",
+        {
+            "op_done_o": "op_done",
+            "slow_valid_o": "handed_on",
+            "head_o": "head",
+            "settle_valid_o": "settle",
+            "settle_lane_o": "settled.lane",
+            "settle_request_o": "settled.request",
+            "pending_o": "pending",
+            "refresh_o": "refresh",
+            "quiet_o": "quiet",
+            "window_o": "window",
+        },
+    ),
+    "lookup_o": ("lookup_t", {"line_read_o": "read", "line_changes_o": "changes", "line_bucket_o": "bucket"}),
+    "found_i": ("found_t", {"line_hit_i": "hit", "line_i": "line"}),
+    "want_o": ("want_t", {"want_o": "want", "want_bucket_o": "bucket"}),
+    "line_write_o": (
+        "line_write_t",
+        {
+            "line_write_o": "write",
+            "line_write_bucket_o": "bucket",
+            "line_write_way_o": "way",
+            "line_write_header_o": "header",
+        },
+    ),
+    "free_o": ("free_place_t", {"place_free_o": "valid", "place_freed_o": "place"}),
+    "almost_full_i": ("almost_full_t", {"now_almost_full_i": "now", "later_almost_full_i": "later"}),
+    "sending_o": (
+        "sending_t",
+        {"now_valid_o": "now", "later_valid_o": "later", "deferred_valid_o": "deferred", "send_o": "send"},
+    ),
+    "events_o": (
+        "engine_events_t",
+        {
+            "received_o": "received",
+            "replied_o": "replied",
+            "replied_status_o": "status",
+            "dropped_epoch_o": "dropped_epoch",
+            "dropped_duplicate_o": "dropped_duplicate",
+        },
+    ),
+}
+
+TOP = f"""
 module top (input wire clk_i, input wire rst_i);
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
+  import kv_recovery_pkg::*;
+{nets(BUNDLES)}"""
+TOP += """
   logic [255:0][2:0] leaders;
   logic [7:0][95:0] peers;
-  logic [7:0] slot;
-  logic [2:0] peer;
+  who_ask_t ask;
+  who_t who;
+  assign who = '{leader: leaders[ask.slot], at: peers[ask.node]};
   logic hold, slow, op_done, ending;
   op_t op, end_op;
   subject_t head;
-  seen_t seen;
-  bucket_t bucket;
-  logic [5:0] bits;
   logic [31:0] version;
+  to_engine_t recovery;
+  assign slow = recovery_o_bundle.handed_on;
+  assign op_done = recovery_o_bundle.op_done;
+  assign head = recovery_o_bundle.head;
+  always_comb begin
+    recovery = recovery_i_bundle;
+    recovery.op_valid = ending || op_valid_q;
+    recovery.op = ending ? end_op : op;
+    recovery.walked_version = version;
+  end
   kv_engine dut (
-    .clk_i, .rst_i, .slot_o(slot), .leader_i(leaders[slot]), .peer_o(peer), .peer_i(peers[peer]), .bucket_bits_i(bits),
-    .slow_valid_o(slow), .stop_i(slow || hold || waits_q != '0 || walks), .head_o(head), .seen_o(seen),
-    .op_done_o(op_done),
-    .op_valid_i(ending || op_valid_q), .op_i(ending ? end_op : op), .walked_version_i(version), .want_bucket_o(bucket)
+    .clk_i, .rst_i, .ask_o(ask), .who_i(who), .arrival_i(arrival_i_bundle),
+    .settings_i(settings_i_bundle), .standing_i(standing_i_bundle),
+    .recovery_i(recovery), .recovery_o(recovery_o_bundle), .stop_i(slow || hold || waits_q != '0 || walks),
+    .lookup_o(lookup_o_bundle), .found_i(found_i_bundle),
+    .want_o(want_o_bundle), .line_write_o(line_write_o_bundle), .free_o(free_o_bundle),
+    .almost_full_i(almost_full_i_bundle), .sending_o(sending_o_bundle), .events_o(events_o_bundle)
   );
 
-  // As kv_sequencer and kv_handed have it.
-  logic walks, op_valid_q, order_valid, cell_wanted;
+  // As kv_recovery and kv_recovery_request have it.
+  logic walks, op_valid_q, cell_wanted;
   logic [3:0] waits_q;
   logic [11:0] offset;
   bucket_t first_q;
@@ -514,9 +603,9 @@ module top (input wire clk_i, input wire rst_i);
   order_t order, order_q;
   always_ff @(posedge clk_i) begin
     waits_q <= {waits_q[2:0], slow && head.kv.kind[4:3] == '0};
-    if (slow) first_q <= bucket;
+    if (slow) first_q <= recovery_o_bundle.looked_in;
     if (!op_valid_q) begin
-      op_valid_q <= order_valid;
+      op_valid_q <= order.valid;
       order_q    <= order;
     end else if (op_done) op_valid_q <= 1'b0;
     if (rst_i) begin
@@ -527,23 +616,20 @@ module top (input wire clk_i, input wire rst_i);
   kv_walk walk (
     .clk_i, .rst_i, .start_i(waits_q[3]), .go_i(!op_valid_q), .active_o(walks), .read_i(head.kv.kind == KindRead),
     .here_i(1'b1), .hash_i(head.hash), .bucket_mask_i(bucket_t'('1) << bits), .seen_valid_i(op_valid_q && op_done),
-    .seen_i(seen), .cell_o(cell_wanted), .offset_o(offset), .order_valid_o(order_valid), .order_o(order),
-    .version_o(version)
+    .seen_i(recovery_o_bundle.seen), .cell_o(cell_wanted), .offset_o(offset), .order_o(order), .version_o(version)
   );
-  kv_operation operation (
-    .clk_i, .from_i(cell_wanted ? CellHead : CellKeep), .settle_lane_i('0), .settle_request_i('0), .list_i('0),
-    .fetch_bucket_i('0), .fetch_way_i('0), .ask_lane_i('0), .ask_request_i('0),
-    .head_bucket_i(first_q ^ {2'b0, offset, 8'b0}), .seen_valid_i(1'b0), .seen_i(seen), .order_i(order_q),
-    .head_i(head.kv), .cell_o(found), .op_o(op)
+  kv_recovery_cell operation (
+    .clk_i, .from_i(cell_wanted ? CellHead : CellKeep), .settle_i('0), .list_i('0), .fetch_bucket_i('0),
+    .fetch_way_i('0), .ask_i('0), .head_bucket_i(first_q ^ {2'b0, offset, 8'b0}), .seen_valid_i(1'b0),
+    .seen_i(recovery_o_bundle.seen), .order_i(order_q), .head_i(head.kv), .cell_o(found), .op_o(op)
   );
 endmodule
 """
 
 
 def test_kv_engine() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
     simulate(
         __file__,
         text=TOP,
-        sources=(*packages, *[KV / f"kv_{part}.sv" for part in PARTS]),
+        sources=KV_PACKAGES,
     )

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_core_pkg::filter_cell: which of the 4096 cells a bucket's writes under way are counted in."""
+"""kv_engine_pkg::filter_cell: which of the 4096 cells a bucket's writes under way are counted in."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_model
 from bench import Bench
-from simulate import simulate
-
-KV = Path(__file__).resolve().parent.parent
+from simulate import KV_PACKAGES, simulate
 
 TOP = """
 module top
   import kv_core_pkg::*;
+  import kv_engine_pkg::*;
 (input wire clk_i, input wire rst_i);
   bucket_t bucket;
   filter_cell_t filter;
@@ -59,5 +57,4 @@ async def cells_of_buckets(dut: Any) -> None:
 
 
 def test_kv_filter() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, text=TOP, sources=packages)
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

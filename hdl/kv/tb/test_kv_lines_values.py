@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory, with kv_lines, kv_values, kv_tracker: what memory must hold and reads must show, in the order of jobs."""
+"""kv_memory and what is in it: what memory must hold and reads must show, in the order of jobs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 from bench import Bench
-from kv_memory_rig import BUCKETS, RIGS, Job, Rig, begin, settle_down
-from simulate import simulate
-
-KV = Path(__file__).resolve().parent.parent
-PARAMETERS = ("Channels", "LineCacheBits", "ReadDepth", "Writes", "Reads")
+from kv_memory_rig import BUCKETS, RIGS, Job, Look, Rig, begin, settle_down, top
+from simulate import KV_PACKAGES, simulate
 
 # stall of words, of AXI commands, idle answers, delays of the channels in turn, speed of the parser
 SETTINGS = [
@@ -37,6 +33,7 @@ async def reads_show_what_the_jobs_before_them_wrote(dut: Any) -> None:
             rig.stall, rig.speed, rig.engine_on = stall, speed, True
             rig.rate, rig.writes = bench.random.choice([0.1, 0.5, 1.0]), bench.random.choice([0.2, 0.5, 0.8])
             rig.longest = bench.random.choice([64, 256, 1024, 1024])
+            rig.looks = bench.random.choice([0.1, 0.5, 1.0])
             for i, memory in enumerate(rig.memories):
                 memory.delay = delays[i % len(delays)]
                 for agent in (memory.ar, memory.aw, memory.w):
@@ -126,15 +123,12 @@ async def latencies_are_as_stated(dut: Any) -> None:
     # A line that is not there, then is.
     await begin(bench, rigs)
     for rig in rigs:
-        look, want = rig.pin("read_i"), rig.pin("want_i")
-        rig.pin("read_bucket_i").set(9)
+        want = rig.pin("want_i")
         rig.pin("want_bucket_i").set(9)
         start = bench.cycles
-        look.set(1)
-        await bench.cycle()
-        look.set(0)
-        await bench.cycle(2)
-        assert not rig.pin("read_hit_o").get()
+        rig.ask = Look(9)
+        await bench.cycle(3)
+        assert rig.misses == 1, rig.name
         want.set(1)
         await bench.until(lambda rig=rig: rig.pin("m_axi_arvalid").get())  # type: ignore[misc]
         assert bench.cycles - start == 4, f"{rig.name}: {bench.cycles - start}"
@@ -142,27 +136,26 @@ async def latencies_are_as_stated(dut: Any) -> None:
         answered = max(memory.r.cycles_of[-1] for memory in rig.memories if memory.r.cycles_of)
         assert bench.cycles - answered == 2, f"{rig.name}: {bench.cycles - answered}"
         want.set(0)
-        rig.reading = True
-        look.set(1)
-        await bench.cycle()
-        look.set(0)
-        rig.reading = False
+        rig.ask = Look(9)
         hits = rig.hits
-        await bench.cycle(2)
+        await bench.cycle(3)
         assert rig.hits == hits + 1, rig.name
 
 
 async def look(bench: Bench, rig: Rig, bucket: int) -> bool:
     """Whether a line is in the cache; if so, it is as it must be (sample)."""
     hits = rig.hits
-    rig.reading = True
-    rig.pin("read_i").set(1)
-    rig.pin("read_bucket_i").set(bucket)
-    await bench.cycle()
-    rig.reading = False
-    rig.pin("read_i").set(0)
-    await bench.cycle(2)
+    rig.ask = Look(bucket)
+    await bench.cycle(3)
     return rig.hits > hits
+
+
+async def change(bench: Bench, rig: Rig, bucket: int) -> bool:
+    """Changes a line, if it is in the cache when it is looked up: the way is written in the sixth cycle from now."""
+    updates = rig.updates
+    rig.ask = Look(bucket, changes=True)
+    await bench.cycle(6)
+    return rig.updates > updates
 
 
 async def want(bench: Bench, rig: Rig, bucket: int, until: str) -> None:
@@ -180,26 +173,72 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
     rigs = [Rig(bench, name) for name in RIGS]
     settle_down(rigs, 20)
     await begin(bench, rigs)
-    # Cycles from the first half of a line to the way: what is there afterwards, of the way's line and the other. In
-    # "four" they have places of their own; elsewhere the way's line is lost to the other.
-    expected = {0: (True, False), 1: (False, False), 2: (False, False)}
-    expected_apart = {0: (True, False), 1: (True, False), 2: (True, True)}
+    # By cycles from the first half of a line to the way: whether that is written; whether the way's line and the other
+    # are there afterwards. In "four" they have places of their own; elsewhere the way's line is lost to the other.
+    lost = (True, False, False)
+    expected = {
+        -1: (True, True, False),
+        0: (True, True, False),
+        1: lost,
+        2: lost,
+        3: lost,
+        4: lost,
+        5: (False, False, True),
+    }
+    both = (True, True, True)
+    expected_apart = dict.fromkeys((-1, 0, 1), (True, True, False)) | dict.fromkeys(range(2, 7), both)
     for rig in rigs:
-        for later, there in (expected_apart if rig.name == "four" else expected).items():
-            bucket, other = 5 + later, 5 + later + 512
-            memory = rig.memories[bucket % rig.channels]
+        rig.changes = 1.0
+        # So many cycles after it was asked for does the first half of a line come.
+        await want(bench, rig, 4, "m_axi_arvalid")
+        asked, memory = bench.cycles, rig.memories[4 % rig.channels]
+        beats = len(memory.r.cycles_of) + 2
+        await bench.until(lambda memory=memory, beats=beats: len(memory.r.cycles_of) == beats)  # type: ignore[misc]
+        comes = bench.cycles - asked
+        for later, outcome in (expected_apart if rig.name == "four" else expected).items():
+            bucket, other = 8 + later, 8 + later + 512
             await want(bench, rig, bucket, "here_o")
             assert await look(bench, rig, bucket), rig.name
             await want(bench, rig, other, "m_axi_arvalid")
-            rig.jobs.append(rig.make_write(bucket, False, True, 1000))
-            beats = len(memory.r.cycles_of) + 2
-            await bench.until(lambda memory=memory, beats=beats: len(memory.r.cycles_of) == beats)  # type: ignore[misc]
-            rig.late_writes[0][0] = later
-            await bench.cycle(later + 1)
-            assert not rig.late_writes
+            await bench.cycle(comes + later - 5)
+            found = (await change(bench, rig, bucket),)
             await bench.until(rig.quiet)
-            found = await look(bench, rig, bucket), await look(bench, rig, other)
-            assert found == there, f"{rig.name}, {later} cycles after the first half: {found}"
+            await bench.cycle(5)
+            found += await look(bench, rig, bucket), await look(bench, rig, other)
+            assert found == outcome, f"{rig.name}, {later} cycles after the first half: {found}"
+
+
+@cocotb.test()
+async def lines_are_changed_every_other_cycle_while_others_take_their_places(dut: Any) -> None:
+    """As fast as the engine may; each fill takes the place of one that was looked up before."""
+    bench = Bench(dut)
+    rigs = [Rig(bench, name) for name in RIGS]
+    settle_down(rigs, 20)
+    for rig in rigs:
+        for memory in rig.memories:
+            memory.delay = (3, 30)
+    for changes in (1.0, 0.5):
+        await begin(bench, rigs)
+        for rig in rigs:
+            rig.changes, rig.longest = changes, 64
+        buckets = [3, 4, 5, 3 + 1024, 4 + 1024, 5 + 1024]
+        for step in range(1500):
+            for rig in rigs:
+                rig.announce(buckets, 0.2)
+                bucket = buckets[step // 2 % 6 if bench.random.random() < 0.9 else bench.random.randrange(6)]
+                if not rig.pin("write_i").get() and step % 2:
+                    rig.look(bucket, changes=True)
+            await bench.cycle()
+        for rig in rigs:
+            rig.pin("announce_i").set(0)
+        await bench.until(lambda: all(rig.quiet() for rig in rigs))
+        await bench.cycle(5)
+        for rig in rigs:
+            bench.dut._log.warning("%s: %d hits, %d misses, %d updates", rig.name, rig.hits, rig.misses, rig.updates)
+            assert min(rig.hits, rig.misses, rig.updates) > 50, (rig.name, rig.hits, rig.misses, rig.updates)
+            rig.check_memory()
+            for bucket in buckets:
+                await look(bench, rig, bucket)  # what is there is as it must be
 
 
 @cocotb.test()
@@ -209,23 +248,28 @@ async def no_line_is_asked_for_in_the_cycle_of_a_write(dut: Any) -> None:
     settle_down(rigs, 20)
     await begin(bench, rigs)
     for rig in rigs:
+        rig.changes = 1.0
         bucket, other = 5, 5 + 1024  # of one line of every cache
-        await want(bench, rig, bucket, "here_o")
-        assert await look(bench, rig, bucket), rig.name
-        await want(bench, rig, other, "here_o")
-        await bench.cycle(3)  # until no look-up is under way
-        # It is there no more, which is decided when it is written; the job that takes it to memory comes then, too.
-        rig.pin("want_i").set(1)
-        rig.pin("want_bucket_i").set(bucket)
-        await bench.cycle()
-        rig.pin("want_i").set(0)
-        rig.jobs.append(rig.make_write(bucket, False, True, 0))
-        updates = rig.updates
-        await bench.cycle(2)
-        assert rig.updates == updates + 1
-        await bench.cycle(60)
-        assert rig.quiet()
-        assert not await look(bench, rig, bucket), rig.name
+        for before in range(6):
+            await want(bench, rig, bucket, "here_o")
+            assert await look(bench, rig, bucket), rig.name
+            await want(bench, rig, other, "m_axi_arvalid")
+            # It is there no more, which is decided about when it is written: looked up so many cycles before.
+            rig.pin("want_bucket_i").set(bucket)
+            memory = rig.memories[bucket % rig.channels]
+            beats = len(memory.r.cycles_of) + 2
+            await bench.until(lambda memory=memory, beats=beats: len(memory.r.cycles_of) == beats - 1)  # type: ignore[misc]
+            rig.ask = Look(bucket, changes=True)
+            updates = rig.updates
+            for cycle in range(7):
+                rig.pin("want_i").set(cycle == 5 - before)
+                await bench.cycle()
+            assert rig.updates == updates + 1
+            await bench.until(rig.quiet)
+            await bench.cycle(60)
+            await look(bench, rig, bucket)  # not what memory had before the write
+            await want(bench, rig, bucket, "here_o")
+            assert await look(bench, rig, bucket), rig.name
 
 
 @cocotb.test()
@@ -260,24 +304,11 @@ async def the_cache_can_be_emptied_and_errors_are_kept_until_then(dut: Any) -> N
     hits = [rig.hits for rig in rigs]
     for bucket in BUCKETS:
         for rig in rigs:
-            rig.reading = True
-            rig.pin("read_i").set(1)
-            rig.pin("read_bucket_i").set(bucket)
-        await bench.cycle()
-        for rig in rigs:
-            rig.reading = False
-            rig.pin("read_i").set(0)
-        await bench.cycle(40)
+            rig.ask = Look(bucket)
+        await bench.cycle(41)
     # 19 and 3 are apart in none, and what came since is what is in memory.
     assert [rig.hits for rig in rigs] == hits
 
 
 def test_kv_lines_values() -> None:
-    lines = ["module top (input wire clk_i, input wire rst_i);"]
-    for name, values in RIGS.items():
-        assigned = ", ".join(f".{key}({value})" for key, value in zip(PARAMETERS, values, strict=True))
-        lines.append(f"  kv_memory #({assigned}) {name} (.clk_i, .rst_i);")
-    text = "\n".join([*lines, "endmodule", ""])
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    cells = [KV / f"{cell}.sv" for cell in ("kv_channel", "kv_tracker", "kv_lines", "kv_values", "kv_memory")]
-    simulate(__file__, text=text, sources=(*packages, *cells))
+    simulate(__file__, text=top(), sources=KV_PACKAGES)

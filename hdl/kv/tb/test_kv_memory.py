@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_pool and kv_channel, against a list of places and a memory that holds AXI3 to its rules."""
+"""kv_pool and kv_axi_port, against a list of places and a memory that holds AXI3 to its rules."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
-from axi_memory import Memory
+from axi_memory import Memory, memory_ports
 from bench import Bench, Pin, Sink, Source
-from simulate import simulate
+from flat import PACKAGES, Bundles, Scope, nets
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 CHANNELS = {"shallow": 8, "deep": 128}
 
 
@@ -81,7 +80,7 @@ class Places:
 @cocotb.test()
 async def places_are_taken_written_read_and_given_back(dut: Any) -> None:
     bench = Bench(dut)
-    places = Places(bench, dut.pool)
+    places = Places(bench, Scope(dut.pool))
     for busy in (0.1, 0.5, 1.0):
         await bench.reset()
         places.busy = busy
@@ -92,10 +91,11 @@ async def places_are_taken_written_read_and_given_back(dut: Any) -> None:
 @cocotb.test()
 async def all_places_can_be_taken_one_a_cycle(dut: Any) -> None:
     bench = Bench(dut)
-    take, valid, place = (bench.pin(dut.pool, name) for name in ("take_i", "place_valid_o", "place_o"))
+    pool = Scope(dut.pool)
+    take, valid, place = (bench.pin(pool, name) for name in ("take_i", "place_valid_o", "place_o"))
     for name in ("take_i", "free_i", "write_i", "read_i"):  # as the test before left them
-        bench.pin(dut.pool, name).set(1)
-        bench.pin(dut.pool, name).set(0)
+        bench.pin(pool, name).set(1)
+        bench.pin(pool, name).set(0)
     await bench.reset()
     await bench.cycle(2)
     seen = set()
@@ -113,76 +113,70 @@ class Port:
     """A channel, its user and its memory."""
 
     def __init__(self, bench: Bench, name: str) -> None:
-        scope = getattr(bench.dut, name)
+        scope = Scope(getattr(bench.dut, name))
 
         def pins(*names: str) -> list[Pin]:
             return [bench.pin(scope, pin) for pin in names]
 
         self.bench, self.name = bench, name
-        self.memory = Memory(bench, scope)
-        fields = pins("read_address", "read_words", "read_tag", "read_line")
+        self.memory = Memory(bench, scope, index=0)
+        fields = pins("read_address", "read_words", "read_first", "read_line", "read_tag")
         self.reads = Source(bench, *pins("read_valid", "read_ready"), fields)
         self.lines = Sink(bench, *pins("line_valid", "line_ready"), pins("line_data", "line_tag"))
-        self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data", "word_tag"))
+        self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data"))
         self.writes = Source(
-            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_tag", "write_way")
+            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_way")
         )
-        data = pins("data", "data_last", "data_is_way", "data_way", "data_odd", "data_clear")
+        data = pins("word", "data_last", "data_is_way", "data_way", "data_odd", "data_clear")
         self.data = Source(bench, *pins("data_valid", "data_ready"), data)
-        self.done, self.done_tag, self.error = pins("write_done_o", "write_done_tag_o", "error_o")
-        self.begun = pins("word_begun_o", "word_begun_first_o", "word_begun_tag_o")
+        self.done, self.error, self.begun = pins("write_done_o", "error_o", "begun_o")
         self.reset()
         bench.agents.append(self)
 
     def reset(self) -> None:
-        self.expected: list[tuple[int, int]] = []
+        self.expected: list[int] = []
         self.expected_lines: list[tuple[int, int]] = []
-        self.tags: list[int] = []
-        self.confirmed: list[int] = []
-        self.firsts: list[int] = []
-        self.read_tags: list[int] = []
-        self.failures = 0
+        self.written = self.confirmed = self.firsts = self.begins = self.failures = 0
 
     def drive(self) -> None:
         pass
 
     def sample(self) -> None:
-        if self.done.get():
-            self.confirmed.append(self.done_tag.get())
-        if self.begun[0].get() and self.begun[1].get():
-            self.firsts.append(self.begun[2].get())
+        self.confirmed += self.done.get()
+        assert self.confirmed <= self.written
+        self.begins += self.begun.get()
         self.failures += self.error.get()
 
     def write(self, address: int, words: int) -> list[int]:
-        draw, tag = self.bench.random, self.bench.random.getrandbits(5)
+        draw = self.bench.random
         data = [draw.getrandbits(512) for _ in range(words)]
-        self.writes.items.append((address, words - 1, tag, 0))
+        self.writes.items.append((address, words - 1, 0))
         self.data.items += [(word, i == words - 1, 0, draw.getrandbits(128), 0, 0) for i, word in enumerate(data)]
-        self.tags.append(tag)
+        self.written += 1
         return data
 
     def write_way(self, address: int, word: int, way: int | None) -> int:
         """A way of the word, which is there; or none of it is to be left. Says what the word is then."""
-        draw, tag = self.bench.random, self.bench.random.getrandbits(5)
-        self.tags.append(tag)
+        draw = self.bench.random
+        self.written += 1
         if way is None:
-            self.writes.items.append((address, 0, tag, 0))
+            self.writes.items.append((address, 0, 0))
             self.data.items.append((draw.getrandbits(512), 1, 1, 0, draw.getrandbits(1), 1))
             return 0
         header = draw.getrandbits(128)
-        self.writes.items.append((address + 32 * (way // 2), 0, tag, 1))
+        self.writes.items.append((address + 32 * (way // 2), 0, 1))
         self.data.items.append((draw.getrandbits(512), 1, 1, header, way % 2, 0))
         return word & ~(((1 << 128) - 1) << 128 * way) | header << 128 * way
 
     def read(self, address: int, words: list[int]) -> None:
-        tag = self.bench.random.getrandbits(5)
-        self.reads.items.append((address, len(words) - 1, tag, 0))
-        self.expected += [(word, tag) for word in words]
-        self.read_tags.append(tag)
+        first = self.bench.random.getrandbits(1)
+        self.reads.items.append((address, len(words) - 1, first, 0, self.bench.random.getrandbits(4)))
+        self.expected += words
+        self.firsts += first
 
     def read_line(self, address: int, word: int) -> None:
-        tag = self.bench.random.getrandbits(5)
-        self.reads.items.append((address, 0, tag, 1))
+        tag = self.bench.random.getrandbits(4)
+        self.reads.items.append((address, self.bench.random.getrandbits(3), self.bench.random.getrandbits(1), 1, tag))
         self.expected_lines.append((word, tag))
 
 
@@ -204,16 +198,14 @@ async def what_was_written_is_read(dut: Any) -> None:
             words = bench.random.randint(1, 8)
             address = page * 4096 + 64 * bench.random.randint(0, 64 - words)
             content.append([(address, port.write(address, words)) for port in ports])
-        await bench.until(lambda: all(len(port.confirmed) == 40 for port in ports))
-        for port in ports:
-            assert port.confirmed == port.tags, port.name
+        await bench.until(lambda: all(port.confirmed == 40 for port in ports))
         # Ways of some of their words.
         for i in range(40):
             for port, (address, words) in zip(ports, content[i], strict=True):
                 word = bench.random.randrange(len(words))
                 way = bench.random.choice([0, 1, 2, 3, None])
                 words[word] = port.write_way(address + 64 * word, words[word], way)
-        await bench.until(lambda: all(len(port.confirmed) == 80 for port in ports))
+        await bench.until(lambda: all(port.confirmed == 80 for port in ports))
         for i in bench.random.choices(range(40), k=80):
             for port, (address, words) in zip(ports, content[i], strict=True):
                 first = bench.random.randrange(len(words))
@@ -225,12 +217,12 @@ async def what_was_written_is_read(dut: Any) -> None:
             for port in ports:
                 port.write(page * 4096, 8)
         await bench.until(lambda: all(len(port.words.items) == len(port.expected) for port in ports))
-        await bench.until(lambda: all(len(port.confirmed) == 100 for port in ports))
+        await bench.until(lambda: all(port.confirmed == 100 for port in ports))
         await bench.until(lambda: all(len(port.lines.items) == len(port.expected_lines) for port in ports))
         for port in ports:
             assert port.words.items == port.expected, port.name
             assert port.lines.items == port.expected_lines, port.name
-            assert port.firsts == port.read_tags, port.name
+            assert port.begins == port.firsts, port.name
             assert not port.failures, port.name
 
 
@@ -244,12 +236,12 @@ async def reads_and_writes_run_at_a_beat_a_cycle(dut: Any) -> None:
     for page in range(30):
         port.read(page * 4096, [0] * 8)
         port.write((page + 100) * 4096, 8)
-    await bench.until(lambda: len(port.words.items) == 240 and len(port.confirmed) == 30)
+    await bench.until(lambda: len(port.words.items) == 240 and port.confirmed == 30)
     for beats in (port.memory.r.cycles_of[:480], port.memory.w.cycles_of[:480]):
         assert beats[-1] - beats[0] == 479, "a gap between beats"
     for page in range(30):
         port.write_way(4096 * page, 0, page % 4)
-    await bench.until(lambda: len(port.confirmed) == 60)
+    await bench.until(lambda: port.confirmed == 60)
     beats = port.memory.w.cycles_of[480:]
     assert len(beats) == 30, "a way takes more than a beat"
     assert beats[-1] - beats[0] == 29, "a gap between ways"
@@ -285,15 +277,77 @@ async def errors_are_told(dut: Any) -> None:
     await bench.until(lambda: all(port.failures == 1 for port in ports))
 
 
+# What the ports of kv_axi_port carry, by the names that Port drives.
+BUNDLES: Bundles = {
+    "read": (
+        "read_burst_t",
+        {
+            "read_address": "address",
+            "read_words": "words",
+            "read_first": "first",
+            "read_line": "line",
+            "read_tag": "tag",
+        },
+    ),
+    "m_line": ("filled_line_t", {"line_data": "data", "line_tag": "tag"}),
+    "write": ("write_burst_t", {"write_address": "address", "write_words": "words", "write_way": "way"}),
+    "data": (
+        "write_word_t",
+        {
+            "word": "data",
+            "data_last": "last",
+            "data_is_way": "is_way",
+            "data_way": "way",
+            "data_odd": "odd",
+            "data_clear": "clear",
+        },
+    ),
+}
+WRITE: Bundles = {
+    "write_i": (
+        "pool_write_t",
+        {"write_i": "write", "write_place_i": "place", "write_beat_i": "beat", "write_data_i": "data"},
+    ),
+    "place_o": ("offered_place_t", {"place_valid_o": "valid", "place_plenty_o": "plenty", "place_o": "place"}),
+}
+POOL = f"""
+module pool_flat (input wire clk_i, input wire rst_i);
+  {PACKAGES}
+{nets(WRITE)}
+  logic [2:0] free_i;
+  logic [2:0][5:0] freed_i;
+  logic [1:0] read_i;
+  logic [1:0][5:0] read_place_i;
+  logic [1:0][3:0] read_beat_i;
+  free_place_t [2:0] free;
+  pool_read_t [1:0] read;
+  always_comb begin
+    for (int i = 0; i < 3; i++) free[i] = '{{valid: free_i[i], place: freed_i[i]}};
+    for (int i = 0; i < 2; i++) read[i] = '{{read: read_i[i], place: read_place_i[i], beat: read_beat_i[i]}};
+  end
+  kv_pool dut (.clk_i, .rst_i, .place_o(place_o_bundle), .free_i(free), .write_i(write_i_bundle), .read_i(read));
+endmodule
+"""
+
+
+def port(name: str, parameters: str) -> str:
+    """A kv_axi_port with its pins around it."""
+    return (
+        f"module {name}_flat (input wire clk_i, input wire rst_i);\n  {PACKAGES}\n{memory_ports(1)}{nets(BUNDLES)}"
+        f"  kv_axi_port #({parameters}) dut (.clk_i, .rst_i, .read(read_bundle), .line(m_line_bundle),"
+        " .write(write_bundle), .data(data_bundle), .m_axi_req(m_axi_req[0]), .m_axi_resp(m_axi_resp[0]));\nendmodule\n"
+    )
+
+
 TOP = """
 module top (input wire clk_i, input wire rst_i);
-  kv_pool pool (.clk_i, .rst_i);
-  kv_channel #(.TagWidth(5), .ReadDepth(8), .WriteDepth(4)) shallow (.clk_i, .rst_i);
-  kv_channel #(.TagWidth(5), .ReadDepth(128)) deep (.clk_i, .rst_i);
+  pool_flat pool (.clk_i, .rst_i);
+  shallow_flat shallow (.clk_i, .rst_i);
+  deep_flat deep (.clk_i, .rst_i);
 endmodule
 """
 
 
 def test_kv_memory() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(__file__, text=TOP, sources=(*packages, KV / "kv_pool.sv", KV / "kv_channel.sv"))
+    channels = port("shallow", ".ReadDepth(8), .WriteDepth(4)") + port("deep", ".ReadDepth(128)")
+    simulate(__file__, text=f'`include "axi.svh"\n{POOL}{channels}{TOP}', sources=KV_PACKAGES)

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_frames as frames
 from bench import Bench, Sink, Source
+from flat import Scope, config, wrapper
 from scapy.packet import Raw
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NAMES = {"checks": 0, "whole": 1}
 # request_t, from its highest bits down.
 FIELDS = {
@@ -25,6 +24,20 @@ PINS = (
     "dropped_busy_o", "dropped_source_o",
 )  # fmt: skip
 FATES = ("checksum", "length", "busy", "source")
+STREAM = ("data", "keep", "last", "user")
+BUNDLES = {
+    "s_payload": ("axis_t", {f"s_{field}": field for field in STREAM}),
+    "m_payload": ("axis_t", {f"m_{field}": field for field in STREAM}),
+    "place_i": ("offered_place_t", {"place_valid_i": "valid", "place_plenty_i": "plenty", "place_i": "place"}),
+    "arrival_o": ("arrival_t", {"request_valid_o": "valid", "request_o": "what"}),
+    "free_o": ("free_place_t", {"place_free_o": "valid", "place_freed_o": "place"}),
+    "pool_o": ("pool_write_t", {f"pool_{field}_o": field for field in ("write", "place", "beat", "data")}),
+    "filling_o": ("filling_t", {"filling_o": "filling", "filling_place_o": "place", "filled_o": "filled"}),
+    "events_o": (
+        "rx_events_t",
+        {f"{name}_o": name for name in ("passed", "received", *(f"dropped_{fate}" for fate in FATES))},
+    ),
+}
 
 
 def allowed(frame: bytes) -> bool:
@@ -52,16 +65,15 @@ class Lane:
     """A parser, a pool of places around it, and a scoreboard."""
 
     def __init__(self, bench: Bench, name: str) -> None:
-        scope: Any = getattr(bench.dut, name)
+        scope: Any = Scope(getattr(bench.dut, name))
         self.bench, self.name, self.whole_frames = bench, name, bool(NAMES[name])
 
         def pins(*names: str) -> list[Any]:
             return [bench.pin(scope, pin) for pin in names]
 
-        stream = ("tdata", "tkeep", "tlast", "tuser")
-        sent = [f"s_axis_{field}" for field in (*stream, "error", "size")]
-        self.source = Source(bench, *pins("s_axis_tvalid", "s_axis_tready"), pins(*sent))
-        self.sink = Sink(bench, *pins("m_axis_tvalid", "m_axis_tready"), pins(*[f"m_axis_{field}" for field in stream]))
+        sent = [f"s_{field}" for field in (*STREAM, "error", "size")]
+        self.source = Source(bench, *pins("s_valid", "s_ready"), pins(*sent))
+        self.sink = Sink(bench, *pins("m_valid", "m_ready"), pins(*[f"m_{field}" for field in STREAM]))
         self.pins = dict(zip(PINS, pins(*PINS), strict=True))
         self.scarce = False
         self.reset()
@@ -286,12 +298,17 @@ async def reset_in_mid_frame(dut: Any) -> None:
 
 
 def test_kv_parser() -> None:
-    cells = [
-        f"logic [31:0] {name}_source;\n"
-        f"kv_parser #(.WholeFrames({whole}), .UserWidth(8)) {name} (.clk_i, .rst_i, .source_o({name}_source),\n"
-        f"    .allowed_i({name}_source != '0 && $countones({name}_source) % 4 != 3));"
+    text = '`include "axi.svh"\n' + "".join(
+        wrapper(
+            f"parser_{name}",
+            "kv_parser",
+            BUNDLES,
+            parameters=f".Config({config(whole_frames=whole)}), .axis_t(axis_t)",
+            declared="  `AXIS_TYPE(axis, 512, 8)\n  logic [31:0] source;\n",
+            connected=".source_o(source), .allowed_i(source != '0 && $countones(source) % 4 != 3)",
+        )
         for name, whole in NAMES.items()
-    ]
-    text = "module top (input wire clk_i, input wire rst_i);\n" + "\n".join(cells) + "\nendmodule\n"
-    packages = [KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv"]
-    simulate(__file__, text=text, sources=(*packages, KV / "kv_sum.sv", KV / "kv_parser.sv"))
+    )
+    cells = "".join(f"  parser_{name} {name} (.clk_i, .rst_i);\n" for name in NAMES)
+    text += f"module top (input wire clk_i, input wire rst_i);\n{cells}endmodule\n"
+    simulate(__file__, text=text, sources=KV_PACKAGES)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -12,6 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from kv_registers_rig import (
+    ASKERS,
     AT,
     CLEAR_COUNTERS,
     CLEAR_TABLE,
@@ -19,21 +19,20 @@ from kv_registers_rig import (
     FIELDS,
     MAP,
     MAP_COUNTERS,
-    PARAMETERS,
     SPEC,
     Register,
     Rig,
+    top,
 )
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NEVER = (1 << 64) - 1
 
 
 async def start(dut: Any, seed: int, *names: str) -> tuple[Bench, dict[str, Rig]]:
     """A bench with these instances taking part; the others keep still."""
     bench = Bench(dut, seed)
-    rigs = {name: Rig(bench, name) for name in names or PARAMETERS}
+    rigs = {name: Rig(bench, name) for name in names or ASKERS}
     await bench.reset()
     await bench.settle()
     return bench, rigs
@@ -285,7 +284,7 @@ async def every_event_is_counted(dut: Any) -> None:
         assert await rig.read(offset) == 0
     # They wrap.
     offset = AT["sent"] + 4 * 3
-    dut.wide.i_counters.i_ram.gen_block.memory[(offset - MAP_COUNTERS) // 4].value = 0xFFFFFF00
+    dut.wide.dut.i_counters.i_ram.gen_block.memory[(offset - MAP_COUNTERS) // 4].value = 0xFFFFFF00
     rig.most[offset] = 0xFFFFFF00
     await bench.cycle(1)
     assert await rig.read(offset) == 0xFFFFFF00
@@ -311,7 +310,7 @@ async def cycles_are_read_whole(dut: Any) -> None:
     assert await rig.read(AT["cycles"] + 4) == 0
 
     def poke(value: int) -> None:
-        dut.wide.cycles_q.value = value
+        dut.wide.dut.i_lease.cycles_q.value = value
         rig.zero = bench.cycles - value
 
     for wait in range(12):
@@ -339,7 +338,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         await rig.write(AT["lease"] + 4, value >> 32)
 
     def poke(value: int) -> None:
-        dut.wide.cycles_q.value = value
+        dut.wide.dut.i_lease.cycles_q.value = value
         rig.zero = bench.cycles - value
 
     async def follow(end: int, cycles: int) -> set[int]:
@@ -382,7 +381,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
         poke(NEVER)
         await bench.cycle(1)
         seen = set()
-        dut.wide.cycles_q.value = NEVER
+        dut.wide.dut.i_lease.cycles_q.value = NEVER
         await bench.cycle(1)
         seen.add(rig.leased)
         assert seen == leased or end == NEVER, hex(end)
@@ -453,7 +452,7 @@ async def a_stock_manager_agrees(dut: Any) -> None:
     assert await read(AT["value_base"]) == AT["value_base"] * 7919 & ~0xFFFF00 | 0x665500
     await write(AT["epoch"], (6).to_bytes(4, "little"))
 
-    async def sequencer() -> None:
+    async def recovery() -> None:
         for name in ("enter_copy_i", "entered_i"):
             await RisingEdge(dut.clk_i)
             getattr(scope, name).value = 1
@@ -463,7 +462,7 @@ async def a_stock_manager_agrees(dut: Any) -> None:
                 while not int(scope.copied_o.value):
                     await RisingEdge(dut.clk_i)
 
-    cocotb.start_soon(sequencer())
+    cocotb.start_soon(recovery())
     while await read(AT["state"]) & FIELDS["state"].fields["entering"]:
         pass
     await write(AT["members"], b"\x0f\x03\x00\x00")
@@ -472,16 +471,5 @@ async def a_stock_manager_agrees(dut: Any) -> None:
     assert await read(AT["members"]) == 0x030F
 
 
-def top() -> str:
-    lines = []
-    for name, parameters in PARAMETERS.items():
-        assigned = ", ".join(f".{key}({value})" for key, value in parameters.items())
-        lines.append(f"  kv_registers #({assigned}) {name} (.clk_i, .rst_i);\n")
-    return f"module top (input wire clk_i, input wire rst_i);\n{''.join(lines)}endmodule\n"
-
-
 def test_kv_registers() -> None:
-    packages = tuple(KV / "generated" / f"{name}_pkg.sv" for name in ("kv_frame", "kv_registers"))
-    modules = ("kv_core_pkg", "kv_counters", "kv_configuration", "kv_sources", "kv_registers")
-    cells = tuple(KV / f"{name}.sv" for name in modules)
-    simulate(__file__, text=top(), sources=(*packages, *cells), more=("kv_registers_sources",))
+    simulate(__file__, text=top(), sources=KV_PACKAGES, more=("kv_registers_sources",))

@@ -6,25 +6,33 @@ from __future__ import annotations
 import itertools
 import struct
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import cocotb
 import kv_frames as frames
 from bench import Bench, Sink, Source
+from flat import PACKAGES, Bundles, Scope, nets
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from simulate import simulate
+from simulate import KV_PACKAGES, simulate
 
-KV = Path(__file__).resolve().parent.parent
 NONE, POOL, MEMORY, DEFERRED = range(4)
 LISTS = {NONE: "now", POOL: "now", MEMORY: "later", DEFERRED: "deferred"}
 NOBODY, ANSWER = 1 << 6, 1 << 7  # in a job's tag
 # send_t, from its highest bits down.
 FIELDS = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 PEERS = [frames.endpoint(f"02:00:00:00:01:{i:02x}", f"10.1.0.{i}", 1000 + i) for i in range(8)]
+BUNDLES: Bundles = {
+    "almost_full_o": ("almost_full_t", {"now_almost_full": "now", "later_almost_full": "later"}),
+    "job_done_i": ("job_done_t", {"done_valid_i": "done", "done_tag_i": "tag"}),
+    "free_o": ("free_place_t", {"done_free_o": "valid", "done_freed_o": "place"}),
+    "pool_read_o": ("pool_read_t", {"pool_read_o": "read", "pool_place_o": "place", "pool_beat_o": "beat"}),
+    "filling_i": ("filling_t", {"filling_i": "filling", "filling_place_i": "place", "filled_i": "filled"}),
+    "s_payload": ("axis_t", {f"s_axis_t{field}": field for field in ("data", "keep", "last", "user")}),
+    "m_payload": ("axis_t", {f"m_axis_t{field}": field for field in ("data", "keep", "last", "user")}),
+}
 PINS = (
-    "self_i", "now_almost_full_o", "value_begun_i", "pool_read_o", "pool_place_o", "pool_beat_o",
+    "self_i", "value_begun_i", "pool_read_o", "pool_place_o", "pool_beat_o",
     "pool_data_i", "done_valid_i", "done_tag_i", "dead_i", "done_free_o", "done_freed_o", "filling_i",
     "filling_place_i", "filled_i", "sent_o", "sent_kind_o", "passed_o",
 )  # fmt: skip
@@ -41,7 +49,7 @@ class Rig:
     """The module, a pool, a memory, a host, and a scoreboard."""
 
     def __init__(self, bench: Bench) -> None:
-        self.bench, scope = bench, bench.dut.dut
+        self.bench, scope = bench, Scope(bench.dut)
         self.peers = bench.pin(bench.dut, "peers")
 
         def pins(*names: str) -> list[Any]:
@@ -50,11 +58,9 @@ class Rig:
         stream = ("tdata", "tkeep", "tlast", "tuser")
         tops = [bench.pin(bench.dut, f"send_{name}") for name in ("valid", "ready", "list", "record")]
         self.sends = Source(bench, *tops[:2], tops[2:])
-        self.host = Source(
-            bench, *pins("s_axis_tvalid", "s_axis_tready"), pins(*[f"s_axis_{field}" for field in stream])
-        )
+        self.host = Source(bench, *pins("s_valid", "s_ready"), pins(*[f"s_axis_{field}" for field in stream]))
         self.words = Source(bench, *pins("word_valid", "word_ready"), pins("word_data"))
-        self.sink = Sink(bench, *pins("m_axis_tvalid", "m_axis_tready"), pins(*[f"m_axis_{field}" for field in stream]))
+        self.sink = Sink(bench, *pins("m_valid", "m_ready"), pins(*[f"m_axis_{field}" for field in stream]))
         self.pins = dict(zip(PINS, pins(*PINS), strict=True))
         self.reset()
         bench.agents.append(self)
@@ -398,25 +404,32 @@ async def reset_in_mid_frame(dut: Any) -> None:
         await bench.until(lambda: rig.idle)
 
 
-TOP = """
+TOP = f"""
+`include "axi.svh"
 module top (input wire clk_i, input wire rst_i);
+  {PACKAGES}
+  `AXIS_TYPE(axis, 512, 16)
+{nets(BUNDLES)}"""
+TOP += """
   logic [7:0][95:0] peers;
   logic [2:0] peer;
-  logic send_valid, send_ready, now_ready, later_ready;
+  logic send_valid, send_ready;
   logic [1:0] send_list;
-  kv_core_pkg::send_t send_record;
-  assign send_ready = send_list == 0 ? now_ready : send_list != 1 || later_ready;
-  kv_transmit dut (
-    .clk_i, .rst_i, .peer_o(peer), .peer_i(peers[peer]), .send(send_record), .now_ready, .later_ready,
-    .now_valid(send_valid && send_list == 0), .later_valid(send_valid && send_list == 1),
-    .deferred_valid(send_valid && send_list >= 2)
+  send_t send_record;
+  sending_t sending;
+  assign send_ready = send_list == 1 ? !later_almost_full : send_list != 0 || !now_almost_full;
+  assign sending = '{
+    now: send_valid && send_ready && send_list == 0, later: send_valid && send_ready && send_list == 1,
+    deferred: send_valid && send_list >= 2, send: send_record
+  };
+  kv_transmit #(.axis_t(axis_t)) dut (
+    .clk_i, .rst_i, .peer_o(peer), .peer_i(peers[peer]), .sending_i(sending), .almost_full_o(almost_full_o_bundle),
+    .job_done_i(job_done_i_bundle), .free_o(free_o_bundle), .pool_read_o(pool_read_o_bundle),
+    .filling_i(filling_i_bundle), .s_payload(s_payload_bundle), .m_payload(m_payload_bundle)
   );
 endmodule
 """
 
 
 def test_kv_transmit() -> None:
-    packages = (KV / "generated" / "kv_frame_pkg.sv", KV / "kv_core_pkg.sv")
-    simulate(
-        __file__, text=TOP, sources=(*packages, *[KV / f"kv_{part}.sv" for part in ("deferred", "sends", "transmit")])
-    )
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

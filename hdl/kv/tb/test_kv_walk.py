@@ -5,7 +5,6 @@ stop it."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -31,10 +30,7 @@ from kv_core_rig import (
     keys_with,
     table_of,
 )
-from simulate import simulate
-
-HDL = Path(__file__).resolve().parent.parent
-ROOT = HDL.parent.parent
+from simulate import KV_PACKAGES, simulate
 
 
 @cocotb.test()
@@ -121,6 +117,4 @@ endmodule
 
 
 def test_kv_walk() -> None:
-    packages = [HDL / "generated" / f"kv_{name}_pkg.sv" for name in ("frame", "registers")] + [HDL / "kv_core_pkg.sv"]
-    modules = [path for path in sorted(HDL.glob("kv_*.sv")) if path.name != "kv_core_pkg.sv"]
-    simulate(__file__, text=TOP, sources=(*packages, *modules))
+    simulate(__file__, text=TOP, sources=KV_PACKAGES)

@@ -20,10 +20,15 @@ set kv_hdl [file normalize [file join [pwd] .. ..]]
 
 # What the plugin is made of. Packages first; the stand-in of the HBM IP (opennic/ip) is not for Vivado.
 set kv_files [list \
+    ${kv_hdl}/common/axi_pkg.sv \
     ${kv_hdl}/kv/generated/kv_frame_pkg.sv \
     ${kv_hdl}/kv/generated/kv_registers_pkg.sv \
-    ${kv_hdl}/kv/kv_core_pkg.sv]
-foreach kv_directory {common kv opennic} {
+    ${kv_hdl}/kv/kv_core_pkg.sv \
+    ${kv_hdl}/kv/kv_engine_pkg.sv \
+    ${kv_hdl}/kv/kv_recovery_pkg.sv \
+    ${kv_hdl}/kv/memory/kv_memory_pkg.sv \
+    ${kv_hdl}/kv/tx/kv_tx_pkg.sv]
+foreach kv_directory {common kv kv/rx kv/engine kv/memory kv/tx kv/recovery kv/registers opennic} {
     foreach kv_file [lsort [glob -directory ${kv_hdl}/${kv_directory} *.sv]] {
         if {$kv_file ni $kv_files} {
             lappend kv_files $kv_file

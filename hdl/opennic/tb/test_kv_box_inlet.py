@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import cocotb
@@ -65,4 +64,4 @@ async def stops_at_any_moment(dut: Any) -> None:
 
 
 def test_kv_box_inlet() -> None:
-    simulate(__file__, text=TOP, sources=(Path(__file__).resolve().parent.parent / "kv_box_inlet.sv",))
+    simulate(__file__, text=TOP)

@@ -18,14 +18,9 @@ localparam C_KV_MEMORIES = NUM_CMAC_PORT * C_KV_CHANNELS;
 
 assign mod_rst_done[15:1] = {15{1'b1}};
 
-wire                         kv_memory_ready;
-wire     [C_KV_MEMORIES-1:0] kv_arvalid, kv_arready, kv_rvalid, kv_rready;
-wire     [C_KV_MEMORIES-1:0] kv_awvalid, kv_awready, kv_wvalid, kv_wready, kv_wlast, kv_bvalid, kv_bready;
-wire  [34*C_KV_MEMORIES-1:0] kv_araddr, kv_awaddr;
-wire   [4*C_KV_MEMORIES-1:0] kv_arlen, kv_awlen;
-wire [256*C_KV_MEMORIES-1:0] kv_rdata, kv_wdata;
-wire  [32*C_KV_MEMORIES-1:0] kv_wstrb;
-wire   [2*C_KV_MEMORIES-1:0] kv_rresp, kv_bresp;
+wire kv_memory_ready;
+kv_core_pkg::memory_req_t [C_KV_MEMORIES-1:0] kv_memory_req;
+kv_core_pkg::memory_resp_t [C_KV_MEMORIES-1:0] kv_memory_resp;
 
 kv_box_250mhz #(
   .Ports       (NUM_CMAC_PORT),
@@ -95,26 +90,8 @@ kv_box_250mhz #(
   .s_axis_adap_rx_250mhz_tuser_dst  (s_axis_adap_rx_250mhz_tuser_dst),
 
   .memory_ready_i                   (kv_memory_ready),
-  .m_axi_arvalid                    (kv_arvalid),
-  .m_axi_arready                    (kv_arready),
-  .m_axi_araddr                     (kv_araddr),
-  .m_axi_arlen                      (kv_arlen),
-  .m_axi_rvalid                     (kv_rvalid),
-  .m_axi_rready                     (kv_rready),
-  .m_axi_rdata                      (kv_rdata),
-  .m_axi_rresp                      (kv_rresp),
-  .m_axi_awvalid                    (kv_awvalid),
-  .m_axi_awready                    (kv_awready),
-  .m_axi_awaddr                     (kv_awaddr),
-  .m_axi_awlen                      (kv_awlen),
-  .m_axi_wvalid                     (kv_wvalid),
-  .m_axi_wready                     (kv_wready),
-  .m_axi_wdata                      (kv_wdata),
-  .m_axi_wstrb                      (kv_wstrb),
-  .m_axi_wlast                      (kv_wlast),
-  .m_axi_bvalid                     (kv_bvalid),
-  .m_axi_bready                     (kv_bready),
-  .m_axi_bresp                      (kv_bresp)
+  .m_axi_req                        (kv_memory_req),
+  .m_axi_resp                       (kv_memory_resp)
 );
 
 kv_box_hbm #(
@@ -124,25 +101,7 @@ kv_box_hbm #(
   .clk_i         (axis_aclk),
   .ref_clk_i     (ref_clk_100mhz),
   .ready_o       (kv_memory_ready),
-  .s_axi_arvalid (kv_arvalid),
-  .s_axi_arready (kv_arready),
-  .s_axi_araddr  (kv_araddr),
-  .s_axi_arlen   (kv_arlen),
-  .s_axi_rvalid  (kv_rvalid),
-  .s_axi_rready  (kv_rready),
-  .s_axi_rdata   (kv_rdata),
-  .s_axi_rresp   (kv_rresp),
-  .s_axi_awvalid (kv_awvalid),
-  .s_axi_awready (kv_awready),
-  .s_axi_awaddr  (kv_awaddr),
-  .s_axi_awlen   (kv_awlen),
-  .s_axi_wvalid  (kv_wvalid),
-  .s_axi_wready  (kv_wready),
-  .s_axi_wdata   (kv_wdata),
-  .s_axi_wstrb   (kv_wstrb),
-  .s_axi_wlast   (kv_wlast),
-  .s_axi_bvalid  (kv_bvalid),
-  .s_axi_bready  (kv_bready),
-  .s_axi_bresp   (kv_bresp)
+  .s_axi_req     (kv_memory_req),
+  .s_axi_resp    (kv_memory_resp)
 );
 `endif

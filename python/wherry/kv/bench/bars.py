@@ -69,6 +69,7 @@ def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
         ("line_rate_read", "read", WHOLE, 0.98, claimed),
         ("line_rate_replica_write", "replica_write", WHOLE, 0.98, claimed),
         ("line_rate_small_read", "read", SMALL, 0.95, ""),
+        ("rate_replica_write_64", "replica_write, with commits", SMALL, 0.95, ""),
     ):
         for row in results.get("line_rate", []):
             if (row["workload"], row["size"]) == (workload, size):

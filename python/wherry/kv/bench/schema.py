@@ -45,7 +45,7 @@ class LineRate:
     """Sustained requests at 100 Gbit/s with inter-frame gaps, in simulation."""
 
     workload: str
-    """read, replica_write, leader_write, or a mix in words."""
+    """read, replica_write, leader_write, or a variant or mix in words."""
     size: int
     per_second: float
     limit_per_second: float
@@ -159,6 +159,7 @@ _USES = [
     (r"rtl_leader_write_accept_ns", "rtl_latency total_ns, 1 KiB, one follower, no network"),
     (r"line_rate_small_read", "line_rate share, 64 bytes; 0 if a frame was lost"),
     (r"line_rate_.+", "line_rate share, 1 KiB; 0 if a frame was lost"),
+    (r"rate_replica_write_64", "line_rate share of replica_write, with commits, 64 bytes; 0 if a write was lost"),
     (r"sw_throughput_vs_redis", "throughput per_second of reads, in turns, at the depth where Redis does most"),
     (r"sw_.+_xdp_vs_.+", "software p50_us over ours on AF_XDP, all on veth, in turns, the size with the smaller ratio"),
     (r"sw_.+", "software p50_us over ours, loopback, in turns, the size with the smaller ratio"),

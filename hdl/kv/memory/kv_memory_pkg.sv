@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the blocks of kv_memory pass to each other: docs/kv-core.md.
+package kv_memory_pkg;
+
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+
+  // A package is for many modules, none of which uses all of it.
+  /* verilator lint_off UNUSEDPARAM */
+
+  // ---- jobs
+
+  /// Jobs of one kind that may be under way at most, and the place of one among them.
+  localparam int unsigned MostJobs = 64;
+  typedef logic [$clog2(MostJobs)-1:0] job_index_t;
+
+  /// A circle of places, which jobs take and leave in order.
+  typedef struct packed {
+    logic full;
+    job_index_t put;  // the next place that is taken
+    logic some;  // there is an oldest job
+    job_index_t oldest;  // its place
+  } ring_t;
+
+  /// What a job that is put in wants of its group.
+  typedef struct packed {
+    logic   put;
+    logic   write;
+    logic   words;  // of a read: it has some. One that has none gets in nobody's way
+    group_t group;
+  } claim_t;
+
+  /// A value that has words travels with the job.
+  /* verilator lint_off UNUSEDSIGNAL */
+  function automatic logic has_words(memory_job_t job);
+    return job.length != '0 && !(job.write && !job.has_value);
+  endfunction
+  /// The last of them.
+  function automatic logic [$clog2(ValueBeats)-1:0] last_word(memory_job_t job);
+    logic [10:0] end_;
+    end_ = job.length - 1'b1;
+    return end_[$clog2(BeatBytes)+:$clog2(ValueBeats)];
+  endfunction
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  /// Words of a piece of a value, which is one burst; 2^n. Small ones begin while the rest still arrives.
+  function automatic int unsigned piece_bits(int unsigned channels);
+    return channels == 1 ? 3 : 2;
+  endfunction
+
+  /// A value that is read, in order.
+  typedef struct packed {
+    logic [1:0] way;
+    logic [$clog2(ValueBeats)-1:0] last;  // word
+  } reading_t;
+
+  /// A burst that is written, as far as its words' source is concerned.
+  typedef struct packed {
+    logic way;  // of a line: the write's header, not words of a value
+    job_index_t index;  // of the write
+    place_t place;
+    logic [1:0] number;  // of the piece in its value
+    logic [2:0] words;  // less 1
+  } piece_t;
+
+  // ---- the ports of memory: kv_axi_port
+
+  /// Lines that may be on their way at most, and which of them one is.
+  localparam int unsigned MostFills = 16;
+  typedef logic [$clog2(MostFills)-1:0] fill_tag_t;
+
+  /// A line that is asked for.
+  typedef struct packed {
+    address_t  address;
+    fill_tag_t tag;
+  } fill_t;
+  /// One that comes.
+  typedef struct packed {
+    fill_tag_t tag;
+    logic [511:0] data;
+  } filled_line_t;
+
+  /// A piece of a value that is read: 1 to 8 words of 64 bytes.
+  typedef struct packed {
+    address_t address;
+    logic [2:0] words;  // less 1
+    logic first;  // of the value
+  } read_piece_t;
+  /// A burst that is read: such a piece, or a line.
+  typedef struct packed {
+    address_t address;
+    logic [2:0] words;  // less 1; not looked at with `line`
+    logic first;  // of a value
+    logic line;
+    fill_tag_t tag;  // of a line
+  } read_burst_t;
+
+  /// A burst that is written: 1 to 8 words of 64 bytes, or one beat.
+  typedef struct packed {
+    address_t address;
+    logic [2:0] words;  // less 1
+    logic way;  // one beat, which is half a word: 16 bytes are written
+  } write_burst_t;
+
+  /// A word of such a burst: two beats; or one, for a way.
+  typedef struct packed {
+    logic [511:0] data;
+    logic last;  // of the burst
+    logic is_way;  // not `data`, but this:
+    logic [127:0] way;
+    logic odd;  // in the upper half of its beat
+    logic clear;  // two beats of zeros; is_way, and `way` is 0
+  } write_word_t;
+
+  /* verilator lint_on UNUSEDPARAM */
+
+endpackage

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+`include "attributes.svh"
+
+/// Values on their way: 64 places of 1 KiB, and which of them are free.
+///
+/// Behaviour: place_o names the next free place while it is valid; take_i takes it, and another is there in the next cycle. Anybody who
+/// holds a place gives it back with an element of free_i. Two readers, independent of each other, each with a copy of the memory.
+/// Latency: written in one cycle, it can be read from the next on; reading 1 cycle, and the word stays until the next read.
+/// Reset: all places are free.
+/// Requirements: a place is given back once, and not read or written after that.
+module kv_pool
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// Places kept back: place_o.plenty is low when no more than these are free.
+    parameter int unsigned Reserve = 16,
+    /// Who may give places back, at once.
+    parameter int unsigned Freers  = 3
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    output offered_place_t place_o,
+    input  wire            take_i,
+
+    input wire free_place_t [Freers-1:0] free_i,
+
+    input wire pool_write_t write_i,
+
+    input  wire pool_read_t [1:0]        read_i,
+    output logic            [1:0][511:0] read_data_o
+);
+
+  if (Reserve >= Places) begin : gen_check_reserve
+    $fatal(1, "Reserve must be below the number of places in %m");
+  end
+  if (Freers < 1) begin : gen_check_freers
+    $fatal(1, "Freers must be at least 1 in %m");
+  end
+
+  // Free places but for the one on offer: those that nobody has had since reset, and a list for each of who gives back.
+  logic [6:0] fresh_q;
+  logic [Freers-1:0][5:0] put_q, take_q;
+  place_t [Freers-1:0] oldest;
+  // By threes of bits, as in kv_hazards.
+  `YOSYS_KEEP
+  logic [Freers-1:0][1:0] differs;
+  `YOSYS_KEEP
+  logic [Freers-1:0] some, pick;
+  logic [6:0] count_q;  // free places, with the one on offer
+  logic offer_q;
+  place_t place_q, next;
+  // take_i is late: what it meets is there.
+  `YOSYS_KEEP
+  logic found;
+  logic fresh, move;
+
+  assign fresh   = !fresh_q[6];
+  assign found   = fresh || some != '0;
+  assign move    = !offer_q || take_i;
+  assign place_o = '{valid: offer_q, plenty: count_q > 7'(Reserve), place: place_q};
+
+  // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
+  for (genvar i = 0; i < Freers; i++) begin : gen_list
+    assign differs[i] = {put_q[i][5:3] != take_q[i][5:3], put_q[i][2:0] != take_q[i][2:0]};
+    assign some[i] = differs[i] != '0;
+    lutram #(
+        .Width($bits(place_t)),
+        .Depth(Places)
+    ) i_list (
+        .*,
+        .write_i(free_i[i].valid),
+        .write_address_i(put_q[i]),
+        .write_data_i(free_i[i].place),
+        .read_address_i(take_q[i]),
+        .read_data_o(oldest[i])
+    );
+  end
+
+  always_comb begin
+    next = fresh_q[5:0];
+    pick = '0;
+    if (!fresh) begin
+      for (int i = int'(Freers) - 1; i >= 0; i--) begin
+        if (some[i]) begin
+          next = oldest[i];
+          pick = Freers'(1) << i;
+        end
+      end
+    end
+  end
+
+  logic [6:0] given_count;
+  always_comb begin
+    given_count = '0;
+    for (int i = 0; i < int'(Freers); i++) given_count += 7'(free_i[i].valid);
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < int'(Freers); i++) begin
+      if (free_i[i].valid) put_q[i] <= put_q[i] + 1'b1;
+      if (move && pick[i]) take_q[i] <= take_q[i] + 1'b1;
+    end
+    if (move && fresh) fresh_q <= fresh_q + 1'b1;
+    count_q <= count_q + given_count - 7'(take_i);
+    if (move && found) place_q <= next;
+    if (move) offer_q <= found;
+    if (rst_i) begin
+      put_q   <= '0;
+      take_q  <= '0;
+      fresh_q <= '0;
+      count_q <= 7'(Places);
+      offer_q <= 1'b0;
+    end
+  end
+
+`ifndef SYNTHESIS
+  logic [Places-1:0] held_q, given;
+  always_comb begin
+    given = '0;
+    for (int i = 0; i < int'(Freers); i++) if (free_i[i].valid) given[free_i[i].place] = 1'b1;
+  end
+  always_ff @(posedge clk_i) begin
+    held_q <= held_q & ~given;
+    if (take_i) held_q[place_q] <= 1'b1;
+    if (rst_i) held_q <= '0;
+  end
+  logic [6:0] listed;
+  always_comb begin
+    listed = '0;
+    for (int i = 0; i < int'(Freers); i++) listed += 7'(6'(put_q[i] - take_q[i]));
+  end
+  `ASSERT(none_lost, count_q == 7'(Places) - fresh_q + listed + 7'(offer_q), "a free place is nowhere")
+`endif
+
+  for (genvar i = 0; i < 2; i++) begin : gen_reader
+    simple_dual_port_ram #(
+        .Width(512),
+        .Depth(Places * ValueBeats)
+    ) i_ram (
+        .*,
+        .write_i(write_i.write),
+        .write_address_i({write_i.place, write_i.beat}),
+        .write_data_i(write_i.data),
+        .read_i(read_i[i].read),
+        .read_address_i({read_i[i].place, read_i[i].beat}),
+        .read_data_o(read_data_o[i])
+    );
+  end
+
+  `ASSERT(taken_from_offer, !take_i || offer_q, "a place was taken that was not on offer")
+  `ASSERT(freed_once, (given & ~held_q) == '0, "a free place was given back")
+  `ASSERT(count_right, count_q <= 7'(Places), "more free places than there are")
+
+endmodule
+`default_nettype wire

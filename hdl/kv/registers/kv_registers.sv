@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The registers of the kv core, docs/kv-registers.md, behind AXI4-Lite, and what they say to the
+/// other blocks: a part for each job, and the way between them.
+///
+/// Behaviour: all that can be written is kept in a file in LUT RAM (kv_register_file), from which it is read back;
+/// what other blocks need is in flip-flops besides (kv_register_effects). A write merges its bytes with the word that is
+/// there; one without bytes does nothing. Bits without a meaning (node above [2:0], the upper
+/// halves of members, udp_port, peer_mac_high and peer_port, control above [1:0]) read as 0.
+/// Reserved and read-only words ignore writes. Every response is OKAY.
+///
+/// Epochs. The file has the staged registers as written; the copies that the core works with are
+/// kv_configuration's. Writing another epoch than the present one begins its handshake with kv_recovery.
+/// From step_i.entered on `epoch` reads as the new one, and not before: who reads it knows that the old
+/// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and
+/// writes of `epoch` and of staged registers are ignored. No access waits for that: the network
+/// decides how long it takes. bucket_bits and control.clear_table count only in
+/// an epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored.
+/// bucket_bits takes 8 to MostBucketBits, and clears the table if it changes.
+///
+/// A table of which a part is beyond memory, or that begins within a page of 4096 bytes, does not fit: settings_o.misplaced, from
+/// when the registers say so until a table that fits is cleared; clear_table_o does not come (kv_table_fit).
+///
+/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until its table is built again: 1027
+/// cycles from the response, one more for each access, and 92 for an epoch that is entered meanwhile.
+///
+/// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
+/// 0.
+/// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5
+/// or 6; not before 131 cycles after reset, nor a counter's 133 cycles after clear_counters was
+/// written. Outputs change with the response of a write, settings_o.leased one cycle later, clear_table_o three. step_i.copy to
+/// entering_o.copied: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
+/// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
+/// Paths: none between the bus and the rest, nor from input to output but of the lookups.
+/// Reset: all registers are as docs/kv-registers.md has them; an epoch being entered is forgotten.
+/// The peers and leaders in use are not cleared: nobody is a member.
+/// Requirements: as kv_configuration's.
+module kv_registers
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+  import kv_registers_pkg::*;
+#(
+    /// What software reads of the core in `capability`.
+    parameter kv_config_t  Config = DefaultConfig,
+    /// Who ask for leaders and addresses; at least 1: the engine; kv_recovery and transmit.
+    parameter int unsigned Askers = 2
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire kv_axil_req_t s_axil_req,
+    output kv_axil_resp_t     s_axil_resp,
+
+    output kv_settings_t     settings_o,
+    output entering_t        entering_o,
+    input  wire entry_step_t step_i,
+
+    input wire who_ask_t [Askers-1:0] ask_i,
+    output who_t [Askers-1:0] who_o,
+
+    /// Whether frames from there are taken, in the same cycle.
+    input  wire  [31:0] source_i,
+    output logic        allowed_o,
+
+    /// Once: control.clear_table, or other bucket_bits.
+    output logic clear_table_o,
+
+    output fetch_order_t     fetch_o,
+    input  wire fetch_left_t fetch_left_i,
+
+    /// The register of that name, but for `entering`.
+    input wire state_t  state_i,
+    input wire events_t events_i
+);
+
+  if (LeaderWord[4:0] != '0 || LeaderCount != 32 || PeerMacLowWord[4:0] != '0 || PeerMacLowCount != 8
+      || PeerMacLowStride != 16 || FramesKvOffset != 12'h200 || SourceIpWord[4:0] != '0 || SourceIpCount != Sources
+      || SourceIpStride != 8 || SourceMaskOffset != SourceIpOffset + 4) begin : gen_check_layout
+    $fatal(1, "registers have moved: look at the words in %m");
+  end
+
+  // ---- an access
+
+  logic idle, clearing_counters;  // idle: no epoch is being entered
+  logic [31:0] word, counter;
+  register_look_t  look;
+  register_write_t written;
+  register_walk_t  walk;
+  kv_register_access i_access (
+      .*,
+      .s_axil_req,
+      .s_axil_resp,
+      .initialises_i(walk.initialises),
+      .clearing_i   (clearing_counters),
+      .idle_i       (idle),
+      .look_o       (look),
+      .word_i       (word),
+      .counter_i    (counter),
+      .write_o      (written)
+  );
+
+  // ---- the file
+
+  staged_t staged;
+  logic kept, takes_bits;
+  logic [ 4:0] source_word;
+  logic [31:0] filed;
+  logic [63:0] cycles;
+  assign kept = written.valid && written.keeps && (written.word != BucketBitsWord || takes_bits);
+  state_t state;
+  always_comb begin
+    state = state_i;
+    state.entering = !idle;
+  end
+  kv_register_file #(
+      .Config(Config)
+  ) i_file (
+      .*,
+      .look_i  (look),
+      .walk_i  (walk),
+      .source_i(source_word),
+      .write_i (written),
+      .kept_i  (kept),
+      .epoch_i (staged.epoch),
+      .state_i (state),
+      .cycles_i(cycles),
+      .left_i  (fetch_left_i),
+      .word_o  (word),
+      .filed_o (filed)
+  );
+
+  // ---- what comes of it
+
+  direct_t direct;
+  logic leased, misplaced, none, clear_counters, clear_table;
+  assign none = staged.epoch[15:0] == '0 && idle;
+  kv_register_effects i_effects (
+      .*,
+      .write_i         (written),
+      .none_i          (none),
+      .takes_bits_o    (takes_bits),
+      .direct_o        (direct),
+      .fetch_o,
+      .clear_counters_o(clear_counters),
+      .clear_table_o   (clear_table)
+  );
+  kv_table_fit i_table (
+      .*,
+      .direct_i   (direct),
+      .clear_i    (clear_table),
+      .clear_o    (clear_table_o),
+      .misplaced_o(misplaced)
+  );
+  kv_lease i_lease (
+      .*,
+      .look_i  (look),
+      .write_i (written),
+      .cycles_o(cycles),
+      .leased_o(leased)
+  );
+  assign settings_o = '{staged: staged, direct: direct, leased: leased, misplaced: misplaced};
+
+  // ---- epochs
+
+  kv_configuration #(
+      .Askers(Askers)
+  ) i_epoch (
+      .*,
+      .walk_o   (walk),
+      .taken_i  (look.valid),
+      .word_i   (word),
+      .written_i(written.valid),
+      .begin_i  (written.valid && written.word == EpochWord && written.differs && written.idle),
+      .epoch_i  (written.value),
+      .idle_o   (idle),
+      .entering_o,
+      .step_i,
+      .staged_o (staged),
+      .ask_i,
+      .who_o
+  );
+
+  // ---- sources
+
+  kv_sources i_sources (
+      .*,
+      .written_i(kept && written.source),
+      .word_o   (source_word),
+      .taken_i  (look.valid || walk.reads),
+      .word_i   (filed),
+      .ip_i     (source_i),
+      .allowed_o
+  );
+
+  // ---- counters
+
+  kv_counters i_counters (
+      .*,
+      .events_i,
+      .read_i      (look.valid && look.reads && look.in_counters),
+      .read_index_i(look.word),
+      .read_data_o (counter),
+      .clear_i     (clear_counters),
+      .clearing_o  (clearing_counters)
+  );
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+`include "attributes.svh"
+
+/// Tells the core's frames from the host's, and checks them: docs/kv-protocol.md, section 3.
+///
+/// Behaviour: a frame is the core's if its addresses, port and form are (the first paragraph of that section) and enable_i was high at
+/// its first beat. Other frames leave at m_payload, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
+/// request follows when the frame is known to be whole and right; or one of the dropped_* events. Of a kv frame whose source is not
+/// allowed nothing else is looked at, and it takes no place. Nothing that happens
+/// to a kv frame stalls the stream; only m_ready does.
+/// Latency: first beat in to first beat out at m_payload: 2 cycles. Last beat in to request: 3 cycles; with whole_frames and a UDP checksum of 0
+/// first beat in to request: 3. Value beat in to pool: 2.
+/// Paths: m_ready to s_ready.
+/// Reset: forgets the frame under way, the rest of which is lost.
+/// Requirements: self_i and enable_i change only between frames, or the frame under way is the price. room_i: the taker of requests
+/// has room for two more than are on their way.
+module kv_parser
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+#(
+    /// With whole_frames the source gives whole frames without errors only, and s_size beside their first beats. Then a frame without a UDP
+    /// checksum becomes a request at once, while its value arrives.
+    parameter kv_config_t Config = DefaultConfig,
+    /// A beat, with Config.user_width bits of tuser, which are passed on.
+    parameter type        axis_t = kv_axis_t
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire enable_i,
+    /// This node.
+    input wire endpoint_t self_i,
+
+    input  wire               s_valid,
+    output logic              s_ready,
+    input  wire axis_t        s_payload,
+    /// With the last beat: the MAC marked the frame as bad.
+    input  wire               s_error,
+    /// Bytes of the frame, with its first beat; not looked at without whole_frames.
+    input  wire        [15:0] s_size,
+
+    output logic  m_valid,
+    input  wire   m_ready,
+    output axis_t m_payload,
+
+    /// Where the frame is from whose first beat is in the first stage, and in the same cycle whether that is allowed.
+    output logic [31:0] source_o,
+    input  wire         allowed_i,
+
+    /// The pool's next free place.
+    input  wire offered_place_t place_i,
+    output logic                place_take_o,
+    /// Gives back a place whose frame was bad.
+    output free_place_t         free_o,
+
+    output pool_write_t pool_o,
+    output filling_t    filling_o,
+
+    input  wire      room_i,
+    output arrival_t arrival_o,
+
+    output rx_events_t events_o
+);
+
+  localparam int unsigned BeatBits = $clog2(ValueBeats);
+  localparam bit WholeFrames = Config.whole_frames;
+
+  logic advance;
+  assign advance = !(m_valid && !m_ready);
+  assign s_ready = advance;
+
+  // ---- stage 1: the beat, and a copy for the checksum without the bytes that do not count
+
+  logic valid1_q, first1_q, error1_q;
+  logic next_first_q;  // the next beat is a first one
+  axis_t axis1_q;
+  logic [511:0] counted1_q;
+  logic [15:0] size1_q;
+  // Bytes of the value, if the frame has none too few: from the beat in stage 1 on, but for a first one; from the beat at the input on,
+  // so that with a first beat in stage 1 it is all of them.
+  logic [15:0] left1_q, left_q, length;
+  logic many;  // the beat at the input has nothing else
+  logic too_short, too_short1_q;
+  logic [63:0] counts;
+  // verilator lint_off UNUSEDSIGNAL
+  headers_t headers;
+  // verilator lint_on UNUSEDSIGNAL
+  headers_t headers1;
+
+  assign headers = to_headers(s_payload.data);
+  assign headers1 = to_headers(axis1_q.data);
+  assign {too_short, length} = {1'b0, headers.udp.length} - 17'(MinUdpLength);
+  assign many = left_q[15:6] != '0;
+
+  // Of a first beat, what the pseudo-header and the UDP header have, and all that follows: the IPv4 length, which is the UDP length
+  // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
+  // a byte's is one LUT.
+  localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
+  logic [7:0] group_whole, group_part, below;
+  always_comb begin
+    for (int i = 0; i < 8; i++) begin
+      group_whole[i] = next_first_q ? i >= 4 : many || left_q[5:3] > 3'(i);
+      group_part[i]  = next_first_q ? i == 3 : left_q[5:3] == 3'(i);
+      below[i]       = next_first_q ? i >= 2 : left_q[2:0] > 3'(i);
+    end
+    for (int i = 0; i < 64; i++) counts[i] = group_whole[i/8] || (group_part[i/8] && below[i%8]);
+    for (int i = 16; i < 18; i++) counts[i] = next_first_q || counts[i];
+    counts[23] = next_first_q || counts[23];
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (advance) begin
+      valid1_q <= s_valid;
+      first1_q <= next_first_q;
+      error1_q <= s_error;
+      axis1_q  <= s_payload;
+      size1_q  <= s_size;
+      for (int i = 0; i < 64; i++) begin
+        if (counts[i]) counted1_q[8*i+:8] <= s_payload.data[8*i+:8];
+        else counted1_q[8*i+:8] <= '0;
+      end
+      if (s_valid) next_first_q <= s_payload.last;
+      left1_q <= left_q;
+      if (s_valid) begin
+        if (next_first_q) left_q <= length;
+        else left_q <= many ? {left_q[15:6] - 1'b1, left_q[5:0]} : '0;
+        too_short1_q <= too_short;
+      end
+    end
+    if (rst_i) begin
+      valid1_q <= 1'b0;
+      next_first_q <= 1'b1;
+    end
+  end
+
+  // Stage 1 holds the last byte of the value, and so the whole frame.
+  logic over1, whole1;
+  logic [63:0] last_byte1;  // of a value that ends after so many bytes of the beat, modulo 64
+  assign over1 = left1_q[15:7] != '0 || (left1_q[6] && left1_q[5:0] != '0);
+  assign last_byte1 = {axis1_q.keep[62:0], axis1_q.keep[63]};
+  assign whole1 = first1_q ? headers1.udp.length == 16'(MinUdpLength) && axis1_q.keep[63]
+                           : left1_q == '0 || (!over1 && last_byte1[left1_q[5:0]]);
+
+  // verilator lint_off UNUSEDSIGNAL
+  logic [3:0][18:0] halves2;  // of the beat in stage 2, eight words each
+  // verilator lint_on UNUSEDSIGNAL
+  logic [20:0] sum3;  // of the beat in stage 3
+  kv_sum i_sum (
+      .*,
+      .enable_i(advance),
+      .beat_i  (counted1_q),
+      .halves_o(halves2),
+      .sum_o   (sum3)
+  );
+
+  // ---- stage 2: whose frame it is; its value goes to the pool, or its beats to the host
+
+  typedef struct packed {
+    endpoint_t from;
+    kv_t kv;
+    logic [31:0] hash;
+    logic [15:0] value_length;
+    logic summed;
+    logic right_lengths;
+    logic right_size;  // whole_frames: as long as it says
+  } frame_t;
+
+  logic ours;
+  assign ours = enable_i
+      && headers1.ethernet.destination == self_i.mac
+      && headers1.ethernet.ethertype == 16'(EthertypeIpv4)
+      && headers1.ipv4.version_ihl == 8'(IpVersionIhl)
+      && headers1.ipv4.protocol == 8'(IpProtocolUdp)
+      && (headers1.ipv4.flags_offset & 16'(IpFragmentMask)) == '0
+      && headers1.ipv4.destination == self_i.ip
+      && headers1.udp.destination_port == self_i.port;
+
+  assign source_o = headers1.ipv4.source;
+
+  frame_t frame1;
+  always_comb begin
+    frame1 = '0;
+    frame1.from.mac = headers1.ethernet.source;
+    frame1.from.ip = headers1.ipv4.source;
+    frame1.from.port = headers1.udp.source_port;
+    frame1.kv = headers1.kv;
+    frame1.hash = hash_of(headers1.kv.key);
+    frame1.value_length = left_q;
+    frame1.summed = headers1.udp.checksum != '0;
+    frame1.right_lengths = !too_short1_q
+        && 17'(headers1.ipv4.total_length) == 17'(headers1.udp.length) + 17'(LengthsDiffer);
+    // If the lengths are right.
+    frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= left_q;
+  end
+
+  // The IPv4 header's sum: some of its ten words are among the sums of the beat; of the first one and of flags_offset it is known what
+  // is missing here.
+  localparam int unsigned FirstOfIp = IpVersionIhl << 8;
+  logic [1:0][16:0] ip2_q;
+  logic [1:0] flags2_q;
+  logic [17:0] ip_rest2;
+  logic [18:0] ip_more2;
+  logic [19:0] ip2;
+  assign ip_rest2 = 18'(ip2_q[0]) + 18'(ip2_q[1]);
+  assign ip_more2 = {5'(ip_rest2[17:14]) + 5'(flags2_q), ip_rest2[13:0]};
+  assign ip2      = 20'(halves2[1]) + 20'(ip_more2);
+
+  logic valid2_q, first2_q, error2_q, whole2_q;
+  logic ours_q, allowed_q;  // of the frame whose beat is in stage 2
+  axis_t  axis2_q;
+  frame_t frame2_q;
+
+  always_ff @(posedge clk_i) begin
+    if (advance) begin
+      valid2_q <= valid1_q;
+      first2_q <= first1_q;
+      error2_q <= error1_q;
+      axis2_q  <= axis1_q;
+      whole2_q <= whole1;
+      ip2_q[0] <= 17'({headers1.ipv4.ttl, headers1.ipv4.dscp_ecn}) + 17'(headers1.ipv4.identification);
+      ip2_q[1] <= 17'(headers1.ipv4.checksum) + 17'(headers1.ipv4.destination[15:0]);
+      flags2_q <= headers1.ipv4.flags_offset[15:14];
+      if (valid1_q) begin
+        if (first1_q) begin
+          ours_q    <= ours;
+          allowed_q <= allowed_i;
+          frame2_q  <= frame1;
+        end
+      end
+    end
+    if (rst_i) begin
+      valid2_q <= 1'b0;
+      ours_q   <= 1'b0;
+    end
+  end
+
+  assign m_valid   = valid2_q && !ours_q;
+  assign m_payload = axis2_q;
+
+  logic starts, wants_place, may_have_place, has_room, taken;
+  assign starts         = valid2_q && first2_q && ours_q;
+  assign wants_place    = takes_place(frame2_q.kv.kind);
+  assign may_have_place = place_i.valid && (place_i.plenty || takes_last_place(frame2_q.kv.kind));
+  assign has_room       = room_i && (!wants_place || may_have_place);
+  assign taken          = allowed_q && has_room;
+  assign place_take_o   = starts && wants_place && taken;
+
+  // Whether the sums and the lengths are right is known in the third stage.
+  logic wrong_checksum, wrong_length;
+  assign events_o = '{
+          passed: m_valid && m_ready && axis2_q.last,
+          received: starts,
+          dropped_checksum: wrong_checksum,
+          dropped_length: wrong_length,
+          dropped_source: starts && !allowed_q,
+          dropped_busy: starts && !taken && allowed_q
+      };
+
+  // ---- stage 3: the verdict
+
+  logic valid3_q, first3_q, last3_q, error3_q, whole3_q, right_ip3_q;
+  logic taken3_q;  // the frame of stage 3, and of later beats in stage 2
+  logic has_place3_q;
+  place_t place3_q;
+  logic [BeatBits:0] filled_q;  // all beats of a value: ValueBeats
+  logic filling_q;
+  frame_t frame3_q;
+  logic given3_q;  // the request of the frame in stage 3 has been given
+
+  // A sum is 0 modulo 65535, and not 0, if what is above its lower 16 bits makes them 65535. So nothing needs to be added up: in
+  // ip2 what is above them and missing, below 16, changes nothing but the lowest four bits.
+  localparam logic [15:0] IpMissing = 16'hffff - 16'(FirstOfIp);
+  if (IpMissing[3:0] != '1) begin : gen_check_missing
+    $fatal(1, "the first word of the IPv4 header is another one: look at right_ip3_q in %m");
+  end
+
+  always_ff @(posedge clk_i) begin
+    valid3_q <= advance && valid2_q && ours_q;
+    first3_q <= first2_q;
+    last3_q  <= axis2_q.last;
+    error3_q <= error2_q;
+    whole3_q <= whole2_q;
+    // A place that is given back gets no more of its value.
+    if (free_o.valid) has_place3_q <= 1'b0;
+    if (starts) begin
+      frame3_q     <= frame2_q;
+      taken3_q     <= taken;
+      has_place3_q <= place_take_o;
+      place3_q     <= place_i.place;
+      right_ip3_q  <= ip2[15:4] == IpMissing[15:4] && ip2[3:0] == ~ip2[19:16];
+    end
+    if (rst_i) valid3_q <= 1'b0;
+  end
+
+  logic pool_full;
+  assign pool_full = filled_q == (BeatBits + 1)'(ValueBeats);
+  assign pool_o = '{
+          write: valid2_q && ours_q && !first2_q && taken3_q && has_place3_q && !pool_full,
+          place: place3_q,
+          beat: filled_q[BeatBits-1:0],
+          data: axis2_q.data
+      };
+  assign filling_o = '{filling: filling_q, place: place3_q, filled: filled_q};
+
+  always_ff @(posedge clk_i) begin
+    if (starts) filled_q <= '0;
+    else if (pool_o.write) filled_q <= filled_q + 1'b1;
+    if (starts) filling_q <= place_take_o && !axis2_q.last;
+    else if ((valid2_q && ours_q && axis2_q.last) || free_o.valid) filling_q <= 1'b0;
+    if (rst_i) filling_q <= 1'b0;
+  end
+
+  // Of the UDP checksum: all words so far.
+  logic [31:0] total_q, total;
+  assign total = 32'(sum3) + (first3_q ? 32'(16'hffff - 16'(LengthsDiffer)) : total_q);
+
+  // The value's sum is what the first beat's lacks, since together they are right. Its upper bits change no more than the lowest six
+  // of the difference, beyond a borrow. Where no value comes, so that there was no first beat before it: 0.
+  localparam logic [21:0] NoValue = 22'h00ffff;
+  logic [21:0] head_q;
+  logic [16:0] value_sum;
+  assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
+
+  // Three bits of each half are a LUT. What is kept is so that Yosys does not make a chain of it: the sum is late.
+  `YOSYS_KEEP
+  logic [5:0] equal;
+  logic right_sum;
+  always_comb begin
+    for (int i = 0; i < 5; i++) equal[i] = total[3*i+:3] == ~total[16+3*i+:3];
+    equal[5] = total[15] == !total[31];
+  end
+  assign right_sum = equal == '1;
+
+  logic early, right_rest, right_lengths, decided;
+  `YOSYS_KEEP
+  logic gives, gives_if, frees, frees_if;  // for certain; or if the sum is right, or not
+  assign early           = WholeFrames && first3_q && !frame3_q.summed;
+  assign right_rest      = right_ip3_q && (early || !error3_q);
+  assign right_lengths   = frame3_q.right_lengths && (early ? frame3_q.right_size : whole3_q);
+  assign decided         = valid3_q && taken3_q && (early || (last3_q && !(given3_q && !first3_q)));
+  assign gives           = decided && right_rest && right_lengths && !frame3_q.summed;
+  assign gives_if        = decided && right_rest && right_lengths && frame3_q.summed;
+  assign frees           = decided && has_place3_q && !(right_rest && right_lengths);
+  assign frees_if        = decided && has_place3_q && frame3_q.summed;
+
+  assign arrival_o.valid = gives || (gives_if && right_sum);
+  assign free_o          = '{valid: frees || (frees_if && !right_sum), place: place3_q};
+  assign wrong_checksum  = decided && !(right_rest && (!frame3_q.summed || right_sum));
+  assign wrong_length    = decided && right_rest && (!frame3_q.summed || right_sum) && !right_lengths;
+
+  always_ff @(posedge clk_i) begin
+    if (valid3_q) begin
+      total_q <= total;
+      if (last3_q) head_q <= NoValue;
+      else if (first3_q) head_q <= total[21:0];
+      given3_q <= decided || (given3_q && !first3_q);
+    end
+    if (rst_i) begin
+      given3_q <= 1'b0;
+      head_q   <= NoValue;
+    end
+  end
+
+  request_t request;
+  assign arrival_o.what = request;
+  always_comb begin
+    request           = '0;
+    request.from      = frame3_q.from;
+    request.kv        = frame3_q.kv;
+    request.hash      = frame3_q.hash;
+    request.too_long  = frame3_q.value_length > 16'(MaxValueBytes);
+    request.length    = request.too_long ? 11'(MaxValueBytes) : frame3_q.value_length[10:0];
+    request.summed    = frame3_q.summed;
+    request.sum       = {value_sum[15:6], value_sum[5:0] - 6'(value_sum[16])};
+    request.has_place = has_place3_q;
+    request.place     = place3_q;
+  end
+
+  `ASSERT(place_was_free, !place_take_o || place_i.valid, "took a place that nobody offered")
+  `ASSERT(stranger_takes_nothing, !events_o.dropped_source || !place_take_o,
+          "a frame from an address that is not allowed took a place")
+  `ASSERT(freed_once, !(free_o.valid && arrival_o.valid), "gave a place back and away")
+  `ASSERT_NEXT(host_valid_kept, m_valid && !m_ready, m_valid, "a beat for the host was withdrawn before it was taken")
+  `ASSERT_NEXT(host_payload_kept, m_valid && !m_ready, m_payload == $past(m_payload),
+               "a beat for the host changed before it was taken")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Makes the core's frames, and lets them and the host's take turns on the way to the network.
+///
+/// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in the pool. A record of `later` becomes
+/// one frame, whose value is the next one of the `word` stream; it waits until that has begun. A `deferred` one, which has no value, waits
+/// until memory has what is in its place (job_done_i), and comes to nothing if dead_i is high then; free_o gives that place back.
+/// Nobody waits behind somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are
+/// there (kv_tx_output). Both checksums are right (kv_tx_headers), the UDP one 0 unless `summed`. user of the core's frames is their size in bytes.
+/// Latency: record, or what a deferred one waits for, in to first beat out 4 cycles: two to be chosen (kv_tx_records), one for the header, one for the
+/// output; the host's beats 1.
+/// Paths: none from input to output; m_ready to s_ready and word_ready.
+/// Reset: forgets all records and the frame under way; m_valid falls.
+/// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record. A place has no other
+/// deferred record until it was given back.
+module kv_transmit
+  import kv_frame_pkg::*;
+  import kv_core_pkg::*;
+  import kv_tx_pkg::*;
+#(
+    /// The stream, with data of 512 bits; 16 bits of user or more have room for the size of the core's frames.
+    parameter type axis_t = kv_axis_t,
+    /// Records that wait, of each kind: powers of two.
+    parameter int unsigned NowDepth = 32,
+    parameter int unsigned LaterDepth = 64
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire endpoint_t self_i,
+    /// Who a node is, in the same cycle; asked in the cycle after its record was chosen.
+    output logic [2:0] peer_o,
+    input wire endpoint_t peer_i,
+
+    input  wire sending_t sending_i,
+    /// Room for fewer than eight records is left.
+    output almost_full_t  almost_full_o,
+
+    input  wire job_done_t job_done_i,
+    input  wire            dead_i,
+    /// Memory has what was in this place.
+    output free_place_t    free_o,
+
+    // Values from memory, in the order of the records. A value of no bytes has no word.
+    input  wire          word_valid,
+    output logic         word_ready,
+    input  wire  [511:0] word_data,
+    /// A value has begun to arrive: once for each, when or before its first word is at word_valid.
+    input  wire          value_begun_i,
+
+    output pool_read_t            pool_read_o,
+    input  wire           [511:0] pool_data_i,
+    input  wire filling_t         filling_i,
+
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire axis_t s_payload,
+    output logic       m_valid,
+    input  wire        m_ready,
+    output axis_t      m_payload,
+
+    /// Nothing waits, no frame of the core's is under way.
+    output logic       idle_o,
+    /// A frame of this kind has been sent.
+    output logic       sent_o,
+    output logic [4:0] sent_kind_o,
+    output logic       passed_o
+);
+
+  // ---- which record, to which node
+
+  logic next_valid, next_take, records_wait;
+  tx_next_t next;
+  kv_tx_records #(
+      .NowDepth  (NowDepth),
+      .LaterDepth(LaterDepth)
+  ) i_records (
+      .*,
+      .sending_i,
+      .almost_full_o,
+      .value_begun_i,
+      .job_done_i,
+      .dead_i,
+      .free_o,
+      .next_valid,
+      .next_take,
+      .next,
+      .waiting_o(records_wait)
+  );
+  assign peer_o = next.node;
+
+  // ---- its header; with that, the pool's reader begins with its value
+
+  endpoint_t to;
+  headers_t  headers;
+  assign to = next.to_node ? peer_i : next.record.to;
+  kv_tx_headers i_headers (
+      .*,
+      .self_i,
+      .to_i(to),
+      .record_i(next.record),
+      .headers_o(headers)
+  );
+
+  tx_header_t made, header;
+  value_source_e source;
+  logic made_room, made_take, header_valid, header_ready, reader_idle, from_pool, pool_valid, pool_ready;
+  assign source = next.record.length == '0 ? ValueNone : next.later ? ValueMemory : ValuePool;
+  assign made = '{
+          headers: headers,
+          length: next.record.length,
+          size: next.record.length + 11'(HeaderBytes),
+          source: source
+      };
+  assign from_pool = next_valid && source == ValuePool;
+  assign made_take = (reader_idle || !from_pool) && made_room;
+  assign next_take = !next_valid || made_take;
+
+  stream_register #(
+      .Width($bits(tx_header_t))
+  ) i_header (
+      .*,
+      .s_valid  (next_valid && (reader_idle || !from_pool)),
+      .s_ready  (made_room),
+      .s_payload(made),
+      .m_valid  (header_valid),
+      .m_ready  (header_ready),
+      .m_payload(header)
+  );
+
+  kv_tx_pool_reader i_pool_reader (
+      .*,
+      .start_i (made_take && from_pool),
+      .record_i(next.record),
+      .idle_o  (reader_idle),
+      .pool_read_o,
+      .filling_i,
+      .valid_o (pool_valid),
+      .take_i  (pool_ready)
+  );
+
+  // ---- the way out
+
+  logic output_idle;
+  kv_tx_output #(
+      .axis_t(axis_t)
+  ) i_output (
+      .*,
+      .header_valid,
+      .header_ready,
+      .header,
+      .pool_valid,
+      .pool_ready,
+      .pool_data(pool_data_i),
+      .word_valid,
+      .word_ready,
+      .word_data,
+      .s_valid,
+      .s_ready,
+      .s_payload,
+      .m_valid,
+      .m_ready,
+      .m_payload,
+      .idle_o(output_idle),
+      .passed_o
+  );
+
+  assign idle_o      = !records_wait && !next_valid && !header_valid && output_idle;
+  assign sent_o      = header_valid && header_ready;
+  assign sent_kind_o = header.headers.kv.kind;
+
+  `ASSERT(deferred_value, !sending_i.deferred || sending_i.send.length == '0,
+          "an answer that waits for memory has no value")
+
+endmodule
+`default_nettype wire
