@@ -15,6 +15,13 @@ from axi_memory import Bytes, Memory
 from bench import Bench, Sink, Source
 from kv_registers_rig import AT, BUILDING, FIELDS, SOURCES
 
+TOP = """
+module top (input wire clk_i, input wire rst_i);
+  kv_core #(.LineCacheBits(4), .HostBeats(256)) dut (.clk_i, .rst_i);
+endmodule
+"""
+MORE = ("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources")
+"""Modules with tests of that top, beside test_kv_core."""
 ME = 2
 """The node that the core is."""
 BUCKET_BITS = 8

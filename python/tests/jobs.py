@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -50,24 +49,6 @@ def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def abandoned_segments() -> set[Path]:
-    """This user's segments whose process, which held a lock on their directory (segment_directory.hpp), has ended."""
-    found = set(Path("/dev/shm").glob("ucx_*"))
-    for directory in Path("/dev/shm").glob(f"wherry-{os.getuid()}/p-*"):
-        try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            found |= {directory, *directory.iterdir()}
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(descriptor)
-    return found
 
 
 class Jobs:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import hdl_tools
 import pytest
+from kv_core_rig import MORE, TOP
 from simulate import KV_PACKAGES, ROOT, simulate
-from test_kv_core import MORE, TOP
 
 TESTS = str(Path(__file__).with_name("test_kv_core.py"))
 UNTIMED = tuple(module for module in MORE if module != "kv_core_times")

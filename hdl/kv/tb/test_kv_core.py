@@ -21,6 +21,7 @@ from kv_core_rig import (
     LANE_RECORD,
     ME,
     MISMATCH,
+    MORE,
     NO_SUCH_KEY,
     NOT_LEADER,
     NOT_SERVING,
@@ -34,6 +35,7 @@ from kv_core_rig import (
     REPLICATED,
     RETRY_CYCLES,
     STALE,
+    TOP,
     WRITE,
     WRITE_IF,
     Kv,
@@ -562,17 +564,6 @@ async def a_faulty_node_asks_for_nothing(dut: Any) -> None:
     assert (await rig.reply(Kv(READ, key=first, request=1))).status == PENDING
     assert not await rig.quiet(3 * RETRY_CYCLES)
     assert (await rig.state())["fault"] == 1
-
-
-TOP = """
-module top (input wire clk_i, input wire rst_i);
-  kv_core #(.LineCacheBits(4), .HostBeats(256)) dut (.clk_i, .rst_i);
-endmodule
-"""
-
-
-MORE = ("kv_core_times", "kv_core_neighbours", "kv_core_reported", "kv_core_sources")
-"""Modules with tests of the same top."""
 
 
 def test_kv_core() -> None:
