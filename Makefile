@@ -71,8 +71,8 @@ test-hdl: setup  ## RTL: simulations, proofs, and the resource table of the smal
 	$(PY) -m pytest -q hdl
 	$(PY) tools/synth.py --check
 
-all-cores: setup  ## the kv core's tests on every form of it, from random states, and on Yosys' netlist (twenty minutes)
-	$(PY) -m pytest -q hdl/kv/tb/all_cores.py
+all-cores: setup  ## the kv core's tests on every form of it, from random states, and on Yosys' netlist (a quarter of an hour)
+	$(PY) -m pytest -q -n $(JOBS) hdl/kv/tb/all_cores.py
 
 formal: setup  ## prove the stream cells, a line for each property
 	$(PY) tools/formal.py

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core's own tests on every form of it, from random initial states, and on Yosys' netlist: `make all-cores`.
 
-It takes some twenty minutes. `make test` runs them on one form, with all registers at 0 before reset.
+It takes a quarter of an hour on two cores. `make test` runs them on one form, with all registers at 0 before reset.
 """
 
 from __future__ import annotations
@@ -39,5 +39,7 @@ def test_netlist() -> None:
     script += f"write_verilog -noattr {netlist.relative_to(ROOT)}"
     result = hdl_tools.yosys(script, timeout=3000)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    # Yosys writes a table of a LUT as a wide constant that is shifted, of which one bit counts.
+    netlist.write_text("/* verilator lint_off WIDTH */\n" + netlist.read_text())
     top = "module top (input wire clk_i, input wire rst_i);\n  kv_core dut (.clk_i, .rst_i);\nendmodule\n"
     simulate(TESTS, text=top, sources=(netlist,), more=MORE, name="all_cores_netlist")
