@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
+# Files side by side, except those that need what a machine has once (python/tests/conftest.py).
+PYTEST := $(PY) -m pytest -q -n $(JOBS) --dist loadgroup --durations=30
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
@@ -46,7 +48,7 @@ run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent re
 
 # The Python suite waits more than it computes: the other core simulates and compiles meanwhile.
 test: quick-lint test-cpp test-go  ## everything that CI runs
-	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PY) -m pytest -q python/tests
+	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PYTEST) python/tests
 	@$(MAKE) --no-print-directory test-asan test-tsan fuzz-short
 
 test-cpp: build
@@ -62,13 +64,13 @@ test-tsan: build-tsan
 	ctest --preset tsan; status=$$?; $(PY) tools/ctest_report.py build/tsan && exit $$status
 
 test-python: build
-	$(PY) -m pytest -q python/tests
+	$(PYTEST) python/tests
 
 soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
 	PYTHONPATH=python $(PY) tools/soak.py
 
 test-hdl: setup  ## RTL: simulations, proofs, and the resource table of the small cells
-	$(PY) -m pytest -q hdl
+	$(PY) -m pytest -q --durations=20 hdl
 	$(PY) tools/synth.py --check
 
 all-cores: setup  ## the kv core's tests on every form of it, from random states, and on Yosys' netlist (a quarter of an hour)

@@ -23,9 +23,9 @@ function(wherry_test name)
   if(WHERRY_SANITIZE)
     # What is under test keeps its optimisation and every check. The tests' own code, full of templates, would take four times
     # as long to compile with them.
-    set_property(SOURCE ${T_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O0)
+    target_compile_options(${name} PRIVATE -O0)
     if(WHERRY_SANITIZE MATCHES "undefined")
-      set_property(SOURCE ${T_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
+      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
     endif()
   endif()
   wherry_add_test(${name} ${T_TIMEOUT} ${name})
@@ -62,8 +62,8 @@ function(wherry_fuzz name)
   add_dependencies(fuzzers ${name})
 endfunction()
 
-# wherry_alone_in_unity(SOURCES...): files of this folder's libraries that sanitizer builds, which compile several files at once
-# (CMAKE_UNITY_BUILD), must not join: they have, in unnamed namespaces, names that others have, too, or import whole namespaces.
+# wherry_alone_in_unity(SOURCES...): files of this folder that builds which compile several files at once (CMAKE_UNITY_BUILD, all
+# presets but dev) must not join: they have, in unnamed namespaces, names that others have, too, or import whole namespaces.
 function(wherry_alone_in_unity)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
