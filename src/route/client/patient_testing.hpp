@@ -8,8 +8,8 @@
 
 namespace wherry::route::testing_support {
 
-/// Ranks of MPICH spin while they wait for each other: with more ranks than cores, on a busy machine, its start alone takes longer than the
-/// usual start_timeout.
+/// Ranks of MPICH spin while they wait for each other: with more ranks than cores, on a busy machine, its start alone
+/// takes longer than the usual start_timeout.
 inline Options patient() {
   Options options;
   options.start_timeout = std::chrono::minutes(5);
