@@ -12,6 +12,9 @@
 //   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
 //   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
 //   `AXI3_FROM_FLAT(prefix, i, request, response)        from there
+//   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports: the flat ports of a subordinate
+//   `AXI3_MANAGER(prefix, n, AddressWidth, DataWidth)    the same: those of n managers, which are arrays
+//   `AXIS_RECEIVER(prefix, DataWidth, UserWidth), `AXIS_TRANSMITTER(prefix, DataWidth, UserWidth)
 //   `AXI3_NETS(prefix, n, AddressWidth, DataWidth)       such arrays
 //   `AXI3_PORTS(port, prefix)                            in an instance: its flat ports port_awaddr ..., connected to such arrays
 //   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle
@@ -240,6 +243,63 @@
   assign prefix``_rresp[i] = response.r.resp; \
   assign prefix``_rvalid[i] = response.r_valid; \
   assign request.r_ready = prefix``_rready[i];
+
+`define AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) \
+  input  wire  [(AddressWidth)-1:0] prefix``_awaddr, \
+  input  wire                       prefix``_awvalid, \
+  output logic                      prefix``_awready, \
+  input  wire  [(DataWidth)-1:0]    prefix``_wdata, \
+  input  wire  [(DataWidth)/8-1:0]  prefix``_wstrb, \
+  input  wire                       prefix``_wvalid, \
+  output logic                      prefix``_wready, \
+  output logic [1:0]                prefix``_bresp, \
+  output logic                      prefix``_bvalid, \
+  input  wire                       prefix``_bready, \
+  input  wire  [(AddressWidth)-1:0] prefix``_araddr, \
+  input  wire                       prefix``_arvalid, \
+  output logic                      prefix``_arready, \
+  output logic [(DataWidth)-1:0]    prefix``_rdata, \
+  output logic [1:0]                prefix``_rresp, \
+  output logic                      prefix``_rvalid, \
+  input  wire                       prefix``_rready
+
+`define AXI3_MANAGER(prefix, n, AddressWidth, DataWidth) \
+  output logic [(n)-1:0][(AddressWidth)-1:0]  prefix``_awaddr, \
+  output logic [(n)-1:0][3:0]                 prefix``_awlen, \
+  output logic [(n)-1:0]                      prefix``_awvalid, \
+  input  wire  [(n)-1:0]                      prefix``_awready, \
+  output logic [(n)-1:0][(DataWidth)-1:0]     prefix``_wdata, \
+  output logic [(n)-1:0][(DataWidth)/8-1:0]   prefix``_wstrb, \
+  output logic [(n)-1:0]                      prefix``_wlast, \
+  output logic [(n)-1:0]                      prefix``_wvalid, \
+  input  wire  [(n)-1:0]                      prefix``_wready, \
+  input  wire  [(n)-1:0][1:0]                 prefix``_bresp, \
+  input  wire  [(n)-1:0]                      prefix``_bvalid, \
+  output logic [(n)-1:0]                      prefix``_bready, \
+  output logic [(n)-1:0][(AddressWidth)-1:0]  prefix``_araddr, \
+  output logic [(n)-1:0][3:0]                 prefix``_arlen, \
+  output logic [(n)-1:0]                      prefix``_arvalid, \
+  input  wire  [(n)-1:0]                      prefix``_arready, \
+  input  wire  [(n)-1:0][(DataWidth)-1:0]     prefix``_rdata, \
+  input  wire  [(n)-1:0][1:0]                 prefix``_rresp, \
+  input  wire  [(n)-1:0]                      prefix``_rvalid, \
+  output logic [(n)-1:0]                      prefix``_rready
+
+`define AXIS_RECEIVER(prefix, DataWidth, UserWidth) \
+  input  wire                      prefix``_tvalid, \
+  output logic                     prefix``_tready, \
+  input  wire  [(DataWidth)-1:0]   prefix``_tdata, \
+  input  wire  [(DataWidth)/8-1:0] prefix``_tkeep, \
+  input  wire                      prefix``_tlast, \
+  input  wire  [(UserWidth)-1:0]   prefix``_tuser
+
+`define AXIS_TRANSMITTER(prefix, DataWidth, UserWidth) \
+  output logic                     prefix``_tvalid, \
+  input  wire                      prefix``_tready, \
+  output logic [(DataWidth)-1:0]   prefix``_tdata, \
+  output logic [(DataWidth)/8-1:0] prefix``_tkeep, \
+  output logic                     prefix``_tlast, \
+  output logic [(UserWidth)-1:0]   prefix``_tuser
 
 `define AXI3_NETS(prefix, n, AddressWidth, DataWidth) \
   logic [(n)-1:0] prefix``_awvalid, prefix``_awready, prefix``_wlast, prefix``_wvalid, prefix``_wready; \

@@ -53,8 +53,6 @@ module axi_ram #(
       .ReadBeats(ReadBeats)
   ) i_port (
       .*,
-      .s_axi_req,
-      .s_axi_resp,
       .write_o(write),
       .write_address_o(write_address),
       .write_data_o(write_data),

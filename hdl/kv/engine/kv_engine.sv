@@ -90,11 +90,7 @@ module kv_engine
   ) i_admit (
       .*,
       .bucket_mask_i(mask_q),
-      .arrival_i,
-      .room_o,
-      .recovery_i,
       .op_done_i(op_done),
-      .stop_i,
       .open_i(!line_write_o.write && almost_full_i == '0 && job_room_i),
       .want_i(want_o.want),
       .want_op_i(want_op_q),
@@ -257,8 +253,7 @@ module kv_engine
   kv_e1_classify #(
       .Config(Config)
   ) i_classify (
-      .settings_i,
-      .standing_i,
+      .*,
       .member_i  (member_q),
       .asked_i   (asked1_q),
       .delivery_i(delivery1),
@@ -359,8 +354,7 @@ module kv_engine
   logic needs_line2, slow2, several2;
   logic miss2, walk2, walks_q, handed_on_q;
   kv_e2_plan i_plan (
-      .settings_i,
-      .standing_i,
+      .*,
       .member_i     (member_q),
       .alone_i      (alone_q),
       .op_i         (op2_q),
@@ -435,7 +429,7 @@ module kv_engine
   end
 
   kv_e3_decide i_decide (
-      .settings_i,
+      .*,
       .others_i        (others),
       .alone_i         (alone_q),
       .walked_version_i(recovery_i.walked_version),
