@@ -37,24 +37,23 @@ module kv_core
     input wire clk_i,
     input wire rst_i,
 
-    // verilog_lint: waive-start module-port
-    `AXI_LITE_SUBORDINATE(s_axil, 12, 32),
+    `AXI_LITE_SUBORDINATE(s_axil, 12, 32)
 
     // From and to the network.
-    `AXIS_RECEIVER(s_net, 512, UserWidth),
-    /// With the last beat: the MAC marked the frame as bad.
-    input wire s_net_error,
-    /// Bytes of the frame, with its first beat; not looked at without WholeFrames.
-    input wire [15:0] s_net_size,
-    `AXIS_TRANSMITTER(m_net, 512, UserWidth),
+    `AXIS_RECEIVER(s_net, 512, UserWidth)
+    `AXIS_TRANSMITTER(m_net, 512, UserWidth)
 
     // From and to the host.
-    `AXIS_RECEIVER(s_host, 512, UserWidth),
-    `AXIS_TRANSMITTER(m_host, 512, UserWidth),
+    `AXIS_RECEIVER(s_host, 512, UserWidth)
+    `AXIS_TRANSMITTER(m_host, 512, UserWidth)
 
     // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
     `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
-    // verilog_lint: waive-stop module-port
+
+    /// With the last beat of a frame of s_net: the MAC marked it as bad.
+    input wire        s_net_error,
+    /// Bytes of that frame, with its first beat; not looked at without WholeFrames.
+    input wire [15:0] s_net_size
 );
 
   localparam kv_config_t Config = '{
