@@ -179,6 +179,12 @@ module kv_parser
 
   assign source_o = headers1.ipv4.source;
 
+  logic [31:0] hash1;
+  kv_hash i_hash (
+      .key_i (headers1.kv.key),
+      .hash_o(hash1)
+  );
+
   frame_t frame1;
   always_comb begin
     frame1 = '0;
@@ -186,7 +192,7 @@ module kv_parser
     frame1.from.ip = headers1.ipv4.source;
     frame1.from.port = headers1.udp.source_port;
     frame1.kv = headers1.kv;
-    frame1.hash = hash_of(headers1.kv.key);
+    frame1.hash = hash1;
     frame1.value_length = left_q;
     frame1.summed = headers1.udp.checksum != '0;
     frame1.right_lengths = !too_short1_q
