@@ -43,6 +43,8 @@ package kv_core_pkg;
 
   /// A place of the pool, which is the place of the window too.
   typedef logic [5:0] place_t;
+  /// A number of places.
+  typedef logic [6:0] place_count_t;
 
   /// Where somebody is in the network.
   typedef struct packed {

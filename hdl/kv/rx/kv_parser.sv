@@ -177,8 +177,13 @@ module kv_parser
       && headers1.ipv4.version_ihl == 8'(IpVersionIhl)
       && headers1.ipv4.protocol == 8'(IpProtocolUdp)
       && (headers1.ipv4.flags_offset & 16'(IpFragmentMask)) == '0;
-  assign ours = all_of({same_mac, 8'hff}) && same_word(headers1.ipv4.destination, self_i.ip)
-      && same_word({16'd0, headers1.udp.destination_port}, {16'd0, self_i.port}) && enable_i && form;
+  assign ours = all_of(
+      {same_mac, 8'hff}
+  ) && same_word(
+      headers1.ipv4.destination, self_i.ip
+  ) && same_word(
+      {16'd0, headers1.udp.destination_port}, {16'd0, self_i.port}
+  ) && enable_i && form;
 
   assign source_o = headers1.ipv4.source;
 
@@ -365,9 +370,12 @@ module kv_parser
       if (first3_q) head_q <= total[21:0];
       given3_q <= decided || (given3_q && !first3_q);
     end
-    // In one with the reset, so that it is the flip-flops' own.
-    if (rst_i || (valid3_q && last3_q)) head_q <= NoValue;
-    if (rst_i) given3_q <= 1'b0;
+    // Here, so that it is the flip-flops' own reset.
+    if (valid3_q && last3_q) head_q <= NoValue;
+    if (rst_i) begin
+      given3_q <= 1'b0;
+      head_q   <= NoValue;
+    end
   end
 
   request_t request;
