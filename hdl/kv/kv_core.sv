@@ -362,12 +362,10 @@ module kv_core
 
   // ---- registers
 
-  logic [6:0] in_flight_q;
-  logic [3:0][4:0] in_flight_part_q;
+  place_count_t in_flight_q, in_flight_then_q;  // two cycles late, so that what was sent meanwhile is on its way
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(from_engine.window[16*i+:16]));
-    in_flight_q <= (7'(in_flight_part_q[0]) + 7'(in_flight_part_q[1]))
-                 + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
+    in_flight_then_q <= from_engine.in_flight;
+    in_flight_q      <= in_flight_then_q;
   end
 
   // Whom this leader asked for an answer last. Who owes `entered` may be waiting for a write that this leader has in its window.
