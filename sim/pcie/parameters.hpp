@@ -40,14 +40,17 @@ struct LinkOverhead {
   std::uint32_t dllp = 8;
   bool skip = true;   ///< given: SKP ordered sets (Spec 4.2.7): 4 of 1538 symbols, from Gen3 on one of 375 blocks
   bool dllps = true;  ///< count ACKs and UpdateFCs on the link. Off: what a formula without them says
+  /// Parts per million of the link that nothing uses. given, 0. PB18's model takes 78,818 for Gen3 x8 and MPS 256: two
+  /// DLLPs of 8 bytes in 203 bytes; the Spec's 203 are symbol times, in each of which x8 carries 8 bytes.
+  std::uint32_t reserved_ppm = 0;
 };
 
 struct LinkOptions {
   std::uint32_t generation = 3;  ///< 1 to 5: 2.5, 5, 8, 16, 32 GT/s; 8b/10b to Gen2, then 128b/130b (Spec 4.2)
   std::uint32_t lanes = 8;       ///< 1, 2, 4, 8, 12, 16, 32
-  /// Last bit sent to last bit at hand: wire, both PHYs, data link layer. given, chosen: 50 ns in each direction makes
-  /// the NIC's part of the one-way 350 ns of research section 4 ("NIC PHY + link 100") together with the switch's.
-  Time propagation = 50 * kNanosecond;
+  /// Last bit sent to last bit at hand: wire, both PHYs, data link layers. *fitted*: two links, a switch (100 ns) and
+  /// an FPGA's hard block and bridge (130 ns) make the 350 ns one way of research section 4.
+  Time propagation = 60 * kNanosecond;
   LinkOverhead overhead{};
   /// One TLP in so many is damaged on the wire and sent again (Spec 3.6.2); 0: none. The transaction layer sees a
   /// delay.
@@ -55,9 +58,10 @@ struct LinkOptions {
 };
 
 struct SwitchOptions {
-  /// First bit in to first bit out. given: 100 to 130 ns, Broadcom PEX8747 product brief (research section 4)
-  Time latency = 110 * kNanosecond;
-  bool cut_through = true;  ///< given: PEX8747. false: store and forward: the last bit in to the first bit out
+  /// First bit in to first bit out. given: "cut-thru with a maximum latency of 100 ns (x16 to x16)", PEX 8747 product
+  /// brief, version 1.0
+  Time latency = 100 * kNanosecond;
+  bool cut_through = true;  ///< given: the same brief. false: store and forward: the last bit in to the first bit out
   ReceiveBuffer buffer{.completion = {64, 1024}};  ///< each port. given, chosen: a switch must limit completions, too
 };
 
@@ -81,9 +85,12 @@ struct RootOptions {
   Time memory_latency = 200 * kNanosecond;
   Time memory_jitter = 0;  ///< uniformly so much more; completions of different reads then pass each other
   PeerToPeer peer_to_peer = PeerToPeer::kForwarded;
-  Time peer_latency = 0;                ///< first bit in to first bit out
-  std::uint32_t peer_cut = 0;           ///< peer requests are cut to so many bytes at such boundaries; 0: not
-  Time peer_interval = 0;               ///< one such (cut) request each; all ports together; completions are free
+  Time peer_latency = 0;          ///< first bit in to first bit out; never before the last bit is in
+  std::uint32_t peer_cut = 0;     ///< peer requests are cut to so many bytes at such boundaries; 0: not
+  Time peer_interval = 0;         ///< one such (cut) request each; all ports together; completions are free
+  std::uint32_t peer_tags = 256;  ///< cut reads that may be unanswered; given, chosen
+  /// A cut read that nobody answers is forgotten; given: 50 ms, the default range's end (Spec 7.5.3.16)
+  Time peer_timeout = 50 * kMillisecond;
   Time iommu_hit = 0;                   ///< more for a request whose page is in the IOTLB
   Time iommu_miss = 330 * kNanosecond;  ///< given: PB18 section 6.5, about 330 ns for a page walk
   std::uint32_t iotlb_entries = 64;     ///< given: PB18 section 6.5, about 64
