@@ -25,7 +25,8 @@ double write_rate(Hierarchy& system, std::uint32_t bytes, std::uint32_t count = 
   EXPECT_EQ(system[1].bytes_written, std::uint64_t{bytes} * count);
   // From the first TLP's arrival on: it is not part of the time.
   const double first = std::min<double>(bytes, system.devices[0]->port->mps());
-  return (static_cast<double>(bytes) * count - first) / static_cast<double>(system[1].last_write - system[1].first_write) * 1000;
+  return (static_cast<double>(bytes) * count - first) /
+         static_cast<double>(system[1].last_write - system[1].first_write) * 1000;
 }
 
 /// Device 0 reads host memory, `bytes` a call, `depth` calls at once. Gigabytes a second.
@@ -80,9 +81,8 @@ struct Case {
 class Writes : public testing::TestWithParam<Case> {};
 TEST_P(Writes, OneWay_ExpectPayloadOverPayloadAndHeaders) {
   const Case& c = GetParam();
-  Hierarchy system({.fabric = {.mps = c.mps},
-                    .with_switch = false,
-                    .link = {.generation = c.generation, .lanes = c.lanes}});
+  Hierarchy system(
+      {.fabric = {.mps = c.mps}, .with_switch = false, .link = {.generation = c.generation, .lanes = c.lanes}});
   // By hand (research/bypass section 3): 24 bytes a TLP with a 64-bit address.
   const double tlps = std::ceil(static_cast<double>(c.bytes) / c.mps);
   const double expected = raw(c.generation, c.lanes) * c.bytes / (c.bytes + 24 * tlps);
@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(BySize, Writes,
 // R. Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018, Fig. 1, from their
 // published model (pcie-bench/pcie-model, pcie_bw.py, Gen3 x8, MPS 256, MRRS 512, 64-bit addresses): Gbit/s of writes.
 TEST(Sigcomm2018, WritesWithTheirShareForDllps_ExpectTheirEffectiveBandwidth) {
-  const std::pair<std::uint32_t, double> published[] = {{64, 42.10}, {128, 48.75}, {256, 52.92},
-                                                        {512, 52.92}, {1024, 52.92}};
+  const std::pair<std::uint32_t, double> published[] = {
+      {64, 42.10}, {128, 48.75}, {256, 52.92}, {512, 52.92}, {1024, 52.92}};
   for (const auto& [bytes, gigabits] : published) {
     LinkOptions link{.generation = 3, .lanes = 8};
     link.overhead.dllps = false;
@@ -132,8 +132,9 @@ TEST(IntelAn690, MeasuredOnHardware_ExpectTheModelAboveByFourPercentAtMost) {
   EXPECT_LE(reads, 1.04);
 }
 
-// research/probe.md section 3: H2C(c) = raw mrrs / (mrrs + mrrs / c x 20 + 16), Gen3 x16, MRRS 512, c = completion size:
-// 64: 11.69, 128: 13.23, 256: 14.16 GB/s. The 16 bytes are ACK and UpdateFC for each request; ours come less often.
+// research/probe.md section 3: H2C(c) = raw mrrs / (mrrs + mrrs / c x 20 + 16), Gen3 x16, MRRS 512, c = completion
+// size: 64: 11.69, 128: 13.23, 256: 14.16 GB/s. The 16 bytes are ACK and UpdateFC for each request; ours come less
+// often.
 TEST(Reads, CompletionSize_ExpectTheBoundOfTheWireTowardsTheDevice) {
   for (const auto& [completion, expected] : {std::pair{64U, 11.69}, std::pair{128U, 13.23}, std::pair{256U, 14.16}}) {
     FabricOptions options;
@@ -156,8 +157,7 @@ TEST(Writes, BothWaysAtOnce_ExpectEachToPayForTheDllpsOfTheOther) {
   // At most one ACK and one UpdateFC each 203 symbol times of 1 ns (Spec, tables 2-48 and 3-9), 8 bytes each.
   const double most = 2 * 8 / (203 * raw(3, 8));
   for (int i = 0; i < 2; ++i) {
-    const double rate =
-        256.0 * 3999 / static_cast<double>(system[i].last_write - system[i].first_write) * 1000;
+    const double rate = 256.0 * 3999 / static_cast<double>(system[i].last_write - system[i].first_write) * 1000;
     const double share = rate / (raw(3, 8) * 256 / 280);
     EXPECT_GT(share, 1 - most - 0.001);
     EXPECT_LT(share, 1 - most / 2);
@@ -209,8 +209,10 @@ TEST(Latency, CutThroughToAFasterLink_ExpectTheLastBitNotBeforeItHasCome) {
   const NodeId middle = fabric.add_switch(kRoot, fast).value();
   testing_support::MemoryDevice from(queue), to(queue);
   from.port = fabric.add_function(fabric.add_endpoint(middle, slow).value(), from, {}).value();
-  to.port = fabric.add_function(fabric.add_endpoint(middle, fast).value(), to,
-                                {.bars = {BarOptions{.bytes = 4096, .prefetchable = true}}}).value();
+  to.port = fabric
+                .add_function(fabric.add_endpoint(middle, fast).value(), to,
+                              {.bars = {BarOptions{.bytes = 4096, .prefetchable = true}}})
+                .value();
   ASSERT_TRUE(fabric.enumerate().ok());
   from.port->set_bus_master(true);
   from.port->post_write(to.port->bar_address(0), pattern(256));

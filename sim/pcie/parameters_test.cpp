@@ -40,13 +40,13 @@ TEST_P(DllpLatency, TableOfTheSpecification_ExpectItsSymbolTimes) {
   const Time symbol = row.generation == 1 ? 4000 : row.generation == 2 ? 2000 : row.generation == 3 ? 1000 : 500;
   EXPECT_EQ(dllp_latency({.generation = row.generation, .lanes = row.lanes}, row.mps), row.symbols * symbol);
 }
-INSTANTIATE_TEST_SUITE_P(
-    Spec, DllpLatency,
-    testing::Values(Latency{1, 1, 128, 237}, Latency{1, 4, 256, 118}, Latency{1, 8, 256, 107}, Latency{1, 16, 512, 86},
-                    Latency{1, 32, 128, 33}, Latency{2, 1, 256, 467}, Latency{2, 8, 128, 118}, Latency{2, 8, 512, 137},
-                    Latency{2, 16, 256, 123}, Latency{3, 1, 4096, 4239}, Latency{3, 4, 512, 250},
-                    Latency{3, 8, 128, 163}, Latency{3, 8, 256, 203}, Latency{3, 16, 256, 168},
-                    Latency{3, 16, 512, 182}, Latency{4, 16, 512, 182}, Latency{4, 8, 1024, 246}));
+INSTANTIATE_TEST_SUITE_P(Spec, DllpLatency,
+                         testing::Values(Latency{1, 1, 128, 237}, Latency{1, 4, 256, 118}, Latency{1, 8, 256, 107},
+                                         Latency{1, 16, 512, 86}, Latency{1, 32, 128, 33}, Latency{2, 1, 256, 467},
+                                         Latency{2, 8, 128, 118}, Latency{2, 8, 512, 137}, Latency{2, 16, 256, 123},
+                                         Latency{3, 1, 4096, 4239}, Latency{3, 4, 512, 250}, Latency{3, 8, 128, 163},
+                                         Latency{3, 8, 256, 203}, Latency{3, 16, 256, 168}, Latency{3, 16, 512, 182},
+                                         Latency{4, 16, 512, 182}, Latency{4, 8, 1024, 246}));
 
 TEST(LinkBytes, EachKind_ExpectHeaderFramingAndWholeDoublewords) {
   const LinkOverhead overhead;

@@ -80,7 +80,8 @@ TEST(Enumeration, TooMuchBelowFourGigabytes_ExpectAnErrorThatNamesTheBar) {
   Fabric fabric(queue, {});
   MemoryDevice device(queue);
   const NodeId node = fabric.add_endpoint(kRoot, {}).value();
-  ASSERT_TRUE(fabric.add_function(node, device, {.name = "big", .bars = {BarOptions{.bytes = std::uint64_t{1} << 30}}}).ok());
+  ASSERT_TRUE(
+      fabric.add_function(node, device, {.name = "big", .bars = {BarOptions{.bytes = std::uint64_t{1} << 30}}}).ok());
   const Status status = fabric.enumerate();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("BAR 0 of big"), std::string::npos);
@@ -153,8 +154,8 @@ TEST(Routing, AddressOfNobody_ExpectUnsupportedRequestAndCounters) {
   Hierarchy system({});
   std::vector<std::byte> back(8);
   // Between the BARs of the switch; beyond all; in the hole below 4 GiB; past the end of memory.
-  for (const std::uint64_t address : {system.bar(1) + 5 * kBarBytes, std::uint64_t{1} << 60, std::uint64_t{0xf0000000},
-                                      std::uint64_t{6} << 30}) {
+  for (const std::uint64_t address :
+       {system.bar(1) + 5 * kBarBytes, std::uint64_t{1} << 60, std::uint64_t{0xf0000000}, std::uint64_t{6} << 30}) {
     EXPECT_EQ(read(system, address, back), CompletionStatus::kUnsupportedRequest) << std::hex << address;
     system[0].port->post_write(address, pattern(8));
   }
@@ -200,8 +201,10 @@ TEST(Acs, RedirectBelowANestedSwitch_ExpectUpstreamForwardingToDecide) {
     MemoryDevice from(queue), to(queue);
     const NodeId from_node = fabric.add_endpoint(inner, {}).value();
     from.port = fabric.add_function(from_node, from, {}).value();
-    to.port = fabric.add_function(fabric.add_endpoint(inner, {}).value(), to,
-                                  {.bars = {BarOptions{.bytes = 4096, .prefetchable = true}}}).value();
+    to.port = fabric
+                  .add_function(fabric.add_endpoint(inner, {}).value(), to,
+                                {.bars = {BarOptions{.bytes = 4096, .prefetchable = true}}})
+                  .value();
     ASSERT_TRUE(fabric.enumerate().ok());
     fabric.set_acs(from_node, {.request_redirect = true});
     fabric.set_acs(inner, {.upstream_forwarding = forwarding});
@@ -368,7 +371,9 @@ TEST(PeerToPeer, CutAtSixtyFourBytes_ExpectThePiecesAndTheWholeAtTheRequester) {
   system.queue.run();
   ASSERT_EQ(system[1].writes.size(), 5U);
   for (const auto& write : system[1].writes) EXPECT_LE(write.bytes, 64U);
-  for (std::size_t i = 1; i < 5; ++i) EXPECT_NEAR(static_cast<double>(system[1].writes[i].at - system[1].writes[i - 1].at), 19'000, 3'000);  // the last is shorter
+  for (std::size_t i = 1; i < 5; ++i)
+    EXPECT_NEAR(static_cast<double>(system[1].writes[i].at - system[1].writes[i - 1].at), 19'000,
+                3'000);  // the last is shorter
   EXPECT_EQ(system.fabric.counters().peer_requests, 13U);
   EXPECT_EQ(system.fabric.in_flight(), 0U);
 }

@@ -91,11 +91,11 @@ struct Hierarchy {
   struct Shape {
     FabricOptions fabric{};
     bool with_switch = true;
-    LinkOptions link{};           ///< of the devices
-    LinkOptions up_link{};        ///< of the switch
+    LinkOptions link{};     ///< of the devices
+    LinkOptions up_link{};  ///< of the switch
     SwitchOptions switch_options{};
     EndpointOptions endpoint{};
-    FunctionOptions function{};   ///< its BAR 0 is given here if it has none
+    FunctionOptions function{};  ///< its BAR 0 is given here if it has none
     std::uint32_t devices = 2;
   };
 
