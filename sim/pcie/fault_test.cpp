@@ -51,8 +51,7 @@ TEST(Fault, ReadVanishes_ExpectATimeoutAfterTheTimeThatWasSet) {
 TEST(Fault, CompletionVanishes_ExpectATimeoutAndLaterReadsUnharmed) {
   Hierarchy system({});
   system[1].memory = pattern(kBarBytes);
-  system.fabric.add_fault(
-      {.kind = FaultKind::kVanish, .at = system.nodes[0], .tlp = TlpKind::kCompletion, .count = 1});
+  system.fabric.add_fault({.kind = FaultKind::kVanish, .at = system.nodes[0], .tlp = TlpKind::kCompletion, .count = 1});
   EXPECT_EQ(read(system).status, kTimeout);
   // What came after the gap does not fit (its byte count), and is no data of this read.
   EXPECT_GE(system[0].port->counters().unexpected_completions, 1U);

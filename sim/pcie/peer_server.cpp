@@ -12,7 +12,11 @@ constexpr std::uint64_t kServe = 0, kDeadline = 1;
 }  // namespace
 
 PeerServer::PeerServer(Context& context, std::vector<DownPort>& ports)
-    : context_(context), options_(context.options.root), ports_(ports), parts_(options_.peer_tags), deadline_timer_(context.queue, *this, kDeadline) {
+    : context_(context),
+      options_(context.options.root),
+      ports_(ports),
+      parts_(options_.peer_tags),
+      deadline_timer_(context.queue, *this, kDeadline) {
   for (std::uint32_t tag = options_.peer_tags; tag != 0; --tag)
     free_parts_.push_back(static_cast<std::uint16_t>(tag - 1));
 }
