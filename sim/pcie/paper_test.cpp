@@ -43,9 +43,9 @@ double loss(const RootOptions& root, bool tx_writeback, std::uint32_t tail_batch
                  .tx_writeback = tx_writeback,
                  .tail_batch = tail_batch,
                  .tail_timeout = tail_batch == 1 ? kNever : 2500 * kNanosecond});
-  system.queue.run(10 * kMillisecond);  // its buffer is full then, if it ever is
+  system.queue.run(7 * kMillisecond);  // its buffer is full then, if it ever is
   const std::uint64_t arrived = system.nic.arrived, dropped = system.nic.dropped;
-  system.queue.run(30 * kMillisecond);
+  system.queue.run(20 * kMillisecond);
   EXPECT_EQ(system.nic.wrong + system.nic.failed, 0U);
   return 100.0 * static_cast<double>(system.nic.dropped - dropped) / static_cast<double>(system.nic.arrived - arrived);
 }

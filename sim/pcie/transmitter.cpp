@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sim/pcie/function_port.hpp"
-
 namespace wherry::sim::pcie {
 namespace {
 constexpr std::int64_t kWireUnit = std::int64_t{1} << 20;
