@@ -260,7 +260,7 @@ def module(spec: Personalities, source: str) -> str:
         f'    0x{number:04X}: ("{p.name}", "{name}"),' for p in spec.personalities for number, name in p.devices
     )
     table = "\n".join(rows)
-    return f'''{spec_python.NOTICE.format(source=source)}"""{spec.title}; meaning and sources: docs/nic-personalities.md."""
+    return f'''{spec_python.NOTICE.format(source=source)}"""{spec.title}: docs/nic-personalities.md."""
 
 from dataclasses import dataclass
 
@@ -293,8 +293,8 @@ def page(spec: Personalities, source: str) -> str:
     text = [
         f"{spec_markdown.NOTICE.format(source=source)}# {spec.title}\n\n{spec.doc}\n",
         "Bits are bits of the 16-byte descriptor, little endian; masks and words `tx_*` are of its second quad word.",
-        "A value is *given* by a datasheet or driver, *chosen* by this project, *fitted* to a published measurement (f),",
-        "or a *guess* (g): no source was found. Sources: DPDK 26.11-rc0 under drivers/net/intel, Linux under",
+        "A value is *given* by a datasheet or driver, *chosen* by this project, *fitted* to a published measurement",
+        "(f), or a *guess* (g): no source was found. Sources: DPDK 26.11-rc0 under drivers/net/intel, Linux under",
         "drivers/net/ethernet/intel, and datasheets by section.\n",
         "| personality | cards | driver | hand-over | link, Gbit/s |\n|---|---|---|---|---|",
     ]
