@@ -30,6 +30,7 @@ Status HostDriver::start() {
   reports_.clear();
   for (std::uint32_t i = 0; i < options_.rx_descriptors; ++i) refill(i);
   for (std::uint32_t i = 0; i < options_.tx_descriptors; ++i) write(tx_descriptor(i), {});
+  write(head_at_, {});
   Status status = nic_.start_rx(options_.queue, rx_ring_, options_.rx_descriptors, options_.buffer_bytes);
   if (!status.ok()) return status;
   status = nic_.start_tx(options_.queue, tx_ring_, options_.tx_descriptors, options_.head_writeback ? head_at_ : 0);
@@ -130,7 +131,7 @@ bool HostDriver::send(std::span<const std::byte> frame) {
                                                        .total = static_cast<std::uint32_t>(frame.size()),
                                                        .end = end,
                                                        .report = end && report}));
-    if (end && report) reports_.push_back(tx_next_);
+    if (end && report && !options_.head_writeback) reports_.push_back(tx_next_);
     tx_next_ = (tx_next_ + 1) % options_.tx_descriptors;
   }
   tx_used_ += parts;
