@@ -61,7 +61,7 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(TxDrop::k
 struct NicCounters {
   std::uint64_t received = 0;        ///< frames whose last bit came
   std::uint64_t received_bytes = 0;  ///< without FCS
-  std::uint64_t delivered = 0;       ///< frames whose last write was issued
+  std::uint64_t delivered = 0;       ///< frames whose last descriptor was written back
   std::uint64_t delivered_bytes = 0;
   std::array<std::uint64_t, static_cast<std::size_t>(RxDrop::kCount)> rx_dropped{};
   std::uint64_t accepted = 0;  ///< frames whose descriptors were taken up

@@ -34,17 +34,24 @@ Receive::Receive(Context& context) : context_(context) {
 
 void Receive::start(std::uint32_t queue, std::uint64_t base, std::uint32_t entries, std::uint32_t buffer_bytes) {
   QueueState& state = rings_[queue];
-  state.done.clear();
-  state.flush_at = pcie::kNever;
+  forget(state);
   state.buffer_bytes = buffer_bytes;
   state.ring.start(base, entries);
 }
 
 void Receive::stop(std::uint32_t queue) {
   rings_[queue].ring.stop();
-  rings_[queue].done.clear();
-  rings_[queue].flush_at = pcie::kNever;
+  forget(rings_[queue]);
   pump();
+}
+
+void Receive::forget(QueueState& state) {
+  for (; !state.done.empty(); state.done.pop_front()) {
+    if (state.done.front().frame == 0) continue;
+    --unreported_;
+    drop(RxDrop::kReset);
+  }
+  state.flush_at = pcie::kNever;
 }
 
 void Receive::set_tail(std::uint32_t queue, std::uint32_t tail) {
@@ -121,20 +128,18 @@ bool Receive::write_front() {
   const bool end = frame.written == frame.data.size();
   cached.pop_front();
   state.ring.fetch();
-  finished(state, descriptor.index, static_cast<std::uint32_t>(part.size()), end);
-  if (end) {
-    ++context_.counters.delivered;
-    context_.counters.delivered_bytes += frame.data.size();
-    leave();
-  }
+  finished(state, descriptor.index, static_cast<std::uint32_t>(part.size()), end ? frame.written : 0);
+  if (end) leave();
   return true;
 }
 
-void Receive::finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, bool end) {
+void Receive::finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, std::uint32_t frame) {
   const bypass::Personality& nic = context_.options.nic;
   Done& done = state.done.push_back();
   done.index = index;
-  done.what = {.bytes = bytes, .errors = 0, .end = end};
+  done.what = {.bytes = bytes, .errors = 0, .end = frame != 0};
+  done.frame = frame;
+  if (frame != 0) ++unreported_;
   if (context_.chance(context_.options.hostile.long_lengths)) {
     done.what.bytes = state.buffer_bytes + 1 + context_.below(1U << 14);
     ++context_.counters.hostile_acts;
@@ -156,6 +161,11 @@ void Receive::write_back(QueueState& state) {
   std::uint32_t bytes = 0;
   for (; !state.done.empty(); state.done.pop_front(), bytes += size) {
     std::fill_n(line.begin() + bytes, size, std::byte{0});
+    if (const std::uint32_t frame = state.done.front().frame; frame != 0) {
+      --unreported_;
+      ++context_.counters.delivered;
+      context_.counters.delivered_bytes += frame;
+    }
     bypass::store(bypass::make_rx_done(nic, state.done.front().what),
                   std::span<std::byte, bypass::kDescriptorBytes>(line.data() + bytes, bypass::kDescriptorBytes));
   }
@@ -177,6 +187,7 @@ void Receive::misbehave(QueueState& state) {
 }
 
 void Receive::on_descriptors(std::uint32_t queue) {
+  if (!rings_[queue].ring.running()) forget(rings_[queue]);
   if (!buffer_.empty() && buffer_.front().queue == queue) pump();
 }
 
@@ -214,8 +225,7 @@ void Receive::reset() {
   }
   for (QueueState& state : rings_) {
     state.ring.stop();
-    state.done.clear();
-    state.flush_at = pcie::kNever;
+    forget(state);
   }
 }
 

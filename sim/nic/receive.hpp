@@ -32,7 +32,7 @@ class Receive final : RingUser, pcie::EventHandler {
   /// Bus mastering is on again, or a read may find room.
   void resume();
   void reset();
-  [[nodiscard]] std::uint64_t waiting() const noexcept { return buffer_.size(); }
+  [[nodiscard]] std::uint64_t waiting() const noexcept { return buffer_.size() + unreported_; }
 
  private:
   struct Waiting {
@@ -45,6 +45,7 @@ class Receive final : RingUser, pcie::EventHandler {
   struct Done {
     std::uint32_t index = 0;
     bypass::RxDone what;
+    std::uint32_t frame = 0;  ///< bytes of the frame that ends here; 0: none does
   };
   struct QueueState {
     QueueState(Context& context, RingUser& user, std::uint32_t number, const RingLimits& limits)
@@ -65,14 +66,17 @@ class Receive final : RingUser, pcie::EventHandler {
   void leave();
   /// False: it has to wait for something that will call pump().
   [[nodiscard]] bool write_front();
-  void finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, bool end);
+  void finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, std::uint32_t frame);
   void write_back(QueueState& state);
+  /// What is done and not written back will never be.
+  void forget(QueueState& state);
   void misbehave(QueueState& state);
 
   Context& context_;
   std::deque<QueueState> rings_;
   Fifo<Waiting> buffer_;
-  std::uint64_t used_ = 0;  ///< bytes of the packet buffer
+  std::uint64_t used_ = 0;        ///< bytes of the packet buffer
+  std::uint64_t unreported_ = 0;  ///< frames that are written, their descriptors not
   std::uint32_t epoch_ = 0;
   bool ready_event_ = false;
 };

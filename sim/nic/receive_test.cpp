@@ -218,7 +218,8 @@ TEST(NicReceive, FourQueues_ExpectEveryFlowInItsQueueAndAllQueuesUsed) {
   Bench bench(options);
   for (std::uint32_t queue = 0; queue < 4; ++queue) {
     const std::uint64_t ring = Bench::kRx + queue * 0x1000;
-    for (std::uint32_t i = 0; i < 64; ++i) bench.port.poke(ring + 16 * i, bypass::make_rx(0x200000 + queue * 0x20000 + i * 2048));
+    for (std::uint32_t i = 0; i < 64; ++i)
+      bench.port.poke(ring + 16 * i, bypass::make_rx(0x200000 + queue * 0x20000 + i * 2048));
     ASSERT_TRUE(bench.nic.start_rx(queue, ring, 64, 2048).ok());
     bench.write_register(bench.p.rx_tail_offset + queue * bench.p.rx_tail_stride, 63);
   }

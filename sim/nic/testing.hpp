@@ -87,11 +87,11 @@ class HandPort final : public pcie::Port {
     completed.assign(data.begin(), data.end());
   }
   std::vector<std::byte> completed;
-  void set_ready(bool writes_on, bool reads_on) override {
-    static_cast<void>(writes_on), static_cast<void>(reads_on);
-  }
+  void set_ready(bool writes_on, bool reads_on) override { static_cast<void>(writes_on), static_cast<void>(reads_on); }
   [[nodiscard]] pcie::FunctionId id() const noexcept override { return 1; }
-  [[nodiscard]] std::uint64_t bar_address(std::uint32_t bar) const noexcept override { return bar == 0 ? 0xC0000000 : 0; }
+  [[nodiscard]] std::uint64_t bar_address(std::uint32_t bar) const noexcept override {
+    return bar == 0 ? 0xC0000000 : 0;
+  }
   [[nodiscard]] std::uint32_t mps() const noexcept override { return 256; }
   [[nodiscard]] std::uint32_t mrrs() const noexcept override { return 512; }
   [[nodiscard]] std::uint32_t reads_pending() const noexcept override {
@@ -137,16 +137,20 @@ struct Bench {
     ok = ok && nic.start_rx(0, kRx, kEntries, kBuffer).ok();
   }
   void start_tx(std::uint64_t head = 0) { ok = ok && nic.start_tx(0, kTx, kEntries, head).ok(); }
-  void tail(bool tx, std::uint32_t value) {
-    write_register(tx ? p.tx_tail_offset : p.rx_tail_offset, value);
-  }
+  void tail(bool tx, std::uint32_t value) { write_register(tx ? p.tx_tail_offset : p.rx_tail_offset, value); }
   void write_register(std::uint32_t offset, std::uint32_t value) {
     std::array<std::byte, 4> bytes{};
     for (std::size_t i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
     nic.on_write({.bar = 0, .offset = offset, .data = bytes, .poisoned = false, .requester = 0, .attributes = {}});
   }
   std::uint32_t read_register(std::uint32_t offset) {
-    nic.on_read({.bar = 0, .offset = offset, .bytes = 4, .requester = 0, .attributes = {}, .address = offset, .tag = 0,
+    nic.on_read({.bar = 0,
+                 .offset = offset,
+                 .bytes = 4,
+                 .requester = 0,
+                 .attributes = {},
+                 .address = offset,
+                 .tag = 0,
                  .reset_count = 0});
     std::uint32_t value = 0;
     for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(port.completed[i]);

@@ -336,8 +336,12 @@ TEST(NicTransmit, PacketBufferFull_ExpectReadsWaitForTheWire) {
 }
 
 TEST(NicTransmit, Frames_ExpectExactLineRate) {
-  for (const auto& [name, mbits] : {std::pair{"i210", 1000U}, {"igc", 2500U}, {"ixgbe", 10'000U}, {"i40e", 25'000U},
-                                    {"i40e", 40'000U}, {"ice", 100'000U}}) {
+  for (const auto& [name, mbits] : {std::pair{"i210", 1000U},
+                                    {"igc", 2500U},
+                                    {"ixgbe", 10'000U},
+                                    {"i40e", 25'000U},
+                                    {"i40e", 40'000U},
+                                    {"ice", 100'000U}}) {
     for (const std::uint32_t bytes : {60U, 300U, 1514U}) {
       NicOptions options = Bench::named(name);
       options.mbits = mbits;
