@@ -13,6 +13,8 @@
 
 namespace wherry::sim::nic {
 
+using pcie::Time;
+
 /// Behaviour that no NIC should have; each in so many of a thousand chances. For tests of what drives it.
 struct Hostile {
   std::uint32_t ghost_writebacks = 0;  ///< after a receive write-back: another one, to any descriptor of the ring
