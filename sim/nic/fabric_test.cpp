@@ -109,8 +109,7 @@ TEST(NicFabric, LineRateInAndOut_ExpectEveryFrameBackInOrder) {
 TEST(NicFabric, ShortestFramesAtLineRate_ExpectEveryFrameBackInOrder) {
   for (const LineRate& rate : kLineRates) {
     SCOPED_TRACE(rate.name);
-    if (std::string_view(rate.name) == "i210" || std::string_view(rate.name) == "e1000e")
-      continue;  // x1 Gen1: too slow
+    if (rate.lanes == 1) continue;  // such a link does not carry it: some 130 bytes a packet and direction
     Rig rig(
         named(rate.name, rate.mbits), {}, {.generation = rate.generation, .lanes = rate.lanes},
         {.rx_descriptors = 2048, .tx_descriptors = 2048, .rx_tail_batch = 32, .tx_tail_batch = 32, .report_every = 32});

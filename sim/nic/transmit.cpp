@@ -206,6 +206,7 @@ void Transmit::retire() {
     const std::uint32_t index = order_.front();
     Frame& frame = frames_[index];
     if (frame.under_way != 0 || (frame.issued < frame.segments.size() && frame.why == TxDrop::kCount)) return;
+    if (!frame.stale && !context_.master()) return;  // its report could not be written; resume() goes on
     if (frame.issued < frame.segments.size()) frame.issued = frame.segments.size();
     order_.pop_front();
     if (issuing_ != 0) --issuing_;
