@@ -223,6 +223,11 @@ Outcome strike(std::uint64_t seed) {
   if (event == 1) rig.nic.set_link(true);
   if (event == 2) rig.nic.set_bus_master(true);
   if (event == 5) rig.fabric.insert(rig.endpoint);
+  if (event >= 3 && below(2) == 0) {  // the driver comes back; nothing is on its way any more
+    rig.nic.set_bus_master(true);
+    EXPECT_TRUE(rig.driver->start().ok());
+    give();
+  }
   for (int i = 0; i < 200 && rig.queue.pending() != 0; ++i) {
     rig.queue.run(rig.queue.now() + 10 * pcie::kMicrosecond);
     rig.driver->flush();
