@@ -26,7 +26,7 @@ struct Meter final : nic::WireEnd {
     void on_frame(std::span<const std::byte> frame, bool fcs_good) override {
       meter.checker.on_frame(frame, fcs_good);
       const std::uint64_t number = nic::number_of(frame);
-      if (number < meter.from) return;
+      if (number < meter.from || number >= meter.in.size()) return;  // a spoilt frame may have any number
       const double us = static_cast<double>(meter.queue.now() - meter.in[number]) / pcie::kMicrosecond;
       ++meter.count, meter.sum += us, meter.squares += us * us;
       meter.last = us;
@@ -46,11 +46,17 @@ struct Meter final : nic::WireEnd {
 
 enum class Topology { kSwitch, kIntel, kAmd };
 
+pcie::RootOptions root(Topology topology, pcie::Time interval) {
+  pcie::RootOptions options = topology == Topology::kIntel ? pcie::intel_xeon_4110()
+                              : topology == Topology::kAmd ? pcie::amd_epyc_7402()
+                                                           : pcie::ideal_root();
+  if (interval != 0) options.peer_interval = interval;
+  return options;
+}
+
 struct Set {
-  Set(Topology topology, const CoreOptions& options)
-      : fabric(queue, {.root = topology == Topology::kIntel ? pcie::intel_xeon_4110()
-                               : topology == Topology::kAmd ? pcie::amd_epyc_7402()
-                                                            : pcie::ideal_root()}),
+  Set(Topology topology, const CoreOptions& options, pcie::Time interval = 0)
+      : fabric(queue, {.root = root(topology, interval)}),
         nic(queue, nic::NicOptions{}),
         core(queue, options),
         meter(queue, nic) {
@@ -79,10 +85,6 @@ struct Set {
     const nic::Source source(
         queue, meter, {.frames = frames, .sizes = {bytes}, .load_per_mille = load_per_mille, .start = queue.now()});
     queue.run();
-  }
-  [[nodiscard]] double loss() const {
-    const nic::NicCounters& c = nic.counters();
-    return 100.0 * static_cast<double>(c.rx_dropped_all()) / static_cast<double>(c.received);
   }
   pcie::EventQueue queue;
   pcie::Fabric fabric;
@@ -132,21 +134,69 @@ TEST(HostBypassing, SwitchAtLineRate_ExpectNoLossAndThePapersLatency) {
   EXPECT_NEAR(set.meter.mean(), 7.99, 0.16);  // 2 %; NIC's own times are fitted to the one-way figures
 }
 
-TEST(HostBypassing, IntelRootOverloaded_ExpectThePapersLoss) {
-  for (const auto& [writeback, paper] : {std::pair{true, 15.79}, {false, 9.90}}) {
-    Set set(Topology::kIntel, {.writeback = writeback});
-    ASSERT_TRUE(set.ready);
-    set.run(60'000, kPacket, 1000, 2000);
-    // Loss in the steady state: the packet buffer fills first.
-    const nic::NicCounters& c = set.nic.counters();
-    const double sent = static_cast<double>(set.meter.checker.frames) / static_cast<double>(c.received);
-    std::printf(
-        "Intel root, write-back %d: dropped %.2f %%, sent %.2f %% (paper: loss %.2f %%), last latency %.0f us, "
-        "reordered %llu\n",
-        writeback ? 1 : 0, set.loss(), 100 * sent, paper, set.meter.last,
-        static_cast<unsigned long long>(set.meter.checker.reordered));
-    EXPECT_EQ(set.meter.checker.wrong, 0U);
-  }
+/// Loss once the packet buffer is full: of the frames from number 40,000 to 90,000.
+struct Steady {
+  double dropped, requests, fetches;
+  std::uint64_t reordered;
+};
+Steady overload(bool writeback) {
+  // The root serves a request each c. Fitted: first loss at 8.42 Gbit/s (hb_intel_first_loss) with 15 requests a
+  // packet, where a packet counts with its FCS, as line rate does: c = 304 x 8 / 8.42 / 15 = 19.26 ns.
+  Set set(Topology::kIntel, {.writeback = writeback}, 19'256 * pcie::kPicosecond);
+  EXPECT_TRUE(set.ready);
+  set.queue.run(20 * pcie::kMicrosecond);
+  const pcie::Time slot = nic::slot_time(kPacket, 10'000);
+  const pcie::Time start = set.queue.now();
+  const nic::Source source(set.queue, set.meter, {.frames = 95'000, .sizes = {kPacket}, .start = start});
+  set.queue.run(start + 40'000 * slot);
+  const nic::NicCounters before = set.nic.counters();
+  const std::uint64_t sent = set.meter.checker.frames, requests = set.fabric.counters().peer_requests;
+  set.queue.run(start + 90'000 * slot);
+  const nic::NicCounters& after = set.nic.counters();
+  const auto packets = static_cast<double>(after.received - before.received);
+  const auto out = static_cast<double>(set.meter.checker.frames - sent);
+  const Steady steady{
+      .dropped = 100 * static_cast<double>(after.rx_dropped_all() - before.rx_dropped_all()) / packets,
+      .requests = static_cast<double>(set.fabric.counters().peer_requests - requests) / out,
+      .fetches = static_cast<double>(after.tx_fetches - before.tx_fetches + after.rx_fetches - before.rx_fetches) / out,
+      .reordered = set.meter.checker.reordered};
+  std::printf(
+      "Intel root, write-back %s: loss %.2f %%, %.2f requests and %.2f descriptor fetches a packet, latency %.0f us, "
+      "%llu reordered\n",
+      writeback ? "on" : "off", steady.dropped, steady.requests, steady.fetches, set.meter.last,
+      static_cast<unsigned long long>(steady.reordered));
+  // An overrun ring sends slots that are being written.
+  EXPECT_TRUE(!writeback || set.meter.checker.wrong == 0);
+  return steady;
+}
+
+TEST(HostBypassing, IntelRootOverloadedWithWriteback_ExpectThePapersLoss) {
+  const Steady steady = overload(true);
+  EXPECT_NEAR(steady.dropped, 15.79, 0.3);  // hb_loss_writeback: predicted
+  EXPECT_NEAR(steady.requests, 16.0, 0.05);
+  EXPECT_EQ(steady.reordered, 0U);  // IV-D
+}
+
+TEST(HostBypassing, IntelRootOverloadedWithoutWriteback_ExpectLessLossAndOverruns) {
+  const Steady steady = overload(false);
+  // hb_loss_no_writeback is 9.90. By 15 requests a packet it is 10.26; here fetches merge a little, and what the
+  // overrun ring loses is not counted in the NIC. How much is reordered (0.49 % in the paper) is not predicted:
+  // docs/nic-model.md.
+  EXPECT_GT(steady.dropped, 7.5);
+  EXPECT_LT(steady.dropped, 11.0);
+  EXPECT_LE(steady.requests, 15.05);
+  EXPECT_GT(steady.reordered, 0U);
+}
+
+TEST(HostBypassing, AmdRoot_ExpectNoLossAndLongerThanTheSwitch) {
+  Set set(Topology::kAmd, {});
+  ASSERT_TRUE(set.ready);
+  set.run(20'000, kPacket, 1000, 2000);
+  Set other(Topology::kSwitch, {});
+  other.run(20'000, kPacket, 1000, 2000);
+  std::printf("AMD root %.2f us, switch %.2f us\n", set.meter.mean(), other.meter.mean());
+  EXPECT_EQ(set.nic.counters().rx_dropped_all(), 0U);
+  EXPECT_GT(set.meter.mean(), other.meter.mean());
 }
 
 }  // namespace
