@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The NIC personalities in Python, against values written by hand from the drivers' headers (DPDK, drivers/net/intel)."""
+"""The NIC personalities in Python, against values written by hand from the headers of DPDK (drivers/net/intel)."""
 
 from __future__ import annotations
 
