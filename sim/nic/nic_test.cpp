@@ -126,6 +126,22 @@ TEST(Nic, ResetRegister_ExpectRingsStopAndFramesInsideAreCounted) {
   }
 }
 
+TEST(Nic, ReadTimesOutAfterReset_ExpectNotIssuedAgain) {
+  Bench bench("ixgbe");
+  bench.port.hold_reads = true;
+  bench.start_tx();
+  bench.put_tx(0, 300);
+  bench.tail(true, 1);
+  bench.port.answer(0);  // the descriptor; the payload is under way
+  bench.nic.reset();
+  ASSERT_EQ(bench.port.reads.size(), 1U);
+  bench.port.answer(0, pcie::CompletionStatus::kTimeout);
+  EXPECT_TRUE(bench.port.reads.empty());
+  EXPECT_EQ(bench.nic.counters().retries, 0U);
+  EXPECT_EQ(bench.nic.counters().dropped(TxDrop::kReset), 1U);
+  EXPECT_EQ(bench.nic.tx_waiting(), 0U);
+}
+
 TEST(Nic, FunctionReset_ExpectAsTheRegister) {
   Bench bench("i40e");
   bench.start_rx();

@@ -38,7 +38,6 @@ struct SourceOptions {
 class Source final : pcie::EventHandler {
  public:
   Source(pcie::EventQueue& queue, WireEnd& end, const SourceOptions& options);
-  /// The same frames go here instead when they are due.
   [[nodiscard]] bool finished() const noexcept { return sent_ == options_.frames; }
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
   [[nodiscard]] Time last() const noexcept { return last_; }
