@@ -18,10 +18,9 @@ using Token = std::uint64_t;
 
 struct InboundWrite {
   std::uint32_t bar;
-  std::uint64_t offset;  ///< in the BAR
-  std::span<const std::byte>
-      data;       ///< never crosses MPS or a page; empty: a write without enabled bytes. Valid in the call
-  bool poisoned;  ///< the data are marked as wrong: do not use them (Spec 2.7.2)
+  std::uint64_t offset;             ///< in the BAR
+  std::span<const std::byte> data;  ///< never empty, never more than MPS, never beyond a page. Valid in the call
+  bool poisoned;                    ///< the data are marked as wrong: do not use them (Spec 2.7.2)
   FunctionId requester;
   Attributes attributes;
 };

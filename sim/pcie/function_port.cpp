@@ -8,6 +8,7 @@
 
 namespace wherry::sim::pcie {
 namespace {
+constexpr std::uint64_t kLowerAddress = 128;  // a completion carries seven bits (Spec 2.2.9)
 constexpr std::uint64_t kRoom = 1, kNotices = 2, kDeadline = 3;
 
 std::uint64_t queue_bytes(const Packet& packet) { return packet.header_bytes() + packet.payload_bytes(); }
@@ -200,7 +201,8 @@ void FunctionPort::receive_completion(const Packet& packet) {
   }
   Tag& tag = tags_[packet.tag];
   // A device checks the byte count and the lower address (Spec 2.3.2): the answer to an earlier use of the tag differs.
-  if (success && (packet.remaining != tag.remaining || packet.address != tag.address + (tag.bytes - tag.remaining))) {
+  const std::uint64_t expected = tag.address + (tag.bytes - tag.remaining);
+  if (success && (packet.remaining != tag.remaining || (packet.address ^ expected) % kLowerAddress != 0)) {
     ++counters_.unexpected_completions;
     return;
   }

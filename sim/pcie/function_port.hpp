@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "sim/pcie/function.hpp"
 #include "sim/pcie/node.hpp"
 #include "sim/pcie/split.hpp"
 
@@ -22,7 +23,7 @@ class Outlet {
   ~Outlet() = default;
 };
 
-class FunctionPort final : public Port, EventHandler {
+class FunctionPort final : public Port, public QueueAccount, EventHandler {
  public:
   FunctionPort(Context& context, Outlet& outlet, Function& function, const FunctionOptions& options, std::uint32_t rcb);
   ~FunctionPort() = default;
@@ -63,8 +64,7 @@ class FunctionPort final : public Port, EventHandler {
   void removed();
   void inserted();
   void hot_reset();
-  /// A packet of ours is on the wire, or lost.
-  void left(const Packet& packet);
+  void left(const Packet& packet) override;
   /// Requests that a BAR of ours claims, and completions for us. The packet stays the caller's.
   void receive_write(const Packet& packet, std::uint32_t bar);
   void receive_read(const Packet& packet, std::uint32_t bar);

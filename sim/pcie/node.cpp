@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/pcie/node.hpp"
 
-#include "sim/pcie/function_port.hpp"
-#include "sim/pcie/transmitter.hpp"
-
 namespace wherry::sim::pcie {
 
 void Context::drop(Packet* packet) {

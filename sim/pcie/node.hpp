@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sim/pcie/counters.hpp"
 #include "sim/pcie/event_queue.hpp"
-#include "sim/pcie/fabric.hpp"
+#include "sim/pcie/faults.hpp"
 #include "sim/pcie/packet.hpp"
+#include "sim/pcie/parameters.hpp"
 
 namespace wherry::sim::pcie {
 

@@ -12,8 +12,27 @@
 
 namespace wherry::sim::pcie {
 
-class Transmitter;
-class FunctionPort;
+struct Packet;
+
+/// Keeps account of the packets in a receive buffer: the link that leads to it.
+class BufferAccount {
+ public:
+  /// The packet, which holds room there, has left it.
+  virtual void release(const Packet& packet) = 0;
+
+ protected:
+  ~BufferAccount() = default;
+};
+
+/// Keeps account of the packets that a function sends.
+class QueueAccount {
+ public:
+  /// Its first bit is on the wire, or it is lost.
+  virtual void left(const Packet& packet) = 0;
+
+ protected:
+  ~QueueAccount() = default;
+};
 
 struct Packet : Tlp {
   // In a buffer.
@@ -24,11 +43,11 @@ struct Packet : Tlp {
   // On the way.
   Time tail = 0;                      ///< its last bit is at hand, in a node that passes it on before; 0: it has come
   Time duration = 0;                  ///< from its first bit to its last on the link that it came over
-  Transmitter* holds = nullptr;       ///< in whose receiver it takes up credits
+  BufferAccount* holds = nullptr;     ///< in whose receiver it takes up credits
   std::uint32_t holds_epoch = 0;      ///< of that link when it came in
   std::uint32_t held_data = 0;        ///< so many of its data credits, and one for the header
   std::uint32_t sent_epoch = 0;       ///< of the link that it is on
-  FunctionPort* queued_by = nullptr;  ///< in whose queue it is, until its first bit is sent
+  QueueAccount* queued_by = nullptr;  ///< in whose queue it is, until its first bit is sent
   std::uint32_t port = 0;             ///< of the node where it is: where it came in
   std::uint32_t target = 0;           ///< port where it is to leave
   std::uint64_t turn = 0;             ///< of its coming into the node

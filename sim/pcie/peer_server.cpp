@@ -6,9 +6,17 @@
 #include <utility>
 
 namespace wherry::sim::pcie {
+namespace {
+// Arguments of events that are no packet.
+constexpr std::uint64_t kServe = 0, kDeadline = 1;
+}  // namespace
 
 PeerServer::PeerServer(Context& context, std::vector<DownPort>& ports)
-    : context_(context), options_(context.options.root), ports_(ports), parts_(options_.peer_tags) {
+    : context_(context),
+      options_(context.options.root),
+      ports_(ports),
+      parts_(options_.peer_tags),
+      deadline_timer_(context.queue, *this, kDeadline) {
   for (std::uint32_t tag = options_.peer_tags; tag != 0; --tag)
     free_parts_.push_back(static_cast<std::uint16_t>(tag - 1));
 }
@@ -35,7 +43,7 @@ void PeerServer::enter(Packet* packet) {
 void PeerServer::wake_at(Time at) {
   if (at >= wake_) return;
   wake_ = at;
-  context_.queue.schedule(at, *this, 0);
+  context_.queue.schedule(at, *this, kServe);
 }
 
 void PeerServer::serve() {
@@ -70,12 +78,7 @@ void PeerServer::serve() {
         from = &ingress;
       }
     }
-    if (first == nullptr) {
-      for (const Ingress& ingress : ingress_) {
-        if (!ingress.waiting.empty()) return forget_unanswered();
-      }
-      return;
-    }
+    if (first == nullptr) return;  // nothing, or reads that wait for tags: advance() goes on with them
     from->waiting.remove(first);
     context_.see(Point::kLeft, from->place, *first);
     serve_request(first);
@@ -162,7 +165,12 @@ void PeerServer::cut_read(Packet* packet, Time begin) {
                           .parent = index,
                           .offset = offset,
                           .next = kNone,
+                          .older = youngest_,
+                          .younger = kNone,
                           .deadline = context_.queue.now() + options_.peer_timeout};
+    (youngest_ == kNone ? oldest_ : parts_[youngest_].younger) = number;
+    youngest_ = number;
+    if (!deadline_timer_.armed()) deadline_timer_.set(parts_[oldest_].deadline);
     (last == kNone ? parent.front : parts_[last].next) = number;
     last = number;
     ++parent.open;
@@ -196,7 +204,8 @@ void PeerServer::forward(Packet* packet, Time at) {
 }
 
 void PeerServer::on_event(std::uint64_t argument) {
-  if (argument == 0) {
+  if (argument == kDeadline) return forget_unanswered();
+  if (argument == kServe) {
     if (context_.queue.now() < wake_) return;
     wake_ = kNever;
     serve();
@@ -274,28 +283,25 @@ void PeerServer::pass_on(Parent& parent, Packet* packet, std::uint32_t part_offs
 }
 
 void PeerServer::free_part(std::uint16_t number) {
-  parts_[number].used = false;
+  Part& part = parts_[number];
+  (part.older == kNone ? oldest_ : parts_[part.older].younger) = part.younger;
+  (part.younger == kNone ? youngest_ : parts_[part.younger].older) = part.older;
+  part.used = false;
   free_parts_.push_back(number);
+  if (oldest_ == kNone) deadline_timer_.cancel();
 }
 
-/// Requests wait for tags of the root's own: are there some whose reads nobody will answer?
+/// A part that nobody answered ends its read. The requester's own time is over, too, or it is gone.
 void PeerServer::forget_unanswered() {
-  const Time now = context_.queue.now();
-  Time earliest = kNever;
-  bool freed = false;
-  for (std::uint16_t number = 0; number < parts_.size(); ++number) {
-    Part& part = parts_[number];
-    if (!part.used || part.done) continue;
-    if (part.deadline > now) {
-      earliest = std::min(earliest, part.deadline);
-      continue;
+  while (oldest_ != kNone && parts_[oldest_].deadline <= context_.queue.now()) {
+    const std::uint32_t index = parts_[oldest_].parent;
+    parents_[index].failed = true;
+    for (std::uint16_t number = parents_[index].front; number != kNone; number = parts_[number].next) {
+      parts_[number].done = true;
     }
-    part.done = true;  // as if all had come; the requester's own time is over, too
-    parents_[part.parent].failed = true;
-    freed = true;
-    advance(part.parent);
+    advance(index);
   }
-  if (!freed && earliest != kNever) wake_at(earliest);
+  if (oldest_ != kNone) deadline_timer_.set(parts_[oldest_].deadline);
 }
 
 }  // namespace wherry::sim::pcie

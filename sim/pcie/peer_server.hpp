@@ -50,7 +50,8 @@ class PeerServer final : EventHandler {
     bool done = false;  ///< all of its completions came
     std::uint32_t parent = 0;
     std::uint32_t offset = 0;
-    std::uint16_t next = 0;
+    std::uint16_t next = 0;  ///< part of the same read
+    std::uint16_t older = 0, younger = 0;
     Time deadline = 0;
     Packet* held = nullptr;  ///< completions that came too early, the first of them
     Packet* held_last = nullptr;
@@ -81,6 +82,8 @@ class PeerServer final : EventHandler {
   Time wake_ = kNever;
   std::vector<Part> parts_;
   std::vector<std::uint16_t> free_parts_;
+  std::uint16_t oldest_ = kNone, youngest_ = kNone;
+  Timer deadline_timer_;
   std::deque<Parent> parents_;  ///< references stay valid
   std::vector<std::uint32_t> free_parents_;
 };

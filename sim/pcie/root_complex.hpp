@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "sim/pcie/function_port.hpp"
+#include "sim/pcie/iommu.hpp"
+#include "sim/pcie/memory.hpp"
 #include "sim/pcie/peer_server.hpp"
 #include "sim/pcie/split.hpp"
 

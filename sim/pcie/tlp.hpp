@@ -76,8 +76,11 @@ struct Tlp {
     const auto first = static_cast<std::uint32_t>(address % kDwBytes);
     return bytes == 0 ? 1 : (first + bytes + kDwBytes - 1) / kDwBytes;
   }
-  /// Payload as it lies on the link, whole doublewords.
-  [[nodiscard]] constexpr std::uint32_t payload_bytes() const noexcept { return has_data() ? dw() * kDwBytes : 0; }
+  /// Payload as it lies on the link, whole doublewords. The completion of a flush has one (Spec 2.2.5).
+  [[nodiscard]] constexpr std::uint32_t payload_bytes() const noexcept {
+    const bool empty = kind == TlpKind::kRead || status != CompletionStatus::kSuccess;
+    return empty ? 0 : dw() * kDwBytes;
+  }
   /// Header: 3 DW, or 4 for a request to an address beyond 4 GiB (Spec 2.2.4.1).
   [[nodiscard]] constexpr std::uint32_t header_bytes() const noexcept {
     return kind != TlpKind::kCompletion && address >> 32 != 0 ? 16 : 12;

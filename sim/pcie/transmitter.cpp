@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sim/pcie/function_port.hpp"
-
 namespace wherry::sim::pcie {
 namespace {
-constexpr std::int64_t kUnit = std::int64_t{1} << 20;
+constexpr std::int64_t kWireUnit = std::int64_t{1} << 20;
 const Credits& credits_of(const ReceiveBuffer& buffer, std::size_t flow) {
   return flow == 0 ? buffer.posted : flow == 1 ? buffer.non_posted : buffer.completion;
 }
@@ -113,9 +111,9 @@ Time Transmitter::occupy(Time from, std::uint32_t bytes) {
   }
   const std::int64_t span = bytes * byte_time_;
   fraction_ += span;
-  wire_free_ += fraction_ / kUnit;
-  fraction_ %= kUnit;
-  counters_.busy += span / kUnit;
+  wire_free_ += fraction_ / kWireUnit;
+  fraction_ %= kWireUnit;
+  counters_.busy += span / kWireUnit;
   return fraction_ == 0 ? wire_free_ : wire_free_ + 1;
 }
 

@@ -14,7 +14,7 @@
 
 namespace wherry::sim::pcie {
 
-class Transmitter final : EventHandler {
+class Transmitter final : public BufferAccount, EventHandler {
  public:
   Transmitter(Context& context, const LinkOptions& link, const ReceiveBuffer& receiver, Node& far,
               std::uint32_t far_port);
@@ -25,7 +25,7 @@ class Transmitter final : EventHandler {
   /// Precondition: up(). The packet leaves when the rules, the wire and the credits let it.
   void send(Packet* packet);
   /// A packet that came over this direction has left the receiver's buffer.
-  void release(const Packet& packet);
+  void release(const Packet& packet) override;
 
   [[nodiscard]] bool up() const noexcept { return up_; }
   /// Everything in the buffer and on the wire is lost. Idempotent.
