@@ -90,7 +90,8 @@ void Core::begin_tx() {
     return;
   }
   tx_busy_ = true;
-  queue_.schedule(queue_.now() + kCycle * (2 + (between_.front().size() + 7) / 8), *this, kTxDone);
+  queue_.schedule(queue_.now() + kCycle * static_cast<pcie::Time>(2 + (between_.front().size() + 7) / 8), *this,
+                  kTxDone);
 }
 
 void Core::on_event(std::uint64_t argument) {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/nic/nic.hpp"
 
-#include <bit>
-#include <string>
-
-#include "base/error_line.hpp"
-
 namespace wherry::sim::nic {
 
 Nic::Nic(pcie::EventQueue& queue, const NicOptions& options)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // BAR 0 of a NIC model: tail registers; where a personality hands rings over by registers, those, too; reset and
 // loopback. Every other register keeps what is written and means nothing.
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <string>
 
 #include "sim/nic/nic.hpp"
 
@@ -10,7 +12,7 @@ namespace wherry::sim::nic {
 namespace {
 
 // Of the registers of a ring, from rx_ring_offset or tx_ring_offset on (E1000_RDBAL and the following).
-constexpr std::uint32_t kBaseLow = 0x00, kBaseHigh = 0x04, kLength = 0x08, kHead = 0x10, kTail = 0x18, kControl = 0x28;
+constexpr std::uint32_t kBaseLow = 0x00, kBaseHigh = 0x04, kLength = 0x08, kHead = 0x10, kControl = 0x28;
 constexpr std::uint32_t kRingRegisters = 0x2C;
 
 /// Which queue's register lies at `offset`, if one of `count` that begin at `first` does.
