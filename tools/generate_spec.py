@@ -10,6 +10,7 @@ from pathlib import Path
 
 import spec_cpp
 import spec_markdown
+import spec_nic
 import spec_python
 import spec_sv
 from spec_model import SpecError, read_frame, read_registers
@@ -17,6 +18,7 @@ from spec_model import SpecError, read_frame, read_registers
 ROOT = Path(__file__).resolve().parent.parent
 FRAME = "spec/kv_frame.toml"
 REGISTERS = "spec/kv_registers.toml"
+PERSONALITIES = "spec/nic_personalities.toml"
 
 
 def formatted(path: str, text: str) -> str:
@@ -35,6 +37,7 @@ def formatted(path: str, text: str) -> str:
 def generated() -> dict[str, str]:
     """Every generated file, by its path."""
     frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
+    nics = spec_nic.read_personalities(ROOT / PERSONALITIES)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
@@ -44,6 +47,9 @@ def generated() -> dict[str, str]:
         "python/wherry/kv/generated/registers.py": spec_python.registers_module(registers, REGISTERS),
         "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
         "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
+        "src/bypass/generated/personalities.hpp": spec_nic.header(nics, PERSONALITIES),
+        "python/wherry/bypass/generated/personalities.py": spec_nic.module(nics, PERSONALITIES),
+        "docs/nic-personalities.md": spec_nic.page(nics, PERSONALITIES),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 
