@@ -17,6 +17,7 @@ from spec_model import SpecError, read_frame, read_registers
 ROOT = Path(__file__).resolve().parent.parent
 FRAME = "spec/kv_frame.toml"
 REGISTERS = "spec/kv_registers.toml"
+BYPASS_REGISTERS = "spec/bypass_registers.toml"
 
 
 def formatted(path: str, text: str) -> str:
@@ -35,6 +36,7 @@ def formatted(path: str, text: str) -> str:
 def generated() -> dict[str, str]:
     """Every generated file, by its path."""
     frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
+    bypass = read_registers(ROOT / BYPASS_REGISTERS)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
@@ -44,6 +46,10 @@ def generated() -> dict[str, str]:
         "python/wherry/kv/generated/registers.py": spec_python.registers_module(registers, REGISTERS),
         "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
         "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
+        "src/bypass/generated/registers.hpp": spec_cpp.registers_header(bypass, BYPASS_REGISTERS),
+        "hdl/bypass/generated/bypass_registers_pkg.sv": spec_sv.registers_package(bypass, BYPASS_REGISTERS),
+        "python/wherry/bypass/generated/registers.py": spec_python.registers_module(bypass, BYPASS_REGISTERS),
+        "docs/bypass-registers.md": spec_markdown.registers_page(bypass, BYPASS_REGISTERS),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 
