@@ -68,10 +68,14 @@ class Format:
             return TxDescriptor(address, word & 0xFFFF, bool(command & 1), bool(command & 8), data, None)
         if self.family in ("igb", "ixgbe"):
             command = word >> 24 & 0xFF
-            data = word >> 20 & 0xF == 3 and command & 0x22 == 0x22 and word >> 32 & 0x3FFF == 0  # DTYP, DEXT, IFCS; STA, IDX, CC, POPTS
+            data = (
+                word >> 20 & 0xF == 3 and command & 0x22 == 0x22 and word >> 32 & 0x3FFF == 0
+            )  # DTYP, DEXT, IFCS; STA, IDX, CC, POPTS
             return TxDescriptor(address, word & 0xFFFF, bool(command & 1), bool(command & 8), data, word >> 46)
         command = word >> 4 & 0xFFF
-        data = word & 0xF == 0 and command & 0x4 != 0 and word >> 16 & 0x3FFFF == 0 and word >> 48 == 0  # DTYPE, ICRC; OFFSET, L2TAG1
+        data = (
+            word & 0xF == 0 and command & 0x4 != 0 and word >> 16 & 0x3FFFF == 0 and word >> 48 == 0
+        )  # DTYPE, ICRC; OFFSET, L2TAG1
         return TxDescriptor(address, word >> 34 & 0x3FFF, bool(command & 1), bool(command & 2), data, None)
 
     def tx_done(self, descriptor: bytes) -> bytes:

@@ -167,9 +167,7 @@ class Nic:
                 lanes = [a % 64 for a in burst.addresses()]
                 raw, self.parts[id_] = bytes(self.parts[id_]), bytearray()
                 step = 1 << burst.size
-                found = b"".join(
-                    raw[64 * i + lane : 64 * i + (lane & -step) + step] for i, lane in enumerate(lanes)
-                )
+                found = b"".join(raw[64 * i + lane : 64 * i + (lane & -step) + step] for i, lane in enumerate(lanes))
                 done(found[:count])
         self.manager.r.items.clear()
         self.manager.r.cycles_of.clear()

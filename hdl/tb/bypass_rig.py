@@ -145,9 +145,7 @@ class Rig:
         self.scope = getattr(dut, name)
         self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits
         self.registers = Registers(self.bench, self.scope)
-        self.nic = Nic(
-            self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring
-        )
+        self.nic = Nic(self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
         self.tails = Tails(self.bench, self.scope, self.nic)
 
         def pins(prefix: str, names: tuple[str, ...]) -> list[Any]:

@@ -48,7 +48,7 @@ module bypass_rx_frames
   // ---- whose turn it is
 
   queue_t turn, next;
-  logic done;
+  logic done, has;
   if (Queues > 1) begin : gen_turns
     queue_t turn_q;
     always_comb begin
@@ -57,7 +57,7 @@ module bypass_rx_frames
       for (int i = int'(Queues) - 1; i >= 0; i--) if (has_i[i] && i > int'(turn_q)) next = queue_t'(i);
     end
     always_ff @(posedge clk_i) begin
-      if (done || !has_i[turn_q]) turn_q <= next;
+      if (done || !has) turn_q <= next;
       if (rst_i) turn_q <= '0;
     end
     assign turn = turn_q;
@@ -66,7 +66,7 @@ module bypass_rx_frames
     assign next = '0;
   end
 
-  logic has, run;
+  logic run;
   index_t taken;
   always_comb begin
     has   = has_i[0];
