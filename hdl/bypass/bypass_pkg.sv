@@ -112,7 +112,7 @@ package bypass_pkg;
   typedef struct packed {
     logic        rx_32_bytes;
     logic [1:0]  rx_length;
-    logic [31:0] rx_error_mask;
+    logic [13:0] rx_errors;  // of bits 95:83 and 74 of a descriptor
     logic [63:0] tx_word;
     logic        tx_length_34;
     logic        tx_total_46;
@@ -144,23 +144,16 @@ package bypass_pkg;
 
   // ---- receive
 
-  /// Receive descriptors that a beat wrote back: of a queue's group of four.
+  /// Receive descriptors that a beat wrote back: of a queue's group of four. Nothing was, without done and sized.
   typedef struct packed {
-    logic              valid;
     queue_t            pair;
     logic [9:0]        group;
     logic [3:0]        done;
+    logic [3:0]        sized;  // the length was written
     logic [3:0]        eop;
     logic [3:0]        error;
     logic [3:0][13:0]  bytes;
   } rx_written_t;
-
-  /// What is kept of one until its frame is read.
-  typedef struct packed {
-    logic   eop;
-    logic   error;
-    bytes_t bytes;
-  } rx_entry_t;
 
   typedef enum logic [1:0] {
     Good,

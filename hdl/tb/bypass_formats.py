@@ -61,6 +61,10 @@ class Format:
     def tx_descriptor(self, descriptor: bytes) -> TxDescriptor:
         """As the NIC reads it."""
         address, word = int.from_bytes(descriptor[:8], "little"), int.from_bytes(descriptor[8:16], "little")
+        if self.family == "e1000e" and word >> 29 & 1:  # extended: DTALEN, DTYP, DCMD, STA, RSV, POPTS, VLAN
+            command = word >> 24 & 0xFF
+            data = word >> 20 & 0xF == 1 and command & 0x02 != 0 and word >> 32 == 0
+            return TxDescriptor(address, word & 0xFFFFF, bool(command & 1), bool(command & 8), data, None)
         if self.family == "e1000e":  # legacy: length, CSO, CMD, STA, CSS, special
             command = word >> 24 & 0xFF
             rest = word >> 16 & 0xFF | word >> 32
@@ -96,6 +100,7 @@ FORMATS = {
     f.name: f
     for f in (
         Format("e1000e", "e1000e", 16, LEGACY),
+        Format("e1000e_extended", "e1000e", 16, LEGACY | {"tx_word_low": 0x23100000}),
         Format("igb", "igb", 16, ADVANCED),
         Format("ixgbe", "ixgbe", 16, ADVANCED),
         Format("i40e", "i40e", 16, XL710),

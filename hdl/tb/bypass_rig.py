@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench import Bench, Sink, Source
-from bypass_formats import FORMATS, Format
+from bypass_formats import FORMATS
 from bypass_nic import TAG, TAIL_BASE, Nic
 
 from wherry.bypass.generated.registers import REGISTERS
@@ -208,6 +208,70 @@ class Rig:
                 found[name] = value
         return found
 
-    def formats(self) -> dict[str, Format]:
-        """All."""
-        return FORMATS
+    def lengths(self, count: int, most: int = 1514) -> list[int]:
+        """Of frames: often about a multiple of 64 or of 2048."""
+        draw = self.bench.random
+        found = []
+        for _ in range(count):
+            near = draw.choice([64, 64, 2048]) * draw.randint(1, 5) + draw.randint(-2, 2)
+            found.append(min(most, max(17, draw.choice([near, 60, 64, draw.randint(17, most)]))))
+        return found
+
+    def offer(self, count: int, most: int = 1514) -> tuple[list[list[bytes]], list[list[bytes]]]:
+        """So many frames each way on each queue; returns what must come out."""
+        there: list[list[bytes]] = [[] for _ in range(self.queues)]
+        back: list[list[bytes]] = [[] for _ in range(self.queues)]
+        for _ in range(count):
+            for queue in range(self.queues):
+                size, other = self.lengths(2, most)
+                there[queue].append(self.random_frame(size))
+                self.arrive(there[queue][-1], queue)
+                back[queue].append(self.random_frame(other))
+                self.transmit(back[queue][-1], queue)
+        return there, back
+
+    def came(self, there: list[list[bytes]], back: list[list[bytes]]) -> bool:
+        """So many frames came out."""
+        received = self.received.update()
+        return len(received) == sum(map(len, there)) and sum(map(len, self.nic.sent)) == sum(map(len, back))
+
+    async def pass_all(self, count: int, most: int = 1514, limit: int = 20_000) -> None:
+        """Offers frames, and waits until they came out as they went in, in order within each queue."""
+        there, back = self.offer(count, most)
+        await self.bench.until(lambda: self.came(there, back), limit)
+        for queue in range(self.queues):
+            assert self.of_queue(queue) == there[queue]
+            assert self.nic.sent[queue] == back[queue]
+        self.received.frames.clear()
+        for sent in self.nic.sent:
+            sent.clear()
+
+
+class Function:
+    """What gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns the verdict's user bits and data."""
+
+    def __init__(self, rig: Rig, decide: Callable[[int, int, bytes], tuple[int, bytes]]) -> None:
+        self.rig, self.decide = rig, decide
+        self.heads: list[tuple[int, int, bytes]] = []
+        self.taken = 0
+        rig.bench.agents.append(self)
+
+    def drive(self) -> None:
+        """Nothing."""
+
+    def sample(self) -> None:
+        """Answers in the next cycle."""
+        for data, keep, last, user in self.rig.head.items[self.taken :]:  # type: ignore[misc]
+            self.taken += 1
+            size, queue = user & 0xFFFF, user >> 16 & 0xFF
+            assert last and keep.bit_count() == min(size, 64)
+            first = data.to_bytes(64, "little")[: min(size, 64)]
+            self.heads.append((queue, size, first))
+            verdict, replaced = self.decide(queue, size, first)
+            word = int.from_bytes(replaced.ljust(64, b"\0"), "little")
+            self.rig.verdict.items.append((word, (1 << 64) - 1, 1, verdict))
+
+    def reset(self) -> None:
+        """Forgets."""
+        self.taken = 0
+        self.heads.clear()

@@ -63,9 +63,13 @@ package bypass_registers_pkg;
   localparam int unsigned DescriptorsTxDoneTypeBits = 1;
   localparam int unsigned DescriptorsTxReport5Low = 6;  // RS is bit 5 of the second quad word (i40e, ice), else bit 27
   localparam int unsigned DescriptorsTxReport5Bits = 1;
-  /// rw: bits 95:64 of a receive descriptor by any of which a frame is dropped (counted in rx_error)
+  /// rw: bits 95:64 of a receive descriptor by any of which a frame is dropped (counted in rx_error); those that a NIC has errors in
   localparam logic [15:0] RxErrorMaskOffset = 16'h0024;
   localparam logic [31:0] RxErrorMaskReset = 32'h00000000;
+  localparam int unsigned RxErrorMaskUpperLow = 19;
+  localparam int unsigned RxErrorMaskUpperBits = 13;
+  localparam int unsigned RxErrorMaskBit10Low = 10;
+  localparam int unsigned RxErrorMaskBit10Bits = 1;
   /// rw: second quad word of a transmit descriptor without lengths and RS, but with EOP
   localparam logic [15:0] TxWordLowOffset = 16'h0028;
   localparam logic [31:0] TxWordLowReset = 32'h00000000;
@@ -303,6 +307,14 @@ package bypass_registers_pkg;
     logic rx_32_bytes;
   } descriptors_t;
 
+  /// The register `rx_error_mask`.
+  typedef struct packed {
+    logic [12:0] upper;
+    logic [7:0] reserved_11;
+    logic bit_10;
+    logic [9:0] reserved_0;
+  } rx_error_mask_t;
+
   /// The register `doorbells`.
   typedef struct packed {
     logic [7:0] reserved_24;
@@ -360,6 +372,7 @@ package bypass_registers_pkg;
       9'h0d: return 32'h0000ffff;
       9'h0c: return 32'h00ff07ff;
       9'h04: return 32'hff800000;
+      9'h09: return 32'hfff80400;
       default: return '1;
     endcase
   endfunction

@@ -197,7 +197,7 @@ module bypass_registers
           settings_o.personality.tx_done_type <= descriptors.tx_done_type;
           settings_o.personality.tx_report_5  <= descriptors.tx_report_5;
         end
-        RxErrorMaskWord: settings_o.personality.rx_error_mask <= data_q;
+        RxErrorMaskWord: settings_o.personality.rx_errors <= {data_q[31:19], data_q[10]};
         TxWordLowWord: settings_o.personality.tx_word[31:0] <= data_q;
         TxWordHighWord: settings_o.personality.tx_word[63:32] <= data_q;
         DoorbellsWord: begin

@@ -85,28 +85,45 @@ module bypass_rx_frames
 
   count_t seen_q;  // of this frame, before this entry
   index_t at;
-  rx_entry_t [3:0] banks;
-  rx_entry_t entry;
+  typedef struct packed {
+    logic eop;
+    logic error;
+  } status_t;
+  status_t [3:0] statuses;
+  status_t status;
+  bytes_t [3:0] lengths;
+  bytes_t length;
   assign at = (taken + index_t'(seen_q)) & Mask;
   function automatic group_t group_of(queue_t pair, logic [9:0] group);
     return group_t'((32'(pair) << (Config.rx_bits - 2)) | 32'(group & Mask[11:2]));
   endfunction
+  // A length may come before its status. It is stored whoever has the descriptor: what it says is looked at as the frame is read.
   for (genvar i = 0; i < 4; i++) begin : gen_bank
-    rx_entry_t written;
-    assign written = '{eop: written_i.eop[i], error: written_i.error[i], bytes: written_i.bytes[i]};
     lutram #(
-        .Width($bits(rx_entry_t)),
+        .Width($bits(status_t)),
         .Depth(1 << GroupBits)
-    ) i_entries (
+    ) i_statuses (
         .*,
         .write_i(accept_i[i]),
         .write_address_i(group_of(written_i.pair, written_i.group)),
-        .write_data_i(written),
+        .write_data_i({written_i.eop[i], written_i.error[i]}),
         .read_address_i(group_of(turn, at[11:2])),
-        .read_data_o(banks[i])
+        .read_data_o(statuses[i])
+    );
+    lutram #(
+        .Width($bits(bytes_t)),
+        .Depth(1 << GroupBits)
+    ) i_lengths (
+        .*,
+        .write_i(written_i.sized[i]),
+        .write_address_i(group_of(written_i.pair, written_i.group)),
+        .write_data_i(written_i.bytes[i]),
+        .read_address_i(group_of(turn, at[11:2])),
+        .read_data_o(lengths[i])
     );
   end
-  assign entry = banks[at[1:0]];
+  assign status = statuses[at[1:0]];
+  assign length = lengths[at[1:0]];
 
   // ---- the frame
 
@@ -114,12 +131,6 @@ module bypass_rx_frames
   logic last, ready, error_q, odd_q, odd;
   logic [14:0] bytes_q, bytes;
   frame_t frame;
-  assign last  = entry.eop || seen_q == count_t'(MaxSlots - 1);
-  assign bytes = bytes_q + {1'b0, entry.bytes};
-  assign odd   = odd_q || entry.bytes > SlotBytes || entry.bytes == '0 || (!entry.eop && entry.bytes != SlotBytes)
-               || !begins || (last && (!entry.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
-  assign done  = has && last && ready;
-
   // Whether a queue's next descriptor begins a frame, or goes on with one that was given up.
   logic [Queues-1:0] begins_q;
   logic begins;
@@ -129,11 +140,17 @@ module bypass_rx_frames
   end
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < int'(Queues); i++) begin
-      if (take_o[i]) begins_q[i] <= entry.eop;
+      if (take_o[i]) begins_q[i] <= status.eop;
       if (begin_i[i]) begins_q[i] <= 1'b1;
     end
     if (rst_i) begins_q <= '1;
   end
+
+  assign last  = status.eop || seen_q == count_t'(MaxSlots - 1);
+  assign bytes = bytes_q + {1'b0, length};
+  assign odd   = odd_q || length > SlotBytes || length == '0 || (!status.eop && length != SlotBytes)
+               || !begins || (last && (!status.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
+  assign done  = has && last && ready;
 
   always_comb begin
     frame = '{
@@ -141,7 +158,7 @@ module bypass_rx_frames
         index: taken,
         bytes: bytes[13:0],
         slots: seen_q + 1'b1,
-        verdict: !run ? BadStopped : odd ? BadSize : entry.error || error_q ? BadError : Good
+        verdict: !run ? BadStopped : odd ? BadSize : status.error || error_q ? BadError : Good
     };
     take_o = '0;
     for (int i = 0; i < int'(Queues); i++) take_o[i] = done && queue_t'(i) == turn;
@@ -157,7 +174,7 @@ module bypass_rx_frames
     end else if (!last) begin
       seen_q  <= seen_q + 1'b1;
       bytes_q <= bytes;
-      error_q <= error_q || entry.error;
+      error_q <= error_q || status.error;
       odd_q   <= odd;
     end
     if (rst_i) begin

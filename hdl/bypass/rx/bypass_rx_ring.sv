@@ -69,36 +69,59 @@ module bypass_rx_ring
 
   // ---- write-backs
 
+  // Of the group, from the head's lane on: in turn, done, and the NIC's.
   logic mine;
-  logic [2:0] count;  // descriptors that count
-  count_t open;
+  logic [1:0] lane;
+  logic [3:0] more, fine, ends, closes;
+  logic [3:0][1:0] away;  // from the head
+  assign mine = written_i.pair == Queue;
+  assign lane = head_q[1:0];
+  always_comb begin
+    logic here;
+    here = mine && run_i && ((written_i.group ^ head_q[11:2]) & Mask[11:2]) == '0;
+    for (int i = 0; i < 4; i++) more[i] = given_q > index_t'(i);
+    for (int i = 0; i < 4; i++) begin
+      away[i]     = 2'(i) - lane;
+      fine[i]     = i < int'(lane) || (written_i.done[i] && more[away[i]]);
+      accept_o[i] = here && i >= int'(lane) && fine[0] && (i < 1 || fine[1]) && (i < 2 || fine[2]) && (i < 3 || fine[3]);
+    end
+  end
+
+  // Where frames end: with EOP, or with too many descriptors without one.
+  logic [2:0] count, behind;  // behind: the last end
   index_t whole;
   always_comb begin
-    logic follows;  // all before it count
-    mine     = written_i.valid && written_i.pair == Queue;
-    follows  = mine && run_i && (index_t'({written_i.group, 2'd0}) & Mask) == {head_q[11:2], 2'd0};
-    accept_o = '0;
-    count    = '0;
-    open     = open_q;
-    whole    = whole_q;
-    ended_o  = '0;
+    logic ended;  // a frame, in a lane before
+    ended  = 1'b0;
+    whole  = whole_q;
+    behind = '0;
     for (int i = 0; i < 4; i++) begin
-      if (i >= int'(head_q[1:0])) begin
-        follows     = follows && written_i.done[i] && index_t'(count) < given_q;
-        accept_o[i] = follows;
-        if (follows) begin
-          count = count + 1'b1;
-          open  = open + 1'b1;
-          if (written_i.eop[i] || open == count_t'(MaxSlots)) begin
-            open    = '0;
-            whole   = ({written_i.group, 2'(i)} + 1'b1) & Mask;
-            ended_o = ended_o + 1'b1;
-          end
-        end
-      end
+      closes[i] = open_q + count_t'(away[i]) == count_t'(MaxSlots - 1);
+      ends[i]   = accept_o[i] && (written_i.eop[i] || (closes[i] && !ended));
+      ended     = ended || (accept_o[i] && written_i.eop[i]);
+      if (ends[i]) whole = ({written_i.group, 2'(i)} + 1'b1) & Mask;
     end
-    unexpected_o = mine ? 3'($countones(written_i.done)) - count : '0;
+    for (int i = 0; i < 4; i++) begin
+      logic last;  // none ends here or behind
+      last = 1'b1;
+      for (int k = i; k < 4; k++) last = last && !ends[k];
+      behind += 3'(accept_o[i] && last);
+    end
+    count = 3'($countones(accept_o));
   end
+
+  // What is counted: a cycle later.
+  logic [3:0] lost_q, ends_q;
+  always_ff @(posedge clk_i) begin
+    lost_q <= mine ? written_i.done & ~accept_o : '0;
+    ends_q <= ends;
+    if (rst_i) begin
+      lost_q <= '0;
+      ends_q <= '0;
+    end
+  end
+  assign unexpected_o = 3'($countones(lost_q));
+  assign ended_o = 3'($countones(ends_q));
 
   index_t gave;
   assign gave = gave_i ? gave_count_i : '0;
@@ -106,7 +129,7 @@ module bypass_rx_ring
     head_q  <= (head_q + index_t'(count)) & Mask;
     given_q <= given_q + gave - index_t'(count);
     whole_q <= whole;
-    open_q  <= open;
+    open_q  <= ends != '0 ? count_t'(behind) : open_q + count_t'(count);
     if (take_i) taken_q <= (taken_q + index_t'(take_count_i)) & Mask;
     if (release_i) released_q <= (released_q + index_t'(release_count_i)) & Mask;
     if (rst_i || begin_i) begin

@@ -63,8 +63,11 @@ inline constexpr Bits kDescriptorsTxTotal46{4, 1};  ///< the length of the frame
 inline constexpr Bits kDescriptorsTxDoneType{
     5, 1};  ///< a transmitted descriptor has all ones in bits 67:64 (i40e, ice), else a one in bit 96
 inline constexpr Bits kDescriptorsTxReport5{6, 1};  ///< RS is bit 5 of the second quad word (i40e, ice), else bit 27
-/// rw: bits 95:64 of a receive descriptor by any of which a frame is dropped (counted in rx_error)
+/// rw: bits 95:64 of a receive descriptor by any of which a frame is dropped (counted in rx_error); those that a NIC
+/// has errors in
 inline constexpr std::uint32_t kRxErrorMaskOffset = 0x24;
+inline constexpr Bits kRxErrorMaskUpper{19, 13};
+inline constexpr Bits kRxErrorMaskBit10{10, 1};
 /// rw: second quad word of a transmit descriptor without lengths and RS, but with EOP
 inline constexpr std::uint32_t kTxWordLowOffset = 0x28;
 /// rw

@@ -75,7 +75,7 @@ REGISTERS = {
             "tx_report_5": Bits(6, 1),
         },
     ),
-    "rx_error_mask": Register(0x24, "rw", 0x0, 1, 4, False, {}),
+    "rx_error_mask": Register(0x24, "rw", 0x0, 1, 4, False, {"upper": Bits(19, 13), "bit_10": Bits(10, 1)}),
     "tx_word_low": Register(0x28, "rw", 0x0, 1, 4, False, {}),
     "tx_word_high": Register(0x2C, "rw", 0x0, 1, 4, False, {}),
     "doorbells": Register(
