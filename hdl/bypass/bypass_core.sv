@@ -69,7 +69,7 @@ module bypass_core
   tx_written_t tx_written;
   fetch_t fetch;
 
-  queues_t run, begin_, has, take, room, post_to, reported, may_write, may_read, tx_unexpected;
+  queues_t run, begin_, has, take, room, post_to, reported, told, may_write, may_read, tx_unexpected;
   count_t take_count;
   index_t [Queues-1:0] taken, tx_tail;
   logic [Queues-1:0][3:0] accept;
@@ -159,6 +159,7 @@ module bypass_core
         .tail_o         (tx_tail[q]),
         .room_o         (room[q]),
         .reported_o     (reported[q]),
+        .told_o         (told[q]),
         .writes_i       (written_slot),
         .may_write_o    (may_write[q]),
         .reads_i        (read_slot),
@@ -357,6 +358,7 @@ module bypass_core
       .written_back_i (settings.written_back),
       .run_i          (run),
       .reported_i     (reported),
+      .told_i         (told),
       .s_valid        (posted_valid),
       .s_ready        (posted_ready),
       .s_payload      (posted),

@@ -46,6 +46,7 @@ module bypass_pair
     output index_t     tail_o,
     output logic       room_o,
     output logic       reported_o,
+    output logic       told_o,
 
     // Whether the NIC may write to a slot, and read it.
     input  wire index_t writes_i,
@@ -73,7 +74,7 @@ module bypass_pair
 
   index_t [1:0] want;
   logic gave;
-  index_t gave_count;
+  index_t gave_count, unused_told;
   logic [1:0] mine;
   for (genvar i = 0; i < 2; i++) begin : gen_release
     assign mine[i] = release_i[i].valid && release_i[i].pair == Queue;
@@ -108,6 +109,7 @@ module bypass_pair
       .m_valid     (m_valid[0]),
       .m_ready     (m_ready[0]),
       .m_payload   (m_payload[0]),
+      .told_o      (unused_told),
       .gave_o      (gave),
       .gave_count_o(gave_count)
   );
@@ -115,7 +117,7 @@ module bypass_pair
   // ---- transmit
 
   logic unused_gave;
-  index_t unused_count;
+  index_t unused_count, tx_told;
   assign tail_o = want[1];
   bypass_tx_ring #(
       .Queue(Queue),
@@ -128,6 +130,7 @@ module bypass_pair
       .written_i   (tx_written_i),
       .unexpected_o(tx_unexpected_o),
       .tail_o      (want[1]),
+      .told_i      (tx_told),
       .given_o     (state_o.tx_given),
       .idle_o      (tx_idle)
   );
@@ -144,6 +147,7 @@ module bypass_pair
       .m_valid     (m_valid[1]),
       .m_ready     (m_ready[1]),
       .m_payload   (m_payload[1]),
+      .told_o      (tx_told),
       .gave_o      (unused_gave),
       .gave_count_o(unused_count)
   );

@@ -271,7 +271,8 @@ class Nic:
             descriptor = self.format.tx_descriptor(raw)
             assert descriptor.data and descriptor.eop, (self.format.name, raw.hex())
             assert descriptor.total in (None, descriptor.bytes)
-            assert descriptor.bytes > 0 and descriptor.address % 64 == 0
+            assert descriptor.bytes > 0
+            assert descriptor.address % 64 == 0
             reading = Reading(queue, index, raw, descriptor, bytearray(descriptor.bytes), descriptor.bytes)
             self.readings[queue].append(reading)
             at = descriptor.address - self.base

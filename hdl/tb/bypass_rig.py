@@ -111,7 +111,8 @@ class Frames:
         for data, keep, last, user in self.sink.items[self.taken :]:  # type: ignore[misc]
             self.taken += 1
             count = keep.bit_count()
-            assert keep == (1 << count) - 1 and count > 0
+            assert keep == (1 << count) - 1
+            assert count > 0
             assert last or count == 64
             self._now += data.to_bytes(64, "little")[:count]
             if last:
@@ -140,7 +141,7 @@ def beats_of(frame: bytes, queue: int, noise: Callable[[int], int]) -> list[tupl
 class Rig:
     """All of it around the core at `scope`."""
 
-    def __init__(self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1):
+    def __init__(self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1) -> None:
         self.bench = Bench(dut, seed)
         self.scope = getattr(dut, name)
         self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits
@@ -264,7 +265,8 @@ class Function:
         for data, keep, last, user in self.rig.head.items[self.taken :]:  # type: ignore[misc]
             self.taken += 1
             size, queue = user & 0xFFFF, user >> 16 & 0xFF
-            assert last and keep.bit_count() == min(size, 64)
+            assert last
+            assert keep.bit_count() == min(size, 64)
             first = data.to_bytes(64, "little")[: min(size, 64)]
             self.heads.append((queue, size, first))
             verdict, replaced = self.decide(queue, size, first)

@@ -33,6 +33,8 @@ module bypass_doorbell
     input  wire    m_ready,
     output index_t m_payload,
 
+    /// What was written last.
+    output index_t told_o,
     /// The tail was written, with so many descriptors more.
     output logic   gave_o,
     output index_t gave_count_o
@@ -54,6 +56,7 @@ module bypass_doorbell
   assign last    = 10'(((told_q - 1'b1) & Mask) >> 2);
   assign reaches = (group_i & Mask[11:2]) == last;
 
+  assign told_o       = told_q;
   assign gave_o       = m_valid && m_ready;
   assign gave_count_o = ahead;
   assign m_valid      = ring_q;

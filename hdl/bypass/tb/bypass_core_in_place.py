@@ -26,7 +26,8 @@ class Judge:
         """Looks at the head, which is that of the next frame."""
         frame = self.frames[queue][self.seen[queue]]
         self.seen[queue] += 1
-        assert size == len(frame) and first == frame[:64]
+        assert size == len(frame)
+        assert first == frame[:64]
         draw = self.rig.bench.random
         if draw.random() >= self.forward:
             self.dropped += 1
@@ -69,7 +70,8 @@ async def verdicts_are_obeyed_in_order(dut: Any) -> None:
         await rig.bench.cycle(1200)  # a tail that waits for its timer, its fetch
         found = await rig.counters()
         assert found["rx_in"] == total == found["rx_frames"] + found["rx_error"]
-        assert found["rx_error"] == errors and found["verdicts_drop"] == judge.dropped
+        assert found["rx_error"] == errors
+        assert found["verdicts_drop"] == judge.dropped
         assert found["tx_in"] == found["tx_posted"] == found["tx_done"] == sum(map(len, judge.expected))
         for queue in range(rig.queues):  # every slot but one is the NIC's again
             assert await rig.registers.field("queue_state", "rx_given", queue) >= rig.rx_ring - 1 - 8

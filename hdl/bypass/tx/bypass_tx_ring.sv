@@ -6,7 +6,7 @@
 ///
 /// Behaviour: tail_o goes up with each frame that is posted, while there are fewer than limit_i that are not done, and fewer than the ring has, less one.
 /// They are done in order. Heads that the NIC writes back count if they are ahead of the last one and not ahead of the tail;
-/// reported_o: the oldest frame's descriptor was written back.
+/// reported_o: the oldest frame's descriptor was written back; told_o: the NIC knows of it.
 /// Latency: 1 cycle.
 /// Reset: empty.
 /// Requirements: post_i only with room_o; done_i only of what was posted; begin_i only while idle_o.
@@ -33,6 +33,9 @@ module bypass_tx_ring
     output index_t given_o,
     output logic   room_o,
     output logic   reported_o,
+    /// Of the oldest frame; the ring's tail, as it was written.
+    output logic   told_o,
+    input  wire index_t told_i,
     output logic   idle_o
 );
 
@@ -70,6 +73,7 @@ module bypass_tx_ring
   assign given_o    = given_q;
   assign room_o     = room_q;
   assign reported_o = reported_q != done_q;
+  assign told_o     = told_i != done_q;
   assign idle_o     = given_q == '0;
 
   `ASSERT(given_is_right, given_q == ((tail_q - done_q) & Mask), "what the NIC has is miscounted")

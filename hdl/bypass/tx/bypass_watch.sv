@@ -6,7 +6,7 @@
 ///
 /// Behaviour: frames (s_*) are looked at in the order in which they were posted, a line a cycle, whatever the order of the reads: PCIe lets them pass each
 /// other. A line was read when a beat that reaches the last word that it has of its frame was; within a line reads go upwards.
-/// With written_back_i it is enough that the frame's descriptor was written back (reported_i), and reads mean nothing. What is to be
+/// A frame of which the NIC was not told is not done, whatever it reads. With written_back_i it is enough that the frame's descriptor was written back (reported_i), and reads mean nothing. What is to be
 /// skipped, and what is of a queue that was stopped, is not waited for.
 /// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
 /// when it is looked at. So neither side ever clears what the other sets.
@@ -27,6 +27,7 @@ module bypass_watch
     input wire              written_back_i,
     input wire [Queues-1:0] run_i,
     input wire [Queues-1:0] reported_i,
+    input wire [Queues-1:0] told_i,
 
     input  wire        s_valid,
     output logic       s_ready,
@@ -142,7 +143,7 @@ module bypass_watch
 
   // ---- a line is looked at, and again until it was read
 
-  logic here_q, last_q, passes, run, reported, looks, clears;
+  logic here_q, last_q, passes, run, reported, told, looks;
   address_t at_q, at;
   logic [3:0] needs_q;
   shared_t shared_q;
@@ -152,16 +153,17 @@ module bypass_watch
   always_comb begin
     run = 1'b0;
     reported = 1'b0;
+    told = 1'b0;
     for (int i = 0; i < int'(Queues); i++) begin
       if (shared_q.pair == queue_t'(i)) begin
         run = run_i[i];
         reported = reported_i[i];
+        told = told_i[i];
       end
     end
     passes = here_q && (shared_q.skip || !run
-        || (written_back_i ? reported : mark.bit_ != look_bit && mark.word >= needs_q));
+        || (told && (written_back_i ? reported : mark.bit_ != look_bit && mark.word >= needs_q)));
   end
-  assign clears = passes;
 
   always_ff @(posedge clk_i) begin
     if (line_ready) begin
@@ -192,7 +194,7 @@ module bypass_watch
       .Depth(1 << Bits)
   ) i_look_for_reads (
       .*,
-      .write_i(clears),
+      .write_i(passes),
       .write_address_i(at_q),
       .write_data_i(mark.bit_),
       .read_i(1'b1),
@@ -204,7 +206,7 @@ module bypass_watch
       .Depth(1 << Bits)
   ) i_look (
       .*,
-      .write_i(clears),
+      .write_i(passes),
       .write_address_i(at_q),
       .write_data_i(mark.bit_),
       .read_i(looks),
