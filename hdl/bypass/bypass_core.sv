@@ -11,7 +11,7 @@
 /// docs/bypass-registers.md.
 /// tuser of m_rx, m_head and s_tx: [15:0] bytes of the frame, [23:16] queue pair; of the two that go out [47:24] the cycle. s_tx may have any bytes.
 /// s_verdict: in the order of m_head, a beat each: tuser[0] forward, tuser[1] with tdata as the frame's first 64 bytes. Not before its head was taken.
-/// Latency: write-back to the first beat of m_rx or m_head 5 cycles, 6 with several pairs; last beat of s_tx to the tail at m_axil 5; verdict to the tail 3.
+/// Latency: write-back to the first beat of m_rx or m_head 5 cycles, 6 with several pairs; last beat of s_tx to the tail at m_axil 4; verdict to the tail 3.
 /// Paths: W of s_axi and s_verdict to registers within; s_verdict_tready from s_verdict_tvalid.
 /// Reset: all pairs are stopped.
 /// Requirements: the NIC's writes come in order (no relaxed ordering). The function takes every frame in the end.

@@ -141,7 +141,9 @@ def beats_of(frame: bytes, queue: int, noise: Callable[[int], int]) -> list[tupl
 class Rig:
     """All of it around the core at `scope`."""
 
-    def __init__(self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1) -> None:
+    def __init__(
+        self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1
+    ) -> None:
         self.bench = Bench(dut, seed)
         self.scope = getattr(dut, name)
         self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits

@@ -6,7 +6,10 @@
 /// what the NIC was given is what it has and what came back. One slot, any, is watched.
 module bypass_pair_proof
   import bypass_pkg::*;
-(
+#(
+    /// Tails are also written when their timer says so. Without, their number is bounded by credits.
+    parameter bit Timer = 1'b0
+) (
     input wire clk_i,
     input wire rst_i,
     input wire settings_t settings_i,
@@ -65,6 +68,11 @@ module bypass_pair_proof
   `ASSUME(done_was_told, !done_i.valid || told_o || !state_o.running)
   `ASSUME(posts_while_it_runs, !post_i || state_o.running)
   `ASSUME_NEXT(stays_aligned, 1'b1, settings_i.rx_bell.align == $past(settings_i.rx_bell.align))
+  `ASSUME_NEXT(credits_stay, 1'b1, settings_i.rx_bell.credits == $past(settings_i.rx_bell.credits)
+               && settings_i.tx_bell.credits == $past(settings_i.tx_bell.credits))
+  if (!Timer) begin : gen_no_timer
+    `ASSUME(no_timer, settings_i.rx_bell.timer == '0 && settings_i.tx_bell.timer == '0)
+  end
   `ASSUME(tx_is_not_aligned, settings_i.tx_bell.align == '0)
 
   // ---- the tail never passes the head: of what lies before it, one at least is not the NIC's
@@ -94,7 +102,24 @@ module bypass_pair_proof
 
   // ---- credits
 
-  `ASSERT(bell_needs_credit, dut.i_rx_bell.unanswered_q <= 4'd15, "credits are lost")
+  // Tails since the last fetch, of both rings.
+  logic [1:0][3:0] silent_q, unanswered, credits;
+  assign unanswered = {dut.i_tx_bell.unanswered_q, dut.i_rx_bell.unanswered_q};
+  assign credits = {dut.i_tx_bell.credits, dut.i_rx_bell.credits};
+  for (genvar i = 0; i < 2; i++) begin : gen_silent
+    logic fetched;
+    assign fetched = fetch_i.valid && fetch_i.tx == 1'(i) && fetch_i.pair == '0;
+    always_ff @(posedge clk_i) begin
+      if (fetched) silent_q[i] <= '0;
+      else if (m_valid[i] && m_ready[i]) silent_q[i] <= silent_q[i] + 1'b1;
+      if (rst_i || begin_o) silent_q[i] <= '0;
+    end
+    if (!Timer) begin : gen_no_timer
+      `ASSERT(no_timer_expires, !(i == 0 ? dut.i_rx_bell.expired_q : dut.i_tx_bell.expired_q), "a timer expires that is off")
+      `ASSERT(silent_is_unanswered, silent_q[i] <= unanswered[i], "an unanswered tail is forgotten")
+      `ASSERT(within_credits, unanswered[i] <= credits[i] && (!m_valid[i] || unanswered[i] < credits[i]), "more tails than credits")
+    end
+  end
   `ASSERT(idle_has_nothing, !state_o.idle || (!has_o && dut.i_tx.given_q == '0 && m_valid == '0), "idle, and something is under way")
 
   // For induction, which begins in any state that the assertions allow.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-from bypass_core_refuses import balance
+from bypass_attack import balance
 from bypass_cores import CORES, rig_of
 from bypass_nic import Habits
 from bypass_rig import FORWARD, Function

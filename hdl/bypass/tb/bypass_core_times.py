@@ -10,7 +10,7 @@ from bypass_cores import rig_of
 from bypass_nic import Habits
 from bypass_rig import FORWARD, Function
 
-RX_CYCLES, TX_CYCLES, HEAD_TO_TAIL = 5, 5, 3
+RX_CYCLES, TX_CYCLES, HEAD_TO_TAIL = 5, 4, 3
 
 
 @cocotb.test()

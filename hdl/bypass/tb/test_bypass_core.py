@@ -6,13 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-from bypass_cores import CORES, MORE, NAMES, rig_of
+from bypass_cores import CORES, MORE, PACKAGES, rig_of, top_of
 from bypass_formats import FORMATS
 from bypass_nic import Habits
-from hdl_tools import ROOT, files
 from simulate import simulate
-
-PACKAGES = tuple(ROOT / path for path in files("*_pkg.sv"))
 
 
 @cocotb.test()
@@ -93,8 +90,4 @@ async def any_pace_is_kept(dut: Any) -> None:
 
 
 def test_bypass_core() -> None:
-    text = "module top (input wire clk_i, input wire rst_i);\n"
-    for name, options in CORES.items():
-        assigned = ", ".join(f".{NAMES[key]}({value})" for key, value in options.items())
-        text += f"  bypass_core #({assigned}) {name} (.clk_i, .rst_i);\n"
-    simulate(__file__, text=text + "endmodule\n", sources=PACKAGES, more=MORE)
+    simulate(__file__, text=top_of(CORES), sources=PACKAGES, more=MORE)
