@@ -61,6 +61,7 @@ PROOFS = [
     # 26 cycles: two fills, a write that makes a third worthless, and a look-up. Of the way beside the tag fewer.
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
+    *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
 ]
 
 
