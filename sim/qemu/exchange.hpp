@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends traffic into the NIC's cable, and holds what comes back against what must: every byte, every frame, in order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/qemu/machine.hpp"
+#include "sim/qemu/traffic.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+/// What may be on its way at a time.
+struct InFlight {
+  std::uint32_t frames = 32;
+  std::uint32_t slots = 48;
+};
+
+struct ExchangeCounters {
+  std::uint64_t sent = 0;
+  std::uint64_t returned = 0;  ///< as they must be
+  std::uint64_t wrong = 0;     ///< others: changed, unknown, twice, or overtaken
+  std::uint64_t lost = 0;      ///< did not return
+};
+
+class Exchange {
+ public:
+  Exchange(Machine& machine, const Traffic& traffic, const InFlight& limits)
+      : machine_(machine), traffic_(traffic), limits_(limits) {}
+
+  /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
+  Status run(std::uint64_t count);
+  /// The same, but ends while the last ones are on their way.
+  Status run_into(std::uint64_t count);
+  /// Until nothing has returned for a while; what is still missing is lost.
+  Status settle();
+
+  [[nodiscard]] const ExchangeCounters& counters() const noexcept { return counters_; }
+
+ private:
+  struct Expected {
+    std::vector<std::byte> reply;
+    std::uint32_t slots = 0;
+  };
+  void send_what_may();
+  Status step();
+  Status receive();
+  void check(const std::vector<std::byte>& frame);
+  void forget_front();
+
+  Machine& machine_;
+  Traffic traffic_;
+  InFlight limits_;
+  std::uint64_t next_ = 0;
+  std::uint64_t end_ = 0;
+  std::uint32_t slots_ = 0;
+  std::deque<Expected> expected_;
+  ExchangeCounters counters_;
+};
+
+}  // namespace wherry::sim

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of all sizes and kinds, by a seed, and the replies that an echo owes for them. A reply is built from its
+// fields, as the frame is: nothing here reads what echo() does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace wherry::sim {
+
+class Traffic {
+ public:
+  static constexpr std::uint32_t kShortest = 60;  ///< bytes, without the check sequence
+  static constexpr std::uint32_t kLongest = 9000;
+
+  explicit Traffic(std::uint64_t seed) noexcept : seed_(seed) {}
+
+  /// Frame `number`, for the NIC: of an unknown EtherType, UDP, or an ICMP echo request. No two are equal.
+  [[nodiscard]] std::vector<std::byte> frame(std::uint64_t number) const { return build(number, false); }
+  [[nodiscard]] std::vector<std::byte> reply(std::uint64_t number) const { return build(number, true); }
+  /// Most are short, one in twenty is longer than 1514 bytes; the edges of slots are among them.
+  [[nodiscard]] std::uint32_t size(std::uint64_t number) const;
+
+ private:
+  [[nodiscard]] std::vector<std::byte> build(std::uint64_t number, bool reply) const;
+
+  std::uint64_t seed_;
+};
+
+}  // namespace wherry::sim
