@@ -2,6 +2,7 @@
 #include "sim/bypass/echo.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace wherry::sim {
 namespace {
@@ -50,26 +51,47 @@ void echo(std::span<std::byte> head) noexcept {
   }
 }
 
-bool InPlaceEcho::forward(std::span<std::byte> head, std::uint32_t) {
+bool InPlaceEcho::forward(std::span<std::byte> head, std::uint32_t frame_bytes) {
+  if (frame_bytes > longest_) return false;
   echo(head);
   return true;
 }
 
-void StreamEcho::turn() {
-  for (;;) {
-    if (!waiting_) {
-      waiting_ = port_.take();
-      if (!waiting_) return;
-      echo(std::span(waiting_->bytes).first(std::min<std::size_t>(waiting_->bytes.size(), kLineBytes)));
+void StreamEcho::cut(const Frame& frame) {
+  const std::size_t most = longest_ - kPieceHeader;
+  for (std::size_t number = 0; number * most < frame.bytes.size(); ++number) {
+    const std::size_t count = std::min(most, frame.bytes.size() - number * most);
+    Frame piece{.queue = frame.queue, .bytes = {frame.bytes.begin(), frame.bytes.begin() + kEtherType}};
+    for (const std::size_t word : {std::size_t{kPieceType}, number, count}) {
+      piece.bytes.push_back(static_cast<std::byte>(word >> 8));
+      piece.bytes.push_back(static_cast<std::byte>(word));
     }
-    if (!port_.try_put(*waiting_)) return;
-    waiting_.reset();
+    const auto from = frame.bytes.begin() + static_cast<std::ptrdiff_t>(number * most);
+    piece.bytes.insert(piece.bytes.end(), from, from + static_cast<std::ptrdiff_t>(count));
+    piece.bytes.resize(std::max(piece.bytes.size(), kShortestFrame));
+    waiting_.push_back(std::move(piece));
   }
 }
 
-std::uint32_t StreamEcho::clear() {
-  const std::uint32_t had = waiting_ ? 1 : 0;
-  waiting_.reset();
+void StreamEcho::turn() {
+  for (;;) {
+    if (waiting_.empty()) {
+      auto frame = port_.take();
+      if (!frame) return;
+      echo(std::span(frame->bytes).first(std::min<std::size_t>(frame->bytes.size(), kLineBytes)));
+      if (frame->bytes.size() > longest_)
+        cut(*frame);
+      else
+        waiting_.push_back(std::move(*frame));
+    }
+    if (!port_.try_put(waiting_.front())) return;
+    waiting_.pop_front();
+  }
+}
+
+std::size_t StreamEcho::clear() {
+  const std::size_t had = waiting_.size();
+  waiting_.clear();
   return had;
 }
 

@@ -118,5 +118,37 @@ TEST(SimBypassEcho, StreamWithoutRoom_ExpectFramesWaitInOrder) {
   EXPECT_EQ(stream.clear(), 0U);
 }
 
+// Its MACs, 0x88B6, number, bytes, and those bytes: 130 of them in pieces of at most 70.
+TEST(SimBypassEcho, FrameLongerThanTheNicSends_ExpectPieces) {
+  Port port;
+  port.room = 10;
+  Bytes frame = of({1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 0x88, 0xB5});
+  for (int i = 0; frame.size() < 130; ++i) frame.push_back(static_cast<std::byte>(i));
+  port.in.push_back({.queue = 0, .bytes = frame});
+  StreamEcho stream(port);
+  stream.set_longest(70);
+  stream.turn();
+  Bytes whole;
+  ASSERT_EQ(port.out.size(), 3U);
+  for (int i = 0; i < 3; ++i) {
+    const Bytes& piece = port.out[i].bytes;
+    const int count = i == 2 ? 26 : 52;
+    EXPECT_EQ(Bytes(piece.begin(), piece.begin() + 18),
+              of({11, 12, 13, 14, 15, 16, 1, 2, 3, 4, 5, 6, 0x88, 0xB6, 0, i, 0, count}));
+    EXPECT_EQ(piece.size(), i == 2 ? 60U : 70U);
+    whole.insert(whole.end(), piece.begin() + 18, piece.begin() + 18 + count);
+  }
+  std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
+  EXPECT_EQ(whole, frame);
+}
+
+TEST(SimBypassEcho, FrameLongerThanAllowedInPlace_ExpectRefused) {
+  InPlaceEcho function;
+  function.set_longest(2048);
+  Bytes head(64);
+  EXPECT_TRUE(function.forward(head, 2048));
+  EXPECT_FALSE(function.forward(head, 2049));
+}
+
 }  // namespace
 }  // namespace wherry::sim

@@ -4,16 +4,34 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/try.hpp"
+#include "sim/bypass/echo.hpp"
 
 namespace wherry::sim {
 namespace {
 
-constexpr std::chrono::minutes kPatience{2};      ///< for what takes milliseconds
-constexpr std::chrono::milliseconds kQuiet{300};  ///< longer than any frame is on its way
+constexpr std::chrono::minutes kReturnPatience{2};  ///< for what takes milliseconds
+constexpr std::chrono::milliseconds kQuiet{300};    ///< longer than any frame is on its way
 
 std::uint32_t slots_of(std::size_t bytes) { return static_cast<std::uint32_t>((bytes + kSlotBytes - 1) / kSlotBytes); }
+
+/// As echo.hpp describes them.
+std::vector<std::byte> piece_of(const std::vector<std::byte>& reply, std::size_t number, std::uint32_t longest) {
+  const std::size_t most = longest - kPieceHeader, from = number * most;
+  const std::size_t count = std::min(most, reply.size() - from);
+  std::vector<std::byte> piece(std::max(kShortestFrame, kPieceHeader + count));
+  std::copy_n(reply.begin(), 12, piece.begin());
+  const std::array<std::size_t, 3> words{kPieceType, number, count};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    piece[12 + 2 * i] = static_cast<std::byte>(words[i] / 256);
+    piece[13 + 2 * i] = static_cast<std::byte>(words[i] % 256);
+  }
+  std::copy_n(reply.begin() + static_cast<std::ptrdiff_t>(from), count, piece.begin() + kPieceHeader);
+  return piece;
+}
 
 }  // namespace
 
@@ -22,11 +40,27 @@ void Exchange::send_what_may() {
     const std::uint32_t slots = slots_of(traffic_.size(next_));
     if (!expected_.empty() && slots_ + slots > limits_.slots) return;
     machine_.wire().send(traffic_.frame(next_));
-    expected_.push_back({traffic_.reply(next_), slots});
-    slots_ += slots;
-    ++next_;
+    expect(next_++);
     ++counters_.sent;
   }
+}
+
+void Exchange::expect(std::uint64_t number) {
+  std::vector<std::byte> reply = traffic_.reply(number);
+  const std::uint32_t slots = slots_of(reply.size());
+  const std::size_t before = expected_.size();
+  if (reply.size() <= replies_.longest) {
+    expected_.push_back({std::move(reply), slots});
+  } else if (replies_.longer == LongFrames::kCut) {
+    for (std::size_t piece = 0; piece * (replies_.longest - kPieceHeader) < reply.size(); ++piece)
+      expected_.push_back({piece_of(reply, piece, replies_.longest), 0});
+    expected_.back().slots = slots;
+  } else {
+    ++counters_.unanswered;
+    return;
+  }
+  slots_ += slots;
+  counters_.replies += expected_.size() - before;
 }
 
 void Exchange::forget_front() {
@@ -64,10 +98,10 @@ Status Exchange::step() {
 Status Exchange::run_into(std::uint64_t count) {
   end_ = next_ + count;
   std::uint64_t last = counters_.returned + counters_.wrong;
-  for (Deadline deadline(kPatience); next_ < end_;) {
+  for (Deadline deadline(kReturnPatience); next_ < end_;) {
     WHERRY_TRY(step());
     const std::uint64_t now = counters_.returned + counters_.wrong;
-    if (std::exchange(last, now) != now) deadline = Deadline(kPatience);
+    if (std::exchange(last, now) != now) deadline = Deadline(kReturnPatience);
     if (deadline.passed())
       return {StatusCode::kDeadlineExceeded, fmt::format("nothing returns: {} frames sent, {} returned, {} wrong",
                                                          counters_.sent, counters_.returned, counters_.wrong)};
@@ -78,7 +112,7 @@ Status Exchange::run_into(std::uint64_t count) {
 Status Exchange::run(std::uint64_t count) {
   WHERRY_TRY(run_into(count));
   const std::uint64_t returned = counters_.returned;
-  for (Deadline deadline(kPatience); !expected_.empty();) {
+  for (Deadline deadline(kReturnPatience); !expected_.empty();) {
     WHERRY_TRY(step());
     if (deadline.passed())
       return {StatusCode::kDeadlineExceeded, fmt::format("{} of the last frames do not return ({} did)",

@@ -19,11 +19,21 @@ struct InFlight {
   std::uint32_t slots = 48;
 };
 
+/// What returns for a frame that is longer than a reply may be.
+enum class LongFrames : std::uint8_t { kCut, kNothing };
+
+struct Replies {
+  LongFrames longer = LongFrames::kCut;
+  std::uint32_t longest = Traffic::kLongest;
+};
+
 struct ExchangeCounters {
   std::uint64_t sent = 0;
-  std::uint64_t returned = 0;  ///< as they must be
-  std::uint64_t wrong = 0;     ///< others: changed, unknown, twice, or overtaken
-  std::uint64_t lost = 0;      ///< did not return
+  std::uint64_t replies = 0;     ///< that these frames are worth
+  std::uint64_t unanswered = 0;  ///< of the frames sent: no reply is due
+  std::uint64_t returned = 0;    ///< replies, as they must be
+  std::uint64_t wrong = 0;       ///< others: changed, unknown, twice, or overtaken
+  std::uint64_t lost = 0;        ///< replies that did not return
 };
 
 class Exchange {
@@ -31,6 +41,8 @@ class Exchange {
   Exchange(Machine& machine, const Traffic& traffic, const InFlight& limits)
       : machine_(machine), traffic_(traffic), limits_(limits) {}
 
+  /// Of frames sent from now on.
+  void set_replies(const Replies& replies) noexcept { replies_ = replies; }
   /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
   Status run(std::uint64_t count);
   /// The same, but ends while the last ones are on their way.
@@ -43,9 +55,10 @@ class Exchange {
  private:
   struct Expected {
     std::vector<std::byte> reply;
-    std::uint32_t slots = 0;
+    std::uint32_t slots = 0;  ///< that its frame takes; of a cut reply, with the last piece
   };
   void send_what_may();
+  void expect(std::uint64_t number);
   Status step();
   Status receive();
   void check(const std::vector<std::byte>& frame);
@@ -54,6 +67,7 @@ class Exchange {
   Machine& machine_;
   Traffic traffic_;
   InFlight limits_;
+  Replies replies_;
   std::uint64_t next_ = 0;
   std::uint64_t end_ = 0;
   std::uint32_t slots_ = 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -17,13 +18,14 @@
 namespace wherry::sim {
 namespace {
 
-constexpr std::chrono::minutes kPatience{2};  ///< for what takes milliseconds
+constexpr std::chrono::minutes kAnswerPatience{2};  ///< for what takes milliseconds
 
 // The machine type microvm with pcie=on (hw/i386/microvm.c, include/hw/i386/microvm.h): where ECAM and BARs are. Unlike
 // q35 it routes no INTx, which QEMU 8 and newer need KVM for when the device is a proxy.
 constexpr std::uint64_t kEcam = 0xE000'0000;
 constexpr PciMemory kBarSpace{.next = 0xC000'0000, .end = 0xE000'0000};
 
+constexpr std::pair kManyBounceBuffers{9, 1};  ///< QEMU's version
 constexpr std::uint16_t kIntel = 0x8086;
 constexpr const char* kMac = "52:54:00:12:34:56";
 
@@ -46,35 +48,41 @@ Status no_qemu(const std::string& program) {
 
 }  // namespace
 
-struct Machine::Registers final : NicRegisters {
-  explicit Registers(Machine& all) : machine(all) {}
-  Result<std::uint32_t> read(std::uint32_t offset) override { return machine.read32(machine.nic_bar() + offset); }
+class Machine::Registers final : public NicRegisters {
+ public:
+  explicit Registers(Machine& all) : machine_(all) {}
+  Result<std::uint32_t> read(std::uint32_t offset) override { return machine_.read32(machine_.nic_bar() + offset); }
   Status write(std::uint32_t offset, std::uint32_t value) override {
-    return machine.write32(machine.nic_bar() + offset, value);
+    return machine_.write32(machine_.nic_bar() + offset, value);
   }
   Status pause(int ms) override {
-    for (const Deadline deadline{std::chrono::milliseconds(ms)}; !deadline.passed();) WHERRY_TRY(machine.turn(1));
+    for (const Deadline deadline{std::chrono::milliseconds(ms)}; !deadline.passed();) WHERRY_TRY(machine_.turn(1));
     return {};
   }
-  Machine& machine;
+
+ private:
+  Machine& machine_;
 };
 
-struct Machine::Config final : ConfigSpace {
-  explicit Config(Machine& all) : machine(all) {}
+class Machine::Config final : public ConfigSpace {
+ public:
+  explicit Config(Machine& all) : machine_(all) {}
   /// PCI Express Base 4.0, 7.2.2.
   static std::uint64_t address(PciAddress at, std::uint32_t reg) {
     return kEcam +
            (std::uint64_t{at.bus} << 20 | std::uint64_t{at.device} << 15 | std::uint64_t{at.function} << 12 | reg);
   }
-  Result<std::uint32_t> read32(PciAddress at, std::uint32_t reg) override { return machine.read32(address(at, reg)); }
+  Result<std::uint32_t> read32(PciAddress at, std::uint32_t reg) override { return machine_.read32(address(at, reg)); }
   Status write32(PciAddress at, std::uint32_t reg, std::uint32_t value) override {
-    return machine.write32(address(at, reg), value);
+    return machine_.write32(address(at, reg), value);
   }
   Status write16(PciAddress at, std::uint32_t reg, std::uint16_t value) override {
-    machine.qtest_->post_write16(address(at, reg), value);
+    machine_.qtest_->post_write16(address(at, reg), value);
     return {};
   }
-  Machine& machine;
+
+ private:
+  Machine& machine_;
 };
 
 Machine::Machine(const MachineOptions& options, DmaTarget& card)
@@ -95,14 +103,24 @@ Result<std::unique_ptr<Machine>> Machine::start(const MachineOptions& options, D
   return machine;
 }
 
+Status Machine::ask_version() {
+  auto asked = ChildProcess::start(options_.qemu, {"--version"}, {});
+  if (!asked) return asked.status().code() == StatusCode::kNotFound ? no_qemu(options_.qemu) : asked.status();
+  if (asked->wait() != 0)
+    return {StatusCode::kUnsupported, fmt::format("{} --version fails: {}", options_.qemu, asked->said())};
+  version_ = asked->said().substr(0, asked->said().find('\n'));
+  int major = 0, minor = 0;
+  if (std::sscanf(version_.c_str(), "QEMU emulator version %d.%d", &major, &minor) != 2)
+    return {StatusCode::kUnsupported, fmt::format("{} is no QEMU: it says {}", options_.qemu, version_)};
+  if (std::pair(major, minor) >= kManyBounceBuffers) limits_ = {.buffers = 64, .buffer_bytes = 1U << 16};
+  return {};
+}
+
+std::uint64_t Machine::bounce_bytes() const noexcept { return std::uint64_t{limits_.buffers} * limits_.buffer_bytes; }
+
 Status Machine::launch() {
-  {
-    auto asked = ChildProcess::start(options_.qemu, {"--version"}, {});
-    if (!asked) return asked.status().code() == StatusCode::kNotFound ? no_qemu(options_.qemu) : asked.status();
-    if (asked->wait() != 0)
-      return {StatusCode::kUnsupported, fmt::format("{} --version fails: {}", options_.qemu, asked->said())};
-    version_ = asked->said().substr(0, asked->said().find('\n'));
-  }
+  WHERRY_TRY(ask_version());
+  const std::string bounce = limits_.buffers > 1 ? fmt::format(",x-max-bounce-buffer-size={}", bounce_bytes()) : "";
   WHERRY_ASSIGN(firmware_, make_firmware());
   WHERRY_ASSIGN(auto qtest, socket_pair());
   WHERRY_ASSIGN(auto monitor, socket_pair());
@@ -127,7 +145,7 @@ Status Machine::launch() {
       "-device", "xio3130-downstream,id=nic-port,bus=switch,chassis=2,slot=2",
       "-device", "xio3130-downstream,id=card-port,bus=switch,chassis=3,slot=3",
       "-netdev", fmt::format("socket,id=wire,fd={}", kept[3]),
-      "-device", fmt::format("{},id=nic,netdev=wire,bus=nic-port,mac={}", options_.nic, kMac),
+      "-device", fmt::format("{},id=nic,netdev=wire,bus=nic-port,mac={}{}", options_.nic, kMac, bounce),
       "-device", fmt::format("x-pci-proxy-dev,id=card,fd={},bus=card-port", kept[4])}, kept));
   // clang-format on
   return {};
@@ -208,7 +226,7 @@ Status Machine::turn_channels(int wait_ms) {
 Result<std::uint32_t> Machine::read32(std::uint64_t address) {
   std::optional<std::uint32_t> value;
   qtest_->ask_read32(address);
-  WHERRY_TRY(turn_until([&] { return (value = qtest_->take_value()).has_value(); }, kPatience, "a read"));
+  WHERRY_TRY(turn_until([&] { return (value = qtest_->take_value()).has_value(); }, kAnswerPatience, "a read"));
   return *value;
 }
 
@@ -216,13 +234,13 @@ Status Machine::write32(std::uint64_t address, std::uint32_t value) {
   constexpr std::size_t kPosted = 256;  // answers that nobody has read yet
   qtest_->post_write32(address, value);
   if (qtest_->unanswered() < kPosted) return {};
-  return turn_until([this] { return qtest_->unanswered() < kPosted; }, kPatience, "posted writes");
+  return turn_until([this] { return qtest_->unanswered() < kPosted; }, kAnswerPatience, "posted writes");
 }
 
 Status Machine::command(const std::string& name, const nlohmann::json& arguments) {
   std::optional<Status> answer;
   monitor_->post(name, arguments);
-  WHERRY_TRY(turn_until([&] { return (answer = monitor_->take_answer()).has_value(); }, kPatience, name.c_str()));
+  WHERRY_TRY(turn_until([&] { return (answer = monitor_->take_answer()).has_value(); }, kAnswerPatience, name.c_str()));
   return *answer;
 }
 
@@ -232,12 +250,15 @@ Status Machine::remove_nic() {
   WHERRY_TRY(command("device_del", {{"id", "nic"}}));
   // Nobody presses the attention button here, and no operating system is asked: the power goes.
   WHERRY_TRY(set_slot_power(*config_, nic_.parent, false));
-  return turn_until([this] { return monitor_->take_event("DEVICE_DELETED", "nic"); }, kPatience, "removal of the NIC");
+  return turn_until([this] { return monitor_->take_event("DEVICE_DELETED", "nic"); }, kAnswerPatience,
+                    "removal of the NIC");
 }
 
 Status Machine::insert_nic() {
-  WHERRY_TRY(command(
-      "device_add", {{"driver", options_.nic}, {"id", "nic"}, {"netdev", "wire"}, {"bus", "nic-port"}, {"mac", kMac}}));
+  nlohmann::json device{
+      {"driver", options_.nic}, {"id", "nic"}, {"netdev", "wire"}, {"bus", "nic-port"}, {"mac", kMac}};
+  if (limits_.buffers > 1) device["x-max-bounce-buffer-size"] = bounce_bytes();
+  WHERRY_TRY(command("device_add", device));
   WHERRY_TRY(set_slot_power(*config_, nic_.parent, true));
   return restore_bars(*config_, nic_);
 }

@@ -24,6 +24,14 @@
 
 namespace wherry::sim {
 
+/// What of the card this QEMU's NICs can map at a time to send it: buffers that are not in the machine's memory are
+/// copied by way of bounce buffers. Before 9.1 there is one, of a page, for the whole machine
+/// (address_space_map() in softmmu/physmem.c); since then it is an option.
+struct SendLimits {
+  std::uint32_t buffers = 1;
+  std::uint32_t buffer_bytes = 4096;
+};
+
 struct MachineOptions {
   std::string qemu = "qemu-system-x86_64";  ///< a path, or a name on $PATH
   std::string nic = "e1000e";               ///< QEMU's device: e1000e or igb
@@ -52,11 +60,11 @@ class Machine {
 
   [[nodiscard]] Wire& wire() noexcept { return *wire_; }
   [[nodiscard]] NicRegisters& nic_registers() noexcept { return *registers_; }
-  [[nodiscard]] ConfigSpace& config() noexcept { return *config_; }
   [[nodiscard]] std::uint64_t nic_bar() const noexcept { return nic_.bars[0].address; }
   [[nodiscard]] std::uint64_t card_bar() const noexcept { return card_function_.bars[kCardBar].address; }
   [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
+  [[nodiscard]] const SendLimits& send_limits() const noexcept { return limits_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
 
   /// The cable in or out, at the NIC.
@@ -68,11 +76,12 @@ class Machine {
   Status insert_nic();
 
  private:
-  struct Memory;     ///< accesses by qtest
-  struct Registers;  ///< the NIC's BAR 0
-  struct Config;     ///< by the memory-mapped window
+  class Registers;  ///< the NIC's BAR 0
+  class Config;     ///< by the memory-mapped window
 
   Machine(const MachineOptions& options, DmaTarget& card);
+  Status ask_version();
+  [[nodiscard]] std::uint64_t bounce_bytes() const noexcept;
   Status launch();
   Status find_functions();
   Status command(const std::string& name, const nlohmann::json& arguments);
@@ -87,14 +96,15 @@ class Machine {
   DmaTarget& card_;
   ProxyCard proxy_;
   std::string version_;
+  SendLimits limits_;
   Fd firmware_;
   ChildProcess process_;
   Channel device_;
   std::unique_ptr<Qtest> qtest_;
   std::unique_ptr<Monitor> monitor_;
   std::unique_ptr<Wire> wire_;
-  std::unique_ptr<Registers> registers_;
-  std::unique_ptr<Config> config_;
+  std::unique_ptr<NicRegisters> registers_;
+  std::unique_ptr<ConfigSpace> config_;
   PciFunction nic_, card_function_;
 };
 

@@ -18,9 +18,18 @@ using namespace wherry::sim;
 constexpr const char* kProgram = "bypass_qemu";
 
 nlohmann::json json_of(const Phase& phase) {
-  return {{"name", phase.name},          {"sent", phase.frames.sent},  {"returned", phase.frames.returned},
-          {"wrong", phase.frames.wrong}, {"lost", phase.frames.lost},  {"may_lose", phase.may_lose},
-          {"balanced", phase.balanced},  {"messages", phase.messages}, {"seconds", phase.seconds}};
+  return {{"name", phase.name},
+          {"sent", phase.frames.sent},
+          {"returned", phase.frames.returned},
+          {"wrong", phase.frames.wrong},
+          {"lost", phase.frames.lost},
+          {"may_lose", phase.may_lose},
+          {"refused", phase.refused},
+          {"unanswered", phase.frames.unanswered},
+          {"replies", phase.frames.replies},
+          {"balanced", phase.balanced},
+          {"messages", phase.messages},
+          {"seconds", phase.seconds}};
 }
 
 nlohmann::json json_of(const CardCounters& card) {
@@ -113,7 +122,7 @@ int main(int argc, char** argv) {
   }
   InPlaceEcho function;
   Twin card(&function);
-  const auto report = run_bypass(options, card, say);
+  const auto report = run_bypass(options, card, function, say);
   if (!report) return fail(report.status());
   const nlohmann::json figures = json_of(options, *report);
   if (file.is_open()) file << figures.dump(2) << '\n';

@@ -41,7 +41,7 @@ constexpr std::uint32_t kMdicReady = 1U << 28;
 
 constexpr std::uint32_t kDescriptorBytes = 16;
 constexpr std::uint32_t kCrcBytes = 4;
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kNicPatience{60};
 
 }  // namespace
 
@@ -51,7 +51,7 @@ Status NicDriver::change(std::uint32_t offset, std::uint32_t clear, std::uint32_
 }
 
 Status NicDriver::wait_for(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, const char* what) {
-  for (const Deadline deadline(kPatience);;) {
+  for (const Deadline deadline(kNicPatience);;) {
     WHERRY_ASSIGN(const std::uint32_t now, registers_.read(offset));
     if ((now & mask) == value) return {};
     if (deadline.passed())

@@ -8,21 +8,21 @@ namespace wherry::sim {
 namespace {
 
 // PCI Local Bus 3.0, 6.1: configuration space, type 00h.
-constexpr std::uint32_t kVendorId = 0x00;
-constexpr std::uint32_t kDeviceId = 0x02;
-constexpr std::uint32_t kCommand = 0x04;
-constexpr std::uint32_t kClass = 0x0A;
-constexpr std::uint32_t kBars = 0x10;
-constexpr std::uint32_t kBar = kBars + 4 * kCardBar;
+constexpr std::uint32_t kConfigVendor = 0x00;
+constexpr std::uint32_t kConfigDevice = 0x02;
+constexpr std::uint32_t kConfigCommand = 0x04;
+constexpr std::uint32_t kConfigClass = 0x0A;
+constexpr std::uint32_t kConfigBars = 0x10;
+constexpr std::uint32_t kConfigBar = kConfigBars + 4 * kCardBar;
 constexpr std::uint16_t kMemoryAndMaster = 0x0006;
 constexpr std::uint16_t kProcessingAccelerator = 0x1200;
 
 }  // namespace
 
 ProxyCard::ProxyCard(DmaTarget& card) : card_(card) {
-  std::memcpy(&config_[kVendorId], &kCardVendor, 2);
-  std::memcpy(&config_[kDeviceId], &kCardDevice, 2);
-  std::memcpy(&config_[kClass], &kProcessingAccelerator, 2);
+  std::memcpy(&config_[kConfigVendor], &kCardVendor, 2);
+  std::memcpy(&config_[kConfigDevice], &kCardDevice, 2);
+  std::memcpy(&config_[kConfigClass], &kProcessingAccelerator, 2);
 }
 
 std::uint64_t ProxyCard::config_read(std::uint32_t at, std::uint32_t bytes) const {
@@ -35,15 +35,15 @@ void ProxyCard::config_write(std::uint32_t at, std::uint32_t bytes, std::uint32_
   for (std::uint32_t i = 0; i < std::min(bytes, 4U); ++i) {
     const std::uint32_t here = at + i;
     std::uint32_t writable = 0;
-    if (here >= kBar && here < kBar + 4) writable = ~(kBarBytes - 1) >> (8 * (here - kBar)) & 0xFF;
-    if (here == kCommand) writable = kMemoryAndMaster;
+    if (here >= kConfigBar && here < kConfigBar + 4) writable = ~(kBarBytes - 1) >> (8 * (here - kConfigBar)) & 0xFF;
+    if (here == kConfigCommand) writable = kMemoryAndMaster;
     const std::uint32_t kept = std::to_integer<std::uint32_t>(config_[here]) & ~writable;
     config_[here] = static_cast<std::byte>(kept | (value >> (8 * i) & writable));
   }
 }
 
 std::optional<std::uint32_t> ProxyCard::offset_in_bar(const ProxyMessage& message) {
-  const std::uint64_t base = config_read(kBar, 4);
+  const std::uint64_t base = config_read(kConfigBar, 4);
   if (message.address >= base && message.address - base <= kBarBytes - message.bytes)
     return static_cast<std::uint32_t>(message.address - base);
   ++strays_;

@@ -10,7 +10,7 @@ constexpr std::uint64_t kConfigBody = 12;  ///< {u32 address, u32 value, int byt
 constexpr std::uint64_t kBarBody = 24;     ///< {u64 address, u64 value, unsigned bytes, bool memory}
 constexpr std::uint64_t kConfigSpace = 4096;
 
-Status wrong(const std::string& what) { return {StatusCode::kProtocol, "multi-process QEMU: " + what}; }
+Status no_message(const std::string& what) { return {StatusCode::kProtocol, "multi-process QEMU: " + what}; }
 
 std::uint64_t body_of(ProxyCommand command) {
   switch (command) {
@@ -29,9 +29,9 @@ std::uint64_t body_of(ProxyCommand command) {
 
 Status check_access(const ProxyMessage& message) {
   if (message.bytes != 1 && message.bytes != 2 && message.bytes != 4 && message.bytes != 8)
-    return wrong(fmt::format("an access of {} bytes", message.bytes));
+    return no_message(fmt::format("an access of {} bytes", message.bytes));
   if (body_of(message.command) == kConfigBody && message.address > kConfigSpace - message.bytes)
-    return wrong(fmt::format("configuration register {:#x}", message.address));
+    return no_message(fmt::format("configuration register {:#x}", message.address));
   return {};
 }
 
@@ -45,10 +45,10 @@ Result<std::optional<ParsedProxyMessage>> parse_proxy_message(ByteView in) {
   const auto size = reader.get<std::uint64_t>();
   if (command > static_cast<std::uint32_t>(ProxyCommand::kReset) ||
       command == static_cast<std::uint32_t>(ProxyCommand::kReturn))
-    return wrong(fmt::format("command {} is none that a device gets", command));
+    return no_message(fmt::format("command {} is none that a device gets", command));
   ProxyMessage message{.command = static_cast<ProxyCommand>(command)};
   if (size != body_of(message.command))
-    return wrong(fmt::format("command {} with {} bytes, want {}", command, size, body_of(message.command)));
+    return no_message(fmt::format("command {} with {} bytes, want {}", command, size, body_of(message.command)));
   if (reader.remaining() < size) return std::optional<ParsedProxyMessage>();
   if (size == kConfigBody) {
     message.address = reader.get<std::uint32_t>();

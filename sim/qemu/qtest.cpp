@@ -11,7 +11,7 @@
 namespace wherry::sim {
 namespace {
 
-Status wrong(std::string_view line) {
+Status refusal(std::string_view line) {
   return {StatusCode::kProtocol, fmt::format("QEMU's qtest says: {}", line.substr(0, 200))};
 }
 
@@ -52,16 +52,16 @@ Status Qtest::turn() {
 
 Status Qtest::answer(std::string_view line) {
   if (line.starts_with("IRQ ")) return {};  // a report, not an answer
-  if (!line.starts_with("OK") || expected_.empty()) return wrong(line);
+  if (!line.starts_with("OK") || expected_.empty()) return refusal(line);
   const Expected expected = expected_.front();
   expected_.pop_front();
   if (expected == Expected::kOk) return {};
   constexpr std::string_view kHex = "OK 0x";
   std::uint64_t value = 0;
-  if (!line.starts_with(kHex)) return wrong(line);
+  if (!line.starts_with(kHex)) return refusal(line);
   const char* end = line.data() + line.size();
   const auto [rest, error] = std::from_chars(line.data() + kHex.size(), end, value, 16);
-  if (error != std::errc() || rest != end) return wrong(line);
+  if (error != std::errc() || rest != end) return refusal(line);
   value_ = static_cast<std::uint32_t>(value);
   return {};
 }

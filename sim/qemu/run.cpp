@@ -16,13 +16,14 @@ constexpr std::uint32_t kCardSlots = 96;
 /// (82576 datasheet, 4.5.9; QEMU counts them nowhere): no more than fit.
 InFlight limits_for(const std::string& nic) {
   if (nic == "igb") return {.frames = 32, .slots = 40};
-  return {.frames = 96, .slots = 120};
+  return {.frames = 16, .slots = 40};
 }
 
 /// The card with a function at its stream. In place there is nothing to do there.
 class EchoingCard final : public DmaTarget {
  public:
   explicit EchoingCard(Card& card) : card_(card), echo_(card) {}
+  void set_longest(std::uint32_t bytes) { echo_.set_longest(bytes); }
   void write(std::uint32_t offset, std::span<const std::byte> data) override { card_.write(offset, data); }
   void read(std::uint32_t offset, std::span<std::byte> data) override { card_.read(offset, data); }
   std::optional<TailWrite> next_tail() override { return card_.next_tail(); }
@@ -30,18 +31,17 @@ class EchoingCard final : public DmaTarget {
     card_.tick();
     echo_.turn();
   }
-  void forget() { forgotten_ += echo_.clear(); }
+  void forget() { echo_.clear(); }
 
  private:
   Card& card_;
   StreamEcho echo_;
-  std::uint64_t forgotten_ = 0;
 };
 
 class Runner {
  public:
-  Runner(const RunOptions& options, Card& card, const PhaseObserver& observer)
-      : options_(options), card_(card), echoing_(card), observer_(observer) {}
+  Runner(const RunOptions& options, Card& card, InPlaceEcho& function, const PhaseObserver& observer)
+      : options_(options), card_(card), function_(function), echoing_(card), observer_(observer) {}
 
   Status start() {
     WHERRY_ASSIGN(machine_, Machine::start(options_.machine, echoing_));
@@ -85,7 +85,18 @@ class Runner {
     echoing_.forget();
   }
 
+  /// What the NIC of this QEMU can send, the functions do not exceed.
+  void limit(bool in_place) {
+    const SendLimits& limits = machine_->send_limits();
+    const std::uint32_t slot = std::min(kSlotBytes, limits.buffer_bytes);
+    const std::uint32_t longest = std::min(in_place ? limits.buffers * slot : limits.buffer_bytes, kMaxFrameBytes);
+    function_.set_longest(longest);
+    echoing_.set_longest(longest);
+    exchange_->set_replies({.longer = in_place ? LongFrames::kNothing : LongFrames::kCut, .longest = longest});
+  }
+
   Status set_up(bool in_place) {
+    limit(in_place);
     CardSetup setup;
     setup.nic = nic_;
     setup.bar = machine_->card_bar();
@@ -141,11 +152,12 @@ class Runner {
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
     const std::uint64_t frames = std::clamp<std::uint64_t>(options_.frames / 50, 20, 100);
-    WHERRY_TRY(phase(name, true, [&] {
+    const auto in_traffic = [&]() -> Status {
       WHERRY_TRY(exchange_->run_into(frames));
       WHERRY_TRY(happens());
       return exchange_->settle();
-    }));
+    };
+    WHERRY_TRY(phase(name, true, in_traffic));
     return phase("after " + name, false, [&] { return exchange_->run(frames); });
   }
 
@@ -153,16 +165,20 @@ class Runner {
   Status phase(const std::string& name, bool may_lose, const Body& body) {
     const ExchangeCounters before = exchange_->counters();
     const std::uint64_t messages = machine_->proxy().bar_reads() + machine_->proxy().bar_writes();
+    const std::uint64_t refused = card_.counters().rx_refused;
     const std::uint64_t start = now_ns();
     WHERRY_TRY(body());
     const ExchangeCounters& now = exchange_->counters();
     Phase phase{.name = name, .may_lose = may_lose};
     phase.frames = {.sent = now.sent - before.sent,
+                    .replies = now.replies - before.replies,
+                    .unanswered = now.unanswered - before.unanswered,
                     .returned = now.returned - before.returned,
                     .wrong = now.wrong - before.wrong,
                     .lost = now.lost - before.lost};
     phase.messages = machine_->proxy().bar_reads() + machine_->proxy().bar_writes() - messages;
     phase.seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    phase.refused = card_.counters().rx_refused - refused;
     phase.balanced = holds_balance(card_.counters());
     report_.phases.push_back(phase);
     observer_(phase);
@@ -171,6 +187,7 @@ class Runner {
 
   const RunOptions& options_;
   Card& card_;
+  InPlaceEcho& function_;
   EchoingCard echoing_;
   const PhaseObserver& observer_;
   const bypass::Personality* nic_ = nullptr;
@@ -187,8 +204,9 @@ bool RunReport::good() const noexcept {
          std::all_of(phases.begin(), phases.end(), [](const Phase& one) { return one.good(); });
 }
 
-Result<RunReport> run_bypass(const RunOptions& options, Card& card, const PhaseObserver& observer) {
-  Runner runner(options, card, observer);
+Result<RunReport> run_bypass(const RunOptions& options, Card& card, InPlaceEcho& function,
+                             const PhaseObserver& observer) {
+  Runner runner(options, card, function, observer);
   WHERRY_TRY(runner.start());
   WHERRY_TRY(runner.traffic());
   if (options.events) WHERRY_TRY(runner.events());

@@ -29,7 +29,8 @@ struct Phase {
   ExchangeCounters frames;     ///< of this part alone
   std::uint64_t messages = 0;  ///< between QEMU and the card
   double seconds = 0;
-  bool balanced = false;  ///< the card's counters account for every frame
+  std::uint64_t refused = 0;  ///< frames that the function in place dropped
+  bool balanced = false;      ///< the card's counters account for every frame
   [[nodiscard]] bool good() const noexcept { return frames.wrong == 0 && balanced && (may_lose || frames.lost == 0); }
 };
 
@@ -43,7 +44,8 @@ struct RunReport {
 /// What is said after each phase.
 using PhaseObserver = std::function<void(const Phase&)>;
 
-/// `card`, whose function in place is InPlaceEcho, must be stopped. An error: it could not be done at all.
-Result<RunReport> run_bypass(const RunOptions& options, Card& card, const PhaseObserver& observer);
+/// `card` must be stopped; `function` is its function in place. An error: it could not be done at all.
+Result<RunReport> run_bypass(const RunOptions& options, Card& card, InPlaceEcho& function,
+                             const PhaseObserver& observer);
 
 }  // namespace wherry::sim

@@ -11,7 +11,7 @@ namespace wherry::sim {
 namespace {
 
 constexpr std::uint32_t kLongest = 0x1'1000;  ///< NET_BUFSIZE of QEMU's net/net.h
-constexpr std::size_t kLength = 4;
+constexpr std::size_t kLengthBytes = 4;
 
 }  // namespace
 
@@ -25,15 +25,15 @@ void Wire::send(std::span<const std::byte> frame) {
 
 Result<std::optional<std::vector<std::byte>>> Wire::take() {
   const auto bytes = channel_.bytes();
-  if (bytes.size() < kLength) return std::optional<std::vector<std::byte>>();
+  if (bytes.size() < kLengthBytes) return std::optional<std::vector<std::byte>>();
   std::uint32_t size = 0;
-  for (std::size_t i = 0; i < kLength; ++i) size = size << 8 | std::to_integer<std::uint32_t>(bytes[i]);
+  for (std::size_t i = 0; i < kLengthBytes; ++i) size = size << 8 | std::to_integer<std::uint32_t>(bytes[i]);
   if (size == 0 || size > kLongest)
     return Status(StatusCode::kProtocol, fmt::format("a frame of {} bytes from QEMU's NIC", size));
-  if (bytes.size() - kLength < size) return std::optional<std::vector<std::byte>>();
-  const auto body = bytes.subspan(kLength, size);
+  if (bytes.size() - kLengthBytes < size) return std::optional<std::vector<std::byte>>();
+  const auto body = bytes.subspan(kLengthBytes, size);
   std::vector<std::byte> frame(body.begin(), body.end());
-  channel_.consume(kLength + size);
+  channel_.consume(kLengthBytes + size);
   return std::optional(std::move(frame));
 }
 
