@@ -81,7 +81,8 @@ void Exchange::check(const std::vector<std::byte>& frame) {
   for (std::uint64_t i = 0; i <= before; ++i) forget_front();
 }
 
-Status Exchange::receive() {
+Status Exchange::pump() {
+  send_what_may();
   for (;;) {
     WHERRY_ASSIGN(const auto frame, machine_.wire().take());
     if (!frame) return {};
@@ -90,43 +91,42 @@ Status Exchange::receive() {
 }
 
 Status Exchange::step() {
-  send_what_may();
   WHERRY_TRY(machine_.turn(1));
-  return receive();
+  return pump();
 }
 
-Status Exchange::run_into(std::uint64_t count) {
-  end_ = next_ + count;
-  std::uint64_t last = counters_.returned + counters_.wrong;
-  for (Deadline deadline(kReturnPatience); next_ < end_;) {
+/// Until `done`, or until nothing has returned for long.
+template <typename Done>
+Status Exchange::step_until(const Done& done) {
+  std::uint64_t last = returned();
+  for (Deadline deadline(kReturnPatience); !done();) {
     WHERRY_TRY(step());
-    const std::uint64_t now = counters_.returned + counters_.wrong;
-    if (std::exchange(last, now) != now) deadline = Deadline(kReturnPatience);
+    if (std::exchange(last, returned()) != returned()) deadline = Deadline(kReturnPatience);
     if (deadline.passed())
-      return {StatusCode::kDeadlineExceeded, fmt::format("nothing returns: {} frames sent, {} returned, {} wrong",
-                                                         counters_.sent, counters_.returned, counters_.wrong)};
+      return {StatusCode::kDeadlineExceeded,
+              fmt::format("nothing returns any more: {} frames sent, {} replies returned, {} wrong, {} on their way",
+                          counters_.sent, counters_.returned, counters_.wrong, expected_.size())};
   }
   return {};
+}
+
+Status Exchange::run_into(std::uint64_t count, std::uint64_t replies) {
+  const std::uint64_t enough = returned() + replies;
+  end_ = next_ + count;
+  return step_until([&] { return returned() >= enough || (next_ == end_ && expected_.empty()); });
 }
 
 Status Exchange::run(std::uint64_t count) {
-  WHERRY_TRY(run_into(count));
-  const std::uint64_t returned = counters_.returned;
-  for (Deadline deadline(kReturnPatience); !expected_.empty();) {
-    WHERRY_TRY(step());
-    if (deadline.passed())
-      return {StatusCode::kDeadlineExceeded, fmt::format("{} of the last frames do not return ({} did)",
-                                                         expected_.size(), counters_.returned - returned)};
-  }
-  return {};
+  end_ = next_ + count;
+  return step_until([this] { return next_ == end_ && expected_.empty(); });
 }
 
 Status Exchange::settle() {
-  std::uint64_t last = counters_.returned + counters_.wrong;
+  end_ = next_;
+  std::uint64_t last = returned();
   for (Deadline deadline(kQuiet); !deadline.passed();) {
     WHERRY_TRY(step());
-    const std::uint64_t now = counters_.returned + counters_.wrong;
-    if (std::exchange(last, now) != now) deadline = Deadline(kQuiet);
+    if (std::exchange(last, returned()) != returned()) deadline = Deadline(kQuiet);
   }
   counters_.lost += expected_.size();
   while (!expected_.empty()) forget_front();

@@ -45,8 +45,10 @@ class Exchange {
   void set_replies(const Replies& replies) noexcept { replies_ = replies; }
   /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
   Status run(std::uint64_t count);
-  /// The same, but ends while the last ones are on their way.
-  Status run_into(std::uint64_t count);
+  /// The same, but ends when `replies` have returned, in the middle of it. pump() sends the other frames, and receives,
+  /// without turning the machine.
+  Status run_into(std::uint64_t count, std::uint64_t replies);
+  Status pump();
   /// Until nothing has returned for a while; what is still missing is lost.
   Status settle();
 
@@ -60,7 +62,9 @@ class Exchange {
   void send_what_may();
   void expect(std::uint64_t number);
   Status step();
-  Status receive();
+  template <typename Done>
+  Status step_until(const Done& done);
+  [[nodiscard]] std::uint64_t returned() const noexcept { return counters_.returned + counters_.wrong; }
   void check(const std::vector<std::byte>& frame);
   void forget_front();
 

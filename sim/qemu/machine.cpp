@@ -181,6 +181,7 @@ Status Machine::turn(int wait_ms) {
   if (!served) return explain(served.status());
   card_.tick();
   post_tails();
+  if (background_) WHERRY_TRY(background_());
   return explain(turn_channels(*served ? 0 : wait_ms));
 }
 

@@ -6,8 +6,10 @@
 // is left behind, however this one ends.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/fd.hpp"
@@ -48,6 +50,8 @@ class Machine {
 
   /// Moves everything that can be moved. If that is nothing, waits, at most `wait_ms`. kUnavailable: QEMU has ended.
   Status turn(int wait_ms);
+  /// What each turn() does, too; it must not call turn(). Empty: nothing.
+  void set_background(std::function<Status()> work) { background_ = std::move(work); }
   /// As long as `condition` is false; kDeadlineExceeded names `what`.
   template <typename Condition>
   Status turn_until(Condition condition, std::chrono::nanoseconds patience, const char* what) {
@@ -106,6 +110,7 @@ class Machine {
   std::unique_ptr<NicRegisters> registers_;
   std::unique_ptr<ConfigSpace> config_;
   PciFunction nic_, card_function_;
+  std::function<Status()> background_;
 };
 
 }  // namespace wherry::sim

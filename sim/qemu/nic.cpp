@@ -50,14 +50,19 @@ Status NicDriver::change(std::uint32_t offset, std::uint32_t clear, std::uint32_
   return registers_.write(offset, (value & ~clear) | set);
 }
 
-Status NicDriver::wait_for(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, const char* what) {
+template <typename Wanted>
+Status NicDriver::wait_until(std::uint32_t offset, const Wanted& wanted, const char* what) {
   for (const Deadline deadline(kNicPatience);;) {
     WHERRY_ASSIGN(const std::uint32_t now, registers_.read(offset));
-    if ((now & mask) == value) return {};
+    if (wanted(now)) return {};
     if (deadline.passed())
       return {StatusCode::kDeadlineExceeded, fmt::format("the NIC's {}: register {:#x} is {:#x}", what, offset, now)};
     WHERRY_TRY(registers_.pause(1));
   }
+}
+
+Status NicDriver::wait_for(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, const char* what) {
+  return wait_until(offset, [=](std::uint32_t now) { return (now & mask) == value; }, what);
 }
 
 Status NicDriver::stop() {
@@ -110,7 +115,11 @@ Status NicDriver::set_up(const NicRings& rings) {
   }
   WHERRY_TRY(start_ring(nic_.rx_ring_offset));
   WHERRY_TRY(start_ring(nic_.tx_ring_offset));
-  WHERRY_TRY(negotiate_link());
+  return negotiate_link();
+}
+
+Status NicDriver::start() {
+  WHERRY_TRY(wait_until(nic_.rx_tail_offset, [](std::uint32_t tail) { return tail != 0; }, "receive tail stays 0"));
   WHERRY_TRY(registers_.write(kRctl, kReceive));
   return registers_.write(kTctl, kTransmit);
 }

@@ -38,13 +38,18 @@ class NicDriver {
   Status reset();
   /// The reset bit and nothing else, whatever the NIC is doing; reset() or set_up() must follow.
   Status hit_reset();
-  /// Sets up rings and buffers of kSlotBytes, waits for the link, switches receiver and transmitter on. Everything is
-  /// received, frames of up to kMaxFrameBytes included. kDeadlineExceeded: no link, or a queue does not start.
+  /// Sets up rings and buffers of kSlotBytes, and waits for the link. kDeadlineExceeded: no link, or a queue does not
+  /// start.
   Status set_up(const NicRings& rings);
+  /// Receiver and transmitter on, once the card has offered buffers: some NICs drop what comes before. Everything is
+  /// received, frames of up to kMaxFrameBytes included. kDeadlineExceeded: the card writes no tail.
+  Status start();
   Result<bool> link_up();
 
  private:
   Status change(std::uint32_t offset, std::uint32_t clear, std::uint32_t set);
+  template <typename Wanted>
+  Status wait_until(std::uint32_t offset, const Wanted& wanted, const char* what);
   Status wait_for(std::uint32_t offset, std::uint32_t mask, std::uint32_t value, const char* what);
   Status set_up_ring(std::uint32_t first, std::uint64_t base, std::uint32_t bytes);
   Status start_ring(std::uint32_t first);

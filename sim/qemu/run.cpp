@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/qemu/run.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/clock.hpp"
@@ -16,7 +18,16 @@ constexpr std::uint32_t kCardSlots = 96;
 /// (82576 datasheet, 4.5.9; QEMU counts them nowhere): no more than fit.
 InFlight limits_for(const std::string& nic) {
   if (nic == "igb") return {.frames = 32, .slots = 40};
-  return {.frames = 16, .slots = 40};
+  return {.frames = 96, .slots = 120};
+}
+
+/// What tells where frames are stuck.
+std::string describe(const CardCounters& card) {
+  return fmt::format(
+      "the card: received {}, waiting {}, sent {}, to be sent {}, tail writes {} and {}, wrong "
+      "write-backs {}, stray accesses {} and {}",
+      card.rx_frames, card.rx_waiting, card.tx_frames, card.tx_waiting, card.rx_tails, card.tx_tails,
+      card.wrong_writebacks, card.stray_reads, card.stray_writes);
 }
 
 /// The card with a function at its stream. In place there is nothing to do there.
@@ -107,7 +118,8 @@ class Runner {
     WHERRY_TRY(
         driver_->set_up({.rx = setup.bar, .tx = setup.bar + kTxRing, .rx_entries = kEntries, .tx_entries = kEntries}));
     WHERRY_TRY(card_.configure(setup));
-    return card_.start(0);
+    WHERRY_TRY(card_.start(0));
+    return driver_->start();
   }
 
   /// First the NIC, then the card: nothing is written where nobody expects it.
@@ -151,10 +163,13 @@ class Runner {
   /// Something happens with frames on their way; what they become is counted. Afterwards no frame may be missing.
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
-    const std::uint64_t frames = std::clamp<std::uint64_t>(options_.frames / 50, 20, 100);
+    const std::uint64_t frames = std::clamp<std::uint64_t>(options_.frames / 20, 40, 200);
     const auto in_traffic = [&]() -> Status {
-      WHERRY_TRY(exchange_->run_into(frames));
-      WHERRY_TRY(happens());
+      WHERRY_TRY(exchange_->run_into(frames, frames / 4));
+      machine_->set_background([this] { return exchange_->pump(); });
+      const Status status = happens();
+      machine_->set_background(nullptr);
+      WHERRY_TRY(status);
       return exchange_->settle();
     };
     WHERRY_TRY(phase(name, true, in_traffic));
@@ -167,7 +182,8 @@ class Runner {
     const std::uint64_t messages = machine_->proxy().bar_reads() + machine_->proxy().bar_writes();
     const std::uint64_t refused = card_.counters().rx_refused;
     const std::uint64_t start = now_ns();
-    WHERRY_TRY(body());
+    if (const Status status = body(); !status)
+      return {status.code(), status.message() + "; " + describe(card_.counters())};
     const ExchangeCounters& now = exchange_->counters();
     Phase phase{.name = name, .may_lose = may_lose};
     phase.frames = {.sent = now.sent - before.sent,
