@@ -41,7 +41,8 @@ class Exchange {
   Exchange(Machine& machine, const Traffic& traffic, const InFlight& limits)
       : machine_(machine), traffic_(traffic), limits_(limits) {}
 
-  /// Of frames sent from now on.
+  /// Both of frames sent from now on.
+  void set_traffic(const Traffic& traffic) noexcept { traffic_ = traffic; }
   void set_replies(const Replies& replies) noexcept { replies_ = replies; }
   /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
   Status run(std::uint64_t count);

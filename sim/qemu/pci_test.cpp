@@ -159,6 +159,7 @@ TEST_F(SimQemuPci, FunctionThatCameBackEmpty_ExpectTheSameBars) {
 }
 
 TEST_F(SimQemuPci, SlotPower_ExpectItInTheExpressCapability) {
+  enumerate_tree();
   const PciAddress port{2, 0, 0};
   tree.at(port, 0x34) = 0x40;
   tree.at(port, 0x40) = 0x0000'6005;  // MSI, and the next one at 0x60
@@ -170,6 +171,7 @@ TEST_F(SimQemuPci, SlotPower_ExpectItInTheExpressCapability) {
 }
 
 TEST_F(SimQemuPci, PortWithoutExpressCapability_ExpectNotFound) {
+  enumerate_tree();
   const PciAddress port{2, 0, 0};
   tree.at(port, 0x34) = 0x40;
   tree.at(port, 0x40) = 0x0000'4005;  // a list that goes round

@@ -14,6 +14,11 @@ namespace {
 constexpr std::uint32_t kEntries = 64;  ///< of a ring: small, so that it wraps many times
 constexpr std::uint32_t kCardSlots = 96;
 
+/// So many that the NIC cannot have them all when something happens, and so short that it does not take long.
+constexpr std::uint64_t kFramesAroundEvent = 240;
+constexpr std::uint32_t kShortFrames = 100;
+constexpr std::uint64_t kFramesAfterEvent = 40;
+
 /// e1000e holds frames back while it has no descriptors, so that more may be on their way than it has. igb drops them
 /// (82576 datasheet, 4.5.9; QEMU counts them nowhere): no more than fit.
 InFlight limits_for(const std::string& nic) {
@@ -163,9 +168,9 @@ class Runner {
   /// Something happens with frames on their way; what they become is counted. Afterwards no frame may be missing.
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
-    const std::uint64_t frames = std::clamp<std::uint64_t>(options_.frames / 20, 40, 200);
+    exchange_->set_traffic(Traffic(options_.seed, kShortFrames));
     const auto in_traffic = [&]() -> Status {
-      WHERRY_TRY(exchange_->run_into(frames, frames / 4));
+      WHERRY_TRY(exchange_->run_into(kFramesAroundEvent, kFramesAroundEvent / 4));
       machine_->set_background([this] { return exchange_->pump(); });
       const Status status = happens();
       machine_->set_background(nullptr);
@@ -173,7 +178,8 @@ class Runner {
       return exchange_->settle();
     };
     WHERRY_TRY(phase(name, true, in_traffic));
-    return phase("after " + name, false, [&] { return exchange_->run(frames); });
+    exchange_->set_traffic(Traffic(options_.seed));
+    return phase("after " + name, false, [this] { return exchange_->run(kFramesAfterEvent); });
   }
 
   template <typename Body>

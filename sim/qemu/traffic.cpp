@@ -62,6 +62,11 @@ void put_ip(Builder& out, std::uint32_t from, std::uint32_t to, std::uint8_t pro
 }  // namespace
 
 std::uint32_t Traffic::size(std::uint64_t number) const {
+  const std::uint32_t size = any_size(number);
+  return size <= longest_ ? size : kShortest + size % (longest_ - kShortest + 1);
+}
+
+std::uint32_t Traffic::any_size(std::uint64_t number) const {
   constexpr std::array<std::uint32_t, 10> kEdges{60, 61, 63, 64, 65, 1514, 2048, 2049, 4096, 9000};
   SplitMix64 random(splitmix64(seed_, 2 * number));
   const std::uint32_t sort = random.below(100);

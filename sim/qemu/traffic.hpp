@@ -14,7 +14,8 @@ class Traffic {
   static constexpr std::uint32_t kShortest = 60;  ///< bytes, without the check sequence
   static constexpr std::uint32_t kLongest = 9000;
 
-  explicit Traffic(std::uint64_t seed) noexcept : seed_(seed) {}
+  /// `longest`: no frame has more bytes; at least kShortest.
+  explicit Traffic(std::uint64_t seed, std::uint32_t longest = kLongest) noexcept : seed_(seed), longest_(longest) {}
 
   /// Frame `number`, for the NIC: of an unknown EtherType, UDP, or an ICMP echo request. No two are equal.
   [[nodiscard]] std::vector<std::byte> frame(std::uint64_t number) const { return build(number, false); }
@@ -23,9 +24,11 @@ class Traffic {
   [[nodiscard]] std::uint32_t size(std::uint64_t number) const;
 
  private:
+  [[nodiscard]] std::uint32_t any_size(std::uint64_t number) const;
   [[nodiscard]] std::vector<std::byte> build(std::uint64_t number, bool reply) const;
 
   std::uint64_t seed_;
+  std::uint32_t longest_;
 };
 
 }  // namespace wherry::sim

@@ -33,7 +33,9 @@ TEST(SimQemuTraffic, ManyFrames_ExpectAllSizesAndKindsAndRightChecksums) {
     for (const bool reply : {false, true}) {
       const auto frame = reply ? traffic.reply(i) : traffic.frame(i);
       ASSERT_EQ(frame.size(), traffic.size(i));
-      if (!reply) EXPECT_TRUE(frames.insert(frame).second);
+      if (!reply) {
+        EXPECT_TRUE(frames.insert(frame).second);
+      }
       const unsigned type = word(frame, 12);
       const unsigned protocol = type == 0x0800 ? std::to_integer<unsigned>(frame[23]) : 0;
       kinds.insert(protocol);
@@ -61,6 +63,14 @@ TEST(SimQemuTraffic, Reply_ExpectWhatAnEchoMakesOfTheFrame) {
     EXPECT_NE(frame, traffic.reply(i));
     echo(std::span(frame).first(std::min<std::size_t>(64, frame.size())));
     EXPECT_EQ(frame, traffic.reply(i)) << i;
+  }
+}
+
+TEST(SimQemuTraffic, ShortOnes_ExpectNoneLonger) {
+  const Traffic traffic(9, 128);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    EXPECT_GE(traffic.size(i), 60U);
+    EXPECT_LE(traffic.frame(i).size(), 128U);
   }
 }
 
