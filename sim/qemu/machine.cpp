@@ -170,8 +170,8 @@ Status Machine::explain(Status status) {
   const std::string said = process_.said();
   if (said.find(fmt::format("'{}' is not a valid device model name", options_.nic)) != std::string::npos)
     return {StatusCode::kUnsupported,
-            fmt::format("{} has no NIC '{}': QEMU 8 or newer has (docs/bypass-qemu.md says where to get one); name it "
-                        "with --qemu",
+            fmt::format("{} has no NIC '{}': QEMU 8 or newer has; tools/qemu-backports.sh unpacks one, which --qemu "
+                        "names",
                         version_, options_.nic)};
   return {StatusCode::kUnavailable, fmt::format("{} has ended with status {}: {}", version_, ended, said)};
 }

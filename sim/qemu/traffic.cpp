@@ -70,10 +70,10 @@ std::uint32_t Traffic::any_size(std::uint64_t number) const {
   constexpr std::array<std::uint32_t, 10> kEdges{60, 61, 63, 64, 65, 1514, 2048, 2049, 4096, 9000};
   SplitMix64 random(splitmix64(seed_, 2 * number));
   const std::uint32_t sort = random.below(100);
-  if (sort < 55) return kShortest + random.below(69);
-  if (sort < 80) return 129 + random.below(472);
-  if (sort < 90) return 601 + random.below(914);
-  if (sort < 96) return kEdges[random.below(kEdges.size())];
+  if (sort < 60) return kShortest + random.below(69);
+  if (sort < 85) return 129 + random.below(472);
+  if (sort < 94) return 601 + random.below(914);
+  if (sort < 98) return kEdges[random.below(kEdges.size())];
   return 1515 + random.below(kLongest - 1514);
 }
 

@@ -20,7 +20,7 @@ class Traffic {
   /// Frame `number`, for the NIC: of an unknown EtherType, UDP, or an ICMP echo request. No two are equal.
   [[nodiscard]] std::vector<std::byte> frame(std::uint64_t number) const { return build(number, false); }
   [[nodiscard]] std::vector<std::byte> reply(std::uint64_t number) const { return build(number, true); }
-  /// Most are short, one in twenty is longer than 1514 bytes; the edges of slots are among them.
+  /// Most are short, one in thirty is longer than 1514 bytes; the edges of slots are among them.
   [[nodiscard]] std::uint32_t size(std::uint64_t number) const;
 
  private:
